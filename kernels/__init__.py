@@ -1,0 +1,1 @@
+"""How a data set is clustered: numba kernels of the model, the search and the scores."""

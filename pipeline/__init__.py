@@ -1,0 +1,1 @@
+"""How a sweep runs: tasks, batches, compute cluster, driver, scores, report, commands."""

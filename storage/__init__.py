@@ -1,0 +1,1 @@
+"""Where results land: the cube, its blocks, manifest, lease and journal."""

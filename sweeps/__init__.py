@@ -1,0 +1,1 @@
+"""What to run: sweep files, plans, seeds, data sets, annotations."""

@@ -1,0 +1,54 @@
+"""What is wrong with an input, all of it at once."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong with an input.
+
+    Parameters
+    ----------
+    where : str
+        File, table and key, line, or cell.
+    found, expected : str
+        What stands there, and what should.
+    hint : str
+        A remedy, for example a did-you-mean.
+    """
+
+    where: str
+    found: str
+    expected: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        hint = f" ({self.hint})" if self.hint else ""
+        return f"{self.where}: found {self.found}, expected {self.expected}{hint}"
+
+
+class InputError(ValueError):
+    """Bad input: nothing was started and nothing was written.
+
+    Parameters
+    ----------
+    problems : iterable of Problem
+        Everything found wrong, not only the first.
+    """
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+    def __reduce__(self) -> tuple[type[InputError], tuple[tuple[Problem, ...]]]:
+        return InputError, (self.problems,)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Hint naming the known word closest to `word`, or an empty text."""
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"did you mean {close[0]!r}?" if close else ""
