@@ -1,0 +1,177 @@
+"""The work of a sweep as plain records: cells, and the blocks they are written in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+UNSUPERVISED = "unsupervised"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The unit of result: one data set, mixture, accuracy, annotation count, replicate and model.
+
+    The unsupervised baseline has no `p`, `m` and `replicate`; a real data set has no `mixture`.
+    """
+
+    dataset: str
+    mixture: int | None
+    p: float | None
+    m: int | None
+    replicate: int | None
+    model: str
+
+    def __str__(self) -> str:
+        parts = [self.dataset]
+        for key in ("mixture", "p", "m", "replicate"):
+            value = getattr(self, key)
+            if value is not None:
+                parts.append(f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}")
+        return "/".join([*parts, self.model])
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The unit of write: the cells of one chunk position of the cube.
+
+    Parameters
+    ----------
+    dataset : str
+        Node of the cube.
+    p, m : float and int, or None
+        None for the unsupervised baseline.
+    mixtures : (start, stop) or None
+        Half-open range of mixtures; None for a real data set.
+    replicates : (start, stop) or None
+        Half-open range of replicates; None for the unsupervised baseline.
+    models : tuple of str
+        Supervised models of the chunk, or `("unsupervised",)`.
+    """
+
+    dataset: str
+    p: float | None
+    m: int | None
+    mixtures: tuple[int, int] | None
+    replicates: tuple[int, int] | None
+    models: tuple[str, ...]
+
+    @property
+    def unsupervised(self) -> bool:
+        """Whether this block belongs to the baseline node."""
+        return self.replicates is None
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return len(_range(self.mixtures)) * len(_range(self.replicates)) * len(self.models)
+
+    def cells(self) -> Iterator[Cell]:
+        """Cells in storage order: mixture, then replicate, then model."""
+        for mixture, replicate, model in product(
+            _range(self.mixtures), _range(self.replicates), self.models
+        ):
+            yield Cell(self.dataset, mixture, self.p, self.m, replicate, model)
+
+    def __str__(self) -> str:
+        parts = [self.dataset]
+        if self.unsupervised:
+            parts.append(UNSUPERVISED)
+        else:
+            parts += [f"p={self.p:g}", f"m={self.m}"]
+        if self.mixtures is not None:
+            parts.append("mixtures={}:{}".format(*self.mixtures))
+        if self.replicates is not None:
+            parts.append("replicates={}:{}".format(*self.replicates))
+        return "/".join(parts)
+
+
+@dataclass(frozen=True)
+class DatasetPlan:
+    """The grid of one data set: one node of the cube.
+
+    Parameters
+    ----------
+    name : str
+        Node name.
+    n_samples, n_features, n_clusters : int
+        Sizes.
+    checksum : str
+        sha256 of the parsed table, or of the recipe of the mixtures.
+    source : str
+        Where the data came from, for people.
+    has_labels : bool
+        Whether true labels are known.
+    mixtures : int or None
+        Number of mixtures; None for a real data set.
+    p : tuple of float
+        Accuracies.
+    m : tuple of int
+        Annotation counts.
+    replicates : int
+        Redraws of the annotation graph.
+    models : tuple of str
+        Supervised models.
+    unsupervised : bool
+        Whether the baseline is part of the grid.
+    restarts : int
+        Restarts of each cell.
+    mixture_chunk, replicate_chunk, model_chunk : int
+        Chunk lengths: the lengths at the creation of the cube.
+    """
+
+    name: str
+    n_samples: int
+    n_features: int
+    n_clusters: int
+    checksum: str
+    source: str
+    has_labels: bool
+    mixtures: int | None
+    p: tuple[float, ...]
+    m: tuple[int, ...]
+    replicates: int
+    models: tuple[str, ...]
+    unsupervised: bool
+    restarts: int
+    mixture_chunk: int
+    replicate_chunk: int
+    model_chunk: int
+
+    @property
+    def supervised(self) -> bool:
+        """Whether there is anything beside the baseline."""
+        return bool(self.models)
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells, baseline included."""
+        per_mixture = len(self.p) * len(self.m) * self.replicates * len(self.models)
+        return (self.mixtures or 1) * (per_mixture + self.unsupervised)
+
+    def blocks(self) -> Iterator[Block]:
+        """All blocks, baseline first, then by accuracy and annotation count."""
+        mixture_ranges: list[tuple[int, int] | None] = [None]
+        if self.mixtures is not None:
+            mixture_ranges = list(_chunks(self.mixtures, self.mixture_chunk))
+        if self.unsupervised:
+            for mixtures in mixture_ranges:
+                yield Block(self.name, None, None, mixtures, None, (UNSUPERVISED,))
+        for p, m, mixtures, replicates, models in product(
+            self.p, self.m, mixture_ranges, _chunks(self.replicates, self.replicate_chunk), self._model_chunks()
+        ):
+            yield Block(self.name, p, m, mixtures, replicates, models)
+
+    def _model_chunks(self) -> list[tuple[str, ...]]:
+        if not self.models:
+            return []
+        return [self.models[start:stop] for start, stop in _chunks(len(self.models), self.model_chunk)]
+
+
+def _chunks(length: int, chunk: int) -> list[tuple[int, int]]:
+    return [(start, min(start + chunk, length)) for start in range(0, length, chunk)]
+
+
+def _range(bounds: tuple[int, int] | None) -> range | tuple[None]:
+    return (None,) if bounds is None else range(*bounds)

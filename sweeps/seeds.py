@@ -1,0 +1,111 @@
+"""From the coordinates of a piece of work to its random stream.
+
+A stream is a function of coordinates alone, never of order, of positions in a list or of Python's `hash`: a
+grown or reordered sweep file draws the same numbers for the cells it shares with the old one. The layout of the
+spawn key is a contract, pinned by golden values in the tests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+ABSENT = 2**32 - 1
+"""Stands for a coordinate that a stream does not depend on."""
+
+DATA, ANNOTATIONS, SEARCH = 0, 1, 2
+"""Purposes: drawing a mixture, drawing annotations, one restart of the search."""
+
+MODEL_CODES = {"unsupervised": 0, "likelihood": 1, "posterior": 2}
+
+
+def accuracy_code(p: float) -> int:
+    """Accuracy as a whole number of 1e-9, the resolution at which two accuracies are told apart."""
+    return round(p * 1e9)
+
+
+def name_words(name: str) -> tuple[int, int]:
+    """Two uint32 of a data set's name: the first eight bytes of its sha256, big-endian."""
+    digest = hashlib.sha256(name.encode()).digest()
+    return int.from_bytes(digest[:4], "big"), int.from_bytes(digest[4:8], "big")
+
+
+def seed_sequence(
+    seed: int,
+    purpose: int,
+    dataset: str,
+    *,
+    mixture: int | None = None,
+    p: float | None = None,
+    m: int | None = None,
+    replicate: int | None = None,
+    model: str | None = None,
+    restart: int | None = None,
+) -> np.random.SeedSequence:
+    """Seed of one stream.
+
+    Parameters
+    ----------
+    seed : int
+        The sweep's own seed.
+    purpose : int
+        `DATA`, `ANNOTATIONS` or `SEARCH`.
+    dataset : str
+        Name of the data set.
+    mixture, p, m, replicate, model, restart : optional
+        The coordinates; None where the stream does not depend on one.
+
+    Returns
+    -------
+    numpy.random.SeedSequence
+        With `spawn_key = (purpose, name, name, mixture, p·1e9, m, replicate, model, restart)`.
+    """
+    spawn_key = (
+        purpose,
+        *name_words(dataset),
+        ABSENT if mixture is None else mixture,
+        ABSENT if p is None else accuracy_code(p),
+        ABSENT if m is None else m,
+        ABSENT if replicate is None else replicate,
+        ABSENT if model is None else MODEL_CODES[model],
+        ABSENT if restart is None else restart,
+    )
+    return np.random.SeedSequence(seed, spawn_key=spawn_key)
+
+
+def data_seed(seed: int, dataset: str, mixture: int) -> np.random.SeedSequence:
+    """Seed of the draw of one mixture."""
+    return seed_sequence(seed, DATA, dataset, mixture=mixture)
+
+
+def annotation_seed(
+    seed: int, dataset: str, *, mixture: int | None, p: float, m: int, replicate: int
+) -> np.random.SeedSequence:
+    """Seed of one annotation graph: every model of a cell sees the same annotations."""
+    return seed_sequence(seed, ANNOTATIONS, dataset, mixture=mixture, p=p, m=m, replicate=replicate)
+
+
+def search_seed(
+    seed: int,
+    dataset: str,
+    *,
+    mixture: int | None,
+    p: float | None,
+    m: int | None,
+    replicate: int | None,
+    model: str,
+    restart: int,
+) -> np.random.SeedSequence:
+    """Seed of one restart of the search."""
+    return seed_sequence(
+        seed,
+        SEARCH,
+        dataset,
+        mixture=mixture,
+        p=p,
+        m=m,
+        replicate=replicate,
+        model=model,
+        restart=restart,
+    )
