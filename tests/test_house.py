@@ -1,0 +1,119 @@
+"""The shape of the repository: what stands where, who imports whom, what no file may say."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import grimp
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = {"pipeline", "kernels", "sweeps", "storage"}
+TOP_LEVEL = PACKAGES | {
+    ".ci",
+    ".gitignore",
+    ".pre-commit-config.yaml",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "README.md",
+    "cluster.yaml",
+    "docs",
+    "pyproject.toml",
+    "tests",
+}
+# Split, so that this file does not contain them itself.
+FORBIDDEN = re.compile(
+    "|".join(
+        (
+            r"(?<![\w.])/wor" r"k/",
+            r"/tmp/ve" r"nv",
+            r"/ro" r"ot/",
+            r"/ho" r"me/\w",
+            r"/User" r"s/\w",
+            r"pythonhos" r"ted",
+            r"index-u" r"rl",
+            r"find-li" r"nks",
+        )
+    ),
+    re.IGNORECASE,
+)
+
+
+@pytest.fixture(scope="module")
+def tracked() -> list[Path]:
+    if shutil.which("git") is None or not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True
+    ).stdout.split("\0")
+    return [path for path in map(Path, filter(None, listed)) if (ROOT / path).is_file()]
+
+
+def tool(*command: str) -> None:
+    """Run a tool of the test environment at the top of the checkout; its words are the failure's text."""
+    done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, check=False, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_ruff_is_content() -> None:
+    tool("-m", "ruff", "check", "--quiet", "--output-format=concise")
+
+
+def test_mypy_is_content() -> None:
+    tool("-m", "mypy")
+
+
+def test_imports_go_one_way() -> None:
+    tool("-c", "from importlinter.cli import lint_imports_command; lint_imports_command(['--no-logo'])")
+
+
+@pytest.mark.parametrize(
+    ("package", "allowed"),
+    [("kernels", {"numpy", "numba", "llvmlite"}), ("sweeps", {"numpy", "pooch", "sklearn"})],
+)
+def test_light_packages_stay_light(package: str, allowed: set[str]) -> None:
+    # llvmlite is numba's own compiler: its version is part of the key of the kernels' cache.
+    graph = grimp.build_graph(package, include_external_packages=True, cache_dir=None)
+    imported = {name for name in graph.modules if graph.is_module_squashed(name)}
+    assert imported - set(sys.stdlib_module_names) <= allowed
+
+
+def test_top_level_holds_nothing_else(tracked: list[Path]) -> None:
+    assert {path.parts[0] for path in tracked} <= TOP_LEVEL
+
+
+def test_modules_stay_short(tracked: list[Path]) -> None:
+    lengths = {path: len((ROOT / path).read_bytes().splitlines()) for path in tracked if path.suffix == ".py"}
+    assert {path: length for path, length in lengths.items() if length > 400} == {}
+
+
+def test_tests_are_flat_files(tracked: list[Path]) -> None:
+    # tests/kernels/__init__.py would shadow the package kernels.
+    assert [path for path in tracked if path.parts[0] == "tests" and path.name == "__init__.py"] == []
+    named = re.compile(r"test_(pipeline|kernels|sweeps|storage|benchmark)_\w+\.py|test_(house|readme)\.py")
+    tests = [path for path in tracked if path.parts[0] == "tests" and path.name.startswith("test_")]
+    assert [path for path in tests if not named.fullmatch(path.name)] == []
+
+
+def test_no_file_speaks_of_one_machine(tracked: list[Path]) -> None:
+    found = []
+    for path in tracked:
+        content = (ROOT / path).read_bytes()
+        if b"\0" in content:
+            continue
+        for number, line in enumerate(content.decode().splitlines(), start=1):
+            if FORBIDDEN.search(line):
+                found.append(f"{path}:{number}: {line.strip()[:100]}")
+    assert found == []
+
+
+def test_wheel_lists_every_package() -> None:
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert set(wheel["packages"]) == {path.parent.name for path in ROOT.glob("*/__init__.py")} == PACKAGES
+    assert wheel["force-include"] == {"cluster.yaml": "pipeline/cluster.yaml"}
