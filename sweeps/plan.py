@@ -69,9 +69,7 @@ class Block:
 
     def cells(self) -> Iterator[Cell]:
         """Cells in storage order: mixture, then replicate, then model."""
-        for mixture, replicate, model in product(
-            _range(self.mixtures), _range(self.replicates), self.models
-        ):
+        for mixture, replicate, model in product(_range(self.mixtures), _range(self.replicates), self.models):
             yield Cell(self.dataset, mixture, self.p, self.m, replicate, model)
 
     def __str__(self) -> str:
@@ -159,7 +157,11 @@ class DatasetPlan:
             for mixtures in mixture_ranges:
                 yield Block(self.name, None, None, mixtures, None, (UNSUPERVISED,))
         for p, m, mixtures, replicates, models in product(
-            self.p, self.m, mixture_ranges, _chunks(self.replicates, self.replicate_chunk), self._model_chunks()
+            self.p,
+            self.m,
+            mixture_ranges,
+            _chunks(self.replicates, self.replicate_chunk),
+            self._model_chunks(),
         ):
             yield Block(self.name, p, m, mixtures, replicates, models)
 

@@ -1,8 +1,8 @@
 """From the coordinates of a piece of work to its random stream.
 
-A stream is a function of coordinates alone, never of order, of positions in a list or of Python's `hash`: a
-grown or reordered sweep file draws the same numbers for the cells it shares with the old one. The layout of the
-spawn key is a contract, pinned by golden values in the tests.
+A stream is a function of coordinates alone, never of order, of positions in a list or of Python's `hash`:
+a grown or reordered sweep file draws the same numbers for the cells it shares with the old one. The layout
+of the spawn key is a contract, pinned by golden values in the tests.
 """
 
 from __future__ import annotations

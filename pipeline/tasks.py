@@ -1,0 +1,204 @@
+"""What a worker does: a batch of restarts, from coordinates to partial results."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+import traceback
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sweeps.annotations import draw_annotations
+from sweeps.inputs import Source
+from sweeps.plan import UNSUPERVISED, Cell
+from sweeps.seeds import annotation_seed, search_seed
+from sweeps.spec import Search
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Some restarts `start..stop-1` of one cell."""
+
+    cell: Cell
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class Science:
+    """What every result depends on beside coordinates and data."""
+
+    seed: int
+    search: Search
+    n_clusters: int
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The unit of a task: restarts of cells of one data set, and the seconds predicted for them."""
+
+    science: Science
+    dataset: str
+    work: tuple[Work, ...]
+    predicted: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Partial:
+    """Result of one `Work`.
+
+    Parameters
+    ----------
+    work : Work
+        What was done.
+    objectives : ndarray of shape (stop - start,)
+        Objective of each restart, in nats.
+    best_restart : int
+        Restart of the largest objective, the lowest on ties.
+    labels, centroids, variances : ndarray of shape (n_samples,), (n_clusters, n_features), (n_clusters,)
+        Its solution.
+    seconds : float
+        Time spent in the solver.
+    """
+
+    work: Work
+    objectives: NDArray[np.float64]
+    best_restart: int
+    labels: NDArray[np.int16]
+    centroids: NDArray[np.float64]
+    variances: NDArray[np.float64]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A `Work` that raised: what, where, and the traceback."""
+
+    work: Work
+    cause: str
+    node: str
+    job: str
+    traceback: str
+
+
+def run_batch(batch: Batch, source: Source) -> list[Partial | Failure]:
+    """Run a batch; a cell that raises costs that cell alone.
+
+    Parameters
+    ----------
+    batch : Batch
+        Cells and restarts.
+    source : Source
+        Features and true labels of the batch's data set.
+
+    Returns
+    -------
+    list of Partial or Failure
+        One for each work, in order.
+    """
+    results: list[Partial | Failure] = []
+    for work in batch.work:
+        try:
+            results.append(_run(batch.science, work, source))
+        except Exception as error:
+            results.append(
+                Failure(
+                    work,
+                    f"{type(error).__name__}: {error}",
+                    socket.gethostname(),
+                    os.environ.get("SLURM_JOB_ID", ""),
+                    traceback.format_exc(),
+                )
+            )
+    return results
+
+
+def cell_annotations(
+    seed: int, cell: Cell, labels_true: NDArray[np.int16] | None
+) -> NDArray[np.int32]:
+    """Annotations of a cell, of shape (m, 3); none for the unsupervised baseline."""
+    if cell.model == UNSUPERVISED:
+        return np.empty((0, 3), dtype=np.int32)
+    assert labels_true is not None
+    assert cell.p is not None
+    assert cell.m is not None
+    assert cell.replicate is not None
+    where = annotation_seed(
+        seed, cell.dataset, mixture=cell.mixture, p=cell.p, m=cell.m, replicate=cell.replicate
+    )
+    return draw_annotations(np.random.default_rng(where), labels_true, p=cell.p, m=cell.m)
+
+
+def missing_ranges(restarts: int, done: Iterable[int]) -> list[tuple[int, int]]:
+    """Half-open ranges of the restarts not in `done`."""
+    left = sorted(set(range(restarts)) - set(done))
+    ranges: list[tuple[int, int]] = []
+    for restart in left:
+        if ranges and ranges[-1][1] == restart:
+            ranges[-1] = (ranges[-1][0], restart + 1)
+        else:
+            ranges.append((restart, restart + 1))
+    return ranges
+
+
+def _run(science: Science, work: Work, source: Source) -> Partial:
+    # Numba is loaded by whoever solves, not by the commands that only plan or read.
+    from kernels.hgs import SearchSettings, run_restart
+    from kernels.problem import build_problem, layers_from_annotations
+
+    cell, search = work.cell, science.search
+    X, labels_true = source.arrays(cell.mixture)
+    annotations = cell_annotations(science.seed, cell, labels_true)
+    problem = build_problem(
+        X,
+        layers_from_annotations(annotations, cell.p),
+        n_clusters=science.n_clusters,
+        model=cell.model,
+        min_cluster_size=search.min_cluster_size,
+        variance_prior=search.variance_prior,
+    )
+    settings = SearchSettings(search.population, search.offspring, search.generations)
+    started = time.perf_counter()
+    runs = [run_restart(problem, settings, _rng(science.seed, cell, r)) for r in range(work.start, work.stop)]
+    seconds = time.perf_counter() - started
+    best = best_of([run.objective for run in runs])
+    return Partial(
+        work=work,
+        objectives=np.array([run.objective for run in runs]),
+        best_restart=work.start + best,
+        labels=runs[best].labels.astype(np.int16),
+        centroids=runs[best].centroids,
+        variances=runs[best].variances,
+        seconds=seconds,
+    )
+
+
+def best_of(objectives: Sequence[float]) -> int:
+    """Position of the largest objective, the lowest on ties.
+
+    Raises
+    ------
+    ArithmeticError
+        If an objective is not a finite number.
+    """
+    if not np.all(np.isfinite(objectives)):
+        raise ArithmeticError(f"an objective that is not finite: {list(objectives)}")
+    return int(np.argmax(objectives))
+
+
+def _rng(seed: int, cell: Cell, restart: int) -> np.random.Generator:
+    where = search_seed(
+        seed,
+        cell.dataset,
+        mixture=cell.mixture,
+        p=cell.p,
+        m=cell.m,
+        replicate=cell.replicate,
+        model=cell.model,
+        restart=restart,
+    )
+    return np.random.default_rng(where)
