@@ -1,0 +1,151 @@
+"""Compute clusters: from a profile to a connected client, and everything closed again."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
+from pathlib import Path
+
+import dask
+from dask.system import CPU_COUNT
+from distributed import Client, LocalCluster
+from distributed.security import Security
+
+from pipeline.profiles import Address, Local, Profile, load_profile
+from pipeline.startup import check_shadowing
+from sweeps.errors import InputError, Problem
+
+__all__ = ["Profile", "connect", "dashboard_address", "load_profile"]
+
+LOOPBACK = "127.0.0.1"
+PATIENCE = 30.0
+"""Seconds to wait for a scheduler's answer and for its first worker."""
+
+SETTINGS = {
+    # Ten deaths of a worker under one task, since most deaths are the machine's and not the task's.
+    "distributed.scheduler.allowed-failures": 10,
+    "distributed.comm.timeouts.connect": f"{PATIENCE:g}s",
+    "distributed.diagnostics.nvml": False,
+}
+
+
+@contextmanager
+def connect(profile: Profile, *, n_workers: int | None = None, local_directory: Path) -> Iterator[Client]:
+    """Start or reach the compute cluster of a profile.
+
+    Parameters
+    ----------
+    profile : Profile
+        From `load_profile`.
+    n_workers : int or None
+        Number of worker processes, before the profile's own number. Not for a running scheduler, whose
+        workers are its own.
+    local_directory : Path
+        Scratch folder of local workers.
+
+    Yields
+    ------
+    distributed.Client
+        With at least one worker, none of which has packages of another project in place of ours. It is closed
+        on exit, local workers too; a running scheduler goes on.
+
+    Raises
+    ------
+    InputError
+        Where the scheduler does not answer, has no worker, or `n_workers` is given for it.
+    pipeline.startup.ShadowedPackageError
+        Where a worker would import packages of another project.
+    """
+    with dask.config.set(SETTINGS):
+        if isinstance(profile.options, Local):
+            opened = _local(profile.options, n_workers, local_directory)
+        else:
+            opened = _address(profile, profile.options, n_workers)
+        with opened as client:
+            client.run(check_shadowing)
+            yield client
+
+
+def dashboard_address(client: Client) -> str | None:
+    """Address of the dashboard for a browser on the scheduler's machine, None where it serves none."""
+    if "dashboard" not in client.scheduler_info(n_workers=0).get("services", {}):
+        return None
+    return str(client.dashboard_link)
+
+
+@contextmanager
+def _local(options: Local, n_workers: int | None, local_directory: Path) -> Iterator[Client]:
+    with _interrupts_held_back():
+        cluster = LocalCluster(
+            n_workers=n_workers or options.workers or CPU_COUNT,
+            threads_per_worker=1,
+            processes=True,
+            host=LOOPBACK,
+            dashboard_address=f"{LOOPBACK}:{_free_port(options.dashboard_port)}",
+            worker_dashboard_address=None,
+            memory_limit=options.memory_limit or "auto",
+            local_directory=str(local_directory),
+            silence_logs=logging.ERROR,
+        )
+    with cluster, Client(cluster) as client:
+        yield client
+
+
+@contextmanager
+def _address(profile: Profile, options: Address, n_workers: int | None) -> Iterator[Client]:
+    where = f"{profile.origin} {profile.name}: address"
+    if n_workers is not None:
+        expected = f"none: the scheduler of profile {profile.name!r} has its own workers"
+        raise InputError([Problem("--workers", str(n_workers), expected)])
+    security = None
+    if options.tls is not None:
+        security = Security(
+            require_encryption=True,
+            tls_ca_file=str(options.tls.ca),
+            tls_client_cert=str(options.tls.cert),
+            tls_client_key=str(options.tls.key),
+        )
+    try:
+        client = Client(options.address, security=security, timeout=PATIENCE)
+    except OSError as error:
+        found = f"no scheduler at {options.address} ({error})"
+        raise InputError([Problem(where, found, "a running dask scheduler")]) from error
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=PATIENCE)
+        except TimeoutError as error:
+            found = f"no worker at {options.address} within {PATIENCE:g} s"
+            raise InputError([Problem(where, found, "at least one worker")]) from error
+        yield client
+
+
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Let what is started in here ignore Ctrl-C: to stop is the driver's work.
+
+    A terminal sends SIGINT to every process of the foreground group, and each worker would answer with a
+    traceback. The mask is inherited by threads and by processes, so that workers started again later have it
+    too. A Ctrl-C during start-up reaches the driver as soon as the block ends.
+    """
+    # Started in here, the tracker would lift the mask of the thread that starts it.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _free_port(wanted: int) -> int:
+    """Return `wanted` where it can be listened on, otherwise 0 for any free port."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, wanted))
+        except OSError:
+            return 0
+    return wanted

@@ -1,0 +1,157 @@
+"""Real compute clusters on this machine: worker processes, a running scheduler, TLS."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from distributed import LocalCluster
+from distributed.security import Security
+
+from pipeline import cluster
+from pipeline.cluster import connect, dashboard_address
+from pipeline.profiles import Address, Local, Profile, Tls
+from pipeline.startup import ShadowedPackageError
+from sweeps.errors import InputError
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def interrupts_blocked() -> bool:
+    """Ask the kernel for the mask of the worker's main thread; task code runs in another one."""
+    lines = Path(f"/proc/{os.getpid()}/status").read_text().splitlines()
+    mask = next(line for line in lines if line.startswith("SigBlk:")).split()[1]
+    return bool(int(mask, 16) >> (signal.SIGINT - 1) & 1)
+
+
+def test_local_workers_are_processes_of_one_thread_on_loopback(tmp_path: Path) -> None:
+    profile = Profile("local", Local(workers=3, dashboard_port=0), None)
+    with connect(profile, n_workers=2, local_directory=tmp_path) as client:
+        workers = client.scheduler_info()["workers"]
+        assert [worker["nthreads"] for worker in workers.values()] == [1, 1]
+        assert all(address.startswith("tcp://127.0.0.1:") for address in workers)
+        assert len({os.getpid(), *client.run(os.getpid).values()}) == 3
+        assert client.submit(pow, 2, 10).result() == 1024
+        assert str(dashboard_address(client)).startswith("http://127.0.0.1:")
+        if sys.platform == "linux":
+            assert all(client.run(interrupts_blocked).values())
+    assert client.status == "closed"
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def test_a_busy_dashboard_port_is_left_alone() -> None:
+    with socket.socket() as busy:
+        busy.bind((cluster.LOOPBACK, 0))
+        busy.listen()
+        port = busy.getsockname()[1]
+        assert cluster._free_port(port) == 0
+    assert cluster._free_port(port) == port
+
+
+def test_interrupt_is_quiet_and_quick(tmp_path: Path) -> None:
+    script = tmp_path / "interrupted.py"
+    script.write_text(
+        "import sys, time\n"
+        "from pathlib import Path\n"
+        "from pipeline.cluster import connect\n"
+        "from pipeline.profiles import Local, Profile\n"
+        "if __name__ == '__main__':\n"
+        "    try:\n"
+        "        profile = Profile('local', Local(2, 0), None)\n"
+        "        with connect(profile, local_directory=Path(sys.argv[1])) as client:\n"
+        "            running = client.map(time.sleep, [60, 60], pure=False)\n"
+        "            print('ready', flush=True)\n"
+        "            time.sleep(60)\n"
+        "    except KeyboardInterrupt:\n"
+        "        print('stopped')\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    start = time.monotonic()
+    os.killpg(process.pid, signal.SIGINT)  # a terminal's Ctrl-C reaches the workers, too
+    out, err = process.communicate(timeout=60)
+    assert (out, err, process.returncode) == ("stopped\n", "", 0)
+    assert time.monotonic() - start < 30
+
+
+@pytest.fixture(scope="module")
+def tls_files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Security, Tls]:
+    security = Security.temporary()
+    folder = tmp_path_factory.mktemp("tls")
+    tls = Tls(folder / "ca.pem", folder / "client.pem", folder / "client.key")
+    tls.ca.write_text(security.tls_ca_file)
+    tls.cert.write_text(security.tls_client_cert)
+    tls.key.write_text(security.tls_client_key)
+    return security, tls
+
+
+@pytest.fixture(scope="module")
+def running(tls_files: tuple[Security, Tls]) -> Iterator[str]:
+    """Address of a scheduler with one worker that speaks TLS only."""
+    with LocalCluster(
+        n_workers=1,
+        threads_per_worker=1,
+        processes=False,
+        protocol="tls",
+        host="127.0.0.1",
+        security=tls_files[0],
+        dashboard_address="127.0.0.1:0",
+    ) as scheduler:
+        yield scheduler.scheduler_address
+
+
+def test_a_running_scheduler_over_tls(running: str, tls_files: tuple[Security, Tls], tmp_path: Path) -> None:
+    profile = Profile("lab", Address(running, tls_files[1]), tmp_path / "cluster.yaml")
+    for _ in range(2):  # it goes on after the first client has left
+        with connect(profile, local_directory=tmp_path) as client:
+            assert client.submit(pow, 2, 10).result() == 1024
+            assert str(dashboard_address(client)).startswith("http")
+
+
+def test_a_running_scheduler_has_its_own_workers(tmp_path: Path) -> None:
+    profile = Profile("lab", Address("tcp://127.0.0.1:1"), tmp_path / "cluster.yaml")
+    with (
+        pytest.raises(InputError, match="--workers: found 2, expected none"),
+        connect(profile, n_workers=2, local_directory=tmp_path),
+    ):
+        pass
+
+
+def test_no_scheduler_and_no_worker_are_bad_input(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(cluster, "PATIENCE", 0.5)
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    profile = Profile("lab", Address(f"tcp://127.0.0.1:{port}"), tmp_path / "cluster.yaml")
+    with pytest.raises(InputError, match="no scheduler at"), connect(profile, local_directory=tmp_path):
+        pass
+    with LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0") as scheduler:
+        profile = Profile("lab", Address(scheduler.scheduler_address), tmp_path / "cluster.yaml")
+        with pytest.raises(InputError, match="no worker at"), connect(profile, local_directory=tmp_path):
+            pass
+
+
+def test_workers_are_checked_for_shadowed_packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(cluster, "check_shadowing", refuse)
+    profile = Profile("local", Local(1, 0), None)
+    with pytest.raises(ShadowedPackageError, match="kernels"), connect(profile, local_directory=tmp_path):
+        pass
+
+
+def refuse() -> str:
+    raise ShadowedPackageError("kernels")
