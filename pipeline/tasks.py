@@ -117,9 +117,7 @@ def run_batch(batch: Batch, source: Source) -> list[Partial | Failure]:
     return results
 
 
-def cell_annotations(
-    seed: int, cell: Cell, labels_true: NDArray[np.int16] | None
-) -> NDArray[np.int32]:
+def cell_annotations(seed: int, cell: Cell, labels_true: NDArray[np.int16] | None) -> NDArray[np.int32]:
     """Annotations of a cell, of shape (m, 3); none for the unsupervised baseline."""
     if cell.model == UNSUPERVISED:
         return np.empty((0, 3), dtype=np.int32)

@@ -165,6 +165,18 @@ class DatasetPlan:
         ):
             yield Block(self.name, p, m, mixtures, replicates, models)
 
+    def block_of(self, cell: Cell) -> Block:
+        """Block that holds `cell`."""
+        mixtures = replicates = None
+        models = (cell.model,)
+        if self.mixtures is not None and cell.mixture is not None:
+            mixtures = _chunk_at(cell.mixture, self.mixtures, self.mixture_chunk)
+        if cell.replicate is not None:
+            replicates = _chunk_at(cell.replicate, self.replicates, self.replicate_chunk)
+            start, stop = _chunk_at(self.models.index(cell.model), len(self.models), self.model_chunk)
+            models = self.models[start:stop]
+        return Block(self.name, cell.p, cell.m, mixtures, replicates, models)
+
     def _model_chunks(self) -> list[tuple[str, ...]]:
         if not self.models:
             return []
@@ -173,6 +185,11 @@ class DatasetPlan:
 
 def _chunks(length: int, chunk: int) -> list[tuple[int, int]]:
     return [(start, min(start + chunk, length)) for start in range(0, length, chunk)]
+
+
+def _chunk_at(position: int, length: int, chunk: int) -> tuple[int, int]:
+    start = position - position % chunk
+    return start, min(start + chunk, length)
 
 
 def _range(bounds: tuple[int, int] | None) -> range | tuple[None]:

@@ -1,0 +1,157 @@
+"""The `sweep` command."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+
+from pipeline.cli_fit import fit_command
+from pipeline.provenance import package_version
+from sweeps.errors import InputError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+BAD_INPUT = 2
+
+results_option = click.option(
+    "--results",
+    type=click.Path(path_type=Path),
+    default=Path("results"),
+    show_default=True,
+    help="Folder of the cubes.",
+)
+data_dir_option = click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path),
+    envvar="SWEEP_DATA_DIR",
+    help="Folder with raw data files, searched first. [env: SWEEP_DATA_DIR]",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+spec_argument = click.argument("spec", type=click.Path(path_type=Path))
+
+
+@contextmanager
+def reported() -> Iterator[None]:
+    """Show every problem of a bad input on stderr and leave with exit code 2."""
+    try:
+        yield
+    except InputError as error:
+        count = len(error.problems)
+        click.echo(f"{count} problem{'s' if count > 1 else ''}, nothing was started:", err=True)
+        for problem in error.problems:
+            click.echo(f"  {problem}", err=True)
+        sys.exit(BAD_INPUT)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_version(), prog_name="sweep")
+@click.option("-v", "--verbose", is_flag=True, help="Say more on stderr.")
+def main(verbose: bool) -> None:
+    """Benchmark sweeps of semi-supervised clustering with inaccurate pairwise annotations."""
+    logging.basicConfig(
+        stream=sys.stderr,
+        format="%(levelname)s: %(message)s" if verbose else "%(message)s",
+        level=logging.WARNING,
+        force=True,
+    )
+    for package in ("pipeline", "storage", "sweeps", "kernels"):
+        logging.getLogger(package).setLevel(logging.DEBUG if verbose else logging.INFO)
+
+
+@main.command()
+@spec_argument
+@results_option
+@click.option("--profile", default="local", show_default=True, help="Compute cluster, of cluster.yaml.")
+@click.option(
+    "--cluster", "cluster_file", type=click.Path(path_type=Path), help="cluster.yaml to take instead of searching."
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(min=0),
+    help="Worker processes; 0 runs everything in this process.  [default: one for each core]",
+)
+@click.option("--dry-run", is_flag=True, help="Check everything and show the plan; start nothing.")
+@click.option("--retry-failed", is_flag=True, help="Try cells that are marked failed again.")
+@click.option("--strict", is_flag=True, help="Exit with 3 when data sets were skipped.")
+@data_dir_option
+def submit(spec: Path, **choices: Any) -> None:
+    """Run the sweep file SPEC, or go on where it stopped."""
+    from pipeline.prepare import find_spec
+    from pipeline.submit import Options
+    from pipeline.submit import submit as run
+
+    with reported():
+        path, shipped = find_spec(spec)
+        if shipped:
+            click.echo(f"taking the shipped {spec.name}: {path}", err=True)
+        sys.exit(run(path, Options(**choices), Console(stderr=True)))
+
+
+@main.command()
+@spec_argument
+@results_option
+@click.option("--workers", type=click.IntRange(min=1), help="Plan batches for so many.  [default: cores]")
+@click.option("--pilot", is_flag=True, help="Time a few restarts and predict core-hours.")
+@json_option
+@data_dir_option
+def plan(spec: Path, results: Path, workers: int | None, pilot: bool, as_json: bool, data_dir: Path | None) -> None:
+    """Show what SPEC amounts to: cells, restarts, batches, files and bytes."""
+    from pipeline.overview import plan_overview
+    from pipeline.prepare import find_spec, prepare
+
+    with reported():
+        path, _ = find_spec(spec)
+        overview = plan_overview(prepare(path, results=results, data_dir=data_dir), workers=workers, pilot=pilot)
+    _show(overview.to_dict() if as_json else overview.lines())
+
+
+@main.command()
+@click.argument("cube_or_spec", type=click.Path(path_type=Path))
+@results_option
+@json_option
+def status(cube_or_spec: Path, results: Path, as_json: bool) -> None:
+    """Show how far a cube, or the cube of a sweep file, is; reads files only."""
+    from pipeline.overview import find_cube
+    from pipeline.status import read_status
+
+    with reported():
+        state = read_status(find_cube(cube_or_spec, results))
+    _show(state.to_dict() if as_json else state.lines())
+
+
+@main.command()
+@click.argument("cube", type=click.Path(path_type=Path))
+@results_option
+@click.option("--out", type=click.Path(path_type=Path), help="Folder of the tables and figures.  [default: beside the cube]")
+def report(cube: Path, results: Path, out: Path | None) -> None:
+    """Write the tables (CSV) and a figure of CUBE, and show a summary."""
+    from pipeline.overview import find_cube
+    from pipeline.report import write_report
+
+    with reported():
+        path = find_cube(cube, results)
+        written = write_report(path, out or path.with_suffix(".report"))
+    click.echo(written.text)
+
+
+@main.group()
+def datasets() -> None:
+    """List, fetch and check the data sets known by name."""
+
+
+main.add_command(fit_command, "fit")
+
+
+def _show(document: dict[str, Any] | list[str]) -> None:
+    if isinstance(document, dict):
+        click.echo(json.dumps(document, indent=2, allow_nan=False))
+    else:
+        click.echo("\n".join(document))

@@ -1,0 +1,231 @@
+"""The driver's memory: which blocks are under way, what came back, what is still to be handed out."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.merge import DONE, FAILED, BlockResult, CellResult, from_record, to_record
+from pipeline.tasks import Failure, Partial, Work, cell_annotations
+from storage.blocks import BlockStore
+from storage.journal import Journal
+from sweeps.inputs import Inputs
+from sweeps.plan import Block, Cell, DatasetPlan
+
+logger = logging.getLogger(__name__)
+
+COMPACT_BYTES = 64 * 2**20
+"""A journal longer than this is rewritten without the records of blocks that are in the cube by now."""
+
+ATTEMPTS = 2
+"""A cell is marked failed when it fails, or kills its worker, this often on its own."""
+
+
+class Collector:
+    """Takes partial results, journals them, writes each block when its last cell is in.
+
+    Parameters
+    ----------
+    store : BlockStore
+        The cube.
+    journal : Journal
+        Results of blocks that are not complete.
+    inputs : Inputs
+        Data, for drawing the annotations of a finished block again.
+    seed : int
+        The sweep's seed.
+    failures : Path
+        Where failures are appended, one JSON document a line.
+    retry_failed : bool
+        Whether cells marked failed are tried again.
+    """
+
+    def __init__(
+        self,
+        store: BlockStore,
+        journal: Journal,
+        inputs: Inputs,
+        *,
+        seed: int,
+        failures: Path,
+        retry_failed: bool,
+    ) -> None:
+        self._store = store
+        self._journal = journal
+        self._inputs = inputs
+        self._plans = {plan.name: plan for plan in inputs.plans}
+        self._seed = seed
+        self._failures = failures
+        self._retry_failed = retry_failed
+        self._open: dict[Cell, BlockResult] = {}
+        self._seen: set[Block] = set()
+        self._attempts: dict[Cell, int] = {}
+        self.blocks_written = 0
+        self._replayed = self._replay()
+
+    def count(self, plan: DatasetPlan) -> Iterator[tuple[Cell, int]]:
+        """Cells of a data set that are not settled, with the number of restarts left; opens nothing."""
+        for block in plan.blocks():
+            for cell in self._unsettled(block):
+                if cell in self._open:
+                    yield cell, sum(work.stop - work.start for work in self.missing(cell))
+                else:
+                    known = {r for partial in self._replayed.get(cell, ()) for r in _restarts(partial)}
+                    yield cell, plan.restarts - len(known)
+
+    def left(self, plan: DatasetPlan) -> Iterator[Work]:
+        """Work of a data set that is neither in the cube nor in the journal; opens its blocks on the way."""
+        for block in plan.blocks():
+            result = self._open_block(block)
+            if result is not None:
+                for cell in list(result.cells.values()):
+                    yield from cell.missing()
+
+    def open_cell(self, cell: Cell) -> list[Work]:
+        """Restarts of one cell that are still to be run; opens its block if need be."""
+        self._open_block(self._plans[cell.dataset].block_of(cell))
+        return self.missing(cell)
+
+    def take(self, results: Sequence[Partial | Failure]) -> list[Cell]:
+        """Merge the results of a batch.
+
+        Parameters
+        ----------
+        results : sequence of Partial or Failure
+            What the batch returned.
+
+        Returns
+        -------
+        list of Cell
+            Cells that failed and are to be tried again, alone.
+
+        Raises
+        ------
+        Mismatch
+            If a restart that was known has another value now.
+        """
+        partials = [result for result in results if isinstance(result, Partial)]
+        wanted = [partial for partial in partials if partial.work.cell in self._open]
+        for partial in wanted:
+            self._open[partial.work.cell].cells[partial.work.cell].add(partial)
+        if wanted:
+            self._journal.append(*to_record(wanted))
+        again = [
+            failure.work.cell for failure in results if isinstance(failure, Failure) and self.charge(failure)
+        ]
+        self._write_complete({partial.work.cell for partial in wanted})
+        return again
+
+    def charge(self, failure: Failure) -> bool:
+        """Count a failure of a cell on its own; True if it may try again."""
+        cell = failure.work.cell
+        if cell not in self._open:
+            return False
+        self._attempts[cell] = self._attempts.get(cell, 0) + 1
+        self._log_failure(failure)
+        if self._attempts[cell] < ATTEMPTS:
+            return True
+        logger.error("cell %s failed: %s", cell, failure.cause)
+        self._open[cell].cells[cell].failed = True
+        self._write_complete({cell})
+        return False
+
+    def missing(self, cell: Cell) -> list[Work]:
+        """Restarts of one open cell that are still to be run."""
+        if cell not in self._open:
+            return []
+        result = self._open[cell].cells[cell]
+        return [] if result.failed else list(result.missing())
+
+    def failed(self, plan: DatasetPlan) -> list[Cell]:
+        """Cells of a data set that the cube marks as failed."""
+        return [
+            cell
+            for block in plan.blocks()
+            for cell, status in zip(block.cells(), self._store.statuses(block), strict=True)
+            if status == FAILED
+        ]
+
+    def close(self) -> None:
+        """Drop from the journal what is in the cube."""
+        self._compact()
+
+    def _replay(self) -> dict[Cell, list[Partial]]:
+        known: dict[Cell, list[Partial]] = {}
+        for header, arrays in self._journal.replay():
+            for partial in from_record(header, arrays):
+                known.setdefault(partial.work.cell, []).append(partial)
+        return known
+
+    def _open_block(self, block: Block) -> BlockResult | None:
+        """Cells of a block that are to be computed; None if there are none, or they were written since."""
+        if block in self._seen:
+            return next((self._open[cell] for cell in block.cells() if cell in self._open), None)
+        self._seen.add(block)
+        restarts = self._plans[block.dataset].restarts
+        cells = {cell: CellResult(cell, restarts) for cell in self._unsettled(block)}
+        if not cells:
+            return None
+        result = BlockResult(block, cells)
+        for cell in cells:
+            self._open[cell] = result
+            for partial in self._replayed.pop(cell, ()):
+                cells[cell].add(partial)
+        if result.complete:
+            # The journal held all of it: the driver died between the last batch and the write.
+            self._write(result)
+            return None
+        return result
+
+    def _unsettled(self, block: Block) -> list[Cell]:
+        settled = (DONE,) if self._retry_failed else (DONE, FAILED)
+        statuses = self._store.statuses(block)
+        return [cell for cell, status in zip(block.cells(), statuses, strict=True) if status not in settled]
+
+    def _write_complete(self, cells: set[Cell]) -> None:
+        for cell in cells:
+            result = self._open.get(cell)
+            if result is not None and result.complete:
+                self._write(result)
+
+    def _write(self, result: BlockResult) -> None:
+        plan = self._plans[result.block.dataset]
+        arrays = result.into(self._store.read(result.block))
+        if not result.block.unsupervised:
+            arrays["annotations"] = self._annotations(result.block, plan)
+        self._store.write(result.block, arrays)
+        self.blocks_written += 1
+        for cell in result.cells:
+            del self._open[cell]
+        if self._journal.size > COMPACT_BYTES:
+            self._compact()
+
+    def _annotations(self, block: Block, plan: DatasetPlan) -> Any:
+        """Annotations of a block, of shape (n_mixtures · n_replicates, m, 3), from their coordinates."""
+        cells = [cell for cell in block.cells() if cell.model == block.models[0]]
+        source = self._inputs.sources[plan.name]
+        return np.stack(
+            [cell_annotations(self._seed, cell, source.arrays(cell.mixture)[1]) for cell in cells]
+        )
+
+    def _compact(self) -> None:
+        def live(header: dict[str, Any]) -> bool:
+            cells = [Cell(*entry["cell"]) for entry in header["partials"]]
+            return any(cell in self._open or cell in self._replayed for cell in cells)
+
+        self._journal.compact(live)
+
+    def _log_failure(self, failure: Failure) -> None:
+        record = {**asdict(failure), "cell": str(failure.work.cell)}
+        with self._failures.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+
+
+def _restarts(partial: Partial) -> range:
+    return range(partial.work.start, partial.work.stop)

@@ -1,0 +1,261 @@
+"""Submit and resume: one process hands out batches, merges what comes back and writes the cube."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+from rich.console import Console
+
+from pipeline.batches import Timing, make_batches, target_seconds
+from pipeline.collector import Collector
+from pipeline.executors import Executor, Outcome
+from pipeline.prepare import Prepared
+from pipeline.progress import Clock, Display, StateFile, display, duration
+from pipeline.provenance import run_record
+from pipeline.tasks import Batch, Failure, Partial, Science, Work
+from storage.blocks import BlockStore
+from storage.cube import clean_leftovers, create, grow
+from storage.journal import Journal
+from storage.lease import Lease
+from storage.manifest import append_run
+from sweeps.plan import Cell, DatasetPlan
+
+logger = logging.getLogger(__name__)
+
+
+class Stopped(BaseException):
+    """A signal asked the driver to stop; what was reported done is kept."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """How a run ended.
+
+    Parameters
+    ----------
+    restarts, blocks : int
+        Done by this run.
+    failed : tuple of Cell
+        Cells that are marked failed in the cube.
+    """
+
+    restarts: int
+    blocks: int
+    failed: tuple[Cell, ...]
+
+
+class Driver:
+    """Runs what is left of a sweep.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        The sweep.
+    executor : Executor
+        Runs the batches.
+    collector : Collector
+        Takes the results.
+    lease : Lease
+        Ours while we run.
+    console : Console
+        Where progress is shown.
+    batch_restarts : int or None
+        Fixed number of restarts of a batch, for tests; None takes the pilot's timings.
+    """
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        executor: Executor,
+        collector: Collector,
+        lease: Lease,
+        *,
+        console: Console,
+        batch_restarts: int | None = None,
+    ) -> None:
+        self._spec = prepared.spec
+        self._plans = prepared.inputs.plans
+        self._executor = executor
+        self._collector = collector
+        self._lease = lease
+        self._console = console
+        self._batch_restarts = batch_restarts
+        self._timing_file = prepared.run / "pilot.json"
+        self._timing = Timing.load(self._timing_file)
+        self._state = StateFile(prepared.run / "state.json")
+        self._again: deque[Batch] = deque()
+        self.solver_seconds = 0.0
+
+    def run(self) -> Outcomes:
+        """Time a few restarts, announce the end, then do everything that is left."""
+        restarts = self._pilot() + self._rest()
+        self._collector.close()
+        failed = [cell for plan in self._plans for cell in self._collector.failed(plan)]
+        return Outcomes(restarts, self._collector.blocks_written, tuple(failed))
+
+    def _pilot(self) -> int:
+        """Run one restart at the corners of each grid; they are results like any other."""
+        batches = deque(
+            self._batch(plan, (Work(work.cell, work.start, work.start + 1),))
+            for plan in self._plans
+            for cell in self._timing.missing(plan)
+            for work in self._collector.open_cell(cell)[:1]
+        )
+        done = 0
+        for _, partials in self._results(lambda: batches.popleft() if batches else None):
+            done += _restarts(partials)
+            for partial in partials:
+                self._timing.note(partial)
+        self._timing.save(self._timing_file)
+        return done
+
+    def _rest(self) -> int:
+        total, seconds = self._count()
+        workers = self._executor.workers
+        clock = Clock(seconds, workers)
+        length = target_seconds(seconds, workers)
+        batches = (batch for plan in self._plans for batch in self._batches(plan, length))
+        few = "worker" if workers == 1 else "workers"
+        logger.info("%d restarts to run, about %s on %d %s", total, duration(clock.left()), workers, few)
+        done = 0
+        with display(total, self._console) as shown:
+            for batch, partials in self._results(lambda: next(batches, None)):
+                done += _restarts(partials)
+                clock.done += batch.predicted
+                self._show(shown, done, total, clock)
+        return done
+
+    def _results(self, fresh: Callable[[], Batch | None]) -> Iterator[tuple[Batch, list[Partial]]]:
+        """Finished batches of `fresh` and of cells tried again, already merged."""
+
+        def next_batch() -> Batch | None:
+            return self._again.popleft() if self._again else fresh()
+
+        for batch, outcome in self._executor.results(next_batch):
+            self._lease.check()
+            partials = self._take(batch, outcome)
+            self.solver_seconds += sum(partial.seconds for partial in partials)
+            yield batch, partials
+
+    def _take(self, batch: Batch, outcome: Outcome) -> list[Partial]:
+        if isinstance(outcome, list):
+            retried = self._collector.take(outcome)
+            partials = [result for result in outcome if isinstance(result, Partial)]
+        else:
+            retried, partials = self._lost(batch, outcome), []
+        for cell in retried:
+            # Alone, so that whatever fails again is charged to this cell and to no other.
+            self._again += [
+                Batch(batch.science, batch.dataset, (work,), batch.predicted)
+                for work in self._collector.missing(cell)
+            ]
+        return partials
+
+    def _lost(self, batch: Batch, error: BaseException) -> list[Cell]:
+        """Cells to try again after a batch that ended without results, its worker killed for instance."""
+        cells = list(dict.fromkeys(work.cell for work in batch.work))
+        logger.warning("a batch of %d cells was lost: %s", len(cells), error)
+        if len(cells) > 1:
+            return cells
+        failure = Failure(batch.work[0], f"{type(error).__name__}: {error}", "", "", "")
+        return cells if self._collector.charge(failure) else []
+
+    def _count(self) -> tuple[int, float]:
+        """Restarts left, and the solver seconds predicted for them."""
+        total, seconds = 0, 0.0
+        for plan in self._plans:
+            for cell, restarts in self._collector.count(plan):
+                total += restarts
+                seconds += restarts * self._timing.seconds(cell)
+        return total, seconds
+
+    def _batches(self, plan: DatasetPlan, seconds: float) -> Iterator[Batch]:
+        return make_batches(
+            self._science(plan),
+            self._collector.left(plan),
+            self._timing,
+            seconds=seconds,
+            restarts=self._batch_restarts,
+        )
+
+    def _batch(self, plan: DatasetPlan, work: tuple[Work, ...]) -> Batch:
+        return Batch(self._science(plan), plan.name, work, sum(self._timing.seconds(w.cell) for w in work))
+
+    def _science(self, plan: DatasetPlan) -> Science:
+        return Science(self._spec.seed, self._spec.search, plan.n_clusters)
+
+    def _show(self, shown: Display, done: int, total: int, clock: Clock) -> None:
+        left = clock.left()
+        shown.update(done, self._collector.blocks_written, left)
+        self._state.write(done, total, self._executor.workers, left)
+
+
+@contextmanager
+def opened(prepared: Prepared, *, retry_failed: bool) -> Iterator[tuple[Collector, Lease]]:
+    """Hold the lease of a sweep, make or grow its cube, and collect into it.
+
+    Raises
+    ------
+    storage.lease.LeaseHeld
+        If another process runs this sweep.
+    storage.errors.StorageError
+        If the disk fails; nothing that was reported done is lost.
+    """
+    prepared.run.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with Lease(prepared.run) as lease:
+        clean_leftovers(prepared.cube)
+        _ready_cube(prepared)
+        append_run(prepared.cube, run_record(prepared.inputs.skipped))
+        with Journal(prepared.run / "journal") as journal:
+            yield (
+                Collector(
+                    BlockStore(prepared.cube, prepared.inputs.plans),
+                    journal,
+                    prepared.inputs,
+                    seed=prepared.spec.seed,
+                    failures=prepared.run / "failures.jsonl",
+                    retry_failed=retry_failed,
+                ),
+                lease,
+            )
+
+
+def _ready_cube(prepared: Prepared) -> None:
+    plans = {plan.name: plan for plan in prepared.inputs.plans}
+
+    def arrays(name: str):  # type: ignore[no-untyped-def]
+        return prepared.inputs.stacked(plans[name])
+
+    make = create if prepared.manifest is None else grow
+    make(prepared.cube, prepared.inputs.plans, arrays, prepared.spec.to_dict())
+
+
+@contextmanager
+def stop_on_signal() -> Iterator[None]:
+    """Turn SIGINT and SIGTERM into `Stopped`, raised in the main thread."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Stopped(number)
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, stop) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+def _restarts(partials: list[Partial]) -> int:
+    return sum(partial.work.stop - partial.work.start for partial in partials)
+

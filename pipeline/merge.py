@@ -1,0 +1,159 @@
+"""Partial results become cells, cells become blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.tasks import Partial, Work, missing_ranges
+from sweeps.plan import Block, Cell
+
+PENDING, DONE, FAILED = 0, 1, 2
+
+
+class Mismatch(RuntimeError):
+    """A restart computed twice gave two values: a result cannot be trusted."""
+
+
+@dataclass(eq=False)
+class CellResult:
+    """Restarts of one cell so far, and the best of them.
+
+    Parameters
+    ----------
+    cell : Cell
+        Which.
+    restarts : int
+        How many there shall be.
+    """
+
+    cell: Cell
+    restarts: int
+    objectives: NDArray[np.float64] = field(init=False)
+    seconds: float = 0.0
+    best: Partial | None = None
+    failed: bool = False
+
+    def __post_init__(self) -> None:
+        self.objectives = np.full(self.restarts, np.nan)
+
+    @property
+    def status(self) -> int:
+        """Pending, done or failed."""
+        if self.failed:
+            return FAILED
+        return PENDING if np.isnan(self.objectives).any() else DONE
+
+    def add(self, partial: Partial) -> None:
+        """Take a partial result.
+
+        Raises
+        ------
+        Mismatch
+            If a restart that is known already has another objective now.
+        """
+        start, stop = partial.work.start, partial.work.stop
+        known = self.objectives[start:stop]
+        seen = ~np.isnan(known)
+        if not np.array_equal(known[seen], partial.objectives[seen]):
+            which = start + int(np.flatnonzero(seen & (known != partial.objectives))[0])
+            raise Mismatch(
+                f"cell {self.cell}, restart {which}: objective {partial.objectives[which - start]!r} now, "
+                f"{self.objectives[which]!r} before: a restart must give the same bits wherever it runs"
+            )
+        if not seen.all():
+            self.seconds += partial.seconds
+        self.objectives[start:stop] = partial.objectives
+        if self.best is None or _rank(partial) < _rank(self.best):
+            self.best = partial
+
+    def missing(self) -> Iterator[Work]:
+        """Restarts still to be run."""
+        done = np.flatnonzero(~np.isnan(self.objectives)).tolist()
+        for start, stop in missing_ranges(self.restarts, done):
+            yield Work(self.cell, start, stop)
+
+
+def _rank(partial: Partial) -> tuple[float, int]:
+    """Order of solutions: larger objective first, then lower restart."""
+    return -float(partial.objectives[partial.best_restart - partial.work.start]), partial.best_restart
+
+
+@dataclass(eq=False)
+class BlockResult:
+    """Cells of one block that are being computed.
+
+    Parameters
+    ----------
+    block : Block
+        Which.
+    cells : dict of Cell to CellResult
+        Those not done in the cube yet, in storage order.
+    """
+
+    block: Block
+    cells: dict[Cell, CellResult]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every cell is done or failed."""
+        return all(result.status != PENDING for result in self.cells.values())
+
+    def into(self, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Lay the finished cells over `arrays`, whose leading axis is the cells of the block."""
+        for position, cell in enumerate(self.block.cells()):
+            result = self.cells.get(cell)
+            if result is None:
+                continue
+            arrays["status"][position] = result.status
+            if result.status != DONE:
+                continue
+            assert result.best is not None
+            arrays["log_likelihood"][position] = result.objectives
+            arrays["labels"][position] = result.best.labels
+            arrays["centroids"][position] = result.best.centroids
+            arrays["variances"][position] = result.best.variances
+            arrays["best_restart"][position] = result.best.best_restart
+            arrays["restarts_done"][position] = result.restarts
+            arrays["seconds"][position] = result.seconds
+        return arrays
+
+
+def to_record(partials: list[Partial]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Partial results of one batch as a journal record: a header of plain values, and arrays."""
+    header: list[dict[str, Any]] = []
+    arrays: dict[str, NDArray[Any]] = {}
+    for position, partial in enumerate(partials):
+        cell = partial.work.cell
+        header.append(
+            {
+                "cell": [cell.dataset, cell.mixture, cell.p, cell.m, cell.replicate, cell.model],
+                "start": partial.work.start,
+                "stop": partial.work.stop,
+                "best_restart": partial.best_restart,
+                "seconds": partial.seconds,
+            }
+        )
+        for name in ("objectives", "labels", "centroids", "variances"):
+            arrays[f"{position}.{name}"] = getattr(partial, name)
+    return {"partials": header}, arrays
+
+
+def from_record(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> list[Partial]:
+    """Read back what `to_record` made."""
+    return [
+        Partial(
+            work=Work(Cell(*entry["cell"]), entry["start"], entry["stop"]),
+            objectives=arrays[f"{position}.objectives"],
+            best_restart=entry["best_restart"],
+            labels=arrays[f"{position}.labels"],
+            centroids=arrays[f"{position}.centroids"],
+            variances=arrays[f"{position}.variances"],
+            seconds=entry["seconds"],
+        )
+        for position, entry in enumerate(header["partials"])
+    ]

@@ -1,0 +1,99 @@
+"""Everything that can be known, or be wrong, before a sweep starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from storage.manifest import Manifest, align, differences, read_manifest
+from sweeps.errors import InputError, Problem
+from sweeps.inputs import Inputs, load_inputs
+from sweeps.spec import SweepSpec, load_spec
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A sweep that can run.
+
+    Parameters
+    ----------
+    spec : SweepSpec
+        The sweep file.
+    inputs : Inputs
+        Data sets and plans, chunked as the cube is.
+    cube, run : Path
+        Where results land, and the folder beside them.
+    manifest : Manifest or None
+        Of the cube there is already.
+    """
+
+    spec: SweepSpec
+    inputs: Inputs
+    cube: Path
+    run: Path
+    manifest: Manifest | None
+
+
+def find_spec(path: Path) -> tuple[Path, bool]:
+    """Sweep file at `path`, or the shipped one of that name; whether the shipped one was taken.
+
+    Raises
+    ------
+    InputError
+        If there is neither.
+    """
+    if path.exists():
+        return path, False
+    shipped = Path(__file__).resolve().parents[1] / "sweeps"
+    if (
+        path.suffix == ".toml"
+        and path.parent in (Path("."), Path("sweeps"))
+        and (shipped / path.name).is_file()
+    ):
+        return shipped / path.name, True
+    names = ", ".join(sorted(f"sweeps/{file.name}" for file in shipped.glob("*.toml")))
+    raise InputError([Problem(str(path), "no such file", f"a sweep file, or a shipped one: {names}")])
+
+
+def cube_path(results: Path, name: str) -> Path:
+    """Where the cube of a sweep lies."""
+    return results / f"{name}.zarr"
+
+
+def run_path(cube: Path) -> Path:
+    """Folder beside a cube: lease, journal, log, timings."""
+    return cube.with_suffix(".run")
+
+
+def prepare(path: Path, *, results: Path, data_dir: Path | None) -> Prepared:
+    """Read a sweep file, its data, and the cube it belongs to.
+
+    Raises
+    ------
+    InputError
+        With every problem found; nothing was written.
+    """
+    spec = load_spec(path)
+    inputs = load_inputs(spec, data_dir=data_dir)
+    cube = cube_path(results, spec.name)
+    problems = _results_problems(results, run_path(cube))
+    manifest = None
+    if not problems and cube.exists():
+        manifest = read_manifest(cube)
+        problems += differences(manifest, spec.to_dict(), inputs.plans)
+    if problems:
+        raise InputError(problems)
+    if manifest is not None:
+        inputs = replace(inputs, plans=align(manifest, inputs.plans))
+    return Prepared(spec, inputs, cube, run_path(cube), manifest)
+
+
+def _results_problems(results: Path, run: Path) -> list[Problem]:
+    problems = []
+    for place in (results, run):
+        if place.exists() and not place.is_dir():
+            problems.append(Problem(str(place), "a file", "a directory"))
+    parent = next(folder for folder in (results, *results.absolute().parents) if folder.exists())
+    if not problems and not parent.is_dir():
+        problems.append(Problem(str(results), f"{parent} is a file", "a directory"))
+    return problems

@@ -1,0 +1,80 @@
+"""What ran where: the record of a run kept in the cube."""
+
+from __future__ import annotations
+
+import platform
+import socket
+import subprocess
+import time
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("numba", "llvmlite", "numpy", "scipy", "xarray", "zarr", "dask", "distributed")
+
+
+def package_version() -> str:
+    """Version of this package, or "unknown" when it is not installed."""
+    try:
+        return version("sweep-clustering")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def fingerprint() -> dict[str, str]:
+    """What equal bits are promised for: the package, numba, numpy, the C library and the CPU model."""
+    return {
+        "sweep": package_version(),
+        "numba": version("numba"),
+        "numpy": version("numpy"),
+        "libc": " ".join(platform.libc_ver()),
+        "cpu": _cpu_model(),
+    }
+
+
+def run_record(skipped: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+    """Record of a run that starts now.
+
+    Parameters
+    ----------
+    skipped : mapping
+        Unavailable data sets and why.
+    """
+    return {
+        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "host": socket.gethostname(),
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in PACKAGES},
+        "fingerprint": fingerprint(),
+        "commit": _commit(),
+        "skipped": {name: list(reasons) for name, reasons in skipped.items()},
+    }
+
+
+@cache
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
+
+
+def _commit() -> str:
+    """Commit of the checkout this package runs from; empty for an installed wheel."""
+    root = Path(__file__).resolve().parents[1]
+    if not (root / ".git").exists():
+        return ""
+    try:
+        answer = subprocess.run(
+            ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40"],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return answer.stdout.strip()

@@ -1,0 +1,167 @@
+"""The submit command: from a sweep file to a finished cube and an exit code."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from pipeline.cluster import connect, dashboard_address
+from pipeline.driver import Driver, Outcomes, Stopped, opened, stop_on_signal
+from pipeline.executors import DaskExecutor, Executor, SerialExecutor
+from pipeline.overview import PlanOverview, plan_lines
+from pipeline.prepare import Prepared, prepare
+from pipeline.profiles import Profile, load_profile
+from pipeline.progress import duration
+from pipeline.startup import check_shadowing
+from storage.errors import StorageError
+from storage.lease import LeaseHeld
+
+logger = logging.getLogger(__name__)
+
+COMPLETE, INTERNAL, FAILED_CELLS = 0, 1, 3
+
+
+@dataclass(frozen=True)
+class Options:
+    """Runtime choices: none of them changes a number.
+
+    Parameters
+    ----------
+    results : Path
+        Folder of the cubes.
+    profile : str
+        Compute-cluster profile.
+    cluster_file : Path or None
+        cluster.yaml to take instead of searching.
+    workers : int or None
+        Worker processes; 0 runs everything in this process, None as many as the profile says.
+    dry_run, retry_failed, strict : bool
+        As in the command line.
+    data_dir : Path or None
+        Where raw data files lie.
+    batch_restarts : int or None
+        Fixed batch length, for tests.
+    """
+
+    results: Path
+    profile: str = "local"
+    cluster_file: Path | None = None
+    workers: int | None = None
+    dry_run: bool = False
+    retry_failed: bool = False
+    strict: bool = False
+    data_dir: Path | None = None
+    batch_restarts: int | None = None
+
+
+def submit(path: Path, options: Options, console: Console) -> int:
+    """Run what is left of a sweep.
+
+    Parameters
+    ----------
+    path : Path
+        Sweep file.
+    options : Options
+        Runtime choices.
+    console : Console
+        Where progress is shown; warnings and results go through logging.
+
+    Returns
+    -------
+    int
+        0 complete, 1 stopped by a failing disk, a lost lease or a held one, 3 finished with failed cells (with `strict`,
+        also when data sets were skipped), 128 + n stopped by signal n.
+
+    Raises
+    ------
+    sweeps.errors.InputError
+        Bad input; nothing was started and nothing written.
+    """
+    check_shadowing()
+    prepared = prepare(path, results=options.results, data_dir=options.data_dir)
+    profile = None if options.workers == 0 else load_profile(options.profile, options.cluster_file)
+    _say_skipped(prepared)
+    if options.dry_run:
+        for line in plan_lines(PlanOverview.of(prepared)):
+            console.print(line, highlight=False)
+        return COMPLETE
+    try:
+        with stop_on_signal():
+            return _conclude(prepared, _run(prepared, profile, options, console), options)
+    except Stopped as stopped:
+        logger.error("stopped by %s; what was finished is kept, submit again to go on", stopped)
+        return 128 + stopped.number
+    except (StorageError, LeaseHeld) as error:
+        logger.error("%s", error)
+        return INTERNAL
+
+
+def _run(prepared: Prepared, profile: Profile | None, options: Options, console: Console) -> Outcomes:
+    with opened(prepared, retry_failed=options.retry_failed) as (collector, lease), _log_file(prepared.run):
+        with _executor(prepared, profile, options.workers) as executor:
+            driver = Driver(
+                prepared,
+                executor,
+                collector,
+                lease,
+                console=console,
+                batch_restarts=options.batch_restarts,
+            )
+            started = time.monotonic()
+            outcomes = driver.run()
+            seconds = time.monotonic() - started
+            share = 100 * driver.solver_seconds / max(seconds * executor.workers, 1e-9)
+            logger.info(
+                "%d restarts, %d blocks in %s; %.0f %% of the workers' time was spent in the solver",
+                outcomes.restarts,
+                outcomes.blocks,
+                duration(seconds),
+                share,
+            )
+        return outcomes
+
+
+@contextmanager
+def _executor(prepared: Prepared, profile: Profile | None, workers: int | None) -> Iterator[Executor]:
+    if profile is None:
+        yield SerialExecutor(prepared.inputs.sources)
+        return
+    with connect(profile, n_workers=workers, local_directory=prepared.run / "workers") as client:
+        logger.info("dask dashboard: %s", dashboard_address(client) or "not running")
+        yield DaskExecutor(client, prepared.inputs.sources)
+
+
+def _conclude(prepared: Prepared, outcomes: Outcomes, options: Options) -> int:
+    for cell in outcomes.failed:
+        logger.error("failed: %s (see %s)", cell, prepared.run / "failures.jsonl")
+    _say_skipped(prepared)
+    logger.info("results: %s", prepared.cube)
+    if outcomes.failed:
+        return FAILED_CELLS
+    return FAILED_CELLS if options.strict and prepared.inputs.skipped else COMPLETE
+
+
+def _say_skipped(prepared: Prepared) -> None:
+    for name, reasons in prepared.inputs.skipped.items():
+        logger.warning("SKIPPED data set %s: %s", name, "; ".join(reasons))
+
+
+@contextmanager
+def _log_file(run: Path) -> Iterator[None]:
+    """Keep what is logged beside the cube, too."""
+    handler = logging.FileHandler(run / "log", encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        handler.close()
+
