@@ -1,0 +1,49 @@
+"""What the kernels see of a problem: arrays and scalars."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.signedinteger[Any]]
+
+UNSUPERVISED, LIKELIHOOD, POSTERIOR = 0, 1, 2
+"""Annotation terms of the objective: none, block model, block model with priors on its rates."""
+
+DEGENERATE = 1e-10
+"""A cluster whose variance is at most this share of s² adds nothing to the objective (model.md section 2)."""
+
+IMPROVEMENT = 1e-9
+"""A smaller gain, in nats, is none."""
+
+
+class Data(NamedTuple):
+    """Constant input of the search.
+
+    Clusters are the last axis wherever an array has one: all targets of a sample are evaluated in one sweep over
+    contiguous memory. The annotation layers of a sample lie one after the other: entries
+    `row_start[i * n_layers + layer]` up to the next row start are its partners in `layer`, self pairs apart.
+    """
+
+    X: Floats  # (n_samples, n_features), centred
+    n_clusters: int
+    model: int
+    min_size: int
+    kappa: float  # variance_prior
+    total_variance: float  # s²
+    row_start: NDArray[np.int32]  # (n_samples * n_layers + 1,)
+    partners: NDArray[np.int32]
+    weights: Floats  # A_ij beside partners
+    self_weights: Floats  # (n_samples, n_layers): A_ii
+    totals: Floats  # (n_layers,): m_layer
+    spread: (
+        Floats  # (n_layers,): lambda_in = (S_in + spread S_out) / m_layer, lambda_out = lambda_in / spread
+    )
+    annotated: NDArray[np.int32]  # samples of phase 1
+    unannotated: NDArray[np.int32]  # samples of phase 2
+    log_size: Floats  # (n_samples + 2,): log n, 0 for n = 0
+    log_freedom: Floats  # (n_samples + 2,): log(D (n + kappa)), 0 where that is log 0
+    x_log_x: Floats  # x log x of the whole numbers a count can take; empty if weights are not whole

@@ -1,0 +1,102 @@
+"""The one place that decides how kernels are compiled.
+
+`nogil`, so that a worker's heartbeat goes on during a restart. `error_model="numpy"`, because the checks for a
+division by zero cost branches in inner loops; kernels guard their divisors instead, and so behave the same with
+NUMBA_DISABLE_JIT=1. `parallel` off: the unit of parallel work is the restart. `fastmath` off: the same bits
+whatever the compiler's version makes of a sum.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, ParamSpec, TypeVar, cast
+
+import numba
+import numba.core.config
+
+from kernels.cachedir import cache_directory
+
+try:
+    import fcntl
+except ImportError:  # not on Windows; there processes that start together may compile side by side
+    fcntl = None  # type: ignore[assignment]
+
+F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
+
+DIRECTORY: Path | None = None if numba.core.config.DISABLE_JIT else cache_directory()
+
+
+def jit(function: F) -> F:
+    """Compile a kernel on its first call; keep the machine code in the project's own cache directory."""
+    return _compile(function)
+
+
+def jit_core(function: F) -> F:
+    """As `jit`, for kernels that allocate nothing, not even by copying one slice onto another.
+
+    Without numba's runtime no array is reference counted: the counting of the two dozen arrays of a search took
+    four fifths of its time.
+    """
+    return _compile(function, _nrt=False)
+
+
+def _compile(function: F, **options: bool) -> F:
+    cache = DIRECTORY is not None
+    with _directory_for_ours():
+        compiled = numba.njit(
+            nogil=True, error_model="numpy", fastmath=False, parallel=False, cache=cache, **options
+        )(function)
+    return cast(F, compiled)
+
+
+@contextmanager
+def _directory_for_ours() -> Iterator[None]:
+    """numba reads the setting when a function is decorated: others' functions keep their own directory."""
+    config = numba.core.config
+    before = config.CACHE_DIR
+    if DIRECTORY is not None:
+        config.CACHE_DIR = str(DIRECTORY)
+    try:
+        yield
+    finally:
+        config.CACHE_DIR = before
+
+
+_held: list[IO[bytes]] = []
+
+
+@contextmanager
+def compile_lock() -> Iterator[None]:
+    """Let one process at a time compile; the others then load what it wrote."""
+    if DIRECTORY is None or fcntl is None or _held:
+        yield
+        return
+    with open(DIRECTORY / "lock", "wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        _held.append(file)
+        try:
+            yield
+        finally:
+            _held.clear()
+
+
+def first_call_alone(function: Callable[P, R]) -> Callable[P, R]:
+    """Make the first call in a process, the one that may compile, under `compile_lock`."""
+    called = False
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        nonlocal called
+        if called:
+            return function(*args, **kwargs)
+        with compile_lock():
+            result = function(*args, **kwargs)
+        called = True
+        return result
+
+    return call

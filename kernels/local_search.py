@@ -1,0 +1,170 @@
+"""Local search: relocation of annotated samples, then assignment of the others (model.md section 3)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.data import IMPROVEMENT, Data
+from kernels.gains import set_gains, set_links, squared_distances
+from kernels.jit import jit_core
+from kernels.objective import terms
+from kernels.rng import shuffle
+from kernels.state import (
+    CAPS,
+    EVALUATIONS,
+    LOCAL_SEARCHES,
+    STALE,
+    State,
+    collect,
+    is_degenerate,
+    relocate,
+)
+
+MAX_ROUNDS, MAX_RELOCATION_PASSES, MAX_ASSIGNMENT_PASSES = 100, 1000, 200
+
+
+@jit_core
+def local_search(data: Data, state: State, rng: np.random.Generator) -> float:
+    """Improve `state.labels`; leave the best round end there, its statistics from members.
+
+    Returns
+    -------
+    float
+        Objective of the partition, from scratch, nats.
+    """
+    state.counters[LOCAL_SEARCHES] += 1
+    state.counters[STALE] = 1
+    best = -np.inf
+    value = -np.inf
+    changes = 1
+    rounds = 0
+    while changes > 0 and rounds < MAX_ROUNDS:
+        changes = relocate_annotated(data, state, rng) + assign_unannotated(data, state)
+        collect(data, state)
+        gmm, sbm, prior = terms(data, state)
+        value = gmm + sbm + prior
+        if value > best:
+            best = value
+            copy_labels(state.labels, state.best)
+        rounds += 1
+    if changes > 0:
+        state.counters[CAPS] += 1
+    if value < best:
+        copy_labels(state.best, state.labels)
+        state.counters[STALE] = 1
+        collect(data, state)
+    return best
+
+
+@jit_core
+def copy_labels(source: NDArray[np.int16], target: NDArray[np.int16]) -> None:
+    """Write `source` over `target`."""
+    for i in range(len(source)):
+        target[i] = source[i]
+
+
+@jit_core
+def relocate_annotated(data: Data, state: State, rng: np.random.Generator) -> int:
+    """Phase 1: passes over the annotated samples until one relocates nothing; never lowers the objective."""
+    total = 0
+    if data.n_clusters == 1 or len(state.order) == 0:
+        return total
+    for _ in range(MAX_RELOCATION_PASSES):
+        collect(data, state)
+        shuffle(rng, state.order)
+        moved = 0
+        for sample in state.order:
+            moved += relocate_sample(data, state, rng, sample)
+        total += moved
+        if moved == 0:
+            return total
+    state.counters[CAPS] += 1
+    return total
+
+
+@jit_core
+def relocate_sample(data: Data, state: State, rng: np.random.Generator, sample: int) -> int:
+    """Try all clusters in random order, each from where the sample then is; number of relocations.
+
+    The order is drawn only when there is a gain to be had: without one it does not matter.
+    """
+    source = int(state.labels[sample])
+    if state.sizes[source] <= data.min_size:
+        return 0
+    set_links(data, state, sample)
+    set_gains(data, state, sample)
+    largest = 0.0
+    for gain in state.gains:
+        largest = max(largest, gain)
+    if largest <= IMPROVEMENT:
+        state.counters[EVALUATIONS] += data.n_clusters - 1
+        return 0
+    shuffle(rng, state.cluster_order)
+    moved = 0
+    for target in state.cluster_order:
+        if target == source:
+            continue
+        state.counters[EVALUATIONS] += 1
+        if state.gains[target] > IMPROVEMENT:
+            relocate(data, state, sample, target)
+            source = target
+            moved += 1
+            set_gains(data, state, sample)
+    return moved
+
+
+@jit_core
+def assign_unannotated(data: Data, state: State) -> int:
+    """Phase 2: passes that move each other sample to its cheapest cluster until one moves nothing."""
+    total = 0
+    if data.n_clusters == 1 or len(data.unannotated) == 0:
+        return total
+    for _ in range(MAX_ASSIGNMENT_PASSES):
+        collect(data, state)
+        moved = assignment_pass(data, state)
+        total += moved
+        if moved == 0:
+            return total
+        state.counters[STALE] = 1
+    state.counters[CAPS] += 1
+    return total
+
+
+@jit_core
+def assignment_pass(data: Data, state: State) -> int:
+    """One pass with means and variances fixed; sizes follow the moves. A degenerate cluster is shut."""
+    n_features = data.X.shape[1]
+    precision = state.gains
+    offset = state.work
+    prior = data.kappa * n_features * data.total_variance
+    for k in range(data.n_clusters):
+        if is_degenerate(data, state.sizes[k], state.errors[k]):
+            precision[k] = 0.0
+            offset[k] = np.inf
+        else:
+            variance = (state.errors[k] + prior) / (n_features * (state.sizes[k] + data.kappa))
+            precision[k] = 0.5 / variance
+            offset[k] = 0.5 * n_features * math.log(variance)
+    moved = 0
+    for sample in data.unannotated:
+        source = int(state.labels[sample])
+        if state.sizes[source] <= data.min_size or offset[source] == np.inf:
+            continue
+        squared_distances(data.X[sample], state.means, state.distances)
+        cheapest = 0
+        lowest = np.inf
+        for k in range(data.n_clusters):
+            cost = state.distances[k] * precision[k] + offset[k]
+            if cost < lowest:
+                lowest = cost
+                cheapest = k
+        state.counters[EVALUATIONS] += data.n_clusters - 1
+        if lowest < state.distances[source] * precision[source] + offset[source] - IMPROVEMENT:
+            state.labels[sample] = cheapest
+            state.sizes[source] -= 1
+            state.sizes[cheapest] += 1
+            moved += 1
+    return moved

@@ -1,0 +1,97 @@
+"""The objective, from statistics of members (model.md section 2)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kernels.data import POSTERIOR, UNSUPERVISED, Data
+from kernels.jit import first_call_alone, jit, jit_core
+from kernels.problem import Problem
+from kernels.state import State, cluster_term, collect, new_state
+
+
+@jit_core
+def terms(data: Data, state: State) -> tuple[float, float, float]:
+    """gmm, sbm and prior of a partition whose statistics are set; each 0 where the model lacks it."""
+    gmm = 0.0
+    for k in range(data.n_clusters):
+        gmm += cluster_term(data, state.sizes[k], state.errors[k])
+    sbm = 0.0
+    prior = 0.0
+    if data.model != UNSUPERVISED:
+        for layer in range(data.totals.shape[0]):
+            block, density = layer_terms(data, state, layer)
+            sbm += block
+            prior += density
+    return gmm, sbm, prior
+
+
+@jit_core
+def layer_terms(data: Data, state: State, layer: int) -> tuple[float, float]:
+    """Parts of one layer in sbm and prior, nats."""
+    counts = state.edge_counts[layer]
+    inner = state.rates[layer]
+    outer = inner / data.spread[layer]
+    sbm = 0.0
+    prior = 0.0
+    for r in range(data.n_clusters):
+        for c in range(r, data.n_clusters):
+            exposure = float(state.sizes[r]) * float(state.sizes[c])
+            count = counts[r, c]
+            rate = inner if r == c else outer
+            weight = 0.5 if r == c else 1.0
+            denominator = exposure
+            if data.model == POSTERIOR:
+                denominator += rate / weight
+            omega = count / denominator if count > 0.0 else 0.0
+            if count > 0.0:
+                sbm += weight * count * math.log(omega)
+            sbm -= weight * exposure * omega
+            if data.model == POSTERIOR:
+                prior += math.log(rate) - rate * omega
+    return sbm, prior
+
+
+@jit
+def _evaluate(data: Data, labels: np.ndarray) -> tuple[float, float, float]:
+    state = new_state(data)
+    state.labels[:] = labels
+    collect(data, state)
+    return terms(data, state)
+
+
+@first_call_alone
+def objective_terms(problem: Problem, labels: ArrayLike) -> tuple[float, float, float]:
+    """Objective of a partition, from scratch; its value is the sum of the three (model.md section 2).
+
+    Parameters
+    ----------
+    problem : Problem
+        Data, annotations and model.
+    labels : array_like of shape (n_samples,)
+        Integers 0 to n_clusters - 1.
+
+    Returns
+    -------
+    gmm, sbm, prior : float
+        Nats; sbm and prior are 0 where the model lacks them.
+
+    Raises
+    ------
+    ValueError
+        If the labels are not one integer in range per sample.
+    """
+    given = np.asarray(labels)
+    if given.shape != (problem.n_samples,) or not np.issubdtype(given.dtype, np.integer):
+        raise ValueError(
+            f"labels are {given.dtype} of shape {given.shape}, expected {problem.n_samples} integers"
+        )
+    if given.min() < 0 or given.max() >= problem.n_clusters:
+        raise ValueError(
+            f"labels go from {given.min()} to {given.max()}, expected 0 to {problem.n_clusters - 1}"
+        )
+    gmm, sbm, prior = _evaluate(problem.data, given.astype(np.int16))
+    return float(gmm), float(sbm), float(prior)

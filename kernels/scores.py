@@ -1,0 +1,232 @@
+"""How good a solution is (model.md section 5), as plain numpy: too little work for a compiler."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernels.data import DEGENERATE, Floats
+from kernels.problem import CANNOT, MUST
+
+NORMALIZERS = ("min", "geometric", "arithmetic", "max")
+
+
+def nmi(labels_true: ArrayLike, labels: ArrayLike, normalizer: str = "min") -> float:
+    """Normalised mutual information I / norm(H_true, H_pred), clipped to [0, 1].
+
+    Parameters
+    ----------
+    labels_true, labels : array_like of shape (n_samples,)
+        Integers; which, does not matter.
+    normalizer : {"min", "geometric", "arithmetic", "max"}
+        Mean of the two entropies; only "min" compares with the paper's tables.
+
+    Returns
+    -------
+    float
+        0 if one entropy is 0, 1 if both are.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ or are 0, or the normalizer is unknown.
+    """
+    if normalizer not in NORMALIZERS:
+        raise ValueError(f"normalizer is {normalizer!r}, expected one of {', '.join(NORMALIZERS)}")
+    joint = _contingency(np.asarray(labels_true), np.asarray(labels))
+    rows, columns = joint.sum(axis=1), joint.sum(axis=0)
+    h_true, h_pred = _entropy(rows), _entropy(columns)
+    if h_true == 0.0 and h_pred == 0.0:
+        return 1.0
+    if h_true == 0.0 or h_pred == 0.0:
+        return 0.0
+    # Dividing the counts first keeps a product of two sizes from mattering.
+    i, j = np.nonzero(joint)
+    share = joint[i, j] / joint.sum()
+    information = float(np.sum(share * (np.log(joint[i, j] / rows[i]) - np.log(columns[j] / joint.sum()))))
+    norms = {
+        "min": min(h_true, h_pred),
+        "geometric": float(np.sqrt(h_true * h_pred)),
+        "arithmetic": 0.5 * (h_true + h_pred),
+        "max": max(h_true, h_pred),
+    }
+    return min(max(information / norms[normalizer], 0.0), 1.0)
+
+
+def _contingency(first: NDArray[np.integer], second: NDArray[np.integer]) -> NDArray[np.int64]:
+    if first.ndim != 1 or first.shape != second.shape or first.size == 0:
+        raise ValueError(
+            f"labels have shapes {first.shape} and {second.shape}, expected the same (n_samples,)"
+        )
+    first_values, rows = np.unique(first, return_inverse=True)
+    second_values, columns = np.unique(second, return_inverse=True)
+    shape = (len(first_values), len(second_values))
+    return np.bincount(rows * shape[1] + columns, minlength=shape[0] * shape[1]).reshape(shape)
+
+
+def _entropy(counts: NDArray[np.int64]) -> float:
+    """Nats; exactly 0 for one class."""
+    if len(counts) == 1:
+        return 0.0
+    share = counts / counts.sum()
+    return float(-np.sum(share * np.log(share)))
+
+
+def total_variance(X: ArrayLike) -> float:
+    """Variance s² per feature about the overall mean, ddof 0 (model.md section 1).
+
+    Parameters
+    ----------
+    X : array_like of shape (n_samples, n_features)
+        Features.
+    """
+    features = np.asarray(X, dtype=np.float64)
+    return float(np.mean(np.square(features - features.mean(axis=0))))
+
+
+def cluster_gaussians(
+    X: ArrayLike, labels: ArrayLike, n_clusters: int
+) -> tuple[NDArray[np.int64], Floats, Floats]:
+    """Spherical Gaussian of every cluster.
+
+    Parameters
+    ----------
+    X : array_like of shape (n_samples, n_features)
+        Features.
+    labels : array_like of shape (n_samples,)
+        Integers 0 to n_clusters - 1.
+    n_clusters : int
+        K.
+
+    Returns
+    -------
+    sizes : ndarray of shape (n_clusters,), int64
+        Samples per cluster.
+    centroids : ndarray of shape (n_clusters, n_features)
+        Means; NaN for an empty cluster.
+    variances : ndarray of shape (n_clusters,)
+        SSE_r / (D n_r); NaN for an empty cluster.
+
+    Raises
+    ------
+    ValueError
+        If the labels do not fit X or n_clusters.
+    """
+    features = np.asarray(X, dtype=np.float64)
+    given = np.asarray(labels)
+    if given.shape != features.shape[:1] or not np.issubdtype(given.dtype, np.integer):
+        raise ValueError(
+            f"labels are {given.dtype} of shape {given.shape}, expected {len(features)} integers"
+        )
+    if given.size and (given.min() < 0 or given.max() >= n_clusters):
+        raise ValueError(f"labels go from {given.min()} to {given.max()}, expected 0 to {n_clusters - 1}")
+    sizes = np.bincount(given, minlength=n_clusters)
+    counted = np.where(sizes > 0, sizes, 1)
+    # Sums of differences from the overall mean: columns far from 0 lose no digits.
+    overall = features.mean(axis=0)
+    centroids = np.zeros((n_clusters, features.shape[1]))
+    np.add.at(centroids, given, features - overall)
+    centroids = centroids / counted[:, None] + overall
+    squares = np.square(features - centroids[given]).sum(axis=1)
+    errors = np.bincount(given, weights=squares, minlength=n_clusters)
+    variances = errors / (features.shape[1] * counted)
+    centroids[sizes == 0] = np.nan
+    variances[sizes == 0] = np.nan
+    return sizes, centroids, variances
+
+
+def goldberger_kl(
+    sizes: ArrayLike,
+    centroids: ArrayLike,
+    variances: ArrayLike,
+    sizes_true: ArrayLike,
+    centroids_true: ArrayLike,
+    variances_true: ArrayLike,
+    total_variance: float,
+) -> float:
+    """Matching approximation of the divergence of the solution's mixture from the truth's.
+
+    sum_r pi_r min_s [KL(N_r || M_s) + log(pi_r / pi'_s)] over non-empty clusters.
+
+    Parameters
+    ----------
+    sizes, sizes_true : array_like of shape (n_clusters,)
+        Samples per cluster.
+    centroids, centroids_true : array_like of shape (n_clusters, n_features)
+        Means.
+    variances, variances_true : array_like of shape (n_clusters,)
+        Variances per feature.
+    total_variance : float
+        s², the scale of what counts as degenerate.
+
+    Returns
+    -------
+    float
+        Nats; NaN if a degenerate cluster takes part.
+    """
+    n, mean, variance = _components(sizes, centroids, variances)
+    n_true, mean_true, variance_true = _components(sizes_true, centroids_true, variances_true)
+    for count, spread in ((n, variance), (n_true, variance_true)):
+        if not np.all((count > 1) & (spread > DEGENERATE * total_variance)):
+            return float("nan")
+    if not len(n) or not len(n_true):
+        return float("nan")
+    n_features = mean.shape[1]
+    ratio = variance[:, None] / variance_true[None, :]
+    squares = np.square(mean[:, None, :] - mean_true[None, :, :]).sum(axis=2)
+    divergence = 0.5 * (n_features * (ratio - 1.0 - np.log(ratio)) + squares / variance_true[None, :])
+    weight, weight_true = n / n.sum(), n_true / n_true.sum()
+    matched = divergence + np.log(weight[:, None] / weight_true[None, :])
+    return float(np.sum(weight * matched.min(axis=1)))
+
+
+def _components(
+    sizes: ArrayLike, centroids: ArrayLike, variances: ArrayLike
+) -> tuple[Floats, Floats, Floats]:
+    counts = np.asarray(sizes, dtype=np.float64)
+    used = counts > 0
+    return (
+        counts[used],
+        np.asarray(centroids, dtype=np.float64)[used],
+        np.asarray(variances, dtype=np.float64)[used],
+    )
+
+
+def centroid_index(centroids: ArrayLike, centroids_true: ArrayLike) -> int:
+    """Number of centroids that are nobody's nearest, the larger of the two directions.
+
+    Parameters
+    ----------
+    centroids, centroids_true : array_like of shape (n_clusters, n_features)
+        Means; the numbers of clusters may differ. The lowest index is nearest on ties.
+    """
+    first = np.asarray(centroids, dtype=np.float64)
+    second = np.asarray(centroids_true, dtype=np.float64)
+    squares = np.square(first[:, None, :] - second[None, :, :]).sum(axis=2)
+    orphans_second = len(second) - len(np.unique(squares.argmin(axis=1)))
+    orphans_first = len(first) - len(np.unique(squares.argmin(axis=0)))
+    return max(orphans_first, orphans_second)
+
+
+def annotation_agreement(annotations: ArrayLike, labels: ArrayLike) -> float:
+    """Share of annotations that agree with the partition.
+
+    Parameters
+    ----------
+    annotations : array_like of shape (n_annotations, 3)
+        Columns i, j, kind; rows that hold -1 are padding.
+    labels : array_like of shape (n_samples,)
+        Cluster of every sample.
+
+    Returns
+    -------
+    float
+        NaN without annotations. A must-link of a sample with itself is right, a cannot-link wrong.
+    """
+    table = np.asarray(annotations).reshape(-1, 3)
+    i, j, kind = table[(table >= 0).all(axis=1)].T
+    if not len(kind):
+        return float("nan")
+    given = np.asarray(labels)
+    together = given[i] == given[j]
+    return float(np.mean(np.where(together, kind == MUST, kind == CANNOT)))
