@@ -158,15 +158,16 @@ def make_batches(
         size = each / seconds if restarts is None else 1 / restarts
         start = item.start
         while start < item.stop:
-            # The rounding error of a sum of shares must not start a batch of its own.
-            room = max(1, int((1 - filled) / size + 1e-9))
-            stop = min(item.stop, start + room)
+            # A sum of shares rounds: what misses a full batch by less than that is full.
+            room = int((1 - filled) / size + 1e-9)
+            if room < 1 and group:
+                yield Batch(science, item.cell.dataset, tuple(group), predicted)
+                group, filled, predicted = [], 0.0, 0.0
+                continue
+            stop = min(item.stop, start + max(1, room))
             group.append(Work(item.cell, start, stop))
             filled += (stop - start) * size
             predicted += (stop - start) * each
             start = stop
-            if filled + size > 1 + 1e-9:
-                yield Batch(science, item.cell.dataset, tuple(group), predicted)
-                group, filled, predicted = [], 0.0, 0.0
     if group:
         yield Batch(science, group[0].cell.dataset, tuple(group), predicted)

@@ -179,6 +179,7 @@ def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None) -> DatasetPlan:
         mixture_chunk=mixtures or 1,
         replicate_chunk=grid.replicates,
         model_chunk=max(1, len(grid.supervised)),
+        scale=entry.scale,
     )
 
 

@@ -117,6 +117,8 @@ class DatasetPlan:
         Restarts of each cell.
     mixture_chunk, replicate_chunk, model_chunk : int
         Chunk lengths: the lengths at the creation of the cube.
+    scale : str
+        How the features were scaled: none, standard or minmax.
     """
 
     name: str
@@ -136,6 +138,7 @@ class DatasetPlan:
     mixture_chunk: int
     replicate_chunk: int
     model_chunk: int
+    scale: str = "none"
 
     @property
     def supervised(self) -> bool:

@@ -147,7 +147,7 @@ def test_without_a_supervised_model_the_grid_of_annotations_is_not_needed(tmp_pa
 def test_a_file_that_is_not_toml(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "broken.toml"
     path.write_bytes(content)
-    with pytest.raises(InputError, match="broken.toml"):
+    with pytest.raises(InputError, match=r"broken\.toml"):
         load_spec(path)
 
 
@@ -167,7 +167,7 @@ def test_shipped_sweeps_are_good_and_named_as_their_file(path: Path) -> None:
 
 
 def test_the_shipped_evaluation_is_the_published_one() -> None:
-    """8,798 cells: 150 mixtures x (3 p x 8 m x 2 models + 1), 8 sets x (3 p x 3 m x 10 graphs x 2 models + 1)."""
+    """8,798 cells: 150 mixtures x (3 x 8 x 2 + 1) and 8 data sets x (3 x 3 x 10 x 2 + 1)."""
     cells = 0
     for name in ("mixtures", "uci"):
         grid = load_spec(Path(sweeps.__file__).parent / f"{name}.toml").grid
