@@ -1,0 +1,96 @@
+"""Link files: what they mean, and every line that means nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sweeps.errors import InputError
+from sweeps.links import read_links
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "must.link"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    "text", ["1 2 1\n2 4 0.5\n", "1,2,1\n2, 4, .5", "1\t2\t1\r\n2\t4\t5e-1\r\n", "1 2\n\n# x\n 2 4 0.5 # y"]
+)
+def test_formats(text: str, tmp_path: Path) -> None:
+    pairs, weights = read_links(write(tmp_path, text), 4)
+    assert pairs.tolist() == [[0, 1], [1, 3]]
+    assert weights.tolist() == [1, 0.5]
+    assert pairs.dtype == np.int64
+    assert weights.dtype == np.float64
+
+
+def test_lines_of_a_pair_add_up_in_either_order(tmp_path: Path) -> None:
+    pairs, weights = read_links(write(tmp_path, "3 1 1\n1 2 1\n1 3 2.5\n3 1\n"), 3)
+    assert pairs.tolist() == [[0, 1], [0, 2]]
+    assert weights.tolist() == [1, 4.5]
+
+
+def test_self_pair_carries_two_per_annotation(tmp_path: Path) -> None:
+    pairs, weights = read_links(write(tmp_path, "2 2 2\n2 2 4\n3 3\n1 1 1.5\n"), 3)
+    assert pairs.tolist() == [[0, 0], [1, 1], [2, 2]]
+    assert weights.tolist() == [0.75, 3, 1]
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# nothing yet\n"])
+def test_empty_file_is_an_empty_annotation_graph(text: str, tmp_path: Path) -> None:
+    pairs, weights = read_links(write(tmp_path, text), 3)
+    assert pairs.shape == (0, 2)
+    assert weights.shape == (0,)
+
+
+def test_every_bad_line_is_said(tmp_path: Path) -> None:
+    lines = {
+        "1 2 1": None,
+        "0 2 1": "sample 0",
+        "1 6 1": "sample 6",
+        "-1 2 1": "sample -1",
+        "1 2 0": "weight 0",
+        "1 2 -3": "weight -3",
+        "1 2 nan": "weight nan",
+        "1 2 inf": "weight inf",
+        "1 2 x": "weight x",
+        "1 2 ": None,
+        "1": "'1'",
+        "1 2 3 4": "'1 2 3 4'",
+        "one two": "'one two'",
+        "1.0 2": "'1.0 2'",
+        "1,,2": "'1,,2'",
+        "1_0 2": "'1_0 2'",
+        "9" * 5000 + " 1": repr("9" * 60),
+        "2 2 1": "weight 1 for the self pair of sample 2",
+        "2 2 3": "weight 3 for the self pair of sample 2",
+        "² 1": "'² 1'",
+    }
+    path = write(tmp_path, "\n".join(lines))
+    with pytest.raises(InputError) as caught:
+        read_links(path, 5)
+    expected = [(f"{path}, line {n}", found) for n, found in enumerate(lines.values(), start=1) if found]
+    assert [(problem.where, problem.found) for problem in caught.value.problems] == expected
+
+
+def test_unreadable_path(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="No such file or directory"):
+        read_links(tmp_path / "absent.link", 3)
+
+
+def test_published_instance(shared_data: Path) -> None:
+    folder = shared_data / "reference-vertebral"
+    must, must_weights = read_links(folder / "vertebral-must.link", 310)
+    cannot, cannot_weights = read_links(folder / "vertebral-cannot.link", 310)
+    assert len(must) == 104
+    assert len(cannot) == 206
+    assert Counter([*must_weights, *cannot_weights]) == {1.0: 310}
+    assert must[must[:, 0] == must[:, 1]].tolist() == [[132, 132], [181, 181]]
+    labels = np.loadtxt(folder / "vertebral.label", dtype=int)
+    assert (labels[must[:, 0]] == labels[must[:, 1]]).all()
+    assert (labels[cannot[:, 0]] != labels[cannot[:, 1]]).all()
