@@ -73,8 +73,7 @@ def baseline_scores(tree: xr.DataTree, dataset: str, *, normalizer: str = "min")
     if UNSUPERVISED not in tree[dataset].children:
         return xr.Dataset()
     node = tree[f"{dataset}/{UNSUPERVISED}"].to_dataset()
-    inherited = [name for name in node.coords if name not in node["status"].dims]
-    return _finished(_fit_scores(node, tree[dataset].to_dataset(), normalizer), node.drop_vars(inherited))
+    return _finished(_fit_scores(node, tree[dataset].to_dataset(), normalizer), node)
 
 
 def relative_nmi(found: xr.Dataset, baseline: xr.Dataset) -> xr.DataArray:

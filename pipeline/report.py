@@ -1,0 +1,210 @@
+"""The report of a cube: tables in text and CSV, a figure, and how much of the sweep is there."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from pipeline.figure import draw_nmi
+from pipeline.tables import cell_table, pooled_nmi, summary_table, written_counts
+from storage.cube import open_cube
+from storage.manifest import Manifest, read_manifest
+from sweeps.plan import UNSUPERVISED
+
+TITLES = {
+    "nmi": "NMI",
+    "relative_nmi": "relative NMI",
+    "goldberger_kl": "KL, nats",
+    "centroid_index": "centroid index",
+    "annotation_agreement": "agreement",
+}
+"""Scores of the text tables; the objective, which compares within one cell only, stands in the CSV files."""
+
+WIDTH, LABEL, COUNT, COLUMN = 100, 16, 7, 25
+"""Widths of the text tables, and of their columns."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a cube says.
+
+    Parameters
+    ----------
+    text : str
+        Summary and tables, at most 100 columns wide.
+    files : tuple of Path
+        Everything that was written.
+    cells, summary : pandas.DataFrame
+        From `pipeline.tables`.
+    """
+
+    text: str
+    files: tuple[Path, ...]
+    cells: pd.DataFrame
+    summary: pd.DataFrame
+
+
+def write_report(cube: Path, folder: Path) -> Report:
+    """Score a cube and write `report.txt`, `summary.csv`, `cells.csv` and `nmi.png`.
+
+    Parameters
+    ----------
+    cube : Path
+        The cube; a sweep may be writing to it.
+    folder : Path
+        Made if it is not there.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    sweeps.errors.InputError
+        If there is no cube at `cube`.
+    """
+    manifest = read_manifest(cube)
+    cells = cell_table(open_cube(cube), manifest.plans)
+    summary = summary_table(cells)
+    text = render(manifest, cells, summary)
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [folder / name for name in ("report.txt", "summary.csv", "cells.csv")]
+    files[0].write_text(text, encoding="utf-8")
+    summary.to_csv(files[1], index=False)
+    cells.to_csv(files[2], index=False)
+    figure = folder / "nmi.png"
+    title = f"{manifest.spec['name']}: mean NMI ± standard error, features scaled: {_scaling(manifest)}"
+    if draw_nmi(summary, figure, title=title):
+        files.append(figure)
+    return Report(text, tuple(files), cells, summary)
+
+
+def render(manifest: Manifest, cells: pd.DataFrame, summary: pd.DataFrame) -> str:
+    """Text of a report: how much is there, then the tables."""
+    parts = [_head(manifest, cells), _pooled(manifest, summary)]
+    for (dataset, p), rows in summary[summary["p"].notna()].groupby(["dataset", "p"], sort=False):
+        baseline = summary[(summary["dataset"] == dataset) & (summary["model"] == UNSUPERVISED)]
+        title = f"{_size(manifest, str(dataset))}, p = {p:g}"
+        parts.append("\n".join(_block(title, rows, baseline)))
+    alone = [name for name, plan in manifest.plans.items() if not plan.supervised]
+    for dataset in alone:
+        rows = summary[summary["dataset"] == dataset]
+        parts.append("\n".join(_block(_size(manifest, dataset), rows.iloc[:0], rows)))
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _head(manifest: Manifest, cells: pd.DataFrame) -> str:
+    spec, counts = manifest.spec, cells["status"].value_counts()
+    lines = [
+        f"sweep {spec['name']}, seed {spec['seed']}, features scaled: {_scaling(manifest)}",
+        f"cube {manifest.path}",
+        "cells: "
+        + ", ".join(f"{counts.get(word, 0)} {word}" for word in ("done", "failed", "pending"))
+        + f" of {len(cells)}",
+    ]
+    for name, reasons in _left_out(manifest).items():
+        lines.append(f"LEFT OUT: {name}, which was not available:")
+        lines += [f"  {reason}" for reason in reasons]
+    if manifest.runs:
+        lines += _last_run(manifest)
+    if counts.get("done", 0) != len(cells):
+        lines.append("This sweep is not complete: every number below is over the cells that are done.")
+    return "\n".join(lines)
+
+
+def _last_run(manifest: Manifest) -> list[str]:
+    run = manifest.runs[-1]
+    fingerprint = run.get("fingerprint", {})
+    versions = ", ".join(
+        f"{name} {fingerprint[name]}" for name in ("sweep", "numba", "numpy") if name in fingerprint
+    )
+    ordinal = "run 1" if len(manifest.runs) == 1 else f"the last of {len(manifest.runs)} runs"
+    lines = [f"{ordinal}: started {run.get('started', '?')} on {run.get('host', '?')}"]
+    if versions:
+        lines.append(f"  {versions}, {fingerprint.get('cpu', 'unknown CPU')}")
+    return lines
+
+
+def _left_out(manifest: Manifest) -> dict[str, list[str]]:
+    skipped = manifest.runs[-1].get("skipped", {}) if manifest.runs else {}
+    return {name: list(reasons) for name, reasons in skipped.items() if name not in manifest.plans}
+
+
+def _scaling(manifest: Manifest) -> str:
+    scales = {entry["name"]: entry["scale"] for entry in manifest.spec["grid"]["datasets"]}
+    if len(set(scales.values())) == 1:
+        return str(next(iter(scales.values())))
+    return ", ".join(f"{name} {scale}" for name, scale in scales.items())
+
+
+def _size(manifest: Manifest, dataset: str) -> str:
+    plan = manifest.plans[dataset]
+    mixtures = f" × {plan.mixtures} mixtures" if plan.mixtures is not None else ""
+    return f"{dataset}: N = {plan.n_samples}, D = {plan.n_features}, K = {plan.n_clusters}{mixtures}"
+
+
+def _pooled(manifest: Manifest, summary: pd.DataFrame) -> str:
+    """Mean NMI over the real data sets, where there are several."""
+    real = [name for name, plan in manifest.plans.items() if plan.mixtures is None]
+    rows = summary[summary["dataset"].isin(real)]
+    pooled = pooled_nmi(rows, written_counts(manifest.plans, manifest.spec["grid"]["m"]))
+    if pooled.empty or pooled["n_datasets"].max() < 2:
+        return ""
+    models = sorted(pooled["model"].unique())
+    lines = ["NMI, mean over data sets (number of data sets)", _row("", "m", models)]
+    for (p, m), group in pooled.groupby(["p", "m"], sort=False):
+        found = {row.model: f"{row.mean:.4f} ({row.n_datasets})" for row in group.itertuples()}
+        lines.append(_row(f"p = {p:g}", str(m), [found.get(model, "-") for model in models]))
+    levels = rows[(rows["model"] == UNSUPERVISED) & (rows["score"] == "nmi")]["mean"].dropna()
+    if len(levels):
+        lines.append(f"unsupervised: {levels.mean():.4f} ({len(levels)})")
+    return "\n".join(lines)
+
+
+def _block(title: str, rows: pd.DataFrame, baseline: pd.DataFrame) -> Iterator[str]:
+    """Lines of one table: a row per score and m, a column per model."""
+    yield title
+    supervised = sorted(rows["model"].unique())
+    columns = [UNSUPERVISED] * bool(len(baseline)) + supervised
+    yield _row("mean ± s.e. (median)", "m", columns, join=True)
+    for score, label in TITLES.items():
+        level = [_cell(baseline[baseline["score"] == score])] * bool(len(baseline))
+        found = rows[rows["score"] == score]
+        if found.empty and level and level[0] != "-":
+            yield _row(label, "", level)
+        for m, group in found.groupby("m", sort=True):
+            values = [_cell(group[group["model"] == model]) for model in supervised]
+            yield _row(label, str(m), [*level, *values])
+            label, level = "", [""] * len(level)
+    yield from _gaps(pd.concat([baseline, rows]))
+
+
+def _gaps(rows: pd.DataFrame) -> Iterator[str]:
+    """Which means leave out cells that are done: a line per score, broken where it grows too wide."""
+    gaps = rows[rows["n_missing"] > 0]
+    for score, label in TITLES.items():
+        found = [
+            f"{row.model}{'' if pd.isna(row.m) else f' m = {row.m}'}: {row.n_missing} of {row.n_cells}"
+            for row in gaps[gaps["score"] == score].itertuples()
+        ]
+        if found:
+            reason = "the baseline is not done" if score == "relative_nmi" else "it is not defined"
+            line = f"{label} leaves out cells where {reason} ({'; '.join(found)})"
+            yield from textwrap.wrap(line, WIDTH, initial_indent="  ", subsequent_indent="    ")
+
+
+def _cell(rows: pd.DataFrame) -> str:
+    if rows.empty or rows["n"].iloc[0] == 0:
+        return "-"
+    mean, se, median = (rows[name].iloc[0] for name in ("mean", "se", "median"))
+    error = "-" if pd.isna(se) else f"{se:.3f}"
+    return f"{mean:.3f} ± {error} ({median:.3f})"
+
+
+def _row(label: str, m: str, values: list[str], *, join: bool = False) -> str:
+    lead = f"{label:<{LABEL + COUNT - 1 - len(m)}} {m}" if join else f"{label:<{LABEL}}{m:>{COUNT}}"
+    return (lead + "".join(f"{value:>{COLUMN}}" for value in values)).rstrip()
