@@ -38,3 +38,23 @@ def test_a_shadowed_package_is_named_and_not_imported(package: str, tmp_path: Pa
     )
     assert f"{package}: found in {tmp_path}, expected in " in done.stdout
     assert done.stdout.count("expected in") == 1
+
+
+def test_the_command_says_so_before_it_imports_anything(tmp_path: Path) -> None:
+    stranger = tmp_path / "sweeps"
+    stranger.mkdir()
+    (stranger / "__init__.py").write_text("raise SystemExit('imported')")
+    code = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(ROOT)!r}]; from pipeline.__main__ import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, text=True)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("sweep: packages of this project are shadowed")
+    assert f"sweeps: found in {tmp_path}" in done.stderr
+
+
+def test_the_command_runs_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pipeline", "--help"], capture_output=True, check=False, text=True, cwd=ROOT
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Usage: sweep ")
