@@ -5,50 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from rich.console import Console
 
+from pipeline.cli_datasets import datasets
 from pipeline.cli_fit import fit_command
+from pipeline.cli_options import data_dir_option, json_option, reported, results_option, spec_argument
 from pipeline.provenance import package_version
-from sweeps.errors import InputError
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-BAD_INPUT = 2
-
-results_option = click.option(
-    "--results",
-    type=click.Path(path_type=Path),
-    default=Path("results"),
-    show_default=True,
-    help="Folder of the cubes.",
-)
-data_dir_option = click.option(
-    "--data-dir",
-    type=click.Path(path_type=Path),
-    envvar="SWEEP_DATA_DIR",
-    help="Folder with raw data files, searched first. [env: SWEEP_DATA_DIR]",
-)
-json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-spec_argument = click.argument("spec", type=click.Path(path_type=Path))
-
-
-@contextmanager
-def reported() -> Iterator[None]:
-    """Show every problem of a bad input on stderr and leave with exit code 2."""
-    try:
-        yield
-    except InputError as error:
-        count = len(error.problems)
-        click.echo(f"{count} problem{'s' if count > 1 else ''}, nothing was started:", err=True)
-        for problem in error.problems:
-            click.echo(f"  {problem}", err=True)
-        sys.exit(BAD_INPUT)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -71,7 +37,10 @@ def main(verbose: bool) -> None:
 @results_option
 @click.option("--profile", default="local", show_default=True, help="Compute cluster, of cluster.yaml.")
 @click.option(
-    "--cluster", "cluster_file", type=click.Path(path_type=Path), help="cluster.yaml to take instead of searching."
+    "--cluster",
+    "cluster_file",
+    type=click.Path(path_type=Path),
+    help="cluster.yaml to take instead of searching.",
 )
 @click.option(
     "--workers",
@@ -102,14 +71,18 @@ def submit(spec: Path, **choices: Any) -> None:
 @click.option("--pilot", is_flag=True, help="Time a few restarts and predict core-hours.")
 @json_option
 @data_dir_option
-def plan(spec: Path, results: Path, workers: int | None, pilot: bool, as_json: bool, data_dir: Path | None) -> None:
+def plan(
+    spec: Path, results: Path, workers: int | None, pilot: bool, as_json: bool, data_dir: Path | None
+) -> None:
     """Show what SPEC amounts to: cells, restarts, batches, files and bytes."""
     from pipeline.overview import plan_overview
     from pipeline.prepare import find_spec, prepare
 
     with reported():
         path, _ = find_spec(spec)
-        overview = plan_overview(prepare(path, results=results, data_dir=data_dir), workers=workers, pilot=pilot)
+        overview = plan_overview(
+            prepare(path, results=results, data_dir=data_dir), workers=workers, pilot=pilot
+        )
     _show(overview.to_dict() if as_json else overview.lines())
 
 
@@ -130,7 +103,11 @@ def status(cube_or_spec: Path, results: Path, as_json: bool) -> None:
 @main.command()
 @click.argument("cube", type=click.Path(path_type=Path))
 @results_option
-@click.option("--out", type=click.Path(path_type=Path), help="Folder of the tables and figures.  [default: beside the cube]")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Folder of the tables and figures.  [default: beside the cube]",
+)
 def report(cube: Path, results: Path, out: Path | None) -> None:
     """Write the tables (CSV) and a figure of CUBE, and show a summary."""
     from pipeline.overview import find_cube
@@ -142,11 +119,7 @@ def report(cube: Path, results: Path, out: Path | None) -> None:
     click.echo(written.text)
 
 
-@main.group()
-def datasets() -> None:
-    """List, fetch and check the data sets known by name."""
-
-
+main.add_command(datasets)
 main.add_command(fit_command, "fit")
 
 

@@ -20,9 +20,9 @@ from pipeline.progress import Clock, Display, StateFile, display, duration
 from pipeline.provenance import run_record
 from pipeline.tasks import Batch, Failure, Partial, Science, Work
 from storage.blocks import BlockStore
-from storage.cube import clean_leftovers, create, grow
+from storage.cube import create, grow
 from storage.journal import Journal
-from storage.lease import Lease
+from storage.lease import Lease, clean_leftovers
 from storage.manifest import append_run
 from sweeps.plan import Cell, DatasetPlan
 
@@ -219,7 +219,7 @@ def opened(prepared: Prepared, *, retry_failed: bool) -> Iterator[tuple[Collecto
         with Journal(prepared.run / "journal") as journal:
             yield (
                 Collector(
-                    BlockStore(prepared.cube, prepared.inputs.plans),
+                    BlockStore(prepared.cube),
                     journal,
                     prepared.inputs,
                     seed=prepared.spec.seed,
@@ -231,13 +231,8 @@ def opened(prepared: Prepared, *, retry_failed: bool) -> Iterator[tuple[Collecto
 
 
 def _ready_cube(prepared: Prepared) -> None:
-    plans = {plan.name: plan for plan in prepared.inputs.plans}
-
-    def arrays(name: str):  # type: ignore[no-untyped-def]
-        return prepared.inputs.stacked(plans[name])
-
     make = create if prepared.manifest is None else grow
-    make(prepared.cube, prepared.inputs.plans, arrays, prepared.spec.to_dict())
+    make(prepared.cube, prepared.inputs.plans, prepared.inputs.stacked, prepared.spec.to_dict())
 
 
 @contextmanager

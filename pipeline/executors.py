@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
-from distributed import Client, Future, as_completed
+from distributed import Client, Future, Worker, WorkerPlugin, as_completed
 
 from pipeline.tasks import Batch, Failure, Partial, run_batch
 from sweeps.inputs import Source
@@ -26,6 +26,16 @@ class Executor(Protocol):
         """Finished batches; asks `next_batch` for more until it has none and nothing is under way."""
 
 
+class KernelsReady(WorkerPlugin):  # type: ignore[misc]
+    """Load the kernels when a worker starts, so that no restart's time includes the compiler's."""
+
+    name = "kernels-ready"
+
+    def setup(self, worker: Worker) -> None:
+        """Compile, or load from the node's cache."""
+        _warm_up()
+
+
 class SerialExecutor:
     """The reference: the same tasks in a loop, in this process."""
 
@@ -33,6 +43,7 @@ class SerialExecutor:
 
     def __init__(self, sources: Mapping[str, Source]) -> None:
         self._sources = sources
+        _warm_up()
 
     def results(self, next_batch: NextBatch) -> Iterator[tuple[Batch, Outcome]]:
         """Run each batch before asking for the next."""
@@ -55,11 +66,13 @@ class DaskExecutor:
         self._client = client
         self._sources = sources
         self._shipped: dict[str, Future] = {}
+        client.register_plugin(KernelsReady())
 
     @property
     def workers(self) -> int:
         """Threads of all workers that are connected now."""
-        return max(1, sum(self._client.nthreads().values()))
+        threads: Mapping[str, int] = self._client.nthreads()
+        return max(1, sum(threads.values()))
 
     def results(self, next_batch: NextBatch) -> Iterator[tuple[Batch, Outcome]]:
         """Keep each worker busy and one batch ahead; what is queued beyond that only costs the scheduler."""
@@ -96,3 +109,9 @@ class DaskExecutor:
 
 def _identity(source: Source) -> Source:
     return source
+
+
+def _warm_up() -> None:
+    from kernels.hgs import warm_up
+
+    warm_up()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from storage.manifest import Manifest, align, differences, read_manifest
+from storage.growth import align, differences
+from storage.manifest import Manifest, read_manifest
 from sweeps.errors import InputError, Problem
 from sweeps.inputs import Inputs, load_inputs
 from sweeps.spec import SweepSpec, load_spec
@@ -84,7 +85,7 @@ def prepare(path: Path, *, results: Path, data_dir: Path | None) -> Prepared:
     if problems:
         raise InputError(problems)
     if manifest is not None:
-        inputs = replace(inputs, plans=align(manifest, inputs.plans))
+        inputs = replace(inputs, plans=tuple(align(manifest, inputs.plans)))
     return Prepared(spec, inputs, cube, run_path(cube), manifest)
 
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from pipeline.cluster import connect, dashboard_address
 from pipeline.driver import Driver, Outcomes, Stopped, opened, stop_on_signal
 from pipeline.executors import DaskExecutor, Executor, SerialExecutor
-from pipeline.overview import PlanOverview, plan_lines
+from pipeline.overview import plan_overview
 from pipeline.prepare import Prepared, prepare
 from pipeline.profiles import Profile, load_profile
 from pipeline.progress import duration
@@ -75,8 +75,8 @@ def submit(path: Path, options: Options, console: Console) -> int:
     Returns
     -------
     int
-        0 complete, 1 stopped by a failing disk, a lost lease or a held one, 3 finished with failed cells (with `strict`,
-        also when data sets were skipped), 128 + n stopped by signal n.
+        0 complete, 1 stopped by a failing disk, a lost lease or a held one, 3 finished with failed cells
+        (with `strict`, also when data sets were skipped), 128 + n stopped by signal n.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def submit(path: Path, options: Options, console: Console) -> int:
     profile = None if options.workers == 0 else load_profile(options.profile, options.cluster_file)
     _say_skipped(prepared)
     if options.dry_run:
-        for line in plan_lines(PlanOverview.of(prepared)):
+        for line in plan_overview(prepared, workers=options.workers).lines():
             console.print(line, highlight=False)
         return COMPLETE
     try:
@@ -164,4 +164,3 @@ def _log_file(run: Path) -> Iterator[None]:
     finally:
         root.removeHandler(handler)
         handler.close()
-

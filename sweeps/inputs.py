@@ -12,12 +12,16 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sweeps.datasets import DataSet, Unavailable, load_builtin, load_table, scale
+from sweeps.builtin import Unavailable
+from sweeps.datasets import DataSet, load_builtin, load_table
+from sweeps.entries import Builtin, Dataset, Mixtures
 from sweeps.errors import InputError, Problem
+from sweeps.gathering import gathered
 from sweeps.mixtures import draw_mixture
 from sweeps.plan import DatasetPlan
 from sweeps.seeds import data_seed
-from sweeps.spec import Builtin, Dataset, Mixtures, SweepSpec
+from sweeps.spec import SweepSpec
+from sweeps.tables import scale
 
 Arrays = tuple[NDArray[np.float64], NDArray[np.int16] | None]
 
@@ -112,15 +116,13 @@ def load_inputs(spec: SweepSpec, *, data_dir: Path | None = None) -> Inputs:
     """
     plans, sources, skipped, problems = [], {}, {}, list[Problem]()
     for entry in spec.grid.datasets:
-        try:
-            source, data = _load(entry, spec.seed, data_dir)
-            plan = _plan(spec, entry, data)
-        except Unavailable as unavailable:
-            skipped[entry.name] = unavailable.reasons
-        except InputError as error:
-            problems += error.problems
-        else:
-            plans.append(plan)
+        with gathered(problems):
+            try:
+                source, data = _load(entry, spec.seed, data_dir)
+            except Unavailable as unavailable:
+                skipped[entry.name] = unavailable.reasons
+                continue
+            plans.append(_plan(spec, entry, data))
             sources[entry.name] = source
     if spec.unavailable == "error":
         problems += [_unavailable(spec, name, reasons) for name, reasons in skipped.items()]
@@ -157,8 +159,6 @@ def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None) -> DatasetPlan:
     grid, mixtures = spec.grid, entry.count if isinstance(entry, Mixtures) else None
     m = tuple(count.resolve(n_samples) for count in grid.m)
     problems = _grid_problems(spec, entry.name, n_samples, n_clusters, has_labels, m)
-    if data is not None:
-        problems += _data_problems(spec, data)
     if problems:
         raise InputError(problems)
     return DatasetPlan(
@@ -217,15 +217,6 @@ def _grid_problems(
             )
         )
     return problems
-
-
-def _data_problems(spec: SweepSpec, data: DataSet) -> list[Problem]:
-    where = f"{spec.path.name} [grid], data set {data.name!r}"
-    distinct = len(np.unique(data.X, axis=0))
-    if data.n_clusters > distinct:
-        found = f"n_clusters = {data.n_clusters} for {distinct} distinct rows"
-        return [Problem(where, found, "no more clusters than distinct rows")]
-    return []
 
 
 def _recipe_checksum(entry: Mixtures) -> str:

@@ -5,20 +5,16 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from sweeps import tomlcheck
-from sweeps.errors import InputError, Problem, did_you_mean
-from sweeps.registry import BUILTIN
+from sweeps.entries import SCALES, Dataset, name_check, read_datasets
+from sweeps.errors import InputError, Problem
 from sweeps.seeds import MODEL_CODES, accuracy_code
-from sweeps.tomlcheck import Bad, Table, choice, interval, not_negative, whole
-
-SCALES = ("none", "standard", "minmax")
-NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
+from sweeps.tomlcheck import Bad, Table, choice, not_negative, whole
 
 
 @dataclass(frozen=True)
@@ -32,42 +28,6 @@ class AnnotationCount:
         if self.text.endswith("N"):
             return math.floor(Fraction(self.text[:-1] or "1") * n_samples)
         return int(self.text)
-
-
-@dataclass(frozen=True)
-class Builtin:
-    """One of the data sets known by name."""
-
-    name: str
-    scale: str
-
-
-@dataclass(frozen=True)
-class UserTable:
-    """A table of the user's own; `path` is absolute."""
-
-    name: str
-    path: str
-    label_column: str | int | None
-    n_clusters: int | None
-    scale: str
-
-
-@dataclass(frozen=True)
-class Mixtures:
-    """`count` draws of a mixture of spherical Gaussians (model.md section 4), with the intervals drawn from."""
-
-    name: str
-    n_clusters: int
-    count: int
-    n_samples: int
-    n_features: int
-    center: tuple[float, float]
-    variance: tuple[float, float]
-    scale: str
-
-
-Dataset = Builtin | UserTable | Mixtures
 
 
 @dataclass(frozen=True)
@@ -159,7 +119,7 @@ def load_spec(path: Path) -> SweepSpec:
     unavailable = data.optional("unavailable", choice(("error", "skip")), "error")
     data.close()
     spec = SweepSpec(
-        name=root.required("name", _name, "unnamed"),
+        name=root.required("name", name_check, "unnamed"),
         seed=root.required("seed", whole(0, 2**63 - 1), 0),
         grid=_grid(Table(f"{path.name} [grid]", root.raw("grid", {}), problems), path, scale, problems),
         search=_search(Table(f"{path.name} [search]", root.raw("search", {}), problems)),
@@ -186,7 +146,7 @@ def _parse(path: Path) -> dict[str, Any]:
 
 
 def _grid(table: Table, path: Path, scale: str, problems: list[Problem]) -> Grid:
-    datasets = _datasets(table, path, scale, problems)
+    datasets = read_datasets(table, path, scale, problems)
     models = table.each("models", choice(MODEL_CODES), str)
     supervised = any(model != "unsupervised" for model in models)
     p = table.each("p", _accuracy, accuracy_code) if supervised or "p" in table else ()
@@ -224,91 +184,6 @@ def _search(table: Table) -> Search:
     return search
 
 
-def _datasets(grid: Table, path: Path, scale: str, problems: list[Problem]) -> tuple[Dataset, ...]:
-    found: dict[str, Dataset] = {}
-    for position, value in enumerate(grid.each("datasets", lambda value: value, repr)):
-        where = f"datasets[{position}]"
-        for dataset in _dataset(value, grid, where, path, scale, problems):
-            if dataset.name in found:
-                grid.problem(where, f"the name {dataset.name!r} again", "a name used once")
-            found.setdefault(dataset.name, dataset)
-    return tuple(found.values())
-
-
-def _dataset(
-    value: Any, grid: Table, where: str, path: Path, scale: str, problems: list[Problem]
-) -> Sequence[Dataset]:
-    if isinstance(value, str):
-        value = {"name": value}
-    table = Table(f"{path.name} [grid] {where}", value, problems)
-    if "mixture" in table:
-        return _mixtures(table, scale, problems, f"{path.name} [grid] {where}.mixture")
-    own_scale = table.optional("scale", choice(SCALES), scale)
-    if "path" not in table:
-        name = table.required("name", _builtin_name, "")
-        table.close()
-        return [Builtin(name, own_scale)] if name else []
-    dataset = UserTable(
-        name=table.required("name", _name, "unnamed"),
-        path=str((path.parent / table.required("path", _text, ".")).resolve()),
-        label_column=table.optional("label_column", _label_column, None),
-        n_clusters=table.optional("n_clusters", whole(1, 32_767), None),
-        scale=own_scale,
-    )
-    table.close()
-    return [dataset]
-
-
-def _mixtures(table: Table, scale: str, problems: list[Problem], where: str) -> list[Mixtures]:
-    name = table.optional("name", _name, "mixtures")
-    own_scale = table.optional("scale", choice(SCALES), scale)
-    recipe = Table(where, table.raw("mixture"), problems)
-    table.close()
-    clusters = recipe.each("n_clusters", whole(1, 32_767), int)
-    mixtures = Mixtures(
-        name=name,
-        n_clusters=0,
-        count=recipe.required("count", whole(1, 10**6), 1),
-        n_samples=recipe.optional("n_samples", whole(2, 10**9), 200),
-        n_features=recipe.optional("n_features", whole(1, 10**6), 10),
-        center=recipe.optional("center", interval, (-1.0, 1.0)),
-        variance=recipe.optional("variance", _variance_interval, (0.0, 5.0)),
-        scale=own_scale,
-    )
-    recipe.close()
-    return [Mixtures(**{**vars(mixtures), "name": f"{name}_k{k}", "n_clusters": k}) for k in clusters]
-
-
-def _name(value: Any) -> str:
-    if not isinstance(value, str) or not NAME.fullmatch(value):
-        raise Bad("a name of letters, digits, '.', '_' and '-'", "a path or a blank cannot be part of a name")
-    return value
-
-
-def _builtin_name(value: Any) -> str:
-    if not isinstance(value, str):
-        raise Bad("the name of a data set, or a table")
-    if value not in BUILTIN:
-        is_path = "/" in value or "\\" in value or Path(value).suffix != ""
-        hint = (
-            'a table of your own is {name = "...", path = "..."}' if is_path else did_you_mean(value, BUILTIN)
-        )
-        raise Bad("one of " + ", ".join(BUILTIN) + ", or a table", hint)
-    return value
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value:
-        raise Bad("a text")
-    return value
-
-
-def _label_column(value: Any) -> str | int:
-    if isinstance(value, bool) or not isinstance(value, (str, int)):
-        raise Bad("a column's name or index")
-    return value
-
-
 def _accuracy(value: Any) -> float:
     number = tomlcheck.real(value)
     if not 1e-9 <= number <= 1:
@@ -326,13 +201,6 @@ def _annotation_count(value: Any) -> AnnotationCount:
         return AnnotationCount(str(whole(1, 2**31 - 1)(value)))
     except Bad:
         raise Bad('a whole number of at least 1, or a text such as "1.5N"') from None
-
-
-def _variance_interval(value: Any) -> tuple[float, float]:
-    low, high = interval(value)
-    if low < 0 or high <= 0:
-        raise Bad("a pair [low, high] with 0 ≤ low ≤ high and 0 < high")
-    return low, high
 
 
 def _listed(value: Any) -> Any:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 import sweeps
+from sweeps.entries import Builtin, Mixtures, UserTable
 from sweeps.errors import InputError
-from sweeps.spec import Builtin, Mixtures, UserTable, load_spec
+from sweeps.spec import load_spec
 
 GOOD = """
 name = "good"

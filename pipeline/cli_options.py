@@ -1,0 +1,44 @@
+"""Options and guards that commands share."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from sweeps.errors import InputError
+
+BAD_INPUT = 2
+
+results_option = click.option(
+    "--results",
+    type=click.Path(path_type=Path),
+    default=Path("results"),
+    show_default=True,
+    help="Folder of the cubes.",
+)
+data_dir_option = click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path),
+    envvar="SWEEP_DATA_DIR",
+    show_envvar=True,
+    help="Folder with raw data files, searched first.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+spec_argument = click.argument("spec", type=click.Path(path_type=Path))
+
+
+@contextmanager
+def reported() -> Iterator[None]:
+    """Show every problem of a bad input on stderr and leave with exit code 2."""
+    try:
+        yield
+    except InputError as error:
+        count = len(error.problems)
+        click.echo(f"{count} problem{'s' if count > 1 else ''}, nothing was started:", err=True)
+        for problem in error.problems:
+            click.echo(f"  {problem}", err=True)
+        sys.exit(BAD_INPUT)
