@@ -1,0 +1,243 @@
+"""Blocks: the cells of one chunk position, written whole, status last."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import zarr
+
+from storage.compare import CellMismatch, compare_cells
+from storage.errors import storage_errors
+from storage.files import DurableStore, sync_directory
+from storage.manifest import ROOT_FILE, read_manifest
+from storage.places import Place, locate
+from storage.schema import DONE, FIELDS, RESULTS, VARIABLES
+from sweeps.plan import Block, DatasetPlan
+
+__all__ = ["BlockStore", "CellMismatch"]
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+class BlockStore:
+    """Blocks of one cube.
+
+    It sees the grid as it was when it was opened: open it anew after the cube has grown.
+
+    Parameters
+    ----------
+    path : Path
+        The cube.
+    read_only : bool
+        For those who do not hold the lease.
+
+    Raises
+    ------
+    InputError
+        If this is no cube.
+    StorageError
+        If it cannot be read.
+    """
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self.path = path
+        self._plans = read_manifest(path).plans
+        with storage_errors(path):
+            store = DurableStore(path, read_only=read_only)
+            self._root = zarr.open_group(store, mode="r" if read_only else "r+", use_consolidated=True)
+        self._arrays: dict[str, zarr.Array[Any]] = {}
+
+    def statuses(self, block: Block) -> npt.NDArray[np.int8]:
+        """State of each cell.
+
+        Parameters
+        ----------
+        block : Block
+            A block of the cube.
+
+        Returns
+        -------
+        array of int8, shape (n_cells,)
+            `schema.PENDING`, `DONE` or `FAILED`, in the order of `block.cells()`.
+        """
+        place = self._place(block)
+        with self._reading():
+            return self._read_array(block, place, "status")
+
+    def all_statuses(self, plan: DatasetPlan) -> Iterator[tuple[Block, npt.NDArray[np.int8]]]:
+        """State of each cell of a data set, from one reading of the status arrays.
+
+        Parameters
+        ----------
+        plan : DatasetPlan
+            As `growth.align` gives it.
+
+        Yields
+        ------
+        (Block, array of int8, shape (n_cells,))
+            In the order of `plan.blocks()`.
+        """
+        whole: dict[str, npt.NDArray[Any]] = {}
+        for block in plan.blocks():
+            place = self._place(block)
+            if place.node not in whole:
+                with self._reading():
+                    whole[place.node] = np.asarray(self._array(place.node, "status")[...])
+            yield block, whole[place.node][place.region].reshape(-1)
+
+    def read(self, block: Block) -> Arrays:
+        """All results of a block, in the layout of `write`; what is not written yet reads as fill values."""
+        place = self._place(block)
+        with self._reading():
+            results = {name: self._read_array(block, place, name) for name in RESULTS}
+            if not block.unsupervised:
+                results["annotations"] = self._read_annotations(block, place)
+        return results
+
+    def write(self, block: Block, results: Mapping[str, npt.ArrayLike]) -> None:
+        """Write a block: whole chunks of every array, made durable, then its status, made durable.
+
+        Cells that are done already are compared, bit for bit but for `seconds`, and stay; if all are, no
+        file is touched. Failed and pending cells may change. Results of cells whose new status is not done
+        are dropped.
+
+        Parameters
+        ----------
+        block : Block
+            A block of the cube.
+        results : mapping of str to array
+            Leading axis: cells in the order of `block.cells()`. `log_likelihood` (n_cells, n_restarts),
+            `labels` (n_cells, n_samples), `centroids` (n_cells, n_clusters, n_features), `variances`
+            (n_cells, n_clusters), `best_restart`, `restarts_done`, `seconds`, `status` (n_cells,), and for
+            supervised blocks `annotations` (n_mixtures · n_replicates, m, 3).
+
+        Raises
+        ------
+        CellMismatch
+            If a cell that is done has other results now: names the cell, the variables, and both values.
+        StorageError
+            If the file system refuses: nothing is marked failed for it.
+        ValueError
+            If names, shapes or types are not those above, or the block is not one of the cube.
+        """
+        place = self._place(block)
+        new = self._checked(block, place, results)
+        _drop_unfinished(new, len(block.models))
+        done = self.statuses(block) == DONE
+        known = self._annotations_known(block, place)
+        if done.any() or known.any():
+            self._keep_done(block, new, done, known)
+        if done.all():
+            return
+        with storage_errors(self.path, sum(values.nbytes for values in new.values())):
+            self._write_files(place, new)
+
+    def _keep_done(
+        self, block: Block, new: Arrays, done: npt.NDArray[np.bool_], known: npt.NDArray[np.bool_]
+    ) -> None:
+        stored = self.read(block)
+        compare_cells(block, stored, new, known)
+        for name in RESULTS:
+            new[name][done] = stored[name][done]
+        if not block.unsupervised:
+            new["annotations"][known] = stored["annotations"][known]
+        if known.all():
+            del new["annotations"]
+
+    def _write_files(self, place: Place, new: Arrays) -> None:
+        names = [name for name in (*RESULTS, "annotations") if name in new and name != "status"]
+        for name in names:
+            if name == "annotations":
+                self._write_annotations(place, new[name])
+            else:
+                self._write_array(place, name, new[name])
+        for name in names:
+            sync_directory(self.path / place.node / name)
+        self._write_array(place, "status", new["status"])
+        sync_directory(self.path / place.node / "status")
+
+    def _write_array(self, place: Place, name: str, values: npt.NDArray[Any]) -> None:
+        self._array(place.node, name)[place.region] = values.reshape(place.shape + values.shape[1:])
+
+    def _write_annotations(self, place: Place, rows: npt.NDArray[Any]) -> None:
+        array = self._array(place.node, "annotations")
+        # whole chunks: the last one is filled up, as far as the array goes
+        length = min(ceil(rows.shape[1] / array.chunks[-2]) * array.chunks[-2], array.shape[-2])
+        padded = np.full((len(rows), length, len(FIELDS)), VARIABLES["annotations"].fill, dtype=array.dtype)
+        padded[:, : rows.shape[1]] = rows
+        array[(*place.region[:-1], slice(0, length))] = padded.reshape(*place.shape[:-1], length, len(FIELDS))
+
+    def _read_annotations(self, block: Block, place: Place) -> npt.NDArray[Any]:
+        assert block.m is not None
+        array = self._array(place.node, "annotations")
+        values = np.asarray(array[(*place.region[:-1], slice(0, block.m))])
+        return values.reshape(-1, block.m, len(FIELDS))
+
+    def _annotations_known(self, block: Block, place: Place) -> npt.NDArray[np.bool_]:
+        if block.unsupervised:
+            return np.zeros(1, dtype=bool)
+        with self._reading():
+            statuses = np.asarray(self._array(place.node, "status")[place.region[:-1]])
+        known: npt.NDArray[np.bool_] = np.any(statuses == DONE, axis=-1).reshape(-1)
+        return known
+
+    def _read_array(self, block: Block, place: Place, name: str) -> npt.NDArray[Any]:
+        values = np.asarray(self._array(place.node, name)[place.region])
+        return values.reshape(block.n_cells, *values.shape[len(place.region) :])
+
+    def _array(self, node: str, name: str) -> zarr.Array[Any]:
+        path = f"{node}/{name}"
+        if path not in self._arrays:
+            array = self._root[path]
+            assert isinstance(array, zarr.Array)
+            self._arrays[path] = array
+        return self._arrays[path]
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        # zarr takes a chunk that is not there for one never written: a vanished cube would read as pending
+        with storage_errors(self.path):
+            os.stat(self.path / ROOT_FILE)
+            yield
+
+    def _checked(self, block: Block, place: Place, results: Mapping[str, npt.ArrayLike]) -> Arrays:
+        n_leading = len(place.region)
+        tails = {name: self._array(place.node, name).shape[n_leading:] for name in RESULTS}
+        shapes = {name: (block.n_cells, *tail) for name, tail in tails.items()}
+        if block.m is not None:
+            shapes["annotations"] = (block.n_cells // len(block.models), block.m, len(FIELDS))
+        problems = [f"{name}: unknown" for name in results if name not in shapes]
+        problems += [f"{name}: missing" for name in shapes if name not in results]
+        checked = {}
+        for name in shapes.keys() & results.keys():
+            values = np.asarray(results[name])
+            checked[name] = values.astype(VARIABLES[name].dtype)
+            if values.shape != shapes[name]:
+                problems.append(f"{name}: shape {values.shape}, expected {shapes[name]}")
+            elif not np.array_equal(values, checked[name], equal_nan=values.dtype.kind == "f"):
+                problems.append(f"{name}: values that {VARIABLES[name].dtype} cannot hold")
+        if problems:
+            raise ValueError(f"results of block {block} do not fit the cube: {'; '.join(sorted(problems))}")
+        return checked
+
+    def _place(self, block: Block) -> Place:
+        plan = self._plans.get(block.dataset)
+        place = None if plan is None else locate(plan, block)
+        if place is None:
+            raise ValueError(f"{self.path} has no block {block}")
+        return place
+
+
+def _drop_unfinished(results: Arrays, n_models: int) -> None:
+    done = results["status"] == DONE
+    for name in RESULTS[:-1]:
+        results[name][~done] = VARIABLES[name].fill
+    if "annotations" in results:
+        results["annotations"][~done.reshape(-1, n_models).any(axis=1)] = VARIABLES["annotations"].fill

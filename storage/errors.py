@@ -1,0 +1,71 @@
+"""What can go wrong with the disk, said with the path and what is needed there."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+NEEDS = {
+    errno.ENOSPC: "free space",
+    errno.EDQUOT: "room in the disk quota",
+    errno.EROFS: "a file system that is not read-only",
+    errno.EACCES: "permission to read and write",
+    errno.EPERM: "permission to change the file",
+    errno.ENOENT: "the directory to be there, and it has vanished",
+    errno.ENOTDIR: "a directory, and something else stands there",
+    errno.ESTALE: "the network file system back: its handle is stale",
+    errno.EMFILE: "more open files (ulimit -n)",
+    errno.EIO: "a disk that works: the system reports an input/output error",
+}
+
+
+class StorageError(Exception):
+    """The file system refused: no result is lost and no cell is to blame.
+
+    Parameters
+    ----------
+    path : Path
+        Where it happened.
+    need : str
+        What has to be there before the sweep can go on.
+    reason : str
+        The system's own words.
+    """
+
+    def __init__(self, path: Path, need: str, reason: str) -> None:
+        self.path = path
+        self.need = need
+        self.reason = reason
+        super().__init__(f"{path}: needs {need} ({reason})")
+
+    def __reduce__(self) -> tuple[type[StorageError], tuple[Path, str, str]]:
+        return StorageError, (self.path, self.need, self.reason)
+
+
+@contextmanager
+def storage_errors(path: Path, n_bytes: int | None = None) -> Iterator[None]:
+    """Turn every OSError into a StorageError.
+
+    Parameters
+    ----------
+    path : Path
+        Named where the system's error names no file.
+    n_bytes : int, optional
+        Size of what is being written, said when the disk is full.
+
+    Raises
+    ------
+    StorageError
+        In place of an OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        code = error.errno or 0
+        need = NEEDS.get(code, "a file system that accepts the operation")
+        if n_bytes is not None and code in (errno.ENOSPC, errno.EDQUOT):
+            need = f"{n_bytes:,} bytes of {need}"
+        where = Path(error.filename) if isinstance(error.filename, str) else path
+        raise StorageError(where, need, error.strerror or str(error)) from error

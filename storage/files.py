@@ -1,0 +1,96 @@
+"""Files that are whole or absent, and stay so through a loss of power."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from zarr.core.buffer import Buffer
+from zarr.storage import LocalStore
+
+PARTIAL = ".partial"
+"""Ending of a file that is being written; left over after a kill, and then nobody's."""
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Put `data` at `path` in one step: readers see the old content or the new, never a part.
+
+    The content is on disk before the name points to it; the name is, after `sync_directory` of the parent.
+    There must be one writer at a time.
+
+    Parameters
+    ----------
+    path : Path
+        Its parent must exist: a directory that has vanished is an error, never made again.
+    data : bytes
+        The whole content.
+    """
+    partial = path.with_name(path.name + PARTIAL)
+    try:
+        with open(partial, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except Exception:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_files(root: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    """Write files below `root`, making directories as needed, and make all of it durable.
+
+    Parameters
+    ----------
+    root : Path
+        An existing directory.
+    files : iterable of (str, bytes)
+        Keys with `/` below `root`, and contents.
+    """
+    touched = set()
+    for key, data in files:
+        path = root / key
+        missing = [folder for folder in path.parents if folder.is_relative_to(root) and not folder.exists()]
+        for folder in reversed(missing):
+            folder.mkdir()
+            touched.add(folder.parent)
+        write_file(path, data)
+        touched.add(path.parent)
+    for folder in sorted(touched):
+        sync_directory(folder)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a link or a whole directory, if there is one."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+class DurableStore(LocalStore):
+    """A zarr store whose chunks are on disk before they replace what was there.
+
+    zarr's own store renames without fsync: after a loss of power a name may point to an empty file, also
+    where a good one stood before. A chunk that holds failed cells beside done ones is rewritten on a retry.
+    """
+
+    async def set(self, key: str, value: Buffer) -> None:
+        """Write one chunk; directories are never made, so that a vanished cube is noticed."""
+        self.set_sync(key, value)
+
+    def set_sync(self, key: str, value: Buffer) -> None:
+        """Write one chunk, without the event loop."""
+        self._check_writable()
+        write_file(self.root / key, value.to_bytes())

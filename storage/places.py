@@ -1,0 +1,88 @@
+"""Where a block lies in the arrays of the cube."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from storage.schema import baseline_node
+from sweeps.plan import Block, DatasetPlan
+from sweeps.seeds import accuracy_code
+
+
+@dataclass(frozen=True)
+class Place:
+    """A node, and a region along its cell dimensions.
+
+    Parameters
+    ----------
+    node : str
+        Path of the node.
+    region : tuple of slice
+        One for each cell dimension, with whole numbers as bounds.
+    """
+
+    node: str
+    region: tuple[slice, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the region."""
+        return tuple(part.stop - part.start for part in self.region)
+
+
+def locate(plan: DatasetPlan, block: Block) -> Place | None:
+    """Place of a block in the cube.
+
+    Parameters
+    ----------
+    plan : DatasetPlan
+        Grid of the data set, coordinates in the order of the cube.
+    block : Block
+        To be found there by its coordinates.
+
+    Returns
+    -------
+    Place or None
+        None if the grid has no such block, or the block is no whole chunk.
+    """
+    region = _region(plan, block)
+    parts = tuple(part for part in region if part is not None)
+    if len(parts) < len(region):
+        return None
+    return Place(baseline_node(plan.name) if block.unsupervised else plan.name, parts)
+
+
+def _region(plan: DatasetPlan, block: Block) -> list[slice | None]:
+    region = []
+    if block.mixtures is not None or plan.mixtures is not None:
+        region.append(_chunk(block.mixtures, plan.mixtures or 0, plan.mixture_chunk))
+    if block.unsupervised:
+        return region if plan.unsupervised else [None]
+    codes = [accuracy_code(p) for p in plan.p]
+    region.append(_single(codes, None if block.p is None else accuracy_code(block.p)))
+    region.append(_single(plan.m, block.m))
+    region.append(_chunk(block.replicates, plan.replicates, plan.replicate_chunk))
+    region.append(_models(plan, block.models))
+    return region
+
+
+def _single(values: Sequence[int], value: int | None) -> slice | None:
+    if value not in values:
+        return None
+    index = values.index(value)
+    return slice(index, index + 1)
+
+
+def _chunk(bounds: tuple[int, int] | None, length: int, chunk: int) -> slice | None:
+    if bounds is None or bounds[0] % chunk or bounds[1] != min(bounds[0] + chunk, length):
+        return None
+    return slice(*bounds)
+
+
+def _models(plan: DatasetPlan, models: tuple[str, ...]) -> slice | None:
+    if models[0] not in plan.models:
+        return None
+    start = plan.models.index(models[0])
+    whole = _chunk((start, start + len(models)), len(plan.models), plan.model_chunk)
+    return whole if plan.models[start : start + len(models)] == models else None

@@ -1,0 +1,254 @@
+"""Every variable of the cube, declared once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sweeps.plan import UNSUPERVISED, DatasetPlan
+
+PENDING, DONE, FAILED = 0, 1, 2
+"""Values of the variable `status`."""
+
+FIELDS = ("i", "j", "kind")
+GRID_DIMS = ("p", "m", "replicate", "model")
+COORDINATES_OF_GRID = ("p", "m", "m_over_n", "replicate", "model", "field")
+
+
+class Role(Enum):
+    """What a variable is: this settles its leading dimensions and the nodes it stands in."""
+
+    RESULT = "result"
+    ANNOTATION = "annotation"
+    INPUT = "input"
+    COORDINATE = "coordinate"
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One variable of the cube.
+
+    Parameters
+    ----------
+    name : str
+        Name in the cube.
+    role : Role
+        Results lead with the cell dimensions, annotations with those but the model, inputs with the mixture.
+    dims : tuple of str
+        Dimensions after the leading ones.
+    dtype : str
+        zarr data type.
+    fill : float, int or str
+        Value of what is not written yet.
+    text : str
+        For people; attribute `long_name`.
+    units : str
+        Attribute `units`, where there is one.
+    """
+
+    name: str
+    role: Role
+    dims: tuple[str, ...]
+    dtype: str
+    fill: float | int | str
+    text: str
+    units: str = ""
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Attributes in the cube."""
+        attributes: dict[str, Any] = {"long_name": self.text}
+        if self.units:
+            attributes["units"] = self.units
+        if self.name == "status":
+            attributes |= {"flag_values": [PENDING, DONE, FAILED], "flag_meanings": "pending done failed"}
+        return attributes
+
+
+VARIABLES = {
+    variable.name: variable
+    for variable in (
+        Variable(
+            "log_likelihood",
+            Role.RESULT,
+            ("restart",),
+            "float64",
+            math.nan,
+            "objective of each restart: log-likelihood; log-posterior for model 'posterior'",
+            "nats",
+        ),
+        Variable("labels", Role.RESULT, ("sample",), "int16", -1, "cluster of each sample, best restart"),
+        Variable(
+            "centroids",
+            Role.RESULT,
+            ("cluster", "feature"),
+            "float64",
+            math.nan,
+            "cluster means, best restart",
+        ),
+        Variable(
+            "variances",
+            Role.RESULT,
+            ("cluster",),
+            "float64",
+            math.nan,
+            "variance per feature of each cluster, best restart",
+        ),
+        Variable("best_restart", Role.RESULT, (), "int32", -1, "restart of the highest objective"),
+        Variable("restarts_done", Role.RESULT, (), "int32", 0, "restarts that were run"),
+        Variable("seconds", Role.RESULT, (), "float64", math.nan, "time in kernels, all restarts", "s"),
+        Variable("status", Role.RESULT, (), "int8", PENDING, "state of the cell"),
+        Variable(
+            "annotations",
+            Role.ANNOTATION,
+            ("annotation", "field"),
+            "int32",
+            -1,
+            "annotated pairs as drawn: samples i and j, kind 0 must-link or 1 cannot-link",
+        ),
+        Variable("X", Role.INPUT, ("sample", "feature"), "float64", math.nan, "features as used"),
+        Variable("labels_true", Role.INPUT, ("sample",), "int16", -1, "true class of each sample"),
+        Variable("p", Role.COORDINATE, ("p",), "float64", math.nan, "accuracy of the annotations"),
+        Variable("m", Role.COORDINATE, ("m",), "int64", -1, "number of annotations"),
+        Variable("m_over_n", Role.COORDINATE, ("m",), "float64", math.nan, "annotations per sample"),
+        Variable("replicate", Role.COORDINATE, ("replicate",), "int64", -1, "redraw of the annotations"),
+        Variable("mixture", Role.COORDINATE, ("mixture",), "int64", -1, "draw of the data"),
+        Variable("model", Role.COORDINATE, ("model",), "string", "", "what is maximised"),
+        Variable("field", Role.COORDINATE, ("field",), "string", "", "column of an annotation"),
+    )
+}
+
+RESULTS = tuple(name for name, variable in VARIABLES.items() if variable.role is Role.RESULT)
+"""Variables that a cell has, status last: the order of writing."""
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """One array of the cube: a variable at a node, with its dimensions and lengths."""
+
+    node: str
+    variable: Variable
+    dims: tuple[str, ...]
+    shape: tuple[int, ...]
+    chunks: tuple[int, ...]
+
+    @property
+    def path(self) -> str:
+        """Path below the root of the cube."""
+        return f"{self.node}/{self.variable.name}"
+
+
+def baseline_node(dataset: str) -> str:
+    """Path of the node of the unsupervised baseline."""
+    return f"{dataset}/{UNSUPERVISED}"
+
+
+def array_specs(plan: DatasetPlan) -> list[ArraySpec]:
+    """All arrays of one data set, the baseline's included.
+
+    Parameters
+    ----------
+    plan : DatasetPlan
+        Its chunk lengths are used as they are. Chunks of annotations hold the largest `m` of the plan.
+
+    Returns
+    -------
+    list of ArraySpec
+        Coordinates first, then inputs, then results.
+    """
+    mixture = ("mixture",) if plan.mixtures is not None else ()
+    coordinates = mixture + (COORDINATES_OF_GRID if plan.supervised else ())
+    inputs = ("X", "labels_true") if plan.has_labels else ("X",)
+    specs = [_array_spec(plan, plan.name, name, ()) for name in coordinates]
+    specs += [_array_spec(plan, plan.name, name, mixture) for name in inputs]
+    if plan.supervised:
+        specs += [_array_spec(plan, plan.name, name, mixture + GRID_DIMS) for name in RESULTS]
+        specs.append(_array_spec(plan, plan.name, "annotations", mixture + GRID_DIMS[:-1]))
+    if plan.unsupervised:
+        specs += [_array_spec(plan, baseline_node(plan.name), name, mixture) for name in RESULTS]
+    return specs
+
+
+def coordinate_values(plan: DatasetPlan) -> dict[str, npt.NDArray[np.generic]]:
+    """Values of every coordinate, in order of arrival."""
+    counts = np.asarray(plan.m, dtype=np.int64)
+    return {
+        "p": np.asarray(plan.p, dtype=np.float64),
+        "m": counts,
+        "m_over_n": counts / plan.n_samples,
+        "replicate": np.arange(plan.replicates, dtype=np.int64),
+        "mixture": np.arange(plan.mixtures or 0, dtype=np.int64),
+        "model": np.asarray(plan.models, dtype=object),
+        "field": np.asarray(FIELDS, dtype=object),
+    }
+
+
+def group_attributes(plan: DatasetPlan) -> dict[str, object]:
+    """Attributes of the node of a data set: sizes are dimensions, so only what they do not say."""
+    attributes: dict[str, object] = {"source": plan.source, "checksum": plan.checksum}
+    if plan.supervised:
+        attributes["coordinates"] = "m_over_n"
+    return attributes
+
+
+def unknown_arrays(metadata: Mapping[str, Mapping[str, object]]) -> list[tuple[str, str, str]]:
+    """Arrays that this schema does not declare, or declares with another type.
+
+    Parameters
+    ----------
+    metadata : mapping
+        zarr metadata of every node, by path.
+
+    Returns
+    -------
+    list of (path, found, expected)
+        Reading such an array could decode objects, or mean something else.
+    """
+    wrong = []
+    for path, entry in metadata.items():
+        if entry.get("node_type") == "array":
+            variable = VARIABLES.get(path.rpartition("/")[2])
+            found = str(entry.get("data_type"))
+            if variable is None or found != variable.dtype:
+                wrong.append((path, found, variable.dtype if variable else "no such variable"))
+    return wrong
+
+
+def _array_spec(plan: DatasetPlan, node: str, name: str, leading: tuple[str, ...]) -> ArraySpec:
+    variable = VARIABLES[name]
+    dims = leading + variable.dims
+    lengths = _dim_lengths(plan)
+    chunks = lengths if variable.role is Role.COORDINATE else lengths | _chunk_lengths(plan)
+    return ArraySpec(node, variable, dims, tuple(lengths[d] for d in dims), tuple(chunks[d] for d in dims))
+
+
+def _dim_lengths(plan: DatasetPlan) -> dict[str, int]:
+    return {
+        "mixture": plan.mixtures or 0,
+        "p": len(plan.p),
+        "m": len(plan.m),
+        "replicate": plan.replicates,
+        "model": len(plan.models),
+        "restart": plan.restarts,
+        "sample": plan.n_samples,
+        "cluster": plan.n_clusters,
+        "feature": plan.n_features,
+        "annotation": max(plan.m, default=0),
+        "field": len(FIELDS),
+    }
+
+
+def _chunk_lengths(plan: DatasetPlan) -> dict[str, int]:
+    return {
+        "mixture": plan.mixture_chunk,
+        "p": 1,
+        "m": 1,
+        "replicate": plan.replicate_chunk,
+        "model": plan.model_chunk,
+    }
