@@ -1,7 +1,7 @@
 """Where compiled kernels are kept between processes.
 
-numba looks at the file of a kernel only, never at those it calls, so a cache it keeps by itself goes stale when a
-callee changes. The directory used here is named after everything the machine code depends on instead.
+A cache that numba keeps by itself goes stale: it looks at the file of a kernel, never at those the kernel
+calls. The directory used here is named after everything the machine code depends on instead.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import stat
 import tempfile
 from pathlib import Path
 
-import llvmlite
-import llvmlite.binding
+import llvmlite  # type: ignore[import-untyped]
+import llvmlite.binding  # type: ignore[import-untyped]
 import numba
 import numpy as np
 
 logger = logging.getLogger(__name__)
 
 REMOTE_FILESYSTEMS = frozenset(
-    "9p afs beegfs ceph cifs fuse.ceph fuse.glusterfs fuse.sshfs gfs2 glusterfs gpfs lustre ncpfs nfs nfs4 "
-    "ocfs2 orangefs panfs pvfs2 smb3 smbfs wekafs".split()
+    {"9p", "afs", "beegfs", "ceph", "cifs", "fuse.ceph", "fuse.glusterfs", "fuse.sshfs", "gfs2", "glusterfs"}
+    | {"gpfs", "lustre", "nfs", "nfs4", "ocfs2", "orangefs", "panfs", "pvfs2", "smb3", "smbfs", "wekafs"}
 )
 """Types of file systems seen by several nodes: numba's cache is not safe there."""
 
@@ -52,8 +52,8 @@ def fingerprint() -> str:
 def cache_directory() -> Path | None:
     """Directory for compiled kernels, made if need be.
 
-    `SWEEP_CACHE_DIR` if it is set; else the user's cache, or the node's temporary directory where the former is
-    on a network file system. Files there are pickles, so only a directory that is ours alone is used.
+    `SWEEP_CACHE_DIR` if it is set; else the user's cache, or the node's temporary directory where the former
+    is on a network file system. Files there are pickles, so only a directory that is ours alone is used.
 
     Returns
     -------

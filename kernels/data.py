@@ -23,8 +23,8 @@ IMPROVEMENT = 1e-9
 class Data(NamedTuple):
     """Constant input of the search.
 
-    Clusters are the last axis wherever an array has one: all targets of a sample are evaluated in one sweep over
-    contiguous memory. The annotation layers of a sample lie one after the other: entries
+    Clusters are the last axis wherever an array has one: all targets of a sample are evaluated in one sweep
+    over contiguous memory. The annotation layers of a sample lie one after the other: entries
     `row_start[i * n_layers + layer]` up to the next row start are its partners in `layer`, self pairs apart.
     """
 
@@ -39,9 +39,7 @@ class Data(NamedTuple):
     weights: Floats  # A_ij beside partners
     self_weights: Floats  # (n_samples, n_layers): A_ii
     totals: Floats  # (n_layers,): m_layer
-    spread: (
-        Floats  # (n_layers,): lambda_in = (S_in + spread S_out) / m_layer, lambda_out = lambda_in / spread
-    )
+    spread: Floats  # (n_layers,): lambda_in = (S_in + spread S_out) / m_layer = spread lambda_out
     annotated: NDArray[np.int32]  # samples of phase 1
     unannotated: NDArray[np.int32]  # samples of phase 2
     log_size: Floats  # (n_samples + 2,): log n, 0 for n = 0

@@ -1,30 +1,44 @@
-"""Exact gain of moving one sample to each other cluster, all parameters re-estimated."""
+"""Gain of moving one sample to each other cluster, all parameters re-estimated (model.md section 3).
+
+All targets are evaluated together, from the source's part, computed once, and tables that change with a
+relocation only. Per candidate that leaves D multiplications, one logarithm, and per layer a table look-up of
+m log m for each cluster that holds an annotated partner: O(D + deg + K) for both models.
+"""
 
 from __future__ import annotations
 
 import math
 
-from kernels.data import LIKELIHOOD, POSTERIOR, Data, Floats
-from kernels.jit import jit_core
-from kernels.state import State, cluster_term, error_after_removal, prior_rate, sum_of_squares, x_log_x
+from kernels.data import IMPROVEMENT, LIKELIHOOD, POSTERIOR, Data, Floats
+from kernels.exact import exact_gain
+from kernels.jit import jit_core, jit_part
+from kernels.logs import x_log_x
+from kernels.relocation import error_after_removal
+from kernels.size_terms import JOIN, LEAVE, SWAP
+from kernels.state import State
+from kernels.statistics import cluster_term
 
 
-@jit_core
+@jit_part
 def squared_distances(x: Floats, centroids: Floats, distances: Floats) -> None:
     """Squared distances of one sample to all centroids, of shape (n_features, n_clusters)."""
     distances[:] = 0.0
     for d in range(len(x)):
         value = x[d]
         row = centroids[d]
-        for k in range(len(row)):
+        for k in range(len(distances)):
             difference = value - row[k]
             distances[k] += difference * difference
 
 
-@jit_core
-def set_links(data: Data, state: State, sample: int) -> None:
-    """Annotations of `sample` with each cluster, itself left out; they do not depend on its own label."""
+@jit_part
+def set_links(data: Data, state: State, sample: int) -> float:
+    """Annotations of `sample` with each cluster, itself left out; returns their number, itself included.
+
+    They do not depend on the sample's own label.
+    """
     n_layers = data.totals.shape[0]
+    degree = 0.0
     for layer in range(n_layers):
         links = state.links[layer]
         touched = state.touched[layer]
@@ -34,135 +48,128 @@ def set_links(data: Data, state: State, sample: int) -> None:
         row = sample * n_layers + layer
         for entry in range(data.row_start[row], data.row_start[row + 1]):
             label = state.labels[data.partners[entry]]
+            weight = data.weights[entry]
             if links[label] == 0.0:
                 touched[count] = label
                 count += 1
-            links[label] += data.weights[entry]
+            links[label] += weight
+            degree += weight
         state.n_touched[layer] = count
+        degree += data.self_weights[sample, layer]
+    return degree
 
 
 @jit_core
-def set_gains(data: Data, state: State, sample: int) -> None:
-    """Gain in nats of moving `sample`, whose links are set, to every cluster; 0 for its own."""
+def set_gains(data: Data, state: State, sample: int, degree: float) -> float:
+    """Gain in nats of moving `sample`, whose links are set, to every cluster, 0 for its own; the largest.
+
+    A gain may be off by the slack of size_terms, but never on the other side of the threshold.
+    """
     source = int(state.labels[sample])
     squared_distances(data.X[sample], state.means, state.distances)
-    add_gaussian_gains(data, state, sample, source)
-    for layer in range(data.totals.shape[0]):
-        add_count_gains(data, state, layer, sample, source)
-        if data.model == LIKELIHOOD:
-            add_size_gains(data, state, layer, sample, source)
-        elif data.model == POSTERIOR:
-            for target in range(data.n_clusters):
-                if target != source:
-                    state.gains[target] += prior_gain(data, state, layer, sample, source, target)
-    state.gains[source] = 0.0
-
-
-@jit_core
-def add_gaussian_gains(data: Data, state: State, sample: int, source: int) -> None:
-    """Set the gains to their part in gmm."""
-    error = error_after_removal(data, state, sample, source)
-    removal = cluster_term(data, state.sizes[source] - 1, error) - state.terms[source]
+    set_gaussian_gains(data, state, sample, source)
+    if data.model == LIKELIHOOD:
+        add_size_gains(data, state, source, degree)
+        for layer in range(data.totals.shape[0]):
+            add_count_gains(data, state, layer, sample, source)
+    elif data.model == POSTERIOR:
+        for layer in range(data.totals.shape[0]):
+            add_rate_gains(data, state, layer, sample, source)
+    largest = 0.0
     for target in range(data.n_clusters):
-        size = state.sizes[target]
-        error = state.errors[target] + size / (size + 1.0) * state.distances[target]
-        state.gains[target] = removal + cluster_term(data, size + 1, error) - state.terms[target]
+        if target != source:
+            gain = state.gains[target] + state.base[source, target]
+            slack = state.slack[0, source, target] + degree * state.slack[1, source, target]
+            if abs(gain - IMPROVEMENT) <= slack:
+                gain = exact_gain(data, state, sample, target)
+            state.gains[target] = gain
+            largest = max(largest, gain)
+    state.gains[source] = 0.0
+    return largest
 
 
-@jit_core
+@jit_part
+def set_gaussian_gains(data: Data, state: State, sample: int, source: int) -> None:
+    """Set the gains to their part in gmm."""
+    join = state.join
+    prior = data.kappa * data.X.shape[1] * data.total_variance
+    left = error_after_removal(data, state, sample, source)
+    removal = cluster_term(data, state.sizes[source] - 1, left) - state.terms[source]
+    for target in range(data.n_clusters):
+        error = state.errors[target] + join[0, target] * state.distances[target]
+        if error + prior <= join[3, target]:
+            state.gains[target] = removal - state.terms[target]
+        else:
+            state.gains[target] = removal + (join[1, target] * math.log(error + prior) + join[2, target])
+
+
+@jit_part
+def add_size_gains(data: Data, state: State, source: int, degree: float) -> None:
+    """Add what the sample's annotations change in minus the sum of d_r log n_r, d_r a cluster's degree."""
+    common = degree * data.log_size[state.sizes[source] - 1]
+    for target in range(data.n_clusters):
+        state.gains[target] += common - degree * data.log_size[state.sizes[target] + 1]
+
+
+@jit_part
 def add_count_gains(data: Data, state: State, layer: int, sample: int, source: int) -> None:
     """Add the change of half the sum of m_rs log m_rs."""
     n_clusters = data.n_clusters
+    table = data.x_log_x
     counts = state.edge_counts[layer]
+    before = state.count_terms[layer]
     links = state.links[layer]
     touched = state.touched[layer]
     own = data.self_weights[sample, layer]
     gains = state.gains
     here = links[source]
-    common = 0.5 * (
-        x_log_x(data, counts[source, source] - 2.0 * here - own) - x_log_x(data, counts[source, source])
-    )
+    common = 0.5 * (x_log_x(table, counts[source, source] - 2.0 * here - own) - before[source, source])
     for place in range(state.n_touched[layer]):
         r = touched[place]
         if r != source:
             link = links[r]
-            change = x_log_x(data, counts[source, r] - link) - x_log_x(data, counts[source, r])
-            common += change
-            kept = gains[r] - change
-            for target in range(n_clusters):
-                gains[target] += x_log_x(data, counts[r, target] + link) - x_log_x(data, counts[r, target])
+            removal = x_log_x(table, counts[source, r] - link) - before[source, r]
+            common += removal
+            kept = gains[r] - removal
+            for t in range(n_clusters):
+                gains[t] += x_log_x(table, counts[r, t] + link) - before[r, t]
             gains[r] = kept
-    for target in range(n_clusters):
-        there = links[target]
-        between = counts[source, target]
-        within = counts[target, target]
-        gains[target] += (
-            common
-            + x_log_x(data, between + here - there)
-            - x_log_x(data, between)
-            + 0.5 * (x_log_x(data, within + 2.0 * there + own) - x_log_x(data, within))
-        )
+    for t in range(n_clusters):
+        there = links[t]
+        between = x_log_x(table, counts[source, t] + here - there) - before[source, t]
+        within = x_log_x(table, counts[t, t] + 2.0 * there + own) - before[t, t]
+        gains[t] += common + between + 0.5 * within
 
 
-@jit_core
-def add_size_gains(data: Data, state: State, layer: int, sample: int, source: int) -> None:
-    """Add the change of minus half the sum of m_rs log(n_r n_s)."""
-    degrees = state.degrees[layer]
-    log_size = data.log_size
-    degree = data.self_weights[sample, layer]
-    for place in range(state.n_touched[layer]):
-        degree += state.links[layer, state.touched[layer, place]]
-    size = state.sizes[source]
-    common = degrees[source] * log_size[size] - (degrees[source] - degree) * log_size[size - 1]
-    for target in range(data.n_clusters):
-        size = state.sizes[target]
-        state.gains[target] += (
-            common + degrees[target] * log_size[size] - (degrees[target] + degree) * log_size[size + 1]
-        )
-
-
-@jit_core
-def prior_gain(data: Data, state: State, layer: int, sample: int, source: int, target: int) -> float:
-    """Change of the logarithms of the denominators of omega and of the priors' rates, term by term.
-
-    All sizes enter the prior's rate, so every pair of clusters changes: O(K²).
-    """
+@jit_part
+def add_rate_gains(data: Data, state: State, layer: int, sample: int, source: int) -> None:
+    """Add the change of half the sum of m_rs log m_rs, less the logarithms the annotations carry along."""
     n_clusters = data.n_clusters
-    sizes = state.sizes
+    table = data.x_log_x
     counts = state.edge_counts[layer]
+    before = state.count_terms[layer]
+    logs = state.logs[layer]
     links = state.links[layer]
-    before = state.rates[layer]
-    squares = sum_of_squares(sizes) + 2.0 * (float(sizes[target]) - float(sizes[source]) + 1.0)
-    after = prior_rate(data, layer, squares)
+    touched = state.touched[layer]
     own = data.self_weights[sample, layer]
-    gain = 0.5 * n_clusters * (n_clusters + 1) * math.log(after / before)
-    for r in range(n_clusters):
-        for c in range(r, n_clusters):
-            weight = 0.5 if r == c else 1.0
-            scale = 2.0 if r == c else 1.0 / data.spread[layer]
-            old = counts[r, c]
-            new = old + count_change(links, own, r, c, source, target)
-            if old > 0.0:
-                gain += weight * old * math.log(float(sizes[r]) * float(sizes[c]) + scale * before)
-            if new > 0.0:
-                size_r = float(sizes[r]) + (r == target) - (r == source)
-                size_c = float(sizes[c]) + (c == target) - (c == source)
-                gain -= weight * new * math.log(size_r * size_c + scale * after)
-    return gain
-
-
-@jit_core
-def count_change(links: Floats, own: float, r: int, c: int, source: int, target: int) -> float:
-    """Change of m_rc when the sample goes from `source` to `target`."""
-    if r == c:
-        return 2.0 * links[r] * ((r == target) - (r == source)) + own * ((r == target) - (r == source))
-    change = 0.0
-    if r == source:
-        change -= links[c]
-    if c == source:
-        change -= links[r]
-    if r == target:
-        change += links[c]
-    if c == target:
-        change += links[r]
-    return change
+    gains = state.gains
+    here = links[source]
+    common = 0.5 * (x_log_x(table, counts[source, source] - 2.0 * here - own) - before[source, source])
+    common += (here + 0.5 * own) * logs[LEAVE, source, source]
+    for place in range(state.n_touched[layer]):
+        r = touched[place]
+        if r != source:
+            link = links[r]
+            removal = x_log_x(table, counts[source, r] - link) - before[source, r]
+            removal += link * logs[LEAVE, source, r]
+            common += removal
+            kept = gains[r] - removal
+            for t in range(n_clusters):
+                gains[t] += x_log_x(table, counts[r, t] + link) - before[r, t] - link * logs[JOIN, r, t]
+            gains[r] = kept
+    for t in range(n_clusters):
+        there = links[t]
+        between = x_log_x(table, counts[source, t] + here - there) - before[source, t]
+        between -= (here - there) * logs[SWAP, source, t]
+        within = x_log_x(table, counts[t, t] + 2.0 * there + own) - before[t, t]
+        gains[t] += common + between + 0.5 * within - (there + 0.5 * own) * logs[JOIN, t, t]

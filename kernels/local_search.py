@@ -11,17 +11,10 @@ from kernels.data import IMPROVEMENT, Data
 from kernels.gains import set_gains, set_links, squared_distances
 from kernels.jit import jit_core
 from kernels.objective import terms
+from kernels.relocation import collect, relocate
 from kernels.rng import shuffle
-from kernels.state import (
-    CAPS,
-    EVALUATIONS,
-    LOCAL_SEARCHES,
-    STALE,
-    State,
-    collect,
-    is_degenerate,
-    relocate,
-)
+from kernels.state import CAPS, EVALUATIONS, LOCAL_SEARCHES, STALE, State
+from kernels.statistics import is_degenerate
 
 MAX_ROUNDS, MAX_RELOCATION_PASSES, MAX_ASSIGNMENT_PASSES = 100, 1000, 200
 
@@ -94,25 +87,27 @@ def relocate_sample(data: Data, state: State, rng: np.random.Generator, sample: 
     source = int(state.labels[sample])
     if state.sizes[source] <= data.min_size:
         return 0
-    set_links(data, state, sample)
-    set_gains(data, state, sample)
-    largest = 0.0
-    for gain in state.gains:
-        largest = max(largest, gain)
-    if largest <= IMPROVEMENT:
-        state.counters[EVALUATIONS] += data.n_clusters - 1
-        return 0
-    shuffle(rng, state.cluster_order)
+    degree = set_links(data, state, sample)
     moved = 0
-    for target in state.cluster_order:
-        if target == source:
-            continue
-        state.counters[EVALUATIONS] += 1
-        if state.gains[target] > IMPROVEMENT:
-            relocate(data, state, sample, target)
-            source = target
+    place = 0
+    while place < data.n_clusters:
+        if set_gains(data, state, sample, degree) <= IMPROVEMENT and moved == 0:
+            state.counters[EVALUATIONS] += data.n_clusters - 1
+            return 0
+        if moved == 0:
+            shuffle(rng, state.cluster_order)
+        found = -1
+        while place < data.n_clusters and found < 0:
+            target = state.cluster_order[place]
+            place += 1
+            if target != source:
+                state.counters[EVALUATIONS] += 1
+                if state.gains[target] > IMPROVEMENT:
+                    found = target
+        if found >= 0:
+            relocate(data, state, sample, found)
+            source = found
             moved += 1
-            set_gains(data, state, sample)
     return moved
 
 

@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike
 from kernels.data import POSTERIOR, UNSUPERVISED, Data
 from kernels.jit import first_call_alone, jit, jit_core
 from kernels.problem import Problem
-from kernels.state import State, cluster_term, collect, new_state
+from kernels.relocation import collect
+from kernels.state import State, new_state
+from kernels.statistics import cluster_term, prior_rate, sum_of_squares
 
 
 @jit_core
@@ -33,7 +35,7 @@ def terms(data: Data, state: State) -> tuple[float, float, float]:
 def layer_terms(data: Data, state: State, layer: int) -> tuple[float, float]:
     """Parts of one layer in sbm and prior, nats."""
     counts = state.edge_counts[layer]
-    inner = state.rates[layer]
+    inner = prior_rate(data, layer, sum_of_squares(state.sizes))
     outer = inner / data.spread[layer]
     sbm = 0.0
     prior = 0.0

@@ -29,9 +29,9 @@ class Layer:
     kind : int
         `MUST` or `CANNOT`.
     pairs : ndarray of shape (n_pairs, 2)
-        Sample indices; repeated pairs, in either order, add up, and a pair of a sample with itself is allowed.
+        Sample indices; repeated pairs, in either order, add up; a sample may pair with itself.
     weights : ndarray of shape (n_pairs,), optional
-        Number of annotations each pair stands for (a self pair of weight w counts A_ii = 2w); ones if not given.
+        Annotations each pair stands for (a self pair of weight w counts A_ii = 2w); ones if not given.
     accuracy : float, optional
         Assumed share of correct annotations, in (0, 1]; needed by the model "posterior" only.
     """
@@ -157,7 +157,8 @@ def _check_features(X: Floats, n_clusters: int, min_cluster_size: int) -> None:
         )
     if len(X) < n_clusters * min_cluster_size:
         raise ValueError(
-            f"{len(X)} samples are fewer than n_clusters × min_cluster_size = {n_clusters} × {min_cluster_size}"
+            f"{len(X)} samples are fewer than "
+            f"n_clusters × min_cluster_size = {n_clusters} × {min_cluster_size}"
         )
     distinct = len(np.unique(X, axis=0))
     if n_clusters > distinct:
@@ -264,7 +265,7 @@ def _row_sums(row_start: NDArray[np.int32], weights: Floats, n_samples: int, n_l
 
 
 def _spread(layer: Layer) -> float:
-    """Factor of S_out in lambda_in: (1-p)/p of must-links, p/(1-p) of cannot-links; 1 where there is no prior."""
+    """Factor of S_out in lambda_in: (1-p)/p of must-links, p/(1-p) of cannot-links; 1 without a prior."""
     if layer.accuracy is None or not 0.0 < layer.accuracy <= 1.0:
         return 1.0
     p = min(layer.accuracy, LARGEST_PRIOR_ACCURACY)
@@ -272,7 +273,7 @@ def _spread(layer: Layer) -> float:
 
 
 def _table(weights: Floats, self_weights: Floats, totals: Floats) -> Floats:
-    """x log x of every count, or nothing if weights are not whole or the counts too large for a table.
+    """Table of x log x of every count, or nothing if weights are not whole or counts are very large.
 
     Entries of `edge_counts` are at most twice the layer's total, and the kernels add at most as much again.
     """

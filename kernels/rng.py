@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.jit import jit_core
+from kernels.jit import jit_part
 
 
-@jit_core
+@jit_part
 def draw_below(rng: np.random.Generator, n: int) -> int:
     """Whole number, uniform on 0 to n - 1."""
     return min(int(rng.random() * n), n - 1)
 
 
-@jit_core
+@jit_part
 def shuffle(rng: np.random.Generator, items: NDArray[Any]) -> None:
     """Put `items` in random order, in place."""
     for last in range(len(items) - 1, 0, -1):
