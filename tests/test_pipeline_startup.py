@@ -44,7 +44,8 @@ def test_the_command_says_so_before_it_imports_anything(tmp_path: Path) -> None:
     stranger = tmp_path / "sweeps"
     stranger.mkdir()
     (stranger / "__init__.py").write_text("raise SystemExit('imported')")
-    code = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(ROOT)!r}]; from pipeline.__main__ import main; main()"
+    path = [str(tmp_path), str(ROOT)]
+    code = f"import sys; sys.path[:0] = {path!r}; from pipeline.__main__ import main; main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, text=True)
     assert done.returncode == 1
     assert done.stdout == ""
