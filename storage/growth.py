@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from storage.manifest import Manifest
@@ -13,6 +13,8 @@ from sweeps.plan import DatasetPlan
 from sweeps.seeds import accuracy_code
 
 HINT = "use another name"
+GROWING = {"source", "mixtures", "p", "m", "replicates", "models", "unsupervised"}
+CHUNKS = {"mixture_chunk", "replicate_chunk", "model_chunk"}
 FIXED_TABLES = ("search", "stop", "data")
 RUNTIME_KEYS = {("data", "unavailable")}
 """Keys of fixed tables that change no number."""
@@ -104,7 +106,7 @@ def _table_pairs(
 
 def _plan_differences(manifest: Manifest, old: DatasetPlan, new: DatasetPlan) -> Iterator[Problem]:
     where = f"{manifest.path}: data set {old.name}"
-    for key in ("checksum", "n_samples", "n_features", "n_clusters", "has_labels", "restarts"):
+    for key in sorted({field.name for field in fields(DatasetPlan)} - GROWING - CHUNKS):
         stored, asked = getattr(old, key), getattr(new, key)
         if stored != asked:
             yield Problem(f"{where}, {key}", _show(asked), f"{_show(stored)}, as in the cube", HINT)

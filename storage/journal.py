@@ -88,6 +88,11 @@ class Journal:
                 logger.warning("%s: the last record was not finished, %d bytes cut", path, size - self._end)
                 self._cut()
 
+    @property
+    def size(self) -> int:
+        """Length in bytes."""
+        return self._end
+
     def append(self, header: Mapping[str, Any], arrays: Mapping[str, npt.ArrayLike]) -> None:
         """Add a record; when this returns it survives a loss of power.
 
