@@ -1,0 +1,116 @@
+"""The `sweep fit` command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeline.cli_options import json_option, reported
+from sweeps.tables import SCALES
+
+if TYPE_CHECKING:
+    from pipeline.fit import FitResult
+
+file_type = click.Path(path_type=Path)
+MODELS = ("unsupervised", "likelihood", "posterior")
+
+
+@click.command()
+@click.argument("features", type=file_type)
+@click.option("--labels", type=file_type, help="True classes, one for each row: scores are given.")
+@click.option("--must-link", type=file_type, help="Lines 'i j weight': pairs said to be together.")
+@click.option("--cannot-link", type=file_type, help="Lines 'i j weight': pairs said to be apart.")
+@click.option("-k", "--n-clusters", type=int, required=True, help="Number of clusters.")
+@click.option(
+    "--model",
+    type=click.Choice(MODELS),
+    help="What to maximise.  [default: posterior with --accuracy, likelihood with links, else unsupervised]",
+)
+@click.option("--accuracy", type=float, help="Assumed share of correct annotations, for posterior.")
+@click.option("--restarts", default=10, show_default=True, help="Independent runs of the search.")
+@click.option("--generations", default=10, show_default=True, help="Generations of a restart.")
+@click.option(
+    "--seed", default=0, show_default=True, help="Of all randomness: the same seed, the same result."
+)
+@click.option(
+    "--scale", type=click.Choice(SCALES), default="none", show_default=True, help="Of the features."
+)
+@click.option("--min-cluster-size", default=2, show_default=True, help="Fewest samples of a cluster.")
+@click.option(
+    "--variance-prior",
+    default=0.0,
+    show_default=True,
+    help="Pseudo-samples per cluster at the overall variance; above 0 no cluster's variance can vanish.",
+)
+@json_option
+def fit_command(as_json: bool, **choices: Any) -> None:
+    """Cluster the rows of FEATURES, with annotations or without.
+
+    FEATURES and labels are blank, comma or tab separated; FEATURES may also be an .npz file with an array X.
+    Link files count samples from 1; a line without weight is one annotation, lines of a pair add up, and a
+    self pair carries weight 2 per annotation. Centroids and variances are those of the scaled features.
+    """
+    from pipeline.fit_inputs import FitOptions, read_inputs
+
+    options = FitOptions(**choices)
+    with reported():
+        inputs = read_inputs(options)
+    for note in options.without_effect():
+        click.echo(f"note: {note}", err=True)
+
+    # numba is loaded once there is something to solve: bad input is answered at once
+    from kernels.hgs import SearchSettings
+    from pipeline.fit import fit, to_json
+
+    result = fit(
+        inputs.X,
+        inputs.layers,
+        n_clusters=options.n_clusters,
+        model=options.chosen_model,
+        restarts=options.restarts,
+        settings=SearchSettings(generations=options.generations),
+        seed=options.seed,
+        labels_true=inputs.labels_true,
+        min_cluster_size=options.min_cluster_size,
+        variance_prior=options.variance_prior,
+        rounds=_progress_bar,
+    )
+    if as_json:
+        click.echo(json.dumps(to_json(result), allow_nan=False))
+    else:
+        click.echo("\n".join(summary(result)))
+
+
+def summary(result: FitResult) -> list[str]:
+    """The result in a few lines, for people."""
+    best, objectives = result.best, result.restart_objectives
+    hits = int((objectives >= best.objective - 1e-6 * abs(best.objective)).sum())
+    lines = [
+        f"objective  {best.objective:.4f} nats, model {result.model!r}"
+        f" (gmm {best.gmm:.4f}, sbm {best.sbm:.4f}, prior {best.prior:.4f})",
+        f"restarts   best {result.best_restart} of {len(objectives)}, {hits} as good",
+        f"sizes      {' '.join(map(str, best.sizes.tolist()))}",
+        f"variances  {' '.join(f'{variance:.4g}' for variance in best.variances)}",
+    ]
+    scores = {name: value for name, value in vars(result.scores).items() if value is not None}
+    if scores:
+        lines.append("scores     " + ", ".join(f"{name} {value:.4g}" for name, value in scores.items()))
+    lines.append(
+        f"solver     {result.seconds:.3f} s, {result.local_searches} local searches,"
+        f" {result.evaluations} candidate relocations"
+    )
+    if result.caps_reached:
+        lines.append(f"note       {result.caps_reached} loops ended at their limit of passes")
+    return lines
+
+
+def _progress_bar(restarts: Iterable[int]) -> Iterable[int]:
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    return track(restarts, "restarts", console=console, transient=True, disable=not console.is_terminal)

@@ -1,0 +1,152 @@
+"""Reading and checking what `sweep fit` is given."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.problem import CANNOT, MUST, Layer
+from sweeps.classes import MAX_CLASSES, read_labels
+from sweeps.errors import InputError, Problem
+from sweeps.gathering import gathered
+from sweeps.links import read_links
+from sweeps.reading import read_table
+from sweeps.tables import LabelledTable, scale
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """What `sweep fit` is given; the fields are its options."""
+
+    features: Path
+    labels: Path | None
+    must_link: Path | None
+    cannot_link: Path | None
+    n_clusters: int
+    model: str | None
+    accuracy: float | None
+    restarts: int
+    generations: int
+    seed: int
+    scale: str
+    min_cluster_size: int
+    variance_prior: float
+
+    @property
+    def chosen_model(self) -> str:
+        """The model asked for, else the most that is known allows."""
+        if self.model is not None:
+            return self.model
+        if self.accuracy is not None:
+            return "posterior"
+        return "likelihood" if self.has_links else "unsupervised"
+
+    @property
+    def has_links(self) -> bool:
+        """Whether a link file is given, be it empty."""
+        return self.must_link is not None or self.cannot_link is not None
+
+    def without_effect(self) -> list[str]:
+        """What is given, but not seen by the model."""
+        notes = []
+        if self.accuracy is not None and self.chosen_model != "posterior":
+            notes.append(f"--accuracy is not used by the model {self.chosen_model!r}")
+        if self.has_links and self.chosen_model == "unsupervised":
+            notes.append("the model 'unsupervised' does not see the links; they are only scored")
+        return notes
+
+
+@dataclass(frozen=True, eq=False)
+class FitInputs:
+    """Arrays to fit.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+        Scaled features.
+    labels_true : array of shape (n_samples,) or None
+        Classes from 0.
+    layers : list of Layer
+        One for each link file.
+    """
+
+    X: NDArray[np.float64]
+    labels_true: NDArray[np.int16] | None
+    layers: list[Layer]
+
+
+def read_inputs(options: FitOptions) -> FitInputs:
+    """Read the files of a fit and check them with the options.
+
+    Raises
+    ------
+    InputError
+        With the problems of all options and all files.
+    """
+    problems = list(_option_problems(options))
+    table: LabelledTable | None = None
+    labels: NDArray[np.int16] | None = None
+    layers: list[Layer] = []
+    with gathered(problems):
+        table = read_table(options.features)
+        problems += _size_problems(options, table)
+    with gathered(problems):
+        labels = _labels(options, table)
+    # without features the links are still looked through for what is wrong whatever their number
+    n_samples = sys.maxsize if table is None else len(table.X)
+    for kind, path in ((MUST, options.must_link), (CANNOT, options.cannot_link)):
+        if path is not None:
+            with gathered(problems):
+                layers.append(Layer(kind, *read_links(path, n_samples), options.accuracy))
+    if problems or table is None:
+        raise InputError(problems)
+    return FitInputs(scale(table.X, options.scale), labels, layers)
+
+
+def _option_problems(options: FitOptions) -> Iterator[Problem]:
+    at_least = {
+        "-k": (options.n_clusters, 1),
+        "--restarts": (options.restarts, 1),
+        "--generations": (options.generations, 1),
+        "--seed": (options.seed, 0),
+        "--min-cluster-size": (options.min_cluster_size, 1),
+    }
+    for name, (value, least) in at_least.items():
+        if value < least:
+            yield Problem(name, str(value), f"{least} or more")
+    if options.n_clusters >= MAX_CLASSES:
+        yield Problem("-k", str(options.n_clusters), f"less than {MAX_CLASSES}")
+    if not 0 <= options.variance_prior < math.inf:
+        yield Problem("--variance-prior", str(options.variance_prior), "a finite number, 0 or more")
+    if options.accuracy is None:
+        if options.chosen_model == "posterior":
+            yield Problem("--accuracy", "nothing", "a number above 0, at most 1", "posterior needs it")
+    elif not 0 < options.accuracy <= 1:
+        yield Problem("--accuracy", str(options.accuracy), "a number above 0, at most 1")
+
+
+def _size_problems(options: FitOptions, table: LabelledTable) -> Iterator[Problem]:
+    n_samples, distinct = len(table.X), len(np.unique(table.X, axis=0))
+    if options.n_clusters > distinct:
+        found = f"{options.n_clusters} clusters for {distinct} distinct rows of {options.features}"
+        yield Problem("-k", found, "no more clusters than distinct rows")
+    elif options.n_clusters * options.min_cluster_size > n_samples > 0:
+        found = f"{options.n_clusters} clusters of {options.min_cluster_size} or more for {n_samples} samples"
+        yield Problem("-k", found, "samples enough", "see --min-cluster-size")
+
+
+def _labels(options: FitOptions, table: LabelledTable | None) -> NDArray[np.int16] | None:
+    """Classes of the label file, else those an .npz of features brings along."""
+    if options.labels is None:
+        return None if table is None else table.labels_true
+    labels, _ = read_labels(options.labels)
+    if table is not None and len(labels) != len(table.X):
+        expected = f"{len(table.X)}, one for each row of {options.features}"
+        raise InputError([Problem(str(options.labels), f"{len(labels)} labels", expected)])
+    return labels
