@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import socket
 import threading
@@ -264,6 +265,17 @@ def test_cache_that_cannot_be_written_is_said(server: Server, cache: Path) -> No
     server.on(body(RAW))
     with pytest.raises(Missing, match="cannot be kept in"):
         download_raw(ENTRY, cache)
+
+
+def test_full_disk_leaves_nothing(server: Server, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: Path, target: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    server.on(body(RAW))
+    with pytest.raises(Missing, match="cannot be kept in .*: No space left on device"):
+        download_raw(ENTRY, cache)
+    assert left(cache) == []
 
 
 def test_addresses_are_the_published_ones(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,6 +110,7 @@ def test_every_problem_of_a_table_at_once(tmp_path: Path) -> None:
         ("1,2\n1,2\n", None, "FILE: found 2 rows without any variance, expected samples that differ"),
         ("1e300\n-1e300\n", None, "FILE: found values whose squares overflow, expected smaller values "
          "(use another unit)"),
+        ("1,2\n1_000,3\n", None, "FILE, line 2, column 1: found '1_000', expected a finite number"),
         ("1\0,2\n", None, "FILE: found NUL characters, expected a text file"),
     ],
 )  # fmt: skip
