@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ def main(verbose: bool) -> None:
         level=logging.WARNING,
         force=True,
     )
+    # distributed sets its own level when it is imported, and tells of every connection at it.
+    os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "info" if verbose else "warning")
     for package in ("pipeline", "storage", "sweeps", "kernels"):
         logging.getLogger(package).setLevel(logging.DEBUG if verbose else logging.INFO)
 

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pipeline.merge import DONE, FAILED, BlockResult, CellResult, from_record, to_record
+from pipeline.merge import BlockResult, CellResult, from_record, to_record
 from pipeline.tasks import Failure, Partial, Work, cell_annotations
 from storage.blocks import BlockStore
 from storage.journal import Journal
+from storage.schema import DONE, FAILED
 from sweeps.inputs import Inputs
 from sweeps.plan import Block, Cell, DatasetPlan
 
@@ -71,8 +73,8 @@ class Collector:
 
     def count(self, plan: DatasetPlan) -> Iterator[tuple[Cell, int]]:
         """Cells of a data set that are not settled, with the number of restarts left; opens nothing."""
-        for block in plan.blocks():
-            for cell in self._unsettled(block):
+        for block, statuses in self._store.all_statuses(plan):
+            for cell in self._unsettled(block, statuses):
                 if cell in self._open:
                     yield cell, sum(work.stop - work.start for work in self.missing(cell))
                 else:
@@ -143,14 +145,19 @@ class Collector:
         result = self._open[cell].cells[cell]
         return [] if result.failed else list(result.missing())
 
-    def failed(self, plan: DatasetPlan) -> list[Cell]:
-        """Cells of a data set that the cube marks as failed."""
-        return [
+    def anything_left(self) -> bool:
+        """Whether any cell of the sweep is not settled."""
+        return any(True for plan in self._plans.values() for _ in self.count(plan))
+
+    def failed(self) -> tuple[Cell, ...]:
+        """Cells that the cube marks as failed."""
+        return tuple(
             cell
-            for block in plan.blocks()
-            for cell, status in zip(block.cells(), self._store.statuses(block), strict=True)
+            for plan in self._plans.values()
+            for block, statuses in self._store.all_statuses(plan)
+            for cell, status in zip(block.cells(), statuses, strict=True)
             if status == FAILED
-        ]
+        )
 
     def close(self) -> None:
         """Drop from the journal what is in the cube."""
@@ -169,7 +176,9 @@ class Collector:
             return next((self._open[cell] for cell in block.cells() if cell in self._open), None)
         self._seen.add(block)
         restarts = self._plans[block.dataset].restarts
-        cells = {cell: CellResult(cell, restarts) for cell in self._unsettled(block)}
+        cells = {
+            cell: CellResult(cell, restarts) for cell in self._unsettled(block, self._store.statuses(block))
+        }
         if not cells:
             return None
         result = BlockResult(block, cells)
@@ -183,9 +192,8 @@ class Collector:
             return None
         return result
 
-    def _unsettled(self, block: Block) -> list[Cell]:
+    def _unsettled(self, block: Block, statuses: NDArray[np.int8]) -> list[Cell]:
         settled = (DONE,) if self._retry_failed else (DONE, FAILED)
-        statuses = self._store.statuses(block)
         return [cell for cell, status in zip(block.cells(), statuses, strict=True) if status not in settled]
 
     def _write_complete(self, cells: set[Cell]) -> None:

@@ -15,15 +15,16 @@ from rich.console import Console
 from pipeline.batches import Timing, make_batches, target_seconds
 from pipeline.collector import Collector
 from pipeline.executors import Executor, Outcome
-from pipeline.prepare import Prepared
+from pipeline.prepare import Prepared, aligned
 from pipeline.progress import Clock, Display, StateFile, display, duration
 from pipeline.provenance import run_record
 from pipeline.tasks import Batch, Failure, Partial, Science, Work
 from storage.blocks import BlockStore
 from storage.cube import create, grow
 from storage.journal import Journal
-from storage.lease import Lease, clean_leftovers
+from storage.lease import Lease
 from storage.manifest import append_run
+from storage.rundir import clean_leftovers
 from sweeps.plan import Cell, DatasetPlan
 
 logger = logging.getLogger(__name__)
@@ -59,14 +60,10 @@ class Driver:
 
     Parameters
     ----------
-    prepared : Prepared
-        The sweep.
+    opened : Opened
+        The sweep, its cube and our lease.
     executor : Executor
         Runs the batches.
-    collector : Collector
-        Takes the results.
-    lease : Lease
-        Ours while we run.
     console : Console
         Where progress is shown.
     batch_restarts : int or None
@@ -75,19 +72,18 @@ class Driver:
 
     def __init__(
         self,
-        prepared: Prepared,
+        opened: Opened,
         executor: Executor,
-        collector: Collector,
-        lease: Lease,
         *,
         console: Console,
         batch_restarts: int | None = None,
     ) -> None:
+        prepared = opened.prepared
         self._spec = prepared.spec
         self._plans = prepared.inputs.plans
+        self._collector = opened.collector
+        self._lease = opened.lease
         self._executor = executor
-        self._collector = collector
-        self._lease = lease
         self._console = console
         self._batch_restarts = batch_restarts
         self._timing_file = prepared.run / "pilot.json"
@@ -100,8 +96,7 @@ class Driver:
         """Time a few restarts, announce the end, then do everything that is left."""
         restarts = self._pilot() + self._rest()
         self._collector.close()
-        failed = [cell for plan in self._plans for cell in self._collector.failed(plan)]
-        return Outcomes(restarts, self._collector.blocks_written, tuple(failed))
+        return Outcomes(restarts, self._collector.blocks_written, self._collector.failed())
 
     def _pilot(self) -> int:
         """Run one restart at the corners of each grid; they are results like any other."""
@@ -200,39 +195,44 @@ class Driver:
         self._state.write(done, total, self._executor.workers, left)
 
 
+@dataclass(frozen=True)
+class Opened:
+    """A sweep whose cube is ours to write."""
+
+    prepared: Prepared
+    collector: Collector
+    lease: Lease
+
+
 @contextmanager
-def opened(prepared: Prepared, *, retry_failed: bool) -> Iterator[tuple[Collector, Lease]]:
+def opened(prepared: Prepared, *, retry_failed: bool) -> Iterator[Opened]:
     """Hold the lease of a sweep, make or grow its cube, and collect into it.
 
     Raises
     ------
+    sweeps.errors.InputError
+        If another driver has made a cube since that this sweep is no growth of.
     storage.lease.LeaseHeld
         If another process runs this sweep.
     storage.errors.StorageError
         If the disk fails; nothing that was reported done is lost.
     """
-    prepared.run.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with Lease(prepared.run) as lease:
+    with Lease.acquire(prepared.cube) as lease:
         clean_leftovers(prepared.cube)
-        _ready_cube(prepared)
+        prepared = aligned(prepared)
+        make = grow if prepared.cube.exists() else create
+        make(prepared.cube, prepared.inputs.plans, prepared.inputs.stacked, prepared.spec.to_dict())
         append_run(prepared.cube, run_record(prepared.inputs.skipped))
         with Journal(prepared.run / "journal") as journal:
-            yield (
-                Collector(
-                    BlockStore(prepared.cube),
-                    journal,
-                    prepared.inputs,
-                    seed=prepared.spec.seed,
-                    failures=prepared.run / "failures.jsonl",
-                    retry_failed=retry_failed,
-                ),
-                lease,
+            collector = Collector(
+                BlockStore(prepared.cube),
+                journal,
+                prepared.inputs,
+                seed=prepared.spec.seed,
+                failures=prepared.run / "failures.jsonl",
+                retry_failed=retry_failed,
             )
-
-
-def _ready_cube(prepared: Prepared) -> None:
-    make = create if prepared.manifest is None else grow
-    make(prepared.cube, prepared.inputs.plans, prepared.inputs.stacked, prepared.spec.to_dict())
+            yield Opened(prepared, collector, lease)
 
 
 @contextmanager
@@ -253,4 +253,3 @@ def stop_on_signal() -> Iterator[None]:
 
 def _restarts(partials: list[Partial]) -> int:
     return sum(partial.work.stop - partial.work.start for partial in partials)
-

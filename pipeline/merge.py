@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.tasks import Partial, Work, missing_ranges
+from storage.schema import DONE, FAILED, PENDING
 from sweeps.plan import Block, Cell
-
-PENDING, DONE, FAILED = 0, 1, 2
 
 
 class Mismatch(RuntimeError):

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from storage.growth import align, differences
-from storage.manifest import Manifest, read_manifest
+from storage.manifest import read_manifest
+from storage.rundir import run_directory
 from sweeps.errors import InputError, Problem
 from sweeps.inputs import Inputs, load_inputs
 from sweeps.spec import SweepSpec, load_spec
@@ -22,17 +23,18 @@ class Prepared:
         The sweep file.
     inputs : Inputs
         Data sets and plans, chunked as the cube is.
-    cube, run : Path
-        Where results land, and the folder beside them.
-    manifest : Manifest or None
-        Of the cube there is already.
+    cube : Path
+        Where results land; it need not exist yet.
     """
 
     spec: SweepSpec
     inputs: Inputs
     cube: Path
-    run: Path
-    manifest: Manifest | None
+
+    @property
+    def run(self) -> Path:
+        """Folder beside the cube: lease, journal, log, timings."""
+        return run_directory(self.cube)
 
 
 def find_spec(path: Path) -> tuple[Path, bool]:
@@ -61,11 +63,6 @@ def cube_path(results: Path, name: str) -> Path:
     return results / f"{name}.zarr"
 
 
-def run_path(cube: Path) -> Path:
-    """Folder beside a cube: lease, journal, log, timings."""
-    return cube.with_suffix(".run")
-
-
 def prepare(path: Path, *, results: Path, data_dir: Path | None) -> Prepared:
     """Read a sweep file, its data, and the cube it belongs to.
 
@@ -77,16 +74,28 @@ def prepare(path: Path, *, results: Path, data_dir: Path | None) -> Prepared:
     spec = load_spec(path)
     inputs = load_inputs(spec, data_dir=data_dir)
     cube = cube_path(results, spec.name)
-    problems = _results_problems(results, run_path(cube))
-    manifest = None
-    if not problems and cube.exists():
-        manifest = read_manifest(cube)
-        problems += differences(manifest, spec.to_dict(), inputs.plans)
+    problems = _results_problems(results, run_directory(cube))
     if problems:
         raise InputError(problems)
-    if manifest is not None:
-        inputs = replace(inputs, plans=tuple(align(manifest, inputs.plans)))
-    return Prepared(spec, inputs, cube, run_path(cube), manifest)
+    return aligned(Prepared(spec, inputs, cube))
+
+
+def aligned(prepared: Prepared) -> Prepared:
+    """Lay the plans out as the cube that is there now does, if there is one.
+
+    Raises
+    ------
+    InputError
+        If the sweep is no growth of the one in the cube.
+    """
+    if not prepared.cube.exists():
+        return prepared
+    manifest = read_manifest(prepared.cube)
+    problems = differences(manifest, prepared.spec.to_dict(), prepared.inputs.plans)
+    if problems:
+        raise InputError(problems)
+    plans = tuple(align(manifest, prepared.inputs.plans))
+    return replace(prepared, inputs=replace(prepared.inputs, plans=plans))
 
 
 def _results_problems(results: Path, run: Path) -> list[Problem]:

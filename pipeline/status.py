@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.prepare import run_path
 from pipeline.progress import StateFile, duration
 from storage.blocks import BlockStore
-from storage.lease import read_holder
+from storage.lease import read_lease
 from storage.manifest import read_manifest
+from storage.rundir import run_directory
 from storage.schema import DONE, FAILED
 
 
@@ -112,11 +112,12 @@ def read_status(cube: Path) -> Status:
         statuses = np.concatenate([cells for _, cells in store.all_statuses(plan)])
         counts = [int(np.count_nonzero(statuses == state)) for state in (DONE, FAILED)]
         datasets.append(DatasetStatus(plan.name, plan.n_cells, *counts))
-    holder = read_holder(run_path(cube))
+    lease = read_lease(cube)
+    holder = lease.holder if lease is not None and lease.seconds_left() != 0 else None
     return Status(
         cube=cube,
         datasets=tuple(datasets),
         skipped=manifest.runs[-1].get("skipped", {}) if manifest.runs else {},
         holder=None if holder is None else str(holder),
-        running=None if holder is None else StateFile.read(run_path(cube) / "state.json"),
+        running=None if holder is None else StateFile.read(run_directory(cube) / "state.json"),
     )

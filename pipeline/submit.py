@@ -14,17 +14,23 @@ from rich.console import Console
 from pipeline.cluster import connect, dashboard_address
 from pipeline.driver import Driver, Outcomes, Stopped, opened, stop_on_signal
 from pipeline.executors import DaskExecutor, Executor, SerialExecutor
+from pipeline.merge import Mismatch
 from pipeline.overview import plan_overview
 from pipeline.prepare import Prepared, prepare
 from pipeline.profiles import Profile, load_profile
 from pipeline.progress import duration
 from pipeline.startup import check_shadowing
+from storage.blocks import CellMismatch
 from storage.errors import StorageError
-from storage.lease import LeaseHeld
+from storage.journal import JournalDamaged
+from storage.lease import LeaseHeld, LeaseLost
 
 logger = logging.getLogger(__name__)
 
 COMPLETE, INTERNAL, FAILED_CELLS = 0, 1, 3
+
+TROUBLE = (StorageError, LeaseHeld, LeaseLost, JournalDamaged, Mismatch, CellMismatch)
+"""What ends a run with a message: no cell is to blame, nothing that was reported done is lost."""
 
 
 @dataclass(frozen=True)
@@ -97,22 +103,18 @@ def submit(path: Path, options: Options, console: Console) -> int:
     except Stopped as stopped:
         logger.error("stopped by %s; what was finished is kept, submit again to go on", stopped)
         return 128 + stopped.number
-    except (StorageError, LeaseHeld) as error:
+    except TROUBLE as error:
         logger.error("%s", error)
         return INTERNAL
 
 
 def _run(prepared: Prepared, profile: Profile | None, options: Options, console: Console) -> Outcomes:
-    with opened(prepared, retry_failed=options.retry_failed) as (collector, lease), _log_file(prepared.run):
-        with _executor(prepared, profile, options.workers) as executor:
-            driver = Driver(
-                prepared,
-                executor,
-                collector,
-                lease,
-                console=console,
-                batch_restarts=options.batch_restarts,
-            )
+    with opened(prepared, retry_failed=options.retry_failed) as ours, _log_file(prepared.run):
+        if not ours.collector.anything_left():
+            logger.info("every cell is done: nothing to run")
+            return Outcomes(0, 0, ours.collector.failed())
+        with _executor(ours.prepared, profile, options.workers) as executor:
+            driver = Driver(ours, executor, console=console, batch_restarts=options.batch_restarts)
             started = time.monotonic()
             outcomes = driver.run()
             seconds = time.monotonic() - started

@@ -16,6 +16,7 @@ import os
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
@@ -81,12 +82,13 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self.path = path
         with storage_errors(path):
+            self._end = _good_length(path) if path.exists() else 0
             self._file = _open(path)
-            self._end = _good_length(path)
-            size = os.fstat(self._file.fileno()).st_size
-            if size > self._end:
-                logger.warning("%s: the last record was not finished, %d bytes cut", path, size - self._end)
-                self._cut()
+            with _closed_on_error(self._file):
+                size = os.fstat(self._file.fileno()).st_size
+                if size > self._end:
+                    logger.warning("%s: torn record at its end, %d bytes cut", path, size - self._end)
+                    self._cut()
 
     @property
     def size(self) -> int:
@@ -142,11 +144,12 @@ class Journal:
         with storage_errors(self.path, self._end):
             remove(partial)
             file = _open(partial)
-            for body in _bodies(self.path):
-                if keep(_decode(body)[0]):
-                    _write_all(file, _frame(body))
-            os.fsync(file.fileno())
-            os.replace(partial, self.path)
+            with _closed_on_error(file):
+                for body in _bodies(self.path):
+                    if keep(_decode(body)[0]):
+                        _write_all(file, _frame(body))
+                os.fsync(file.fileno())
+                os.replace(partial, self.path)
             # from here on the old file has no name: nothing may be added to it
             self._file.close()
             self._file, self._end = file, file.tell()
@@ -196,12 +199,20 @@ def replay(path: Path) -> Iterator[tuple[Header, Arrays]]:
 
 
 def _open(path: Path) -> io.FileIO:
-    is_new = not path.exists()
     # no buffer: a record that could not be written must not be tried again behind our back
     file = io.FileIO(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "rb+")
-    if is_new:
+    with _closed_on_error(file):
         sync_directory(path.parent)
     return file
+
+
+@contextmanager
+def _closed_on_error(file: io.FileIO) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        file.close()
+        raise
 
 
 def _write_all(file: io.FileIO, data: bytes) -> None:

@@ -171,7 +171,7 @@ class DatasetPlan:
     def block_of(self, cell: Cell) -> Block:
         """Block that holds `cell`."""
         mixtures = replicates = None
-        models = (cell.model,)
+        models: tuple[str, ...] = (cell.model,)
         if self.mixtures is not None and cell.mixture is not None:
             mixtures = _chunk_at(cell.mixture, self.mixtures, self.mixture_chunk)
         if cell.replicate is not None:

@@ -7,8 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from pipeline.merge import DONE, FAILED, PENDING, BlockResult, CellResult, Mismatch, from_record, to_record
+from pipeline.merge import BlockResult, CellResult, Mismatch, from_record, to_record
 from pipeline.tasks import Partial, Work, best_of, missing_ranges
+from storage.schema import DONE, FAILED, PENDING
 from sweeps.plan import Block, Cell
 
 CELL = Cell("iris", None, 0.9, 75, 1, "posterior")
