@@ -273,7 +273,7 @@ def test_full_disk_leaves_nothing(server: Server, cache: Path, monkeypatch: pyte
 
     monkeypatch.setattr(Path, "replace", full)
     server.on(body(RAW))
-    with pytest.raises(Missing, match="cannot be kept in .*: No space left on device"):
+    with pytest.raises(Missing, match=r"cannot be kept in .*: No space left on device"):
         download_raw(ENTRY, cache)
     assert left(cache) == []
 
