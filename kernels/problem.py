@@ -125,13 +125,12 @@ def build_problem(
     _check_features(features, n_clusters, min_cluster_size)
     means = _column_means(features)
     features -= means
-    spread = float(np.mean(np.square(features)))
-    if not spread > 0.0:
-        raise ValueError("all rows of X are equal: there is no variance to model")
+    variance = float(np.mean(np.square(features)))
     used = [] if model == "unsupervised" else [layer for layer in layers if len(layer.pairs)]
     for number, layer in enumerate(used):
         _check_layer(layer, number, len(features), model)
-    data = _layout(features, used, n_clusters, MODELS[model], min_cluster_size, float(variance_prior), spread)
+    kappa = float(variance_prior)
+    data = _layout(features, used, n_clusters, MODELS[model], min_cluster_size, kappa, variance)
     return Problem(data, means, model)
 
 
@@ -155,6 +154,8 @@ def _check_features(X: Floats, n_clusters: int, min_cluster_size: int) -> None:
         raise ValueError(
             f"X holds {len(bad)} values that are not finite, the first in row {row}, column {column}"
         )
+    if (X[0] == X).all():
+        raise ValueError("all rows of X are equal: there is no variance to model")
     if len(X) < n_clusters * min_cluster_size:
         raise ValueError(
             f"{len(X)} samples are fewer than "
