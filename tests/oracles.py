@@ -147,7 +147,7 @@ def annotated_samples(case: Case) -> list[int]:
 def phase_one(
     case: Case, labels: NDArray[np.int64], rng: np.random.Generator, memory: list[list[int]]
 ) -> int:
-    """Relocate annotated samples in place; `memory` holds the two orders, which later passes shuffle again."""
+    """Relocate annotated samples in place; `memory` holds the two orders, shuffled on by later passes."""
     samples, clusters = memory
     total = 0
     while True:

@@ -19,14 +19,8 @@ from kernels.jit import jit
 
 INNER = "from kernels.jit import jit\n\n@jit\ndef inner(x):\n    return x + {}\n"
 OUTER = (
-    "from kernels.inner import inner
-from kernels.jit import jit
-
-"
-    "@jit
-def outer(x):
-    return 10 * inner(x)
-"
+    "from kernels.inner import inner\nfrom kernels.jit import jit\n\n"
+    "@jit\ndef outer(x):\n    return 10 * inner(x)\n"
 )
 CALL = "from kernels.outer import outer; print(outer(1), sum(outer.stats.cache_hits.values()))"
 
