@@ -18,17 +18,22 @@ from pipeline.cli_options import data_dir_option, json_option, reported, results
 from pipeline.provenance import package_version
 
 
+class Echo(logging.Handler):
+    """Messages on stderr, wherever that points when they are said."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show one message."""
+        click.echo(self.format(record), err=True)
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_version(), prog_name="sweep")
 @click.option("-v", "--verbose", is_flag=True, help="Say more on stderr.")
 def main(verbose: bool) -> None:
     """Benchmark sweeps of semi-supervised clustering with inaccurate pairwise annotations."""
-    logging.basicConfig(
-        stream=sys.stderr,
-        format="%(levelname)s: %(message)s" if verbose else "%(message)s",
-        level=logging.WARNING,
-        force=True,
-    )
+    root = logging.getLogger()
+    if not any(isinstance(handler, Echo) for handler in root.handlers):
+        root.addHandler(Echo())
     # distributed sets its own level when it is imported, and tells of every connection at it.
     os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "info" if verbose else "warning")
     for package in ("pipeline", "storage", "sweeps", "kernels"):
