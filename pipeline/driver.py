@@ -123,7 +123,7 @@ class Driver:
         few = "worker" if workers == 1 else "workers"
         logger.info("%d restarts to run, about %s on %d %s", total, duration(clock.left()), workers, few)
         done = 0
-        with display(total, self._console) as shown:
+        with display(total, clock.left(), self._console) as shown:
             for batch, partials in self._results(lambda: next(batches, None)):
                 done += _restarts(partials)
                 clock.done += batch.predicted

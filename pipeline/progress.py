@@ -71,7 +71,7 @@ class Display(Protocol):
 class Bar:
     """A live bar for a terminal."""
 
-    def __init__(self, total: int, console: Console) -> None:
+    def __init__(self, total: int, left: float, console: Console) -> None:
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -81,7 +81,7 @@ class Bar:
             TextColumn("· {task.fields[left]} left"),
             console=console,
         )
-        self._task = self._progress.add_task("sweep", total=total, blocks=0, left="?")
+        self._task = self._progress.add_task("sweep", total=total, blocks=0, left=duration(left))
 
     def __enter__(self) -> Bar:
         self._progress.start()
@@ -128,9 +128,9 @@ class Lines:
         )
 
 
-def display(total: int, console: Console) -> Display:
-    """Bar on a terminal, lines elsewhere."""
-    return Bar(total, console) if console.is_terminal else Lines(total)
+def display(total: int, left: float, console: Console) -> Display:
+    """Bar on a terminal, lines elsewhere; `left` seconds are expected."""
+    return Bar(total, left, console) if console.is_terminal else Lines(total)
 
 
 class StateFile:
