@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import signal
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from multiprocessing import resource_tracker
 from pathlib import Path
 
@@ -24,6 +24,8 @@ __all__ = ["Profile", "connect", "dashboard_address", "load_profile"]
 LOOPBACK = "127.0.0.1"
 PATIENCE = 30.0
 """Seconds to wait for a scheduler's answer and for its first worker."""
+
+LOGGERS = ("distributed", "distributed.client", "asyncio")
 
 SETTINGS = {
     # Ten deaths of a worker under one task, since most deaths are the machine's and not the task's.
@@ -60,12 +62,12 @@ def connect(profile: Profile, *, n_workers: int | None = None, local_directory: 
     pipeline.startup.ShadowedPackageError
         Where a worker would import packages of another project.
     """
-    with dask.config.set(SETTINGS):
+    with dask.config.set(SETTINGS), _errors_only():
         if isinstance(profile.options, Local):
             opened = _local(profile.options, n_workers, local_directory)
         else:
             opened = _address(profile, profile.options, n_workers)
-        with opened as client:
+        with opened as client, _nothing_of_the_wreck():
             client.run(check_shadowing)
             yield client
 
@@ -79,19 +81,21 @@ def dashboard_address(client: Client) -> str | None:
 
 @contextmanager
 def _local(options: Local, n_workers: int | None, local_directory: Path) -> Iterator[Client]:
-    with _interrupts_held_back():
-        cluster = LocalCluster(
-            n_workers=n_workers or options.workers or CPU_COUNT,
-            threads_per_worker=1,
-            processes=True,
-            host=LOOPBACK,
-            dashboard_address=f"{LOOPBACK}:{_free_port(options.dashboard_port)}",
-            worker_dashboard_address=None,
-            memory_limit=options.memory_limit or "auto",
-            local_directory=str(local_directory),
-            silence_logs=logging.ERROR,
-        )
-    with cluster, Client(cluster) as client:
+    with ExitStack() as stack:
+        with _interrupts_held_back():
+            cluster = LocalCluster(
+                n_workers=n_workers or options.workers or CPU_COUNT,
+                threads_per_worker=1,
+                processes=True,
+                host=LOOPBACK,
+                dashboard_address=f"{LOOPBACK}:{_free_port(options.dashboard_port)}",
+                worker_dashboard_address=None,
+                memory_limit=options.memory_limit or "auto",
+                local_directory=str(local_directory),
+                silence_logs=logging.ERROR,
+            )
+            stack.enter_context(cluster)
+            client = stack.enter_context(Client(cluster))
         yield client
 
 
@@ -138,6 +142,32 @@ def _interrupts_held_back() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _errors_only() -> Iterator[None]:
+    """Let the libraries report errors only."""
+    before = {name: logging.getLogger(name).level for name in LOGGERS}
+    _set_levels(dict.fromkeys(LOGGERS, logging.ERROR))
+    try:
+        yield
+    finally:
+        _set_levels(before)
+
+
+@contextmanager
+def _nothing_of_the_wreck() -> Iterator[None]:
+    """After an exception, silence the libraries while messages to workers that are gone fail one by one."""
+    try:
+        yield
+    except BaseException:
+        _set_levels(dict.fromkeys(LOGGERS, logging.CRITICAL + 1))
+        raise
+
+
+def _set_levels(levels: Mapping[str, int]) -> None:
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
 
 
 def _free_port(wanted: int) -> int:

@@ -55,19 +55,23 @@ def test_a_busy_dashboard_port_is_left_alone() -> None:
     assert cluster._free_port(port) == port
 
 
-def test_interrupt_is_quiet_and_quick(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "busy", ["client.map(time.sleep, [60, 60], pure=False)", "client.run(time.sleep, 60)"]
+)
+def test_interrupt_is_quiet_and_quick(busy: str, tmp_path: Path) -> None:
     script = tmp_path / "interrupted.py"
     script.write_text(
-        "import sys, time\n"
+        "import logging, sys, time\n"
         "from pathlib import Path\n"
         "from pipeline.cluster import connect\n"
         "from pipeline.profiles import Local, Profile\n"
         "if __name__ == '__main__':\n"
+        "    logging.basicConfig(level=logging.WARNING)\n"
         "    try:\n"
         "        profile = Profile('local', Local(2, 0), None)\n"
         "        with connect(profile, local_directory=Path(sys.argv[1])) as client:\n"
-        "            running = client.map(time.sleep, [60, 60], pure=False)\n"
         "            print('ready', flush=True)\n"
+        f"            running = {busy}\n"
         "            time.sleep(60)\n"
         "    except KeyboardInterrupt:\n"
         "        print('stopped')\n"
@@ -82,6 +86,7 @@ def test_interrupt_is_quiet_and_quick(tmp_path: Path) -> None:
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
+    time.sleep(0.5)
     start = time.monotonic()
     os.killpg(process.pid, signal.SIGINT)  # a terminal's Ctrl-C reaches the workers, too
     out, err = process.communicate(timeout=60)
