@@ -15,10 +15,11 @@ import zarr
 
 from storage.compare import CellMismatch, compare_cells
 from storage.errors import storage_errors
-from storage.files import DurableStore, sync_directory
+from storage.files import sync_directory
 from storage.manifest import ROOT_FILE, read_manifest
 from storage.places import Place, locate
 from storage.schema import DONE, FIELDS, RESULTS, VARIABLES
+from storage.store import DurableStore
 from sweeps.plan import Block, DatasetPlan
 
 __all__ = ["BlockStore", "CellMismatch"]

@@ -11,7 +11,7 @@ import numpy as np
 import zarr
 
 from storage.errors import storage_errors
-from storage.files import remove, sync_directory, write_file, write_files
+from storage.files import BUILDING, remove, sync_directory, write_file, write_files
 from storage.growth import align, differences
 from storage.manifest import ROOT_FILE, Manifest, commit, read_manifest, root_document, to_json
 from storage.reading import cell_nodes, open_cube
@@ -19,12 +19,9 @@ from storage.template import InputArrays, Template, chunk_position, is_committed
 from sweeps.errors import InputError, Problem
 from sweeps.plan import DatasetPlan
 
-__all__ = ["BUILDING", "Inputs", "cell_nodes", "create", "grow", "open_cube"]
+__all__ = ["Inputs", "cell_nodes", "create", "grow", "open_cube"]
 
 Inputs = Callable[[DatasetPlan], InputArrays]
-
-BUILDING = ".new"
-"""Ending of a cube that is being made; left over after a kill, and then nobody's."""
 
 
 def create(path: Path, plans: Iterable[DatasetPlan], inputs: Inputs, spec: Mapping[str, Any]) -> None:

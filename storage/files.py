@@ -7,11 +7,11 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from zarr.core.buffer import Buffer
-from zarr.storage import LocalStore
-
 PARTIAL = ".partial"
 """Ending of a file that is being written; left over after a kill, and then nobody's."""
+
+BUILDING = ".new"
+"""Ending of a cube that is being made; left over after a kill, and then nobody's."""
 
 
 def write_file(path: Path, data: bytes) -> None:
@@ -77,20 +77,3 @@ def remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-
-
-class DurableStore(LocalStore):
-    """A zarr store whose chunks are on disk before they replace what was there.
-
-    zarr's own store renames without fsync: after a loss of power a name may point to an empty file, also
-    where a good one stood before. A chunk that holds failed cells beside done ones is rewritten on a retry.
-    """
-
-    async def set(self, key: str, value: Buffer) -> None:
-        """Write one chunk; directories are never made, so that a vanished cube is noticed."""
-        self.set_sync(key, value)
-
-    def set_sync(self, key: str, value: Buffer) -> None:
-        """Write one chunk, without the event loop."""
-        self._check_writable()
-        write_file(self.root / key, value.to_bytes())

@@ -126,7 +126,7 @@ def consolidated(metadata: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 def to_json(document: Mapping[str, Any]) -> bytes:
     """Bytes of a metadata file; tuples are lists there, keys keep their order."""
-    return json.dumps(document, indent=1).encode()
+    return json.dumps(document).encode()
 
 
 def commit(path: Path, document: Mapping[str, Any]) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from storage.cube import BUILDING
 from storage.errors import storage_errors
-from storage.files import PARTIAL, remove
+from storage.files import BUILDING, PARTIAL, remove
 
 CUBE_SUFFIX = ".zarr"
 

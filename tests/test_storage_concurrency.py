@@ -1,0 +1,88 @@
+"""A reader in a loop, beside a writer that grows the cube and fills it."""
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import dask
+import numpy as np
+import pytest
+import small_cube
+import xarray as xr
+from small_cube import SPEC, draw_cell, draw_inputs, fill, make_plan
+
+from storage.cube import create, grow, open_cube
+from storage.manifest import append_run
+from storage.schema import DONE
+from sweeps.plan import Cell, DatasetPlan
+
+FIRST = make_plan("a", models=("likelihood", "posterior"))
+STAGES = [
+    [FIRST],
+    [replace(FIRST, p=(0.9, 0.85))],
+    [replace(FIRST, p=(0.9, 0.85), m=(4, 7))],
+    [replace(FIRST, p=(0.9, 0.85), m=(4, 7)), make_plan("b", mixtures=2)],
+    [replace(FIRST, p=(0.9, 0.85), m=(4, 7), replicates=4), make_plan("b", mixtures=4, mixture_chunk=2)],
+]
+LARGEST = {plan.name: plan for plan in STAGES[-1]}
+
+
+def check_cells(tree: xr.DataTree) -> int:
+    """Every done cell is whole; how many there are."""
+    count = 0
+    for name in tree.children:
+        node = tree[name].to_dataset()
+        table = node["status"].stack(cell=node["status"].dims).to_series()
+        for key in table.index[table == DONE]:
+            place = dict(zip(table.index.names, key, strict=True))
+            cell = Cell(name, place.get("mixture"), *(place[k] for k in ("p", "m", "replicate", "model")))
+            expected = draw_cell(LARGEST[name], cell)
+            for variable in ("log_likelihood", "labels", "centroids", "restarts_done"):
+                assert np.array_equal(node[variable].sel(place), expected[variable]), (cell, variable)
+            count += 1
+        for variable in ("labels", "best_restart"):
+            pending = node["status"] != DONE
+            assert (node[variable].where(pending, -1) == -1).all()
+    return count
+
+
+def write_all(path: Path, stages: list[list[DatasetPlan]]) -> None:
+    for number, plans in enumerate(stages):
+        grow(path, plans, draw_inputs, SPEC)
+        append_run(path, {"run": number})
+        fill(path, plans)
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_a_reader_never_fails_and_never_sees_a_torn_cell(tmp_path: Path, masked: bool) -> None:
+    path = tmp_path / "tiny.zarr"
+    create(path, STAGES[0], draw_inputs, SPEC)
+    counts: list[int] = []
+    failures: list[BaseException] = []
+    stop = threading.Event()
+
+    def read() -> None:
+        try:
+            while not stop.is_set():
+                if masked:
+                    counts.append(check_cells(open_cube(path).load()))
+                else:
+                    small_cube.load(path)
+                    counts.append(0)
+        except BaseException as error:
+            failures.append(error)
+
+    with dask.config.set(scheduler="synchronous"):
+        reader = threading.Thread(target=read)
+        reader.start()
+        try:
+            write_all(path, STAGES)
+        finally:
+            stop.set()
+            reader.join()
+        assert failures == []
+        assert len(counts) >= 3
+        assert counts == sorted(counts)
+        assert check_cells(open_cube(path).load()) == sum(
+            plan.n_cells - (plan.mixtures or 1) for plan in LARGEST.values()
+        )
