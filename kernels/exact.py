@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 from kernels.data import POSTERIOR, UNSUPERVISED, Data, Floats
-from kernels.jit import jit_core, jit_part
+from kernels.jit import jit, jit_part
 from kernels.relocation import error_after_removal
 from kernels.state import State
 from kernels.statistics import cluster_term, prior_rate, sum_of_squares
 
 
-@jit_core
+@jit
 def exact_gain(data: Data, state: State, sample: int, target: int) -> float:
     """Gain in nats of moving `sample`, whose distances and links are set, to another cluster: O(K²)."""
     source = int(state.labels[sample])

@@ -11,7 +11,7 @@ import math
 
 from kernels.data import IMPROVEMENT, LIKELIHOOD, POSTERIOR, Data, Floats
 from kernels.exact import exact_gain
-from kernels.jit import jit_core, jit_part
+from kernels.jit import jit_part
 from kernels.logs import x_log_x
 from kernels.relocation import error_after_removal
 from kernels.size_terms import JOIN, LEAVE, SWAP
@@ -59,7 +59,7 @@ def set_links(data: Data, state: State, sample: int) -> float:
     return degree
 
 
-@jit_core
+@jit_part
 def set_gains(data: Data, state: State, sample: int, degree: float) -> float:
     """Gain in nats of moving `sample`, whose links are set, to every cluster, 0 for its own; the largest.
 

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.data import DEGENERATE, Data, Floats
-from kernels.jit import compile_lock, jit
+from kernels.jit import compile_lock, jit, jit_part
 from kernels.local_search import local_search
+from kernels.matching import Matching, new_matching
 from kernels.objective import objective_terms
 from kernels.operators import assign_closest, cross, kmeans, mutate, repair, seed_centroids
 from kernels.population import Population, new_population, select, store
@@ -73,47 +74,58 @@ class Restart(NamedTuple):
 
 @jit
 def _search(
-    data: Data, rng: np.random.Generator, size: int, offspring: int, generations: int
-) -> tuple[NDArray[np.int16], NDArray[np.int64]]:
-    """Labels of the best solution found, and the counters."""
-    state = new_state(data)
-    population = new_population(data, size + offspring)
-    child = np.zeros((data.X.shape[1], data.n_clusters))
-    for rank in range(size):
-        seed_centroids(data, rng, child, state.own)
-        kmeans(data, state, child)
-        _finish(data, state, rng, population, rank, child)
-    select(population, size)
-    for _ in range(generations):
-        for rank in range(size, size + offspring):
-            _breed(data, rng, population, rank, child)
+    data: Data,
+    state: State,
+    population: Population,
+    matching: Matching,
+    rng: np.random.Generator,
+    settings: SearchSettings,
+) -> int:
+    """Place of the best solution found."""
+    size, offspring, generations = settings
+    count = 0
+    for made in range(size + offspring * generations):
+        if made < size:
+            seed_centroids(data, rng, population.child, state.own)
+            kmeans(data, state, population.child)
+        else:
+            breed(data, rng, population, matching, count)
             state.labels[:] = -1
-            assign_closest(data, state, child)
-            _finish(data, state, rng, population, rank, child)
-        select(population, size + offspring)
-    return population.labels[population.ranking[0]].copy(), state.counters
+            assign_closest(data, state, population.child)
+        repair(data, state, population.child)
+        objective = local_search(data, state, rng)
+        store(population, count, state, objective)
+        count += 1
+        if count == size + offspring or made + 1 == size:
+            select(population, count)
+            count = size
+    return int(population.ranking[0])
 
 
-@jit
-def _finish(
-    data: Data, state: State, rng: np.random.Generator, population: Population, rank: int, centroids: Floats
+@jit_part
+def breed(
+    data: Data, rng: np.random.Generator, population: Population, matching: Matching, count: int
 ) -> None:
-    """Repair, improve and keep the partition in `state`."""
-    repair(data, state, centroids)
-    objective = local_search(data, state, rng)
-    store(population, rank, state, objective)
-
-
-@jit
-def _breed(data: Data, rng: np.random.Generator, population: Population, count: int, child: Floats) -> None:
-    """Centroids from two distinct solutions of the first `count`."""
+    """Set the child's centroids from two distinct solutions of the first `count`."""
     first = draw_below(rng, count)
     second = draw_below(rng, count - 1)
     if second >= first:
         second += 1
-    ranking = population.ranking
-    cross(rng, population.centroids[ranking[first]], population.centroids[ranking[second]], child)
-    mutate(data, rng, child)
+    mothers = population.centroids[population.ranking[first]]
+    fathers = population.centroids[population.ranking[second]]
+    cross(rng, mothers, fathers, population.child, matching)
+    mutate(data, rng, population.child)
+
+
+def _best(
+    problem: Problem, settings: SearchSettings, rng: np.random.Generator
+) -> tuple[NDArray[np.int16], NDArray[np.int64]]:
+    """Labels of the best solution found, and the counters."""
+    data = problem.data
+    state = new_state(data)
+    population = new_population(data, settings.population + settings.offspring)
+    place = _search(data, state, population, new_matching(data.n_clusters), rng, settings)
+    return population.labels[place].copy(), state.counters
 
 
 def run_restart(problem: Problem, settings: SearchSettings, rng: np.random.Generator) -> Restart:
@@ -141,7 +153,7 @@ def run_restart(problem: Problem, settings: SearchSettings, rng: np.random.Gener
     if size < 1 or offspring < 0 or generations < 0 or (size == 1 and offspring * generations > 0):
         raise ValueError(f"{settings}: expected a population of 2 or more, or of 1 without offspring")
     warm_up()
-    labels, counters = _search(problem.data, rng, size, offspring, generations)
+    labels, counters = _best(problem, SearchSettings(int(size), int(offspring), int(generations)), rng)
     gmm, sbm, prior = objective_terms(problem, labels)
     sizes, centroids, variances = _clusters(problem, labels)
     return Restart(
@@ -183,5 +195,5 @@ def warm_up() -> None:
     layers = [Layer(MUST, np.array([[0, 1]]), None, 0.9), Layer(CANNOT, np.array([[0, 5]]), None, 0.9)]
     problem = build_problem(X, layers, n_clusters=2, model="posterior")
     with compile_lock():
-        labels, _ = _search(problem.data, np.random.default_rng(0), 2, 1, 1)
+        labels, _ = _best(problem, SearchSettings(2, 1, 1), np.random.default_rng(0))
         objective_terms(problem, labels)

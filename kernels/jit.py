@@ -32,29 +32,32 @@ DIRECTORY: Path | None = None if numba.core.config.DISABLE_JIT else cache_direct
 
 
 def jit(function: F) -> F:
-    """Compile a kernel on its first call; keep the machine code in the project's own cache directory."""
+    """Compile a kernel on its first call; keep the machine code in the project's own cache directory.
+
+    Kernels allocate nothing, not even by copying one slice onto another: without numba's runtime (`_nrt`) no
+    array is reference counted, and counting the arrays of a search took four fifths of its time. Memory comes
+    from Python: `state.new_state` and its like.
+    """
     return _compile(function)
 
 
-def jit_core(function: F) -> F:
-    """As `jit`, for kernels that allocate nothing, not even by copying one slice onto another.
-
-    Without numba's runtime no array is reference counted; counting the arrays of a search took four fifths
-    of its time.
-    """
-    return _compile(function, _nrt=False)
-
-
 def jit_part(function: F) -> F:
-    """As `jit_core`, for a part of an inner loop: always inlined, as a call would push all arrays."""
-    return _compile(function, _nrt=False, forceinline=True)
+    """As `jit`, for a part of another kernel: always inlined, as a call would push all arrays."""
+    return _compile(function, inline="always")
 
 
-def _compile(function: F, **options: bool) -> F:
+def _compile(function: F, **options: str) -> F:
     cache = DIRECTORY is not None
     with _directory_for_ours():
         compiled = numba.njit(
-            nogil=True, error_model="numpy", fastmath=False, parallel=False, cache=cache, **options
+            nogil=True,
+            error_model="numpy",
+            fastmath=False,
+            parallel=False,
+            cache=cache,
+            no_cfunc_wrapper=True,
+            _nrt=False,
+            **options,
         )(function)
     return cast(F, compiled)
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kernels.data import IMPROVEMENT, Data
 from kernels.gains import set_gains, set_links, squared_distances
-from kernels.jit import jit_core
+from kernels.jit import jit, jit_part
 from kernels.objective import terms
 from kernels.relocation import collect, relocate
 from kernels.rng import shuffle
@@ -19,7 +19,7 @@ from kernels.statistics import is_degenerate
 MAX_ROUNDS, MAX_RELOCATION_PASSES, MAX_ASSIGNMENT_PASSES = 100, 1000, 200
 
 
-@jit_core
+@jit
 def local_search(data: Data, state: State, rng: np.random.Generator) -> float:
     """Improve `state.labels`; leave the best round end there, its statistics from members.
 
@@ -52,14 +52,14 @@ def local_search(data: Data, state: State, rng: np.random.Generator) -> float:
     return best
 
 
-@jit_core
+@jit_part
 def copy_labels(source: NDArray[np.int16], target: NDArray[np.int16]) -> None:
     """Write `source` over `target`."""
     for i in range(len(source)):
         target[i] = source[i]
 
 
-@jit_core
+@jit
 def relocate_annotated(data: Data, state: State, rng: np.random.Generator) -> int:
     """Phase 1: passes over the annotated samples until one relocates nothing; never lowers the objective."""
     total = 0
@@ -78,7 +78,7 @@ def relocate_annotated(data: Data, state: State, rng: np.random.Generator) -> in
     return total
 
 
-@jit_core
+@jit_part
 def relocate_sample(data: Data, state: State, rng: np.random.Generator, sample: int) -> int:
     """Try all clusters in random order, each from where the sample then is; number of relocations.
 
@@ -111,7 +111,7 @@ def relocate_sample(data: Data, state: State, rng: np.random.Generator, sample: 
     return moved
 
 
-@jit_core
+@jit_part
 def assign_unannotated(data: Data, state: State) -> int:
     """Phase 2: passes that move each other sample to its cheapest cluster until one moves nothing."""
     total = 0
@@ -128,7 +128,7 @@ def assign_unannotated(data: Data, state: State) -> int:
     return total
 
 
-@jit_core
+@jit
 def assignment_pass(data: Data, state: State) -> int:
     """One pass with means and variances fixed; sizes follow the moves. A degenerate cluster is shut."""
     n_features = data.X.shape[1]

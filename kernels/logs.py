@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from kernels.data import Floats
-from kernels.jit import jit_core, jit_part
+from kernels.jit import jit, jit_part
 
 LN2_HIGH = float.fromhex("0x1.62e42fee00000p-1")  # 33 bits: exact times any exponent
 LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
@@ -15,7 +15,7 @@ LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
 ROOT_HALF = 0x3FE6A09E667F3BCD
 
 
-@jit_core
+@jit
 def array_log(values: Floats, logs: Floats) -> None:
     """Natural logarithms of positive normal numbers, to about one unit in the last place.
 

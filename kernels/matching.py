@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,28 +11,46 @@ from kernels.data import Floats
 from kernels.jit import jit
 
 
+class Matching(NamedTuple):
+    """Costs, the columns matched to the rows, and scratch memory; all axes have n_clusters places."""
+
+    cost: Floats  # (rows, columns), finite
+    column_of: NDArray[np.int64]  # result: column of each row
+    row_of: NDArray[np.int64]
+    row_price: Floats
+    column_price: Floats
+    reach: Floats
+    via: NDArray[np.int64]
+    done: NDArray[np.bool_]
+
+
+def new_matching(n_clusters: int) -> Matching:
+    """Memory for matchings of `n_clusters` rows and columns."""
+    floats = [np.zeros(n_clusters) for _ in range(3)]
+    whole = [np.zeros(n_clusters, dtype=np.int64) for _ in range(3)]
+    return Matching(
+        cost=np.zeros((n_clusters, n_clusters)),
+        column_of=whole[0],
+        row_of=whole[1],
+        row_price=floats[0],
+        column_price=floats[1],
+        reach=floats[2],
+        via=whole[2],
+        done=np.zeros(n_clusters, dtype=np.bool_),
+    )
+
+
 @jit
-def match(cost: Floats) -> NDArray[np.int64]:
-    """Assignment of least total cost, by shortest augmenting paths with dual prices: O(K³).
-
-    Parameters
-    ----------
-    cost : ndarray of shape (n_clusters, n_clusters)
-        Finite.
-
-    Returns
-    -------
-    ndarray of shape (n_clusters,), int64
-        Column of each row.
-    """
+def match(matching: Matching) -> None:
+    """Set `column_of` to the assignment of least cost: shortest augmenting paths, dual prices, O(K³)."""
+    cost, column_of, row_of = matching.cost, matching.column_of, matching.row_of
+    row_price, column_price = matching.row_price, matching.column_price
+    reach, via, done = matching.reach, matching.via, matching.done
     size = cost.shape[0]
-    row_price = np.zeros(size)
-    column_price = np.zeros(size)
-    row_of = np.full(size, -1, np.int64)
-    column_of = np.full(size, -1, np.int64)
-    reach = np.empty(size)
-    via = np.empty(size, np.int64)
-    done = np.empty(size, np.bool_)
+    row_price[:] = 0.0
+    column_price[:] = 0.0
+    row_of[:] = -1
+    column_of[:] = -1
     for start in range(size):
         reach[:] = np.inf
         done[:] = False
@@ -65,4 +85,3 @@ def match(cost: Floats) -> NDArray[np.int64]:
             row_of[column] = row
             column_of[row] = column
             column = previous if row != start else -1
-    return column_of

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kernels.data import POSTERIOR, UNSUPERVISED, Data
-from kernels.jit import first_call_alone, jit, jit_core
+from kernels.jit import first_call_alone, jit, jit_part
 from kernels.problem import Problem
 from kernels.relocation import collect
 from kernels.state import State, new_state
 from kernels.statistics import cluster_term, prior_rate, sum_of_squares
 
 
-@jit_core
+@jit_part
 def terms(data: Data, state: State) -> tuple[float, float, float]:
     """gmm, sbm and prior of a partition whose statistics are set; each 0 where the model lacks it."""
     gmm = 0.0
@@ -31,7 +31,7 @@ def terms(data: Data, state: State) -> tuple[float, float, float]:
     return gmm, sbm, prior
 
 
-@jit_core
+@jit_part
 def layer_terms(data: Data, state: State, layer: int) -> tuple[float, float]:
     """Parts of one layer in sbm and prior, nats."""
     counts = state.edge_counts[layer]
@@ -58,9 +58,7 @@ def layer_terms(data: Data, state: State, layer: int) -> tuple[float, float]:
 
 
 @jit
-def _evaluate(data: Data, labels: np.ndarray) -> tuple[float, float, float]:
-    state = new_state(data)
-    state.labels[:] = labels
+def _evaluate(data: Data, state: State) -> tuple[float, float, float]:
     collect(data, state)
     return terms(data, state)
 
@@ -95,5 +93,7 @@ def objective_terms(problem: Problem, labels: ArrayLike) -> tuple[float, float, 
         raise ValueError(
             f"labels go from {given.min()} to {given.max()}, expected 0 to {problem.n_clusters - 1}"
         )
-    gmm, sbm, prior = _evaluate(problem.data, given.astype(np.int16))
+    state = new_state(problem.data)
+    state.labels[:] = given
+    gmm, sbm, prior = _evaluate(problem.data, state)
     return float(gmm), float(sbm), float(prior)

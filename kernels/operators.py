@@ -9,15 +9,15 @@ import numpy as np
 
 from kernels.data import Data, Floats
 from kernels.gains import squared_distances
-from kernels.jit import jit, jit_core
-from kernels.matching import match
+from kernels.jit import jit, jit_part
+from kernels.matching import Matching, match
 from kernels.rng import draw_below
 from kernels.state import CAPS, State
 
 MAX_KMEANS_ITERATIONS = 200
 
 
-@jit_core
+@jit
 def seed_centroids(data: Data, rng: np.random.Generator, centroids: Floats, weights: Floats) -> None:
     """k-means++: each new centroid is a sample, drawn by its squared distance to the closest one so far."""
     n_samples, n_features = data.X.shape
@@ -36,7 +36,7 @@ def seed_centroids(data: Data, rng: np.random.Generator, centroids: Floats, weig
             weights[i] = min(weights[i], total)
 
 
-@jit_core
+@jit_part
 def draw_weighted(rng: np.random.Generator, weights: Floats) -> int:
     """Index drawn with probability proportional to its weight; one weight at least is above 0."""
     total = 0.0
@@ -54,7 +54,7 @@ def draw_weighted(rng: np.random.Generator, weights: Floats) -> int:
     return last
 
 
-@jit_core
+@jit
 def kmeans(data: Data, state: State, centroids: Floats) -> None:
     """Lloyd's iterations from `centroids` until no label changes; an empty cluster keeps its centroid."""
     state.labels[:] = -1
@@ -65,7 +65,7 @@ def kmeans(data: Data, state: State, centroids: Floats) -> None:
     state.counters[CAPS] += 1
 
 
-@jit_core
+@jit
 def assign_closest(data: Data, state: State, centroids: Floats) -> int:
     """Label every sample by its closest centroid, the lowest index on ties; number of changed labels.
 
@@ -87,7 +87,7 @@ def assign_closest(data: Data, state: State, centroids: Floats) -> int:
     return changed
 
 
-@jit_core
+@jit_part
 def update_centroids(data: Data, state: State, centroids: Floats) -> None:
     """Put the centroid of every cluster that has samples at their mean."""
     n_features = data.X.shape[1]
@@ -105,7 +105,7 @@ def update_centroids(data: Data, state: State, centroids: Floats) -> None:
                 centroids[d, k] /= state.sizes[k]
 
 
-@jit_core
+@jit_part
 def repair(data: Data, state: State, centroids: Floats) -> None:
     """Fill clusters below the least size, lowest index first, with the sample farthest from its own centroid.
 
@@ -134,23 +134,24 @@ def repair(data: Data, state: State, centroids: Floats) -> None:
 
 
 @jit
-def cross(rng: np.random.Generator, first: Floats, second: Floats, child: Floats) -> None:
+def cross(rng: np.random.Generator, first: Floats, second: Floats, child: Floats, matching: Matching) -> None:
     """Match the parents' centroids, take either of each pair with probability one half."""
     n_features, n_clusters = first.shape
-    cost = np.zeros((n_clusters, n_clusters))
+    cost = matching.cost
+    cost[:] = 0.0
     for d in range(n_features):
         for r in range(n_clusters):
             for c in range(n_clusters):
                 difference = first[d, r] - second[d, c]
                 cost[r, c] += difference * difference
-    partner = match(cost)
+    match(matching)
     for k in range(n_clusters):
         from_first = rng.random() < 0.5
         for d in range(n_features):
-            child[d, k] = first[d, k] if from_first else second[d, partner[k]]
+            child[d, k] = first[d, k] if from_first else second[d, matching.column_of[k]]
 
 
-@jit_core
+@jit_part
 def mutate(data: Data, rng: np.random.Generator, centroids: Floats) -> None:
     """Put one centroid, drawn uniformly, on a sample drawn uniformly."""
     dropped = draw_below(rng, data.n_clusters)

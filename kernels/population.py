@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.data import Data, Floats
-from kernels.jit import jit
+from kernels.jit import jit, jit_part
 from kernels.state import State
 
 CLONE = 1e-7
@@ -23,18 +23,21 @@ class Population(NamedTuple):
     objectives: Floats  # (capacity,)
     sizes: NDArray[np.int64]  # (capacity, n_clusters), sorted
     ranking: NDArray[np.int64]  # (capacity,)
+    clones: NDArray[np.int64]  # (capacity,): scratch
+    child: Floats  # (n_features, n_clusters): centroids of the next solution
 
 
-@jit
 def new_population(data: Data, capacity: int) -> Population:
     """Memory for `capacity` solutions."""
     n_samples, n_features = data.X.shape
     return Population(
-        np.zeros((capacity, n_samples), np.int16),
-        np.zeros((capacity, n_features, data.n_clusters)),
-        np.zeros(capacity),
-        np.zeros((capacity, data.n_clusters), np.int64),
-        np.arange(capacity),
+        labels=np.zeros((capacity, n_samples), dtype=np.int16),
+        centroids=np.zeros((capacity, n_features, data.n_clusters)),
+        objectives=np.zeros(capacity),
+        sizes=np.zeros((capacity, data.n_clusters), dtype=np.int64),
+        ranking=np.arange(capacity, dtype=np.int64),
+        clones=np.zeros(capacity, dtype=np.int64),
+        child=np.zeros((n_features, data.n_clusters)),
     )
 
 
@@ -42,13 +45,23 @@ def new_population(data: Data, capacity: int) -> Population:
 def store(population: Population, rank: int, state: State, objective: float) -> None:
     """Keep the partition in `state`, whose statistics stem from members, at `rank`."""
     place = population.ranking[rank]
-    population.labels[place] = state.labels
-    population.centroids[place] = state.means
+    n_features, n_clusters = state.means.shape
+    for i in range(len(state.labels)):
+        population.labels[place, i] = state.labels[i]
+    for d in range(n_features):
+        for k in range(n_clusters):
+            population.centroids[place, d, k] = state.means[d, k]
     population.objectives[place] = objective
-    population.sizes[place] = np.sort(state.sizes)
+    sizes = population.sizes[place]
+    for k in range(n_clusters):
+        hole = k
+        while hole > 0 and sizes[hole - 1] > state.sizes[k]:
+            sizes[hole] = sizes[hole - 1]
+            hole -= 1
+        sizes[hole] = state.sizes[k]
 
 
-@jit
+@jit_part
 def are_clones(population: Population, first: int, second: int) -> bool:
     """Whether two places hold the same solution, as far as objective and sizes tell."""
     if abs(population.objectives[first] - population.objectives[second]) > CLONE:
@@ -62,7 +75,7 @@ def are_clones(population: Population, first: int, second: int) -> bool:
 @jit
 def select(population: Population, count: int) -> None:
     """Rank the first `count` solutions by objective, clones of a better one last; the older first on ties."""
-    ranking = population.ranking
+    ranking, clones = population.ranking, population.clones
     objectives = population.objectives
     for rank in range(1, count):
         place = ranking[rank]
@@ -71,17 +84,18 @@ def select(population: Population, count: int) -> None:
             ranking[hole] = ranking[hole - 1]
             hole -= 1
         ranking[hole] = place
-    by_objective = ranking[:count].copy()
-    singles = 0
-    clones = 0
-    for place in by_objective:
+    n_singles = 0
+    n_clones = 0
+    for reading in range(count):
+        place = ranking[reading]
         rank = 0
-        while rank < singles and not are_clones(population, ranking[rank], place):
+        while rank < n_singles and not are_clones(population, ranking[rank], place):
             rank += 1
-        if rank == singles:
-            ranking[singles] = place
-            singles += 1
+        if rank == n_singles:
+            ranking[n_singles] = place
+            n_singles += 1
         else:
-            by_objective[clones] = place
-            clones += 1
-    ranking[singles:count] = by_objective[:clones]
+            clones[n_clones] = place
+            n_clones += 1
+    for rank in range(n_clones):
+        ranking[n_singles + rank] = clones[rank]

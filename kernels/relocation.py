@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernels.data import DEGENERATE, Data
-from kernels.jit import jit_core, jit_part
+from kernels.jit import jit, jit_part
 from kernels.logs import x_log_x
 from kernels.size_terms import refresh_size_terms
 from kernels.state import RELOCATIONS, STALE, State
@@ -13,7 +13,7 @@ CANCELLATION = 1e-6
 """A squared error that a removal leaves below this share is computed again from members."""
 
 
-@jit_core
+@jit
 def collect(data: Data, state: State) -> None:
     """Set all statistics from members, unless they stem from members already."""
     if state.counters[STALE] != 0:
@@ -23,7 +23,7 @@ def collect(data: Data, state: State) -> None:
         state.counters[STALE] = 0
 
 
-@jit_core
+@jit
 def refresh(data: Data, state: State) -> None:
     """Set what is derived from sizes, squared errors and edge counts."""
     refresh_gaussians(data, state)
@@ -70,7 +70,7 @@ def error_after_removal(data: Data, state: State, sample: int, source: int) -> f
     return float(left)
 
 
-@jit_core
+@jit
 def relocate(data: Data, state: State, sample: int, target: int) -> None:
     """Move `sample`, whose distances and links are set, to `target`, and all statistics with it."""
     source = int(state.labels[sample])

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 
 from kernels.data import LIKELIHOOD, POSTERIOR, Data, Floats
-from kernels.jit import jit_core, jit_part
+from kernels.jit import jit_part
 from kernels.logs import array_log
 from kernels.state import State
 from kernels.statistics import prior_rate, sum_of_squares
@@ -29,7 +29,7 @@ NOW, JOIN, LEAVE, SWAP = 0, 1, 2, 3
 (n_r - 1) (n_c + 1); on the diagonal n_r², (n_r + 1)², (n_r - 1)² and nothing."""
 
 
-@jit_core
+@jit_part
 def refresh_size_terms(data: Data, state: State) -> None:
     """Set `base`, `slack` and `logs` for the current sizes and edge counts."""
     state.base[:] = 0.0
@@ -42,7 +42,7 @@ def refresh_size_terms(data: Data, state: State) -> None:
             add_posterior_base(data, state, layer)
 
 
-@jit_core
+@jit_part
 def add_likelihood_base(data: Data, state: State, layer: int) -> None:
     """Add minus the change of the sum of d_r log n_r, d_r the degree of a cluster."""
     log_size = data.log_size
@@ -60,7 +60,7 @@ def add_likelihood_base(data: Data, state: State, layer: int) -> None:
             state.base[s, t] += leave + degrees[t] * (log_size[size] - log_size[size + 1])
 
 
-@jit_core
+@jit_part
 def set_logs(data: Data, state: State, layer: int) -> None:
     """Set the denominators of the layer at the current rates, and their logarithms."""
     n_clusters = data.n_clusters
@@ -93,7 +93,7 @@ def set_logs(data: Data, state: State, layer: int) -> None:
         values[3 * area + r * n_clusters + r] = 0.0
 
 
-@jit_core
+@jit_part
 def add_posterior_base(data: Data, state: State, layer: int) -> None:
     """Add minus the change of half the sum of m_rs log of the denominators, and that of the priors' rates."""
     n_clusters = data.n_clusters

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.data import Data, Floats
-from kernels.jit import jit
 
 EVALUATIONS, RELOCATIONS, LOCAL_SEARCHES, CAPS, STALE = 0, 1, 2, 3, 4
 """Places in `State.counters`; STALE is 1 while the statistics do not stem from members alone."""
@@ -50,7 +49,6 @@ class State(NamedTuple):
     work: Floats  # (n_clusters,)
 
 
-@jit
 def new_state(data: Data) -> State:
     """Workspace for `data`; the partition is all zero and the statistics are not set."""
     n_samples, n_features = data.X.shape
@@ -63,7 +61,7 @@ def new_state(data: Data) -> State:
         np.zeros(n_samples, np.int16),
         np.zeros(n_samples),
         data.annotated.copy(),
-        np.arange(n_clusters),
+        np.arange(n_clusters, dtype=np.int64),
         counters,
         np.zeros(n_clusters, np.int64),
         np.zeros((n_features, n_clusters)),

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.data import DEGENERATE, Data
-from kernels.jit import jit_core, jit_part
+from kernels.jit import jit, jit_part
 from kernels.state import State
 
 
@@ -49,7 +49,7 @@ def sum_of_squares(sizes: NDArray[np.int64]) -> float:
     return total
 
 
-@jit_core
+@jit
 def collect_gaussians(data: Data, state: State) -> None:
     """Set sizes, means and squared errors from members; the mean of an empty cluster is 0."""
     n_samples, n_features = data.X.shape
@@ -75,7 +75,7 @@ def collect_gaussians(data: Data, state: State) -> None:
         state.errors[label] += total
 
 
-@jit_core
+@jit
 def collect_edges(data: Data, state: State) -> None:
     """Set the edge counts of all layers from members."""
     n_layers = data.totals.shape[0]
@@ -92,7 +92,7 @@ def collect_edges(data: Data, state: State) -> None:
                 row[labels[data.partners[entry]]] += data.weights[entry]
 
 
-@jit_core
+@jit
 def error_without(data: Data, state: State, sample: int, cluster: int) -> float:
     """Squared error of the members of `cluster` other than `sample`, from members."""
     n_samples, n_features = data.X.shape

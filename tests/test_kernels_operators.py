@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from kernels.data import Data
-from kernels.matching import match
+from kernels.matching import match, new_matching
 from kernels.operators import assign_closest, cross, kmeans, mutate, repair, seed_centroids
 from kernels.population import Population, new_population, select
 from kernels.problem import build_problem
@@ -29,7 +29,10 @@ def test_match_agrees_with_scipy() -> None:
         cost = rng.random((size, size))
         if rng.random() < 0.3:
             cost = np.round(cost * 3)
-        columns = match(cost)
+        matching = new_matching(size)
+        matching.cost[:] = cost
+        match(matching)
+        columns = matching.column_of
         assert sorted(columns.tolist()) == list(range(size))
         rows, best = linear_sum_assignment(cost)
         assert cost[np.arange(size), columns].sum() == pytest.approx(cost[rows, best].sum())
@@ -134,10 +137,10 @@ def test_crossover_takes_one_of_each_matched_pair() -> None:
     first = rng.normal(size=(3, 5)) * 10
     order = rng.permutation(5)
     second = first[:, order] + 0.1
-    child = np.zeros_like(first)
+    child, matching = np.zeros_like(first), new_matching(5)
     from_first = np.zeros(5)
     for _ in range(400):
-        cross(rng, first, second, child)
+        cross(rng, first, second, child, matching)
         for k in range(5):
             own, other = (child[:, k] == first[:, k]).all(), np.allclose(child[:, k], first[:, k] + 0.1)
             assert own != other

@@ -19,7 +19,7 @@ from oracles import (
 from oracles import local_search as slow_local_search
 
 from kernels.hgs import Restart, SearchSettings, run_restart
-from kernels.local_search import assignment_pass, local_search, relocate_annotated, relocate_sample
+from kernels.local_search import assignment_pass, local_search, relocate_annotated
 from kernels.objective import objective_terms
 from kernels.problem import MUST, Layer, build_problem
 from kernels.relocation import collect
@@ -50,21 +50,16 @@ def test_local_search_takes_the_slow_path(model: str, kappa: float) -> None:
 
 @pytest.mark.parametrize("model", MODELS[1:])
 def test_phase_one_is_monotone(model: str) -> None:
-    case = draw_case(3, model=model, n_samples=40, n_clusters=4, m=50)
-    data, state = start(case, 3)
-    collect(data, state)
-    rng = np.random.default_rng(0)
-    value = objective(case, state.labels)
     moved = 0
-    for _ in range(3):
-        for sample in data.annotated:
-            moved += relocate_sample(data, state, rng, sample)
-            after = objective(case, state.labels)
-            assert after >= value - 1e-8
-            value = after
-    assert moved > 10
-    relocate_annotated(data, state, rng)
-    assert objective(case, state.labels) >= value - 1e-8
+    for seed in range(10):
+        case = draw_case(seed, model=model, n_samples=40, n_clusters=4, m=50)
+        data, state = start(case, seed)
+        before = objective(case, state.labels)
+        moved += relocate_annotated(data, state, np.random.default_rng(seed))
+        after = objective(case, state.labels)
+        assert after >= before
+        assert relocate_annotated(data, state, np.random.default_rng(seed + 1)) == 0
+    assert moved > 100
 
 
 @pytest.mark.parametrize("kappa", [0.0, 1.0])
