@@ -219,7 +219,8 @@ class BlockStore:
         checked = {}
         for name in shapes.keys() & results.keys():
             values = np.asarray(results[name])
-            checked[name] = values.astype(VARIABLES[name].dtype)
+            with np.errstate(invalid="ignore"):
+                checked[name] = values.astype(VARIABLES[name].dtype)
             if values.shape != shapes[name]:
                 problems.append(f"{name}: shape {values.shape}, expected {shapes[name]}")
             elif not np.array_equal(values, checked[name], equal_nan=values.dtype.kind == "f"):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
+from typing import TYPE_CHECKING
 
 from zarr.abc.store import Store
-from zarr.core.buffer import Buffer
-from zarr.core.common import AccessModeLiteral
 from zarr.storage import LocalStore
 
 from storage.files import write_file
+
+if TYPE_CHECKING:
+    from zarr.core.buffer import Buffer
+    from zarr.core.common import AccessModeLiteral
 
 
 class DurableStore(LocalStore):

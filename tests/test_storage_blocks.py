@@ -214,6 +214,7 @@ def test_a_second_model_shares_the_annotations_of_the_first(tmp_path: Path) -> N
     fill(tmp_path / "x.zarr", [one])
     grow(tmp_path / "x.zarr", [two], draw_inputs, SPEC)
     before = result_files(tmp_path / "x.zarr")
+    inodes = {name: (tmp_path / "x.zarr" / name).stat().st_ino for name in before}
     store = BlockStore(tmp_path / "x.zarr")
     block = list(two.blocks())[-1]
     assert block.models == ("posterior",)
@@ -224,6 +225,7 @@ def test_a_second_model_shares_the_annotations_of_the_first(tmp_path: Path) -> N
     store.write(block, draw_block(two, block))
     after = result_files(tmp_path / "x.zarr")
     assert before.items() <= after.items()
+    assert {name: (tmp_path / "x.zarr" / name).stat().st_ino for name in before} == inodes
     assert len(after) == len(before) + len(RESULTS)
     assert same(store.read(block), draw_block(two, block))
 
@@ -313,6 +315,7 @@ def test_a_read_only_store_reads(cube: Path, store: BlockStore) -> None:
 
 def test_results_that_do_not_fit_are_all_named(store: BlockStore) -> None:
     wrong = results(labels=results()["labels"][:, 1:], best_restart=np.full(6, 0.5), extra=0)
+    wrong["status"] = np.full(6, np.nan)
     del wrong["seconds"]
     wrong["annotations"] = wrong["annotations"][:, :-1]
     wrong["restarts_done"] = np.full(6, 2**40)
@@ -323,6 +326,7 @@ def test_results_that_do_not_fit_are_all_named(store: BlockStore) -> None:
         "labels: shape (6, 4), expected (6, 5)",
         "best_restart: values that int32 cannot hold",
         "restarts_done: values that int32 cannot hold",
+        "status: values that int8 cannot hold",
         "annotations: shape (3, 5, 3), expected (3, 6, 3)",
         "extra: unknown",
         "seconds: missing",

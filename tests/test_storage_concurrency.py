@@ -1,6 +1,10 @@
 """A reader in a loop, beside a writer that grows the cube and fills it."""
 
+import random
+import subprocess
+import sys
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +17,7 @@ from small_cube import SPEC, draw_cell, draw_inputs, fill, make_plan
 
 from storage.cube import create, grow, open_cube
 from storage.manifest import append_run
+from storage.rundir import clean_leftovers
 from storage.schema import DONE
 from sweeps.plan import Cell, DatasetPlan
 
@@ -86,3 +91,51 @@ def test_a_reader_never_fails_and_never_sees_a_torn_cell(tmp_path: Path, masked:
         assert check_cells(open_cube(path).load()) == sum(
             plan.n_cells - (plan.mixtures or 1) for plan in LARGEST.values()
         )
+
+
+WRITER = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from test_storage_concurrency import resume
+print("ready", flush=True)
+resume(Path(sys.argv[1]))
+"""
+
+
+def resume(path: Path) -> None:
+    """What a driver does that finds a cube, whatever the last one was doing when it died."""
+    clean_leftovers(path)
+    (create, grow)[path.exists()](path, STAGES[-1], draw_inputs, SPEC)
+    fill(path, STAGES[-1])
+
+
+@pytest.mark.heavy
+def test_killed_over_and_over_the_cube_ends_as_an_undisturbed_one(tmp_path: Path) -> None:
+    path = tmp_path / "killed" / "tiny.zarr"
+    create(path, STAGES[0], draw_inputs, SPEC)
+    fill(path, STAGES[0])
+    before = small_cube.result_files(path)
+    rng = random.Random(1)
+    kills = 0
+    while True:
+        command = [sys.executable, "-c", WRITER, str(path), str(Path(__file__).parent)]
+        writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert writer.stdout is not None
+        with writer.stdout:
+            assert writer.stdout.readline() == "ready\n"
+            time.sleep(rng.uniform(0.0, 0.01 * (kills + 3)))
+            writer.kill()
+        finished = writer.wait() == 0
+        check_cells(open_cube(path).load())
+        assert before.items() <= small_cube.result_files(path).items()
+        if finished:
+            break
+        kills += 1
+    assert kills >= 10
+    undisturbed = tmp_path / "undisturbed" / "tiny.zarr"
+    create(undisturbed, STAGES[0], draw_inputs, SPEC)
+    fill(undisturbed, STAGES[0])
+    resume(undisturbed)
+    resume(path)
+    assert small_cube.files(path) == small_cube.files(undisturbed)

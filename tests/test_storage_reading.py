@@ -1,5 +1,6 @@
 """Opening a cube: lazy, sorted, masked by a snapshot of the status."""
 
+import pickle
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -105,6 +106,12 @@ def test_the_status_is_of_the_moment_of_opening(cube: Path) -> None:
 def test_two_openings_share_no_key(cube: Path) -> None:
     keys = [set(open_cube(cube)["a"]["X"].__dask_graph__()) for _ in range(2)]
     assert keys[0].isdisjoint(keys[1])
+
+
+def test_a_tree_travels_to_a_worker(cube: Path) -> None:
+    fill(cube, [PLAN])
+    tree = open_cube(cube)
+    assert pickle.loads(pickle.dumps(tree)).load().identical(tree.load())
 
 
 def test_data_sets_are_listed(cube: Path) -> None:
