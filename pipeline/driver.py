@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-import signal
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FrameType
 
 from rich.console import Console
 
@@ -18,6 +16,7 @@ from pipeline.executors import Executor, Outcome
 from pipeline.prepare import Prepared, aligned
 from pipeline.progress import Clock, Display, StateFile, display, duration
 from pipeline.provenance import run_record
+from pipeline.signals import uninterrupted
 from pipeline.tasks import Batch, Failure, Partial, Science, Work
 from storage.blocks import BlockStore
 from storage.cube import create, grow
@@ -28,14 +27,6 @@ from storage.rundir import clean_leftovers
 from sweeps.plan import Cell, DatasetPlan
 
 logger = logging.getLogger(__name__)
-
-
-class Stopped(BaseException):
-    """A signal asked the driver to stop; what was reported done is kept."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(signal.Signals(number).name)
-        self.number = number
 
 
 @dataclass(frozen=True)
@@ -138,7 +129,8 @@ class Driver:
 
         for batch, outcome in self._executor.results(next_batch):
             self._lease.check()
-            partials = self._take(batch, outcome)
+            with uninterrupted():
+                partials = self._take(batch, outcome)
             self.solver_seconds += sum(partial.seconds for partial in partials)
             yield batch, partials
 
@@ -218,11 +210,12 @@ def opened(prepared: Prepared, *, retry_failed: bool) -> Iterator[Opened]:
         If the disk fails; nothing that was reported done is lost.
     """
     with Lease.acquire(prepared.cube) as lease:
-        clean_leftovers(prepared.cube)
-        prepared = aligned(prepared)
-        make = grow if prepared.cube.exists() else create
-        make(prepared.cube, prepared.inputs.plans, prepared.inputs.stacked, prepared.spec.to_dict())
-        append_run(prepared.cube, run_record(prepared.inputs.skipped))
+        with uninterrupted():
+            clean_leftovers(prepared.cube)
+            prepared = aligned(prepared)
+            make = grow if prepared.cube.exists() else create
+            make(prepared.cube, prepared.inputs.plans, prepared.inputs.stacked, prepared.spec.to_dict())
+            append_run(prepared.cube, run_record(prepared.inputs.skipped))
         with Journal(prepared.run / "journal") as journal:
             collector = Collector(
                 BlockStore(prepared.cube),
@@ -233,22 +226,6 @@ def opened(prepared: Prepared, *, retry_failed: bool) -> Iterator[Opened]:
                 retry_failed=retry_failed,
             )
             yield Opened(prepared, collector, lease)
-
-
-@contextmanager
-def stop_on_signal() -> Iterator[None]:
-    """Turn SIGINT and SIGTERM into `Stopped`, raised in the main thread."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise Stopped(number)
-
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, stop) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
 
 
 def _restarts(partials: list[Partial]) -> int:

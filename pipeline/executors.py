@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
@@ -31,9 +32,9 @@ class KernelsReady(WorkerPlugin):  # type: ignore[misc]
 
     name = "kernels-ready"
 
-    def setup(self, worker: Worker) -> None:
-        """Compile, or load from the node's cache."""
-        _warm_up()
+    async def setup(self, worker: Worker) -> None:
+        """Compile, or load from the node's cache, in a thread: the worker's heartbeat goes on."""
+        await asyncio.to_thread(_warm_up)
 
 
 class SerialExecutor:

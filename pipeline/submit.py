@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import logging
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from rich.console import Console
 
 from pipeline.cluster import connect, dashboard_address
-from pipeline.driver import Driver, Outcomes, Stopped, opened, stop_on_signal
+from pipeline.driver import Driver, Outcomes, opened
 from pipeline.executors import DaskExecutor, Executor, SerialExecutor
 from pipeline.merge import Mismatch
 from pipeline.overview import plan_overview
 from pipeline.prepare import Prepared, prepare
 from pipeline.profiles import Profile, load_profile
 from pipeline.progress import duration
+from pipeline.signals import Stopped, stop_on_signal
 from pipeline.startup import check_shadowing
 from storage.blocks import CellMismatch
 from storage.errors import StorageError
@@ -135,8 +138,17 @@ def _executor(prepared: Prepared, profile: Profile | None, workers: int | None) 
         yield SerialExecutor(prepared.inputs.sources)
         return
     with connect(profile, n_workers=workers, local_directory=prepared.run / "workers") as client:
-        logger.info("dask dashboard: %s", dashboard_address(client) or "not running")
+        _say_dashboard(dashboard_address(client))
         yield DaskExecutor(client, prepared.inputs.sources)
+
+
+def _say_dashboard(address: str | None) -> None:
+    if address is None:
+        logger.info("dask dashboard: none")
+        return
+    port = urlsplit(address).port
+    host = socket.gethostname()
+    logger.info("dask dashboard: %s (from elsewhere: ssh -L %s:127.0.0.1:%s %s)", address, port, port, host)
 
 
 def _conclude(prepared: Prepared, outcomes: Outcomes, options: Options) -> int:

@@ -10,9 +10,9 @@ from typing import Any
 
 from sweeps.errors import Problem, did_you_mean
 from sweeps.registry import BUILTIN
+from sweeps.tables import SCALES
 from sweeps.tomlcheck import Bad, Table, choice, interval, whole
 
-SCALES = ("none", "standard", "minmax")
 NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from sweeps import tomlcheck
-from sweeps.entries import SCALES, Dataset, name_check, read_datasets
+from sweeps.entries import Dataset, name_check, read_datasets
 from sweeps.errors import InputError, Problem
 from sweeps.seeds import MODEL_CODES, accuracy_code
+from sweeps.tables import SCALES
 from sweeps.tomlcheck import Bad, Table, choice, not_negative, whole
 
 
