@@ -23,6 +23,9 @@ MAX_ROUNDS, MAX_RELOCATION_PASSES, MAX_ASSIGNMENT_PASSES = 100, 1000, 200
 def local_search(data: Data, state: State, rng: np.random.Generator) -> float:
     """Improve `state.labels`; leave the best round end there, its statistics from members.
 
+    A round is not made if it would change nothing: when phase 2 moved no sample, the end of phase 1 still
+    stands, and without annotated samples the end of phase 2 does.
+
     Returns
     -------
     float
@@ -32,10 +35,15 @@ def local_search(data: Data, state: State, rng: np.random.Generator) -> float:
     state.counters[STALE] = 1
     best = -np.inf
     value = -np.inf
-    changes = 1
+    unsettled = True
     rounds = 0
-    while changes > 0 and rounds < MAX_ROUNDS:
-        changes = relocate_annotated(data, state, rng) + assign_unannotated(data, state)
+    while unsettled and rounds < MAX_ROUNDS:
+        caps = state.counters[CAPS]
+        relocated = relocate_annotated(data, state, rng)
+        moved = assign_unannotated(data, state)
+        unsettled = (moved > 0 and len(state.order) > 0) or (
+            state.counters[CAPS] > caps and relocated + moved > 0
+        )
         collect(data, state)
         gmm, sbm, prior = terms(data, state)
         value = gmm + sbm + prior
@@ -43,7 +51,7 @@ def local_search(data: Data, state: State, rng: np.random.Generator) -> float:
             best = value
             copy_labels(state.labels, state.best)
         rounds += 1
-    if changes > 0:
+    if unsettled:
         state.counters[CAPS] += 1
     if value < best:
         copy_labels(state.best, state.labels)

@@ -16,7 +16,7 @@ of the threshold is evaluated term by term, so every decision is that of the exa
 
 from __future__ import annotations
 
-import math
+import numpy as np
 
 from kernels.data import LIKELIHOOD, POSTERIOR, Data, Floats
 from kernels.jit import jit_part
@@ -24,9 +24,9 @@ from kernels.logs import array_log
 from kernels.state import State
 from kernels.statistics import prior_rate, sum_of_squares
 
-NOW, JOIN, LEAVE, SWAP = 0, 1, 2, 3
+NOW, JOIN, LEAVE, SWAP, RATE = 0, 1, 2, 3, 4
 """First index of `State.logs[layer]`: logarithms for sizes n_r n_c, n_r (n_c + 1), (n_r - 1) n_c and
-(n_r - 1) (n_c + 1); on the diagonal n_r², (n_r + 1)², (n_r - 1)² and nothing."""
+(n_r - 1) (n_c + 1), on the diagonal n_r², (n_r + 1)², (n_r - 1)² and nothing; then u from source r to c."""
 
 
 @jit_part
@@ -62,12 +62,18 @@ def add_likelihood_base(data: Data, state: State, layer: int) -> None:
 
 @jit_part
 def set_logs(data: Data, state: State, layer: int) -> None:
-    """Set the denominators of the layer at the current rates, and their logarithms."""
+    """Set the denominators of the layer at the current rates, their logarithms, and the shares of lambda.
+
+    The first 4 K² places of `denominators` end as shares q, in the order of `logs`, the last K² as u.
+    """
     n_clusters = data.n_clusters
     area = n_clusters * n_clusters
-    state.rates[layer] = prior_rate(data, layer, sum_of_squares(state.sizes))
-    inner = 2.0 * state.rates[layer]
-    outer = state.rates[layer] / data.spread[layer]
+    rate = prior_rate(data, layer, sum_of_squares(state.sizes))
+    state.rates[layer] = rate
+    inner = 2.0 * rate
+    outer = rate / data.spread[layer]
+    # A relocation adds 2 (n_t - n_s + 1) to the sum of squares, of which lambda_in is a linear function.
+    slope = (1.0 - data.spread[layer]) / (data.totals[layer] * rate)
     values = state.denominators
     for r in range(n_clusters):
         n_r = float(state.sizes[r])
@@ -75,55 +81,82 @@ def set_logs(data: Data, state: State, layer: int) -> None:
             n_c = float(state.sizes[c])
             place = r * n_clusters + c
             values[place] = n_r * n_c + outer
-            values[place + area] = n_r * (n_c + 1.0) + outer
-            values[place + 2 * area] = (n_r - 1.0) * n_c + outer
+            values[place + area] = n_r * n_c + n_r + outer
+            values[place + 2 * area] = n_r * n_c - n_c + outer
             values[place + 3 * area] = (n_r - 1.0) * (n_c + 1.0) + outer
+            values[place + 4 * area] = 1.0 + (n_c - n_r + 1.0) * slope
         place = r * n_clusters + r
         values[place] = n_r * n_r + inner
         values[place + area] = (n_r + 1.0) * (n_r + 1.0) + inner
         values[place + 2 * area] = (n_r - 1.0) * (n_r - 1.0) + inner
         values[place + 3 * area] = 1.0
-    array_log(values, state.logs[layer].reshape(4 * area))
-    for table in range(4):
-        for r in range(n_clusters):
-            for c in range(n_clusters):
-                place = (table * n_clusters + r) * n_clusters + c
-                values[place] = (inner if r == c else outer) / values[place]
+        values[place + 4 * area] = 1.0
+    array_log(values, state.logs[layer].reshape(5 * area))
+    for place in range(4 * area):
+        values[place] = outer / values[place]
     for r in range(n_clusters):
-        values[3 * area + r * n_clusters + r] = 0.0
+        place = r * n_clusters + r
+        for table in range(3):
+            values[place + table * area] *= inner / outer
 
 
 @jit_part
 def add_posterior_base(data: Data, state: State, layer: int) -> None:
     """Add minus the change of half the sum of m_rs log of the denominators, and that of the priors' rates."""
     n_clusters = data.n_clusters
-    area = n_clusters * n_clusters
     counts = state.edge_counts[layer]
     logs = state.logs[layer]
-    shares = state.denominators.reshape((4, n_clusters, n_clusters))
+    shares = state.denominators.reshape((5, n_clusters, n_clusters))
     sides = state.sides
     side_changes(counts, logs, sides[0], sides[1])
     total_share = side_changes(counts, shares, sides[2], sides[3])
-    largest = 0.0
-    curvature = 0.0
-    for place in range(4 * area):
-        share = state.denominators[place]
-        largest = max(largest, share)
-        curvature = max(curvature, share * (1.0 - share))
+    largest, curvature = share_bounds(data, state, layer)
     curvature *= 0.5 * data.totals[layer]
-    squares = sum_of_squares(state.sizes)
     pairs = 0.5 * n_clusters * (n_clusters + 1)
     for s in range(n_clusters):
         for t in range(n_clusters):
-            if t != s:
-                difference = float(state.sizes[t]) - float(state.sizes[s]) + 1.0
-                u = math.log(prior_rate(data, layer, squares + 2.0 * difference) / state.rates[layer])
-                change = sides[0, s] + sides[1, t] + corner_change(counts, logs, s, t)
-                share = total_share + sides[2, s] + sides[3, t] + corner_change(counts, shares, s, t)
-                state.base[s, t] += pairs * u - change - u * share
-                size = abs(u)
-                state.slack[0, s, t] += u * u * math.exp(size) * curvature
-                state.slack[1, s, t] = max(state.slack[1, s, t], size * largest)
+            u = logs[RATE, s, t]
+            change = sides[0, s] + sides[1, t] + corner_change(counts, logs, s, t)
+            share = total_share + sides[2, s] + sides[3, t] + corner_change(counts, shares, s, t)
+            state.base[s, t] += pairs * u - change - u * share
+            size = abs(u)
+            # 1 + x + x² is above e^x up to 1.79; there is no bound beyond, so that the gain is found exactly.
+            growth = 1.0 + size + size * size if size < 1.7 else np.inf
+            state.slack[0, s, t] += u * u * growth * curvature
+            state.slack[1, s, t] = max(state.slack[1, s, t], size * largest)
+
+
+@jit_part
+def share_bounds(data: Data, state: State, layer: int) -> tuple[float, float]:
+    """Bounds over all tables of the shares q and of q (1 - q), from the extreme sizes."""
+    least = np.inf
+    second = np.inf
+    most = 0.0
+    for k in range(data.n_clusters):
+        size = float(state.sizes[k])
+        second = min(second, max(size, least))
+        least = min(least, size)
+        most = max(most, size)
+    inner = 2.0 * state.rates[layer]
+    outer = 0.5 * inner / data.spread[layer]
+    upper = (most + 1.0) * (most + 1.0)
+    inner_high = inner / ((least - 1.0) * (least - 1.0) + inner)
+    outer_high = outer / ((least - 1.0) * second + outer)
+    curvature = max(
+        largest_curvature(inner / (upper + inner), inner_high),
+        largest_curvature(outer / (upper + outer), outer_high),
+    )
+    return max(inner_high, outer_high), curvature
+
+
+@jit_part
+def largest_curvature(low: float, high: float) -> float:
+    """Largest q (1 - q) between two shares."""
+    if high < 0.5:
+        return high * (1.0 - high)
+    if low > 0.5:
+        return low * (1.0 - low)
+    return 0.25
 
 
 @jit_part

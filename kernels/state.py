@@ -34,9 +34,9 @@ class State(NamedTuple):
     join: Floats  # (4, n_clusters): see relocation.refresh_gaussians
     count_terms: Floats  # (n_layers, n_clusters, n_clusters): m_rs log m_rs
     rates: Floats  # (n_layers,): lambda_in
-    denominators: Floats  # (4 n_clusters²,): scratch of size_terms
+    denominators: Floats  # (5 n_clusters²,): scratch of size_terms
     sides: Floats  # (4, n_clusters): scratch of size_terms
-    logs: Floats  # (n_layers, 4, n_clusters, n_clusters): logarithms of denominators of omega
+    logs: Floats  # (n_layers, 5, n_clusters, n_clusters): see size_terms.NOW
     base: Floats  # (n_clusters, n_clusters): see size_terms
     slack: Floats  # (2, n_clusters, n_clusters): see size_terms
 
@@ -71,9 +71,9 @@ def new_state(data: Data) -> State:
         np.zeros((4, n_clusters)),
         np.zeros((n_layers, n_clusters, n_clusters)),
         np.zeros(n_layers),
-        np.zeros(4 * n_clusters * n_clusters),
+        np.zeros(5 * n_clusters * n_clusters),
         np.zeros((4, n_clusters)),
-        np.zeros((n_layers, 4, n_clusters, n_clusters)),
+        np.zeros((n_layers, 5, n_clusters, n_clusters)),
         np.zeros((n_clusters, n_clusters)),
         np.zeros((2, n_clusters, n_clusters)),
         np.zeros((n_layers, n_clusters)),

@@ -1,0 +1,109 @@
+"""Speed of the kernels: `pytest tests/benchmarks --benchmark-only`.
+
+A candidate is one relocation tried. The mixtures are those of model.md section 4, N = 200 and D = 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from kernels.gains import set_gains, set_links
+from kernels.hgs import SearchSettings, run_restart
+from kernels.jit import jit
+from kernels.local_search import local_search
+from kernels.problem import Problem, build_problem, layers_from_annotations
+from kernels.relocation import collect
+from kernels.scores import centroid_index, cluster_gaussians, goldberger_kl, nmi, total_variance
+from kernels.state import new_state
+
+MODELS = ["likelihood", "posterior"]
+Benchmark = Callable[..., object]
+
+
+def mixture(n_clusters: int, m: int, model: str, p: float = 0.9) -> tuple[Problem, np.ndarray]:
+    rng = np.random.default_rng(n_clusters)
+    labels = rng.integers(0, n_clusters, 200)
+    spread = np.sqrt(rng.uniform(0, 5, n_clusters))
+    X = rng.uniform(-1, 1, (n_clusters, 10))[labels] + rng.normal(size=(200, 10)) * spread[labels, None]
+    i, j = rng.integers(0, 200, size=(2, m))
+    kinds = ((labels[i] == labels[j]) != (rng.random(m) < p)).astype(np.int64)
+    layers = layers_from_annotations(np.column_stack([i, j, kinds]), p)
+    return build_problem(X, layers, n_clusters=n_clusters, model=model), labels
+
+
+@jit
+def sweep_candidates(data, state):  # type: ignore[no-untyped-def]
+    """Evaluate all targets of all annotated samples once."""
+    total = 0.0
+    for place in range(len(data.annotated)):
+        sample = data.annotated[place]
+        degree = set_links(data, state, sample)
+        total += set_gains(data, state, sample, degree)
+    return total
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("m", [400, 800])
+def test_candidates(benchmark: Benchmark, model: str, m: int) -> None:
+    """About 1,000 candidates at a good solution of K = 6."""
+    problem, _ = mixture(6, m, model)
+    state = new_state(problem.data)
+    state.labels[:] = run_restart(problem, SearchSettings(3, 3, 1), np.random.default_rng(0)).labels
+    collect(problem.data, state)
+    benchmark.extra_info["candidates"] = 5 * len(problem.data.annotated)  # type: ignore[attr-defined]
+    benchmark(sweep_candidates, problem.data, state)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("n_clusters", [2, 4, 6])
+def test_local_search(benchmark: Benchmark, model: str, n_clusters: int) -> None:
+    """From random labels, which takes longer than from an offspring."""
+    problem, _ = mixture(n_clusters, 400, model)
+    state = new_state(problem.data)
+    labels = np.random.default_rng(0).integers(0, n_clusters, 200)
+
+    def search() -> float:
+        state.labels[:] = labels
+        return local_search(problem.data, state, np.random.default_rng(1))
+
+    benchmark(search)
+
+
+@pytest.mark.parametrize("model", ["unsupervised", *MODELS])
+@pytest.mark.parametrize("n_clusters", [2, 4, 6])
+def test_restart(benchmark: Benchmark, model: str, n_clusters: int) -> None:
+    """Ten generations: 110 local searches."""
+    problem, _ = mixture(n_clusters, 400, model)
+    settings = SearchSettings()
+    benchmark(lambda: run_restart(problem, settings, np.random.default_rng(0)))
+
+
+def test_problem(benchmark: Benchmark) -> None:
+    benchmark(mixture, 6, 400, "posterior")
+
+
+def test_nmi(benchmark: Benchmark) -> None:
+    _, labels = mixture(6, 400, "posterior")
+    benchmark(nmi, labels, np.roll(labels, 3))
+
+
+def test_goldberger_kl(benchmark: Benchmark) -> None:
+    problem, labels = mixture(6, 400, "posterior")
+    X = problem.data.X
+    truth = cluster_gaussians(X, labels, 6)
+    found = cluster_gaussians(X, np.roll(labels, 3), 6)
+    benchmark(goldberger_kl, *found, *truth, total_variance(X))
+
+
+def test_centroid_index(benchmark: Benchmark) -> None:
+    problem, labels = mixture(6, 400, "posterior")
+    _, truth, _ = cluster_gaussians(problem.data.X, labels, 6)
+    benchmark(centroid_index, truth[::-1] + 0.1, truth)
+
+
+def test_cluster_gaussians(benchmark: Benchmark) -> None:
+    problem, labels = mixture(6, 400, "posterior")
+    benchmark(cluster_gaussians, problem.data.X, labels, 6)
