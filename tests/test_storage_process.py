@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,8 +38,10 @@ def test_a_zombie_is_dead(way: str) -> None:
     recorded = replace(this_process(), pid=child.pid, process_start=module._process_start(child.pid) or "")
     assert is_alive(recorded) is True
     child.stdin.close()
+    end = time.monotonic() + 20
     while is_alive(recorded):
-        pass
+        assert time.monotonic() < end
+        time.sleep(0.005)
     assert child.returncode is None, "nobody has waited for it"
     child.wait()
     assert is_alive(recorded) is False
