@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.merge import BlockResult, CellResult, from_record, to_record
+from pipeline.settled import settled_states
 from pipeline.tasks import Failure, Partial, Work, cell_annotations
 from storage.blocks import BlockStore
 from storage.journal import Journal
-from storage.schema import DONE, FAILED
 from sweeps.inputs import Inputs
 from sweeps.plan import Block, Cell, DatasetPlan
 
@@ -145,20 +145,6 @@ class Collector:
         result = self._open[cell].cells[cell]
         return [] if result.failed else list(result.missing())
 
-    def anything_left(self) -> bool:
-        """Whether any cell of the sweep is not settled."""
-        return any(True for plan in self._plans.values() for _ in self.count(plan))
-
-    def failed(self) -> tuple[Cell, ...]:
-        """Cells that the cube marks as failed."""
-        return tuple(
-            cell
-            for plan in self._plans.values()
-            for block, statuses in self._store.all_statuses(plan)
-            for cell, status in zip(block.cells(), statuses, strict=True)
-            if status == FAILED
-        )
-
     def close(self) -> None:
         """Drop from the journal what is in the cube."""
         self._compact()
@@ -193,7 +179,7 @@ class Collector:
         return result
 
     def _unsettled(self, block: Block, statuses: NDArray[np.int8]) -> list[Cell]:
-        settled = (DONE,) if self._retry_failed else (DONE, FAILED)
+        settled = settled_states(self._retry_failed)
         return [cell for cell, status in zip(block.cells(), statuses, strict=True) if status not in settled]
 
     def _write_complete(self, cells: set[Cell]) -> None:

@@ -16,6 +16,7 @@ from pipeline.executors import Executor, Outcome
 from pipeline.prepare import Prepared, aligned
 from pipeline.progress import Clock, Display, StateFile, display, duration
 from pipeline.provenance import run_record
+from pipeline.settled import failed_cells
 from pipeline.signals import uninterrupted
 from pipeline.tasks import Batch, Failure, Partial, Science, Work
 from storage.blocks import BlockStore
@@ -71,6 +72,7 @@ class Driver:
     ) -> None:
         prepared = opened.prepared
         self._spec = prepared.spec
+        self._cube = prepared.cube
         self._plans = prepared.inputs.plans
         self._collector = opened.collector
         self._lease = opened.lease
@@ -87,7 +89,7 @@ class Driver:
         """Time a few restarts, announce the end, then do everything that is left."""
         restarts = self._pilot() + self._rest()
         self._collector.close()
-        return Outcomes(restarts, self._collector.blocks_written, self._collector.failed())
+        return Outcomes(restarts, self._collector.blocks_written, failed_cells(self._cube, self._plans))
 
     def _pilot(self) -> int:
         """Run one restart at the corners of each grid; they are results like any other."""
@@ -197,35 +199,41 @@ class Opened:
 
 
 @contextmanager
-def opened(prepared: Prepared, *, retry_failed: bool) -> Iterator[Opened]:
-    """Hold the lease of a sweep, make or grow its cube, and collect into it.
+def opened(prepared: Prepared, lease: Lease, *, retry_failed: bool) -> Iterator[Opened]:
+    """Make or grow the cube of a sweep, and collect into it.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        The sweep.
+    lease : Lease
+        Of its cube.
+    retry_failed : bool
+        Whether cells marked failed are tried again.
 
     Raises
     ------
     sweeps.errors.InputError
         If another driver has made a cube since that this sweep is no growth of.
-    storage.lease.LeaseHeld
-        If another process runs this sweep.
     storage.errors.StorageError
         If the disk fails; nothing that was reported done is lost.
     """
-    with Lease.acquire(prepared.cube) as lease:
-        with uninterrupted():
-            clean_leftovers(prepared.cube)
-            prepared = aligned(prepared)
-            make = grow if prepared.cube.exists() else create
-            make(prepared.cube, prepared.inputs.plans, prepared.inputs.stacked, prepared.spec.to_dict())
-            append_run(prepared.cube, run_record(prepared.inputs.skipped))
-        with Journal(prepared.run / "journal") as journal:
-            collector = Collector(
-                BlockStore(prepared.cube),
-                journal,
-                prepared.inputs,
-                seed=prepared.spec.seed,
-                failures=prepared.run / "failures.jsonl",
-                retry_failed=retry_failed,
-            )
-            yield Opened(prepared, collector, lease)
+    with uninterrupted():
+        clean_leftovers(prepared.cube)
+        prepared = aligned(prepared)
+        make = grow if prepared.cube.exists() else create
+        make(prepared.cube, prepared.inputs.plans, prepared.inputs.stacked, prepared.spec.to_dict())
+        append_run(prepared.cube, run_record(prepared.inputs.skipped))
+    with Journal(prepared.run / "journal") as journal:
+        collector = Collector(
+            BlockStore(prepared.cube),
+            journal,
+            prepared.inputs,
+            seed=prepared.spec.seed,
+            failures=prepared.run / "failures.jsonl",
+            retry_failed=retry_failed,
+        )
+        yield Opened(prepared, collector, lease)
 
 
 def _restarts(partials: list[Partial]) -> int:

@@ -21,12 +21,13 @@ from pipeline.overview import plan_overview
 from pipeline.prepare import Prepared, prepare
 from pipeline.profiles import Profile, load_profile
 from pipeline.progress import duration
+from pipeline.settled import failed_cells, is_settled
 from pipeline.signals import Stopped, stop_on_signal
 from pipeline.startup import check_shadowing
 from storage.blocks import CellMismatch
 from storage.errors import StorageError
 from storage.journal import JournalDamaged
-from storage.lease import LeaseHeld, LeaseLost
+from storage.lease import Lease, LeaseHeld, LeaseLost
 
 logger = logging.getLogger(__name__)
 
@@ -112,24 +113,29 @@ def submit(path: Path, options: Options, console: Console) -> int:
 
 
 def _run(prepared: Prepared, profile: Profile | None, options: Options, console: Console) -> Outcomes:
-    with opened(prepared, retry_failed=options.retry_failed) as ours, _log_file(prepared.run):
-        if not ours.collector.anything_left():
-            logger.info("every cell is done: nothing to run")
-            return Outcomes(0, 0, ours.collector.failed())
-        with _executor(ours.prepared, profile, options.workers) as executor:
-            driver = Driver(ours, executor, console=console, batch_restarts=options.batch_restarts)
-            started = time.monotonic()
-            outcomes = driver.run()
-            seconds = time.monotonic() - started
-            share = 100 * driver.solver_seconds / max(seconds * executor.workers, 1e-9)
-            logger.info(
-                "%d restarts, %d blocks in %s; %.0f %% of the workers' time was spent in the solver",
-                outcomes.restarts,
-                outcomes.blocks,
-                duration(seconds),
-                share,
-            )
-        return outcomes
+    if is_settled(prepared, retry_failed=options.retry_failed):
+        logger.info("every cell is done: nothing to run")
+        return Outcomes(0, 0, failed_cells(prepared.cube, prepared.inputs.plans))
+    with (
+        Lease.acquire(prepared.cube) as lease,
+        _log_file(prepared.run),
+        # Workers before the cube: a compute cluster that cannot be had leaves nothing behind.
+        _executor(prepared, profile, options.workers) as executor,
+        opened(prepared, lease, retry_failed=options.retry_failed) as ours,
+    ):
+        driver = Driver(ours, executor, console=console, batch_restarts=options.batch_restarts)
+        started = time.monotonic()
+        outcomes = driver.run()
+        seconds = time.monotonic() - started
+        share = 100 * driver.solver_seconds / max(seconds * executor.workers, 1e-9)
+        logger.info(
+            "%d restarts, %d blocks in %s; %.0f %% of the workers' time was spent in the solver",
+            outcomes.restarts,
+            outcomes.blocks,
+            duration(seconds),
+            share,
+        )
+    return outcomes
 
 
 @contextmanager

@@ -40,7 +40,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "tiny.zarr"
 
 
-def test_everything_is_done_once(reference: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_everything_is_done_once(reference: Path) -> None:
     tree = open_cube(reference)
     for name in ("mixtures_k2", "mixtures_k3", "iris"):
         for node in (tree[name], tree[f"{name}/unsupervised"]):
@@ -51,8 +51,16 @@ def test_everything_is_done_once(reference: Path, caplog: pytest.LogCaptureFixtu
             assert np.array_equal(node["best_restart"].values, best)
             assert (node["labels"].values >= 0).all()
             assert (node["seconds"].values > 0).all()
-    assert run(write_spec(reference.parent), reference.parent) == 0
+
+
+def test_a_submit_of_a_finished_sweep_touches_nothing(
+    reference: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    files = {path: path.stat().st_mtime_ns for path in reference.parent.rglob("*")}
+    spec = reference.parent / "tiny.toml"
+    assert run(spec, reference.parent, workers=2) == 0
     assert "nothing to run" in caplog.text
+    assert {path: path.stat().st_mtime_ns for path in reference.parent.rglob("*")} == files
 
 
 @pytest.mark.parametrize("restarts", [1, 7, 50])
