@@ -68,9 +68,13 @@ class Timing:
 
     def note(self, partial: Partial) -> None:
         """Take the time of a measured cell."""
-        restarts = partial.work.stop - partial.work.start
-        self.measured[_key(partial.work.cell)] = partial.seconds / restarts
-        self._predicted.clear()
+        self.note_done(partial.work.cell, partial.seconds / (partial.work.stop - partial.work.start))
+
+    def note_done(self, cell: Cell, seconds: float | None) -> None:
+        """Take the seconds of a restart of `cell`, where they are known."""
+        if seconds is not None:
+            self.measured[_key(cell)] = seconds
+            self._predicted.clear()
 
     def missing(self, plan: DatasetPlan) -> list[Cell]:
         """Pilot cells that were not timed yet."""

@@ -17,6 +17,7 @@ from pipeline.settled import settled_states
 from pipeline.tasks import Failure, Partial, Work, cell_annotations
 from storage.blocks import BlockStore
 from storage.journal import Journal
+from storage.schema import DONE
 from sweeps.inputs import Inputs
 from sweeps.plan import Block, Cell, DatasetPlan
 
@@ -144,6 +145,15 @@ class Collector:
             return []
         result = self._open[cell].cells[cell]
         return [] if result.failed else list(result.missing())
+
+    def seconds(self, cell: Cell) -> float | None:
+        """Seconds of a restart of a cell that is done in the cube, None for any other."""
+        block = self._plans[cell.dataset].block_of(cell)
+        position = list(block.cells()).index(cell)
+        if self._store.statuses(block)[position] != DONE:
+            return None
+        arrays = self._store.read(block)
+        return float(arrays["seconds"][position]) / int(arrays["restarts_done"][position])
 
     def close(self) -> None:
         """Drop from the journal what is in the cube."""

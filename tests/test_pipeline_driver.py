@@ -15,6 +15,7 @@ import pytest
 from sweeping import TINY, assert_same_bits, restarts_run, run, start, write_spec
 
 import pipeline.tasks
+from pipeline.batches import Timing
 from pipeline.merge import CellResult
 from pipeline.tasks import Partial, Science, Work
 from storage.cube import open_cube
@@ -88,6 +89,18 @@ def test_growing_computes_only_what_is_new(
     assert run(write_spec(tmp_path), tmp_path) == 0
     assert first + restarts_run(caplog.text) == RESTARTS
     assert_same_bits(reference, tmp_path / "tiny.zarr")
+
+
+def test_a_lost_file_of_timings_is_read_from_the_cube(tmp_path: Path) -> None:
+    assert run(write_spec(tmp_path, TINY.replace("[0.8, 1.0]", "[0.8]")), tmp_path) == 0
+    timings = tmp_path / "tiny.run" / "pilot.json"
+    before = Timing.load(timings).measured
+    timings.unlink()
+    assert run(write_spec(tmp_path), tmp_path) == 0
+    after = Timing.load(timings).measured
+    assert set(before) < set(after)
+    assert len(after) == 3 * (1 + 2 * 2 * 2)
+    assert all(0 < seconds < 1 for seconds in after.values())
 
 
 def reported_done(cube: Path) -> int:
