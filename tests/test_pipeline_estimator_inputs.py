@@ -11,9 +11,11 @@ import pytest
 from blobs import far_clusters
 from scipy.sparse import coo_array
 
+from kernels.problem import MODELS
 from pipeline.estimator import AnnotatedClustering
 from sweeps.errors import InputError
 
+KNOWN_MODELS = ", ".join(["auto", *MODELS])
 MUST_LINKS = [[0, 1], [4, 4], [10, 11], [0, 1], [3, 29]]
 
 
@@ -81,10 +83,9 @@ def problems(estimator: AnnotatedClustering, X: object, **links: Any) -> list[st
         ("offspring", 0, "found 0, expected a whole number, 1 or more"),
         ("min_cluster_size", -1, "found -1, expected a whole number, 1 or more"),
         ("model", "likelyhood",
-         "found 'likelyhood', expected one of auto, unsupervised, likelihood, posterior"
-         " (did you mean 'likelihood'?)"),
-        ("model", ["auto"], "found ['auto'], expected one of auto, unsupervised, likelihood, posterior"),
-        ("model", None, "found None, expected one of auto, unsupervised, likelihood, posterior"),
+         f"found 'likelyhood', expected one of {KNOWN_MODELS} (did you mean 'likelihood'?)"),
+        ("model", ["auto"], f"found ['auto'], expected one of {KNOWN_MODELS}"),
+        ("model", None, f"found None, expected one of {KNOWN_MODELS}"),
         ("accuracy", 0, "found 0, expected None or a number above 0, at most 1"),
         ("accuracy", math.nan, "found nan, expected None or a number above 0, at most 1"),
         ("accuracy", "high", "found 'high', expected None or a number above 0, at most 1"),
