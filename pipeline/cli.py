@@ -112,6 +112,31 @@ def status(cube_or_spec: Path, results: Path, as_json: bool) -> None:
 @click.argument("cube", type=click.Path(path_type=Path))
 @results_option
 @click.option(
+    "--sample",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="Number of cells, drawn at random.",
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the draw of cells."
+)
+@json_option
+def verify(cube: Path, results: Path, sample: int, seed: int, as_json: bool) -> None:
+    """Compute random cells of CUBE again and compare bits; exit with 1 if any differs."""
+    from pipeline.overview import find_cube
+    from pipeline.verify import verify as check
+
+    with reported():
+        verification = check(find_cube(cube, results), sample=sample, seed=seed)
+    _show(verification.to_dict() if as_json else verification.lines())
+    sys.exit(0 if verification.good else 1)
+
+
+@main.command()
+@click.argument("cube", type=click.Path(path_type=Path))
+@results_option
+@click.option(
     "--out",
     type=click.Path(path_type=Path),
     help="Folder of the tables and figures.  [default: beside the cube]",
