@@ -13,6 +13,7 @@ from pipeline.cli_options import json_option, reported
 from sweeps.tables import SCALES
 
 if TYPE_CHECKING:
+    from pipeline.annotators import Judgement
     from pipeline.fit import FitResult
 
 file_type = click.Path(path_type=Path)
@@ -24,6 +25,11 @@ MODELS = ("unsupervised", "likelihood", "posterior")
 @click.option("--labels", type=file_type, help="True classes, one for each row: scores are given.")
 @click.option("--must-link", type=file_type, help="Lines 'i j weight': pairs said to be together.")
 @click.option("--cannot-link", type=file_type, help="Lines 'i j weight': pairs said to be apart.")
+@click.option(
+    "--annotations",
+    type=file_type,
+    help="Lines 'i j kind weight annotator': pairs said to be together (must) or apart (cannot).",
+)
 @click.option("-k", "--n-clusters", type=int, required=True, help="Number of clusters.")
 @click.option(
     "--model",
@@ -31,6 +37,12 @@ MODELS = ("unsupervised", "likelihood", "posterior")
     help="What to maximise.  [default: posterior with --accuracy, likelihood with links, else unsupervised]",
 )
 @click.option("--accuracy", type=float, help="Assumed share of correct annotations, for posterior.")
+@click.option(
+    "--annotator-accuracy",
+    multiple=True,
+    metavar="NAME=p",
+    help="Of one annotator, in place of --accuracy; may be repeated.",
+)
 @click.option("--restarts", default=10, show_default=True, help="Independent runs of the search.")
 @click.option("--generations", default=10, show_default=True, help="Generations of a restart.")
 @click.option(
@@ -52,7 +64,9 @@ def fit_command(as_json: bool, **choices: Any) -> None:
 
     FEATURES and labels are blank, comma or tab separated; FEATURES may also be an .npz file with an array X.
     Link files count samples from 1; a line without weight is one annotation, lines of a pair add up, and a
-    self pair carries weight 2 per annotation. Centroids and variances are those of the scaled features.
+    self pair carries weight 2 per annotation. Annotation files name the kind (must, cannot) and the annotator
+    in every line; link files are the annotations of an annotator called links. Centroids and variances are
+    those of the scaled features.
     """
     from pipeline.fit_inputs import FitOptions, read_inputs
 
@@ -64,6 +78,7 @@ def fit_command(as_json: bool, **choices: Any) -> None:
 
     # numba is loaded once there is something to solve: bad input is answered at once
     from kernels.hgs import SearchSettings
+    from pipeline.annotators import judge
     from pipeline.fit import fit, to_json
 
     result = fit(
@@ -79,13 +94,14 @@ def fit_command(as_json: bool, **choices: Any) -> None:
         variance_prior=options.variance_prior,
         rounds=_progress_bar,
     )
+    judgement = judge(inputs.annotations, result.best.labels)
     if as_json:
-        click.echo(json.dumps(to_json(result), allow_nan=False))
+        click.echo(json.dumps(to_json(result) | judgement.to_json(), allow_nan=False))
     else:
-        click.echo("\n".join(summary(result)))
+        click.echo("\n".join(summary(result, judgement)))
 
 
-def summary(result: FitResult) -> list[str]:
+def summary(result: FitResult, judgement: Judgement) -> list[str]:
     """The result in a few lines, for people."""
     best, objectives = result.best, result.restart_objectives
     hits = int((objectives >= best.objective - 1e-6 * abs(best.objective)).sum())
@@ -99,12 +115,14 @@ def summary(result: FitResult) -> list[str]:
     scores = {name: value for name, value in vars(result.scores).items() if value is not None}
     if scores:
         lines.append("scores     " + ", ".join(f"{name} {value:.4g}" for name, value in scores.items()))
+    lines += judgement.lines()
     lines.append(
         f"solver     {result.seconds:.3f} s, {result.local_searches} local searches,"
         f" {result.evaluations} candidate relocations"
     )
     if result.caps_reached:
         lines.append(f"note       {result.caps_reached} loops ended at their limit of passes")
+    lines += [f"note       {note}" for note in result.notes]
     return lines
 
 

@@ -12,10 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.problem import CANNOT, MUST, Layer
+from pipeline.annotator_options import column_problems, missing_problems, name_problems, read_accuracies
+from pipeline.annotators import annotator_layers, annotator_names
+from sweeps.annotation_files import read_annotations
 from sweeps.classes import MAX_CLASSES, read_labels
 from sweeps.errors import InputError, Problem
 from sweeps.gathering import gathered
-from sweeps.links import read_links
+from sweeps.links import Annotation, read_links
 from sweeps.reading import read_table
 from sweeps.tables import LabelledTable, scale
 
@@ -37,26 +40,30 @@ class FitOptions:
     scale: str
     min_cluster_size: int
     variance_prior: float
+    annotations: Path | None = None
+    annotator_accuracy: tuple[str, ...] = ()
 
     @property
     def chosen_model(self) -> str:
         """The model asked for, else the most that is known allows."""
         if self.model is not None:
             return self.model
-        if self.accuracy is not None:
+        if self.accuracy is not None or self.annotator_accuracy:
             return "posterior"
         return "likelihood" if self.has_links else "unsupervised"
 
     @property
     def has_links(self) -> bool:
-        """Whether a link file is given, be it empty."""
-        return self.must_link is not None or self.cannot_link is not None
+        """Whether a file of annotations is given, be it empty."""
+        return not (self.must_link is None and self.cannot_link is None and self.annotations is None)
 
     def without_effect(self) -> list[str]:
         """What is given, but not seen by the model."""
         notes = []
-        if self.accuracy is not None and self.chosen_model != "posterior":
-            notes.append(f"--accuracy is not used by the model {self.chosen_model!r}")
+        given = {"--accuracy": self.accuracy is not None, "--annotator-accuracy": self.annotator_accuracy}
+        for option, is_given in given.items():
+            if is_given and self.chosen_model != "posterior":
+                notes.append(f"{option} is not used by the model {self.chosen_model!r}")
         if self.has_links and self.chosen_model == "unsupervised":
             notes.append("the model 'unsupervised' does not see the links; they are only scored")
         return notes
@@ -72,12 +79,15 @@ class FitInputs:
         Scaled features.
     labels_true : array of shape (n_samples,) or None
         Classes from 0.
+    annotations : list of Annotation
+        Of all files: must-links, cannot-links, annotation file.
     layers : list of Layer
-        One for each link file.
+        One for each annotator and kind.
     """
 
     X: NDArray[np.float64]
     labels_true: NDArray[np.int16] | None
+    annotations: list[Annotation]
     layers: list[Layer]
 
 
@@ -92,21 +102,49 @@ def read_inputs(options: FitOptions) -> FitInputs:
     problems = list(_option_problems(options))
     table: LabelledTable | None = None
     labels: NDArray[np.int16] | None = None
-    layers: list[Layer] = []
+    annotations: list[Annotation] = []
+    accuracies: dict[str, float] = {}
     with gathered(problems):
         table = read_table(options.features)
         problems += _size_problems(options, table)
     with gathered(problems):
         labels = _labels(options, table)
-    # without features the links are still looked through for what is wrong whatever their number
-    n_samples = sys.maxsize if table is None else len(table.X)
+    with gathered(problems):
+        accuracies = read_accuracies(options.annotator_accuracy or ())
+    with gathered(problems):
+        # without features the files are still looked through for what is wrong whatever their number
+        annotations = _annotations(options, sys.maxsize if table is None else len(table.X))
+        problems += _annotator_problems(options, annotations, accuracies)
+    if problems or table is None:
+        raise InputError(problems)
+    layers = annotator_layers(annotations, accuracies, options.accuracy)
+    return FitInputs(scale(table.X, options.scale), labels, annotations, layers)
+
+
+def _annotations(options: FitOptions, n_samples: int) -> list[Annotation]:
+    """Annotations of all files, with the problems of all."""
+    found: list[Annotation] = []
+    problems: list[Problem] = []
     for kind, path in ((MUST, options.must_link), (CANNOT, options.cannot_link)):
         if path is not None:
             with gathered(problems):
-                layers.append(Layer(kind, *read_links(path, n_samples), options.accuracy))
-    if problems or table is None:
+                found += read_links(path, n_samples, kind)
+    if options.annotations is not None:
+        with gathered(problems):
+            found += read_annotations(options.annotations, n_samples)
+    if problems:
         raise InputError(problems)
-    return FitInputs(scale(table.X, options.scale), labels, layers)
+    return found
+
+
+def _annotator_problems(
+    options: FitOptions, annotations: list[Annotation], accuracies: dict[str, float]
+) -> Iterator[Problem]:
+    names = annotator_names(annotations)
+    yield from name_problems(accuracies, names)
+    if options.chosen_model == "posterior" and options.accuracy is None and options.annotator_accuracy:
+        yield from missing_problems(accuracies, names)
+    yield from column_problems(annotations, options.chosen_model)
 
 
 def _option_problems(options: FitOptions) -> Iterator[Problem]:
@@ -125,7 +163,7 @@ def _option_problems(options: FitOptions) -> Iterator[Problem]:
     if not 0 <= options.variance_prior < math.inf:
         yield Problem("--variance-prior", str(options.variance_prior), "a finite number, 0 or more")
     if options.accuracy is None:
-        if options.chosen_model == "posterior":
+        if options.chosen_model == "posterior" and not options.annotator_accuracy:
             yield Problem("--accuracy", "nothing", "a number above 0, at most 1", "posterior needs it")
     elif not 0 < options.accuracy <= 1:
         yield Problem("--accuracy", str(options.accuracy), "a number above 0, at most 1")

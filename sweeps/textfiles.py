@@ -21,10 +21,13 @@ class Line(NamedTuple):
         File and line number, for problems.
     text : str
         The line, stripped.
+    number : int
+        Of the line, from 1.
     """
 
     where: str
     text: str
+    number: int
 
 
 def read_lines(path: Path) -> list[Line]:
@@ -46,7 +49,7 @@ def read_lines(path: Path) -> list[Line]:
         raise InputError([Problem(str(path), "NUL characters", "a text file")])
     # not splitlines(): it also breaks at characters no editor counts as a line's end
     lines = (line.strip() for line in text.split("\n"))
-    numbered = (Line(f"{path}, line {number}", line) for number, line in enumerate(lines, start=1))
+    numbered = (Line(f"{path}, line {number}", line, number) for number, line in enumerate(lines, start=1))
     return [line for line in numbered if line.text and not line.text.startswith("#")]
 
 

@@ -31,6 +31,7 @@ KEYS = [
     "evaluations",
     "seconds",
     "scores",
+    "notes",
 ]
 SCORES = ["nmi", "goldberger_kl", "centroid_index", "annotation_agreement"]
 TINY = SearchSettings(population=3, offspring=3, generations=2)
