@@ -10,11 +10,17 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.signedinteger[Any]]
 
-UNSUPERVISED, LIKELIHOOD, POSTERIOR = 0, 1, 2
-"""Annotation terms of the objective: none, block model, block model with priors on its rates."""
+UNSUPERVISED, LIKELIHOOD, POSTERIOR, CONDITIONAL = 0, 1, 2, 3
+"""Annotation terms of the objective: none, block model, block model with priors on its rates, pairs alone."""
+
+LARGEST_ACCURACY = 1 - 1e-6
+"""In place of a larger accuracy, where the model takes a logarithm of what is left."""
 
 DEGENERATE = 1e-10
-"""A cluster whose variance is at most this share of s² adds nothing to the objective (model.md section 2)."""
+"""A cluster whose variance is at most this share of s² adds nothing to the objective (model.md section 2).
+
+In the variance "common" there is one variance, and so all clusters together add nothing, or none.
+"""
 
 IMPROVEMENT = 1e-9
 """A smaller gain, in nats, is none."""
@@ -31,15 +37,18 @@ class Data(NamedTuple):
     X: Floats  # (n_samples, n_features), centred
     n_clusters: int
     model: int
+    common: bool  # one variance for all clusters
     min_size: int
     kappa: float  # variance_prior
     total_variance: float  # s²
     row_start: NDArray[np.int32]  # (n_samples * n_layers + 1,)
     partners: NDArray[np.int32]
     weights: Floats  # A_ij beside partners
-    self_weights: Floats  # (n_samples, n_layers): A_ii
-    totals: Floats  # (n_layers,): m_layer
+    self_weights: Floats  # (n_samples, n_layers): A_ii; 0 in the model "conditional"
+    totals: Floats  # (n_layers,): m_layer; without self pairs in the model "conditional"
     spread: Floats  # (n_layers,): lambda_in = (S_in + spread S_out) / m_layer = spread lambda_out
+    n_known: int  # leading layers of known accuracy, 0 or 1: see conditional
+    apart: Floats  # (n_layers,): agreed where no pair shares a cluster: see conditional
     annotated: NDArray[np.int32]  # samples of phase 1
     unannotated: NDArray[np.int32]  # samples of phase 2
     log_size: Floats  # (n_samples + 2,): log n, 0 for n = 0

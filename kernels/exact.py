@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
-from kernels.data import POSTERIOR, UNSUPERVISED, Data, Floats
+from kernels.conditional import exact_agreement_gain
+from kernels.data import CONDITIONAL, POSTERIOR, UNSUPERVISED, Data, Floats
 from kernels.jit import jit, jit_part
 from kernels.relocation import error_after_removal
 from kernels.state import State
-from kernels.statistics import cluster_term, prior_rate, sum_of_squares
+from kernels.statistics import cluster_term, pooled_error, pooled_term, prior_rate, sum_of_squares
 
 
 @jit
@@ -18,11 +19,22 @@ def exact_gain(data: Data, state: State, sample: int, target: int) -> float:
     left = error_after_removal(data, state, sample, source)
     size = state.sizes[target]
     joined = state.errors[target] + size / (size + 1.0) * state.distances[target]
-    gain = cluster_term(data, state.sizes[source] - 1, left) - cluster_term(
-        data, state.sizes[source], state.errors[source]
-    )
-    gain += cluster_term(data, size + 1, joined) - cluster_term(data, size, state.errors[target])
-    if data.model != UNSUPERVISED:
+    if data.common:
+        before = pooled_error(data, state)
+        after = left + joined
+        for k in range(data.n_clusters):
+            if k != source and k != target:
+                after += state.errors[k]
+        gain = pooled_term(data, after) - pooled_term(data, before)
+    else:
+        gain = cluster_term(data, state.sizes[source] - 1, left) - cluster_term(
+            data, state.sizes[source], state.errors[source]
+        )
+        gain += cluster_term(data, size + 1, joined) - cluster_term(data, size, state.errors[target])
+    if data.model == CONDITIONAL:
+        for layer in range(data.totals.shape[0]):
+            gain += exact_agreement_gain(data, state, layer, source, target)
+    elif data.model != UNSUPERVISED:
         for layer in range(data.totals.shape[0]):
             gain += exact_layer_gain(data, state, layer, sample, source, target)
     return gain

@@ -1,22 +1,23 @@
 """Gain of moving one sample to each other cluster, all parameters re-estimated (model.md section 3).
 
 All targets are evaluated together, from the source's part, computed once, and tables that change with a
-relocation only. Per candidate that leaves D multiplications, one logarithm, and per layer a table look-up of
-m log m for each cluster that holds an annotated partner: O(D + deg + K) for both models.
+relocation only. Per candidate that leaves D multiplications, one logarithm, and per layer of a block model a
+table look-up of m log m for each cluster that holds an annotated partner: O(D + deg + K) for both of them.
 """
 
 from __future__ import annotations
 
 import math
 
-from kernels.data import IMPROVEMENT, LIKELIHOOD, POSTERIOR, Data, Floats
+from kernels.conditional import add_agreement_gains, set_agreement_links
+from kernels.data import CONDITIONAL, IMPROVEMENT, LIKELIHOOD, POSTERIOR, Data, Floats
 from kernels.exact import exact_gain
 from kernels.jit import jit_part
 from kernels.logs import x_log_x
 from kernels.relocation import error_after_removal
 from kernels.size_terms import JOIN, LEAVE, SWAP
 from kernels.state import State
-from kernels.statistics import cluster_term
+from kernels.statistics import cluster_term, is_pooled_degenerate, pooled_term
 
 
 @jit_part
@@ -46,8 +47,11 @@ def squared_distances(x: Floats, centroids: Floats, distances: Floats) -> None:
 def set_links(data: Data, state: State, sample: int) -> float:
     """Annotations of `sample` with each cluster, itself left out; returns their number, itself included.
 
-    They do not depend on the sample's own label.
+    They do not depend on the sample's own label. The model "conditional" has no use for the number.
     """
+    if data.model == CONDITIONAL:
+        set_agreement_links(data, state, sample)
+        return 0.0
     n_layers = data.totals.shape[0]
     degree = 0.0
     for layer in range(n_layers):
@@ -78,7 +82,10 @@ def set_gains(data: Data, state: State, sample: int, degree: float) -> float:
     """
     source = int(state.labels[sample])
     squared_distances(data.X[sample], state.means, state.distances)
-    set_gaussian_gains(data, state, sample, source)
+    if data.common:
+        set_pooled_gains(data, state, sample, source)
+    else:
+        set_gaussian_gains(data, state, sample, source)
     if data.model == LIKELIHOOD:
         add_size_gains(data, state, source, degree)
         for layer in range(data.totals.shape[0]):
@@ -86,6 +93,8 @@ def set_gains(data: Data, state: State, sample: int, degree: float) -> float:
     elif data.model == POSTERIOR:
         for layer in range(data.totals.shape[0]):
             add_rate_gains(data, state, layer, sample, source)
+    elif data.model == CONDITIONAL:
+        add_agreement_gains(data, state, source)
     largest = 0.0
     for target in range(data.n_clusters):
         if target != source:
@@ -112,6 +121,32 @@ def set_gaussian_gains(data: Data, state: State, sample: int, source: int) -> No
             state.gains[target] = removal - state.terms[target]
         else:
             state.gains[target] = removal + (join[1, target] * math.log(error + prior) + join[2, target])
+
+
+@jit_part
+def set_pooled_gains(data: Data, state: State, sample: int, source: int) -> None:
+    """Set the gains to their part in gmm under a common variance.
+
+    From the change of the error rather than from its two values, of which the sum over all samples rounds.
+    """
+    n_samples, n_features = data.X.shape
+    prior = data.kappa * n_features * data.total_variance
+    half = -0.5 * n_features * (n_samples + data.kappa)
+    left = error_after_removal(data, state, sample, source)
+    removal = left - state.errors[source]
+    rest = left
+    for k in range(data.n_clusters):
+        if k != source:
+            rest += state.errors[k]
+    before = rest - removal
+    for target in range(data.n_clusters):
+        joining = state.join[0, target] * state.distances[target]
+        ratio = (removal + joining) / (before + prior)
+        # Close to -1 the change has lost what the sum still has.
+        if ratio < -0.5 or is_pooled_degenerate(data, min(before, rest + joining)):
+            state.gains[target] = pooled_term(data, rest + joining) - state.terms[0]
+        else:
+            state.gains[target] = half * math.log1p(ratio)
 
 
 @jit_part

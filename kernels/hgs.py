@@ -46,13 +46,15 @@ class Restart(NamedTuple):
     labels : ndarray of shape (n_samples,), int16
         Cluster of every sample.
     objective, gmm, sbm, prior : float
-        Nats, from scratch; the first is the sum of the others.
+        Nats, from scratch; the first is the sum of the others. `sbm` is the annotation term: ann of
+        model.md section 6 for "conditional".
     sizes : ndarray of shape (n_clusters,), int64
         Samples per cluster; none is empty.
     centroids : ndarray of shape (n_clusters, n_features)
         Means of the features as given.
     variances : ndarray of shape (n_clusters,)
-        SSE_r / (D n_r), or the MAP estimate under a variance prior; 0 for a degenerate cluster.
+        SSE_r / (D n_r), or the MAP estimate under a variance prior; 0 for a degenerate cluster. A common
+        variance stands for every cluster.
     local_searches, evaluations, relocations, caps_reached : int
         Local searches made, candidate relocations tried in both phases, relocations of phase 1, and how often
         a limit on rounds, passes or k-means iterations ended a loop.
@@ -182,9 +184,13 @@ def _clusters(problem: Problem, labels: NDArray[np.int16]) -> tuple[NDArray[np.i
     squares = np.square(data.X - centroids[labels]).sum(axis=1)
     errors = np.bincount(labels, weights=squares, minlength=data.n_clusters)
     prior = data.kappa * n_features * data.total_variance
-    variances = (errors + prior) / (n_features * (sizes + data.kappa))
+    counts = sizes
+    if data.common:
+        errors[:] = errors.sum()
+        counts = np.full(data.n_clusters, len(labels))
+    variances = (errors + prior) / (n_features * (counts + data.kappa))
     if data.kappa == 0.0:
-        variances[(sizes <= 1) | (errors <= DEGENERATE * data.total_variance * n_features * sizes)] = 0.0
+        variances[(counts <= 1) | (errors <= DEGENERATE * data.total_variance * n_features * counts)] = 0.0
     return sizes, centroids + problem.means, variances
 
 

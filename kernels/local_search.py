@@ -7,14 +7,14 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.data import IMPROVEMENT, Data
+from kernels.data import DEGENERATE, IMPROVEMENT, Data
 from kernels.gains import set_gains, set_links, squared_distances
 from kernels.jit import jit, jit_part
 from kernels.objective import terms
 from kernels.relocation import collect, relocate
 from kernels.rng import shuffle
 from kernels.state import CAPS, EVALUATIONS, LOCAL_SEARCHES, STALE, State
-from kernels.statistics import is_degenerate
+from kernels.statistics import is_degenerate, pooled_error
 
 MAX_ROUNDS, MAX_RELOCATION_PASSES, MAX_ASSIGNMENT_PASSES = 100, 1000, 200
 
@@ -138,13 +138,23 @@ def assign_unannotated(data: Data, state: State) -> int:
 
 @jit
 def assignment_pass(data: Data, state: State) -> int:
-    """One pass with means and variances fixed; sizes follow the moves. A degenerate cluster is shut."""
+    """One pass with means and variances fixed; sizes follow the moves. A degenerate cluster is shut.
+
+    Under a common variance the closest centroid is the cheapest, and no cluster is shut.
+    """
     n_features = data.X.shape[1]
     precision = state.gains
     offset = state.work
     prior = data.kappa * n_features * data.total_variance
+    common = 0.0
+    if data.common:
+        freedom = n_features * (data.X.shape[0] + data.kappa)
+        common = max((pooled_error(data, state) + prior) / freedom, DEGENERATE * data.total_variance)
     for k in range(data.n_clusters):
-        if is_degenerate(data, state.sizes[k], state.errors[k]):
+        if data.common:
+            precision[k] = 0.5 / common
+            offset[k] = 0.0
+        elif is_degenerate(data, state.sizes[k], state.errors[k]):
             precision[k] = 0.0
             offset[k] = np.inf
         else:

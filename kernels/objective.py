@@ -7,23 +7,30 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernels.data import POSTERIOR, UNSUPERVISED, Data
+from kernels.conditional import agreement_value
+from kernels.data import CONDITIONAL, POSTERIOR, UNSUPERVISED, Data
 from kernels.jit import first_call_alone, jit, jit_part
 from kernels.problem import Problem
 from kernels.relocation import collect
 from kernels.state import State, new_state
-from kernels.statistics import cluster_term, prior_rate, sum_of_squares
+from kernels.statistics import cluster_term, pooled_error, pooled_term, prior_rate, sum_of_squares
 
 
 @jit_part
 def terms(data: Data, state: State) -> tuple[float, float, float]:
-    """gmm, sbm and prior of a partition whose statistics are set; each 0 where the model lacks it."""
+    """gmm, annotation term and prior of a partition whose statistics are set; 0 where the model lacks one."""
     gmm = 0.0
-    for k in range(data.n_clusters):
-        gmm += cluster_term(data, state.sizes[k], state.errors[k])
+    if data.common:
+        gmm = pooled_term(data, pooled_error(data, state))
+    else:
+        for k in range(data.n_clusters):
+            gmm += cluster_term(data, state.sizes[k], state.errors[k])
     sbm = 0.0
     prior = 0.0
-    if data.model != UNSUPERVISED:
+    if data.model == CONDITIONAL:
+        for layer in range(data.totals.shape[0]):
+            sbm += agreement_value(data, layer, state.agreed[layer])
+    elif data.model != UNSUPERVISED:
         for layer in range(data.totals.shape[0]):
             block, density = layer_terms(data, state, layer)
             sbm += block
@@ -65,7 +72,7 @@ def _evaluate(data: Data, state: State) -> tuple[float, float, float]:
 
 @first_call_alone
 def objective_terms(problem: Problem, labels: ArrayLike) -> tuple[float, float, float]:
-    """Objective of a partition, from scratch; its value is the sum of the three (model.md section 2).
+    """Objective of a partition, from scratch; its value is the sum of the three (model.md sections 2 and 6).
 
     Parameters
     ----------
@@ -76,8 +83,9 @@ def objective_terms(problem: Problem, labels: ArrayLike) -> tuple[float, float, 
 
     Returns
     -------
-    gmm, sbm, prior : float
-        Nats; sbm and prior are 0 where the model lacks them.
+    gmm, annotations, prior : float
+        Nats. The second is sbm of the block models and ann of "conditional" (model.md section 6); it and the
+        prior are 0 where the model lacks them.
 
     Raises
     ------

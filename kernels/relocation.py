@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from kernels.data import DEGENERATE, Data
+from kernels.conditional import collect_agreement, relocate_agreement
+from kernels.data import CONDITIONAL, DEGENERATE, Data
 from kernels.jit import jit, jit_part
 from kernels.logs import x_log_x
 from kernels.size_terms import refresh_size_terms
 from kernels.state import RELOCATIONS, STALE, State
-from kernels.statistics import cluster_term, collect_edges, collect_gaussians, error_without
+from kernels.statistics import (
+    cluster_term,
+    collect_edges,
+    collect_gaussians,
+    error_without,
+    pooled_error,
+    pooled_term,
+)
 
 CANCELLATION = 1e-6
 """A squared error that a removal leaves below this share is computed again from members."""
@@ -18,7 +26,10 @@ def collect(data: Data, state: State) -> None:
     """Set all statistics from members, unless they stem from members already."""
     if state.counters[STALE] != 0:
         collect_gaussians(data, state)
-        collect_edges(data, state)
+        if data.model == CONDITIONAL:
+            collect_agreement(data, state)
+        else:
+            collect_edges(data, state)
         refresh(data, state)
         state.counters[STALE] = 0
 
@@ -26,8 +37,11 @@ def collect(data: Data, state: State) -> None:
 @jit
 def refresh(data: Data, state: State) -> None:
     """Set what is derived from sizes, squared errors and edge counts."""
-    refresh_gaussians(data, state)
-    for layer in range(data.totals.shape[0]):
+    if data.common:
+        refresh_pooled(data, state)
+    else:
+        refresh_gaussians(data, state)
+    for layer in range(state.edge_counts.shape[0]):
         for r in range(data.n_clusters):
             for c in range(data.n_clusters):
                 count = state.edge_counts[layer, r, c]
@@ -59,6 +73,15 @@ def refresh_gaussians(data: Data, state: State) -> None:
 
 
 @jit_part
+def refresh_pooled(data: Data, state: State) -> None:
+    """Set the term of all clusters, and the first row of `join`, under a common variance."""
+    state.terms[:] = 0.0
+    state.terms[0] = pooled_term(data, pooled_error(data, state))
+    for k in range(data.n_clusters):
+        state.join[0, k] = state.sizes[k] / (state.sizes[k] + 1.0)
+
+
+@jit_part
 def error_after_removal(data: Data, state: State, sample: int, source: int) -> float:
     """Squared error of `source` without `sample`, whose squared distances are set."""
     size = state.sizes[source]
@@ -86,8 +109,11 @@ def relocate(data: Data, state: State, sample: int, target: int) -> None:
     state.sizes[source] -= 1
     state.sizes[target] += 1
     state.labels[sample] = target
-    for layer in range(data.totals.shape[0]):
-        relocate_edges(data, state, layer, sample, source, target)
+    if data.model == CONDITIONAL:
+        relocate_agreement(data, state, source, target)
+    else:
+        for layer in range(data.totals.shape[0]):
+            relocate_edges(data, state, layer, sample, source, target)
     state.counters[STALE] = 1
     state.counters[RELOCATIONS] += 1
     refresh(data, state)

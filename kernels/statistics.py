@@ -32,6 +32,34 @@ def cluster_term(data: Data, size: int, error: float) -> float:
 
 
 @jit_part
+def pooled_error(data: Data, state: State) -> float:
+    """Squared error of all clusters."""
+    total = 0.0
+    for k in range(data.n_clusters):
+        total += state.errors[k]
+    return total
+
+
+@jit_part
+def is_pooled_degenerate(data: Data, error: float) -> bool:
+    """Whether a common variance is degenerate at this squared error of all clusters."""
+    if data.kappa > 0.0:
+        return False
+    return bool(error <= DEGENERATE * data.total_variance * data.X.shape[1] * data.X.shape[0])
+
+
+@jit_part
+def pooled_term(data: Data, error: float) -> float:
+    """Value of gmm under a common variance (model.md section 6), nats."""
+    if is_pooled_degenerate(data, error):
+        return 0.0
+    n_samples, n_features = data.X.shape
+    scaled = error + data.kappa * n_features * data.total_variance
+    freedom = n_features * (n_samples + data.kappa)
+    return float(-0.5 * freedom * (1.0 + math.log(scaled) - data.log_freedom[n_samples]))
+
+
+@jit_part
 def prior_rate(data: Data, layer: int, squares: float) -> float:
     """Rate lambda_in of a layer where the squared sizes sum to `squares`."""
     n_samples = float(data.X.shape[0])

@@ -22,6 +22,7 @@ class Case:
     model: str
     min_size: int = 2
     kappa: float = 0.0
+    variance: str = "free"
 
     def problem(self) -> Problem:
         return build_problem(
@@ -29,6 +30,7 @@ class Case:
             self.layers,
             n_clusters=self.n_clusters,
             model=self.model,
+            variance=self.variance,
             min_cluster_size=self.min_size,
             variance_prior=self.kappa,
         )
@@ -51,6 +53,11 @@ def adjacency(layer: Layer, n_samples: int) -> NDArray[np.float64]:
 def gmm(case: Case, labels: NDArray[np.integer]) -> float:
     n_features = case.X.shape[1]
     s2 = np.mean((case.X - case.X.mean(axis=0)) ** 2)
+    if case.variance == "common":
+        variance = common_variance(case, labels)
+        if case.kappa == 0.0 and variance <= 1e-10 * s2:
+            return 0.0
+        return float(-0.5 * n_features * (len(labels) + case.kappa) * (1.0 + np.log(variance)))
     total = 0.0
     for r in range(case.n_clusters):
         members = case.X[labels == r]
@@ -60,6 +67,41 @@ def gmm(case: Case, labels: NDArray[np.integer]) -> float:
             continue
         variance = (error + case.kappa * n_features * s2) / (n_features * (n + case.kappa))
         total -= 0.5 * n_features * (n + case.kappa) * (1.0 + np.log(variance))
+    return float(total)
+
+
+def common_variance(case: Case, labels: NDArray[np.integer]) -> float:
+    n_samples, n_features = case.X.shape
+    s2 = np.mean((case.X - case.X.mean(axis=0)) ** 2)
+    error = 0.0
+    for r in set(labels.tolist()):
+        members = case.X[labels == r]
+        error += np.sum((members - members.mean(axis=0)) ** 2)
+    return float((error + case.kappa * n_features * s2) / (n_features * (n_samples + case.kappa)))
+
+
+def annotation_term(case: Case, labels: NDArray[np.integer]) -> float:
+    """Annotations one by one: those of known accuracy, then each annotator's with the best accuracy."""
+    total = 0.0
+    unknown: dict[int, list[tuple[float, bool]]] = {}
+    for layer in case.used_layers:
+        weights = np.ones(len(layer.pairs)) if layer.weights is None else layer.weights
+        own = np.full(len(layer.pairs), np.nan) if layer.accuracies is None else layer.accuracies
+        for (i, j), weight, accuracy in zip(layer.pairs, weights, own, strict=True):
+            if i == j:
+                continue
+            right = (labels[i] == labels[j]) == (layer.kind == MUST)
+            p = layer.accuracy if np.isnan(accuracy) else accuracy
+            if p is None:
+                unknown.setdefault(layer.annotator, []).append((float(weight), bool(right)))
+                continue
+            p = min(max(p, 1e-6), 1 - 1e-6)
+            total += weight * np.log(p if right else 1 - p)
+    for votes in unknown.values():
+        weight = sum(w for w, _ in votes)
+        agreeing = sum(w for w, right in votes if right)
+        p = min(max(agreeing / weight, 0.5), 1 - 1e-6)
+        total += agreeing * np.log(p) + (weight - agreeing) * np.log(1 - p)
     return float(total)
 
 
@@ -81,6 +123,8 @@ def objective_parts(case: Case, labels: NDArray[np.integer]) -> tuple[float, flo
     labels = np.asarray(labels)
     Z = np.eye(case.n_clusters)[labels]
     sizes = np.bincount(labels, minlength=case.n_clusters)
+    if case.model == "conditional":
+        return gmm(case, labels), annotation_term(case, labels), 0.0
     sbm = prior = 0.0
     for layer in case.used_layers:
         A = adjacency(layer, len(labels))
@@ -190,13 +234,16 @@ def phase_two_pass(case: Case, labels: NDArray[np.int64]) -> int:
     n_features = case.X.shape[1]
     s2 = np.mean((case.X - case.X.mean(axis=0)) ** 2)
     cost = np.full((len(labels), case.n_clusters), np.inf)
+    shared = max(common_variance(case, labels), 1e-10 * s2)
     for r in range(case.n_clusters):
         members = case.X[labels == r]
         n = len(members)
         error = np.sum((members - members.mean(axis=0)) ** 2)
-        if case.kappa == 0.0 and (n <= 1 or error <= 1e-10 * n * n_features * s2):
-            continue
         variance = (error + case.kappa * n_features * s2) / (n_features * (n + case.kappa))
+        if case.variance == "common":
+            variance = shared
+        elif case.kappa == 0.0 and (n <= 1 or error <= 1e-10 * n * n_features * s2):
+            continue
         squares = np.sum((case.X - members.mean(axis=0)) ** 2, axis=1)
         cost[:, r] = squares / (2 * variance) + 0.5 * n_features * np.log(variance)
     annotated = set(annotated_samples(case))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from oracles import Case, adjacency, draw_case, draw_labels, gain, objective_parts
 
+from kernels.conditional import agreement_value
+from kernels.data import CONDITIONAL
 from kernels.exact import exact_gain
 from kernels.gains import set_gains, set_links
 from kernels.problem import CANNOT, MUST, Layer
@@ -16,7 +21,7 @@ STEPS = 150
 
 
 def with_layers(case: Case, layers: list[Layer]) -> Case:
-    return Case(case.X, layers, case.n_clusters, case.model, case.min_size, case.kappa)
+    return replace(case, layers=layers)
 
 
 def duplicates(model: str) -> Case:
@@ -34,6 +39,12 @@ def annotators(model: str) -> Case:
         Layer(kind, rng.integers(0, 24, size=(9, 2)), None, accuracy)
         for kind, accuracy in ((MUST, 0.95), (MUST, 0.6), (CANNOT, 0.3), (CANNOT, 1.0), (MUST, 1.0))
     ]
+    if model == "conditional":
+        layers = [replace(layer, annotator=n // 2) for n, layer in enumerate(layers)]
+        layers[0] = replace(layers[0], accuracy=None)
+        layers[1] = replace(layers[1], accuracy=None)
+        layers[2] = replace(layers[2], accuracies=np.where(np.arange(9) % 2, np.nan, 0.7), accuracy=None)
+        layers[3] = replace(layers[3], accuracies=rng.uniform(0.0, 1.0, 9))
     layers.insert(2, Layer(MUST, np.empty((0, 2), dtype=np.int64), None, 0.9))
     return with_layers(case, layers)
 
@@ -44,6 +55,18 @@ def fractional(model: str) -> Case:
     return with_layers(
         case, [Layer(a.kind, a.pairs, rng.uniform(0.1, 3.0, len(a.pairs)), a.accuracy) for a in case.layers]
     )
+
+
+def unknown_accuracies(model: str) -> Case:
+    """Without accuracies where the model can do without; one annotator has nothing but a self pair."""
+    case = draw_case(13, model=model, m=40)
+    if model == "posterior":
+        return case
+    rng = np.random.default_rng(13)
+    layers = [replace(layer, accuracy=None, annotator=layer.kind) for layer in case.layers]
+    layers.append(Layer(CANNOT, rng.integers(0, 24, size=(12, 2)), rng.uniform(0.1, 3.0, 12), annotator=1))
+    layers.append(Layer(MUST, np.array([[23, 23]]), annotator=7))
+    return with_layers(case, layers)
 
 
 CASES = {
@@ -57,6 +80,7 @@ CASES = {
     "variance prior": lambda model: draw_case(8, model=model, kappa=0.7, min_size=1),
     "no error": lambda model: draw_case(9, model=model, accuracies=(1.0, 1.0)),
     "mostly errors": lambda model: draw_case(10, model=model, accuracies=(0.02, 0.1)),
+    "unknown accuracies": unknown_accuracies,
     "must-links only": lambda model: with_layers(
         draw_case(11, model=model), list(draw_case(11, model=model).layers)[:1]
     ),
@@ -73,16 +97,19 @@ def check_statistics(case: Case, state: State) -> None:
         np.testing.assert_allclose(state.means[:, r], members.mean(axis=0), atol=1e-9)
         error = np.sum((members - members.mean(axis=0)) ** 2)
         np.testing.assert_allclose(state.errors[r], error, rtol=1e-9, atol=1e-14)
+    if case.model == "conditional":
+        return
     for number, layer in enumerate(case.used_layers):
         np.testing.assert_allclose(
             state.edge_counts[number], Z.T @ adjacency(layer, len(labels)) @ Z, atol=1e-12
         )
 
 
-@pytest.mark.parametrize("model", ["likelihood", "posterior"])
+@pytest.mark.parametrize("variance", ["free", "common"])
+@pytest.mark.parametrize("model", ["likelihood", "posterior", "conditional"])
 @pytest.mark.parametrize("name", CASES)
-def test_walk(name: str, model: str) -> None:
-    case = CASES[name](model)
+def test_walk(name: str, model: str, variance: str) -> None:
+    case = replace(CASES[name](model), variance=variance)
     data = case.problem().data
     state = new_state(data)
     state.labels[:] = draw_labels(case, 0)
@@ -118,6 +145,48 @@ def test_walk(name: str, model: str) -> None:
     check_statistics(case, state)
     parts = objective_parts(case, state.labels.astype(int))
     assert state.terms.sum() == pytest.approx(parts[0], abs=1e-8)
+    if data.model == CONDITIONAL:
+        value = sum(agreement_value(data, layer, agreed) for layer, agreed in enumerate(state.agreed))
+        assert value == pytest.approx(parts[1], abs=1e-9)
+
+
+@pytest.mark.parametrize("variance", ["free", "common"])
+def test_samples_without_annotations_gain_by_features_alone(variance: str) -> None:
+    """All candidates of a partition, where some have no links in some layers or none at all."""
+    case = replace(unknown_accuracies("conditional"), variance=variance)
+    bare = replace(case, model="unsupervised")
+    data = case.problem().data
+    state = new_state(data)
+    state.labels[:] = draw_labels(case, 1)
+    collect(data, state)
+    labels = state.labels.astype(int)
+    unseen = set(range(24)) - set(data.annotated.tolist())
+    assert unseen
+    for sample, target in itertools.product(range(24), range(3)):
+        if target != labels[sample] and state.sizes[labels[sample]] > 2:
+            set_gains(data, state, sample, set_links(data, state, sample))
+            wanted = gain(bare if sample in unseen else case, labels, sample, target)
+            assert state.gains[target] == pytest.approx(wanted, rel=1e-9, abs=1e-9)
+
+
+def test_common_variance_near_nothing_left() -> None:
+    """Rounding of a squared error that all but vanishes, and of one that is degenerate."""
+    X = np.repeat([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], 4, axis=0)
+    for noise in (0.0, 1e-7, 1e-5, 1e-3):
+        moved = X + noise * np.random.default_rng(0).normal(size=X.shape)
+        case = Case(moved, [], 3, "unsupervised", 1, variance="common")
+        data = case.problem().data
+        state = new_state(data)
+        state.labels[:] = np.repeat([0, 1, 2], 4)
+        state.labels[0] = 1
+        labels = state.labels.astype(int)
+        collect(data, state)
+        set_gains(data, state, 0, set_links(data, state, 0))
+        for target in (0, 2):
+            assert state.gains[target] == pytest.approx(gain(case, labels, 0, target), rel=1e-7)
+            assert exact_gain(data, state, 0, target) == pytest.approx(
+                gain(case, labels, 0, target), rel=1e-7
+            )
 
 
 def test_first_order_is_close_on_real_sizes() -> None:

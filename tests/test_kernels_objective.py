@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,14 +11,23 @@ from oracles import Case, draw_case, draw_labels, objective_parts
 
 from kernels.hgs import SearchSettings, run_restart
 from kernels.objective import objective_terms
-from kernels.problem import CANNOT, MUST, Layer, Problem, build_problem, layers_from_annotations
+from kernels.problem import (
+    CANNOT,
+    MUST,
+    Layer,
+    Problem,
+    build_problem,
+    inferred_accuracies,
+    layers_from_annotations,
+)
 
 
-@pytest.mark.parametrize("model", ["unsupervised", "likelihood", "posterior"])
+@pytest.mark.parametrize("variance", ["free", "common"])
+@pytest.mark.parametrize("model", ["unsupervised", "likelihood", "posterior", "conditional"])
 @pytest.mark.parametrize("kappa", [0.0, 1.5])
-def test_agrees_with_oracle(model: str, kappa: float) -> None:
+def test_agrees_with_oracle(model: str, kappa: float, variance: str) -> None:
     for seed in range(5):
-        case = draw_case(seed, model=model, kappa=kappa, n_clusters=4)
+        case = replace(draw_case(seed, model=model, kappa=kappa, n_clusters=4), variance=variance)
         labels = draw_labels(case, seed)
         found = objective_terms(case.problem(), labels)
         np.testing.assert_allclose(found, objective_parts(case, labels), rtol=1e-11, atol=1e-10)
@@ -92,6 +102,56 @@ def test_best_known_of_published_instance(shared_data: Path, model: str, value: 
     assert found >= value - 1e-3
 
 
+HAND = np.array([[0.0], [1.0], [5.0], [7.0]])
+HAND_LABELS = [0, 0, 1, 1]
+
+
+def ann(layers: list[Layer]) -> float:
+    problem = build_problem(HAND, layers, n_clusters=2, model="conditional")
+    return objective_terms(problem, HAND_LABELS)[1]
+
+
+def test_conditional_by_hand() -> None:
+    right, wrong = np.array([[0, 1], [3, 2]]), np.array([[0, 2], [1, 1]])
+    assert ann([Layer(MUST, right, None, 0.8)]) == pytest.approx(2 * np.log(0.8))
+    assert ann([Layer(MUST, wrong, None, 0.8)]) == pytest.approx(np.log(0.2))
+    assert ann([Layer(CANNOT, wrong, np.array([3.0, 9.0]), 0.8)]) == pytest.approx(3 * np.log(0.8))
+    three = [Layer(MUST, right), Layer(MUST, wrong)]
+    assert ann(three) == pytest.approx(2 * np.log(2 / 3) + np.log(1 / 3))
+    apart = [three[0], Layer(MUST, wrong, annotator=4)]
+    # Alone, right beyond 1 - 1e-6 and wrong below one half are both held.
+    assert ann(apart) == pytest.approx(2 * np.log(1 - 1e-6) + np.log(0.5))
+    each = Layer(MUST, right, None, 0.9, np.array([0.0, np.nan]))
+    assert ann([each]) == pytest.approx(np.log(1e-6) + np.log(0.9))
+    assert ann([Layer(MUST, np.array([[1, 1]]))]) == 0.0
+
+
+def test_conditional_does_not_see_who_was_drawn() -> None:
+    """Pairs right at accuracy one half say nothing, however often a sample has them."""
+    often = np.array([[0, 1]] * 50 + [[0, 2]] * 50)
+    assert ann([Layer(MUST, often, None, 0.5)]) == pytest.approx(100 * np.log(0.5))
+
+
+def test_inferred_accuracies() -> None:
+    layers = [
+        Layer(MUST, np.array([[0, 1], [0, 2], [3, 3]]), np.array([2.0, 1.0, 5.0]), annotator=2),
+        Layer(CANNOT, np.array([[0, 3], [0, 1]]), np.array([1.0, 4.0]), annotator=2),
+        Layer(CANNOT, np.array([[1, 1]]), annotator=1),
+        Layer(CANNOT, np.empty((0, 2), dtype=np.int64), annotator=5),
+    ]
+    found = inferred_accuracies(layers, HAND_LABELS)
+    assert list(found) == [1, 2, 5]
+    assert found[2] == pytest.approx(3 / 8)
+    assert np.isnan([found[1], found[5]]).all()
+
+
+def test_common_variance_by_hand() -> None:
+    problem = build_problem(HAND, n_clusters=2, model="unsupervised", variance="common")
+    assert problem.variance == "common"
+    gmm = objective_terms(problem, HAND_LABELS)[0]
+    assert gmm == pytest.approx(-2.0 * (1.0 + np.log((0.5 + 2.0) / 4)))
+
+
 def test_layers_from_annotations() -> None:
     table = np.array([[0, 1, 0], [2, 2, 0], [3, 1, 1]], dtype=np.int32)
     must, cannot = layers_from_annotations(table, 0.8)
@@ -114,6 +174,7 @@ PAIR = np.array([[0, 1]])
         ({"X": np.repeat([[0.0], [1.0]], 5, axis=0), "n_clusters": 3}, "only 2 distinct rows"),
         ({"n_clusters": 0}, "n_clusters is 0"),
         ({"model": "common"}, "model is 'common'"),
+        ({"variance": "shared"}, "variance is 'shared'"),
         ({"min_cluster_size": 0}, "min_cluster_size is 0"),
         ({"variance_prior": -1.0}, "variance_prior is -1"),
         ({"layers": [Layer(MUST, np.array([[0, 6]]), None, 0.9)]}, "go from 0 to 6"),
@@ -124,6 +185,12 @@ PAIR = np.array([[0, 1]])
         ({"layers": [Layer(MUST, PAIR)]}, "accuracy is None"),
         ({"layers": [Layer(MUST, PAIR, None, 1.1)]}, "accuracy is 1.1"),
         ({"layers": [Layer(CANNOT, PAIR, None, 0.0)]}, "accuracy is 0.0"),
+        ({"layers": [Layer(MUST, PAIR, None, 1.1)], "model": "conditional"}, "accuracy is 1.1"),
+        ({"layers": [Layer(MUST, PAIR, accuracies=np.ones(2))], "model": "conditional"}, r"shape \(2,\)"),
+        (
+            {"layers": [Layer(MUST, PAIR, accuracies=np.array([-0.1]))], "model": "conditional"},
+            r"in \[0, 1\]",
+        ),
     ],
 )
 def test_refusals(change: dict[str, object], words: str) -> None:

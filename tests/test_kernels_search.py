@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from oracles import (
     Case,
+    annotation_term,
     best_partition,
+    common_variance,
     draw_case,
     draw_labels,
     objective,
@@ -25,7 +28,8 @@ from kernels.problem import MUST, Layer, build_problem
 from kernels.relocation import collect
 from kernels.state import CAPS, new_state
 
-MODELS = ["unsupervised", "likelihood", "posterior"]
+MODELS = ["unsupervised", "likelihood", "posterior", "conditional"]
+VARIANCES = ["free", "common"]
 
 
 def start(case: Case, seed: int):  # type: ignore[no-untyped-def]
@@ -36,10 +40,14 @@ def start(case: Case, seed: int):  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("variance", VARIANCES)
 @pytest.mark.parametrize("kappa", [0.0, 2.0])
-def test_local_search_takes_the_slow_path(model: str, kappa: float) -> None:
+def test_local_search_takes_the_slow_path(model: str, kappa: float, variance: str) -> None:
     for seed in range(3):
         case = draw_case(seed, model=model, kappa=kappa, n_samples=20, m=14)
+        case = replace(case, variance=variance)
+        if model == "conditional" and seed:
+            case = replace(case, layers=[replace(layer, accuracy=None) for layer in case.layers])
         data, state = start(case, seed)
         wanted = slow_local_search(case, state.labels, np.random.default_rng(seed))
         value = local_search(data, state, np.random.default_rng(seed))
@@ -48,11 +56,12 @@ def test_local_search_takes_the_slow_path(model: str, kappa: float) -> None:
         assert state.counters[CAPS] == 0
 
 
+@pytest.mark.parametrize("variance", VARIANCES)
 @pytest.mark.parametrize("model", MODELS[1:])
-def test_phase_one_is_monotone(model: str) -> None:
+def test_phase_one_is_monotone(model: str, variance: str) -> None:
     moved = 0
     for seed in range(10):
-        case = draw_case(seed, model=model, n_samples=40, n_clusters=4, m=50)
+        case = replace(draw_case(seed, model=model, n_samples=40, n_clusters=4, m=50), variance=variance)
         data, state = start(case, seed)
         before = objective(case, state.labels)
         moved += relocate_annotated(data, state, np.random.default_rng(seed))
@@ -62,11 +71,13 @@ def test_phase_one_is_monotone(model: str) -> None:
     assert moved > 100
 
 
+@pytest.mark.parametrize("variance", VARIANCES)
 @pytest.mark.parametrize("kappa", [0.0, 1.0])
-def test_assignment_pass_agrees_with_oracle(kappa: float) -> None:
+def test_assignment_pass_agrees_with_oracle(kappa: float, variance: str) -> None:
     moved = 0
     for seed in range(10):
         case = draw_case(seed, kappa=kappa, n_clusters=4, min_size=1 + seed % 3, m=6)
+        case = replace(case, variance=variance)
         if seed % 2:
             case.X[:5] = case.X[0]
         data, state = start(case, seed)
@@ -81,22 +92,27 @@ def test_assignment_pass_agrees_with_oracle(kappa: float) -> None:
     assert moved > 10
 
 
-def tiny_case(seed: int, n_clusters: int, model: str) -> Case:
-    """Nine samples in groups, all annotated, one annotation in five wrong."""
+TINY = [(9, 2, "free"), (9, 3, "free"), (8, 2, "common"), (8, 3, "common")]
+
+
+def tiny_case(seed: int, n_clusters: int, model: str, n_samples: int) -> Case:
+    """Samples in groups, all annotated, one annotation in five wrong; "unknown" is conditional without p."""
     rng = np.random.default_rng(seed)
-    truth = np.arange(9) % n_clusters
-    X = rng.normal(size=(9, 2)) + 5.0 * np.column_stack([truth == 1, truth == 2])
-    i, j = np.arange(9), rng.integers(0, 9, size=9)
-    kinds = (truth[i] != truth[j]) ^ (rng.random(9) < 0.2)
+    truth = np.arange(n_samples) % n_clusters
+    X = rng.normal(size=(n_samples, 2)) + 5.0 * np.column_stack([truth == 1, truth == 2])
+    i, j = np.arange(n_samples), rng.integers(0, n_samples, size=n_samples)
+    kinds = (truth[i] != truth[j]) ^ (rng.random(n_samples) < 0.2)
     pairs = np.column_stack([i, j])
-    return Case(X, [Layer(kind, pairs[kinds == kind], None, 0.8) for kind in (0, 1)], n_clusters, model)
+    accuracy = None if model == "unknown" else 0.8
+    layers = [Layer(kind, pairs[kinds == kind], None, accuracy) for kind in (0, 1)]
+    return Case(X, layers, n_clusters, "conditional" if model == "unknown" else model)
 
 
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("n_clusters", [2, 3])
-def test_finds_the_best_of_all_partitions(model: str, n_clusters: int) -> None:
+@pytest.mark.parametrize("model", [*MODELS, "unknown"])
+@pytest.mark.parametrize(("n_samples", "n_clusters", "variance"), TINY)
+def test_finds_the_best_of_all_partitions(model: str, n_samples: int, n_clusters: int, variance: str) -> None:
     for seed in range(4):
-        case = tiny_case(seed, n_clusters, model)
+        case = replace(tiny_case(seed, n_clusters, model, n_samples), variance=variance)
         restart = run_restart(case.problem(), SearchSettings(8, 8, 8), np.random.default_rng(seed))
         assert restart.objective == pytest.approx(best_partition(case), abs=1e-8)
 
@@ -148,19 +164,31 @@ def test_variance_prior_and_degenerate_clusters() -> None:
     np.testing.assert_array_equal(bounded[0].labels, bounded[1].labels)
 
 
+@pytest.mark.parametrize("variance", VARIANCES)
 @pytest.mark.parametrize("model", MODELS)
-def test_one_cluster(model: str) -> None:
-    case = draw_case(1, n_clusters=1, model=model)
+def test_one_cluster(model: str, variance: str) -> None:
+    case = replace(draw_case(1, n_clusters=1, model=model), variance=variance)
     restart = run_restart(case.problem(), SearchSettings(2, 2, 1), np.random.default_rng(0))
     assert not restart.labels.any()
     assert restart.objective == pytest.approx(objective(case, restart.labels))
     assert restart.evaluations == 0
 
 
-def test_as_many_clusters_as_samples() -> None:
-    case = draw_case(2, n_samples=8, n_clusters=8, min_size=1, m=8)
+@pytest.mark.parametrize("variance", VARIANCES)
+def test_as_many_clusters_as_samples(variance: str) -> None:
+    case = replace(draw_case(2, n_samples=8, n_clusters=8, min_size=1, m=8), variance=variance)
     restart = run_restart(case.problem(), SearchSettings(2, 2, 1), np.random.default_rng(0))
     assert sorted(restart.labels.tolist()) == list(range(8))
+    assert not restart.variances.any()
+
+
+@pytest.mark.parametrize("kappa", [0.0, 3.0])
+def test_common_variance_is_stored_for_every_cluster(kappa: float) -> None:
+    case = replace(draw_case(4, n_clusters=4, kappa=kappa, model="conditional"), variance="common")
+    restart = run_restart(case.problem(), SearchSettings(3, 2, 1), np.random.default_rng(0))
+    np.testing.assert_allclose(restart.variances, common_variance(case, restart.labels))
+    assert restart.sbm == pytest.approx(annotation_term(case, restart.labels))
+    assert restart.prior == 0.0
 
 
 def test_settings_are_checked() -> None:
@@ -192,12 +220,17 @@ def test_fractional_weights_scale() -> None:
 
 
 PLAIN = """
+from dataclasses import replace
 import numpy as np
 from kernels.hgs import SearchSettings, run_restart
 from kernels.jit import DIRECTORY
 from oracles import draw_case
-for model in ("unsupervised", "likelihood", "posterior"):
+models = ("unsupervised", "likelihood", "posterior", "conditional")
+for number, model in enumerate((*models, *models)):
     case = draw_case(0, n_samples=12, n_features=2, n_clusters=3, model=model, m=10)
+    case = replace(case, variance="free" if number < 4 else "common")
+    if number > 4 and model == "conditional":
+        case = replace(case, layers=[replace(layer, accuracy=None) for layer in case.layers])
     restart = run_restart(case.problem(), SearchSettings(3, 2, 1), np.random.default_rng(5))
     print(restart.labels.tolist(), restart.objective.hex(), restart.evaluations, restart.relocations)
 """
@@ -218,4 +251,4 @@ def test_plain_python_gives_the_same_bits() -> None:
         assert done.returncode == 0, done.stderr
         outputs.append(done.stdout)
     assert outputs[0] == outputs[1]
-    assert outputs[0].count("\n") == 3
+    assert outputs[0].count("\n") == 8
