@@ -1,0 +1,221 @@
+"""How the cost of a local search grows: `python tests/benchmarks/growth.py`, a few minutes.
+
+Varies one of N, m, K, D at a time, prints CPU time per local search and per candidate with their slopes,
+draws docs/growth.png, and measures the memory of a large problem in a process of its own (on Linux).
+"""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+import matplotlib as mpl
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.data import Data
+from kernels.gains import set_gains, set_links
+from kernels.hgs import warm_up
+from kernels.jit import jit
+from kernels.local_search import local_search
+from kernels.operators import assign_closest, repair, seed_centroids
+from kernels.population import new_population
+from kernels.problem import build_problem, layers_from_annotations
+from kernels.relocation import collect
+from kernels.state import EVALUATIONS, RELOCATIONS, State, new_state
+from sweeps.annotations import draw_annotations
+from sweeps.mixtures import draw_mixture
+
+MODELS = ("likelihood", "posterior")
+FIGURE = Path(__file__).parents[2] / "docs" / "growth.png"
+
+
+@dataclass(frozen=True)
+class Size:
+    """Size of a problem."""
+
+    N: int = 2000
+    m: int = 2000
+    K: int = 8
+    D: int = 16
+
+
+BASE = Size()
+AXES = {
+    "N": [replace(BASE, N=n, m=n) for n in (200, 1000, 5000, 20_000, 100_000)],
+    "m": [replace(BASE, m=m) for m in (200, 1000, 4000, 16_000, 64_000)],
+    "K": [replace(BASE, K=k) for k in (2, 4, 8, 16, 32, 64)],
+    "D": [replace(BASE, D=d) for d in (2, 4, 16, 64, 256)],
+}
+LARGE = Size(N=100_000, m=100_000, K=16, D=16)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What was measured: CPU milliseconds a local search, nanoseconds a candidate, and their numbers."""
+
+    search: float
+    tried: float
+    candidate: float
+    relocations: float
+
+
+def problem(size: Size, model: str) -> Data:
+    """A mixture with annotations of accuracy 0.9."""
+    rng = np.random.default_rng([size.N, size.m, size.K, size.D])
+    X, labels = draw_mixture(rng, n_clusters=size.K, n_samples=size.N, n_features=size.D)
+    annotations = draw_annotations(rng, labels, p=0.9, m=size.m)
+    layers = layers_from_annotations(annotations, 0.9)
+    return build_problem(X, layers, n_clusters=size.K, model=model).data
+
+
+def start(data: Data, state: State, rng: np.random.Generator) -> None:
+    """Put a partition into `state` as an offspring's is made: every sample at the closest of K centroids."""
+    centroids = np.zeros((data.X.shape[1], data.n_clusters))
+    seed_centroids(data, rng, centroids, state.own)
+    assign_closest(data, state, centroids)
+    repair(data, state, centroids)
+
+
+@jit
+def sweep_candidates(data, state):  # type: ignore[no-untyped-def]
+    """Evaluate all targets of all annotated samples once."""
+    total = 0.0
+    for place in range(len(data.annotated)):
+        sample = data.annotated[place]
+        degree = set_links(data, state, sample)
+        total += set_gains(data, state, sample, degree)
+    return total
+
+
+def measure(size: Size, model: str) -> Cost:
+    """CPU time of local searches, one to five, and of the candidates of their last solution."""
+    data = problem(size, model)
+    state = new_state(data)
+    rng = np.random.default_rng(0)
+    seconds: list[float] = []
+    while len(seconds) < 5 and sum(seconds) < 2.0:
+        start(data, state, rng)
+        began = time.process_time()
+        local_search(data, state, rng)
+        seconds.append(time.process_time() - began)
+    tried = int(state.counters[EVALUATIONS])
+    collect(data, state)
+    sweep_candidates(data, state)
+    n_candidates = len(data.annotated) * (data.n_clusters - 1)
+    repeats = max(1, 2_000_000 // n_candidates)
+    began = time.process_time()
+    for _ in range(repeats):
+        sweep_candidates(data, state)
+    candidate = (time.process_time() - began) / (repeats * n_candidates)
+    return Cost(
+        1e3 * sum(seconds) / len(seconds),
+        1e9 * sum(seconds) / tried,
+        1e9 * candidate,
+        state.counters[RELOCATIONS] / tried,
+    )
+
+
+def slope(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+    """Exponent of the power law through the points."""
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
+
+
+def table(axis: str, model: str, costs: list[Cost]) -> list[str]:
+    """Rows of one axis and model; the last gives the slopes over all points and over the upper two."""
+    x = np.array([getattr(size, axis) for size in AXES[axis]], dtype=np.float64)
+    columns = np.array([[cost.search, cost.tried, cost.candidate] for cost in costs]).T
+    rows = [f"\n{model}, against {axis}", f"{axis:>8} {'ms/search':>10} {'ns/tried':>9} {'ns/candidate':>13}"]
+    for value, numbers, cost in zip(x, columns.T, costs, strict=True):
+        rows.append(
+            f"{value:8.0f} {numbers[0]:10.3f} {numbers[1]:9.1f} {numbers[2]:13.1f}"
+            f"   {100 * cost.relocations:.2f} % relocated"
+        )
+    every = [slope(x, y) for y in columns]
+    upper = [slope(x[-2:], y[-2:]) for y in columns]
+    rows.append(f"{'slope':>8} {every[0]:10.2f} {every[1]:9.2f} {every[2]:13.2f}")
+    rows.append(f"{'at end':>8} {upper[0]:10.2f} {upper[1]:9.2f} {upper[2]:13.2f}")
+    return rows
+
+
+def draw(costs: dict[tuple[str, str], list[Cost]]) -> None:
+    """Time per local search above, per candidate below, a column per axis."""
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, panels = plt.subplots(2, len(AXES), figsize=(11, 5.2), sharey="row", layout="constrained")
+    for column, (axis, sizes) in enumerate(AXES.items()):
+        x = np.array([getattr(size, axis) for size in sizes], dtype=np.float64)
+        for row, name in enumerate(("search", "candidate")):
+            panel = panels[row, column]
+            for model, mark in zip(MODELS, "os", strict=True):
+                y = np.array([getattr(cost, name) for cost in costs[axis, model]])
+                label = f"{model}, slope {slope(x, y):.2f}"
+                panel.loglog(x, y, marker=mark, markersize=4, linewidth=1.2, label=label)
+            panel.legend(fontsize=7, frameon=False, loc="upper left" if row == 0 else "upper right")
+            panel.grid(alpha=0.3)
+            panel.set_xticks(x, [f"{value:,.0f}" for value in x], fontsize=7, rotation=30)
+            panel.minorticks_off()
+        panels[1, column].set_xlabel(axis)
+    panels[1, 0].set_ylim(8, 300)
+    panels[1, 0].set_yticks([10, 30, 100, 300], ["10", "30", "100", "300"])
+    panels[0, 0].set_ylabel("CPU ms per local search")
+    panels[1, 0].set_ylabel("CPU ns per candidate")
+    base = f"N = {BASE.N}, m = {BASE.m}, K = {BASE.K}, D = {BASE.D} but for the axis (m = N along N)"
+    figure.suptitle(f"Mixtures, {base}", fontsize=10)
+    figure.savefig(FIGURE, dpi=110)
+
+
+def resident(key: str) -> float:
+    """Resident memory of this process, MiB: `VmRSS` now, `VmHWM` at most so far."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(key)) / 1024
+
+
+def memory() -> None:
+    """Print how far a search of the large problem goes beyond a process that only holds its data."""
+    warm_up()
+    rng = np.random.default_rng(0)
+    X, labels = draw_mixture(rng, n_clusters=LARGE.K, n_samples=LARGE.N, n_features=LARGE.D)
+    annotations = draw_annotations(rng, labels, p=0.9, m=LARGE.m)
+    gc.collect()
+    before = resident("VmRSS")
+    layers = layers_from_annotations(annotations, 0.9)
+    data = build_problem(X, layers, n_clusters=LARGE.K, model="posterior").data
+    for array in new_population(data, 20):
+        array.fill(1)  # memory that was never written is not resident
+    state = new_state(data)
+    start(data, state, rng)
+    began = time.process_time()
+    local_search(data, state, rng)
+    seconds = time.process_time() - began
+    above = resident("VmHWM") - before
+    click.echo(
+        f"\nN = {LARGE.N}, m = {LARGE.m}, K = {LARGE.K}, D = {LARGE.D}, posterior: "
+        f"at most {above:.0f} MiB above the process that holds the data ({X.nbytes / 2**20:.0f} MiB); "
+        f"{seconds:.1f} s a local search"
+    )
+
+
+def main() -> None:
+    """Measure, print, draw."""
+    warm_up()
+    measure(Size(N=200, m=200, K=3, D=2), "posterior")
+    costs = {
+        (axis, model): [measure(size, model) for size in sizes]
+        for axis, sizes in AXES.items()
+        for model in MODELS
+    }
+    for (axis, model), measured in costs.items():
+        click.echo("\n".join(table(axis, model, measured)))
+    draw(costs)
+    subprocess.run([sys.executable, __file__, "memory"], check=True)
+
+
+if __name__ == "__main__":
+    memory() if "memory" in sys.argv[1:] else main()

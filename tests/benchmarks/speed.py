@@ -1,0 +1,136 @@
+"""The solver's figures in one table: `python tests/benchmarks/speed.py`, half a minute.
+
+CPU time per local search of whole restarts, everything included, and per candidate relocation. Real data are
+looked for below ../shared/data beside the checkout, or below the folder given as argument.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import click
+import numpy as np
+
+from kernels.data import Data
+from kernels.gains import set_gains, set_links
+from kernels.hgs import SearchSettings, run_restart, warm_up
+from kernels.jit import jit
+from kernels.problem import CANNOT, MUST, Layer, Problem, build_problem, layers_from_annotations
+from kernels.relocation import collect
+from kernels.state import new_state
+from sweeps.annotations import draw_annotations
+from sweeps.datasets import load_builtin
+from sweeps.mixtures import draw_mixture
+
+SHARED = Path(__file__).parents[3] / "shared" / "data"
+MIXTURES = 5
+REFERENCE = {"K = 2": 26.0, "K = 4": 28.0, "K = 6": 39.0, "Vertebral": 36.0, "Pendigits-389": 550.0}
+"""CPU milliseconds per local search of the published Julia code on a machine of this kind, ± 40 %."""
+
+
+def mixture(n_clusters: int, m: int, model: str, draw: int) -> Problem:
+    """N = 200, D = 10, annotations of accuracy 0.9."""
+    rng = np.random.default_rng([n_clusters, m, draw])
+    X, labels = draw_mixture(rng, n_clusters=n_clusters)
+    layers = layers_from_annotations(draw_annotations(rng, labels, p=0.9, m=m), 0.9)
+    return build_problem(X, layers, n_clusters=n_clusters, model=model)
+
+
+def vertebral(folder: Path) -> Problem:
+    """The published instance, unscaled."""
+    layers = []
+    for kind, name in ((MUST, "must"), (CANNOT, "cannot")):
+        table = np.loadtxt(folder / f"vertebral-{name}.link", ndmin=2)
+        pairs = table[:, :2].astype(np.int64) - 1
+        weights = np.where(pairs[:, 0] == pairs[:, 1], 0.5, 1.0) * table[:, 2]
+        layers.append(Layer(kind, pairs, weights, 0.9))
+    X = np.loadtxt(folder / "vertebral.data")
+    return build_problem(X, layers, n_clusters=3, model="posterior")
+
+
+def pendigits(folder: Path) -> Problem:
+    """Unscaled, m = N annotations of accuracy 0.9."""
+    table = load_builtin("pendigits-389", data_dir=folder, download=False)
+    assert table.labels_true is not None
+    rng = np.random.default_rng(0)
+    annotations = draw_annotations(rng, table.labels_true, p=0.9, m=len(table.X))
+    layers = layers_from_annotations(annotations, 0.9)
+    return build_problem(table.X, layers, n_clusters=3, model="posterior")
+
+
+def search_time(problems: list[Problem], restarts: int) -> tuple[float, float]:
+    """CPU milliseconds per local search over whole restarts of ten generations, and candidates in each."""
+    searches = tried = 0
+    began = time.process_time()
+    for problem in problems:
+        for restart in range(restarts):
+            found = run_restart(problem, SearchSettings(), np.random.default_rng(restart))
+            searches += found.local_searches
+            tried += found.evaluations
+    return 1e3 * (time.process_time() - began) / searches, tried / searches
+
+
+@jit
+def sweep_candidates(data, state, times):  # type: ignore[no-untyped-def]
+    """Evaluate all targets of all annotated samples, `times` over."""
+    total = 0.0
+    for _ in range(times):
+        for place in range(len(data.annotated)):
+            sample = data.annotated[place]
+            degree = set_links(data, state, sample)
+            total += set_gains(data, state, sample, degree)
+    return total
+
+
+def candidate_time(problem: Problem) -> float:
+    """CPU nanoseconds per candidate at a good solution: the least of several sweeps."""
+    data: Data = problem.data
+    state = new_state(data)
+    state.labels[:] = run_restart(problem, SearchSettings(3, 3, 1), np.random.default_rng(0)).labels
+    collect(data, state)
+    sweep_candidates(data, state, 1)
+    seconds = []
+    for _ in range(20):
+        began = time.process_time()
+        sweep_candidates(data, state, 100)
+        seconds.append(time.process_time() - began)
+    return 1e9 * min(seconds) / (100 * len(data.annotated) * (data.n_clusters - 1))
+
+
+def clock() -> float:
+    """GHz, as the kernel reports it; NaN where it does not."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return float("nan")
+    speeds = [float(line.split(":")[1]) for line in lines if line.startswith("cpu MHz")]
+    return max(speeds, default=float("nan")) / 1e3
+
+
+def main(shared: Path) -> None:
+    """Measure and print."""
+    warm_up()
+    cases = {f"K = {k}": [mixture(k, 400, "posterior", draw) for draw in range(MIXTURES)] for k in (2, 4, 6)}
+    if (shared / "reference-vertebral").is_dir():
+        cases["Vertebral"] = [vertebral(shared / "reference-vertebral")]
+    if (shared / "raw").is_dir():
+        cases["Pendigits-389"] = [pendigits(shared / "raw")]
+    click.echo("| posterior | CPU ms per local search | published code | ratio | candidates |")
+    click.echo("|---|---|---|---|---|")
+    for name, problems in cases.items():
+        milliseconds, tried = search_time(problems, 2)
+        reference = REFERENCE[name]
+        ratio = reference / milliseconds
+        click.echo(f"| {name} | {milliseconds:.3f} | {reference:.0f} | {ratio:.0f} | {tried:,.0f} |")
+    click.echo(f"\n| candidate, K = 6, D = 10 | m | CPU ns | cycles at {clock():.1f} GHz |")
+    click.echo("|---|---|---|---|")
+    for model in ("likelihood", "posterior"):
+        for m in (400, 800):
+            nanoseconds = candidate_time(mixture(6, m, model, 0))
+            click.echo(f"| {model} | {m} | {nanoseconds:.1f} | {nanoseconds * clock():.0f} |")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else SHARED)
