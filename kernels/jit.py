@@ -9,6 +9,7 @@ their order, compiled or not.
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,8 @@ try:
     import fcntl
 except ImportError:  # not on Windows; there processes that start together may compile side by side
     fcntl = None  # type: ignore[assignment]
+
+logger = logging.getLogger(__name__)
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
@@ -80,15 +83,23 @@ _held: list[IO[bytes]] = []
 
 @contextmanager
 def compile_lock() -> Iterator[None]:
-    """Let one process at a time compile; the others then load what it wrote."""
+    """Let one process at a time compile; the others then load what it wrote.
+
+    The first call ever says that it compiles, and so does one that waits for it, or comes after one that was
+    interrupted.
+    """
     if DIRECTORY is None or fcntl is None or _held:
         yield
         return
+    complete = DIRECTORY / "complete"
+    if not complete.exists():
+        logger.info("compiling the kernels, which may take a minute; later calls find them in %s", DIRECTORY)
     with open(DIRECTORY / "lock", "wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         _held.append(file)
         try:
             yield
+            complete.touch()
         finally:
             _held.clear()
 

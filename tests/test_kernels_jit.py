@@ -91,6 +91,38 @@ def test_processes_starting_at_once_share_one_empty_directory(package: Path, tmp
     assert outputs == ["20"] * 4
 
 
+FIRST = """
+import logging, sys
+logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(name)s %(message)s")
+from kernels.jit import first_call_alone
+from kernels.outer import outer
+if {}:
+    def outer(x): raise KeyboardInterrupt
+for _ in range(2):
+    try:
+        first_call_alone(outer)(1)
+    except KeyboardInterrupt:
+        pass
+"""
+
+
+def test_first_call_ever_says_that_it_compiles(package: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    (said,) = call(package, cache, FIRST.format(False)).stdout.splitlines()
+    assert said.startswith("kernels.jit compiling the kernels")
+    assert said.endswith(str(next(cache.iterdir())))
+    assert call(package, cache, FIRST.format(False)).stdout == ""
+    (package / "inner.py").write_text(INNER.format(3))
+    assert len(call(package, cache, FIRST.format(False)).stdout.splitlines()) == 1
+
+
+def test_interrupted_compilation_is_said_again(package: Path, tmp_path: Path) -> None:
+    interrupted = FIRST.format(True)
+    assert len(call(package, tmp_path / "cache", interrupted).stdout.splitlines()) == 2
+    assert len(call(package, tmp_path / "cache", FIRST.format(False)).stdout.splitlines()) == 1
+    assert call(package, tmp_path / "cache", FIRST.format(False)).stdout == ""
+
+
 WARM = """
 from kernels.hgs import _search, warm_up
 warm_up()
