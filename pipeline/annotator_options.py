@@ -56,6 +56,8 @@ def missing_problems(accuracies: Mapping[str, float], names: Sequence[str]) -> I
 
 def column_problems(annotations: Sequence[Annotation], model: str) -> Iterator[Problem]:
     """Accuracies of single lines, where the model has no place for them; one problem for each file."""
+    if model == "conditional":
+        return
     with_accuracy = [annotation for annotation in annotations if annotation.accuracy is not None]
     for file in dict.fromkeys(annotation.file for annotation in with_accuracy):
         lines = [annotation.line for annotation in with_accuracy if annotation.file == file]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.problem import MUST, Layer
+from kernels.problem import MUST, Layer, inferred_accuracies
 from sweeps.annotation_files import KIND_NAMES
 from sweeps.links import Annotation
 
@@ -25,29 +26,36 @@ def annotator_names(annotations: Iterable[Annotation]) -> list[str]:
 def annotator_layers(
     annotations: Sequence[Annotation], accuracies: Mapping[str, float], accuracy: float | None
 ) -> list[Layer]:
-    """A layer for each annotator and kind, must-links first.
+    """A layer for each annotator and kind, must-links first; annotators are numbered as they appear.
 
     Parameters
     ----------
     annotations : sequence of Annotation
         Of all files.
     accuracies : mapping of str to float
-        Accuracy of each annotator that has one of its own.
+        Accuracy of each annotator that has one of its own; those of lines come first.
     accuracy : float or None
         Accuracy of the others.
     """
+    names = annotator_names(annotations)
     groups: dict[tuple[str, int], list[Annotation]] = {
-        (name, kind): [] for name in annotator_names(annotations) for kind in KIND_NAMES
+        (name, kind): [] for name in names for kind in KIND_NAMES
     }
     for annotation in annotations:
         groups[annotation.annotator, annotation.kind].append(annotation)
-    return [_layer(own, accuracies.get(name, accuracy)) for (name, _), own in groups.items() if own]
+    return [
+        _layer(own, accuracies.get(name, accuracy), names.index(name))
+        for (name, _), own in groups.items()
+        if own
+    ]
 
 
-def _layer(annotations: Sequence[Annotation], accuracy: float | None) -> Layer:
+def _layer(annotations: Sequence[Annotation], accuracy: float | None, number: int) -> Layer:
     pairs = np.array([(item.first, item.second) for item in annotations], dtype=np.int64)
     counts = np.array([item.count for item in annotations], dtype=np.float64)
-    return Layer(annotations[0].kind, pairs, counts, accuracy)
+    of_lines = np.array([item.accuracy for item in annotations], dtype=np.float64)  # None becomes NaN
+    own = None if np.isnan(of_lines).all() else of_lines
+    return Layer(annotations[0].kind, pairs, counts, accuracy, own, number)
 
 
 @dataclass(frozen=True)
@@ -106,18 +114,18 @@ def judge(annotations: Sequence[Annotation], labels: NDArray[np.integer]) -> Jud
         The partition.
     """
     names = annotator_names(annotations)
-    agreeing, others, counts = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0)
-    contradictions = []
+    shares = inferred_accuracies(annotator_layers(annotations, {}, None), labels)
+    accuracies = {name: None if math.isnan(shares[n]) else shares[n] for n, name in enumerate(names)}
+    counts = dict.fromkeys(names, 0.0)
     for item in annotations:
-        agrees = (labels[item.first] == labels[item.second]) == (item.kind == MUST)
         counts[item.annotator] += item.count
-        if not agrees:
-            contradictions.append(item)
-        if not item.is_self_pair:
-            others[item.annotator] += item.count
-            agreeing[item.annotator] += item.count * bool(agrees)
-    accuracies = {name: agreeing[name] / others[name] if others[name] else None for name in names}
+    contradictions = [item for item in annotations if not _agrees(item, labels)]
     return Judgement(accuracies, counts, contradictions)
+
+
+def _agrees(annotation: Annotation, labels: NDArray[np.integer]) -> bool:
+    together = labels[annotation.first] == labels[annotation.second]
+    return bool(together == (annotation.kind == MUST))
 
 
 def _as_in_file(annotation: Annotation) -> dict[str, Any]:

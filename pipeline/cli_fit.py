@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kernels.problem import MODELS, VARIANCES
 from pipeline.cli_options import json_option, reported
 from sweeps.tables import SCALES
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from pipeline.fit import FitResult
 
 file_type = click.Path(path_type=Path)
-MODELS = ("unsupervised", "likelihood", "posterior")
 
 
 @click.command()
@@ -33,10 +33,19 @@ MODELS = ("unsupervised", "likelihood", "posterior")
 @click.option("-k", "--n-clusters", type=int, required=True, help="Number of clusters.")
 @click.option(
     "--model",
-    type=click.Choice(MODELS),
+    type=click.Choice(list(MODELS)),
     help="What to maximise.  [default: posterior with --accuracy, likelihood with links, else unsupervised]",
 )
-@click.option("--accuracy", type=float, help="Assumed share of correct annotations, for posterior.")
+@click.option(
+    "--variance",
+    type=click.Choice(VARIANCES),
+    default="free",
+    show_default=True,
+    help="Whether each cluster has a variance of its own, or all share one.",
+)
+@click.option(
+    "--accuracy", type=float, help="Assumed share of correct annotations, for posterior and conditional."
+)
 @click.option(
     "--annotator-accuracy",
     multiple=True,
@@ -65,8 +74,8 @@ def fit_command(as_json: bool, **choices: Any) -> None:
     FEATURES and labels are blank, comma or tab separated; FEATURES may also be an .npz file with an array X.
     Link files count samples from 1; a line without weight is one annotation, lines of a pair add up, and a
     self pair carries weight 2 per annotation. Annotation files name the kind (must, cannot) and the annotator
-    in every line; link files are the annotations of an annotator called links. Centroids and variances are
-    those of the scaled features.
+    in every line, and for --model conditional maybe the accuracy of that line; link files are the annotations
+    of an annotator called links. Centroids and variances are those of the scaled features.
     """
     from pipeline.fit_inputs import FitOptions, read_inputs
 
@@ -90,6 +99,7 @@ def fit_command(as_json: bool, **choices: Any) -> None:
         settings=SearchSettings(generations=options.generations),
         seed=options.seed,
         labels_true=inputs.labels_true,
+        variance=options.variance,
         min_cluster_size=options.min_cluster_size,
         variance_prior=options.variance_prior,
         rounds=_progress_bar,
@@ -106,7 +116,7 @@ def summary(result: FitResult, judgement: Judgement) -> list[str]:
     best, objectives = result.best, result.restart_objectives
     hits = int((objectives >= best.objective - 1e-6 * abs(best.objective)).sum())
     lines = [
-        f"objective  {best.objective:.4f} nats, model {result.model!r}"
+        f"objective  {best.objective:.4f} nats, model {result.model!r}, {result.variance} variance"
         f" (gmm {best.gmm:.4f}, sbm {best.sbm:.4f}, prior {best.prior:.4f})",
         f"restarts   best {result.best_restart} of {len(objectives)}, {hits} as good",
         f"sizes      {' '.join(map(str, best.sizes.tolist()))}",

@@ -49,8 +49,8 @@ class FitResult:
 
     Parameters
     ----------
-    model : str
-        "unsupervised", "likelihood" or "posterior".
+    model, variance : str
+        As of `kernels.problem.build_problem`.
     best : Restart
         The solution.
     best_restart : int
@@ -68,6 +68,7 @@ class FitResult:
     """
 
     model: str
+    variance: str
     best: Restart
     best_restart: int
     restart_objectives: NDArray[np.float64]
@@ -89,6 +90,7 @@ def fit(
     settings: SearchSettings,
     seed: int,
     labels_true: NDArray[np.integer] | None = None,
+    variance: str = "free",
     min_cluster_size: int = 2,
     variance_prior: float = 0.0,
     rounds: Rounds = iter,
@@ -103,7 +105,7 @@ def fit(
         Features as used.
     layers : sequence of Layer
         Annotation graphs. The model "unsupervised" does not see them, the agreement score does.
-    n_clusters, model, min_cluster_size, variance_prior
+    n_clusters, model, variance, min_cluster_size, variance_prior
         As of `kernels.problem.build_problem`.
     restarts : int
         Independent runs of the search.
@@ -133,6 +135,7 @@ def fit(
             layers,
             n_clusters=n_clusters,
             model=model,
+            variance=variance,
             min_cluster_size=min_cluster_size,
             variance_prior=variance_prior,
         )
@@ -152,6 +155,7 @@ def fit(
         runs = [_as_given(run, unit, as_given) for run in runs]
     return FitResult(
         model=model,
+        variance=variance,
         best=runs[best],
         best_restart=best,
         restart_objectives=np.array([run.objective for run in runs]),
@@ -160,7 +164,7 @@ def fit(
         caps_reached=sum(run.caps_reached for run in runs),
         seconds=seconds,
         scores=_scores(X, layers, labels_true, runs[best]),
-        notes=tuple(solution_notes(X, runs[best].labels, n_clusters, variance_prior)),
+        notes=tuple(solution_notes(X, runs[best].labels, n_clusters, variance, variance_prior)),
     )
 
 
@@ -195,6 +199,7 @@ def to_json(result: FitResult) -> dict[str, Any]:
     best = result.best
     return {
         "model": result.model,
+        "variance": result.variance,
         "objective": best.objective,
         "gmm": best.gmm,
         "sbm": best.sbm,

@@ -42,6 +42,7 @@ class FitOptions:
     variance_prior: float
     annotations: Path | None = None
     annotator_accuracy: tuple[str, ...] = ()
+    variance: str = "free"
 
     @property
     def chosen_model(self) -> str:
@@ -62,7 +63,7 @@ class FitOptions:
         notes = []
         given = {"--accuracy": self.accuracy is not None, "--annotator-accuracy": self.annotator_accuracy}
         for option, is_given in given.items():
-            if is_given and self.chosen_model != "posterior":
+            if is_given and self.chosen_model not in ("posterior", "conditional"):
                 notes.append(f"{option} is not used by the model {self.chosen_model!r}")
         if self.has_links and self.chosen_model == "unsupervised":
             notes.append("the model 'unsupervised' does not see the links; they are only scored")

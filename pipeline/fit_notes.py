@@ -20,7 +20,7 @@ BOUND = "a variance prior (--variance-prior) bounds it"
 
 
 def solution_notes(
-    X: NDArray[np.float64], labels: NDArray[np.integer], n_clusters: int, variance_prior: float
+    X: NDArray[np.float64], labels: NDArray[np.integer], n_clusters: int, variance: str, variance_prior: float
 ) -> Iterator[str]:
     """Say where the likelihood is unbounded or features carry nothing (model.md section 2).
 
@@ -32,6 +32,8 @@ def solution_notes(
         The solution.
     n_clusters : int
         K.
+    variance : {"free", "common"}
+        Whether each cluster has its own variance.
     variance_prior : float
         kappa; above 0 the likelihood is bounded.
 
@@ -42,12 +44,25 @@ def solution_notes(
     """
     overall = total_variance(X)
     yield from _constant_notes(X, overall)
-    distinct = len(np.unique(X, axis=0))
-    if n_clusters == distinct:
-        rows = "rows" if distinct == len(X) else f"distinct rows ({len(X)} in all)"
+    groups = _equal_rows(X, overall)
+    if n_clusters >= len(groups):
+        rows = "rows" if len(groups) == len(X) else f"distinct rows ({len(groups)} of {len(X)})"
         yield f"as many clusters as {rows}: each may be a cluster of its own, and there is nothing to learn"
     sizes, _, variances = cluster_gaussians(X, labels, n_clusters)
-    yield from _variance_notes(sizes, variances / overall, len(X) - distinct, variance_prior)
+    if variance == "common":
+        yield from _common_notes(float(sizes @ variances) / (len(X) * overall), variance_prior)
+    elif variance_prior > 0:
+        yield from _bounded_notes(_degenerate(sizes, variances / overall))
+    else:
+        yield from _variance_notes(sizes, variances / overall, groups)
+
+
+def _equal_rows(X: NDArray[np.float64], overall: float) -> NDArray[np.integer]:
+    """Sizes of the groups of rows so alike that a cluster of them is degenerate."""
+    # the place of the grid does not matter: rows that are alike are much closer than its cells are wide
+    cells = np.round((X - X.mean(axis=0)) / np.sqrt(DEGENERATE * overall))
+    groups: NDArray[np.integer] = np.unique(cells, axis=0, return_counts=True)[1]
+    return groups
 
 
 def _constant_notes(X: NDArray[np.float64], overall: float) -> Iterator[str]:
@@ -59,27 +74,50 @@ def _constant_notes(X: NDArray[np.float64], overall: float) -> Iterator[str]:
         yield f"{features}, of {X.shape[1]}: no sample differs in them, but they count as dimensions"
 
 
+def _degenerate(sizes: NDArray[np.integer], ratios: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return (sizes <= 1) | (ratios <= DEGENERATE)
+
+
 def _variance_notes(
-    sizes: NDArray[np.integer], ratios: NDArray[np.float64], repeats: int, variance_prior: float
+    sizes: NDArray[np.integer], ratios: NDArray[np.float64], groups: NDArray[np.integer]
 ) -> Iterator[str]:
-    is_degenerate = (sizes <= 1) | (ratios <= DEGENERATE)
+    """What free variances without a prior run into, or are kept from by the rule of degenerate clusters."""
+    is_degenerate = _degenerate(sizes, ratios)
     degenerate, near = int(is_degenerate.sum()), int(((ratios < NEARLY_DEGENERATE) & ~is_degenerate).sum())
-    rows = f"; {repeats} of {int(sizes.sum())} rows repeat another one" if repeats else ""
-    if variance_prior > 0:
-        if degenerate:
-            clusters = _counted(degenerate, "cluster holds", "clusters hold")
-            yield f"{clusters} nothing but (nearly) equal rows: the variance comes from the prior alone{rows}"
-        return
+    n_samples, repeats = int(sizes.sum()), int(sizes.sum()) - len(groups)
     if degenerate:
         clusters = _counted(degenerate, "cluster is degenerate", "clusters are degenerate")
         effect = "the variance is 0 and adds nothing to the objective, whose best then depends on units"
+        rows = f"; {repeats} of {n_samples} rows repeat another one" if repeats else ""
         yield f"{clusters}, a single row or (nearly) equal ones: {effect}; {BOUND}{rows}"
+    elif groups.max() > max(1, n_samples / (2 * len(sizes))):
+        effect = (
+            "a cluster of them alone adds nothing to the objective, so that units decide whether it is found"
+        )
+        yield f"{groups.max()} of {n_samples} rows are (nearly) equal: {effect}; {BOUND}"
     if near:
         clusters = _counted(near, "cluster has", "clusters have")
         yield (
             f"{clusters} a variance below {NEARLY_DEGENERATE:g} of the overall one: nearly equal rows, which"
             f" outweigh the rest of the objective; {BOUND}"
         )
+
+
+def _bounded_notes(is_degenerate: NDArray[np.bool_]) -> Iterator[str]:
+    count = int(is_degenerate.sum())
+    if count:
+        clusters = _counted(count, "cluster holds", "clusters hold")
+        yield f"{clusters} nothing but (nearly) equal rows: the variance comes from the prior alone"
+
+
+def _common_notes(ratio: float, variance_prior: float) -> Iterator[str]:
+    if ratio >= NEARLY_DEGENERATE:
+        return
+    start = "all clusters hold nothing but (nearly) equal rows: the common variance"
+    if variance_prior > 0:
+        yield f"{start} comes from the prior alone"
+    else:
+        yield f"{start} is next to 0, and the objective no measure of anything; {BOUND}"
 
 
 def _counted(count: int, one: str, more: str) -> str:

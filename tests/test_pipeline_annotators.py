@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +45,17 @@ def test_a_layer_for_each_annotator_and_kind() -> None:
     assert [(layer.kind, layer.accuracy) for layer in layers] == [(MUST, 0.9), (CANNOT, 0.9), (MUST, 0.7)]
     assert [layer.pairs.tolist() for layer in layers] == [[[1, 1]], [[0, 1], [1, 0]], [[2, 3]]]
     assert [layer.weights.tolist() for layer in layers if layer.weights is not None] == [[3], [2, 0.5], [1]]
+    assert [layer.annotator for layer in layers] == [0, 0, 1]
+    assert [layer.accuracies for layer in layers] == [None] * 3
     assert annotator_layers([], {}, None) == []
+
+
+def test_accuracies_of_lines_come_before_those_of_annotators() -> None:
+    annotations = [replace(annotation(0, 1, MUST), accuracy=0.6), annotation(1, 2, MUST)]
+    (layer,) = annotator_layers(annotations, {"ann": 0.7}, 0.9)
+    assert layer.accuracies is not None
+    np.testing.assert_array_equal(layer.accuracies, [0.6, np.nan])
+    assert layer.accuracy == 0.7
 
 
 def test_all_annotations_reach_the_kernels() -> None:

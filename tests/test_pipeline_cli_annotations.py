@@ -167,6 +167,26 @@ def test_posterior_needs_an_accuracy(run: Run) -> None:
     assert problem.startswith("--accuracy: found nothing")
 
 
+def test_conditional_weighs_annotations_by_their_accuracy(run: Run, tmp_path: Path) -> None:
+    given = "--annotations", "a", "--model", "conditional", "--json"
+    unknown = document(run(*given))
+    # bob is right with 3 of his 4 annotations, ann with all 5; self pairs do not count
+    assert unknown["sbm"] == pytest.approx(3 * np.log(0.75) + np.log(0.25) + 5 * np.log(1), abs=1e-4)
+    assert unknown["annotator_accuracies"] == {"ann": 1.0, "bob": 0.75}
+    known = document(run(*given, "--annotator-accuracy", "bob=0.6", "--accuracy", "0.9"))
+    assert known["sbm"] == pytest.approx(5 * np.log(0.9) + 3 * np.log(0.6) + np.log(0.4))
+    (tmp_path / "six").write_text("1 2 must 1 ann 0.7\n1 21 cannot 2 ann\n1 30 must 1 bob 1e-1\n")
+    of_lines = document(run("--annotations", "six", "--model", "conditional", "--accuracy", "0.8", "--json"))
+    assert of_lines["sbm"] == pytest.approx(np.log(0.7) + 2 * np.log(0.8) + np.log(0.9))
+
+
+def test_common_variance_is_one(run: Run) -> None:
+    found = document(run("--variance", "common", "--json"))
+    assert (found["variance"], len(set(found["variances"]))) == ("common", 1)
+    assert document(run("--json"))["variance"] == "free"
+    assert "common variance" in run("--variance", "common").stdout
+
+
 def test_sixth_column_needs_a_model_with_a_place_for_it(run: Run, tmp_path: Path) -> None:
     (tmp_path / "six").write_text("1 2 must 1 ann\n1 3 must 1 ann 0.9\n1 4 must 1 bob 0.8\n")
     (problem,) = problems(run("--annotations", "six"))

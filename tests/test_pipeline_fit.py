@@ -11,12 +11,13 @@ from blobs import far_clusters
 
 from kernels.hgs import SearchSettings
 from kernels.objective import objective_terms
-from kernels.problem import CANNOT, MUST, Layer, build_problem
+from kernels.problem import CANNOT, MODELS, MUST, VARIANCES, Layer, build_problem
 from kernels.scores import annotation_agreement, nmi
 from pipeline.fit import FitResult, fit, to_json, weighted_agreement
 
 KEYS = [
     "model",
+    "variance",
     "objective",
     "gmm",
     "sbm",
@@ -68,20 +69,26 @@ def test_far_clusters_are_found(blobs: tuple[np.ndarray, np.ndarray]) -> None:
         np.testing.assert_allclose(result.best.variances[cluster], members.var(axis=0).mean())
 
 
-@pytest.mark.parametrize("model", ["unsupervised", "likelihood", "posterior"])
-def test_objective_is_that_of_the_labels(model: str, blobs: tuple[np.ndarray, np.ndarray]) -> None:
+@pytest.mark.parametrize("variance", VARIANCES)
+@pytest.mark.parametrize("model", MODELS)
+def test_objective_is_that_of_the_labels(
+    model: str, variance: str, blobs: tuple[np.ndarray, np.ndarray]
+) -> None:
     X, _ = blobs
     layers = [
         Layer(MUST, np.array([[0, 1], [4, 4]]), np.array([1.0, 2.0]), 0.8),
         Layer(CANNOT, np.array([[0, 15]]), None, 0.8),
     ]
-    result = solve(X, *layers, model=model)
-    terms = objective_terms(build_problem(X, layers, n_clusters=3, model=model), result.best.labels)
+    result = solve(X, *layers, model=model, variance=variance)
+    problem = build_problem(X, layers, n_clusters=3, model=model, variance=variance)
+    terms = objective_terms(problem, result.best.labels)
     assert (result.best.gmm, result.best.sbm, result.best.prior) == terms
     assert result.best.objective == sum(terms)
     assert result.best.objective == max(result.restart_objectives)
     assert (result.best.sbm != 0) == (model != "unsupervised")
     assert (result.best.prior != 0) == (model == "posterior")
+    assert (result.model, result.variance) == (model, variance)
+    assert (len(set(result.best.variances)) == 1) == (variance == "common")
 
 
 def test_same_seed_same_bits_and_more_restarts_only_add(blobs: tuple[np.ndarray, np.ndarray]) -> None:
