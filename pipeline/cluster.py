@@ -15,11 +15,15 @@ from dask.system import CPU_COUNT
 from distributed import Client, LocalCluster
 from distributed.security import Security
 
+from pipeline.batches import LONGEST
+from pipeline.jobkeys import JobQueue
+from pipeline.jobqueue import connect_jobs
+from pipeline.jobwatch import ComputeClusterError
 from pipeline.profiles import Address, Local, Profile, load_profile
 from pipeline.startup import check_shadowing
 from sweeps.errors import InputError, Problem
 
-__all__ = ["Profile", "connect", "dashboard_address", "load_profile"]
+__all__ = ["ComputeClusterError", "Profile", "connect", "dashboard_address", "load_profile"]
 
 LOOPBACK = "127.0.0.1"
 PATIENCE = 30.0
@@ -36,7 +40,9 @@ SETTINGS = {
 
 
 @contextmanager
-def connect(profile: Profile, *, n_workers: int | None = None, local_directory: Path) -> Iterator[Client]:
+def connect(
+    profile: Profile, *, n_workers: int | None = None, run: Path, longest_batch: float = LONGEST
+) -> Iterator[Client]:
     """Start or reach the compute cluster of a profile.
 
     Parameters
@@ -44,10 +50,12 @@ def connect(profile: Profile, *, n_workers: int | None = None, local_directory: 
     profile : Profile
         From `load_profile`.
     n_workers : int or None
-        Number of worker processes, before the profile's own number. Not for a running scheduler, whose
-        workers are its own.
-    local_directory : Path
-        Scratch folder of local workers.
+        Number of local worker processes, or of worker jobs, before the profile's own number. Not for a
+        running scheduler, whose workers are its own.
+    run : Path
+        Folder of the run: scratch files of local workers, credentials and logs of worker jobs.
+    longest_batch : float
+        Seconds; worker jobs end in time to lose none.
 
     Yields
     ------
@@ -58,13 +66,25 @@ def connect(profile: Profile, *, n_workers: int | None = None, local_directory: 
     Raises
     ------
     InputError
-        Where the scheduler does not answer, has no worker, or `n_workers` is given for it.
+        Where the scheduler does not answer, has no worker, or `n_workers` is given for it, and where this
+        machine cannot submit jobs.
+    ComputeClusterError
+        Where worker jobs die at once, or none starts; also while the client is in use.
     pipeline.startup.ShadowedPackageError
         Where a worker would import packages of another project.
     """
     with dask.config.set(SETTINGS), _errors_only():
         if isinstance(profile.options, Local):
-            opened = _local(profile.options, n_workers, local_directory)
+            opened = _local(profile.options, n_workers, run / "workers")
+        elif isinstance(profile.options, JobQueue):
+            opened = connect_jobs(
+                profile.options,
+                where=f"{profile.origin} {profile.name}:",
+                n_jobs=n_workers or profile.options.workers,
+                run=run,
+                longest_batch=longest_batch,
+                dashboard_port=_free_port(profile.options.dashboard_port),
+            )
         else:
             opened = _address(profile, profile.options, n_workers)
         with opened as client, _nothing_of_the_wreck():
@@ -74,8 +94,11 @@ def connect(profile: Profile, *, n_workers: int | None = None, local_directory: 
 
 def dashboard_address(client: Client) -> str | None:
     """Address of the dashboard for a browser on the scheduler's machine, None where it serves none."""
-    if "dashboard" not in client.scheduler_info(n_workers=0).get("services", {}):
+    port = client.scheduler_info(n_workers=0).get("services", {}).get("dashboard")
+    if port is None:
         return None
+    if client.cluster is not None:  # started here: it listens on loopback, whatever the workers are told
+        return f"http://{LOOPBACK}:{port}/status"
     return str(client.dashboard_link)
 
 

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import click
 import yaml
-from dask.utils import parse_bytes
 
+from pipeline.jobkeys import CLASSES, JobQueue, read_job_queue, size
 from sweeps.errors import InputError, Problem, did_you_mean
 from sweeps.tomlcheck import Bad, Table, choice, shown, whole
 
@@ -64,19 +64,21 @@ class Profile:
     ----------
     name : str
         Name in the file.
-    options : Local or Address
+    options : Local, Address or JobQueue
         What it is, and its settings.
     origin : Path or None
         The file it was read from; None for the built-in `local`.
     """
 
     name: str
-    options: Local | Address
+    options: Local | Address | JobQueue
     origin: Path | None
 
     @property
     def kind(self) -> str:
-        """`"local"` or `"address"`."""
+        """`"local"`, `"address"` or the short name of a queueing system."""
+        if isinstance(self.options, JobQueue):
+            return self.options.system
         return "local" if isinstance(self.options, Local) else "address"
 
 
@@ -143,14 +145,20 @@ def _read(origin: Path) -> dict[Any, Any]:
     return entries
 
 
-def _options(where: str, entry: object, folder: Path, problems: list[Problem]) -> Local | Address | None:
+def _options(
+    where: str, entry: object, folder: Path, problems: list[Problem]
+) -> Local | Address | JobQueue | None:
     table = Table(where, entry, problems)
-    kind = table.required("kind", choice(("local", "address")), "")
+    kind = table.required("kind", choice(("local", "address", *CLASSES)), "")
+    if kind in CLASSES:
+        jobs = read_job_queue(table, kind)
+        table.close()
+        return jobs
     if kind == "local":
         local = Local(
             workers=table.optional("workers", whole(1, 10_000), None),
             dashboard_port=table.optional("dashboard_port", whole(0, 65_535), Local.dashboard_port),
-            memory_limit=table.optional("memory_limit", _bytes, None),
+            memory_limit=table.optional("memory_limit", size, None),
         )
         table.close()
         return local
@@ -188,17 +196,6 @@ def _tls(where: str, entry: object, folder: Path, problems: list[Problem]) -> Tl
     ca, cert, key = (table.required(name, readable, folder) for name in ("ca", "cert", "key"))
     table.close()
     return Tls(ca, cert, key)
-
-
-def _bytes(value: Any) -> int:
-    if isinstance(value, (str, int)) and not isinstance(value, bool):
-        try:
-            size = int(parse_bytes(value))
-        except ValueError:
-            size = 0
-        if size > 0:
-            return size
-    raise Bad('a size such as "4GiB"')
 
 
 def _scheduler_address(value: Any) -> str:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from rich.console import Console
 
-from pipeline.cluster import connect, dashboard_address
+from pipeline.cluster import ComputeClusterError, connect, dashboard_address
 from pipeline.driver import Driver, Outcomes, opened
 from pipeline.executors import DaskExecutor, Executor, SerialExecutor
 from pipeline.merge import Mismatch
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 COMPLETE, INTERNAL, FAILED_CELLS = 0, 1, 3
 
-TROUBLE = (StorageError, LeaseHeld, LeaseLost, JournalDamaged, Mismatch, CellMismatch)
+TROUBLE = (StorageError, LeaseHeld, LeaseLost, JournalDamaged, Mismatch, CellMismatch, ComputeClusterError)
 """What ends a run with a message: no cell is to blame, nothing that was reported done is lost."""
 
 
@@ -143,7 +143,7 @@ def _executor(prepared: Prepared, profile: Profile | None, workers: int | None) 
     if profile is None:
         yield SerialExecutor(prepared.inputs.sources)
         return
-    with connect(profile, n_workers=workers, local_directory=prepared.run / "workers") as client:
+    with connect(profile, n_workers=workers, run=prepared.run) as client:
         _say_dashboard(dashboard_address(client))
         yield DaskExecutor(client, prepared.inputs.sources)
 

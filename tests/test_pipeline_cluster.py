@@ -33,7 +33,7 @@ def interrupts_blocked() -> bool:
 
 def test_local_workers_are_processes_of_one_thread_on_loopback(tmp_path: Path) -> None:
     profile = Profile("local", Local(workers=3, dashboard_port=0), None)
-    with connect(profile, n_workers=2, local_directory=tmp_path) as client:
+    with connect(profile, n_workers=2, run=tmp_path) as client:
         workers = client.scheduler_info()["workers"]
         assert [worker["nthreads"] for worker in workers.values()] == [1, 1]
         assert all(address.startswith("tcp://127.0.0.1:") for address in workers)
@@ -69,7 +69,7 @@ def test_interrupt_is_quiet_and_quick(busy: str, tmp_path: Path) -> None:
         "    logging.basicConfig(level=logging.WARNING)\n"
         "    try:\n"
         "        profile = Profile('local', Local(2, 0), None)\n"
-        "        with connect(profile, local_directory=Path(sys.argv[1])) as client:\n"
+        "        with connect(profile, run=Path(sys.argv[1])) as client:\n"
         "            print('ready', flush=True)\n"
         f"            running = {busy}\n"
         "            time.sleep(60)\n"
@@ -123,7 +123,7 @@ def running(tls_files: tuple[Security, Tls]) -> Iterator[str]:
 def test_a_running_scheduler_over_tls(running: str, tls_files: tuple[Security, Tls], tmp_path: Path) -> None:
     profile = Profile("lab", Address(running, tls_files[1]), tmp_path / "cluster.yaml")
     for _ in range(2):  # it goes on after the first client has left
-        with connect(profile, local_directory=tmp_path) as client:
+        with connect(profile, run=tmp_path) as client:
             assert client.submit(pow, 2, 10).result() == 1024
             assert str(dashboard_address(client)).startswith("http")
 
@@ -132,7 +132,7 @@ def test_a_running_scheduler_has_its_own_workers(tmp_path: Path) -> None:
     profile = Profile("lab", Address("tcp://127.0.0.1:1"), tmp_path / "cluster.yaml")
     with (
         pytest.raises(InputError, match="--workers: found 2, expected none"),
-        connect(profile, n_workers=2, local_directory=tmp_path),
+        connect(profile, n_workers=2, run=tmp_path),
     ):
         pass
 
@@ -143,18 +143,18 @@ def test_no_scheduler_and_no_worker_are_bad_input(monkeypatch: pytest.MonkeyPatc
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
     profile = Profile("lab", Address(f"tcp://127.0.0.1:{port}"), tmp_path / "cluster.yaml")
-    with pytest.raises(InputError, match="no scheduler at"), connect(profile, local_directory=tmp_path):
+    with pytest.raises(InputError, match="no scheduler at"), connect(profile, run=tmp_path):
         pass
     with LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0") as scheduler:
         profile = Profile("lab", Address(scheduler.scheduler_address), tmp_path / "cluster.yaml")
-        with pytest.raises(InputError, match="no worker at"), connect(profile, local_directory=tmp_path):
+        with pytest.raises(InputError, match="no worker at"), connect(profile, run=tmp_path):
             pass
 
 
 def test_workers_are_checked_for_shadowed_packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(cluster, "check_shadowing", refuse)
     profile = Profile("local", Local(1, 0), None)
-    with pytest.raises(ShadowedPackageError, match="kernels"), connect(profile, local_directory=tmp_path):
+    with pytest.raises(ShadowedPackageError, match="kernels"), connect(profile, run=tmp_path):
         pass
 
 

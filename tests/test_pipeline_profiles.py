@@ -87,7 +87,7 @@ def test_only_the_wanted_profile_is_checked(write: Callable[[str], Path]) -> Non
     ("text", "name", "says"),
     [
         ("big: {kind: local}", "bigg", "no profile 'bigg', expected one of big, local (did you mean 'big'?)"),
-        ("big: {kind: slurm, queue: long}", "big", "found 'slurm', expected one of local, address"),
+        ("big: {kind: slrum}", "big", "lsf, htcondor, moab, oar (did you mean 'slurm'?)"),
         ("big: {queue: long}", "big", "kind: found nothing, expected this key"),
         ("big: 3", "big", "found 3, expected a table"),
         ("[1, 2]", "local", "found [1, 2], expected profiles by name"),

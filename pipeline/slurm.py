@@ -1,0 +1,216 @@
+"""SLURM's commands: with a timeout, tried again, and never the judge of success."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import subprocess
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+logger = logging.getLogger(__name__)
+
+TIMEOUT = 30.0
+"""Seconds a command may take; a busy controller answers within ten."""
+
+ATTEMPTS = 3
+PAUSE = 2.0
+
+TRANSIENT = re.compile(
+    r"timed out|unable to contact|connection (?:refused|reset)|temporarily|try again|zero bytes|"
+    r"communication connection failure|unable to establish",
+    re.IGNORECASE,
+)
+"""What SLURM says when its controller is away or busy; any other refusal would come again."""
+
+SEPARATOR = "|"
+
+
+class CommandFailed(RuntimeError):
+    """A command did not answer, or refused.
+
+    Parameters
+    ----------
+    command : sequence of str
+        The argument list.
+    reason : str
+        What it said.
+    transient : bool
+        Whether it may succeed later.
+    """
+
+    def __init__(self, command: Sequence[str], reason: str, *, transient: bool) -> None:
+        super().__init__(reason if reason.startswith(command[0]) else f"{command[0]}: {reason}")
+        self.transient = transient
+
+
+@dataclass(frozen=True)
+class LiveJob:
+    """A job that is in the queue: waiting, running, suspended, or to run again."""
+
+    number: str
+    name: str
+    state: str
+    reason: str
+
+    @property
+    def running(self) -> bool:
+        """Whether it has its node."""
+        return self.state == "RUNNING"
+
+
+def run(
+    command: Sequence[str], *, timeout: float | None = None, attempts: int = ATTEMPTS, pause: float = PAUSE
+) -> str:
+    """Output of a command, tried again while what stopped it may pass.
+
+    Parameters
+    ----------
+    command : sequence of str
+        Argument list; no shell sees it.
+    timeout : float or None
+        Seconds of one attempt; None for `TIMEOUT`.
+    attempts : int
+        How often it is tried.
+    pause : float
+        Seconds between attempts.
+
+    Raises
+    ------
+    CommandFailed
+        With the last attempt's reason.
+    """
+    for attempt in range(1, attempts + 1):
+        try:
+            return _once(command, TIMEOUT if timeout is None else timeout)
+        except CommandFailed as error:
+            if attempt == attempts or not error.transient:
+                raise
+            logger.debug("%s; trying again", error)
+        time.sleep(pause)
+    raise ValueError("attempts must be at least 1")
+
+
+def live_jobs(prefix: str) -> dict[str, LiveJob]:
+    """Own jobs in the queue whose names start with `prefix`, by name.
+
+    Raises
+    ------
+    CommandFailed
+        If squeue does not answer: nothing is known then.
+    """
+    shown = SEPARATOR.join(("%i", "%j", "%T", "%r"))
+    output = run(["squeue", "--noheader", f"--user={os.getuid()}", f"--format={shown}"])
+    jobs = {}
+    for line in output.splitlines():
+        fields = line.strip().split(SEPARATOR, 3)
+        # A completing job has lost its processes; only its node is still being cleaned.
+        if len(fields) == 4 and fields[1].startswith(prefix) and fields[2] != "COMPLETING":
+            jobs[fields[1]] = LiveJob(*fields)
+    return jobs
+
+
+def submit(script: str, name: str) -> str:
+    """Number of the job made from a script, or of the job of that name that is in the queue.
+
+    An sbatch that did not answer may have been heard: it is repeated only when squeue shows no such job.
+
+    Raises
+    ------
+    CommandFailed
+        If SLURM refuses, or does not answer.
+    """
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return run(["sbatch", "--parsable", script], attempts=1).strip().split(";")[0]
+        except CommandFailed as error:
+            if not error.transient:
+                raise
+            time.sleep(PAUSE)
+            found = live_jobs(name).get(name)
+            if found is not None:
+                return found.number
+            if attempt == ATTEMPTS:
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+def cancel(numbers: Iterable[str]) -> None:
+    """End jobs; that one is gone already, or that SLURM does not answer, is only logged."""
+    wanted = list(numbers)
+    if not wanted:
+        return
+    try:
+        run(["scancel", *wanted])
+    except CommandFailed as error:
+        logger.debug("%s", error)
+
+
+def cancel_all(prefix: str) -> int:
+    """End own jobs whose names start with `prefix`; their number, 0 where SLURM does not answer."""
+    try:
+        jobs = live_jobs(prefix)
+    except CommandFailed as error:
+        logger.warning("jobs named %s... may be left in the queue: %s", prefix, error)
+        return 0
+    cancel(job.number for job in jobs.values())
+    return len(jobs)
+
+
+def partition(name: str | None) -> dict[str, str]:
+    """What `scontrol show partition` says of a partition, of the default one where `name` is None.
+
+    Raises
+    ------
+    CommandFailed
+        If there is no such partition, or SLURM does not answer.
+    """
+    output = run(["scontrol", "--oneliner", "show", "partition", *([name] if name else [])])
+    records = [dict(re.findall(r"(\w+)=(\S*)", line)) for line in output.splitlines()]
+    chosen = [record for record in records if name or record.get("Default") == "YES"]
+    if not chosen:
+        raise CommandFailed(["scontrol"], "no default partition", transient=False)
+    return chosen[0]
+
+
+def largest_node(name: str) -> tuple[int, int]:
+    """Bytes of memory and number of cores of the largest node of a partition.
+
+    Raises
+    ------
+    CommandFailed
+        If SLURM does not answer.
+    """
+    output = run(["sinfo", "--noheader", f"--partition={name}", f"--format=%m{SEPARATOR}%c"])
+    rows = [
+        [int(re.sub(r"\D", "", text) or 0) for text in line.split(SEPARATOR)]
+        for line in output.split()
+        if SEPARATOR in line
+    ]
+    memory = max((row[0] for row in rows), default=0)
+    return memory * 2**20, max((row[1] for row in rows), default=0)
+
+
+def _once(command: Sequence[str], timeout: float) -> str:
+    try:
+        # A session of its own: a terminal's Ctrl-C must not end a command half-way.
+        done = subprocess.run(
+            list(command),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout,
+            check=False,
+            start_new_session=True,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise CommandFailed(command, f"no answer within {timeout:g} s", transient=True) from error
+    except OSError as error:
+        raise CommandFailed(command, error.strerror or str(error), transient=False) from error
+    if done.returncode:
+        reason = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+        raise CommandFailed(command, reason, transient=bool(TRANSIENT.search(reason)))
+    return done.stdout
