@@ -22,18 +22,22 @@ LARGEST_DRAWN_SEED = np.iinfo(np.int32).max
 class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Semi-supervised clustering with inaccurate pairwise annotations.
 
-    Spherical Gaussians for the features and a block model for the annotations, fitted together by the hybrid
-    genetic search (model.md sections 2 and 3). What `sweep fit` computes, this computes too.
+    Spherical Gaussians for the features and a model of the annotations, fitted together by the hybrid
+    genetic search (model.md sections 2, 3 and 6). What `sweep fit` computes, this computes too.
 
     Parameters
     ----------
     n_clusters : int, default=2
         K.
-    model : {"auto", "unsupervised", "likelihood", "posterior"}, default="auto"
+    model : {"auto", "unsupervised", "likelihood", "posterior", "conditional"}, default="auto"
         What is maximised. "auto" is "posterior" with an accuracy, else "likelihood" with links, else
-        "unsupervised", which does not see links.
+        "unsupervised", which does not see links. "conditional" asks of the annotated pairs alone whether they
+        are right, whichever pairs were annotated.
+    variance : {"free", "common"}, default="free"
+        Whether each cluster has a variance of its own, or all share one.
     accuracy : float, default=None
-        Assumed share of correct annotations, in (0, 1]; used by "posterior" only, which needs it.
+        Assumed share of correct annotations, in (0, 1]; "posterior" needs it, "conditional" fits it if it is
+        not given, the others do not use it.
     restarts : int, default=10
         Independent runs of the search; the best one counts.
     generations : int, default=10
@@ -57,7 +61,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Means.
     variances_ : ndarray of shape (n_clusters,)
-        Variance of a feature in each cluster; 0 for a degenerate cluster.
+        Variance of a feature in each cluster, all the same if it is common; 0 for a degenerate cluster.
     sizes_ : ndarray of shape (n_clusters,), int64
         Samples per cluster.
     objective_ : float
@@ -95,6 +99,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         n_clusters: int = 2,
         *,
         model: str = AUTO,
+        variance: str = "free",
         accuracy: float | None = None,
         restarts: int = 10,
         generations: int = 10,
@@ -106,6 +111,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
     ) -> None:
         self.n_clusters = n_clusters
         self.model = model
+        self.variance = variance
         self.accuracy = accuracy
         self.restarts = restarts
         self.generations = generations
@@ -163,6 +169,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             features,
             layers,
             n_clusters=int(self.n_clusters),
+            variance=self.variance,
             model=self._chosen_model(has_links=bool(layers)),
             restarts=int(self.restarts),
             settings=SearchSettings(int(self.population), int(self.offspring), int(self.generations)),

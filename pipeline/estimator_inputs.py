@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
-from kernels.problem import CANNOT, MODELS, MUST, Layer
+from kernels.problem import CANNOT, MODELS, MUST, VARIANCES, Layer
 from sweeps.errors import InputError, Problem, did_you_mean
 from sweeps.gathering import gathered
 
@@ -76,6 +76,9 @@ def _parameter_problems(parameters: Mapping[str, Any]) -> Iterator[Problem]:
         known = AUTO, *MODELS
         hint = did_you_mean(model, known) if isinstance(model, str) else ""
         yield Problem("model", repr(model), f"one of {', '.join(known)}", hint)
+    variance = parameters["variance"]
+    if not (isinstance(variance, str) and variance in VARIANCES):
+        yield Problem("variance", repr(variance), f"one of {', '.join(VARIANCES)}")
     if not (_is_real(prior) and 0 <= prior < np.inf):
         yield Problem("variance_prior", repr(prior), "a finite number, 0 or more")
     if accuracy is None:

@@ -69,6 +69,8 @@ def test_conventions_of_scikit_learn(estimator: AnnotatedClustering, check: Call
         {"model": "unsupervised"},
         {"model": "likelihood"},
         {"model": "posterior", "accuracy": 0.8},
+        {"model": "conditional"},
+        {"model": "conditional", "accuracy": 0.7, "variance": "common"},
         {"accuracy": 0.9, "min_cluster_size": 5, "variance_prior": 1.5, "random_state": 2**40},
     ],
 )
@@ -126,7 +128,7 @@ def test_defaults_are_those_of_the_sweep_file_and_of_the_command() -> None:
     for name, value in vars(Search()).items():
         assert parameters[name] == value
     options = {option.name: option.default for option in fit_command.params}
-    for name in ("restarts", "generations", "min_cluster_size", "variance_prior"):
+    for name in ("restarts", "generations", "min_cluster_size", "variance_prior", "variance"):
         assert parameters[name] == options[name]
 
 

@@ -86,6 +86,8 @@ def problems(estimator: AnnotatedClustering, X: object, **links: Any) -> list[st
          f"found 'likelyhood', expected one of {KNOWN_MODELS} (did you mean 'likelihood'?)"),
         ("model", ["auto"], f"found ['auto'], expected one of {KNOWN_MODELS}"),
         ("model", None, f"found None, expected one of {KNOWN_MODELS}"),
+        ("variance", "shared", "found 'shared', expected one of free, common"),
+        ("variance", None, "found None, expected one of free, common"),
         ("accuracy", 0, "found 0, expected None or a number above 0, at most 1"),
         ("accuracy", math.nan, "found nan, expected None or a number above 0, at most 1"),
         ("accuracy", "high", "found 'high', expected None or a number above 0, at most 1"),
