@@ -13,29 +13,14 @@ from kernels.jit import compile_lock, jit, jit_part
 from kernels.local_search import local_search
 from kernels.matching import Matching, new_matching
 from kernels.objective import objective_terms
-from kernels.operators import assign_closest, cross, kmeans, mutate, repair, seed_centroids
-from kernels.population import Population, new_population, select, store
+from kernels.operators import assign_closest, blend, cross, kmeans, mutate, repair, seed_centroids
+from kernels.population import CLONE, Population, new_population, select, store
 from kernels.problem import CANNOT, MUST, Layer, Problem, build_problem
 from kernels.rng import draw_below
+from kernels.settings import Schedule, SearchSettings, check_settings, schedule_of
 from kernels.state import CAPS, EVALUATIONS, LOCAL_SEARCHES, RELOCATIONS, State, new_state
 
-
-class SearchSettings(NamedTuple):
-    """Size of a restart.
-
-    Parameters
-    ----------
-    population : int
-        Solutions that survive a generation.
-    offspring : int
-        Solutions made in a generation.
-    generations : int
-        Generations of a restart.
-    """
-
-    population: int = 10
-    offspring: int = 10
-    generations: int = 10
+__all__ = ["Restart", "SearchSettings", "run_restart", "warm_up"]
 
 
 class Restart(NamedTuple):
@@ -81,19 +66,19 @@ def _search(
     population: Population,
     matching: Matching,
     rng: np.random.Generator,
-    settings: SearchSettings,
+    schedule: Schedule,
 ) -> int:
     """Place of the best solution found."""
-    size, offspring, generations = settings
+    size, offspring = schedule.population, schedule.offspring
     count = 0
-    for made in range(size + offspring * generations):
+    best = -np.inf
+    idle = 0
+    for made in range(size + offspring * schedule.generations):
         if made < size:
             seed_centroids(data, rng, population.child, state.own)
             kmeans(data, state, population.child)
         else:
-            breed(data, rng, population, matching, count)
-            state.labels[:] = -1
-            assign_closest(data, state, population.child)
+            breed(data, state, rng, population, matching, count, schedule)
         repair(data, state, population.child)
         objective = local_search(data, state, rng)
         store(population, count, state, objective)
@@ -101,33 +86,60 @@ def _search(
         if count == size + offspring or made + 1 == size:
             select(population, count)
             count = size
+            leading = population.objectives[population.ranking[0]]
+            idle = 0 if leading > best + CLONE else idle + 1
+            best = max(best, leading)
+            if idle == schedule.patience and idle > 0:
+                break
     return int(population.ranking[0])
 
 
 @jit_part
 def breed(
-    data: Data, rng: np.random.Generator, population: Population, matching: Matching, count: int
+    data: Data,
+    state: State,
+    rng: np.random.Generator,
+    population: Population,
+    matching: Matching,
+    count: int,
+    schedule: Schedule,
 ) -> None:
-    """Set the child's centroids from two distinct solutions of the first `count`."""
+    """Set the child's centroids, and labels, from two distinct solutions of the first `count`."""
     first = draw_below(rng, count)
     second = draw_below(rng, count - 1)
     if second >= first:
         second += 1
-    mothers = population.centroids[population.ranking[first]]
-    fathers = population.centroids[population.ranking[second]]
-    cross(rng, mothers, fathers, population.child, matching)
-    mutate(data, rng, population.child)
+    mother = population.ranking[first]
+    father = population.ranking[second]
+    cross(rng, population.centroids[mother], population.centroids[father], population.child, matching)
+    mutated = schedule.mutation >= 1.0 or rng.random() < schedule.mutation
+    if mutated:
+        mutate(data, rng, population.child)
+    if mutated or not schedule.by_labels:
+        state.labels[:] = -1
+        assign_closest(data, state, population.child)
+    else:
+        blend(
+            data, state, rng, population.labels[mother], population.labels[father], population.child, matching
+        )
 
 
 def _best(
     problem: Problem, settings: SearchSettings, rng: np.random.Generator
 ) -> tuple[NDArray[np.int16], NDArray[np.int64]]:
     """Labels of the best solution found, and the counters."""
-    data = problem.data
+    schedule = schedule_of(settings)
+    data = _relocating_all(problem.data) if settings.relocation == "all" else problem.data
     state = new_state(data)
-    population = new_population(data, settings.population + settings.offspring)
-    place = _search(data, state, population, new_matching(data.n_clusters), rng, settings)
+    population = new_population(data, schedule.population + schedule.offspring)
+    place = _search(data, state, population, new_matching(data.n_clusters), rng, schedule)
     return population.labels[place].copy(), state.counters
+
+
+def _relocating_all(data: Data) -> Data:
+    """The same problem with all samples in phase 1."""
+    every = np.arange(data.X.shape[0], dtype=np.int32)
+    return data._replace(annotated=every, unannotated=every[:0])
 
 
 def run_restart(problem: Problem, settings: SearchSettings, rng: np.random.Generator) -> Restart:
@@ -138,7 +150,7 @@ def run_restart(problem: Problem, settings: SearchSettings, rng: np.random.Gener
     problem : Problem
         Data, annotations and model.
     settings : SearchSettings
-        Population, offspring, generations.
+        Size and method.
     rng : numpy.random.Generator
         The only source of randomness.
 
@@ -149,13 +161,11 @@ def run_restart(problem: Problem, settings: SearchSettings, rng: np.random.Gener
     Raises
     ------
     ValueError
-        If the settings leave no two parents to choose from.
+        If the settings leave no two parents to choose from, or one of them is out of range.
     """
-    size, offspring, generations = settings
-    if size < 1 or offspring < 0 or generations < 0 or (size == 1 and offspring * generations > 0):
-        raise ValueError(f"{settings}: expected a population of 2 or more, or of 1 without offspring")
+    check_settings(settings)
     warm_up()
-    labels, counters = _best(problem, SearchSettings(int(size), int(offspring), int(generations)), rng)
+    labels, counters = _best(problem, settings, rng)
     gmm, sbm, prior = objective_terms(problem, labels)
     sizes, centroids, variances = _clusters(problem, labels)
     return Restart(

@@ -6,6 +6,7 @@ Centroids have shape (n_features, n_clusters) here, as in `State.means`.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernels.data import Data, Floats
 from kernels.gains import squared_distances
@@ -149,6 +150,36 @@ def cross(rng: np.random.Generator, first: Floats, second: Floats, child: Floats
         from_first = rng.random() < 0.5
         for d in range(n_features):
             child[d, k] = first[d, k] if from_first else second[d, matching.column_of[k]]
+
+
+@jit_part
+def blend(
+    data: Data,
+    state: State,
+    rng: np.random.Generator,
+    first: NDArray[np.int16],
+    second: NDArray[np.int16],
+    centroids: Floats,
+    matching: Matching,
+) -> None:
+    """Label every sample as either parent does, with probability one half where they disagree.
+
+    Clusters of the second parent go by the numbers they are matched to. Sets `state.sizes` and `state.own` as
+    `assign_closest` does.
+    """
+    state.sizes[:] = 0
+    for i in range(len(first)):
+        label = int(first[i])
+        other = int(matching.row_of[second[i]])
+        if label != other and rng.random() < 0.5:
+            label = other
+        state.labels[i] = label
+        state.sizes[label] += 1
+        total = 0.0
+        for d in range(data.X.shape[1]):
+            difference = data.X[i, d] - centroids[d, label]
+            total += difference * difference
+        state.own[i] = total
 
 
 @jit_part

@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 
 from kernels.data import Data
 from kernels.matching import match, new_matching
-from kernels.operators import assign_closest, cross, kmeans, mutate, repair, seed_centroids
+from kernels.operators import assign_closest, blend, cross, kmeans, mutate, repair, seed_centroids
 from kernels.population import Population, new_population, select
 from kernels.problem import build_problem
 from kernels.rng import draw_below, shuffle
@@ -146,6 +146,30 @@ def test_crossover_takes_one_of_each_matched_pair() -> None:
             assert own != other
             from_first[k] += own
     assert (np.abs(from_first / 400 - 0.5) < 0.1).all()
+
+
+def test_blend_keeps_what_the_parents_share() -> None:
+    data = blobs(0)
+    state = new_state(data)
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 4, size=40).astype(np.int16)
+    order = np.array([2, 0, 3, 1])
+    shared = rng.random(40) < 0.5
+    renamed = np.where(shared, first, (first + 1) % 4)
+    second = order[renamed].astype(np.int16)
+    matching = new_matching(4)
+    matching.row_of[order] = np.arange(4)
+    centroids = rng.normal(size=(3, 4))
+    from_second = np.zeros(40)
+    for _ in range(300):
+        blend(data, state, rng, first, second, centroids, matching)
+        assert ((state.labels == first) | (state.labels == renamed)).all()
+        from_second += state.labels != first
+    assert not from_second[shared].any()
+    assert (np.abs(from_second[~shared] / 300 - 0.5) < 0.15).all()
+    np.testing.assert_array_equal(state.sizes, np.bincount(state.labels, minlength=4))
+    squares = ((data.X - centroids.T[state.labels]) ** 2).sum(axis=1)
+    np.testing.assert_allclose(state.own, squares)
 
 
 def test_mutation_moves_one_centroid_onto_a_sample() -> None:
