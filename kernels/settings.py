@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from numbers import Integral, Real
 from typing import NamedTuple
 
 CROSSOVERS = ("centroids", "labels")
@@ -64,17 +66,30 @@ def schedule_of(settings: SearchSettings) -> Schedule:
 
 
 def check_settings(settings: SearchSettings) -> None:
-    """Raise ValueError for the first setting that is out of range."""
-    size, offspring, generations, patience, crossover, mutation, relocation = settings
+    """Raise ValueError if a setting is out of range; the text names all that are."""
+    size, offspring, generations, *method = settings
     if size < 1 or offspring < 0 or generations < 0 or (size == 1 and offspring * generations > 0):
         raise ValueError(f"{settings}: expected a population of 2 or more, or of 1 without offspring")
-    if patience < 0:
-        raise ValueError(f"patience is {patience}, expected a whole number, 0 or more")
+    wrong = [f"{name} is {found}, expected {expected}" for name, found, expected in wrong_choices(*method)]
+    if wrong:
+        raise ValueError("; ".join(wrong))
+
+
+def wrong_choices(
+    patience: object, crossover: object, mutation: object, relocation: object
+) -> Iterator[tuple[str, str, str]]:
+    """Name, value found and value expected of every choice of the method that is not possible."""
+    if not isinstance(patience, Integral) or isinstance(patience, bool) or patience < 0:
+        yield "patience", repr(patience), "a whole number, 0 or more"
     if crossover not in CROSSOVERS:
-        raise ValueError(f"crossover is {crossover!r}, expected one of {', '.join(CROSSOVERS)}")
-    if not 0.0 <= mutation <= 1.0:
-        raise ValueError(f"mutation is {mutation}, expected a probability")
-    if crossover == "labels" and mutation == 1.0:
-        raise ValueError("crossover is 'labels', but mutation is 1: expected less, so that some take labels")
+        yield "crossover", repr(crossover), f"one of {', '.join(CROSSOVERS)}"
+    if not isinstance(mutation, Real) or isinstance(mutation, bool) or not 0.0 <= float(mutation) <= 1.0:
+        yield "mutation", repr(mutation), "a probability"
+    elif crossover == "labels" and mutation == 1.0:
+        yield (
+            "mutation",
+            repr(mutation),
+            "less than 1 for crossover by labels, which mutated offspring do not take",
+        )
     if relocation not in RELOCATED:
-        raise ValueError(f"relocation is {relocation!r}, expected one of {', '.join(RELOCATED)}")
+        yield "relocation", repr(relocation), f"one of {', '.join(RELOCATED)}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernels.problem import MODELS, VARIANCES
+from kernels.settings import CROSSOVERS, RELOCATED
 from pipeline.cli_options import json_option, reported
 from sweeps.tables import SCALES
 
@@ -55,6 +56,27 @@ file_type = click.Path(path_type=Path)
 @click.option("--restarts", default=10, show_default=True, help="Independent runs of the search.")
 @click.option("--generations", default=10, show_default=True, help="Generations of a restart.")
 @click.option(
+    "--patience",
+    default=0,
+    show_default=True,
+    help="Generations without gain that end a restart early; 0 for never.",
+)
+@click.option(
+    "--crossover",
+    type=click.Choice(CROSSOVERS),
+    default="centroids",
+    show_default=True,
+    help="What offspring that are not mutated take from their parents; labels need --mutation below 1.",
+)
+@click.option("--mutation", default=1.0, show_default=True, help="Probability that an offspring is mutated.")
+@click.option(
+    "--relocation",
+    type=click.Choice(RELOCATED),
+    default="annotated",
+    show_default=True,
+    help="Samples whose relocations are judged by the whole objective; the others go by the features.",
+)
+@click.option(
     "--seed", default=0, show_default=True, help="Of all randomness: the same seed, the same result."
 )
 @click.option(
@@ -86,7 +108,6 @@ def fit_command(as_json: bool, **choices: Any) -> None:
         click.echo(f"note: {note}", err=True)
 
     # numba is loaded once there is something to solve: bad input is answered at once
-    from kernels.hgs import SearchSettings
     from pipeline.annotators import judge
     from pipeline.fit import fit, to_json
 
@@ -96,7 +117,7 @@ def fit_command(as_json: bool, **choices: Any) -> None:
         n_clusters=options.n_clusters,
         model=options.chosen_model,
         restarts=options.restarts,
-        settings=SearchSettings(generations=options.generations),
+        settings=options.search_settings,
         seed=options.seed,
         labels_true=inputs.labels_true,
         variance=options.variance,

@@ -46,6 +46,14 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         Solutions that survive a generation, 2 or more.
     offspring : int, default=10
         Solutions made in a generation.
+    patience : int, default=0
+        Generations without gain that end a restart early; 0 for never.
+    crossover : {"centroids", "labels"}, default="centroids"
+        What offspring that are not mutated take from their parents; "labels" needs `mutation` below 1.
+    mutation : float, default=1.0
+        Probability that an offspring is mutated.
+    relocation : {"annotated", "all"}, default="annotated"
+        Samples whose relocations are judged by the whole objective; the others go by the features.
     min_cluster_size : int, default=2
         Fewest samples of a cluster.
     variance_prior : float, default=0.0
@@ -105,6 +113,10 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         generations: int = 10,
         population: int = 10,
         offspring: int = 10,
+        patience: int = 0,
+        crossover: str = "centroids",
+        mutation: float = 1.0,
+        relocation: str = "annotated",
         min_cluster_size: int = 2,
         variance_prior: float = 0.0,
         random_state: int | np.random.RandomState | None = None,
@@ -117,6 +129,10 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         self.generations = generations
         self.population = population
         self.offspring = offspring
+        self.patience = patience
+        self.crossover = crossover
+        self.mutation = mutation
+        self.relocation = relocation
         self.min_cluster_size = min_cluster_size
         self.variance_prior = variance_prior
         self.random_state = random_state
@@ -172,7 +188,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             variance=self.variance,
             model=self._chosen_model(has_links=bool(layers)),
             restarts=int(self.restarts),
-            settings=SearchSettings(int(self.population), int(self.offspring), int(self.generations)),
+            settings=self._search_settings(),
             seed=seed,
             min_cluster_size=int(self.min_cluster_size),
             variance_prior=float(self.variance_prior),
@@ -182,6 +198,17 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         self._keep_features(features.shape[1], names)
         self._warn_if_degenerate()
         return self
+
+    def _search_settings(self) -> SearchSettings:
+        return SearchSettings(
+            population=int(self.population),
+            offspring=int(self.offspring),
+            generations=int(self.generations),
+            patience=int(self.patience),
+            crossover=self.crossover,
+            mutation=float(self.mutation),
+            relocation=self.relocation,
+        )
 
     def fit_predict(
         self,

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from kernels.problem import CANNOT, MODELS, MUST, VARIANCES, Layer
+from kernels.settings import wrong_choices
 from sweeps.errors import InputError, Problem, did_you_mean
 from sweeps.gathering import gathered
 
@@ -71,6 +72,9 @@ def _parameter_problems(parameters: Mapping[str, Any]) -> Iterator[Problem]:
     for name, least in AT_LEAST.items():
         if not (_is_whole(parameters[name]) and parameters[name] >= least):
             yield Problem(name, repr(parameters[name]), f"a whole number, {least} or more")
+    method = (parameters[name] for name in ("patience", "crossover", "mutation", "relocation"))
+    for name, found, expected in wrong_choices(*method):
+        yield Problem(name, found, expected)
     model, accuracy, prior = (parameters[name] for name in ("model", "accuracy", "variance_prior"))
     if not (isinstance(model, str) and model in (AUTO, *MODELS)):
         known = AUTO, *MODELS

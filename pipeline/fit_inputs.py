@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.problem import CANNOT, MUST, Layer
+from kernels.settings import SearchSettings, wrong_choices
 from pipeline.annotator_options import column_problems, missing_problems, name_problems, read_accuracies
 from pipeline.annotators import annotator_layers, annotator_names
 from sweeps.annotation_files import read_annotations
@@ -43,6 +44,21 @@ class FitOptions:
     annotations: Path | None = None
     annotator_accuracy: tuple[str, ...] = ()
     variance: str = "free"
+    patience: int = 0
+    crossover: str = "centroids"
+    mutation: float = 1.0
+    relocation: str = "annotated"
+
+    @property
+    def search_settings(self) -> SearchSettings:
+        """Settings of the search."""
+        return SearchSettings(
+            generations=self.generations,
+            patience=self.patience,
+            crossover=self.crossover,
+            mutation=self.mutation,
+            relocation=self.relocation,
+        )
 
     @property
     def chosen_model(self) -> str:
@@ -163,6 +179,9 @@ def _option_problems(options: FitOptions) -> Iterator[Problem]:
         yield Problem("-k", str(options.n_clusters), f"less than {MAX_CLASSES}")
     if not 0 <= options.variance_prior < math.inf:
         yield Problem("--variance-prior", str(options.variance_prior), "a finite number, 0 or more")
+    method = options.patience, options.crossover, options.mutation, options.relocation
+    for name, found, expected in wrong_choices(*method):
+        yield Problem(f"--{name}", found, expected)
     if options.accuracy is None:
         if options.chosen_model == "posterior" and not options.annotator_accuracy:
             yield Problem("--accuracy", "nothing", "a number above 0, at most 1", "posterior needs it")

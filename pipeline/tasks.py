@@ -159,7 +159,15 @@ def _run(science: Science, work: Work, source: Source) -> Partial:
         min_cluster_size=search.min_cluster_size,
         variance_prior=search.variance_prior,
     )
-    settings = SearchSettings(search.population, search.offspring, search.generations)
+    settings = SearchSettings(
+        search.population,
+        search.offspring,
+        search.generations,
+        search.patience,
+        search.crossover,
+        search.mutation,
+        search.relocation,
+    )
     started = time.perf_counter()
     runs = [run_restart(problem, settings, _rng(science.seed, cell, r)) for r in range(work.start, work.stop)]
     seconds = time.perf_counter() - started

@@ -48,6 +48,13 @@ class Grid:
         return tuple(model for model in self.models if model != "unsupervised")
 
 
+CROSSOVERS = ("centroids", "labels")
+RELOCATED = ("annotated", "all")
+
+METHOD = ("patience", "crossover", "mutation", "relocation")
+"""Keys of the search left out of the resolved file at their defaults: cubes older than them stay growable."""
+
+
 @dataclass(frozen=True)
 class Search:
     """Parameters of the search (model.md section 3) and of the objective (section 2)."""
@@ -57,6 +64,19 @@ class Search:
     generations: int = 10
     min_cluster_size: int = 2
     variance_prior: float = 0.0
+    patience: int = 0
+    crossover: str = "centroids"
+    mutation: float = 1.0
+    relocation: str = "annotated"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Parameters by name; those of `METHOD` only where they differ from their defaults."""
+        default = Search()
+        return {
+            key: value
+            for key, value in asdict(self).items()
+            if key not in METHOD or value != getattr(default, key)
+        }
 
 
 @dataclass(frozen=True)
@@ -90,7 +110,7 @@ class SweepSpec:
         """Resolved file as plain JSON values, the text kept in the cube."""
         grid = asdict(self.grid)
         grid["m"] = [count.text for count in self.grid.m]
-        plain = {"name": self.name, "seed": self.seed, "grid": grid, "search": asdict(self.search)}
+        plain = {"name": self.name, "seed": self.seed, "grid": grid, "search": self.search.to_dict()}
         data = {"unavailable": self.unavailable}
         resolved: dict[str, Any] = _listed({**plain, "data": data})
         return resolved
@@ -180,9 +200,24 @@ def _search(table: Table) -> Search:
         generations=table.optional("generations", whole(1, 10**6), default.generations),
         min_cluster_size=table.optional("min_cluster_size", whole(1), default.min_cluster_size),
         variance_prior=table.optional("variance_prior", not_negative, default.variance_prior),
+        patience=table.optional("patience", whole(0, 10**6), default.patience),
+        crossover=table.optional("crossover", choice(CROSSOVERS), default.crossover),
+        mutation=table.optional("mutation", _probability, default.mutation),
+        relocation=table.optional("relocation", choice(RELOCATED), default.relocation),
     )
+    if search.crossover == "labels" and search.mutation == 1.0:
+        table.problem(
+            "crossover", "'labels' with mutation = 1", "mutation below 1", "mutated offspring take no labels"
+        )
     table.close()
     return search
+
+
+def _probability(value: Any) -> float:
+    number = tomlcheck.real(value)
+    if not 0 <= number <= 1:
+        raise Bad("a probability in [0, 1]")
+    return number
 
 
 def _accuracy(value: Any) -> float:

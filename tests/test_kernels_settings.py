@@ -94,7 +94,7 @@ def test_each_setting_out_of_range_is_named() -> None:
         ("crossover", {"crossover": "label"}),
         ("mutation", {"mutation": 1.5}),
         ("mutation", {"mutation": float("nan")}),
-        ("mutation is 1", {"crossover": "labels"}),
+        ("less than 1", {"crossover": "labels"}),
         ("relocation", {"relocation": "none"}),
     ]
     for text, settings in wrong:

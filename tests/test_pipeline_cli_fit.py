@@ -14,7 +14,8 @@ import pytest
 from blobs import far_clusters
 from click.testing import CliRunner, Result
 
-from kernels.hgs import SearchSettings
+from kernels.hgs import Restart, SearchSettings, run_restart
+from kernels.problem import Problem
 from pipeline.cli_fit import fit_command
 from pipeline.fit import fit
 from sweeps.tables import scale
@@ -119,6 +120,21 @@ def test_formats_and_scaling_change_nothing_but_units(
     assert sorted(scaled["variances"]) == pytest.approx(sorted(direct.best.variances))
 
 
+def test_method_of_the_search_reaches_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def spy(problem: Problem, settings: SearchSettings, rng: np.random.Generator) -> Restart:
+        seen.append(settings)
+        return run_restart(problem, settings, rng)
+
+    monkeypatch.setattr("pipeline.fit.run_restart", spy)
+    method = ("--patience", "3", "--crossover", "labels", "--mutation", "0.1", "--relocation", "all")
+    assert run("x.data", "-k", "3", *method).exit_code == 0
+    assert run("x.data", "-k", "3").exit_code == 0
+    assert seen[:2] == [SearchSettings(10, 10, 1, 3, "labels", 0.1, "all")] * 2
+    assert seen[2:] == [SearchSettings(generations=1)] * 2
+
+
 def test_summary_for_people(run: Run) -> None:
     result = run("x.data", "--labels", "y.label", "--must-link", "must.link", "-k", "3")
     assert result.exit_code == 0
@@ -164,6 +180,12 @@ def test_variance_prior_and_cluster_size_reach_the_solver(run: Run) -> None:
         (("x.data", "-k", "31"), "-k: found 31 clusters for 30 distinct rows of x.data"),
         (("x.data", "-k", "16"), "-k: found 16 clusters of 2 or more for 30 samples"),
         (("x.data", "-k", "0"), "-k: found 0, expected 1 or more"),
+        (
+            ("x.data", "-k", "3", "--patience", "-1"),
+            "--patience: found -1, expected a whole number, 0 or more",
+        ),
+        (("x.data", "-k", "3", "--mutation", "nan"), "--mutation: found nan, expected a probability"),
+        (("x.data", "-k", "3", "--crossover", "labels"), "--mutation: found 1.0, expected less than 1"),
         (("x.data", "-k", "3", "--restarts", "0"), "--restarts: found 0, expected 1 or more"),
         (
             ("x.data", "-k", "3", "--accuracy", "0"),

@@ -30,7 +30,7 @@ from pipeline.cli_fit import fit_command
 from pipeline.estimator import AnnotatedClustering
 from pipeline.fit import fit
 from pipeline.fit_inputs import FitOptions
-from sweeps.spec import Search
+from sweeps.spec import METHOD, Search
 
 MUST_LINKS = [[0, 1], [4, 4], [10, 11], [0, 1], [3, 29]]
 CANNOT_LINKS = [[0, 15, 2], [21, 11, 0.5], [7, 7, 1]]
@@ -101,7 +101,8 @@ def test_same_bits_as_the_command(changes: dict[str, Any], noise: np.ndarray, tm
 
 def test_every_parameter_reaches_the_search(noise: np.ndarray) -> None:
     given = {"restarts": 3, "min_cluster_size": 7, "variance_prior": 0.5}
-    search = {"population": 3, "offspring": 4, "generations": 5}
+    search: dict[str, Any] = {"population": 3, "offspring": 4, "generations": 5, "patience": 2}
+    search |= {"crossover": "labels", "mutation": 0.5, "relocation": "all"}
     estimator = AnnotatedClustering(4, model="posterior", accuracy=0.7, random_state=9, **given, **search)
     estimator.fit(noise, must_link=[[0, 1]], cannot_link=[[2, 3, 4.0]])
     layers = [
@@ -128,7 +129,7 @@ def test_defaults_are_those_of_the_sweep_file_and_of_the_command() -> None:
     for name, value in vars(Search()).items():
         assert parameters[name] == value
     options = {option.name: option.default for option in fit_command.params}
-    for name in ("restarts", "generations", "min_cluster_size", "variance_prior", "variance"):
+    for name in ("restarts", "generations", "min_cluster_size", "variance_prior", "variance", *METHOD):
         assert parameters[name] == options[name]
 
 
