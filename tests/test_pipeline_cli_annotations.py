@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from click.testing import CliRunner, Result
 from pipeline.cli_fit import fit_command
 
 Run = Callable[..., Result]
+DOCUMENTATION = Path(__file__).resolve().parents[1] / "docs" / "annotators.md"
 
 ANNOTATIONS = """# i j kind weight annotator
 1 2 must 1 ann
@@ -218,3 +221,16 @@ def test_degenerate_clusters_are_said(run: Run, tmp_path: Path) -> None:
     (note,) = document(run("--json"))["notes"]
     assert note.startswith("1 cluster is degenerate")
     assert f"note       {note}" in run().stdout.splitlines()
+
+
+def test_examples_of_the_documentation_run(run: Run, tmp_path: Path) -> None:
+    text = DOCUMENTATION.read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```text\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    (tmp_path / "pairs.txt").write_text(example, encoding="utf-8")
+    (tmp_path / "x.data").rename(tmp_path / "table.csv")
+    lines = re.findall(r"^\$ sweep fit (.*)$", text, flags=re.MULTILINE)
+    assert lines
+    for line in lines:
+        result = CliRunner().invoke(fit_command, shlex.split(line))
+        assert result.exit_code == 0, result.output
+        assert "bob" in result.stdout
