@@ -11,7 +11,7 @@ from itertools import product
 from pathlib import Path
 
 from pipeline.tasks import Batch, Partial, Science, Work
-from sweeps.plan import UNSUPERVISED, Cell, DatasetPlan
+from sweeps.plan import Cell, DatasetPlan
 
 SHORTEST, LONGEST = 0.5, 60.0
 """Bounds of a batch in seconds: below, the scheduler is busy; above, too much is lost with a worker."""
@@ -25,9 +25,7 @@ Key = tuple[str, str, float | None, int | None]
 def pilot_cells(plan: DatasetPlan) -> list[Cell]:
     """Cells timed to predict the others: the corners of each model's grid, first mixture and replicate."""
     mixture = None if plan.mixtures is None else 0
-    cells = []
-    if plan.unsupervised:
-        cells.append(Cell(plan.name, mixture, None, None, None, UNSUPERVISED))
+    cells = [Cell(plan.name, mixture, None, None, None, baseline) for baseline in plan.baselines]
     if plan.models:
         corners = product(sorted({min(plan.p), max(plan.p)}), sorted({min(plan.m), max(plan.m)}), plan.models)
         cells += [Cell(plan.name, mixture, p, m, 0, model) for p, m, model in corners]

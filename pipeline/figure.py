@@ -11,13 +11,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator
 
-from sweeps.plan import UNSUPERVISED
+from sweeps.models import BASELINES, baseline_of, split_model
 
 # Okabe and Ito's palette, told apart with every common colour blindness; markers differ for grey print.
-STYLES = {"posterior": ("#0072B2", "o"), "likelihood": ("#D55E00", "s")}
-OTHER_STYLE = ("#009E73", "^")
-"""Colour and marker of each model."""
+STYLES = {"posterior": ("#0072B2", "o"), "likelihood": ("#D55E00", "s"), "conditional": ("#009E73", "^")}
+"""Colour and marker of each annotation term; a common variance has a dotted line and a hollow marker."""
 BASELINE_COLOR = "#404040"
+BASELINE_LINES = dict(zip(BASELINES, ("--", ":"), strict=True))
+LEGEND_COLUMNS = 4
 PANEL = (2.6, 1.75)
 """Width and height of a panel in inches."""
 
@@ -63,15 +64,18 @@ def draw_nmi(summary: pd.DataFrame, path: Path, *, title: str) -> bool:
 
 
 def _panel(axes: Axes, rows: pd.DataFrame, p: float) -> None:
-    baseline = rows[rows["model"] == UNSUPERVISED]
-    for level, error in zip(baseline["mean"], baseline["se"].fillna(0.0), strict=True):
-        axes.axhline(level, color=BASELINE_COLOR, linestyle="--", linewidth=1.2, label=UNSUPERVISED)
+    for row in rows[rows["model"].isin(BASELINES)].itertuples():
+        level, error = float(row.mean), 0.0 if pd.isna(row.se) else float(row.se)
+        line = BASELINE_LINES[str(row.model)]
+        axes.axhline(level, color=BASELINE_COLOR, linestyle=line, linewidth=1.2, label=str(row.model))
         axes.axhspan(level - error, level + error, color=BASELINE_COLOR, alpha=0.12, linewidth=0)
     for model, points in rows[rows["p"] == p].groupby("model", sort=True):
-        color, marker = STYLES.get(str(model), OTHER_STYLE)
+        color, marker = STYLES[split_model(str(model))[0]]
+        line, fill = (":", "white") if baseline_of(str(model)) != BASELINES[0] else ("-", color)
         m, mean = points["m"].to_numpy(dtype=float), points["mean"].to_numpy(dtype=float)
         error = points["se"].fillna(0.0).to_numpy(dtype=float)
-        axes.plot(m, mean, label=model, color=color, marker=marker, linewidth=1.6, markersize=4.5)
+        (drawn,) = axes.plot(m, mean, label=model, color=color, linestyle=line, linewidth=1.6)
+        drawn.set(marker=marker, markerfacecolor=fill, markersize=4.5)
         axes.fill_between(m, mean - error, mean + error, color=color, alpha=0.2, linewidth=0)
     axes.grid(color="#e0e0e0", linewidth=0.6)
     axes.set_axisbelow(True)
@@ -90,4 +94,5 @@ def _legend(figure: Figure, panels: Iterable[Axes]) -> None:
         handles, labels = panel.get_legend_handles_labels()
         entries.update(zip(labels, handles, strict=True))
     handles, labels = list(entries.values()), list(entries)
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(entries), frameon=False)
+    columns = min(len(entries), LEGEND_COLUMNS)
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)

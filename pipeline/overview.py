@@ -16,7 +16,7 @@ from pipeline.prepare import Prepared, cube_path, find_spec
 from pipeline.tasks import Batch, Failure, Science, Work, run_batch
 from storage.schema import ArraySpec, Role, array_specs
 from sweeps.errors import InputError, Problem
-from sweeps.plan import UNSUPERVISED, Cell, DatasetPlan
+from sweeps.plan import Cell, DatasetPlan
 from sweeps.spec import load_spec
 
 SEARCH_NANOSECONDS = 400.0
@@ -197,8 +197,8 @@ def _dataset(prepared: Prepared, plan: DatasetPlan, timing: Timing) -> DatasetOv
 def _groups(plan: DatasetPlan) -> Iterator[tuple[float | None, int | None, str, int]]:
     """Cells that are predicted to last equally long, counted."""
     mixtures = plan.mixtures or 1
-    if plan.unsupervised:
-        yield None, None, UNSUPERVISED, mixtures
+    for baseline in plan.baselines:
+        yield None, None, baseline, mixtures
     for p in plan.p:
         for m in plan.m:
             for model in plan.models:

@@ -13,7 +13,7 @@ from pipeline.figure import draw_nmi
 from pipeline.tables import cell_table, pooled_nmi, summary_table, written_counts
 from storage.cube import open_cube
 from storage.manifest import Manifest, read_manifest
-from sweeps.plan import UNSUPERVISED
+from sweeps.models import BASELINES
 
 TITLES = {
     "nmi": "NMI",
@@ -24,8 +24,12 @@ TITLES = {
 }
 """Scores of the text tables; the objective, which compares within one cell only, stands in the CSV files."""
 
+OBJECTIVES = "Objectives, which the CSV files hold, compare within one model on one data set only."
+
 WIDTH, LABEL, COUNT, COLUMN = 100, 16, 7, 25
 """Widths of the text tables, and of their columns."""
+MODELS_ACROSS = 3
+"""A table of more models goes on below."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ def render(manifest: Manifest, cells: pd.DataFrame, summary: pd.DataFrame) -> st
     """Text of a report: how much is there, then the tables."""
     parts = [_head(manifest, cells), _pooled(manifest, summary)]
     for (dataset, p), rows in summary[summary["p"].notna()].groupby(["dataset", "p"], sort=False):
-        baseline = summary[(summary["dataset"] == dataset) & (summary["model"] == UNSUPERVISED)]
+        baseline = summary[(summary["dataset"] == dataset) & summary["model"].isin(BASELINES)]
         title = f"{_size(manifest, str(dataset))}, p = {p:g}"
         parts.append("\n".join(_block(title, rows, baseline)))
     alone = [name for name, plan in manifest.plans.items() if not plan.supervised]
@@ -111,6 +115,7 @@ def _head(manifest: Manifest, cells: pd.DataFrame) -> str:
         lines += [f"  {reason}" for reason in reasons]
     if manifest.runs:
         lines += _last_run(manifest)
+    lines.append(OBJECTIVES)
     if counts.get("done", 0) != len(cells):
         lines.append("This sweep is not complete: every number below is over the cells that are done.")
     return "\n".join(lines)
@@ -154,33 +159,46 @@ def _pooled(manifest: Manifest, summary: pd.DataFrame) -> str:
     pooled = pooled_nmi(rows, written_counts(manifest.plans, manifest.spec["grid"]["m"]))
     if pooled.empty or pooled["n_datasets"].max() < 2:
         return ""
-    models = sorted(pooled["model"].unique())
-    lines = ["NMI, mean over data sets (number of data sets)", _row("", "m", models)]
-    for (p, m), group in pooled.groupby(["p", "m"], sort=False):
-        found = {row.model: f"{row.mean:.4f} ({row.n_datasets})" for row in group.itertuples()}
-        lines.append(_row(f"p = {p:g}", str(m), [found.get(model, "-") for model in models]))
-    levels = rows[(rows["model"] == UNSUPERVISED) & (rows["score"] == "nmi")]["mean"].dropna()
-    if len(levels):
-        lines.append(f"unsupervised: {levels.mean():.4f} ({len(levels)})")
+    lines = ["NMI, mean over data sets (number of data sets)"]
+    for models in _across(sorted(pooled["model"].unique())):
+        lines.append(_row("", "m", models))
+        for (p, m), group in pooled.groupby(["p", "m"], sort=False):
+            found = {row.model: f"{row.mean:.4f} ({row.n_datasets})" for row in group.itertuples()}
+            lines.append(_row(f"p = {p:g}", str(m), [found.get(model, "-") for model in models]))
+    for baseline in BASELINES:
+        levels = rows[(rows["model"] == baseline) & (rows["score"] == "nmi")]["mean"].dropna()
+        if len(levels):
+            lines.append(f"{baseline}: {levels.mean():.4f} ({len(levels)})")
     return "\n".join(lines)
 
 
 def _block(title: str, rows: pd.DataFrame, baseline: pd.DataFrame) -> Iterator[str]:
     """Lines of one table: a row per score and m, a column per model."""
     yield title
-    supervised = sorted(rows["model"].unique())
-    columns = [UNSUPERVISED] * bool(len(baseline)) + supervised
-    yield _row("mean ± s.e. (median)", "m", columns, join=True)
+    for models in _across(sorted(baseline["model"].unique()) + sorted(rows["model"].unique())):
+        yield from _columns(rows, baseline, models)
+    yield from _gaps(pd.concat([baseline, rows]))
+
+
+def _across(models: list[str]) -> list[list[str]]:
+    """Models side by side, as many as a line takes."""
+    return [models[start : start + MODELS_ACROSS] for start in range(0, len(models), MODELS_ACROSS)]
+
+
+def _columns(rows: pd.DataFrame, baseline: pd.DataFrame, models: list[str]) -> Iterator[str]:
+    """Lines of some columns of a table, baselines before the others."""
+    supervised = [model for model in models if model not in BASELINES]
+    yield _row("mean ± s.e. (median)", "m", models, join=True)
     for score, label in TITLES.items():
-        level = [_cell(baseline[baseline["score"] == score])] * bool(len(baseline))
-        found = rows[rows["score"] == score]
-        if found.empty and level and level[0] != "-":
+        levels = baseline[baseline["score"] == score]
+        level = [_cell(levels[levels["model"] == model]) for model in models if model in BASELINES]
+        found = rows[(rows["score"] == score) & rows["model"].isin(supervised)]
+        if found.empty and set(level) - {"-"}:
             yield _row(label, "", level)
         for m, group in found.groupby("m", sort=True):
             values = [_cell(group[group["model"] == model]) for model in supervised]
             yield _row(label, str(m), [*level, *values])
             label, level = "", [""] * len(level)
-    yield from _gaps(pd.concat([baseline, rows]))
 
 
 def _gaps(rows: pd.DataFrame) -> Iterator[str]:

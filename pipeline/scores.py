@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from kernels import scores as core
-from sweeps.plan import UNSUPERVISED
+from sweeps.models import BASELINES, UNSUPERVISED, baseline_of
 
 DONE = 1
 NORMALIZERS = ("min", "geometric", "arithmetic", "max")
@@ -59,33 +59,56 @@ def scores(tree: xr.DataTree, dataset: str, *, normalizer: str = "min") -> xr.Da
     return _finished(found, node)
 
 
-def baseline_scores(tree: xr.DataTree, dataset: str, *, normalizer: str = "min") -> xr.Dataset:
-    """Scores of the unsupervised baseline of one data set, which has no p, m, replicate and model.
+def baseline_scores(
+    tree: xr.DataTree, dataset: str, model: str = UNSUPERVISED, *, normalizer: str = "min"
+) -> xr.Dataset:
+    """Scores of a baseline of one data set, which has no p, m, replicate and model.
 
-    The parameters and the variables are those of `scores`, without `annotation_agreement`; there is at most
-    a dim `mixture`. Empty if the cube has no baseline.
+    The variables are those of `scores`, without `annotation_agreement`; there is at most a dim `mixture`.
+    Empty if the cube has no such baseline.
+
+    Parameters
+    ----------
+    tree, dataset, normalizer
+        As in `scores`.
+    model : {"unsupervised", "unsupervised-common"}
+        Which.
 
     Raises
     ------
     ValueError
         For an unknown normalizer.
     """
-    if UNSUPERVISED not in tree[dataset].children:
+    if model not in tree[dataset].children:
         return xr.Dataset()
-    node = tree[f"{dataset}/{UNSUPERVISED}"].to_dataset()
+    node = tree[f"{dataset}/{model}"].to_dataset()
     return _finished(_fit_scores(node, tree[dataset].to_dataset(), normalizer), node)
 
 
-def relative_nmi(found: xr.Dataset, baseline: xr.Dataset) -> xr.DataArray:
-    """NMI of each supervised cell minus that of the baseline on the same data (model.md section 5).
+def all_baseline_scores(tree: xr.DataTree, dataset: str) -> dict[str, xr.Dataset]:
+    """Scores of every baseline that one data set has, by model."""
+    children = tree[dataset].children
+    return {model: baseline_scores(tree, dataset, model) for model in BASELINES if model in children}
+
+
+def relative_nmi(found: xr.Dataset, baselines: Mapping[str, xr.Dataset]) -> xr.DataArray:
+    """NMI of each supervised cell minus that of a baseline on the same data (model.md section 5).
+
+    The baseline is the one of the same variance: the difference is what the annotations add. A model whose
+    baseline is not there has NaN.
 
     Parameters
     ----------
-    found, baseline : xarray.Dataset
-        From `scores` and `baseline_scores`, both with `nmi`.
+    found : xarray.Dataset
+        From `scores`, with `nmi`.
+    baselines : mapping of str to xarray.Dataset
+        From `all_baseline_scores`.
     """
-    difference = found["nmi"] - baseline["nmi"]
-    difference.attrs = {"long_name": "NMI above the unsupervised baseline", "units": "1"}
+    wanted = [baseline_of(model) for model in found["model"].values.tolist()]
+    levels = [baselines[name]["nmi"] if name in baselines else xr.DataArray(np.nan) for name in wanted]
+    level = xr.concat(levels, dim=found["model"], coords="minimal", compat="override")
+    difference = found["nmi"] - level
+    difference.attrs = {"long_name": "NMI above the baseline of the same variance", "units": "1"}
     return difference.rename("relative_nmi")
 
 

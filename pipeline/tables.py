@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from pipeline.scores import baseline_scores, relative_nmi, scores
+from pipeline.scores import all_baseline_scores, relative_nmi, scores
 from storage.schema import DONE, FAILED, PENDING
-from sweeps.plan import UNSUPERVISED, DatasetPlan
+from sweeps.models import BASELINES, baseline_of
+from sweeps.plan import DatasetPlan
 from sweeps.spec import AnnotationCount
 
 SCORES = (
@@ -70,7 +71,7 @@ def summary_table(cells: pd.DataFrame) -> pd.DataFrame:
     table = pd.concat(parts, ignore_index=True)
     table["score"] = pd.Categorical(table["score"], SCORES)
     order = ["dataset", "p", "m", "model", "score"]
-    # Data sets keep the order of the sweep file, and the baseline, which has no p, comes first.
+    # Data sets keep the order of the sweep file, and baselines, which have no p, come first.
     rank = {name: position for position, name in enumerate(cells["dataset"].unique())}
     table = table.sort_values(
         order,
@@ -102,7 +103,7 @@ def pooled_nmi(summary: pd.DataFrame, written: Mapping[tuple[str, int], str]) ->
     Returns
     -------
     pandas.DataFrame
-        Columns `p`, `m` (text), `model`, `n_datasets`, `mean`; not for the baseline, which has no p and m.
+        Columns `p`, `m` (text), `model`, `n_datasets`, `mean`; not for baselines, which have no p and m.
     """
     rows = summary[(summary["score"] == "nmi") & summary["p"].notna() & summary["mean"].notna()]
     texts = [
@@ -113,14 +114,14 @@ def pooled_nmi(summary: pd.DataFrame, written: Mapping[tuple[str, int], str]) ->
 
 
 def _frames(tree: xr.DataTree, plan: DatasetPlan) -> list[pd.DataFrame]:
-    """Frames of the baseline and of the supervised cells of one data set, as far as there are any."""
-    found, baseline = scores(tree, plan.name), baseline_scores(tree, plan.name)
-    if "nmi" in found and "nmi" in baseline:
-        found["relative_nmi"] = relative_nmi(found, baseline)
+    """Frames of the baselines and of the supervised cells of one data set, as far as there are any."""
+    found, baselines = scores(tree, plan.name), all_baseline_scores(tree, plan.name)
+    if "nmi" in found and baselines:
+        found["relative_nmi"] = relative_nmi(found, baselines)
     frames = []
-    if plan.unsupervised:
-        node = tree[f"{plan.name}/{UNSUPERVISED}"].to_dataset()
-        frames.append(_frame(baseline, node, plan).assign(model=UNSUPERVISED))
+    for model, baseline in baselines.items():
+        node = tree[f"{plan.name}/{model}"].to_dataset()
+        frames.append(_frame(baseline, node, plan).assign(model=model))
     if plan.supervised:
         frames.append(_frame(found, tree[plan.name].to_dataset(), plan))
     return frames
@@ -158,5 +159,6 @@ def _summary(cells: pd.DataFrame, score: str) -> pd.DataFrame:
 
 def _can_have(table: pd.DataFrame) -> pd.Series:
     """Groups where the score is defined for some cell of the data set and kind of model."""
-    baseline = table["model"] == UNSUPERVISED
-    return table.groupby([table["dataset"], baseline])["n"].transform("sum") > 0
+    baseline = table["model"].isin(BASELINES)
+    variance = table["model"].map(baseline_of)
+    return table.groupby([table["dataset"], baseline, variance])["n"].transform("sum") > 0

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from sweeps.annotations import draw_annotations
 from sweeps.inputs import Source
-from sweeps.plan import UNSUPERVISED, Cell
+from sweeps.models import BASELINES, split_model
+from sweeps.plan import Cell
 from sweeps.seeds import annotation_seed, search_seed
 from sweeps.spec import Search
 
@@ -118,8 +119,8 @@ def run_batch(batch: Batch, source: Source) -> list[Partial | Failure]:
 
 
 def cell_annotations(seed: int, cell: Cell, labels_true: NDArray[np.int16] | None) -> NDArray[np.int32]:
-    """Annotations of a cell, of shape (m, 3); none for the unsupervised baseline."""
-    if cell.model == UNSUPERVISED:
+    """Annotations of a cell, of shape (m, 3); none for a baseline."""
+    if cell.model in BASELINES:
         return np.empty((0, 3), dtype=np.int32)
     assert labels_true is not None
     assert cell.p is not None
@@ -149,13 +150,15 @@ def _run(science: Science, work: Work, source: Source) -> Partial:
     from kernels.problem import build_problem, layers_from_annotations
 
     cell, search = work.cell, science.search
+    term, variance = split_model(cell.model)
     X, labels_true = source.arrays(cell.mixture)
     annotations = cell_annotations(science.seed, cell, labels_true)
     problem = build_problem(
         X,
         layers_from_annotations(annotations, cell.p),
         n_clusters=science.n_clusters,
-        model=cell.model,
+        model=term,
+        variance=variance,
         min_cluster_size=search.min_cluster_size,
         variance_prior=search.variance_prior,
     )

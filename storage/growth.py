@@ -13,7 +13,7 @@ from sweeps.plan import DatasetPlan
 from sweeps.seeds import accuracy_code
 
 HINT = "use another name"
-GROWING = {"source", "mixtures", "p", "m", "replicates", "models", "unsupervised"}
+GROWING = {"source", "mixtures", "p", "m", "replicates", "models", "baselines"}
 CHUNKS = {"mixture_chunk", "replicate_chunk", "model_chunk"}
 FIXED_TABLES = ("search", "stop", "data")
 RUNTIME_KEYS = {("data", "unavailable")}
@@ -71,7 +71,8 @@ def align(manifest: Manifest, plans: Iterable[DatasetPlan]) -> list[DatasetPlan]
 def _align(old: DatasetPlan | None, new: DatasetPlan) -> DatasetPlan:
     if old is None:
         return new
-    new = replace(new, source=old.source, mixture_chunk=old.mixture_chunk)
+    baselines = old.baselines + tuple(model for model in new.baselines if model not in old.baselines)
+    new = replace(new, source=old.source, mixture_chunk=old.mixture_chunk, baselines=baselines)
     if not old.supervised:
         return new
     stored = {accuracy_code(p) for p in old.p}
@@ -110,8 +111,9 @@ def _plan_differences(manifest: Manifest, old: DatasetPlan, new: DatasetPlan) ->
         stored, asked = getattr(old, key), getattr(new, key)
         if stored != asked:
             yield Problem(f"{where}, {key}", _show(asked), f"{_show(stored)}, as in the cube", HINT)
-    if old.unsupervised and not new.unsupervised:
-        yield Problem(f"{where}, models", "no 'unsupervised'", "'unsupervised', which the cube holds", HINT)
+    for gone in old.baselines:
+        if gone not in new.baselines:
+            yield Problem(f"{where}, models", f"no {gone!r}", f"{gone!r}, which the cube holds", HINT)
     yield from _length(where, "mixtures", old.mixtures, new.mixtures, old.mixture_chunk)
     if old.supervised:
         yield from _removed(where, "p", _by_code(old.p), _by_code(new.p))

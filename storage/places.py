@@ -50,7 +50,8 @@ def locate(plan: DatasetPlan, block: Block) -> Place | None:
     parts = tuple(part for part in region if part is not None)
     if len(parts) < len(region):
         return None
-    return Place(baseline_node(plan.name) if block.unsupervised else plan.name, parts)
+    node = baseline_node(plan.name, block.models[0]) if block.unsupervised else plan.name
+    return Place(node, parts)
 
 
 def _region(plan: DatasetPlan, block: Block) -> list[slice | None]:
@@ -58,7 +59,7 @@ def _region(plan: DatasetPlan, block: Block) -> list[slice | None]:
     if block.mixtures is not None or plan.mixtures is not None:
         region.append(_chunk(block.mixtures, plan.mixtures or 0, plan.mixture_chunk))
     if block.unsupervised:
-        return region if plan.unsupervised else [None]
+        return region if block.models[0] in plan.baselines else [None]
     codes = [accuracy_code(p) for p in plan.p]
     region.append(_single(codes, None if block.p is None else accuracy_code(block.p)))
     region.append(_single(plan.m, block.m))

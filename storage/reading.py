@@ -31,7 +31,7 @@ def open_cube(path: str | Path) -> xr.DataTree:
     Returns
     -------
     xarray.DataTree
-        One node per data set, with a child `unsupervised` where there is a baseline. `p` and `m` rise.
+        One node per data set, with a child for each baseline, such as `unsupervised`. `p` and `m` rise.
 
     Raises
     ------
@@ -59,8 +59,8 @@ def cell_nodes(tree: xr.DataTree) -> list[str]:
     Returns
     -------
     list of str
-        `tree[name]` has the cells with annotations, `tree[name]["unsupervised"]` the baseline; either may be
-        missing.
+        `tree[name]` has the cells with annotations, `tree[name]["unsupervised"]` and
+        `tree[name]["unsupervised-common"]` the baselines; any may be missing.
     """
     return sorted(tree.children)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sweeps.plan import UNSUPERVISED, DatasetPlan
+from sweeps.plan import DatasetPlan
 
 PENDING, DONE, FAILED = 0, 1, 2
 """Values of the variable `status`."""
@@ -80,7 +80,7 @@ VARIABLES = {
             ("restart",),
             "float64",
             math.nan,
-            "objective of each restart: log-likelihood; log-posterior for model 'posterior'",
+            "objective of each restart: log-likelihood; log-posterior for 'posterior' and 'posterior-common'",
             "nats",
         ),
         Variable("labels", Role.RESULT, ("sample",), "int16", -1, "cluster of each sample, best restart"),
@@ -144,13 +144,13 @@ class ArraySpec:
         return f"{self.node}/{self.variable.name}"
 
 
-def baseline_node(dataset: str) -> str:
-    """Path of the node of the unsupervised baseline."""
-    return f"{dataset}/{UNSUPERVISED}"
+def baseline_node(dataset: str, baseline: str) -> str:
+    """Path of the node of a baseline."""
+    return f"{dataset}/{baseline}"
 
 
 def array_specs(plan: DatasetPlan) -> list[ArraySpec]:
-    """All arrays of one data set, the baseline's included.
+    """All arrays of one data set, those of its baselines included.
 
     Parameters
     ----------
@@ -170,8 +170,8 @@ def array_specs(plan: DatasetPlan) -> list[ArraySpec]:
     if plan.supervised:
         specs += [_array_spec(plan, plan.name, name, mixture + GRID_DIMS) for name in RESULTS]
         specs.append(_array_spec(plan, plan.name, "annotations", mixture + GRID_DIMS[:-1]))
-    if plan.unsupervised:
-        specs += [_array_spec(plan, baseline_node(plan.name), name, mixture) for name in RESULTS]
+    for baseline in plan.baselines:
+        specs += [_array_spec(plan, baseline_node(plan.name, baseline), name, mixture) for name in RESULTS]
     return specs
 
 

@@ -69,14 +69,14 @@ def render(
     Returns
     -------
     Template
-        Of `/<name>` and, where the plan has it, `/<name>/unsupervised`.
+        Of `/<name>` and of `/<name>/<baseline>` for each baseline.
     """
     entries: dict[str, Buffer] = {}
     store = MemoryStore(entries)
     template = Template()
     template.metadata[plan.name] = _group(group_attributes(plan))
-    if plan.unsupervised:
-        template.metadata[baseline_node(plan.name)] = _group({})
+    for baseline in plan.baselines:
+        template.metadata[baseline_node(plan.name, baseline)] = _group({})
     values = coordinate_values(plan)
     data = _input_values(plan, inputs) if inputs else {}
     for spec in array_specs(plan):

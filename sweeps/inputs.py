@@ -174,7 +174,7 @@ def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None) -> DatasetPlan:
         m=m if grid.supervised else (),
         replicates=grid.replicates,
         models=grid.supervised,
-        unsupervised="unsupervised" in grid.models,
+        baselines=grid.baselines,
         restarts=grid.restarts,
         mixture_chunk=mixtures or 1,
         replicate_chunk=grid.replicates,

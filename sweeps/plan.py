@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
-UNSUPERVISED = "unsupervised"
-
 
 @dataclass(frozen=True, slots=True)
 class Cell:
     """The unit of result: one data set, mixture, accuracy, annotation count, replicate and model.
 
-    The unsupervised baseline has no `p`, `m` and `replicate`; a real data set has no `mixture`.
+    A baseline has no `p`, `m` and `replicate`; a real data set has no `mixture`.
     """
 
     dataset: str
@@ -41,13 +39,13 @@ class Block:
     dataset : str
         Node of the cube.
     p, m : float and int, or None
-        None for the unsupervised baseline.
+        None for a baseline.
     mixtures : (start, stop) or None
         Half-open range of mixtures; None for a real data set.
     replicates : (start, stop) or None
-        Half-open range of replicates; None for the unsupervised baseline.
+        Half-open range of replicates; None for a baseline.
     models : tuple of str
-        Supervised models of the chunk, or `("unsupervised",)`.
+        Supervised models of the chunk, or one baseline.
     """
 
     dataset: str
@@ -59,7 +57,7 @@ class Block:
 
     @property
     def unsupervised(self) -> bool:
-        """Whether this block belongs to the baseline node."""
+        """Whether this block belongs to the node of a baseline."""
         return self.replicates is None
 
     @property
@@ -75,7 +73,7 @@ class Block:
     def __str__(self) -> str:
         parts = [self.dataset]
         if self.unsupervised:
-            parts.append(UNSUPERVISED)
+            parts += self.models
         else:
             parts += [f"p={self.p:g}", f"m={self.m}"]
         if self.mixtures is not None:
@@ -111,8 +109,8 @@ class DatasetPlan:
         Redraws of the annotation graph.
     models : tuple of str
         Supervised models.
-    unsupervised : bool
-        Whether the baseline is part of the grid.
+    baselines : tuple of str
+        Models without annotations.
     restarts : int
         Restarts of each cell.
     mixture_chunk, replicate_chunk, model_chunk : int
@@ -133,7 +131,7 @@ class DatasetPlan:
     m: tuple[int, ...]
     replicates: int
     models: tuple[str, ...]
-    unsupervised: bool
+    baselines: tuple[str, ...]
     restarts: int
     mixture_chunk: int
     replicate_chunk: int
@@ -142,23 +140,22 @@ class DatasetPlan:
 
     @property
     def supervised(self) -> bool:
-        """Whether there is anything beside the baseline."""
+        """Whether there is anything beside baselines."""
         return bool(self.models)
 
     @property
     def n_cells(self) -> int:
-        """Number of cells, baseline included."""
+        """Number of cells, baselines included."""
         per_mixture = len(self.p) * len(self.m) * self.replicates * len(self.models)
-        return (self.mixtures or 1) * (per_mixture + self.unsupervised)
+        return (self.mixtures or 1) * (per_mixture + len(self.baselines))
 
     def blocks(self) -> Iterator[Block]:
-        """All blocks, baseline first, then by accuracy and annotation count."""
+        """All blocks, baselines first, then by accuracy and annotation count."""
         mixture_ranges: list[tuple[int, int] | None] = [None]
         if self.mixtures is not None:
             mixture_ranges = list(_chunks(self.mixtures, self.mixture_chunk))
-        if self.unsupervised:
-            for mixtures in mixture_ranges:
-                yield Block(self.name, None, None, mixtures, None, (UNSUPERVISED,))
+        for baseline, mixtures in product(self.baselines, mixture_ranges):
+            yield Block(self.name, None, None, mixtures, None, (baseline,))
         for p, m, mixtures, replicates, models in product(
             self.p,
             self.m,

@@ -11,13 +11,13 @@ import hashlib
 
 import numpy as np
 
+from sweeps.models import MODEL_CODES
+
 ABSENT = 2**32 - 1
 """Stands for a coordinate that a stream does not depend on."""
 
 DATA, ANNOTATIONS, SEARCH = 0, 1, 2
 """Purposes: drawing a mixture, drawing annotations, one restart of the search."""
-
-MODEL_CODES = {"unsupervised": 0, "likelihood": 1, "posterior": 2}
 
 
 def accuracy_code(p: float) -> int:

@@ -13,7 +13,8 @@ from typing import Any
 from sweeps import tomlcheck
 from sweeps.entries import Dataset, name_check, read_datasets
 from sweeps.errors import InputError, Problem
-from sweeps.seeds import MODEL_CODES, accuracy_code
+from sweeps.models import BASELINES, MODEL_CODES
+from sweeps.seeds import accuracy_code
 from sweeps.tables import SCALES
 from sweeps.tomlcheck import Bad, Table, choice, not_negative, whole
 
@@ -45,7 +46,12 @@ class Grid:
     @property
     def supervised(self) -> tuple[str, ...]:
         """Models that use annotations."""
-        return tuple(model for model in self.models if model != "unsupervised")
+        return tuple(model for model in self.models if model not in BASELINES)
+
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """Models that use none."""
+        return tuple(model for model in self.models if model in BASELINES)
 
 
 CROSSOVERS = ("centroids", "labels")
@@ -169,7 +175,7 @@ def _parse(path: Path) -> dict[str, Any]:
 def _grid(table: Table, path: Path, scale: str, problems: list[Problem]) -> Grid:
     datasets = read_datasets(table, path, scale, problems)
     models = table.each("models", choice(MODEL_CODES), str)
-    supervised = any(model != "unsupervised" for model in models)
+    supervised = any(model not in BASELINES for model in models)
     p = table.each("p", _accuracy, accuracy_code) if supervised or "p" in table else ()
     m = table.each("m", _annotation_count, lambda count: count.text) if supervised or "m" in table else ()
     replicates = whole(1, 10**6)

@@ -41,7 +41,7 @@ def make_plan(name: str = "a", **changes: Any) -> DatasetPlan:
         "m": (4,),
         "replicates": 2,
         "models": ("likelihood",),
-        "unsupervised": True,
+        "baselines": ("unsupervised",),
         "restarts": 3,
     } | changes
     values.setdefault("mixture_chunk", values["mixtures"] or 1)

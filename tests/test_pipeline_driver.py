@@ -23,7 +23,9 @@ from storage.journal import replay
 from storage.lease import Lease, read_lease
 from storage.rundir import run_directory
 from storage.schema import DONE, FAILED
+from sweeps.errors import InputError
 from sweeps.inputs import Source
+from sweeps.models import BASELINES, MODEL_CODES
 from sweeps.plan import Cell
 
 RESTARTS = 5 * (2 * 2 * 2 * 2 + 1) * 5
@@ -89,6 +91,29 @@ def test_growing_computes_only_what_is_new(
     assert run(write_spec(tmp_path), tmp_path) == 0
     assert first + restarts_run(caplog.text) == RESTARTS
     assert_same_bits(reference, tmp_path / "tiny.zarr")
+
+
+def test_all_models_and_baselines_added_later(tmp_path: Path) -> None:
+    first = TINY.replace('"unsupervised", "likelihood", "posterior"', '"conditional-common", "posterior"')
+    assert run(write_spec(tmp_path, first), tmp_path) == 0
+    before = open_cube(tmp_path / "tiny.zarr")["iris"].to_dataset().load()
+    every = ", ".join(f'"{model}"' for model in MODEL_CODES if model != "likelihood")
+    most = TINY.replace('"unsupervised", "likelihood", "posterior"', every)
+    with pytest.raises(InputError, match="a multiple of 2"):
+        run(write_spec(tmp_path, most), tmp_path)
+    text = TINY.replace('"unsupervised", "likelihood", "posterior"', every + ', "likelihood"')
+    assert run(write_spec(tmp_path, text), tmp_path) == 0
+    tree = open_cube(tmp_path / "tiny.zarr")
+    assert set(tree["iris"]["model"].values) == set(MODEL_CODES) - set(BASELINES)
+    for name in ("mixtures_k3", "iris"):
+        for node in (tree[name], *(tree[f"{name}/{baseline}"] for baseline in BASELINES)):
+            assert (node["status"] == DONE).all()
+    for model, after in tree["iris"].to_dataset().groupby("model"):
+        variances = after["variances"].values
+        assert (variances == variances[..., :1]).all() == model.endswith("-common")
+    kept = tree["iris"].to_dataset().sel(model=before["model"]).load()
+    for name in before.data_vars:
+        np.testing.assert_array_equal(before[name].values, kept[name].values)
 
 
 def test_a_lost_file_of_timings_is_read_from_the_cube(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pipeline.figure import draw_nmi
 from pipeline.report import Report, write_report
 from storage.manifest import append_run
 from sweeps.errors import InputError
+from sweeps.models import MODEL_CODES
 from sweeps.plan import DatasetPlan
 
 RUN = {
@@ -123,6 +124,28 @@ def test_a_complete_cube_says_nothing_of_gaps(tmp_path: Path, monkeypatch: pytes
     assert "features scaled: iris standard, wine none" in report.text
     assert "LEFT OUT" not in report.text  # wine came in later
     assert "not complete" not in report.text
+
+
+def test_many_models_go_on_below(tmp_path: Path) -> None:
+    baselines = ("unsupervised", "unsupervised-common")
+    models = tuple(model for model in MODEL_CODES if model not in baselines)
+    wide = [
+        toy_cube.plan(name, models=models, model_chunk=6, baselines=baselines) for name in ("iris", "wine")
+    ]
+    report = write_report(make(tmp_path, *wide), tmp_path / "out")
+    assert max(map(len, report.text.splitlines())) <= 100
+    block = next(part for part in report.text.split("\n\n") if part.startswith("iris") and "p = 0.9" in part)
+    heads = [line.split("m ", 1)[1].split() for line in block.splitlines() if line.startswith("mean ±")]
+    assert heads == [
+        ["unsupervised", "unsupervised-common", "conditional"],
+        ["conditional-common", "likelihood", "likelihood-common"],
+        ["posterior", "posterior-common"],
+    ]
+    levels = [line for line in report.text.splitlines() if line.startswith(baselines)]
+    assert [line.split(":")[0] for line in levels] == list(baselines)
+    assert report.text.count("compare within one model on one data set only") == 1
+    rows = report.summary[report.summary["score"] == "relative_nmi"]
+    assert set(rows["model"]) == set(models)
 
 
 def test_no_figure_without_true_labels(tmp_path: Path) -> None:

@@ -13,7 +13,14 @@ import toy_cube
 import xarray as xr
 
 from kernels import scores as core
-from pipeline.scores import ATTRIBUTES, NORMALIZERS, baseline_scores, relative_nmi, scores
+from pipeline.scores import (
+    ATTRIBUTES,
+    NORMALIZERS,
+    all_baseline_scores,
+    baseline_scores,
+    relative_nmi,
+    scores,
+)
 from storage.schema import DONE
 
 REAL = toy_cube.plan("iris")
@@ -79,7 +86,7 @@ def test_nothing_is_computed_before_it_is_asked_for() -> None:
     tree = toy_cube.tree(REAL)
     with dask.config.set(scheduler=refuse):
         found, baseline = scores(tree, "iris"), baseline_scores(tree, "iris")
-        difference = relative_nmi(found, baseline)
+        difference = relative_nmi(found, {"unsupervised": baseline})
         with pytest.raises(AssertionError, match="something was computed"):
             difference.compute()
 
@@ -91,10 +98,31 @@ def test_failed_and_pending_cells_are_missing() -> None:
         assert set(np.flatnonzero(np.isnan(score.values.ravel()))) == missing
 
 
+@pytest.mark.parametrize("chunked", [True, False], ids=["dask", "numpy"])
+@pytest.mark.parametrize("changes", [{}, {"mixtures": 2}], ids=["real", "mixtures"])
+def test_relative_nmi_is_against_the_baseline_of_the_same_variance(changes: Any, chunked: bool) -> None:
+    models = ("posterior", "posterior-common", "likelihood")
+    both = ("unsupervised", "unsupervised-common")
+    tree = toy_cube.tree(
+        toy_cube.plan("iris", models=models, model_chunk=3, baselines=both, **changes), chunked=chunked
+    )
+    found, baselines = scores(tree, "iris"), all_baseline_scores(tree, "iris")
+    assert tuple(baselines) == both
+    difference = relative_nmi(found, baselines).compute()
+    assert difference.dims == found["nmi"].dims
+    for model, baseline in zip(models, (both[0], both[1], both[0]), strict=True):
+        wanted = (found["nmi"].sel(model=model) - baselines[baseline]["nmi"]).compute()
+        np.testing.assert_array_equal(difference.sel(model=model), wanted.transpose(*difference.dims[:-1]))
+        assert np.isfinite(wanted).any()
+    without = relative_nmi(found, {both[1]: baselines[both[1]]}).compute()
+    assert np.isnan(without.sel(model=["posterior", "likelihood"])).all()
+    xr.testing.assert_equal(without.sel(model="posterior-common"), difference.sel(model="posterior-common"))
+
+
 def test_relative_nmi_is_the_difference_on_the_same_mixture() -> None:
     tree = toy_cube.tree(MIXED)
     found, baseline = scores(tree, "mixtures_k3").compute(), baseline_scores(tree, "mixtures_k3").compute()
-    difference = relative_nmi(found, baseline).compute()
+    difference = relative_nmi(found, {"unsupervised": baseline}).compute()
     assert difference.dims == found["nmi"].dims
     for mixture in range(2):
         np.testing.assert_array_equal(
@@ -123,7 +151,7 @@ def test_without_true_labels_the_rest_remains() -> None:
 
 
 def test_a_grid_without_baseline_or_without_supervised_models() -> None:
-    tree = toy_cube.tree(toy_cube.plan("a", unsupervised=False), toy_cube.plan("b", models=(), p=(), m=()))
+    tree = toy_cube.tree(toy_cube.plan("a", baselines=()), toy_cube.plan("b", models=(), p=(), m=()))
     assert not baseline_scores(tree, "a").data_vars
     assert not scores(tree, "b").data_vars
     assert float(baseline_scores(tree, "b")["nmi"]) >= 0

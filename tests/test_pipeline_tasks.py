@@ -12,6 +12,7 @@ from kernels.objective import objective_terms
 from kernels.problem import build_problem, layers_from_annotations
 from pipeline.tasks import Batch, Failure, Partial, Science, Work, cell_annotations, run_batch
 from sweeps.inputs import RealSource
+from sweeps.models import MODEL_CODES, split_model
 from sweeps.plan import Cell
 from sweeps.spec import Search
 
@@ -44,13 +45,20 @@ def test_every_split_of_the_restarts_gives_the_same_bits() -> None:
             assert np.array_equal(getattr(best, name), getattr(result, name))
 
 
-@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.model)
+EVERY_MODEL = [
+    Cell("blobs", None, *((None,) * 3 if model.startswith("unsupervised") else (0.9, 40, 0)), model)
+    for model in MODEL_CODES
+]
+
+
+@pytest.mark.parametrize("cell", EVERY_MODEL, ids=lambda cell: cell.model)
 def test_the_solution_has_the_objective_that_is_reported(cell: Cell) -> None:
     (result,) = run(Work(cell, 0, 3))
     annotations = cell_annotations(SCIENCE.seed, cell, LABELS)
-    problem = build_problem(
-        SOURCE.X, layers_from_annotations(annotations, cell.p), n_clusters=3, model=cell.model
-    )
+    term, variance = split_model(cell.model)
+    layers = layers_from_annotations(annotations, cell.p)
+    problem = build_problem(SOURCE.X, layers, n_clusters=3, model=term, variance=variance)
+    assert len(set(result.variances.tolist())) == (1 if variance == "common" else 3)
     assert sum(objective_terms(problem, result.labels)) == result.objectives.max()
     assert result.objectives[result.best_restart] == result.objectives.max()
     assert result.seconds > 0

@@ -24,7 +24,7 @@ from sweeps.plan import DatasetPlan
 
 Plans = list[DatasetPlan]
 
-BASE = make_plan("a", unsupervised=False)
+BASE = make_plan("a", baselines=())
 NEW_SET = make_plan("b", models=(), p=(), m=(), has_labels=False)
 
 

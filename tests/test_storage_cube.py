@@ -176,7 +176,7 @@ def test_one_model_grows_to_two(tmp_path: Path) -> None:
 
 
 def test_baseline_and_grid_are_added_to_each_other(tmp_path: Path) -> None:
-    grid_only = make_plan("a", unsupervised=False)
+    grid_only = make_plan("a", baselines=())
     baseline_only = replace(BASELINE, name="b", has_labels=True)
     cube = made(tmp_path / "x.zarr", [grid_only, baseline_only])
     fill(cube, [grid_only, baseline_only])
@@ -186,6 +186,23 @@ def test_baseline_and_grid_are_added_to_each_other(tmp_path: Path) -> None:
         assert (grown[name]["status"] == DONE).all()
         assert (grown[f"{name}/unsupervised"]["status"] == DONE).all()
     assert grown["b"]["m_over_n"].dims == ("m",)
+
+
+def test_a_second_baseline_is_added(tmp_path: Path) -> None:
+    one = make_plan("a", mixtures=2)
+    cube = made(tmp_path / "x.zarr", [one])
+    fill(cube, [one])
+    before = load(cube)["a/unsupervised"].to_dataset()
+    (two,) = align(
+        read_manifest(cube), [replace(one, baselines=("unsupervised-common", "unsupervised"), mixtures=4)]
+    )
+    assert two.baselines == ("unsupervised", "unsupervised-common")
+    grown = grow_and_fill(cube, [two])
+    for baseline in two.baselines:
+        assert (grown[f"a/{baseline}"]["status"] == DONE).all()
+        assert grown[f"a/{baseline}"]["labels"].sizes["mixture"] == 4
+    xr.testing.assert_identical(grown["a/unsupervised"].to_dataset().isel(mixture=slice(2)), before)
+    assert (grown["a/unsupervised"]["variances"] != grown["a/unsupervised-common"]["variances"]).any()
 
 
 def test_a_new_set_leaves_unavailable_ones_in_place(cube: Path) -> None:

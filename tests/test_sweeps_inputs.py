@@ -60,7 +60,12 @@ def test_a_table_becomes_a_plan_and_a_source(tmp_path: Path) -> None:
     inputs = load_inputs(spec(tmp_path, scale="standard"))
     (plan,) = inputs.plans
     assert (plan.name, plan.n_samples, plan.n_features, plan.n_clusters) == ("mine", 12, 2, 2)
-    assert (plan.m, plan.p, plan.models, plan.unsupervised) == ((6, 12), (0.9,), ("likelihood",), True)
+    assert (plan.m, plan.p, plan.models, plan.baselines) == (
+        (6, 12),
+        (0.9,),
+        ("likelihood",),
+        ("unsupervised",),
+    )
     assert (plan.replicate_chunk, plan.model_chunk, plan.scale, plan.mixtures) == (2, 1, "standard", None)
     X, labels_true = inputs.stacked(plan)
     assert np.allclose(X.mean(axis=0), 0)

@@ -56,6 +56,7 @@ def test_a_good_file_is_read_whole(tmp_path: Path) -> None:
     assert spec.grid.p == (0.8, 1.0)
     assert [count.resolve(145) for count in spec.grid.m] == [72, 75, 145]
     assert spec.grid.supervised == ("posterior",)
+    assert spec.grid.baselines == ("unsupervised",)
     assert spec.search.generations == 10
 
 
@@ -100,6 +101,7 @@ def test_the_resolved_file_survives_json(tmp_path: Path) -> None:
         ("replicates = 2", "replicates = 0", ["replicates: found 0"]),
         ("restarts = 3", "restarts = 2.0", ["restarts: found 2.0"]),
         ('"posterior"]', '"posteriro"]', ["models[1]: found 'posteriro'", "did you mean 'posterior'?"]),
+        ('"posterior"]', '"posterior-comon"]', ["did you mean 'posterior-common'?"]),
         ('["unsupervised", "posterior"]', "[]", ["models: found an empty list"]),
         ('"iris"', '"irsi"', ["found 'irsi'", "did you mean 'iris'?"]),
         ('"iris"', '"data/iris.csv"', ["found 'data/iris.csv'", "{name = "]),

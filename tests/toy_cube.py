@@ -32,7 +32,7 @@ def plan(name: str, **changes: object) -> DatasetPlan:
         "m": (12, 24),
         "replicates": 3,
         "models": ("likelihood", "posterior"),
-        "unsupervised": True,
+        "baselines": ("unsupervised",),
         "restarts": 4,
         "mixture_chunk": 2,
         "replicate_chunk": 3,
@@ -119,7 +119,7 @@ def write(path: Path, *plans: DatasetPlan, spec: dict[str, object]) -> None:
 
 
 def _block(plan: DatasetPlan, block: Block, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    node = f"{plan.name}/unsupervised" if block.unsupervised else plan.name
+    node = f"{plan.name}/{block.models[0]}" if block.unsupervised else plan.name
     cells = [_position(plan, cell) for cell in block.cells()]
     results = {name: np.stack([values[f"{node}/{name}"][cell] for cell in cells]) for name in RESULTS}
     if not block.unsupervised:

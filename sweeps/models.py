@@ -1,0 +1,41 @@
+"""Names of models: an annotation term, and "-common" where all clusters share one variance."""
+
+from __future__ import annotations
+
+UNSUPERVISED = "unsupervised"
+COMMON = "-common"
+SUFFIX_CODE = 16
+
+TERM_CODES = {UNSUPERVISED: 0, "likelihood": 1, "posterior": 2, "conditional": 3}
+
+MODEL_CODES = {
+    **TERM_CODES,
+    **{term + COMMON: code + SUFFIX_CODE for term, code in TERM_CODES.items()},
+}
+"""All models, with their place in the seeds: a contract, no code is ever changed or used again."""
+
+BASELINES = (UNSUPERVISED, UNSUPERVISED + COMMON)
+"""Models without annotations, which depend on the data alone."""
+
+
+def split_model(model: str) -> tuple[str, str]:
+    """Annotation term and variance of a model, as `kernels.problem.build_problem` takes them.
+
+    Parameters
+    ----------
+    model : str
+        One of `MODEL_CODES`.
+
+    Returns
+    -------
+    term, variance : str
+        The first one of `TERM_CODES`, the second "free" or "common".
+    """
+    if model.endswith(COMMON):
+        return model.removesuffix(COMMON), "common"
+    return model, "free"
+
+
+def baseline_of(model: str) -> str:
+    """Model without annotations and with the same variance: what is left of a difference to it is theirs."""
+    return UNSUPERVISED + COMMON if model.endswith(COMMON) else UNSUPERVISED
