@@ -18,7 +18,8 @@ STYLES = {"posterior": ("#0072B2", "o"), "likelihood": ("#D55E00", "s"), "condit
 """Colour and marker of each annotation term; a common variance has a dotted line and a hollow marker."""
 BASELINE_COLOR = "#404040"
 BASELINE_LINES = dict(zip(BASELINES, ("--", ":"), strict=True))
-LEGEND_COLUMNS = 4
+LEGEND_WIDTH = 2.1
+"""Inches of the longest entry of a legend; up to three of the short ones fit any figure."""
 PANEL = (2.6, 1.75)
 """Width and height of a panel in inches."""
 
@@ -94,5 +95,5 @@ def _legend(figure: Figure, panels: Iterable[Axes]) -> None:
         handles, labels = panel.get_legend_handles_labels()
         entries.update(zip(labels, handles, strict=True))
     handles, labels = list(entries.values()), list(entries)
-    columns = min(len(entries), LEGEND_COLUMNS)
+    columns = len(entries) if len(entries) <= 3 else int(figure.get_figwidth() / LEGEND_WIDTH)
     figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)

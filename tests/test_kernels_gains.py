@@ -183,9 +183,9 @@ def test_common_variance_near_nothing_left() -> None:
         collect(data, state)
         set_gains(data, state, 0, set_links(data, state, 0))
         for target in (0, 2):
-            assert state.gains[target] == pytest.approx(gain(case, labels, 0, target), rel=1e-7)
+            assert state.gains[target] == pytest.approx(gain(case, labels, 0, target), rel=1e-10)
             assert exact_gain(data, state, 0, target) == pytest.approx(
-                gain(case, labels, 0, target), rel=1e-7
+                gain(case, labels, 0, target), rel=1e-10
             )
 
 

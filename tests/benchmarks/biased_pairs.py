@@ -1,0 +1,132 @@
+"""What models make of pairs that were not drawn uniformly: `python tests/benchmarks/biased_pairs.py`.
+
+Mixtures of model.md section 4; the objects of the first third of a random order are drawn five times as
+often. Prints the tables of docs/models.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.hgs import SearchSettings, run_restart
+from kernels.objective import objective_terms
+from kernels.problem import VARIANCES, build_problem, layers_from_annotations
+from kernels.scores import nmi
+
+MODELS = ("unsupervised", "likelihood", "posterior", "conditional")
+DRAWINGS = ("uniform", "biased")
+N_SAMPLES, N_FEATURES, ACCURACY, OFTEN = 200, 10, 0.8, 5.0
+
+Labels = NDArray[np.int64]
+
+
+class Fit(NamedTuple):
+    """NMI of one solution with the classes and with who was drawn often; its objective above the truth's."""
+
+    nmi: float
+    drawing: float
+    above: float
+
+
+class Instance(NamedTuple):
+    """A mixture, and who is drawn often."""
+
+    X: NDArray[np.float64]
+    truth: Labels
+    often: Labels
+
+
+def draw_instance(rng: np.random.Generator, n_clusters: int) -> Instance:
+    """Mixture of model.md section 4; the first third of a random order is drawn often."""
+    means = rng.uniform(-1.0, 1.0, size=(n_clusters, N_FEATURES))
+    deviations = np.sqrt(rng.uniform(0.0, 5.0, size=n_clusters))
+    truth = rng.integers(0, n_clusters, size=N_SAMPLES)
+    X = means[truth] + rng.normal(size=(N_SAMPLES, N_FEATURES)) * deviations[truth, None]
+    often = np.zeros(N_SAMPLES, dtype=np.int64)
+    often[rng.permutation(N_SAMPLES)[: N_SAMPLES // 3]] = 1
+    return Instance(X, truth, often)
+
+
+def draw_pairs(rng: np.random.Generator, instance: Instance, m: int, drawing: str) -> NDArray[np.int64]:
+    """Annotations of shape (m, 3), each right with the accuracy."""
+    weights = np.where(instance.often == 1, OFTEN, 1.0) if drawing == "biased" else np.ones(N_SAMPLES)
+    ends = rng.choice(N_SAMPLES, size=(m, 2), p=weights / weights.sum())
+    apart = instance.truth[ends[:, 0]] != instance.truth[ends[:, 1]]
+    wrong = (rng.random(m) >= ACCURACY) & (ends[:, 0] != ends[:, 1])
+    return np.column_stack([ends, (apart ^ wrong).astype(np.int64)])
+
+
+def fit(
+    instance: Instance,
+    annotations: NDArray[np.int64],
+    n_clusters: int,
+    model: str,
+    variance: str,
+    restarts: int,
+) -> Fit:
+    """Best of some restarts."""
+    layers = layers_from_annotations(annotations, ACCURACY)
+    problem = build_problem(instance.X, layers, n_clusters=n_clusters, model=model, variance=variance)
+    runs = [run_restart(problem, SearchSettings(), np.random.default_rng(seed)) for seed in range(restarts)]
+    best = max(runs, key=lambda run: run.objective)
+    truth = sum(objective_terms(problem, instance.truth))
+    return Fit(nmi(instance.truth, best.labels), nmi(instance.often, best.labels), best.objective - truth)
+
+
+def measure(mixtures: int, m: int, restarts: int) -> dict[tuple[str, str, str], NDArray[np.float64]]:
+    """Scores of shape (mixtures, 3) by model, variance and drawing."""
+    found: dict[tuple[str, str, str], list[Fit]] = {}
+    for number in range(mixtures):
+        n_clusters = 3 + number % 2
+        instance = draw_instance(np.random.default_rng([1, number]), n_clusters)
+        for drawing in DRAWINGS:
+            annotations = draw_pairs(np.random.default_rng([2, number]), instance, m, drawing)
+            for model, variance in product(MODELS, VARIANCES):
+                result = fit(instance, annotations, n_clusters, model, variance, restarts)
+                found.setdefault((model, variance, drawing), []).append(result)
+    return {key: np.array(fits) for key, fits in found.items()}
+
+
+def mean_se(values: NDArray[np.float64]) -> str:
+    """Mean and its standard error."""
+    return f"{values.mean():.3f} ± {values.std(ddof=1) / np.sqrt(len(values)):.3f}"
+
+
+def rows(found: dict[tuple[str, str, str], NDArray[np.float64]]) -> Iterator[str]:
+    """Table in Markdown, and what tells the free models apart under uniform drawing."""
+    yield "| model | uniform | biased | biased - uniform | with who was drawn often | nats above the truth |"
+    yield "|---|---|---|---|---|---|"
+    for variance, model in product(VARIANCES, MODELS):
+        uniform, biased = (found[model, variance, drawing] for drawing in DRAWINGS)
+        change = mean_se(biased[:, 0] - uniform[:, 0])
+        name = model if variance == "free" else f"{model}-common"
+        scores = f"{mean_se(uniform[:, 0])} | {mean_se(biased[:, 0])} | {change}"
+        above = f"{uniform[:, 2].mean():.0f}, biased {biased[:, 2].mean():.0f}"
+        yield f"| {name} | {scores} | {mean_se(biased[:, 1])} | {above} |"
+    for variance in VARIANCES:
+        posterior, conditional = (found[model, variance, "uniform"] for model in MODELS[2:])
+        gain = mean_se(conditional[:, 0] - posterior[:, 0])
+        yield f"uniform, variance {variance}: conditional - posterior = {gain}"
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mixtures", type=int, default=40)
+    parser.add_argument("--restarts", type=int, default=2)
+    parser.add_argument("--m", type=int, nargs="+", default=[400])
+    arguments = parser.parse_args()
+    for m in arguments.m:
+        table = rows(measure(arguments.mixtures, m, arguments.restarts))
+        sys.stdout.write("\n".join([f"m = {m}", *table, ""]))
+
+
+if __name__ == "__main__":
+    main()
