@@ -16,12 +16,11 @@ from pathlib import Path
 import click
 import matplotlib as mpl
 import numpy as np
+from candidates import sweep_candidates
 from numpy.typing import NDArray
 
 from kernels.data import Data
-from kernels.gains import set_gains, set_links
 from kernels.hgs import warm_up
-from kernels.jit import jit
 from kernels.local_search import local_search
 from kernels.operators import assign_closest, repair, seed_centroids
 from kernels.population import new_population
@@ -82,17 +81,6 @@ def start(data: Data, state: State, rng: np.random.Generator) -> None:
     repair(data, state, centroids)
 
 
-@jit
-def sweep_candidates(data, state):  # type: ignore[no-untyped-def]
-    """Evaluate all targets of all annotated samples once."""
-    total = 0.0
-    for place in range(len(data.annotated)):
-        sample = data.annotated[place]
-        degree = set_links(data, state, sample)
-        total += set_gains(data, state, sample, degree)
-    return total
-
-
 def measure(size: Size, model: str) -> Cost:
     """CPU time of local searches, one to five, and of the candidates of their last solution."""
     data = problem(size, model)
@@ -106,12 +94,11 @@ def measure(size: Size, model: str) -> Cost:
         seconds.append(time.process_time() - began)
     tried = int(state.counters[EVALUATIONS])
     collect(data, state)
-    sweep_candidates(data, state)
+    sweep_candidates(data, state, 1)
     n_candidates = len(data.annotated) * (data.n_clusters - 1)
     repeats = max(1, 2_000_000 // n_candidates)
     began = time.process_time()
-    for _ in range(repeats):
-        sweep_candidates(data, state)
+    sweep_candidates(data, state, repeats)
     candidate = (time.process_time() - began) / (repeats * n_candidates)
     return Cost(
         1e3 * sum(seconds) / len(seconds),

@@ -12,11 +12,10 @@ from pathlib import Path
 
 import click
 import numpy as np
+from candidates import sweep_candidates
 
 from kernels.data import Data
-from kernels.gains import set_gains, set_links
 from kernels.hgs import SearchSettings, run_restart, warm_up
-from kernels.jit import jit
 from kernels.problem import CANNOT, MUST, Layer, Problem, build_problem, layers_from_annotations
 from kernels.relocation import collect
 from kernels.state import new_state
@@ -70,18 +69,6 @@ def search_time(problems: list[Problem], restarts: int) -> tuple[float, float]:
             searches += found.local_searches
             tried += found.evaluations
     return 1e3 * (time.process_time() - began) / searches, tried / searches
-
-
-@jit
-def sweep_candidates(data, state, times):  # type: ignore[no-untyped-def]
-    """Evaluate all targets of all annotated samples, `times` over."""
-    total = 0.0
-    for _ in range(times):
-        for place in range(len(data.annotated)):
-            sample = data.annotated[place]
-            degree = set_links(data, state, sample)
-            total += set_gains(data, state, sample, degree)
-    return total
 
 
 def candidate_time(problem: Problem) -> float:

@@ -9,10 +9,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from candidates import sweep_candidates
 
-from kernels.gains import set_gains, set_links
 from kernels.hgs import SearchSettings, run_restart
-from kernels.jit import jit
 from kernels.local_search import local_search
 from kernels.problem import Problem, build_problem, layers_from_annotations
 from kernels.relocation import collect
@@ -34,17 +33,6 @@ def mixture(n_clusters: int, m: int, model: str, p: float = 0.9) -> tuple[Proble
     return build_problem(X, layers, n_clusters=n_clusters, model=model), labels
 
 
-@jit
-def sweep_candidates(data, state):  # type: ignore[no-untyped-def]
-    """Evaluate all targets of all annotated samples once."""
-    total = 0.0
-    for place in range(len(data.annotated)):
-        sample = data.annotated[place]
-        degree = set_links(data, state, sample)
-        total += set_gains(data, state, sample, degree)
-    return total
-
-
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("m", [400, 800])
 def test_candidates(benchmark: Benchmark, model: str, m: int) -> None:
@@ -54,7 +42,7 @@ def test_candidates(benchmark: Benchmark, model: str, m: int) -> None:
     state.labels[:] = run_restart(problem, SearchSettings(3, 3, 1), np.random.default_rng(0)).labels
     collect(problem.data, state)
     benchmark.extra_info["candidates"] = 5 * len(problem.data.annotated)  # type: ignore[attr-defined]
-    benchmark(sweep_candidates, problem.data, state)
+    benchmark(sweep_candidates, problem.data, state, 1)
 
 
 @pytest.mark.parametrize("model", MODELS)
