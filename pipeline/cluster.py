@@ -79,7 +79,7 @@ def connect(
         elif isinstance(profile.options, JobQueue):
             opened = connect_jobs(
                 profile.options,
-                where=f"{profile.origin} {profile.name}:",
+                where=profile.where,
                 n_jobs=n_workers or profile.options.workers,
                 run=run,
                 longest_batch=longest_batch,
@@ -124,7 +124,7 @@ def _local(options: Local, n_workers: int | None, local_directory: Path) -> Iter
 
 @contextmanager
 def _address(profile: Profile, options: Address, n_workers: int | None) -> Iterator[Client]:
-    where = f"{profile.origin} {profile.name}: address"
+    where = f"{profile.where} address"
     if n_workers is not None:
         expected = f"none: the scheduler of profile {profile.name!r} has its own workers"
         raise InputError([Problem("--workers", str(n_workers), expected)])

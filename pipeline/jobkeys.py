@@ -11,6 +11,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+import dask
 from dask.utils import parse_bytes, parse_timedelta
 
 from sweeps.tomlcheck import Bad, Check, Table, whole
@@ -126,6 +127,8 @@ def read_job_queue(table: Table, system: str) -> JobQueue:
     for key in set(known_keys(system)) - {"cores", "memory"}:
         if table.optional(key, checks.get(key, _plain), None) is not None:
             keys[key] = table.raw(key)
+    if "walltime" in known_keys(system):
+        keys.setdefault("walltime", dask.config.get(f"jobqueue.{system}.walltime"))
     return JobQueue(
         system=system,
         cores=cores,

@@ -220,9 +220,8 @@ def machine_problems(options: JobQueue, where: str) -> list[Problem]:
     problems = []
     command = shlex.split(cluster_class(options.system).job_cls.submit_command)[0]
     if shutil.which(command) is None:
-        problems.append(
-            Problem(where, f"no command {command!r} here", f"a machine that submits to {options.system}")
-        )
+        expected = f"a machine that submits to {options.system}"
+        problems.append(Problem(where.rstrip(":"), f"no command {command!r} here", expected))
     interface, known = options.keys.get("interface"), psutil.net_if_addrs()
     if interface is not None and interface not in known:
         expected = "one of this machine's: " + ", ".join(sorted(known))

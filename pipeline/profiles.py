@@ -75,6 +75,11 @@ class Profile:
     origin: Path | None
 
     @property
+    def where(self) -> str:
+        """File and name, for messages."""
+        return f"{self.origin} {self.name}:"
+
+    @property
     def kind(self) -> str:
         """`"local"`, `"address"` or the short name of a queueing system."""
         if isinstance(self.options, JobQueue):

@@ -62,7 +62,11 @@ class LiveJob:
 
 
 def run(
-    command: Sequence[str], *, timeout: float | None = None, attempts: int = ATTEMPTS, pause: float = PAUSE
+    command: Sequence[str],
+    *,
+    timeout: float | None = None,
+    attempts: int = ATTEMPTS,
+    pause: float | None = None,
 ) -> str:
     """Output of a command, tried again while what stopped it may pass.
 
@@ -74,8 +78,8 @@ def run(
         Seconds of one attempt; None for `TIMEOUT`.
     attempts : int
         How often it is tried.
-    pause : float
-        Seconds between attempts.
+    pause : float or None
+        Seconds between attempts; None for `PAUSE`.
 
     Raises
     ------
@@ -89,7 +93,7 @@ def run(
             if attempt == attempts or not error.transient:
                 raise
             logger.debug("%s; trying again", error)
-        time.sleep(pause)
+        time.sleep(PAUSE if pause is None else pause)
     raise ValueError("attempts must be at least 1")
 
 
@@ -191,6 +195,18 @@ def largest_node(name: str) -> tuple[int, int]:
     ]
     memory = max((row[0] for row in rows), default=0)
     return memory * 2**20, max((row[1] for row in rows), default=0)
+
+
+def most_jobs() -> int:
+    """How many jobs SLURM holds at once, 0 where it does not say.
+
+    Raises
+    ------
+    CommandFailed
+        If SLURM does not answer.
+    """
+    found = re.search(r"^MaxJobCount\s*=\s*(\d+)", run(["scontrol", "show", "config"]), re.MULTILINE)
+    return int(found[1]) if found else 0
 
 
 def _once(command: Sequence[str], timeout: float) -> str:

@@ -16,6 +16,8 @@ from rich.console import Console
 from pipeline.cluster import ComputeClusterError, connect, dashboard_address
 from pipeline.driver import Driver, Outcomes, opened
 from pipeline.executors import DaskExecutor, Executor, SerialExecutor
+from pipeline.jobkeys import JobQueue
+from pipeline.jobplan import longest_batch, plan_jobs
 from pipeline.merge import Mismatch
 from pipeline.overview import plan_overview
 from pipeline.prepare import Prepared, prepare
@@ -98,8 +100,8 @@ def submit(path: Path, options: Options, console: Console) -> int:
     profile = None if options.workers == 0 else load_profile(options.profile, options.cluster_file)
     _say_skipped(prepared)
     if options.dry_run:
-        for line in plan_overview(prepared, workers=options.workers).lines():
-            console.print(line, highlight=False)
+        for line in _dry_run(prepared, profile, options.workers):
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
         return COMPLETE
     try:
         with stop_on_signal():
@@ -110,6 +112,15 @@ def submit(path: Path, options: Options, console: Console) -> int:
     except TROUBLE as error:
         logger.error("%s", error)
         return INTERNAL
+
+
+def _dry_run(prepared: Prepared, profile: Profile | None, workers: int | None) -> list[str]:
+    if profile is None or not isinstance(profile.options, JobQueue):
+        return plan_overview(prepared, workers=workers).lines()
+    options = profile.options
+    n_jobs = workers or options.workers
+    jobs = plan_jobs(options, prepared, where=profile.where, n_jobs=n_jobs)
+    return [*plan_overview(prepared, workers=n_jobs * options.cores).lines(), "", *jobs.lines()]
 
 
 def _run(prepared: Prepared, profile: Profile | None, options: Options, console: Console) -> Outcomes:
@@ -143,7 +154,8 @@ def _executor(prepared: Prepared, profile: Profile | None, workers: int | None) 
     if profile is None:
         yield SerialExecutor(prepared.inputs.sources)
         return
-    with connect(profile, n_workers=workers, run=prepared.run) as client:
+    longest = longest_batch(prepared)
+    with connect(profile, n_workers=workers, run=prepared.run, longest_batch=longest) as client:
         _say_dashboard(dashboard_address(client))
         yield DaskExecutor(client, prepared.inputs.sources)
 

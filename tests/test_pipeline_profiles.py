@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from pipeline import profiles
+from pipeline.jobkeys import JobQueue
 from pipeline.profiles import Address, Local, Profile, Tls, find_file, load_profile
 from sweeps.errors import InputError
 
@@ -48,6 +50,11 @@ def test_commented_examples_of_the_shipped_file_parse(write: Callable[[str], Pat
     tls = Tls(folder / "ca.pem", folder / "client.pem", folder / "client.key")
     assert lab.options == Address("tls://scheduler.example.org:8786", tls)
     assert lab.kind == "address"
+    jobs = load_profile("slurm", path).options
+    assert isinstance(jobs, JobQueue)
+    assert (jobs.workers, jobs.cores, jobs.walltime) == (4, 8, 86_400.0)
+    documented = {*jobs.keys, *(field.name for field in fields(JobQueue))}
+    assert all(f"{key}:" in shipped for key in documented - {"system", "keys", "processes"})
 
 
 def test_local_needs_nothing(write: Callable[[str], Path]) -> None:

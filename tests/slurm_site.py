@@ -1,0 +1,173 @@
+"""A SLURM of two small nodes on this machine, for tests: on free ports of loopback."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+DAEMONS = ("munged", "slurmctld", "slurmd")
+COMMANDS = ("sbatch", "squeue", "scancel", "scontrol", "sinfo")
+NODES = ("n1", "n2")
+CORES, MEGABYTES = 2, 8000
+
+
+@contextmanager
+def slurm_site() -> Iterator[Path]:
+    """Run the daemons; `SLURM_CONF` points at the site meanwhile. Yields its folder.
+
+    Skips the test where SLURM is not installed, needs another user, or does not start.
+    """
+    missing = [name for name in (*DAEMONS, *COMMANDS) if shutil.which(name) is None]
+    if missing:
+        pytest.skip(f"SLURM is not installed here: no {', '.join(missing)}")
+    if os.geteuid() != 0:
+        pytest.skip("SLURM's daemons for more than one user need root")
+    home = Path(tempfile.mkdtemp(prefix="slurm-"))
+    home.chmod(0o755)
+    before = os.environ.get("SLURM_CONF")
+    os.environ["SLURM_CONF"] = str(_configure(home))
+    try:
+        try:
+            _start(home)
+        except (subprocess.SubprocessError, TimeoutError) as error:
+            pytest.skip(f"SLURM does not start here: {error}")
+        yield home
+    finally:
+        _stop(home)
+        if before is None:
+            del os.environ["SLURM_CONF"]
+        else:
+            os.environ["SLURM_CONF"] = before
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def queue() -> list[str]:
+    """Names of the jobs in the queue, completing ones left out."""
+    shown = _run("squeue", "--noheader", "--format=%j %T").splitlines()
+    return [line.split()[0] for line in shown if not line.endswith("COMPLETING")]
+
+
+def cancel(name: str) -> None:
+    """End the job of that name."""
+    _run("scancel", f"--name={name}")
+
+
+def _configure(home: Path) -> Path:
+    host = socket.gethostname().split(".")[0]
+    controller, *daemons = _free_ports(1 + len(NODES))
+    shape = f"CPUs={CORES} CoresPerSocket={CORES} RealMemory={MEGABYTES} State=UNKNOWN"
+    settings = {
+        "ClusterName": "test",
+        "SlurmctldHost": f"{host}(127.0.0.1)",
+        "SlurmctldPort": controller,
+        "SlurmUser": "root",
+        "AuthType": "auth/munge",
+        "AuthInfo": f"socket={home}/munge/socket,cred_expire=6",
+        "CredType": "cred/munge",
+        "ProctrackType": "proctrack/linuxproc",
+        "TaskPlugin": "task/none",
+        "SwitchType": "switch/none",
+        "MpiDefault": "none",
+        "ReturnToService": 2,
+        "StateSaveLocation": home / "state",
+        "SlurmdSpoolDir": home / "spool.%n",
+        "SlurmctldPidFile": home / "slurmctld.pid",
+        "SlurmdPidFile": home / "slurmd.%n.pid",
+        "SlurmctldLogFile": home / "slurmctld.log",
+        "SlurmdLogFile": home / "slurmd.%n.log",
+        "SchedulerType": "sched/backfill",
+        "SchedulerParameters": "batch_sched_delay=0,sched_min_interval=0",
+        "SelectType": "select/cons_tres",
+        "SelectTypeParameters": "CR_Core_Memory",
+        "SlurmdParameters": "config_overrides",
+        "AccountingStorageType": "accounting_storage/none",
+        "JobAcctGatherType": "jobacct_gather/none",
+        "DefMemPerCPU": 1000,
+        "KillWait": 5,
+    }
+    nodes = [
+        f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} {shape}"
+        for name, port in zip(NODES, daemons, strict=True)
+    ]
+    everywhere = f"Nodes={','.join(NODES)}"
+    partitions = [
+        f"PartitionName=main {everywhere} Default=YES MaxTime=INFINITE State=UP",
+        f"PartitionName=short {everywhere} MaxTime=5 MaxMemPerNode=3000 State=UP",
+        f"PartitionName=closed {everywhere} MaxTime=INFINITE State=DOWN",
+    ]
+    file = home / "slurm.conf"
+    lines = [f"{key}={value}" for key, value in settings.items()]
+    file.write_text("\n".join([*lines, *nodes, *partitions, ""]))
+    return file
+
+
+def _start(home: Path) -> None:
+    munge = home / "munge"
+    for folder in (munge, home / "state", *(home / f"spool.{name}" for name in NODES)):
+        folder.mkdir(mode=0o755)
+        folder.chmod(0o755)
+    key = munge / "key"
+    key.write_bytes(os.urandom(128))
+    key.chmod(0o600)
+    places = {"key-file": key, "socket": munge / "socket", "pid-file": munge / "pid"}
+    places |= {"log-file": munge / "log", "seed-file": munge / "seed"}
+    _run("munged", "--force", *(f"--{option}={place}" for option, place in places.items()))
+    _run("slurmctld", "-f", str(home / "slurm.conf"))
+    for name in NODES:
+        _run("slurmd", "-f", str(home / "slurm.conf"), "-N", name)
+    deadline = time.monotonic() + 20
+    while _run("sinfo", "--noheader", "--partition=main", "--format=%D %T").split() != ["2", "idle"]:
+        if time.monotonic() > deadline:
+            raise TimeoutError("the nodes are not idle after 20 s")
+        time.sleep(0.1)
+
+
+def _stop(home: Path) -> None:
+    subprocess.run(["scancel", "--user=root"], capture_output=True, check=False, timeout=30)
+    daemons = []
+    for file in (*home.glob("slurmd.*.pid"), home / "slurmctld.pid", home / "munge" / "pid"):
+        try:
+            daemons.append(psutil.Process(int(file.read_text())))
+        except (OSError, ValueError, psutil.NoSuchProcess):
+            continue
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for daemon in daemons:
+            if daemon.is_running() and daemon.status() != psutil.STATUS_ZOMBIE:
+                daemon.send_signal(number)
+        _wait(daemons)
+
+
+def _wait(daemons: list[psutil.Process]) -> None:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        # A daemon's parent may not reap it: a zombie is as good as gone.
+        if not any(d.is_running() and d.status() != psutil.STATUS_ZOMBIE for d in daemons):
+            return
+        time.sleep(0.05)
+
+
+def _free_ports(count: int) -> list[int]:
+    probes = [socket.socket() for _ in range(count)]
+    try:
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()
+
+
+def _run(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
+    return done.stdout
