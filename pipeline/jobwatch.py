@@ -183,7 +183,8 @@ class JobWatch:
                 self._bury(name, slot, now)
         self._say_waiting(waiting)
         self._pause = min(1.5 * self._pause, ASK_SECONDS[1])
-        self._ask_at = now + self._pause
+        doubtful = any(slot.absent == 1 for slot in waiting.values())
+        self._ask_at = now + (ASK_SECONDS[0] if doubtful else self._pause)
 
     def _bury(self, name: str, slot: Slot, now: float) -> None:
         """Note the end of a job, and when another is to take its place."""
