@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from typing import Any
 import dask
 from dask.utils import parse_bytes, parse_timedelta
 
+from pipeline.walltime import walltime_seconds
 from sweeps.tomlcheck import Bad, Check, Table, whole
 
 CLASSES = {
@@ -40,18 +40,6 @@ DEPRECATED = {"extra", "job_extra", "env_extra", "header_skip"}
 LISTS = {
     *("job_extra_directives", "job_script_prologue", "worker_extra_args", "job_directives_skip"),
     *("submit_command_extra", "cancel_command_extra"),
-}
-
-SLURM_TIME = re.compile(
-    r"(?:(?P<days>\d+)-(?P<hours>\d+)(?::(?P<minutes>\d+)(?::(?P<seconds>\d+))?)?"
-    r"|(?P<h>\d+):(?P<m>\d+):(?P<s>\d+)|(?P<min>\d+)(?::(?P<sec>\d+))?)"
-)
-CLOCK_TIME = re.compile(r"(?P<h>\d+):(?P<m>\d+):(?P<s>\d+)")
-UNITS = {
-    **dict.fromkeys(("seconds", "s", "sec"), 1),
-    **dict.fromkeys(("minutes", "m", "min"), 60),
-    **dict.fromkeys(("hours", "h"), 3600),
-    "days": 86400,
 }
 
 
@@ -166,18 +154,6 @@ def known_keys(system: str) -> tuple[str, ...]:
     if "account" in found:
         found.discard("project")  # its deprecated name
     return tuple(sorted(found - OURS - DEPRECATED))
-
-
-def walltime_seconds(system: str, text: str) -> float | None:
-    """Seconds of a walltime as the system writes it, None where it says no number.
-
-    SLURM reads `minutes`, `minutes:seconds`, `hours:minutes:seconds`, `days-hours[:minutes[:seconds]]`; of
-    the other systems only `hours:minutes:seconds` is understood.
-    """
-    match = (SLURM_TIME if system == "slurm" else CLOCK_TIME).fullmatch(text.strip())
-    if match is None:
-        return None
-    return float(sum(UNITS[unit] * int(number) for unit, number in match.groupdict().items() if number))
 
 
 def size(value: Any) -> int:

@@ -9,10 +9,12 @@ from dask.utils import format_bytes, parse_bytes
 
 from pipeline import slurm
 from pipeline.batches import LONGEST, Timing
-from pipeline.jobkeys import JobQueue, walltime_seconds
-from pipeline.jobqueue import job_script, lifetime, machine_problems, path_problems
+from pipeline.jobchecks import machine_problems, path_problems
+from pipeline.jobkeys import JobQueue
+from pipeline.jobqueue import job_script, lifetime
 from pipeline.prepare import Prepared
 from pipeline.progress import duration
+from pipeline.walltime import walltime_seconds
 
 WORKER_BYTES = 500 * 2**20
 """Of a worker process that compiles the kernels: 450 MiB measured; 215 MiB where it finds them compiled."""

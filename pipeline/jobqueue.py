@@ -7,16 +7,12 @@ import hashlib
 import logging
 import re
 import secrets
-import shlex
-import shutil
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import psutil
 from distributed import Client
 from distributed.core import Status
 from distributed.deploy import Cluster
@@ -24,16 +20,14 @@ from distributed.security import Security
 
 from pipeline import slurm
 from pipeline.credentials import credentials, fresh_credentials
+from pipeline.jobchecks import machine_problems, path_problems
 from pipeline.jobkeys import JobQueue, cluster_class
 from pipeline.jobwatch import JobWatch
-from sweeps.errors import InputError, Problem
+from sweeps.errors import InputError
 
 logger = logging.getLogger(__name__)
 
 LOOPBACK = "127.0.0.1"
-SAFE_PATH = re.compile(r"[\w./+@=,:-]+", re.ASCII)
-"""What a path may consist of: dask-jobqueue quotes nothing in a script, and SLURM expands % in log names."""
-
 ADAPT_SECONDS = 1.0
 
 
@@ -213,27 +207,6 @@ def lifetime(options: JobQueue, longest_batch: float) -> tuple[float, float] | N
     stagger = min(0.05 * options.walltime, 300.0)
     left = options.walltime - stagger - 2 * longest_batch
     return (left, stagger) if left > max(stagger, longest_batch) else None
-
-
-def machine_problems(options: JobQueue, where: str) -> list[Problem]:
-    """What keeps this machine from submitting the jobs of a profile."""
-    problems = []
-    command = shlex.split(cluster_class(options.system).job_cls.submit_command)[0]
-    if shutil.which(command) is None:
-        expected = f"a machine that submits to {options.system}"
-        problems.append(Problem(where.rstrip(":"), f"no command {command!r} here", expected))
-    interface, known = options.keys.get("interface"), psutil.net_if_addrs()
-    if interface is not None and interface not in known:
-        expected = "one of this machine's: " + ", ".join(sorted(known))
-        problems.append(Problem(f"{where} interface", repr(interface), expected))
-    return problems
-
-
-def path_problems(run: Path) -> list[Problem]:
-    """Paths that would fall apart in a job script."""
-    paths = {"--results": str(run.resolve()), "python": sys.executable}
-    expected = "a path of letters, digits and ./+@=,:_-, for it stands in job scripts"
-    return [Problem(name, path, expected) for name, path in paths.items() if not SAFE_PATH.fullmatch(path)]
 
 
 def _lifetime(options: JobQueue, extra: list[str], longest_batch: float) -> list[str]:

@@ -13,9 +13,11 @@ import pytest
 from dask_jobqueue import SLURMCluster
 from dask_jobqueue.slurm import SLURMJob
 
-from pipeline.jobkeys import CLASSES, DEPRECATED, OURS, JobQueue, cluster_class, known_keys, walltime_seconds
-from pipeline.jobqueue import job_script, lifetime, path_problems, run_id
+from pipeline.jobchecks import path_problems
+from pipeline.jobkeys import CLASSES, DEPRECATED, OURS, JobQueue, cluster_class, known_keys
+from pipeline.jobqueue import job_script, lifetime, run_id
 from pipeline.profiles import load_profile
+from pipeline.walltime import walltime_seconds
 from sweeps.errors import InputError
 
 
