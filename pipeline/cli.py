@@ -53,7 +53,7 @@ def main(verbose: bool) -> None:
 @click.option(
     "--workers",
     type=click.IntRange(min=0),
-    help="Worker processes; 0 runs everything in this process.  [default: one for each core]",
+    help="Worker processes, or jobs of a queue; 0 runs all in this process.  [default: the profile's]",
 )
 @click.option("--dry-run", is_flag=True, help="Check everything and show the plan; start nothing.")
 @click.option("--retry-failed", is_flag=True, help="Try cells that are marked failed again.")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from pipeline.merge import BlockResult, CellResult
 from pipeline.provenance import fingerprint
@@ -118,7 +119,8 @@ def verify(path: Path, *, sample: int, seed: int = 0) -> Verification:
         raise InputError([Problem(str(path), "no cell that is done", "at least one")])
     rng = np.random.default_rng(seed)
     drawn = rng.choice(len(done), size=min(sample, len(done)), replace=False)
-    checks = tuple(_check(manifest, store, *done[position]) for position in drawn)
+    tree = open_cube(path)
+    checks = tuple(_check(manifest, store, tree, *done[position]) for position in drawn)
     here = fingerprint()
     others = {tuple(run["fingerprint"].items()) for run in manifest.runs if run["fingerprint"] != here}
     return Verification(path, checks, here, tuple(dict(other) for other in sorted(others)))
@@ -132,10 +134,10 @@ def _done(store: BlockStore, plans: Iterable[DatasetPlan]) -> Iterator[tuple[Blo
                     yield block, cell
 
 
-def _check(manifest: Manifest, store: BlockStore, block: Block, cell: Cell) -> CellCheck:
+def _check(manifest: Manifest, store: BlockStore, tree: xr.DataTree, block: Block, cell: Cell) -> CellCheck:
     plan = manifest.plans[cell.dataset]
     science = Science(manifest.spec["seed"], Search(**manifest.spec["search"]), plan.n_clusters)
-    source = _source(manifest.path, cell)
+    source = _source(tree, cell)
     (result,) = run_batch(Batch(science, cell.dataset, (Work(cell, 0, plan.restarts),), 0.0), source)
     if isinstance(result, Failure):
         return CellCheck(str(cell), (), result.cause)
@@ -157,9 +159,9 @@ def _check(manifest: Manifest, store: BlockStore, block: Block, cell: Cell) -> C
     return CellCheck(str(cell), tuple(differs))
 
 
-def _source(path: Path, cell: Cell) -> RealSource:
+def _source(tree: xr.DataTree, cell: Cell) -> RealSource:
     """Inputs of a cell as the cube holds them."""
-    node = open_cube(path)[cell.dataset].to_dataset()
+    node = tree[cell.dataset].to_dataset()
     where = {} if cell.mixture is None else {"mixture": cell.mixture}
     labels = node["labels_true"].sel(where).values if "labels_true" in node else None
     return RealSource(np.ascontiguousarray(node["X"].sel(where).values), labels)

@@ -16,14 +16,10 @@ from storage.errors import storage_errors
 from storage.files import sync_directory, write_file
 from storage.schema import unknown_arrays
 from sweeps.errors import InputError, Problem
-from sweeps.models import UNSUPERVISED
 from sweeps.plan import DatasetPlan
 
 FORMAT = "sweep cube"
-FORMAT_VERSION = 2
-"""Version 1 had at most one baseline, `unsupervised`: true or false in the grid of a data set."""
-READABLE = (1, FORMAT_VERSION)
-"""Versions that are read; the next commit to a cube writes the last one."""
+FORMAT_VERSION = 1
 ROOT_FILE = "zarr.json"
 
 
@@ -76,18 +72,13 @@ def read_manifest(path: Path) -> Manifest:
     attributes = document.get("attributes")
     if not isinstance(attributes, dict) or attributes.get("format") != FORMAT:
         raise _not_a_cube(path, "zarr data that no sweep has written")
-    version = attributes.get("format_version")
-    if version not in READABLE:
-        found = f"format version {version!r}"
+    if attributes.get("format_version") != FORMAT_VERSION:
+        found = f"format version {attributes.get('format_version')!r}"
         hint = "read it with the release that wrote it, or use another name"
-        expected = f"format version {' or '.join(map(str, READABLE))}"
-        raise InputError([Problem(str(path), found, expected, hint)])
+        raise InputError([Problem(str(path), found, f"format version {FORMAT_VERSION}", hint)])
     try:
         metadata = document["consolidated_metadata"]["metadata"]
-        records = attributes["datasets"]
-        if version == 1:
-            records = {name: _from_version_1(record) for name, record in records.items()}
-        plans = {name: _plan_from_json(name, record) for name, record in records.items()}
+        plans = {name: _plan_from_json(name, record) for name, record in attributes["datasets"].items()}
         manifest = Manifest(path, attributes["spec"], plans, tuple(attributes["runs"]), metadata)
         _refuse_unknown_arrays(manifest)
     except (KeyError, TypeError, AttributeError) as error:
@@ -191,12 +182,6 @@ def _plan_from_json(name: str, record: Mapping[str, Any]) -> DatasetPlan:
         raise KeyError(f"fields of data set {name}: {sorted(set(record) ^ known)}")
     values: dict[str, Any] = {key: _from_json(value) for key, value in record.items()}
     return DatasetPlan(**values)
-
-
-def _from_version_1(record: Mapping[str, Any]) -> dict[str, Any]:
-    newer = dict(record)
-    newer["baselines"] = (UNSUPERVISED,) if newer.pop("unsupervised") else ()
-    return newer
 
 
 def _from_json(value: Any) -> Any:

@@ -102,31 +102,7 @@ def test_files_and_nothing_are_refused(tmp_path: Path) -> None:
 
 def test_another_format_version_is_refused_with_both_said(cube: Path) -> None:
     edit(cube, lambda root: root["attributes"].update(format_version=99))
-    with pytest.raises(InputError, match="found format version 99, expected format version 1 or 2"):
-        read_manifest(cube)
-
-
-def as_version_1(root: Any) -> None:
-    root["attributes"]["format_version"] = 1
-    for record in root["attributes"]["datasets"].values():
-        record["unsupervised"] = record.pop("baselines") == ["unsupervised"]
-
-
-@pytest.mark.parametrize("baselines", [(), ("unsupervised",)])
-def test_version_1_is_read_and_raised_by_the_next_commit(tmp_path: Path, baselines: tuple[str, ...]) -> None:
-    cube, plan = tmp_path / "old.zarr", make_plan("a", baselines=baselines)
-    create(cube, [plan], draw_inputs, SPEC)
-    edit(cube, as_version_1)
-    assert read_manifest(cube).plans == {"a": plan}
-    assert open_cube(cube).attrs["format_version"] == 1
-    append_run(cube, {"run": 1})
-    assert read_manifest(cube).plans == {"a": plan}
-    assert open_cube(cube).attrs["format_version"] == 2
-
-
-def test_version_1_knows_no_other_baseline(cube: Path) -> None:
-    edit(cube, lambda root: root["attributes"].update(format_version=1))
-    with pytest.raises(InputError, match="damaged manifest"):
+    with pytest.raises(InputError, match="found format version 99, expected format version 1"):
         read_manifest(cube)
 
 
