@@ -19,7 +19,7 @@ from sweeps.errors import InputError, Problem
 from sweeps.plan import Cell, DatasetPlan
 from sweeps.spec import load_spec
 
-SEARCH_NANOSECONDS = 400.0
+SEARCH_NANOSECONDS = 80.0
 """Rough cost of one sample in one cluster in one pass, for a prediction before anything was timed."""
 
 
