@@ -17,6 +17,7 @@ from oracles import (
     draw_case,
     draw_labels,
     objective,
+    partitions,
     phase_two_pass,
 )
 from oracles import local_search as slow_local_search
@@ -115,6 +116,22 @@ def test_finds_the_best_of_all_partitions(model: str, n_samples: int, n_clusters
         case = replace(tiny_case(seed, n_clusters, model, n_samples), variance=variance)
         restart = run_restart(case.problem(), SearchSettings(8, 8, 8), np.random.default_rng(seed))
         assert restart.objective == pytest.approx(best_partition(case), abs=1e-8)
+
+
+@pytest.mark.parametrize("n_clusters", [2, 3])
+def test_the_best_partition_of_structureless_data_is_a_fixed_point(n_clusters: int) -> None:
+    """Phase 2 leaves it alone, though starts from Voronoi cells do not always get there."""
+    for seed in range(10):
+        X = np.random.default_rng(seed).normal(size=(8, 2))
+        problem = build_problem(X, n_clusters=n_clusters, model="unsupervised")
+        every = list(partitions(8, n_clusters, 2))
+        values = [sum(objective_terms(problem, labels)) for labels in every]
+        best = int(np.argmax(values))
+        state = new_state(problem.data)
+        state.labels[:] = every[best]
+        value = local_search(problem.data, state, np.random.default_rng(0))
+        assert value == pytest.approx(values[best])
+        assert np.array_equal(state.labels, every[best])
 
 
 def same(first: Restart, second: Restart) -> bool:
