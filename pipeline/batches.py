@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 
 from pipeline.tasks import Batch, Partial, Science, Work
+from storage.errors import storage_errors
+from storage.files import write_file
 from sweeps.plan import Cell, DatasetPlan
 
 SHORTEST, LONGEST = 0.5, 60.0
@@ -60,9 +61,8 @@ class Timing:
     def save(self, path: Path) -> None:
         """Write the timings, replacing the file in one step."""
         rows = [[*key, seconds] for key, seconds in self.measured.items()]
-        fresh = path.with_name(path.name + ".new")
-        fresh.write_text(json.dumps(rows))
-        os.replace(fresh, path)
+        with storage_errors(path):
+            write_file(path, json.dumps(rows).encode())
 
     def note(self, partial: Partial) -> None:
         """Take the time of a measured cell."""

@@ -16,6 +16,7 @@ from pipeline.merge import BlockResult, CellResult, from_record, to_record
 from pipeline.settled import settled_states
 from pipeline.tasks import Failure, Partial, Work, cell_annotations
 from storage.blocks import BlockStore
+from storage.errors import storage_errors
 from storage.journal import Journal
 from storage.schema import DONE
 from sweeps.inputs import Inputs
@@ -227,7 +228,7 @@ class Collector:
 
     def _log_failure(self, failure: Failure) -> None:
         record = {**asdict(failure), "cell": str(failure.work.cell)}
-        with self._failures.open("a", encoding="utf-8") as file:
+        with storage_errors(self._failures), self._failures.open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
 
 

@@ -100,7 +100,7 @@ class Driver:
             for cell in self._timing.missing(plan):
                 self._timing.note_done(cell, self._collector.seconds(cell))
         batches = deque(
-            self._batch(plan, (Work(work.cell, work.start, work.start + 1),))
+            self._batch(self._science(plan), Work(work.cell, work.start, work.start + 1))
             for plan in self._plans
             for cell in self._timing.missing(plan)
             for work in self._collector.open_cell(cell)[:1]
@@ -150,10 +150,7 @@ class Driver:
             retried, partials = self._lost(batch, outcome), []
         for cell in retried:
             # Alone, so that whatever fails again is charged to this cell and to no other.
-            self._again += [
-                Batch(batch.science, batch.dataset, (work,), batch.predicted)
-                for work in self._collector.missing(cell)
-            ]
+            self._again += [self._batch(batch.science, work) for work in self._collector.missing(cell)]
         return partials
 
     def _lost(self, batch: Batch, error: BaseException) -> list[Cell]:
@@ -183,8 +180,9 @@ class Driver:
             restarts=self._batch_restarts,
         )
 
-    def _batch(self, plan: DatasetPlan, work: tuple[Work, ...]) -> Batch:
-        return Batch(self._science(plan), plan.name, work, sum(self._timing.seconds(w.cell) for w in work))
+    def _batch(self, science: Science, work: Work) -> Batch:
+        seconds = (work.stop - work.start) * self._timing.seconds(work.cell)
+        return Batch(science, work.cell.dataset, (work,), seconds)
 
     def _science(self, plan: DatasetPlan) -> Science:
         return Science(self._spec.seed, self._spec.search, plan.n_clusters)

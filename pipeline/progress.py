@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,9 @@ from typing import Any, Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from storage.errors import storage_errors
+from storage.files import write_file
 
 logger = logging.getLogger(__name__)
 
@@ -153,9 +155,8 @@ class StateFile:
             return
         self._last = now
         state = {"restarts": restarts, "total": total, "workers": workers, "left": left, "at": time.time()}
-        fresh = self._path.with_name(self._path.name + ".new")
-        fresh.write_text(json.dumps(state))
-        os.replace(fresh, self._path)
+        with storage_errors(self._path):
+            write_file(self._path, json.dumps(state).encode())
 
     @staticmethod
     def read(path: Path) -> dict[str, Any] | None:

@@ -163,13 +163,13 @@ def _run(science: Science, work: Work, source: Source) -> Partial:
         variance_prior=search.variance_prior,
     )
     settings = SearchSettings(
-        search.population,
-        search.offspring,
-        search.generations,
-        search.patience,
-        search.crossover,
-        search.mutation,
-        search.relocation,
+        population=search.population,
+        offspring=search.offspring,
+        generations=search.generations,
+        patience=search.patience,
+        crossover=search.crossover,
+        mutation=search.mutation,
+        relocation=search.relocation,
     )
     started = time.perf_counter()
     runs = [run_restart(problem, settings, _rng(science.seed, cell, r)) for r in range(work.start, work.stop)]

@@ -7,8 +7,8 @@ from pathlib import Path
 from sweeps.annotations import CANNOT, MUST
 from sweeps.errors import InputError, Problem, did_you_mean
 from sweeps.gathering import gathered
-from sweeps.links import Annotation, annotation_count, sample_pair, without_comment
-from sweeps.textfiles import Line, read_lines, shortened, split_cells, to_number
+from sweeps.links import Annotation, annotation_count, each_line, sample_pair, without_comment
+from sweeps.textfiles import Line, split_cells, to_number
 
 KINDS = {"must": MUST, "m": MUST, "+": MUST, "cannot": CANNOT, "c": CANNOT, "-": CANNOT}
 KIND_NAMES = {MUST: "must", CANNOT: "cannot"}
@@ -41,14 +41,7 @@ def read_annotations(path: Path, n_samples: int) -> list[Annotation]:
     InputError
         With every problem of every line.
     """
-    annotations: list[Annotation] = []
-    problems: list[Problem] = []
-    for line in read_lines(path):
-        with gathered(problems):
-            annotations.append(_annotation(line, path, n_samples))
-    if problems:
-        raise InputError(shortened(path, problems))
-    return annotations
+    return each_line(path, lambda line: _annotation(line, path, n_samples))
 
 
 def _annotation(line: Line, path: Path, n_samples: int) -> Annotation:

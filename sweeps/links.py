@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,14 +88,32 @@ def read_links(path: Path, n_samples: int, kind: int) -> list[Annotation]:
     InputError
         With every line that is not a link.
     """
-    links: list[Annotation] = []
+    return each_line(path, lambda line: _link(line, path, n_samples, kind))
+
+
+def each_line(path: Path, parse: Callable[[Line], Annotation]) -> list[Annotation]:
+    """Annotations of all lines of a file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    parse : callable
+        From a line to its annotation; raises InputError for what is none.
+
+    Raises
+    ------
+    InputError
+        With the problems of every line.
+    """
+    annotations: list[Annotation] = []
     problems: list[Problem] = []
     for line in read_lines(path):
         with gathered(problems):
-            links.append(_link(line, path, n_samples, kind))
+            annotations.append(parse(line))
     if problems:
         raise InputError(shortened(path, problems))
-    return links
+    return annotations
 
 
 def _link(line: Line, path: Path, n_samples: int, kind: int) -> Annotation:

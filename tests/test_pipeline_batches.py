@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline.batches import LONGEST, SHORTEST, Timing, make_batches, pilot_cells, target_seconds
 from pipeline.tasks import Partial, Science, Work
+from storage.errors import StorageError
 from sweeps.plan import Cell, DatasetPlan
 from sweeps.spec import Search
 
@@ -119,3 +120,8 @@ def test_batches_follow_the_length_of_each_cell() -> None:
     work = [Work(cell(), 0, 6), Work(cell(model="posterior"), 0, 4)]
     batches = list(make_batches(SCIENCE, work, timing, seconds=8.0))
     assert [batch.predicted for batch in batches] == [6.0, 8.0, 8.0]
+
+
+def test_timings_that_cannot_be_written_are_the_disks_fault(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="vanished"):
+        Timing({}).save(tmp_path / "gone" / "pilot.json")

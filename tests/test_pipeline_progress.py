@@ -12,6 +12,7 @@ from rich.console import Console
 
 import pipeline.progress
 from pipeline.progress import Bar, Clock, Lines, StateFile, display, duration
+from storage.errors import StorageError
 
 
 def test_durations() -> None:
@@ -72,3 +73,8 @@ def test_the_state_is_written_now_and_then_and_read_back(tmp_path: Path) -> None
     assert read["restarts"] == 10
     path.write_text("{")
     assert StateFile.read(path) is None
+
+
+def test_a_state_that_cannot_be_written_is_the_disks_fault(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="vanished"):
+        StateFile(tmp_path / "gone" / "state.json").write(1, 10, 2, 9.0)
