@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ from pipeline.prepare import Prepared
 from storage.blocks import BlockStore
 from storage.manifest import read_manifest
 from storage.schema import DONE, FAILED
-from sweeps.plan import Cell, DatasetPlan
+from sweeps.plan import Block, Cell, DatasetPlan
 
 
 def settled_states(retry_failed: bool) -> tuple[int, ...]:
@@ -32,13 +32,15 @@ def is_settled(prepared: Prepared, *, retry_failed: bool) -> bool:
     return all(np.isin(values, settled_states(retry_failed)).all() for values in statuses)
 
 
+def cells_in(store: BlockStore, plans: Iterable[DatasetPlan], state: int) -> Iterator[tuple[Block, Cell]]:
+    """Cells whose `status` is `state`, each with its block."""
+    for plan in plans:
+        for block, statuses in store.all_statuses(plan):
+            for cell, status in zip(block.cells(), statuses, strict=True):
+                if status == state:
+                    yield block, cell
+
+
 def failed_cells(cube: Path, plans: Iterable[DatasetPlan]) -> tuple[Cell, ...]:
     """Cells that the cube marks as failed."""
-    store = BlockStore(cube, read_only=True)
-    return tuple(
-        cell
-        for plan in plans
-        for block, statuses in store.all_statuses(plan)
-        for cell, status in zip(block.cells(), statuses, strict=True)
-        if status == FAILED
-    )
+    return tuple(cell for _, cell in cells_in(BlockStore(cube, read_only=True), plans, FAILED))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import xarray as xr
 
 from pipeline.merge import BlockResult, CellResult
 from pipeline.provenance import fingerprint
+from pipeline.settled import cells_in
 from pipeline.tasks import Batch, Failure, Science, Work, cell_annotations, run_batch
 from storage.blocks import BlockStore
 from storage.cube import open_cube
@@ -19,7 +19,7 @@ from storage.manifest import Manifest, read_manifest
 from storage.schema import DONE
 from sweeps.errors import InputError, Problem
 from sweeps.inputs import RealSource
-from sweeps.plan import Block, Cell, DatasetPlan
+from sweeps.plan import Block, Cell
 from sweeps.spec import Search
 
 
@@ -114,7 +114,7 @@ def verify(path: Path, *, sample: int, seed: int = 0) -> Verification:
     """
     manifest = read_manifest(path)
     store = BlockStore(path, read_only=True)
-    done = list(_done(store, manifest.plans.values()))
+    done = list(cells_in(store, manifest.plans.values(), DONE))
     if not done:
         raise InputError([Problem(str(path), "no cell that is done", "at least one")])
     rng = np.random.default_rng(seed)
@@ -124,14 +124,6 @@ def verify(path: Path, *, sample: int, seed: int = 0) -> Verification:
     here = fingerprint()
     others = {tuple(run["fingerprint"].items()) for run in manifest.runs if run["fingerprint"] != here}
     return Verification(path, checks, here, tuple(dict(other) for other in sorted(others)))
-
-
-def _done(store: BlockStore, plans: Iterable[DatasetPlan]) -> Iterator[tuple[Block, Cell]]:
-    for plan in plans:
-        for block, statuses in store.all_statuses(plan):
-            for cell, status in zip(block.cells(), statuses, strict=True):
-                if status == DONE:
-                    yield block, cell
 
 
 def _check(manifest: Manifest, store: BlockStore, tree: xr.DataTree, block: Block, cell: Cell) -> CellCheck:
