@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 
@@ -151,7 +151,8 @@ def make_batches(
     Yields
     ------
     Batch
-        A cell may be split over batches: its restarts are independent.
+        A cell may be split over batches, its restarts being independent; with an adaptive stop it is not:
+        the rule is tested in one task.
     """
     group: list[Work] = []
     filled = predicted = 0.0
@@ -162,12 +163,13 @@ def make_batches(
         while start < item.stop:
             # A sum of shares rounds: what misses a full batch by less than that is full.
             room = int((1 - filled) / size + 1e-9)
-            if room < 1 and group:
+            wanted = 1 if science.stop is None else item.stop - start
+            if room < wanted and group:
                 yield Batch(science, item.cell.dataset, tuple(group), predicted)
                 group, filled, predicted = [], 0.0, 0.0
                 continue
-            stop = min(item.stop, start + max(1, room))
-            group.append(Work(item.cell, start, stop))
+            stop = min(item.stop, start + max(wanted, room))
+            group.append(replace(item, start=start, stop=stop))
             filled += (stop - start) * size
             predicted += (stop - start) * each
             start = stop

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from storage.journal import Journal
 from storage.schema import DONE
 from sweeps.inputs import Inputs
 from sweeps.plan import Block, Cell, DatasetPlan
+from sweeps.stopping import Stop
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +49,8 @@ class Collector:
         Where failures are appended, one JSON document a line.
     retry_failed : bool
         Whether cells marked failed are tried again.
+    stop : Stop or None
+        When a cell has had restarts enough.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class Collector:
         seed: int,
         failures: Path,
         retry_failed: bool,
+        stop: Stop | None = None,
     ) -> None:
         self._store = store
         self._journal = journal
@@ -67,6 +71,7 @@ class Collector:
         self._seed = seed
         self._failures = failures
         self._retry_failed = retry_failed
+        self._stop = stop
         self._open: dict[Cell, BlockResult] = {}
         self._seen: set[Block] = set()
         self._attempts: dict[Cell, int] = {}
@@ -79,9 +84,11 @@ class Collector:
             for cell in self._unsettled(block, statuses):
                 if cell in self._open:
                     yield cell, sum(work.stop - work.start for work in self.missing(cell))
+                elif cell in self._replayed:
+                    result = self._result(cell, self._replayed[cell])
+                    yield cell, sum(work.stop - work.start for work in result.missing())
                 else:
-                    known = {r for partial in self._replayed.get(cell, ()) for r in _restarts(partial)}
-                    yield cell, plan.restarts - len(known)
+                    yield cell, plan.restarts
 
     def left(self, plan: DatasetPlan) -> Iterator[Work]:
         """Work of a data set that is neither in the cube nor in the journal; opens its blocks on the way."""
@@ -172,21 +179,24 @@ class Collector:
         if block in self._seen:
             return next((self._open[cell] for cell in block.cells() if cell in self._open), None)
         self._seen.add(block)
-        restarts = self._plans[block.dataset].restarts
         cells = {
-            cell: CellResult(cell, restarts) for cell in self._unsettled(block, self._store.statuses(block))
+            cell: self._result(cell, self._replayed.pop(cell, ()))
+            for cell in self._unsettled(block, self._store.statuses(block))
         }
         if not cells:
             return None
         result = BlockResult(block, cells)
-        for cell in cells:
-            self._open[cell] = result
-            for partial in self._replayed.pop(cell, ()):
-                cells[cell].add(partial)
+        self._open |= dict.fromkeys(cells, result)
         if result.complete:
             # The journal held all of it: the driver died between the last batch and the write.
             self._write(result)
             return None
+        return result
+
+    def _result(self, cell: Cell, known: Iterable[Partial]) -> CellResult:
+        result = CellResult(cell, self._plans[cell.dataset].restarts, self._stop)
+        for partial in known:
+            result.add(partial)
         return result
 
     def _unsettled(self, block: Block, statuses: NDArray[np.int8]) -> list[Cell]:
@@ -230,7 +240,3 @@ class Collector:
         record = {**asdict(failure), "cell": str(failure.work.cell)}
         with storage_errors(self._failures), self._failures.open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
-
-
-def _restarts(partial: Partial) -> range:
-    return range(partial.work.start, partial.work.stop)

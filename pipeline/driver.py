@@ -6,7 +6,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.console import Console
 
@@ -38,11 +38,14 @@ class Outcomes:
     ----------
     restarts, blocks : int
         Done by this run.
+    spared : int
+        Restarts that the adaptive stop found unnecessary.
     failed : tuple of Cell
         Cells that are marked failed in the cube.
     """
 
     restarts: int
+    spared: int
     blocks: int
     failed: tuple[Cell, ...]
 
@@ -84,12 +87,15 @@ class Driver:
         self._state = StateFile(prepared.run / "state.json")
         self._again: deque[Batch] = deque()
         self.solver_seconds = 0.0
+        self._spared = 0
 
     def run(self) -> Outcomes:
         """Time a few restarts, announce the end, then do everything that is left."""
         restarts = self._pilot() + self._rest()
         self._collector.close()
-        return Outcomes(restarts, self._collector.blocks_written, failed_cells(self._cube, self._plans))
+        return Outcomes(
+            restarts, self._spared, self._collector.blocks_written, failed_cells(self._cube, self._plans)
+        )
 
     def _pilot(self) -> int:
         """Run one restart at the corners of each grid; they are results like any other.
@@ -100,7 +106,7 @@ class Driver:
             for cell in self._timing.missing(plan):
                 self._timing.note_done(cell, self._collector.seconds(cell))
         batches = deque(
-            self._batch(self._science(plan), Work(work.cell, work.start, work.start + 1))
+            self._batch(self._science(plan), replace(work, stop=work.start + 1))
             for plan in self._plans
             for cell in self._timing.missing(plan)
             for work in self._collector.open_cell(cell)[:1]
@@ -125,8 +131,9 @@ class Driver:
         with display(total, clock.left(), self._console) as shown:
             for batch, partials in self._results(lambda: next(batches, None)):
                 done += _restarts(partials)
+                self._spared += _spared(batch, partials)
                 clock.done += batch.predicted
-                self._show(shown, done, total, clock)
+                self._show(shown, done + self._spared, total, clock)
         return done
 
     def _results(self, fresh: Callable[[], Batch | None]) -> Iterator[tuple[Batch, list[Partial]]]:
@@ -185,7 +192,7 @@ class Driver:
         return Batch(science, work.cell.dataset, (work,), seconds)
 
     def _science(self, plan: DatasetPlan) -> Science:
-        return Science(self._spec.seed, self._spec.search, plan.n_clusters)
+        return Science(self._spec.seed, self._spec.search, plan.n_clusters, self._spec.stop)
 
     def _show(self, shown: Display, done: int, total: int, clock: Clock) -> None:
         left = clock.left()
@@ -236,8 +243,16 @@ def opened(prepared: Prepared, lease: Lease, *, retry_failed: bool) -> Iterator[
             seed=prepared.spec.seed,
             failures=prepared.run / "failures.jsonl",
             retry_failed=retry_failed,
+            stop=prepared.spec.stop,
         )
         yield Opened(prepared, collector, lease)
+
+
+def _spared(batch: Batch, partials: list[Partial]) -> int:
+    """Restarts of a batch that were not run because the ones before were enough."""
+    most = {(work.cell, work.start): work.stop for work in batch.work}
+    done = (partial.work for partial in partials)
+    return sum(most[work.cell, work.start] - work.stop for work in done)
 
 
 def _restarts(partials: list[Partial]) -> int:

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.stopping import restarts_enough, unseen_mass
 from pipeline.tasks import Partial, Work, missing_ranges
 from storage.schema import DONE, FAILED, PENDING
 from sweeps.plan import Block, Cell
+from sweeps.stopping import Stop
 
 
 class Mismatch(RuntimeError):
@@ -28,14 +30,23 @@ class CellResult:
         Which.
     restarts : int
         How many there shall be.
+    stop : Stop or None
+        When fewer are enough.
+
+    Attributes
+    ----------
+    end : int or None
+        Number of restarts the cell ends with, None while some are missing.
     """
 
     cell: Cell
     restarts: int
+    stop: Stop | None = None
     objectives: NDArray[np.float64] = field(init=False)
     seconds: float = 0.0
     best: Partial | None = None
     failed: bool = False
+    end: int | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.objectives = np.full(self.restarts, np.nan)
@@ -45,7 +56,12 @@ class CellResult:
         """Pending, done or failed."""
         if self.failed:
             return FAILED
-        return PENDING if np.isnan(self.objectives).any() else DONE
+        return PENDING if self.end is None else DONE
+
+    @property
+    def unseen_mass(self) -> float:
+        """Estimated probability that one more restart finds something new, NaN without an adaptive stop."""
+        return np.nan if self.stop is None else unseen_mass(self._known(), self.stop.rule)
 
     def add(self, partial: Partial) -> None:
         """Take a partial result.
@@ -67,14 +83,25 @@ class CellResult:
         if not seen.all():
             self.seconds += partial.seconds
         self.objectives[start:stop] = partial.objectives
+        self.end = restarts_enough(self._known(), self.stop, self.restarts)
         if self.best is None or _rank(partial) < _rank(self.best):
             self.best = partial
 
     def missing(self) -> Iterator[Work]:
         """Restarts still to be run."""
+        if self.stop is not None:
+            known = self._known()
+            if self.end is None:
+                yield Work(self.cell, len(known), self.restarts, tuple(known.tolist()))
+            return
         done = np.flatnonzero(~np.isnan(self.objectives)).tolist()
         for start, stop in missing_ranges(self.restarts, done):
             yield Work(self.cell, start, stop)
+
+    def _known(self) -> NDArray[np.float64]:
+        """Objectives of the restarts before the first that is missing."""
+        missing = np.isnan(self.objectives)
+        return self.objectives[: int(missing.argmax()) if missing.any() else self.restarts]
 
 
 def _rank(partial: Partial) -> tuple[float, int]:
@@ -117,8 +144,10 @@ class BlockResult:
             arrays["centroids"][position] = result.best.centroids
             arrays["variances"][position] = result.best.variances
             arrays["best_restart"][position] = result.best.best_restart
-            arrays["restarts_done"][position] = result.restarts
+            arrays["restarts_done"][position] = result.end
             arrays["seconds"][position] = result.seconds
+            if "unseen_mass" in arrays:
+                arrays["unseen_mass"][position] = result.unseen_mass
         return arrays
 
 

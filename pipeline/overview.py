@@ -58,6 +58,8 @@ class PlanOverview:
         Batches depend on the number of workers.
     timed : bool
         Whether times were measured here; otherwise they are rough.
+    least : float
+        Share of the restarts that an adaptive stop leaves in any case; 1 without one.
     """
 
     name: str
@@ -67,6 +69,7 @@ class PlanOverview:
     workers: int
     batches: int
     timed: bool
+    least: float
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, totals included."""
@@ -96,6 +99,9 @@ class PlanOverview:
             f"{self.batches:,} batches for {self.workers} workers, about {_hours(hours)} in all ({how})",
             f"results: {self.cube}",
         ]
+        if self.least < 1:
+            few, short = math.ceil(self.least * total["restarts"]), self.least * total["core_hours"]
+            tail.insert(1, f"at most: the adaptive stop may end after {few:,} restarts, {short:.3g} core-h")
         skipped = [f"SKIPPED {name}: {'; '.join(reasons)}" for name, reasons in self.skipped.items()]
         return [head, *rows, foot, *tail, *skipped]
 
@@ -127,6 +133,7 @@ def plan_overview(prepared: Prepared, *, workers: int | None = None, pilot: bool
     datasets = tuple(_dataset(prepared, plan, timing) for plan in prepared.inputs.plans)
     seconds = 3600 * sum(d.core_hours for d in datasets)
     length = target_seconds(seconds, workers)
+    stop = prepared.spec.stop
     return PlanOverview(
         name=prepared.spec.name,
         cube=prepared.cube,
@@ -135,6 +142,7 @@ def plan_overview(prepared: Prepared, *, workers: int | None = None, pilot: bool
         workers=workers,
         batches=sum(_batches(d, length) for d in datasets),
         timed=not any(timing.missing(plan) for plan in prepared.inputs.plans),
+        least=1.0 if stop is None else stop.r_min / prepared.spec.grid.restarts,
     )
 
 

@@ -126,7 +126,7 @@ def _dry_run(prepared: Prepared, profile: Profile | None, workers: int | None) -
 def _run(prepared: Prepared, profile: Profile | None, options: Options, console: Console) -> Outcomes:
     if is_settled(prepared, retry_failed=options.retry_failed):
         logger.info("every cell is done: nothing to run")
-        return Outcomes(0, 0, failed_cells(prepared.cube, prepared.inputs.plans))
+        return Outcomes(0, 0, 0, failed_cells(prepared.cube, prepared.inputs.plans))
     with (
         Lease.acquire(prepared.cube) as lease,
         _log_file(prepared.run),
@@ -139,6 +139,8 @@ def _run(prepared: Prepared, profile: Profile | None, options: Options, console:
         outcomes = driver.run()
         seconds = time.monotonic() - started
         share = 100 * driver.solver_seconds / max(seconds * executor.workers, 1e-9)
+        if prepared.spec.stop is not None:
+            logger.info("%d restarts were spared by the adaptive stop", outcomes.spared)
         logger.info(
             "%d restarts, %d blocks in %s; %.0f %% of the workers' time was spent in the solver",
             outcomes.restarts,

@@ -12,21 +12,28 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.stopping import is_enough
 from sweeps.annotations import draw_annotations
 from sweeps.inputs import Source
 from sweeps.models import BASELINES, split_model
 from sweeps.plan import Cell
 from sweeps.seeds import annotation_seed, search_seed
 from sweeps.spec import Search
+from sweeps.stopping import Stop
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Some restarts `start..stop-1` of one cell."""
+    """Some restarts `start..stop-1` of one cell.
+
+    With an adaptive stop `stop` is the most there may be, and `known` holds the objectives of the restarts
+    before `start`.
+    """
 
     cell: Cell
     start: int
     stop: int
+    known: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,7 @@ class Science:
     seed: int
     search: Search
     n_clusters: int
+    stop: Stop | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +180,17 @@ def _run(science: Science, work: Work, source: Source) -> Partial:
         relocation=search.relocation,
     )
     started = time.perf_counter()
-    runs = [run_restart(problem, settings, _rng(science.seed, cell, r)) for r in range(work.start, work.stop)]
+    runs = []
+    objectives = list(work.known)
+    for restart in range(work.start, work.stop):
+        if science.stop is not None and is_enough(objectives, science.stop):
+            break
+        runs.append(run_restart(problem, settings, _rng(science.seed, cell, restart)))
+        objectives.append(runs[-1].objective)
     seconds = time.perf_counter() - started
     best = best_of([run.objective for run in runs])
     return Partial(
-        work=work,
+        work=Work(cell, work.start, work.start + len(runs)),
         objectives=np.array([run.objective for run in runs]),
         best_restart=work.start + best,
         labels=runs[best].labels.astype(np.int16),

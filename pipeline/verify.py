@@ -21,6 +21,7 @@ from sweeps.errors import InputError, Problem
 from sweeps.inputs import RealSource
 from sweeps.plan import Block, Cell
 from sweeps.spec import Search
+from sweeps.stopping import Stop
 
 
 @dataclass(frozen=True)
@@ -128,12 +129,13 @@ def verify(path: Path, *, sample: int, seed: int = 0) -> Verification:
 
 def _check(manifest: Manifest, store: BlockStore, tree: xr.DataTree, block: Block, cell: Cell) -> CellCheck:
     plan = manifest.plans[cell.dataset]
-    science = Science(manifest.spec["seed"], Search(**manifest.spec["search"]), plan.n_clusters)
+    stop = Stop(**manifest.spec["stop"]) if "stop" in manifest.spec else None
+    science = Science(manifest.spec["seed"], Search(**manifest.spec["search"]), plan.n_clusters, stop)
     source = _source(tree, cell)
     (result,) = run_batch(Batch(science, cell.dataset, (Work(cell, 0, plan.restarts),), 0.0), source)
     if isinstance(result, Failure):
         return CellCheck(str(cell), (), result.cause)
-    merged = CellResult(cell, plan.restarts)
+    merged = CellResult(cell, plan.restarts, stop)
     merged.add(result)
     stored = store.read(block)
     position = list(block.cells()).index(cell)

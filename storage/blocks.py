@@ -18,7 +18,7 @@ from storage.errors import storage_errors
 from storage.files import sync_directory
 from storage.manifest import ROOT_FILE, read_manifest
 from storage.places import Place, locate
-from storage.schema import DONE, FIELDS, RESULTS, VARIABLES
+from storage.schema import DONE, FIELDS, VARIABLES, result_names
 from storage.store import DurableStore
 from sweeps.plan import Block, DatasetPlan
 
@@ -97,7 +97,7 @@ class BlockStore:
         """All results of a block, in the layout of `write`; what is not written yet reads as fill values."""
         place = self._place(block)
         with self._reading():
-            results = {name: self._read_array(block, place, name) for name in RESULTS}
+            results = {name: self._read_array(block, place, name) for name in self._names(block)}
             if not block.unsupervised:
                 results["annotations"] = self._read_annotations(block, place)
         return results
@@ -116,8 +116,9 @@ class BlockStore:
         results : mapping of str to array
             Leading axis: cells in the order of `block.cells()`. `log_likelihood` (n_cells, n_restarts),
             `labels` (n_cells, n_samples), `centroids` (n_cells, n_clusters, n_features), `variances`
-            (n_cells, n_clusters), `best_restart`, `restarts_done`, `seconds`, `status` (n_cells,), and for
-            supervised blocks `annotations` (n_mixtures · n_replicates, m, 3).
+            (n_cells, n_clusters), `best_restart`, `restarts_done`, `seconds`, `status` (n_cells,), in an
+            adaptive sweep `unseen_mass` (n_cells,), and for supervised blocks `annotations`
+            (n_mixtures · n_replicates, m, 3).
 
         Raises
         ------
@@ -138,22 +139,22 @@ class BlockStore:
         if done.all():
             return
         with storage_errors(self.path, sum(values.nbytes for values in new.values())):
-            self._write_files(place, new)
+            self._write_files(block, place, new)
 
     def _keep_done(
         self, block: Block, new: Arrays, done: npt.NDArray[np.bool_], known: npt.NDArray[np.bool_]
     ) -> None:
         stored = self.read(block)
         compare_cells(block, stored, new, known)
-        for name in RESULTS:
+        for name in self._names(block):
             new[name][done] = stored[name][done]
         if not block.unsupervised:
             new["annotations"][known] = stored["annotations"][known]
         if known.all():
             del new["annotations"]
 
-    def _write_files(self, place: Place, new: Arrays) -> None:
-        names = [name for name in (*RESULTS, "annotations") if name in new and name != "status"]
+    def _write_files(self, block: Block, place: Place, new: Arrays) -> None:
+        names = [name for name in (*self._names(block), "annotations") if name in new and name != "status"]
         for name in names:
             if name == "annotations":
                 self._write_annotations(place, new[name])
@@ -210,7 +211,7 @@ class BlockStore:
 
     def _checked(self, block: Block, place: Place, results: Mapping[str, npt.ArrayLike]) -> Arrays:
         n_leading = len(place.region)
-        tails = {name: self._array(place.node, name).shape[n_leading:] for name in RESULTS}
+        tails = {name: self._array(place.node, name).shape[n_leading:] for name in self._names(block)}
         shapes = {name: (block.n_cells, *tail) for name, tail in tails.items()}
         if block.m is not None:
             shapes["annotations"] = (block.n_cells // len(block.models), block.m, len(FIELDS))
@@ -229,6 +230,9 @@ class BlockStore:
             raise ValueError(f"results of block {block} do not fit the cube: {'; '.join(sorted(problems))}")
         return checked
 
+    def _names(self, block: Block) -> tuple[str, ...]:
+        return result_names(self._plans[block.dataset])
+
     def _place(self, block: Block) -> Place:
         plan = self._plans.get(block.dataset)
         place = None if plan is None else locate(plan, block)
@@ -239,7 +243,7 @@ class BlockStore:
 
 def _drop_unfinished(results: Arrays, n_models: int) -> None:
     done = results["status"] == DONE
-    for name in RESULTS[:-1]:
+    for name in results.keys() - {"status", "annotations"}:
         results[name][~done] = VARIABLES[name].fill
     if "annotations" in results:
         results["annotations"][~done.reshape(-1, n_models).any(axis=1)] = VARIABLES["annotations"].fill

@@ -9,11 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from storage.schema import DONE, PENDING, RESULTS
+from storage.schema import DONE, PENDING
 from sweeps.plan import Block, Cell
-
-COMPARED = tuple(name for name in RESULTS if name != "seconds")
-"""Time alone may differ between two computations of a cell."""
 
 Pair = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 
@@ -66,15 +63,16 @@ def compare_cells(
         If one bit differs in anything but `seconds`.
     """
     both = (stored["status"] == DONE) & (new["status"] != PENDING)
-    differing = {name: _differing(stored[name], new[name]) & both for name in COMPARED}
+    names = [name for name in stored if name not in ("seconds", "annotations")]
+    differing = {name: _differing(stored[name], new[name]) & both for name in names}
     if not block.unsupervised:
         rows = _differing(stored["annotations"], new["annotations"]) & annotations_known
         differing["annotations"] = np.repeat(rows, len(block.models)) & (new["status"] == DONE)
     cells = np.any(list(differing.values()), axis=0)
     if cells.any():
         index = int(np.argmax(cells))
-        names = compress(differing, (where[index] for where in differing.values()))
-        values = {name: (_item(block, stored, name, index), _item(block, new, name, index)) for name in names}
+        shown = compress(differing, (where[index] for where in differing.values()))
+        values = {name: (_item(block, stored, name, index), _item(block, new, name, index)) for name in shown}
         raise CellMismatch(list(block.cells())[index], values, int(cells.sum()) - 1)
 
 

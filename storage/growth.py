@@ -15,6 +15,8 @@ from sweeps.seeds import accuracy_code
 HINT = "use another name"
 GROWING = {"source", "mixtures", "p", "m", "replicates", "models", "baselines"}
 CHUNKS = {"mixture_chunk", "replicate_chunk", "model_chunk"}
+STATED = {"adaptive"}
+"""Follows from the sweep file, whose own difference says more."""
 FIXED_TABLES = ("search", "stop", "data")
 RUNTIME_KEYS = {("data", "unavailable")}
 """Keys of fixed tables that change no number."""
@@ -107,7 +109,7 @@ def _table_pairs(
 
 def _plan_differences(manifest: Manifest, old: DatasetPlan, new: DatasetPlan) -> Iterator[Problem]:
     where = f"{manifest.path}: data set {old.name}"
-    for key in sorted({field.name for field in fields(DatasetPlan)} - GROWING - CHUNKS):
+    for key in sorted({field.name for field in fields(DatasetPlan)} - GROWING - CHUNKS - STATED):
         stored, asked = getattr(old, key), getattr(new, key)
         if stored != asked:
             yield Problem(f"{where}, {key}", _show(asked), f"{_show(stored)}, as in the cube", HINT)

@@ -21,6 +21,7 @@ from sweeps.plan import DatasetPlan
 FORMAT = "sweep cube"
 FORMAT_VERSION = 1
 ROOT_FILE = "zarr.json"
+OPTIONAL = {"adaptive"}
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ def root_document(
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
             "spec": dict(spec),
-            "datasets": {plan.name: asdict(plan) for plan in plans},
+            "datasets": {plan.name: _plan_to_json(plan) for plan in plans},
             "runs": [dict(run) for run in runs],
         },
         "consolidated_metadata": consolidated(metadata),
@@ -176,10 +177,16 @@ def _read_document(path: Path) -> dict[str, Any]:
     return document
 
 
+def _plan_to_json(plan: DatasetPlan) -> dict[str, Any]:
+    """Fields of a plan, without those that only some cubes need: cubes older than these stay readable."""
+    record = asdict(plan)
+    return record if plan.adaptive else {key: value for key, value in record.items() if key not in OPTIONAL}
+
+
 def _plan_from_json(name: str, record: Mapping[str, Any]) -> DatasetPlan:
     known = {field.name for field in fields(DatasetPlan)}
-    if set(record) != known or record["name"] != name:
-        raise KeyError(f"fields of data set {name}: {sorted(set(record) ^ known)}")
+    if set(record) | OPTIONAL != known or record["name"] != name:
+        raise KeyError(f"fields of data set {name}: {sorted((set(record) | OPTIONAL) ^ known)}")
     values: dict[str, Any] = {key: _from_json(value) for key, value in record.items()}
     return DatasetPlan(**values)
 

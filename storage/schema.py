@@ -50,6 +50,8 @@ class Variable:
         For people; attribute `long_name`.
     units : str
         Attribute `units`, where there is one.
+    adaptive : bool
+        Only in sweeps whose cells may end before their last restart.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Variable:
     fill: float | int | str
     text: str
     units: str = ""
+    adaptive: bool = False
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -103,6 +106,15 @@ VARIABLES = {
         Variable("best_restart", Role.RESULT, (), "int32", -1, "restart of the highest objective"),
         Variable("restarts_done", Role.RESULT, (), "int32", 0, "restarts that were run"),
         Variable("seconds", Role.RESULT, (), "float64", math.nan, "time in kernels, all restarts", "s"),
+        Variable(
+            "unseen_mass",
+            Role.RESULT,
+            (),
+            "float64",
+            math.nan,
+            "estimated probability, when the cell ended, that a restart finds an optimum not found before",
+            adaptive=True,
+        ),
         Variable("status", Role.RESULT, (), "int8", PENDING, "state of the cell"),
         Variable(
             "annotations",
@@ -124,8 +136,16 @@ VARIABLES = {
     )
 }
 
-RESULTS = tuple(name for name, variable in VARIABLES.items() if variable.role is Role.RESULT)
-"""Variables that a cell has, status last: the order of writing."""
+ALL_RESULTS = tuple(name for name, variable in VARIABLES.items() if variable.role is Role.RESULT)
+"""Variables that a cell can have, status last: the order of writing."""
+
+RESULTS = tuple(name for name in ALL_RESULTS if not VARIABLES[name].adaptive)
+"""Variables that every cell has."""
+
+
+def result_names(plan: DatasetPlan) -> tuple[str, ...]:
+    """Variables that the cells of a data set have, in the order of writing."""
+    return ALL_RESULTS if plan.adaptive else RESULTS
 
 
 @dataclass(frozen=True)
@@ -165,13 +185,14 @@ def array_specs(plan: DatasetPlan) -> list[ArraySpec]:
     mixture = ("mixture",) if plan.mixtures is not None else ()
     coordinates = mixture + (COORDINATES_OF_GRID if plan.supervised else ())
     inputs = ("X", "labels_true") if plan.has_labels else ("X",)
+    results = result_names(plan)
     specs = [_array_spec(plan, plan.name, name, ()) for name in coordinates]
     specs += [_array_spec(plan, plan.name, name, mixture) for name in inputs]
     if plan.supervised:
-        specs += [_array_spec(plan, plan.name, name, mixture + GRID_DIMS) for name in RESULTS]
+        specs += [_array_spec(plan, plan.name, name, mixture + GRID_DIMS) for name in results]
         specs.append(_array_spec(plan, plan.name, "annotations", mixture + GRID_DIMS[:-1]))
     for baseline in plan.baselines:
-        specs += [_array_spec(plan, baseline_node(plan.name, baseline), name, mixture) for name in RESULTS]
+        specs += [_array_spec(plan, baseline_node(plan.name, baseline), name, mixture) for name in results]
     return specs
 
 

@@ -180,6 +180,7 @@ def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None) -> DatasetPlan:
         replicate_chunk=grid.replicates,
         model_chunk=max(1, len(grid.supervised)),
         scale=entry.scale,
+        adaptive=spec.stop is not None,
     )
 
 

@@ -117,6 +117,8 @@ class DatasetPlan:
         Chunk lengths: the lengths at the creation of the cube.
     scale : str
         How the features were scaled: none, standard or minmax.
+    adaptive : bool
+        Whether a cell may end before its last restart.
     """
 
     name: str
@@ -137,6 +139,7 @@ class DatasetPlan:
     replicate_chunk: int
     model_chunk: int
     scale: str = "none"
+    adaptive: bool = False
 
     @property
     def supervised(self) -> bool:

@@ -15,6 +15,7 @@ from sweeps.entries import Dataset, name_check, read_datasets
 from sweeps.errors import InputError, Problem
 from sweeps.models import BASELINES, MODEL_CODES
 from sweeps.seeds import accuracy_code
+from sweeps.stopping import Stop, read_stop
 from sweeps.tables import SCALES
 from sweeps.tomlcheck import Bad, Table, choice, not_negative, whole
 
@@ -101,6 +102,8 @@ class SweepSpec:
         Search parameters.
     unavailable : str
         `"error"` or `"skip"`: what to do about a data set that cannot be had.
+    stop : Stop or None
+        When a cell has had restarts enough; None runs all of them.
     path : Path
         Where the file was read.
     """
@@ -110,6 +113,7 @@ class SweepSpec:
     grid: Grid
     search: Search
     unavailable: str
+    stop: Stop | None
     path: Path = field(compare=False)
 
     def to_dict(self) -> dict[str, Any]:
@@ -117,8 +121,10 @@ class SweepSpec:
         grid = asdict(self.grid)
         grid["m"] = [count.text for count in self.grid.m]
         plain = {"name": self.name, "seed": self.seed, "grid": grid, "search": self.search.to_dict()}
-        data = {"unavailable": self.unavailable}
-        resolved: dict[str, Any] = _listed({**plain, "data": data})
+        plain["data"] = {"unavailable": self.unavailable}
+        if self.stop is not None:
+            plain["stop"] = self.stop.to_dict()
+        resolved: dict[str, Any] = _listed(plain)
         return resolved
 
 
@@ -145,12 +151,15 @@ def load_spec(path: Path) -> SweepSpec:
     scale = data.optional("scale", choice(SCALES), "none")
     unavailable = data.optional("unavailable", choice(("error", "skip")), "error")
     data.close()
+    grid = _grid(Table(f"{path.name} [grid]", root.raw("grid", {}), problems), path, scale, problems)
+    stop = root.raw("stop")
     spec = SweepSpec(
         name=root.required("name", name_check, "unnamed"),
         seed=root.required("seed", whole(0, 2**63 - 1), 0),
-        grid=_grid(Table(f"{path.name} [grid]", root.raw("grid", {}), problems), path, scale, problems),
+        grid=grid,
         search=_search(Table(f"{path.name} [search]", root.raw("search", {}), problems)),
         unavailable=unavailable,
+        stop=None if stop is None else read_stop(Table(f"{path.name} [stop]", stop, problems), grid.restarts),
         path=path,
     )
     root.close()

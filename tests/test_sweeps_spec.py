@@ -12,6 +12,7 @@ import sweeps
 from sweeps.entries import Builtin, Mixtures, UserTable
 from sweeps.errors import InputError
 from sweeps.spec import load_spec
+from sweeps.stopping import Stop
 
 GOOD = """
 name = "good"
@@ -66,6 +67,14 @@ def test_a_share_of_samples_is_exact_in_its_decimal_digits(tmp_path: Path) -> No
     assert spec.grid.m[0].resolve(100) == 29
 
 
+def test_an_adaptive_stop_is_read_and_kept(tmp_path: Path) -> None:
+    assert load_spec(write(tmp_path, GOOD)).stop is None
+    assert "stop" not in load_spec(write(tmp_path, GOOD)).to_dict()
+    spec = load_spec(write(tmp_path, GOOD + "[stop]\nrisk = 0.1\nr_min = 2\n"))
+    assert spec.stop == Stop("boender-rinnooy-kan", 0.1, 2, 5)
+    assert Stop(**spec.to_dict()["stop"]) == spec.stop
+
+
 def test_the_resolved_file_survives_json(tmp_path: Path) -> None:
     resolved = load_spec(write(tmp_path, GOOD)).to_dict()
     assert json.loads(json.dumps(resolved)) == resolved
@@ -79,7 +88,14 @@ def test_the_resolved_file_survives_json(tmp_path: Path) -> None:
         ("seed = 7", "seeed = 7", ["unknown key 'seeed'", "did you mean 'seed'?", "seed: found nothing"]),
         ("replicates = 2", "replicate = 2", ["unknown key 'replicate'", "did you mean 'replicates'?"]),
         ("[data]", "[dta]", ["unknown key 'dta'", "did you mean 'data'?"]),
-        ("[data]", "[stop]\nrisk = 0.1\n[data]", ["unknown key 'stop'"]),
+        ("[data]", "[stop]\nr_min = 2\n[data]", ["[stop] risk: found nothing"]),
+        ("[data]", "[stop]\nrisk = 1\nr_min = 2\n[data]", ["risk: found 1, expected a probability between"]),
+        ("[data]", "[stop]\nrisk = 0\nr_min = 1\n[data]", ["risk: found 0", "r_min: found 1, expected"]),
+        ("[data]", "[stop]\nrisk = 0.1\nr_min = 3\n[data]", ["r_min: found 3 of at most 3 restarts"]),
+        ("[data]", "[stop]\nrisk = 0.1\nr_min = 2\nstep = 0\n[data]", ["[stop] step: found 0"]),
+        ("[data]", '[stop]\nrisk = 0.1\nrule = "good"\n[data]', ["rule: found 'good'", "good-turing"]),
+        ("[data]", "[stop]\nriks = 0.1\n[data]", ["unknown key 'riks'", "did you mean 'risk'?"]),
+        ("[grid]", "stop = 0.1\n[grid]", ["[stop]: found 0.1, expected a table"]),
         ("seed = 7", 'seed = "7"', ["seed: found '7', expected a whole number"]),
         ("seed = 7", "seed = true", ["seed: found true, expected a whole number"]),
         ("seed = 7", "seed = -1", ["seed: found -1, expected a whole number"]),
