@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
@@ -14,7 +13,8 @@ from rich.console import Console
 
 from pipeline.cli_datasets import datasets
 from pipeline.cli_fit import fit_command
-from pipeline.cli_options import data_dir_option, json_option, reported, results_option, spec_argument
+from pipeline.cli_options import data_dir_option, json_option, reported, results_option, show, spec_argument
+from pipeline.cli_runs import logs, status, why
 from pipeline.provenance import package_version
 
 
@@ -55,8 +55,19 @@ def main(verbose: bool) -> None:
     type=click.IntRange(min=0),
     help="Worker processes, or jobs of a queue; 0 runs all in this process.  [default: the profile's]",
 )
+@click.option(
+    "--detach",
+    is_flag=True,
+    help="Check everything, start the run as a job of its own (slurm) or in the background, and return.",
+)
 @click.option("--dry-run", is_flag=True, help="Check everything and show the plan; start nothing.")
 @click.option("--retry-failed", is_flag=True, help="Try cells that are marked failed again.")
+@click.option(
+    "--only",
+    metavar="CELL",
+    multiple=True,
+    help="Run this cell alone, marked failed or not, as sweep why names it; may be repeated.",
+)
 @click.option("--strict", is_flag=True, help="Exit with 3 when data sets were skipped.")
 @data_dir_option
 def submit(spec: Path, **choices: Any) -> None:
@@ -91,21 +102,7 @@ def plan(
         overview = plan_overview(
             prepare(path, results=results, data_dir=data_dir), workers=workers, pilot=pilot
         )
-    _show(overview.to_dict() if as_json else overview.lines())
-
-
-@main.command()
-@click.argument("cube_or_spec", type=click.Path(path_type=Path))
-@results_option
-@json_option
-def status(cube_or_spec: Path, results: Path, as_json: bool) -> None:
-    """Show how far a cube, or the cube of a sweep file, is; reads files only."""
-    from pipeline.overview import find_cube
-    from pipeline.status import read_status
-
-    with reported():
-        state = read_status(find_cube(cube_or_spec, results))
-    _show(state.to_dict() if as_json else state.lines())
+    show(overview.to_dict() if as_json else overview.lines())
 
 
 @main.command()
@@ -129,7 +126,7 @@ def verify(cube: Path, results: Path, sample: int, seed: int, as_json: bool) -> 
 
     with reported():
         verification = check(find_cube(cube, results), sample=sample, seed=seed)
-    _show(verification.to_dict() if as_json else verification.lines())
+    show(verification.to_dict() if as_json else verification.lines())
     sys.exit(0 if verification.good else 1)
 
 
@@ -154,10 +151,5 @@ def report(cube: Path, results: Path, out: Path | None) -> None:
 
 main.add_command(datasets)
 main.add_command(fit_command, "fit")
-
-
-def _show(document: dict[str, Any] | list[str]) -> None:
-    if isinstance(document, dict):
-        click.echo(json.dumps(document, indent=2, allow_nan=False))
-    else:
-        click.echo("\n".join(document))
+for command in (status, logs, why):
+    main.add_command(command)

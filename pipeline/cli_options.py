@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -28,6 +30,7 @@ data_dir_option = click.option(
     help="Folder with raw data files, searched first.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+cube_argument = click.argument("cube_or_spec", metavar="CUBE|SPEC", type=click.Path(path_type=Path))
 spec_argument = click.argument("spec", type=click.Path(path_type=Path))
 
 
@@ -42,3 +45,11 @@ def reported() -> Iterator[None]:
         for problem in error.problems:
             click.echo(f"  {problem}", err=True)
         sys.exit(BAD_INPUT)
+
+
+def show(document: Any) -> None:
+    """Print lines for people, or anything else as one JSON document."""
+    if isinstance(document, list):
+        click.echo("\n".join(document))
+    else:
+        click.echo(json.dumps(document, indent=2, allow_nan=False))

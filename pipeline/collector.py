@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.failures import append_failure
 from pipeline.merge import BlockResult, CellResult, from_record, to_record
-from pipeline.settled import settled_states
+from pipeline.settled import Wanted
 from pipeline.tasks import Failure, Partial, Work, cell_annotations
 from storage.blocks import BlockStore
-from storage.errors import storage_errors
 from storage.journal import Journal
 from storage.schema import DONE
 from sweeps.inputs import Inputs
@@ -47,8 +45,8 @@ class Collector:
         The sweep's seed.
     failures : Path
         Where failures are appended, one JSON document a line.
-    retry_failed : bool
-        Whether cells marked failed are tried again.
+    wanted : Wanted
+        What this run is to compute.
     stop : Stop or None
         When a cell has had restarts enough.
     """
@@ -61,7 +59,7 @@ class Collector:
         *,
         seed: int,
         failures: Path,
-        retry_failed: bool,
+        wanted: Wanted,
         stop: Stop | None = None,
     ) -> None:
         self._store = store
@@ -70,7 +68,7 @@ class Collector:
         self._plans = {plan.name: plan for plan in inputs.plans}
         self._seed = seed
         self._failures = failures
-        self._retry_failed = retry_failed
+        self._wanted = wanted
         self._stop = stop
         self._open: dict[Cell, BlockResult] = {}
         self._seen: set[Block] = set()
@@ -81,7 +79,7 @@ class Collector:
     def count(self, plan: DatasetPlan) -> Iterator[tuple[Cell, int]]:
         """Cells of a data set that are not settled, with the number of restarts left; opens nothing."""
         for block, statuses in self._store.all_statuses(plan):
-            for cell in self._unsettled(block, statuses):
+            for cell in filter(self._wanted.runs, self._unsettled(block, statuses)):
                 if cell in self._open:
                     yield cell, sum(work.stop - work.start for work in self.missing(cell))
                 elif cell in self._replayed:
@@ -92,14 +90,16 @@ class Collector:
 
     def left(self, plan: DatasetPlan) -> Iterator[Work]:
         """Work of a data set that is neither in the cube nor in the journal; opens its blocks on the way."""
-        for block in plan.blocks():
+        for block in self._wanted.blocks(plan):
             result = self._open_block(block)
             if result is not None:
-                for cell in list(result.cells.values()):
-                    yield from cell.missing()
+                for cell in filter(self._wanted.runs, list(result.cells)):
+                    yield from self.missing(cell)
 
     def open_cell(self, cell: Cell) -> list[Work]:
         """Restarts of one cell that are still to be run; opens its block if need be."""
+        if not self._wanted.runs(cell):
+            return []
         self._open_block(self._plans[cell.dataset].block_of(cell))
         return self.missing(cell)
 
@@ -139,7 +139,7 @@ class Collector:
         if cell not in self._open:
             return False
         self._attempts[cell] = self._attempts.get(cell, 0) + 1
-        self._log_failure(failure)
+        append_failure(self._failures, failure, self._attempts[cell])
         if self._attempts[cell] < ATTEMPTS:
             return True
         logger.error("cell %s failed: %s", cell, failure.cause)
@@ -200,8 +200,8 @@ class Collector:
         return result
 
     def _unsettled(self, block: Block, statuses: NDArray[np.int8]) -> list[Cell]:
-        settled = settled_states(self._retry_failed)
-        return [cell for cell, status in zip(block.cells(), statuses, strict=True) if status not in settled]
+        cells = zip(block.cells(), statuses, strict=True)
+        return [cell for cell, status in cells if not self._wanted.settles(cell, status)]
 
     def _write_complete(self, cells: set[Cell]) -> None:
         for cell in cells:
@@ -235,8 +235,3 @@ class Collector:
             return any(cell in self._open or cell in self._replayed for cell in cells)
 
         self._journal.compact(live)
-
-    def _log_failure(self, failure: Failure) -> None:
-        record = {**asdict(failure), "cell": str(failure.work.cell)}
-        with storage_errors(self._failures), self._failures.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")

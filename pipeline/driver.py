@@ -13,12 +13,13 @@ from rich.console import Console
 from pipeline.batches import Timing, make_batches, target_seconds
 from pipeline.collector import Collector
 from pipeline.executors import Executor, Outcome
+from pipeline.failures import FILE_NAME, lost_with_its_worker
 from pipeline.prepare import Prepared, aligned
 from pipeline.progress import Clock, Display, StateFile, display, duration
 from pipeline.provenance import run_record
-from pipeline.settled import failed_cells
+from pipeline.settled import Wanted, failed_cells
 from pipeline.signals import uninterrupted
-from pipeline.tasks import Batch, Failure, Partial, Science, Work
+from pipeline.tasks import Batch, Partial, Science, Work
 from storage.blocks import BlockStore
 from storage.cube import create, grow
 from storage.journal import Journal
@@ -166,8 +167,7 @@ class Driver:
         logger.warning("a batch of %d cells was lost: %s", len(cells), error)
         if len(cells) > 1:
             return cells
-        failure = Failure(batch.work[0], f"{type(error).__name__}: {error}", "", "", "")
-        return cells if self._collector.charge(failure) else []
+        return cells if self._collector.charge(lost_with_its_worker(batch.work[0], error)) else []
 
     def _count(self) -> tuple[int, float]:
         """Restarts left, and the solver seconds predicted for them."""
@@ -210,7 +210,7 @@ class Opened:
 
 
 @contextmanager
-def opened(prepared: Prepared, lease: Lease, *, retry_failed: bool) -> Iterator[Opened]:
+def opened(prepared: Prepared, lease: Lease, wanted: Wanted) -> Iterator[Opened]:
     """Make or grow the cube of a sweep, and collect into it.
 
     Parameters
@@ -219,8 +219,8 @@ def opened(prepared: Prepared, lease: Lease, *, retry_failed: bool) -> Iterator[
         The sweep.
     lease : Lease
         Of its cube.
-    retry_failed : bool
-        Whether cells marked failed are tried again.
+    wanted : Wanted
+        What this run is to compute.
 
     Raises
     ------
@@ -241,8 +241,8 @@ def opened(prepared: Prepared, lease: Lease, *, retry_failed: bool) -> Iterator[
             journal,
             prepared.inputs,
             seed=prepared.spec.seed,
-            failures=prepared.run / "failures.jsonl",
-            retry_failed=retry_failed,
+            failures=prepared.run / FILE_NAME,
+            wanted=wanted,
             stop=prepared.spec.stop,
         )
         yield Opened(prepared, collector, lease)

@@ -11,10 +11,10 @@ from importlib import import_module
 from typing import Any
 
 import dask
-from dask.utils import parse_bytes, parse_timedelta
 
+from pipeline.keychecks import lines, pairs, plain, same_as, size, time_span, walltime, word, yes_or_no
 from pipeline.walltime import walltime_seconds
-from sweeps.tomlcheck import Bad, Check, Table, whole
+from sweeps.tomlcheck import Check, Table, whole
 
 CLASSES = {
     "slurm": "SLURMCluster",
@@ -44,6 +44,32 @@ LISTS = {
 
 
 @dataclass(frozen=True)
+class HeadResources:
+    """What the job of a detached head asks for; it schedules and writes, and solves nothing.
+
+    Parameters
+    ----------
+    cores : int
+        Cores.
+    memory : int
+        Bytes.
+    walltime : str or None
+        As the system writes it; None for that of the worker jobs. The job is queued again before its end.
+    queue, account : str or None
+        None for those of the worker jobs.
+    job_extra_directives : tuple of str
+        Lines of its script, without those of the worker jobs.
+    """
+
+    cores: int = 1
+    memory: int = 2 * 2**30
+    walltime: str | None = None
+    queue: str | None = None
+    account: str | None = None
+    job_extra_directives: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class JobQueue:
     """Worker processes in jobs of a queueing system.
 
@@ -65,6 +91,8 @@ class JobQueue:
         Give up when a job died at once this many times running.
     insecure : bool
         Plain tcp in place of TLS.
+    head : HeadResources
+        Of the job of a detached head.
     keys : mapping
         dask-jobqueue's own keys, `cores`, `memory` and `walltime` included.
     """
@@ -77,6 +105,7 @@ class JobQueue:
     start_timeout: float = 12 * 3600.0
     failed_starts: int = 3
     insecure: bool = False
+    head: HeadResources = HeadResources()
     keys: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -104,16 +133,16 @@ def read_job_queue(table: Table, system: str) -> JobQueue:
     cores = table.required("cores", whole(1, 10_000), 1)
     memory = table.required("memory", size, 1)
     checks: dict[str, Check[Any]] = {
-        "processes": _same_as(cores),
-        "walltime": _walltime(system),
+        "processes": same_as(cores),
+        "walltime": walltime(system),
         "death_timeout": whole(1),
-        **dict.fromkeys(LISTS, _lines),
+        **dict.fromkeys(LISTS, lines),
     }
     if system == "htcondor":
-        checks["job_extra_directives"] = _pairs
+        checks["job_extra_directives"] = pairs
     keys: dict[str, Any] = {}
     for key in set(known_keys(system)) - {"cores", "memory"}:
-        if table.optional(key, checks.get(key, _plain), None) is not None:
+        if table.optional(key, checks.get(key, plain), None) is not None:
             keys[key] = table.raw(key)
     if "walltime" in known_keys(system):
         keys.setdefault("walltime", dask.config.get(f"jobqueue.{system}.walltime"))
@@ -123,11 +152,25 @@ def read_job_queue(table: Table, system: str) -> JobQueue:
         memory=memory,
         workers=table.optional("workers", whole(1, 100_000), JobQueue.workers),
         dashboard_port=table.optional("dashboard_port", whole(0, 65_535), JobQueue.dashboard_port),
-        start_timeout=table.optional("start_timeout", _duration, JobQueue.start_timeout),
+        start_timeout=table.optional("start_timeout", time_span, JobQueue.start_timeout),
         failed_starts=table.optional("failed_starts", whole(1, 1000), JobQueue.failed_starts),
-        insecure=table.optional("insecure", _yes_or_no, JobQueue.insecure),
+        insecure=table.optional("insecure", yes_or_no, JobQueue.insecure),
+        head=_head(table.inner("head"), system) if system == "slurm" else HeadResources(),
         keys={**keys, "cores": cores, "processes": cores, "memory": table.raw("memory")},
     )
+
+
+def _head(table: Table, system: str) -> HeadResources:
+    head = HeadResources(
+        cores=table.optional("cores", whole(1, 10_000), HeadResources.cores),
+        memory=table.optional("memory", size, HeadResources.memory),
+        walltime=table.optional("walltime", walltime(system), None),
+        queue=table.optional("queue", word, None),
+        account=table.optional("account", word, None),
+        job_extra_directives=tuple(table.optional("job_extra_directives", lines, [])),
+    )
+    table.close()
+    return head
 
 
 def cluster_class(system: str) -> Any:
@@ -154,77 +197,3 @@ def known_keys(system: str) -> tuple[str, ...]:
     if "account" in found:
         found.discard("project")  # its deprecated name
     return tuple(sorted(found - OURS - DEPRECATED))
-
-
-def size(value: Any) -> int:
-    """Bytes of a size such as "4GiB"."""
-    if isinstance(value, (str, int)) and not isinstance(value, bool):
-        try:
-            found = int(parse_bytes(value))
-        except ValueError:
-            found = 0
-        if found > 0:
-            return found
-    raise Bad('a size such as "4GiB"')
-
-
-def _same_as(cores: int) -> Check[int]:
-    def check(value: Any) -> int:
-        if isinstance(value, bool) or value != cores:
-            raise Bad(f"{cores}, as many as cores: a process has one thread", 'to book more cores, "job_cpu"')
-        return cores
-
-    return check
-
-
-def _walltime(system: str) -> Check[str]:
-    def check(value: Any) -> str:
-        # YAML 1.1 reads an unquoted 10:00:00 as the number 36000, which SLURM would take for minutes.
-        if not isinstance(value, str):
-            raise Bad('a time in quotes, such as "10:00:00"')
-        if system == "slurm" and walltime_seconds(system, value) is None:
-            raise Bad('a time such as "10:00:00" or "2-00:00:00"')
-        return str(_plain(value))
-
-    return check
-
-
-def _lines(value: Any) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(line, str) for line in value):
-        raise Bad("a list of texts")
-    for line in value:
-        _plain(line)
-    return value
-
-
-def _pairs(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise Bad("a table of texts")
-    for item in (*value, *value.values()):
-        _plain(item)
-    return value
-
-
-def _plain(value: Any) -> Any:
-    if not isinstance(value, (str, int, float)):
-        raise Bad("a text or a number")
-    if isinstance(value, str) and not (value.isprintable() and value.strip()):
-        raise Bad("a text of one line")
-    return value
-
-
-def _duration(value: Any) -> float:
-    if isinstance(value, (str, int, float)) and not isinstance(value, bool):
-        try:
-            seconds = float(parse_timedelta(value))
-        except (ValueError, KeyError):
-            seconds = 0.0
-        if seconds > 0:
-            return seconds
-    raise Bad('a time such as "30min" or "12h"')
-
-
-def _yes_or_no(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise Bad("true or false")
-    return value

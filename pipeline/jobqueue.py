@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
-import re
 import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -22,6 +20,7 @@ from pipeline import slurm
 from pipeline.credentials import credentials, fresh_credentials
 from pipeline.jobchecks import machine_problems, path_problems
 from pipeline.jobkeys import JobQueue, cluster_class
+from pipeline.jobnames import head_name, job_prefix
 from pipeline.jobwatch import JobWatch
 from sweeps.errors import InputError
 
@@ -90,12 +89,6 @@ class KeptCluster:
         await asyncio.gather(*(job.close() for job in jobs))
 
 
-def run_id(run: Path) -> str:
-    """Name of a sweep's runs in the queue: the same for every run on one cube, and for no other cube."""
-    name = re.sub(r"[^A-Za-z0-9._-]", "_", run.name.removesuffix(".run"))
-    return f"{name}-{hashlib.sha256(str(run.resolve()).encode()).hexdigest()[:8]}"
-
-
 @contextmanager
 def connect_jobs(
     options: JobQueue, *, where: str, n_jobs: int, run: Path, longest_batch: float, dashboard_port: int
@@ -132,7 +125,7 @@ def connect_jobs(
     problems = [*machine_problems(options, where), *path_problems(run)]
     if problems:
         raise InputError(problems)
-    prefix = f"sweep-{run_id(run)}-"
+    prefix = job_prefix(run)
     name = f"{prefix}{secrets.token_hex(2)}"
     with ExitStack() as stack:
         security = None
@@ -141,7 +134,7 @@ def connect_jobs(
         else:
             security = stack.enter_context(fresh_credentials(run / "tls"))
         if options.system == "slurm":
-            left = slurm.cancel_all(prefix)
+            left = slurm.cancel_all(prefix, keep=head_name(run))
             if left:
                 logger.info("cancelled %d jobs of a run that did not end by itself", left)
             stack.callback(slurm.cancel_all, name)
@@ -191,9 +184,7 @@ def job_script(options: JobQueue, run: Path, longest_batch: float) -> str:
     logs = keys["log_directory"]
     with TemporaryDirectory() as scratch:  # the class makes the directory of the logs
         keys["log_directory"] = scratch
-        job = _job_class(options.system)(
-            address, name=f"sweep-{run_id(run)}-RUN-0", security=security, **keys
-        )
+        job = _job_class(options.system)(address, name=f"{job_prefix(run)}RUN-0", security=security, **keys)
         return str(job.job_script()).replace(scratch, logs)
 
 

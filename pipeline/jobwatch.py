@@ -70,13 +70,13 @@ class Slot:
         """Whether it has no worker."""
         return self.connected is None or self.lost is not None
 
-    def is_gone(self, live: dict[str, slurm.LiveJob] | None, now: float) -> bool:
+    def is_gone(self, live: list[slurm.LiveJob] | None, now: float) -> bool:
         """Whether the job has ended; `live` is None where the queue cannot be asked."""
         if self.job.job_id is None:
             return bool(self.job.refusal)
         if live is None:
             return self.lost is not None and now - self.lost > LOST_SECONDS
-        listed = any(job.number == self.job.job_id for job in live.values())
+        listed = any(job.number == self.job.job_id for job in live)
         # Twice, so that an answer given while the job was on its way says nothing.
         self.absent = 0 if listed else self.absent + 1
         return self.absent >= 2
@@ -107,7 +107,7 @@ class JobWatch:
         self._name = name
         self._logs = logs
         self._slots: dict[str, Slot] = {}
-        self._live: dict[str, slurm.LiveJob] | None = {} if options.system == "slurm" else None
+        self._live: list[slurm.LiveJob] | None = [] if options.system == "slurm" else None
         self._ask_at = 0.0
         self._pause = ASK_SECONDS[0]
         self._alive_at = time.monotonic()
@@ -199,7 +199,7 @@ class JobWatch:
             return
         dead = max(self._slots.values(), key=lambda slot: slot.deaths, default=None)
         most = self._options.failed_starts
-        running = any(job.running for job in (self._live or {}).values())
+        running = any(job.running for job in (self._live or []))
         if dead is not None and dead.deaths >= (3 * most if running else most):
             how = "cannot be submitted" if dead.job.refusal else "die at once"
             times = f"{dead.deaths} times running, and no worker is left"
@@ -225,7 +225,7 @@ class JobWatch:
 
     def _states(self, slots: Iterable[Slot]) -> str:
         """States of jobs in the queue with their reasons, counted."""
-        live = {job.number: job for job in (self._live or {}).values()}
+        live = {job.number: job for job in (self._live or [])}
         found = [live[slot.job.job_id] for slot in slots if slot.job.job_id in live]
         said = [f"{job.state.lower()} ({job.reason})" for job in found]
         return ", ".join(f"{said.count(text)} {text}" for text in sorted(set(said)))

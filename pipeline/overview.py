@@ -14,6 +14,7 @@ import numpy as np
 from pipeline.batches import Timing, target_seconds
 from pipeline.prepare import Prepared, cube_path, find_spec
 from pipeline.tasks import Batch, Failure, Science, Work, run_batch
+from storage.rundir import run_directory
 from storage.schema import ArraySpec, Role, array_specs
 from sweeps.errors import InputError, Problem
 from sweeps.plan import Cell, DatasetPlan
@@ -163,6 +164,21 @@ def find_cube(path: Path, results: Path) -> Path:
     if not cube.is_dir():
         raise InputError([Problem(str(cube), "nothing", f"the cube of {path}", 'run "sweep submit" first')])
     return cube
+
+
+def find_run(path: Path, results: Path) -> Path:
+    """Cube at `path`, or of the sweep file at `path`, of which a run may have left traces only.
+
+    Raises
+    ------
+    InputError
+        If there is neither a cube nor a run.
+    """
+    cube = path
+    if path.suffix == ".toml":
+        spec, _ = find_spec(path)
+        cube = cube_path(results, load_spec(spec).name)
+    return cube if run_directory(cube).is_dir() else find_cube(path, results)
 
 
 def _time_corners(prepared: Prepared, timing: Timing) -> None:

@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 import click
 import yaml
 
-from pipeline.jobkeys import CLASSES, JobQueue, read_job_queue, size
+from pipeline.jobkeys import CLASSES, JobQueue, read_job_queue
+from pipeline.keychecks import size
 from sweeps.errors import InputError, Problem, did_you_mean
 from sweeps.tomlcheck import Bad, Table, choice, shown, whole
 

@@ -1,4 +1,4 @@
-"""Stopping on SIGINT and SIGTERM, but never in the middle of a write."""
+"""Stopping on SIGINT, SIGTERM and SIGUSR1, but never in the middle of a write."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-NUMBERS = (signal.SIGINT, signal.SIGTERM)
+NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+"""The last one is what queueing systems can send some time before the walltime."""
 
 
 class Stopped(BaseException):
@@ -21,7 +22,7 @@ class Stopped(BaseException):
 
 @contextmanager
 def stop_on_signal() -> Iterator[None]:
-    """Turn SIGINT and SIGTERM into `Stopped`, raised in the main thread."""
+    """Turn SIGINT, SIGTERM and SIGUSR1 into `Stopped`, raised in the main thread."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise Stopped(number)

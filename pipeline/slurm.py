@@ -10,6 +10,8 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from pipeline.walltime import walltime_seconds
+
 logger = logging.getLogger(__name__)
 
 TIMEOUT = 30.0
@@ -53,6 +55,7 @@ class LiveJob:
     number: str
     name: str
     state: str
+    node: str
     reason: str
 
     @property
@@ -97,22 +100,22 @@ def run(
     raise ValueError("attempts must be at least 1")
 
 
-def live_jobs(prefix: str) -> dict[str, LiveJob]:
-    """Own jobs in the queue whose names start with `prefix`, by name.
+def live_jobs(prefix: str) -> list[LiveJob]:
+    """Own jobs in the queue whose names start with `prefix`, completing ones left out.
 
     Raises
     ------
     CommandFailed
         If squeue does not answer: nothing is known then.
     """
-    shown = SEPARATOR.join(("%i", "%j", "%T", "%r"))
+    shown = SEPARATOR.join(("%i", "%j", "%T", "%N", "%r"))
     output = run(["squeue", "--noheader", f"--user={os.getuid()}", f"--format={shown}"])
-    jobs = {}
+    jobs = []
     for line in output.splitlines():
-        fields = line.strip().split(SEPARATOR, 3)
+        fields = line.strip().split(SEPARATOR, 4)
         # A completing job has lost its processes; only its node is still being cleaned.
-        if len(fields) == 4 and fields[1].startswith(prefix) and fields[2] != "COMPLETING":
-            jobs[fields[1]] = LiveJob(*fields)
+        if len(fields) == 5 and fields[1].startswith(prefix) and fields[2] != "COMPLETING":
+            jobs.append(LiveJob(*fields))
     return jobs
 
 
@@ -133,9 +136,9 @@ def submit(script: str, name: str) -> str:
             if not error.transient:
                 raise
             time.sleep(PAUSE)
-            found = live_jobs(name).get(name)
-            if found is not None:
-                return found.number
+            found = [job.number for job in live_jobs(name) if job.name == name]
+            if found:
+                return found[0]
             if attempt == ATTEMPTS:
                 raise
     raise AssertionError("the last attempt returns or raises")
@@ -152,15 +155,51 @@ def cancel(numbers: Iterable[str]) -> None:
         logger.debug("%s", error)
 
 
-def cancel_all(prefix: str) -> int:
-    """End own jobs whose names start with `prefix`; their number, 0 where SLURM does not answer."""
+def cancel_all(prefix: str, *, keep: str = "") -> int:
+    """End own jobs whose names start with `prefix`; their number, 0 where SLURM does not answer.
+
+    A job named `keep` goes on.
+    """
     try:
-        jobs = live_jobs(prefix)
+        jobs = [job for job in live_jobs(prefix) if job.name != keep]
     except CommandFailed as error:
         logger.warning("jobs named %s... may be left in the queue: %s", prefix, error)
         return 0
-    cancel(job.number for job in jobs.values())
+    cancel(job.number for job in jobs)
     return len(jobs)
+
+
+def is_out_of_time(number: str) -> bool:
+    """Whether a job has used up its walltime; False also where SLURM does not say so."""
+    try:
+        output = run(["scontrol", "--oneliner", "show", "job", number], timeout=5, attempts=2, pause=0.5)
+    except CommandFailed as error:
+        logger.warning("%s", error)
+        return False
+    fields = dict(re.findall(r"(\w+)=(\S*)", output))
+    limit, used = (walltime_seconds("slurm", fields.get(key, "")) for key in ("TimeLimit", "RunTime"))
+    return limit is not None and used is not None and used >= limit
+
+
+def end_state(number: str) -> str:
+    """How a job ended, such as CANCELLED or FAILED; empty where SLURM does not know it any more."""
+    try:
+        output = run(["scontrol", "--oneliner", "show", "job", number], attempts=1)
+    except CommandFailed:
+        return ""
+    found = re.search(r"\bJobState=(\w+)", output)
+    return found[1] if found else ""
+
+
+def requeue(number: str) -> None:
+    """Put a job back into the queue, as it was submitted; it is ended for that.
+
+    Raises
+    ------
+    CommandFailed
+        If SLURM refuses, or does not answer.
+    """
+    run(["scontrol", "requeue", number], attempts=5, pause=5.0)
 
 
 def partition(name: str | None) -> dict[str, str]:

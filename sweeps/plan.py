@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
+ACCURACY = ".9g"
+"""Accuracies that are told apart, by 1e-9 or more, have different names."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:
@@ -26,7 +29,7 @@ class Cell:
         for key in ("mixture", "p", "m", "replicate"):
             value = getattr(self, key)
             if value is not None:
-                parts.append(f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}")
+                parts.append(f"{key}={value:{ACCURACY}}" if isinstance(value, float) else f"{key}={value}")
         return "/".join([*parts, self.model])
 
 
@@ -75,7 +78,7 @@ class Block:
         if self.unsupervised:
             parts += self.models
         else:
-            parts += [f"p={self.p:g}", f"m={self.m}"]
+            parts += [f"p={self.p:{ACCURACY}}", f"m={self.m}"]
         if self.mixtures is not None:
             parts.append("mixtures={}:{}".format(*self.mixtures))
         if self.replicates is not None:

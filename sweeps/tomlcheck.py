@@ -52,6 +52,10 @@ class Table:
         self._taken.append(key)
         return self._values.get(key, default)
 
+    def inner(self, key: str) -> Table:
+        """The table under `key`, an empty one where the key is absent."""
+        return Table(f"{self._where} {key}:", self.raw(key, {}), self._problems)
+
     def required(self, key: str, check: Check[T], fallback: T) -> T:
         """Checked value of `key`; a missing key is a problem and gives `fallback`."""
         if key not in self._values:

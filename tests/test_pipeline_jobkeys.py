@@ -15,7 +15,8 @@ from dask_jobqueue.slurm import SLURMJob
 
 from pipeline.jobchecks import path_problems
 from pipeline.jobkeys import CLASSES, DEPRECATED, OURS, JobQueue, cluster_class, known_keys
-from pipeline.jobqueue import job_script, lifetime, run_id
+from pipeline.jobnames import run_id
+from pipeline.jobqueue import job_script, lifetime
 from pipeline.profiles import load_profile
 from pipeline.walltime import walltime_seconds
 from sweeps.errors import InputError

@@ -23,7 +23,7 @@ from distributed.security import Security
 
 from pipeline.cli import main
 from pipeline.cluster import connect, dashboard_address, load_profile
-from pipeline.jobqueue import run_id
+from pipeline.jobnames import run_id
 from pipeline.slurm import live_jobs
 from pipeline.slurm import run as slurm_run
 
@@ -178,14 +178,14 @@ def test_nobody_without_the_credentials_is_let_in(cluster_file: Path, tmp_path: 
         shown = [" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])]
         assert any(f"--name {worker['name']} " in line for line in shown)
         assert not any(secret in line for line in shown)
-        ((name, job),) = live_jobs("sweep-").items()
+        (job,) = live_jobs("sweep-")
         script = slurm_run(["scontrol", "write", "batch_script", job.number, "-"])
         assert f"--tls-key {tls}/key.pem" in script
         assert secret not in script
         # The pages of worker and scheduler are for this machine alone.
         assert all(host == "127.0.0.1" for host in listening_hosts(client.run(os.getpid).values()))
     assert not tls.exists()
-    assert name not in slurm_site.queue()
+    assert job.name not in slurm_site.queue()
 
 
 def listening_hosts(pids: object) -> set[str]:

@@ -16,7 +16,7 @@ class Job:
     refusal: str = ""
 
 
-LIVE = {"sweep-a-0": LiveJob("7", "sweep-a-0", "RUNNING", "None")}
+LIVE = [LiveJob("7", "sweep-a-0", "RUNNING", "n1", "None")]
 
 
 def test_a_job_in_the_queue_is_not_gone() -> None:
@@ -26,10 +26,10 @@ def test_a_job_in_the_queue_is_not_gone() -> None:
 
 def test_one_answer_without_the_job_says_nothing() -> None:
     slot = Slot(Job())
-    assert not slot.is_gone({}, 0.0)
+    assert not slot.is_gone([], 0.0)
     assert not slot.is_gone(LIVE, 1.0)
-    assert not slot.is_gone({}, 2.0)
-    assert slot.is_gone({}, 3.0)
+    assert not slot.is_gone([], 2.0)
+    assert slot.is_gone([], 3.0)
 
 
 def test_a_queue_that_does_not_answer_says_nothing_of_a_job_that_never_had_a_worker() -> None:
@@ -56,7 +56,7 @@ def test_a_worker_that_comes_back_is_not_lost() -> None:
 
 @pytest.mark.parametrize(("job", "gone"), [(Job(None), False), (Job(None, "Invalid account"), True)])
 def test_a_job_without_a_number_is_under_way_or_refused(job: Job, gone: bool) -> None:
-    assert Slot(job).is_gone({}, 0.0) is gone
+    assert Slot(job).is_gone([], 0.0) is gone
 
 
 def test_a_settled_job_clears_the_deaths_before_it() -> None:

@@ -62,21 +62,21 @@ def test_no_such_command() -> None:
 
 
 def test_only_own_live_jobs_are_listed(command: Command) -> None:
-    rows = ["7|sweep-a-1|RUNNING|None", "8|sweep-b-1|PENDING|Resources", "9|sweep-a-2|COMPLETING|None"]
+    rows = ["7|sweep-a-1|RUNNING|n1|None", "8|sweep-b-1|PENDING||Resources", "9|sweep-a-2|COMPLETING|n1|None"]
     command("squeue", f"printf '%s\\n' '{rows[0]}' '{rows[1]}' '{rows[2]}'")
-    assert slurm.live_jobs("sweep-a-") == {"sweep-a-1": LiveJob("7", "sweep-a-1", "RUNNING", "None")}
+    assert slurm.live_jobs("sweep-a-") == [LiveJob("7", "sweep-a-1", "RUNNING", "n1", "None")]
 
 
 def test_sbatch_is_not_repeated_when_the_job_is_there(command: Command) -> None:
     sent = command("sbatch", "echo 'Socket timed out on send/recv operation' >&2; exit 1")
-    command("squeue", "echo '42|sweep-a-1|PENDING|None'")
+    command("squeue", "echo '42|sweep-a-1|PENDING||None'")
     assert slurm.submit("job.sh", "sweep-a-1") == "42"
     assert count(sent) == 1
 
 
 def test_sbatch_is_repeated_when_no_such_job_is_there(command: Command) -> None:
     sent = command("sbatch", "[ $calls -ge 2 ] && echo 43 || { echo 'Socket timed out' >&2; exit 1; }")
-    command("squeue", "echo '42|sweep-a-10|PENDING|None'")
+    command("squeue", "echo '42|sweep-a-10|PENDING||None'")
     assert slurm.submit("job.sh", "sweep-a-1") == "43"
     assert count(sent) == 2
 

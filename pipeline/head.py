@@ -1,0 +1,251 @@
+"""The head of a run: scheduler and driver, from the lease to the exit code."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from rich.console import Console
+
+from pipeline.cluster import ComputeClusterError, connect, dashboard_address
+from pipeline.driver import Driver, Outcomes, opened
+from pipeline.executors import DaskExecutor, Executor, SerialExecutor
+from pipeline.headfile import ENDED, REQUEUED, RUNNING, HeadRecord
+from pipeline.headjob import HeadJob
+from pipeline.jobplan import longest_batch
+from pipeline.merge import Mismatch
+from pipeline.options import Options
+from pipeline.prepare import Prepared
+from pipeline.profiles import Profile
+from pipeline.progress import duration
+from pipeline.settled import Wanted, failed_cells, is_settled
+from pipeline.signals import Stopped, stop_on_signal
+from storage.blocks import CellMismatch
+from storage.errors import StorageError
+from storage.holder import STALE_AFTER
+from storage.journal import JournalDamaged
+from storage.lease import Lease, LeaseHeld, LeaseLost
+from storage.process import this_process
+
+logger = logging.getLogger(__name__)
+
+COMPLETE, INTERNAL, FAILED_CELLS = 0, 1, 3
+
+TROUBLE = (StorageError, LeaseHeld, LeaseLost, JournalDamaged, Mismatch, CellMismatch, ComputeClusterError)
+"""What ends a run with a message: no cell is to blame, nothing that was reported done is lost."""
+
+LEASE_SECONDS = 5.0
+"""Between attempts to take the lease of a head that died elsewhere."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A submit of which everything is known to be right.
+
+    Parameters
+    ----------
+    spec : Path
+        Sweep file.
+    prepared : Prepared
+        What it says, with data and cube.
+    wanted : Wanted
+        Which cells of it.
+    profile : Profile or None
+        Where to compute; None for this process.
+    options : Options
+        Runtime choices.
+    """
+
+    spec: Path
+    prepared: Prepared
+    wanted: Wanted
+    profile: Profile | None
+    options: Options
+
+    @property
+    def settled(self) -> bool:
+        """Whether there is nothing to do."""
+        return is_settled(self.prepared, self.wanted)
+
+
+@dataclass(frozen=True)
+class End:
+    """How a run ended: exit code, words, and the number of the signal that stopped it."""
+
+    code: int
+    how: str
+    signal: int = 0
+
+
+def run_head(checked: Checked, console: Console) -> int:
+    """Run what is left of a sweep in this process, and queue its job again when the walltime ends it.
+
+    Parameters
+    ----------
+    checked : Checked
+        What to run.
+    console : Console
+        Where progress is shown; warnings and results go through logging.
+
+    Returns
+    -------
+    int
+        Exit code, as `pipeline.submit.submit` has it.
+    """
+    if checked.settled:
+        return nothing_to_do(checked)
+    own = HeadJob.current(checked.prepared.run)
+    with stop_on_signal():
+        end = _end(lambda: _leased(checked, own, console))
+    if own is not None and end.signal and own.goes_on(end.signal) and not own.requeue():
+        _record(checked, own).now(ENDED, f"{end.how}, and not queued again").write(checked.prepared.run)
+    return end.code
+
+
+def nothing_to_do(checked: Checked) -> int:
+    """Say so, and what failed or was skipped; the exit code of a run that ends like this."""
+    logger.info("every cell is done: nothing to run")
+    failed = failed_cells(checked.prepared.cube, checked.prepared.inputs.plans)
+    return _conclude(checked, Outcomes(0, 0, 0, failed)).code
+
+
+def say_skipped(prepared: Prepared) -> None:
+    """Say loudly which data sets are left out."""
+    for name, reasons in prepared.inputs.skipped.items():
+        logger.warning("SKIPPED data set %s: %s", name, "; ".join(reasons))
+
+
+def _conclude(checked: Checked, outcomes: Outcomes) -> End:
+    prepared, wanted = checked.prepared, checked.wanted
+    failed = list(filter(wanted.runs, outcomes.failed))
+    for cell in failed:
+        logger.error('failed: %s (for more: sweep why %s "%s")', cell, prepared.cube, cell)
+    say_skipped(prepared)
+    logger.info("results: %s", prepared.cube)
+    if wanted.only and not checked.settled:
+        logger.info("its results are kept, and stand in the cube when the rest of the block is done")
+    if failed:
+        return End(FAILED_CELLS, "finished with failed cells")
+    strict = checked.options.strict and prepared.inputs.skipped
+    return End(FAILED_CELLS if strict else COMPLETE, "finished")
+
+
+def _leased(checked: Checked, own: HeadJob | None, console: Console) -> End:
+    run = checked.prepared.run
+    with _lease(checked.prepared.cube, patient=own is not None) as lease, _log_file(run):
+        record = _record(checked, own)
+        record.write(run)
+        end = End(INTERNAL, "ended by an error")
+        try:
+            end = _end(lambda: _conclude(checked, _work(checked, record, lease, console)))
+        finally:
+            again = own is not None and end.signal and own.goes_on(end.signal)
+            if again:
+                logger.info("the head goes on when its job starts again")
+            # A disk that is full has been complained of already.
+            with suppress(StorageError):
+                record.now(REQUEUED if again else ENDED, end.how).write(run)
+    return end
+
+
+def _end(work: Callable[[], End]) -> End:
+    try:
+        return work()
+    except Stopped as stopped:
+        logger.error("stopped by %s; what was finished is kept, submit again to go on", stopped)
+        return End(128 + stopped.number, f"stopped by {stopped}", stopped.number)
+    except TROUBLE as error:
+        logger.error("%s", error)
+        return End(INTERNAL, str(error))
+
+
+def _record(checked: Checked, own: HeadJob | None) -> HeadRecord:
+    data_dir = checked.options.data_dir
+    return HeadRecord(
+        spec=str(checked.spec.resolve()),
+        data_dir=None if data_dir is None else str(data_dir.resolve()),
+        job=this_process().job_id,
+        restarts=0 if own is None else own.restarts,
+    ).now(RUNNING)
+
+
+@contextmanager
+def _lease(cube: Path, *, patient: bool) -> Iterator[Lease]:
+    """The lease; a head in a job waits until one that died elsewhere counts as gone."""
+    deadline = time.monotonic() + 2 * STALE_AFTER
+    while True:
+        try:
+            lease = Lease.acquire(cube)
+            break
+        except LeaseHeld as held:
+            if not patient or time.monotonic() > deadline:
+                raise
+            logger.info("waiting: %s", held)
+        time.sleep(LEASE_SECONDS)
+    with lease:
+        yield lease
+
+
+def _work(checked: Checked, record: HeadRecord, lease: Lease, console: Console) -> Outcomes:
+    prepared = checked.prepared
+    with (
+        # Workers before the cube: a compute cluster that cannot be had leaves nothing behind.
+        _executor(checked, record) as executor,
+        opened(prepared, lease, checked.wanted) as ours,
+    ):
+        driver = Driver(ours, executor, console=console, batch_restarts=checked.options.batch_restarts)
+        started = time.monotonic()
+        outcomes = driver.run()
+        seconds = time.monotonic() - started
+        share = 100 * driver.solver_seconds / max(seconds * executor.workers, 1e-9)
+        if prepared.spec.stop is not None:
+            logger.info("%d restarts were spared by the adaptive stop", outcomes.spared)
+        logger.info(
+            "%d restarts, %d blocks in %s; %.0f %% of the workers' time was spent in the solver",
+            outcomes.restarts,
+            outcomes.blocks,
+            duration(seconds),
+            share,
+        )
+    return outcomes
+
+
+@contextmanager
+def _executor(checked: Checked, record: HeadRecord) -> Iterator[Executor]:
+    prepared, profile = checked.prepared, checked.profile
+    if profile is None:
+        yield SerialExecutor(prepared.inputs.sources)
+        return
+    longest, workers = longest_batch(prepared), checked.options.workers
+    with connect(profile, n_workers=workers, run=prepared.run, longest_batch=longest) as client:
+        dashboard = _dashboard(dashboard_address(client))
+        logger.info("dask dashboard: %s", dashboard)
+        replace(record, dashboard=dashboard).write(prepared.run)
+        yield DaskExecutor(client, prepared.inputs.sources)
+
+
+def _dashboard(address: str | None) -> str:
+    if address is None:
+        return "none"
+    port = urlsplit(address).port
+    return f"{address} (from elsewhere: ssh -L {port}:127.0.0.1:{port} {socket.gethostname()})"
+
+
+@contextmanager
+def _log_file(run: Path) -> Iterator[None]:
+    """Keep what is logged beside the cube, too."""
+    handler = logging.FileHandler(run / "log", encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        handler.close()

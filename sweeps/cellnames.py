@@ -1,0 +1,132 @@
+"""Names of cells, `iris/p=0.8/m=75/replicate=0/posterior`, read back into cells of a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sweeps.errors import InputError, Problem, did_you_mean
+from sweeps.plan import ACCURACY, Cell, DatasetPlan
+from sweeps.seeds import accuracy_code
+
+FORM = "DATASET/p=ACCURACY/m=NUMBER/replicate=NUMBER/MODEL, or DATASET/BASELINE"
+
+
+def find_cells(names: Iterable[str], plans: Sequence[DatasetPlan]) -> frozenset[Cell]:
+    """Cells of several names, as `find_cell` finds one.
+
+    Raises
+    ------
+    InputError
+        With what is wrong with any of the names.
+    """
+    cells: set[Cell] = set()
+    problems: list[Problem] = []
+    for name in names:
+        try:
+            cells.add(find_cell(name, plans))
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    return frozenset(cells)
+
+
+def find_cell(name: str, plans: Iterable[DatasetPlan]) -> Cell:
+    """The cell of a sweep that `str(cell)` names.
+
+    Parameters
+    ----------
+    name : str
+        Data set, coordinates in any order, model; mixtures have `mixture=NUMBER` as well.
+    plans : iterable of DatasetPlan
+        All data sets of the sweep.
+
+    Returns
+    -------
+    Cell
+
+    Raises
+    ------
+    InputError
+        With everything that is wrong with the name, and the coordinates there are.
+    """
+    dataset, *pairs, model = [part.strip() for part in name.strip().split("/")] if "/" in name else [name, ""]
+    known = {plan.name: plan for plan in plans}
+    if dataset not in known:
+        expected = "a data set: " + ", ".join(known)
+        raise InputError([Problem(f"cell {name!r}", repr(dataset), expected, did_you_mean(dataset, known))])
+    reader = _Reader(name, known[dataset])
+    cell = reader.cell(model, pairs)
+    if reader.problems:
+        raise InputError(reader.problems)
+    return cell
+
+
+class _Reader:
+    """Reads the coordinates of one name, and notes what is wrong."""
+
+    def __init__(self, name: str, plan: DatasetPlan) -> None:
+        self.problems: list[Problem] = []
+        self._name = name
+        self._plan = plan
+
+    def cell(self, model: str, pairs: list[str]) -> Cell:
+        """The cell; of use only where no problem was noted."""
+        plan = self._plan
+        models = (*plan.models, *plan.baselines)
+        if model not in models:
+            expected = f"a model of {plan.name}: {', '.join(models)}"
+            self._problem(repr(model), expected, did_you_mean(model, models) or f"the form is {FORM}")
+            return Cell(plan.name, None, None, None, None, model)
+        wanted = [] if plan.mixtures is None else ["mixture"]
+        wanted += [] if model in plan.baselines else ["p", "m", "replicate"]
+        texts = self._texts(pairs, wanted)
+        mixture = self._number("mixture", texts, range(plan.mixtures or 0))
+        m = self._number("m", texts, plan.m)
+        replicate = self._number("replicate", texts, range(plan.replicates))
+        return Cell(plan.name, mixture, self._accuracy(texts), m, replicate, model)
+
+    def _texts(self, pairs: list[str], wanted: list[str]) -> dict[str, str]:
+        """Coordinates by name as they are written; each of `wanted` once, and no other."""
+        texts: dict[str, str] = {}
+        for pair in pairs:
+            key, equals, text = pair.partition("=")
+            if not equals or key not in wanted or key in texts:
+                found = f"{key!r} again" if key in texts else repr(pair)
+                self._problem(
+                    found, f"each of {', '.join(wanted) or 'no coordinate'} once", f"the form is {FORM}"
+                )
+            texts.setdefault(key, text)
+        for key in wanted:
+            if key not in texts:
+                self._problem(f"no {key}", f"{key}={self._values(key)}")
+        return {key: text for key, text in texts.items() if key in wanted}
+
+    def _number(self, key: str, texts: dict[str, str], values: Iterable[int]) -> int | None:
+        if key not in texts:
+            return None
+        number = int(texts[key]) if texts[key].isdecimal() else -1
+        if number not in values:
+            self._problem(f"{key}={texts[key]}", f"{key}={self._values(key)}")
+        return number
+
+    def _accuracy(self, texts: dict[str, str]) -> float | None:
+        if "p" not in texts:
+            return None
+        codes = {accuracy_code(p): p for p in self._plan.p}
+        try:
+            return codes[accuracy_code(float(texts["p"]))]
+        except (ValueError, OverflowError, KeyError):
+            self._problem(f"p={texts['p']}", f"p={self._values('p')}")
+            return None
+
+    def _values(self, key: str) -> str:
+        plan = self._plan
+        if key == "p":
+            return " | ".join(f"{p:{ACCURACY}}" for p in plan.p)
+        if key == "m":
+            return " | ".join(map(str, plan.m))
+        return f"0..{((plan.mixtures or 0) if key == 'mixture' else plan.replicates) - 1}"
+
+    def _problem(self, found: str, expected: str, hint: str = "") -> None:
+        self.problems.append(Problem(f"cell {self._name!r}", found, expected, hint))

@@ -1,0 +1,76 @@
+"""Names of cells are read back into the cells they name, and a wrong one is explained."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from sweeps.cellnames import find_cell, find_cells
+from sweeps.errors import InputError
+from sweeps.plan import DatasetPlan
+
+IRIS = DatasetPlan(
+    name="iris",
+    n_samples=150,
+    n_features=4,
+    n_clusters=3,
+    checksum="",
+    source="",
+    has_labels=True,
+    mixtures=None,
+    p=(0.8, 0.9, 0.900000001, 1.0),
+    m=(75, 150),
+    replicates=3,
+    models=("likelihood", "posterior"),
+    baselines=("unsupervised",),
+    restarts=5,
+    mixture_chunk=1,
+    replicate_chunk=3,
+    model_chunk=2,
+)
+DRAWN = replace(IRIS, name="drawn_k2", mixtures=4, mixture_chunk=4)
+PLANS = (IRIS, DRAWN)
+
+
+def test_every_name_leads_back_to_its_cell() -> None:
+    cells = [cell for plan in PLANS for block in plan.blocks() for cell in block.cells()]
+    assert len({str(cell) for cell in cells}) == len(cells) == IRIS.n_cells + DRAWN.n_cells
+    assert [find_cell(str(cell), PLANS) for cell in cells] == cells
+
+
+def test_order_zeros_and_blanks_do_not_matter() -> None:
+    cell = find_cell("drawn_k2/mixture=3/p=0.9/m=75/replicate=2/posterior", PLANS)
+    parts = ["replicate=2", "p=0.90", "mixture=3", "m=075"]
+    assert find_cell(" drawn_k2 / " + "/".join(parts) + "/posterior ", PLANS) == cell
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("irsi/p=0.8/m=75/replicate=0/posterior", ["'irsi'", "iris, drawn_k2", "did you mean 'iris'?"]),
+        ("iris", ["''", "likelihood, posterior, unsupervised", "the form is DATASET/"]),
+        ("iris/unsupervized", ["did you mean 'unsupervised'?"]),
+        ("iris/p=0.7/m=75/replicate=0/posterior", ["p=0.7", "p=0.8 | 0.9 | 0.900000001 | 1"]),
+        ("iris/p=nan/m=75/replicate=0/posterior", ["p=nan"]),
+        ("iris/p=x/m=-75/replicate=3/posterior", ["p=x", "m=-75", "m=75 | 150", "replicate=3", "0..2"]),
+        ("iris/p=0.8/posterior", ["no m", "m=75 | 150", "no replicate"]),
+        ("iris/p=0.8/p=0.8/m=75/replicate=0/posterior", ["'p' again"]),
+        ("iris/p=0.8/q=3/m=75/replicate=0/posterior", ["'q=3'", "p, m, replicate"]),
+        ("iris/p=0.8/unsupervised", ["'p=0.8'", "no coordinate"]),
+        ("drawn_k2/unsupervised", ["no mixture", "mixture=0..3"]),
+        ("", ["a data set: iris, drawn_k2"]),
+    ],
+)
+def test_a_wrong_name_is_explained(name: str, words: list[str]) -> None:
+    with pytest.raises(InputError) as caught:
+        find_cell(name, PLANS)
+    assert all(repr(name) in problem.where for problem in caught.value.problems)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_what_is_wrong_with_all_names_is_said_at_once() -> None:
+    with pytest.raises(InputError) as caught:
+        find_cells(["iris/unsupervised", "nowhere/x", "iris/y"], PLANS)
+    assert len(caught.value.problems) == 2
