@@ -24,7 +24,7 @@ from sweeps.stopping import Stop
 logger = logging.getLogger(__name__)
 
 COMPACT_BYTES = 64 * 2**20
-"""A journal longer than this is rewritten without the records of blocks that are in the cube by now."""
+"""A journal that grew by this, and to twice its length, is rewritten without what is in the cube by now."""
 
 ATTEMPTS = 2
 """A cell is marked failed when it fails, or kills its worker, this often on its own."""
@@ -73,6 +73,7 @@ class Collector:
         self._open: dict[Cell, BlockResult] = {}
         self._seen: set[Block] = set()
         self._attempts: dict[Cell, int] = {}
+        self._compacted = 0
         self.blocks_written = 0
         self._replayed = self._replay()
 
@@ -90,8 +91,9 @@ class Collector:
 
     def left(self, plan: DatasetPlan) -> Iterator[Work]:
         """Work of a data set that is neither in the cube nor in the journal; opens its blocks on the way."""
-        for block in self._wanted.blocks(plan):
-            result = self._open_block(block)
+        # Only this process writes: what the status said at the start holds for each block until it is opened.
+        for block, statuses in self._store.all_statuses(plan, self._wanted.blocks(plan)):
+            result = self._open_block(block, statuses)
             if result is not None:
                 for cell in filter(self._wanted.runs, list(result.cells)):
                     yield from self.missing(cell)
@@ -100,7 +102,8 @@ class Collector:
         """Restarts of one cell that are still to be run; opens its block if need be."""
         if not self._wanted.runs(cell):
             return []
-        self._open_block(self._plans[cell.dataset].block_of(cell))
+        block = self._plans[cell.dataset].block_of(cell)
+        self._open_block(block, self._store.statuses(block))
         return self.missing(cell)
 
     def take(self, results: Sequence[Partial | Failure]) -> list[Cell]:
@@ -174,14 +177,14 @@ class Collector:
                 known.setdefault(partial.work.cell, []).append(partial)
         return known
 
-    def _open_block(self, block: Block) -> BlockResult | None:
+    def _open_block(self, block: Block, statuses: NDArray[np.int8]) -> BlockResult | None:
         """Cells of a block that are to be computed; None if there are none, or they were written since."""
         if block in self._seen:
             return next((self._open[cell] for cell in block.cells() if cell in self._open), None)
         self._seen.add(block)
         cells = {
             cell: self._result(cell, self._replayed.pop(cell, ()))
-            for cell in self._unsettled(block, self._store.statuses(block))
+            for cell in self._unsettled(block, statuses)
         }
         if not cells:
             return None
@@ -204,9 +207,9 @@ class Collector:
         return [cell for cell, status in cells if not self._wanted.settles(cell, status)]
 
     def _write_complete(self, cells: set[Cell]) -> None:
-        for cell in cells:
-            result = self._open.get(cell)
-            if result is not None and result.complete:
+        # a block once, however many of its cells there are
+        for result in dict.fromkeys(self._open[cell] for cell in cells if cell in self._open):
+            if result.complete:
                 self._write(result)
 
     def _write(self, result: BlockResult) -> None:
@@ -218,7 +221,7 @@ class Collector:
         self.blocks_written += 1
         for cell in result.cells:
             del self._open[cell]
-        if self._journal.size > COMPACT_BYTES:
+        if self._journal.size > COMPACT_BYTES + 2 * self._compacted:
             self._compact()
 
     def _annotations(self, block: Block, plan: DatasetPlan) -> Any:
@@ -235,3 +238,4 @@ class Collector:
             return any(cell in self._open or cell in self._replayed for cell in cells)
 
         self._journal.compact(live)
+        self._compacted = self._journal.size

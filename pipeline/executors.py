@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
@@ -67,13 +69,17 @@ class DaskExecutor:
         self._client = client
         self._sources = sources
         self._shipped: dict[str, Future] = {}
+        self._workers, self._counted = 1, -math.inf
         client.register_plugin(KernelsReady())
 
     @property
     def workers(self) -> int:
-        """Threads of all workers that are connected now."""
-        threads: Mapping[str, int] = self._client.nthreads()
-        return max(1, sum(threads.values()))
+        """Threads of all workers that were connected a second ago at most: each asking is a round trip."""
+        now = time.monotonic()
+        if now - self._counted > 1.0:
+            threads: Mapping[str, int] = self._client.nthreads()
+            self._workers, self._counted = max(1, sum(threads.values())), now
+        return self._workers
 
     def results(self, next_batch: NextBatch) -> Iterator[tuple[Batch, Outcome]]:
         """Keep each worker busy and one batch ahead; what is queued beyond that only costs the scheduler."""

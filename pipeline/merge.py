@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,9 @@ from pipeline.tasks import Partial, Work, missing_ranges
 from storage.schema import DONE, FAILED, PENDING
 from sweeps.plan import Block, Cell
 from sweeps.stopping import Stop
+
+SOLUTION = ("labels", "centroids", "variances")
+"""Arrays of a partial result that describe its best restart."""
 
 
 class Mismatch(RuntimeError):
@@ -123,11 +127,17 @@ class BlockResult:
 
     block: Block
     cells: dict[Cell, CellResult]
+    _unsettled: list[CellResult] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._unsettled = list(reversed(self.cells.values()))
 
     @property
     def complete(self) -> bool:
-        """Whether every cell is done or failed."""
-        return all(result.status != PENDING for result in self.cells.values())
+        """Whether every cell is done or failed; looks at none again that was."""
+        while self._unsettled and self._unsettled[-1].status != PENDING:
+            self._unsettled.pop()
+        return not self._unsettled
 
     def into(self, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Lay the finished cells over `arrays`, whose leading axis is the cells of the block."""
@@ -152,36 +162,36 @@ class BlockResult:
 
 
 def to_record(partials: list[Partial]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Partial results of one batch as a journal record: a header of plain values, and arrays."""
-    header: list[dict[str, Any]] = []
-    arrays: dict[str, NDArray[Any]] = {}
-    for position, partial in enumerate(partials):
-        cell = partial.work.cell
-        header.append(
-            {
-                "cell": [cell.dataset, cell.mixture, cell.p, cell.m, cell.replicate, cell.model],
-                "start": partial.work.start,
-                "stop": partial.work.stop,
-                "best_restart": partial.best_restart,
-                "seconds": partial.seconds,
-            }
-        )
-        for name in ("objectives", "labels", "centroids", "variances"):
-            arrays[f"{position}.{name}"] = getattr(partial, name)
-    return {"partials": header}, arrays
+    """Partial results of one batch as a journal record: a header of plain values, and arrays.
+
+    A batch is of one data set, so that its solutions stack: four arrays, however many cells.
+    """
+    entries = [
+        {
+            "cell": list(astuple(partial.work.cell)),
+            "start": partial.work.start,
+            "stop": partial.work.stop,
+            "best_restart": partial.best_restart,
+            "seconds": partial.seconds,
+        }
+        for partial in partials
+    ]
+    arrays = {name: np.stack([getattr(partial, name) for partial in partials]) for name in SOLUTION}
+    arrays["objectives"] = np.concatenate([partial.objectives for partial in partials])
+    return {"partials": entries}, arrays
 
 
 def from_record(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> list[Partial]:
     """Read back what `to_record` made."""
+    ends = list(accumulate((entry["stop"] - entry["start"] for entry in header["partials"]), initial=0))
     return [
         Partial(
             work=Work(Cell(*entry["cell"]), entry["start"], entry["stop"]),
-            objectives=arrays[f"{position}.objectives"],
+            objectives=arrays["objectives"][ends[position] : ends[position + 1]],
             best_restart=entry["best_restart"],
-            labels=arrays[f"{position}.labels"],
-            centroids=arrays[f"{position}.centroids"],
-            variances=arrays[f"{position}.variances"],
             seconds=entry["seconds"],
+            # copies: one partial that is kept shall not keep those of a whole batch
+            **{name: arrays[name][position].copy() for name in SOLUTION},
         )
         for position, entry in enumerate(header["partials"])
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -70,9 +71,9 @@ def cells_in(store: BlockStore, plans: Iterable[DatasetPlan], state: int) -> Ite
     """Cells whose `status` is `state`, each with its block."""
     for plan in plans:
         for block, statuses in store.all_statuses(plan):
-            for cell, status in zip(block.cells(), statuses, strict=True):
-                if status == state:
-                    yield block, cell
+            found = statuses == state
+            if found.any():
+                yield from ((block, cell) for cell in compress(block.cells(), found))
 
 
 def failed_cells(cube: Path, plans: Iterable[DatasetPlan]) -> tuple[Cell, ...]:

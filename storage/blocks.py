@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from math import ceil
 from pathlib import Path
@@ -17,7 +17,7 @@ from storage.compare import CellMismatch, compare_cells
 from storage.errors import storage_errors
 from storage.files import sync_directory
 from storage.manifest import ROOT_FILE, read_manifest
-from storage.places import Place, locate
+from storage.places import Place, Places
 from storage.schema import DONE, FIELDS, VARIABLES, result_names
 from storage.store import DurableStore
 from sweeps.plan import Block, DatasetPlan
@@ -50,6 +50,7 @@ class BlockStore:
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
         self._plans = read_manifest(path).plans
+        self._places = {name: Places(plan) for name, plan in self._plans.items()}
         with storage_errors(path):
             store = DurableStore(path, read_only=read_only)
             self._root = zarr.open_group(store, mode="r" if read_only else "r+", use_consolidated=True)
@@ -72,21 +73,25 @@ class BlockStore:
         with self._reading():
             return self._read_array(block, place, "status")
 
-    def all_statuses(self, plan: DatasetPlan) -> Iterator[tuple[Block, npt.NDArray[np.int8]]]:
+    def all_statuses(
+        self, plan: DatasetPlan, blocks: Iterable[Block] | None = None
+    ) -> Iterator[tuple[Block, npt.NDArray[np.int8]]]:
         """State of each cell of a data set, from one reading of the status arrays.
 
         Parameters
         ----------
         plan : DatasetPlan
             As `growth.align` gives it.
+        blocks : iterable of Block, optional
+            Some of its blocks; all by default.
 
         Yields
         ------
         (Block, array of int8, shape (n_cells,))
-            In the order of `plan.blocks()`.
+            In the order of `blocks`.
         """
         whole: dict[str, npt.NDArray[Any]] = {}
-        for block in plan.blocks():
+        for block in plan.blocks() if blocks is None else blocks:
             place = self._place(block)
             if place.node not in whole:
                 with self._reading():
@@ -94,10 +99,14 @@ class BlockStore:
             yield block, whole[place.node][place.region].reshape(-1)
 
     def read(self, block: Block) -> Arrays:
-        """All results of a block, in the layout of `write`; what is not written yet reads as fill values."""
+        """All results of a block, in the layout of `write`; what is not done yet reads as fill values."""
         place = self._place(block)
+        statuses = self.statuses(block)
         with self._reading():
-            results = {name: self._read_array(block, place, name) for name in self._names(block)}
+            if (statuses == DONE).any():
+                results = {name: self._read_array(block, place, name) for name in self._names(block)}
+            else:
+                results = self._unwritten(block, place) | {"status": statuses}
             if not block.unsupervised:
                 results["annotations"] = self._read_annotations(block, place)
         return results
@@ -194,6 +203,16 @@ class BlockStore:
         values = np.asarray(self._array(place.node, name)[place.region])
         return values.reshape(block.n_cells, *values.shape[len(place.region) :])
 
+    def _unwritten(self, block: Block, place: Place) -> Arrays:
+        return {
+            name: np.full(shape, VARIABLES[name].fill, dtype=VARIABLES[name].dtype)
+            for name, shape in self._shapes(block, place).items()
+        }
+
+    def _shapes(self, block: Block, place: Place) -> dict[str, tuple[int, ...]]:
+        arrays = {name: self._array(place.node, name) for name in self._names(block)}
+        return {name: (block.n_cells, *array.shape[len(place.region) :]) for name, array in arrays.items()}
+
     def _array(self, node: str, name: str) -> zarr.Array[Any]:
         path = f"{node}/{name}"
         if path not in self._arrays:
@@ -210,9 +229,7 @@ class BlockStore:
             yield
 
     def _checked(self, block: Block, place: Place, results: Mapping[str, npt.ArrayLike]) -> Arrays:
-        n_leading = len(place.region)
-        tails = {name: self._array(place.node, name).shape[n_leading:] for name in self._names(block)}
-        shapes = {name: (block.n_cells, *tail) for name, tail in tails.items()}
+        shapes = self._shapes(block, place)
         if block.m is not None:
             shapes["annotations"] = (block.n_cells // len(block.models), block.m, len(FIELDS))
         problems = [f"{name}: unknown" for name in results if name not in shapes]
@@ -234,8 +251,8 @@ class BlockStore:
         return result_names(self._plans[block.dataset])
 
     def _place(self, block: Block) -> Place:
-        plan = self._plans.get(block.dataset)
-        place = None if plan is None else locate(plan, block)
+        places = self._places.get(block.dataset)
+        place = None if places is None else places.locate(block)
         if place is None:
             raise ValueError(f"{self.path} has no block {block}")
         return place

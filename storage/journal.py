@@ -146,7 +146,7 @@ class Journal:
             file = _open(partial)
             with _closed_on_error(file):
                 for body in _bodies(self.path):
-                    if keep(_decode(body)[0]):
+                    if keep(_text(body)["header"]):
                         _write_all(file, _frame(body))
                 os.fsync(file.fileno())
                 os.replace(partial, self.path)
@@ -237,12 +237,18 @@ def _frame(body: bytes) -> bytes:
 
 
 def _decode(body: bytes) -> tuple[Header, Arrays]:
-    (length,) = TEXT_LENGTH.unpack_from(body)
-    start = TEXT_LENGTH.size
-    record = json.loads(body[start : start + length])
-    stream = io.BytesIO(body[start + length :])
+    record = _text(body)
+    stream = io.BytesIO(body)
+    stream.seek(TEXT_LENGTH.size + TEXT_LENGTH.unpack_from(body)[0])
     arrays = {name: np.lib.format.read_array(stream, allow_pickle=False) for name in record["arrays"]}
     return record["header"], arrays
+
+
+def _text(body: bytes) -> dict[str, Any]:
+    """The JSON text of a record: its header, and the names of its arrays."""
+    (length,) = TEXT_LENGTH.unpack_from(body)
+    record: dict[str, Any] = json.loads(body[TEXT_LENGTH.size : TEXT_LENGTH.size + length])
+    return record
 
 
 def _bodies(path: Path) -> Iterator[bytes]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from storage.schema import baseline_node
@@ -31,48 +30,44 @@ class Place:
         return tuple(part.stop - part.start for part in self.region)
 
 
-def locate(plan: DatasetPlan, block: Block) -> Place | None:
-    """Place of a block in the cube.
+class Places:
+    """Where the blocks of one data set lie: their coordinates, looked up.
 
     Parameters
     ----------
     plan : DatasetPlan
         Grid of the data set, coordinates in the order of the cube.
-    block : Block
-        To be found there by its coordinates.
-
-    Returns
-    -------
-    Place or None
-        None if the grid has no such block, or the block is no whole chunk.
     """
-    region = _region(plan, block)
-    parts = tuple(part for part in region if part is not None)
-    if len(parts) < len(region):
-        return None
-    node = baseline_node(plan.name, block.models[0]) if block.unsupervised else plan.name
-    return Place(node, parts)
+
+    def __init__(self, plan: DatasetPlan) -> None:
+        self._plan = plan
+        self._p = {accuracy_code(p): index for index, p in enumerate(plan.p)}
+        self._m = {m: index for index, m in enumerate(plan.m)}
+
+    def locate(self, block: Block) -> Place | None:
+        """Place of a block, None if the grid has no such block, or the block is no whole chunk."""
+        region = self._region(block)
+        parts = tuple(part for part in region if part is not None)
+        if len(parts) < len(region):
+            return None
+        name = self._plan.name
+        return Place(baseline_node(name, block.models[0]) if block.unsupervised else name, parts)
+
+    def _region(self, block: Block) -> list[slice | None]:
+        plan, region = self._plan, []
+        if block.mixtures is not None or plan.mixtures is not None:
+            region.append(_chunk(block.mixtures, plan.mixtures or 0, plan.mixture_chunk))
+        if block.unsupervised:
+            return region if block.models[0] in plan.baselines else [None]
+        region.append(_single(self._p.get(-1 if block.p is None else accuracy_code(block.p))))
+        region.append(_single(self._m.get(-1 if block.m is None else block.m)))
+        region.append(_chunk(block.replicates, plan.replicates, plan.replicate_chunk))
+        region.append(_models(plan, block.models))
+        return region
 
 
-def _region(plan: DatasetPlan, block: Block) -> list[slice | None]:
-    region = []
-    if block.mixtures is not None or plan.mixtures is not None:
-        region.append(_chunk(block.mixtures, plan.mixtures or 0, plan.mixture_chunk))
-    if block.unsupervised:
-        return region if block.models[0] in plan.baselines else [None]
-    codes = [accuracy_code(p) for p in plan.p]
-    region.append(_single(codes, None if block.p is None else accuracy_code(block.p)))
-    region.append(_single(plan.m, block.m))
-    region.append(_chunk(block.replicates, plan.replicates, plan.replicate_chunk))
-    region.append(_models(plan, block.models))
-    return region
-
-
-def _single(values: Sequence[int], value: int | None) -> slice | None:
-    if value not in values:
-        return None
-    index = values.index(value)
-    return slice(index, index + 1)
+def _single(index: int | None) -> slice | None:
+    return None if index is None else slice(index, index + 1)
 
 
 def _chunk(bounds: tuple[int, int] | None, length: int, chunk: int) -> slice | None:

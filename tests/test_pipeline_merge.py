@@ -79,6 +79,11 @@ def test_a_journal_record_gives_back_what_went_in() -> None:
         assert (before.best_restart, before.seconds) == (after.best_restart, after.seconds)
         for name in ("objectives", "labels", "centroids", "variances"):
             assert np.array_equal(getattr(before, name), getattr(after, name))
+            assert getattr(before, name).dtype == getattr(after, name).dtype
+
+
+def test_a_journal_record_has_as_many_arrays_for_a_thousand_cells_as_for_one() -> None:
+    assert len(to_record([partial(0, 2)] * 1000)[1]) == len(to_record([partial(0, 2)])[1])
 
 
 def test_finished_cells_are_laid_over_what_the_cube_holds() -> None:
@@ -106,3 +111,19 @@ def test_finished_cells_are_laid_over_what_the_cube_holds() -> None:
     assert arrays["best_restart"].tolist() == [-1, 1, -1]
     assert arrays["labels"].tolist() == [[-1] * 4, [1] * 4, [-1] * 4]
     assert np.array_equal(arrays["log_likelihood"][1], OBJECTIVES)
+
+
+def test_a_large_block_is_looked_at_once_however_many_batches_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    block = Block("iris", 0.9, 75, None, (0, 300), ("posterior",))
+    cells = {cell: CellResult(cell, 1) for cell in block.cells()}
+    looks = []
+    status = CellResult.status.fget
+    monkeypatch.setattr(CellResult, "status", property(lambda self: looks.append(self) or status(self)))
+    result = BlockResult(block, cells)
+    for cell in cells:
+        assert not result.complete
+        cells[cell].add(partial(0, 1, cell=cell))
+    assert result.complete
+    assert len(looks) < 3 * len(cells)
