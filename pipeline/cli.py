@@ -14,7 +14,7 @@ from rich.console import Console
 from pipeline.cli_datasets import datasets
 from pipeline.cli_fit import fit_command
 from pipeline.cli_options import data_dir_option, json_option, reported, results_option, show, spec_argument
-from pipeline.cli_runs import logs, status, why
+from pipeline.cli_runs import cancel, logs, status, why
 from pipeline.provenance import package_version
 
 
@@ -151,5 +151,5 @@ def report(cube: Path, results: Path, out: Path | None) -> None:
 
 main.add_command(datasets)
 main.add_command(fit_command, "fit")
-for command in (status, logs, why):
+for command in (status, logs, cancel, why):
     main.add_command(command)

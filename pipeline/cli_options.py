@@ -13,7 +13,7 @@ import click
 
 from sweeps.errors import InputError
 
-BAD_INPUT = 2
+INTERNAL, BAD_INPUT = 1, 2
 
 results_option = click.option(
     "--results",

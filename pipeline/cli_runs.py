@@ -1,12 +1,13 @@
-"""Commands for runs that are under way, waiting, or ended: `sweep status`, `logs`, `why`."""
+"""Commands for runs that are under way, waiting, or ended: `sweep status`, `logs`, `cancel`, `why`."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
 
-from pipeline.cli_options import cube_argument, json_option, reported, results_option, show
+from pipeline.cli_options import INTERNAL, cube_argument, json_option, reported, results_option, show
 
 
 @click.command()
@@ -15,11 +16,11 @@ from pipeline.cli_options import cube_argument, json_option, reported, results_o
 @json_option
 def status(cube_or_spec: Path, results: Path, as_json: bool) -> None:
     """Show how far a cube, or the cube of a sweep file, is; reads files only."""
-    from pipeline.overview import find_cube
+    from pipeline.overview import find_run
     from pipeline.status import read_status
 
     with reported():
-        state = read_status(find_cube(cube_or_spec, results))
+        state = read_status(find_run(cube_or_spec, results))
     show(state.to_dict() if as_json else state.lines())
 
 
@@ -44,6 +45,25 @@ def logs(cube_or_spec: Path, results: Path, lines: int, follow: bool, head: bool
         click.echo(f"==> {path} <==", err=True)
         for text in logs.follow(path, cube, lines=lines) if follow else logs.end_of(path, lines):
             click.echo(text, nl=False)
+
+
+@click.command()
+@cube_argument
+@results_option
+def cancel(cube_or_spec: Path, results: Path) -> None:
+    """End the run of a cube, head and workers; what was finished is kept."""
+    from pipeline.cancel import CannotCancel
+    from pipeline.cancel import cancel as end
+    from pipeline.overview import find_run
+    from storage.errors import StorageError
+
+    with reported():
+        cube = find_run(cube_or_spec, results)
+    try:
+        end(cube, click.echo)
+    except (CannotCancel, StorageError) as error:
+        click.echo(str(error), err=True)
+        sys.exit(INTERNAL)
 
 
 @click.command()

@@ -130,6 +130,7 @@ class Driver:
         logger.info("%d restarts to run, about %s on %d %s", total, duration(clock.left()), workers, few)
         done = 0
         with display(total, clock.left(), self._console) as shown:
+            self._show(shown, 0, total, clock)
             for batch, partials in self._results(lambda: next(batches, None)):
                 done += _restarts(partials)
                 self._spared += _spared(batch, partials)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -171,6 +172,7 @@ def _record(checked: Checked, own: HeadJob | None) -> HeadRecord:
         spec=str(checked.spec.resolve()),
         data_dir=None if data_dir is None else str(data_dir.resolve()),
         job=this_process().job_id,
+        node=os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
         restarts=0 if own is None else own.restarts,
     ).now(RUNNING)
 

@@ -32,6 +32,8 @@ class HeadRecord:
         Where raw data files lie.
     job : str
         Of a queue; empty outside.
+    node : str
+        Where it runs.
     restarts : int
         How often its job was queued again.
     dashboard : str or None
@@ -47,6 +49,7 @@ class HeadRecord:
     spec: str
     data_dir: str | None = None
     job: str = ""
+    node: str = ""
     restarts: int = 0
     dashboard: str | None = None
     state: str = RUNNING

@@ -7,10 +7,11 @@ import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import import_module
+from importlib import import_module, resources
 from typing import Any
 
 import dask
+import yaml
 
 from pipeline.keychecks import lines, pairs, plain, same_as, size, time_span, walltime, word, yes_or_no
 from pipeline.walltime import walltime_seconds
@@ -176,13 +177,24 @@ def _head(table: Table, system: str) -> HeadResources:
 def cluster_class(system: str) -> Any:
     """Return dask-jobqueue's class of a system.
 
-    The package is imported on demand: it makes Ctrl-C a silent exit with code 0, which is undone here.
+    The package is imported on demand: it makes Ctrl-C a silent exit with code 0, which is undone here. Keys
+    that a profile leaves out have the package's own defaults, whatever dask's configuration files of this
+    machine say: cluster.yaml alone tells what a job is.
     """
     before = signal.getsignal(signal.SIGINT)
     try:
-        return getattr(import_module("dask_jobqueue"), CLASSES[system])
+        package = import_module("dask_jobqueue")
     finally:
         signal.signal(signal.SIGINT, before)
+    dask.config.set({"jobqueue": _packaged_defaults()})
+    return getattr(package, CLASSES[system])
+
+
+@cache
+def _packaged_defaults() -> dict[str, Any]:
+    text = (resources.files("dask_jobqueue") / "jobqueue.yaml").read_text(encoding="utf-8")
+    defaults: dict[str, Any] = yaml.safe_load(text)["jobqueue"]
+    return defaults
 
 
 @cache

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from dask.utils import format_bytes, parse_bytes
 
-from pipeline import slurm
+from pipeline import slurmlimits
 from pipeline.batches import LONGEST, Timing
 from pipeline.jobchecks import machine_problems, path_problems
 from pipeline.jobkeys import JobQueue
 from pipeline.jobqueue import job_script, lifetime
 from pipeline.prepare import Prepared
 from pipeline.progress import duration
+from pipeline.slurm import CommandFailed
 from pipeline.walltime import walltime_seconds
 
 WORKER_BYTES = 500 * 2**20
@@ -106,10 +107,10 @@ def _walltime_warnings(options: JobQueue, longest: float) -> Iterator[str]:
 def _slurm_warnings(options: JobQueue, n_jobs: int) -> Iterator[str]:
     queue = options.keys.get("queue")
     try:
-        limits = slurm.partition(queue)
-        memory, cores = slurm.largest_node(limits["PartitionName"])
-        jobs = slurm.most_jobs()
-    except slurm.CommandFailed as error:
+        limits = slurmlimits.partition(queue)
+        memory, cores = slurmlimits.largest_node(limits["PartitionName"])
+        jobs = slurmlimits.most_jobs()
+    except CommandFailed as error:
         yield f"the limits of SLURM were not checked: {error}"
         return
     name = limits["PartitionName"]

@@ -35,6 +35,7 @@ class NamedJob:
 
     def __init__(self, scheduler: str | None = None, name: str | None = None, **keys: Any) -> None:
         self.refusal = ""
+        self.ended = False
         super().__init__(scheduler, name, job_name=name, **keys)  # type: ignore[call-arg]
 
     async def start(self) -> None:
@@ -47,8 +48,13 @@ class NamedJob:
 
     async def close(self) -> None:
         """Take the job out of the queue, or end it."""
-        await super().close()  # type: ignore[misc]
+        if not self.ended:
+            await super().close()  # type: ignore[misc]
         self.status = Status.closed
+
+    @classmethod
+    async def end(cls, jobs: list[Any]) -> None:
+        """End jobs in one go, where the queue can: SLURM."""
 
 
 class SlurmCommands:
@@ -64,6 +70,13 @@ class SlurmCommands:
         if job_id:
             await asyncio.to_thread(slurm.cancel, [job_id])
 
+    @classmethod
+    async def end(cls, jobs: list[Any]) -> None:
+        """End jobs by one command, however many there are."""
+        await asyncio.to_thread(slurm.cancel, [job.job_id for job in jobs if job.job_id])
+        for job in jobs:
+            job.ended = True
+
 
 class KeptCluster:
     """Over dask-jobqueue's clusters: which jobs have workers, and which are replaced, is the watch's work.
@@ -72,8 +85,15 @@ class KeptCluster:
     or one of several processes, is never replaced.
     """
 
+    status: Status
+
     def _update_worker_status(self, op: str, message: Any) -> None:
         Cluster._update_worker_status(self, op, message)
+
+    async def _close(self) -> None:
+        if self.status == Status.running:
+            await self.job_cls.end(list(self.workers.values()))  # type: ignore[attr-defined]
+        await super()._close()  # type: ignore[misc]
 
     async def watched(self) -> dict[str, tuple[Any, int]]:
         """Jobs by name, each with the number of its workers that are connected now."""
@@ -86,6 +106,7 @@ class KeptCluster:
         """Forget jobs; the next round of `adapt` asks for others in their place."""
         async with self._lock:  # type: ignore[attr-defined]
             jobs = [self.workers.pop(name) for name in names if name in self.workers]  # type: ignore[attr-defined]
+        await self.job_cls.end(jobs)  # type: ignore[attr-defined]
         await asyncio.gather(*(job.close() for job in jobs))
 
 
@@ -144,7 +165,7 @@ def connect_jobs(
             _cluster_class(options.system)(name=name, security=security, scheduler_options=scheduler, **keys)
         )
         client = stack.enter_context(Client(cluster))
-        watch = stack.enter_context(JobWatch(cluster, client, options, name=name, logs=run / "jobs"))
+        watch = stack.enter_context(JobWatch(cluster, client, options, name=name, run=run, n_jobs=n_jobs))
         cluster.adapt(minimum_jobs=n_jobs, maximum_jobs=n_jobs, interval=ADAPT_SECONDS)
         logger.info("%d worker jobs named %s-... wanted", n_jobs, name)
         try:
@@ -211,7 +232,7 @@ def _lifetime(options: JobQueue, extra: list[str], longest_batch: float) -> list
 
 def _job_class(system: str) -> Any:
     own = (SlurmCommands,) if system == "slurm" else ()
-    return type("WorkerJob", (NamedJob, *own, cluster_class(system).job_cls), {})
+    return type("WorkerJob", (*own, NamedJob, cluster_class(system).job_cls), {})
 
 
 def _cluster_class(system: str) -> Any:

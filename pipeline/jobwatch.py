@@ -7,7 +7,6 @@ import math
 import threading
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -15,7 +14,9 @@ from typing import Any
 from distributed import Client, Future
 
 from pipeline import slurm
+from pipeline.jobfile import JobListFile
 from pipeline.jobkeys import JobQueue
+from pipeline.jobslot import MOST_ABSENT, Slot
 from pipeline.progress import duration
 
 logger = logging.getLogger(__name__)
@@ -26,60 +27,14 @@ LOOK_SECONDS = 0.5
 ASK_SECONDS = 1.0, 30.0
 """Between questions to the queue while a job has no worker: first, and at most."""
 
-SETTLED_SECONDS = 10.0
-"""A job whose workers stayed shorter than this died at once."""
+PLACE_SECONDS = 10.0
+"""Between questions to the queue where jobs run."""
 
-LOST_SECONDS = 60.0
-"""Where the queue cannot be asked, a job whose workers are gone for so long is replaced."""
-
-LONGEST_BACKOFF = 300.0
 TAIL_LINES = 15
 
 
 class ComputeClusterError(RuntimeError):
     """No worker can be had: what was finished is kept."""
-
-
-@dataclass
-class Slot:
-    """What is known of one wanted job, and of those that stood in its place before."""
-
-    job: Any
-    connected: float | None = None
-    lost: float | None = None
-    settled: bool = False
-    absent: int = 0
-    deaths: int = 0
-    replace_at: float | None = None
-
-    def look(self, job: Any, workers: int, now: float) -> None:
-        """Take note of a job and of how many workers it has."""
-        if job is not self.job:
-            self.job, self.connected, self.lost, self.replace_at = job, None, None, None
-            self.settled, self.absent = False, 0
-        if workers:
-            self.connected = now if self.connected is None else self.connected
-            self.lost, self.absent = None, 0
-            if now - self.connected >= SETTLED_SECONDS:
-                self.settled, self.deaths = True, 0
-        elif self.connected is not None and self.lost is None:
-            self.lost = now
-
-    @property
-    def waits(self) -> bool:
-        """Whether it has no worker."""
-        return self.connected is None or self.lost is not None
-
-    def is_gone(self, live: list[slurm.LiveJob] | None, now: float) -> bool:
-        """Whether the job has ended; `live` is None where the queue cannot be asked."""
-        if self.job.job_id is None:
-            return bool(self.job.refusal)
-        if live is None:
-            return self.lost is not None and now - self.lost > LOST_SECONDS
-        listed = any(job.number == self.job.job_id for job in live)
-        # Twice, so that an answer given while the job was on its way says nothing.
-        self.absent = 0 if listed else self.absent + 1
-        return self.absent >= 2
 
 
 class JobWatch:
@@ -95,20 +50,25 @@ class JobWatch:
         The profile.
     name : str
         What the names of the jobs start with.
-    logs : Path
-        Folder of the jobs' logs.
+    run : Path
+        Folder of the run: the logs of the jobs are in `jobs`, and their list is kept there.
+    n_jobs : int
+        How many jobs are kept up.
     """
 
-    def __init__(self, cluster: Any, client: Client, options: JobQueue, *, name: str, logs: Path) -> None:
+    def __init__(
+        self, cluster: Any, client: Client, options: JobQueue, *, name: str, run: Path, n_jobs: int
+    ) -> None:
         self.failure: ComputeClusterError | None = None
         self._cluster = cluster
         self._client = client
         self._options = options
         self._name = name
-        self._logs = logs
+        self._logs = run / "jobs"
+        self._list = JobListFile(run, n_jobs)
         self._slots: dict[str, Slot] = {}
         self._live: list[slurm.LiveJob] | None = [] if options.system == "slurm" else None
-        self._ask_at = 0.0
+        self._ask_at = self._place_at = 0.0
         self._pause = ASK_SECONDS[0]
         self._alive_at = time.monotonic()
         self._said = ""
@@ -168,6 +128,8 @@ class JobWatch:
             for name in due:
                 self._slots[name].replace_at = math.inf  # once: what stands there next is another job
             self._ask_at, self._pause = now + ASK_SECONDS[0], ASK_SECONDS[0]
+        self._place(now)
+        self._list.show([slot.record(name, self._live or []) for name, slot in self._slots.items()])
         self._give_up(now)
 
     def _ask(self, waiting: dict[str, Slot], now: float) -> None:
@@ -179,20 +141,37 @@ class JobWatch:
                 self._live = None
                 logger.warning("the queue does not answer: %s", error)
         for name, slot in waiting.items():
-            if slot.replace_at is None and slot.is_gone(self._live, now):
+            if slot.replace_at is None and slot.is_gone(self._live, now) and self._has_ended(slot):
                 self._bury(name, slot, now)
         self._say_waiting(waiting)
         self._pause = min(1.5 * self._pause, ASK_SECONDS[1])
         doubtful = any(slot.absent == 1 for slot in waiting.values())
         self._ask_at = now + (ASK_SECONDS[0] if doubtful else self._pause)
 
+    def _has_ended(self, slot: Slot) -> bool:
+        """Whether the end of a job is known, and how it came if that matters."""
+        if slot.settled or slot.job.job_id is None or self._options.system != "slurm":
+            return True
+        slot.ended = slurm.end_state(slot.job.job_id)
+        return slot.ended != "COMPLETING" or slot.absent >= MOST_ABSENT
+
     def _bury(self, name: str, slot: Slot, now: float) -> None:
         """Note the end of a job, and when another is to take its place."""
-        slot.deaths += 0 if slot.settled else 1
-        backoff = 0.0 if slot.settled else min(2.0**slot.deaths, LONGEST_BACKOFF)
-        slot.replace_at = now + backoff
-        how = "was lost" if slot.settled else "could not be submitted" if slot.job.refusal else "died at once"
+        backoff = slot.bury(now)
+        early = "could not be submitted" if slot.job.refusal else "died at once"
+        how = "was cancelled" if slot.ended == "CANCELLED" else "was lost" if slot.innocent else early
+        self._list.lose(slot.record(name, self._live or []), how)
         logger.warning("worker job %s (%s) %s; another one in %.0f s", name, slot.job.job_id, how, backoff)
+
+    def _place(self, now: float) -> None:
+        """Find out where jobs run, for those who ask."""
+        unplaced = [slot for slot in self._slots.values() if slot.workers and not slot.node]
+        if self._options.system != "slurm" or not unplaced or now < self._place_at:
+            return
+        self._place_at = now + PLACE_SECONDS
+        nodes = {job.number: job.node for job in slurm.live_jobs(self._name)}
+        for slot in unplaced:
+            slot.node = nodes.get(slot.job.job_id, "")
 
     def _give_up(self, now: float) -> None:
         if any(not slot.waits for slot in self._slots.values()):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
-from pipeline.headfile import REQUEUED, HeadRecord, Submission, read_head, read_submission
+from pipeline.headfile import REQUEUED, RUNNING, HeadRecord, Submission, read_head, read_submission
 from storage.holder import Holder, LeaseState, read_lease
 from storage.rundir import run_directory
 
@@ -46,6 +48,38 @@ class RunState:
         if sent is None or (self.head is not None and self.head.at >= sent.at):
             return None
         return sent.job if sent.system != "process" else None
+
+    @property
+    def dashboard(self) -> str | None:
+        """How to reach the dashboard of the run under way."""
+        return self.head.dashboard if self.holder is not None and self.head is not None else None
+
+    def to_dict(self) -> dict[str, Any] | None:
+        """The head for JSON: state, job, node, unix time since when, how often queued again, how it ended."""
+        if self.waiting is not None:
+            at = max(record.at for record in (self.head, self.submission) if record is not None)
+            again = self.head.restarts + 1 if self.head is not None and self.head.state == REQUEUED else 0
+            told = {"state": "waiting", "job": self.waiting, "node": "", "how": ""}
+            return {**told, "since": at, "restarts": again}
+        if self.head is None:
+            return None
+        state = self.head.state if self.holder is not None or self.head.state != RUNNING else "died"
+        found = {key: getattr(self.head, key) for key in ("job", "node", "restarts", "how")}
+        return {**found, "state": state, "since": self.head.at}
+
+    def lines(self) -> list[str]:
+        """The head for people, a line or none."""
+        found = self.to_dict()
+        if found is None:
+            return []
+        since = datetime.fromtimestamp(found["since"]).astimezone().isoformat(sep=" ", timespec="seconds")
+        what = f"job {found['job']}" if found["job"] else "no job of a queue"
+        where = f" on {found['node']}" if found["node"] else ""
+        again = f", queued again {found['restarts']} times" if found["restarts"] else ""
+        how = f": {found['how']}" if found["how"] else ""
+        if found["state"] == "waiting":
+            how = ", as far as files know"
+        return [f"head: {what}{where}, {found['state']} since {since}{again}{how}"]
 
     @property
     def over(self) -> bool:

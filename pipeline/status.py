@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.jobfile import JobList, read_job_list
+from pipeline.logs import DRIVER_LOG
 from pipeline.progress import StateFile, duration
+from pipeline.runstate import RunState, read_run_state
 from storage.blocks import BlockStore
-from storage.lease import read_lease
 from storage.manifest import read_manifest
 from storage.rundir import run_directory
 from storage.schema import DONE, FAILED
@@ -34,27 +36,34 @@ class DatasetStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """State of a cube.
+    """State of a cube, and of the run that makes it.
 
     Parameters
     ----------
     cube : Path
-        The cube.
+        The cube, which need not exist yet.
     datasets : tuple of DatasetStatus
         In the order of the sweep file.
+    blocks, blocks_done : int
+        Blocks of the cube, and those without a pending cell.
     skipped : dict of str to list of str
         Data sets the last run could not have, and why.
-    holder : str or None
-        Who runs it now.
-    running : dict or None
+    run : RunState
+        Who runs it now, and the head.
+    jobs : JobList or None
+        Worker jobs of the last run, None where it had none.
+    progress : dict or None
         What the driver wrote last of the run under way: restarts done and wanted, seconds left when written.
     """
 
     cube: Path
     datasets: tuple[DatasetStatus, ...]
+    blocks: int
+    blocks_done: int
     skipped: dict[str, list[str]]
-    holder: str | None
-    running: dict[str, Any] | None
+    run: RunState
+    jobs: JobList | None
+    progress: dict[str, Any] | None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -62,21 +71,26 @@ class Status:
         total = {key: sum(row[key] for row in datasets) for key in ("cells", "done", "failed", "left")}
         return {
             "cube": str(self.cube),
-            "complete": total["left"] == 0,
+            "complete": bool(datasets) and total["left"] == 0,
             "total": total,
+            "blocks": {"total": self.blocks, "done": self.blocks_done},
             "datasets": datasets,
             "skipped": self.skipped,
-            "holder": self.holder,
+            "holder": None if self.run.holder is None else str(self.run.holder),
             "eta_seconds": self.eta,
-            "run": self.running,
+            "run": self.progress,
+            "head": self.run.to_dict(),
+            "jobs": None if self.jobs is None else self.jobs.to_dict(),
+            "log": str(self._log),
+            "dashboard": self.run.dashboard,
         }
 
     @property
     def eta(self) -> float | None:
         """Seconds left of the run under way, None when nothing runs."""
-        if self.running is None:
+        if self.progress is None:
             return None
-        return max(0.0, float(self.running["left"]) - (time.time() - float(self.running["at"])))
+        return max(0.0, float(self.progress["left"]) - (time.time() - float(self.progress["at"])))
 
     def lines(self) -> list[str]:
         """Table for people."""
@@ -84,40 +98,77 @@ class Status:
         head = f"{'data set':<20}{'cells':>9}{'done':>9}{'failed':>9}{'left':>9}"
         rows = [f"{d.name:<20}{d.cells:>9,}{d.done:>9,}{d.failed:>9,}{d.left:>9,}" for d in self.datasets]
         foot = "{:<20}{cells:>9,}{done:>9,}{failed:>9,}{left:>9,}".format("total", **total)
+        table = [head, *rows, foot, f"{self.blocks_done:,} of {self.blocks:,} blocks written"]
         skipped = [f"SKIPPED {name}: {'; '.join(reasons)}" for name, reasons in self.skipped.items()]
-        return [str(self.cube), head, *rows, foot, *skipped, self._who(total["left"])]
+        nothing = ["no cell yet: the cube is made when the first worker is there"]
+        return [
+            str(self.cube),
+            *(table if self.datasets else nothing),
+            *skipped,
+            self._who(total["left"] + (not self.datasets)),
+            *self.run.lines(),
+            *self._job_lines(),
+            *([f"log: {self._log}"] if self._log.exists() else []),
+            *([f"dashboard: {self.run.dashboard}"] if self.run.dashboard else []),
+        ]
+
+    @property
+    def _log(self) -> Path:
+        return run_directory(self.cube) / DRIVER_LOG
 
     def _who(self, left: int) -> str:
-        if self.holder is None:
+        holder = self.run.holder
+        if holder is None and self.run.waiting is not None:
+            return f"nobody runs it yet: its head waits in the queue, job {self.run.waiting}"
+        if holder is None:
             return "complete" if left == 0 else "nobody runs it: submit again to go on"
-        if self.running is None or self.eta is None:
-            return f"run by {self.holder}"
-        restarts = f"{self.running['restarts']:,} of {self.running['total']:,} restarts of this run"
-        workers = self.running["workers"]
-        return f"run by {self.holder}: {restarts}, {workers} workers, about {duration(self.eta)} left"
+        if self.progress is None or self.eta is None:
+            return f"run by {holder}"
+        restarts = f"{self.progress['restarts']:,} of {self.progress['total']:,} restarts of this run"
+        workers = self.progress["workers"]
+        return f"run by {holder}: {restarts}, {workers} workers, about {duration(self.eta)} left"
+
+    def _job_lines(self) -> list[str]:
+        """Worker jobs of a run under way; those of a run that ended are no more."""
+        if self.jobs is None or self.run.holder is None:
+            return []
+        counts = f"{self.jobs.wanted} wanted, {self.jobs.running} running, {self.jobs.n_lost} lost"
+        rows = [
+            f"  {job.job or '-':<10}{job.node or '-':<12}{job.workers:>3} workers  {job.state:<24}{job.name}"
+            for job in self.jobs.jobs
+        ]
+        gone = [
+            f"  {job.job or '-':<10}{job.node or '-':<12}{job.how:<36}{job.name}" for job in self.jobs.lost
+        ]
+        return [f"worker jobs: {counts}; {self.jobs.workers} workers", *rows, *gone[-5:]]
 
 
 def read_status(cube: Path) -> Status:
-    """Read the state of a cube, and of the driver that runs it.
+    """Read the state of a cube, and of the driver that runs it; files only.
 
     Raises
     ------
     sweeps.errors.InputError
-        If there is no cube at `cube`.
+        If there is neither a cube at `cube` nor a trace of a run.
     """
+    run, folder = read_run_state(cube), run_directory(cube)
+    datasets, blocks, skipped = _read_cube(cube) if cube.is_dir() or not folder.is_dir() else ((), (0, 0), {})
+    progress = None if run.holder is None else StateFile.read(folder / "state.json")
+    if progress is not None and run.head is not None and progress["at"] < run.head.at:
+        progress = None  # of a run before this one
+    return Status(cube, datasets, *blocks, skipped, run, read_job_list(folder), progress)
+
+
+def _read_cube(cube: Path) -> tuple[tuple[DatasetStatus, ...], tuple[int, int], dict[str, list[str]]]:
     manifest = read_manifest(cube)
     store = BlockStore(cube, read_only=True)
-    datasets = []
+    datasets, blocks, done = [], 0, 0
     for plan in manifest.plans.values():
-        statuses = np.concatenate([cells for _, cells in store.all_statuses(plan)])
+        found = [cells for _, cells in store.all_statuses(plan)]
+        statuses = np.concatenate(found)
         counts = [int(np.count_nonzero(statuses == state)) for state in (DONE, FAILED)]
         datasets.append(DatasetStatus(plan.name, plan.n_cells, *counts))
-    lease = read_lease(cube)
-    holder = lease.holder if lease is not None and lease.seconds_left() != 0 else None
-    return Status(
-        cube=cube,
-        datasets=tuple(datasets),
-        skipped=manifest.runs[-1].get("skipped", {}) if manifest.runs else {},
-        holder=None if holder is None else str(holder),
-        running=None if holder is None else StateFile.read(run_directory(cube) / "state.json"),
-    )
+        blocks += len(found)
+        done += sum(1 for cells in found if np.isin(cells, (DONE, FAILED)).all())
+    skipped = manifest.runs[-1].get("skipped", {}) if manifest.runs else {}
+    return tuple(datasets), (blocks, done), skipped

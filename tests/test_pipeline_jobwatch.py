@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pipeline.jobwatch import LOST_SECONDS, SETTLED_SECONDS, Slot
+from pipeline.jobslot import LOST_SECONDS, SETTLED_SECONDS, Slot
 from pipeline.slurm import LiveJob
 
 
