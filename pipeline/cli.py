@@ -60,6 +60,12 @@ def main(verbose: bool) -> None:
     is_flag=True,
     help="Check everything, start the run as a job of its own (slurm) or in the background, and return.",
 )
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="End a worker whose batch runs for longer.  [default: half an hour and 30 times its prediction]",
+)
 @click.option("--dry-run", is_flag=True, help="Check everything and show the plan; start nothing.")
 @click.option("--retry-failed", is_flag=True, help="Try cells that are marked failed again.")
 @click.option(

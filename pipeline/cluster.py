@@ -14,6 +14,7 @@ import dask
 from dask.system import CPU_COUNT
 from distributed import Client, LocalCluster
 from distributed.security import Security
+from distributed.system import MEMORY_LIMIT
 
 from pipeline.batches import LONGEST
 from pipeline.jobkeys import JobQueue
@@ -69,7 +70,8 @@ def connect(
         Where the scheduler does not answer, has no worker, or `n_workers` is given for it, and where this
         machine cannot submit jobs.
     ComputeClusterError
-        Where worker jobs die at once, or none starts; also while the client is in use.
+        Where local workers cannot be started, worker jobs die at once, or none starts; also while the client
+        is in use.
     pipeline.startup.ShadowedPackageError
         Where a worker would import packages of another project.
     """
@@ -104,22 +106,33 @@ def dashboard_address(client: Client) -> str | None:
 
 @contextmanager
 def _local(options: Local, n_workers: int | None, local_directory: Path) -> Iterator[Client]:
+    count = n_workers or options.workers or CPU_COUNT
     with ExitStack() as stack:
-        with _interrupts_held_back():
+        with _interrupts_held_back(), _start_errors():
             cluster = LocalCluster(
-                n_workers=n_workers or options.workers or CPU_COUNT,
+                n_workers=count,
                 threads_per_worker=1,
                 processes=True,
                 host=LOOPBACK,
                 dashboard_address=f"{LOOPBACK}:{_free_port(options.dashboard_port)}",
                 worker_dashboard_address=None,
-                memory_limit=options.memory_limit or "auto",
+                memory_limit=options.memory_limit or MEMORY_LIMIT // count,
                 local_directory=str(local_directory),
                 silence_logs=logging.ERROR,
             )
             stack.enter_context(cluster)
             client = stack.enter_context(Client(cluster))
         yield client
+
+
+@contextmanager
+def _start_errors() -> Iterator[None]:
+    """Say in one message that worker processes cannot be started here."""
+    try:
+        yield
+    except (RuntimeError, OSError) as error:
+        reason = error.__cause__ or error
+        raise ComputeClusterError(f"no worker process can be started on this machine: {reason}") from error
 
 
 @contextmanager

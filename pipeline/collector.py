@@ -106,7 +106,7 @@ class Collector:
         self._open_block(block, self._store.statuses(block))
         return self.missing(cell)
 
-    def take(self, results: Sequence[Partial | Failure]) -> list[Cell]:
+    def take(self, results: Sequence[Partial | Failure]) -> list[Work]:
         """Merge the results of a batch.
 
         Parameters
@@ -116,8 +116,8 @@ class Collector:
 
         Returns
         -------
-        list of Cell
-            Cells that failed and are to be tried again, alone.
+        list of Work
+            What failed and is to be tried again, alone.
 
         Raises
         ------
@@ -130,9 +130,7 @@ class Collector:
             self._open[partial.work.cell].cells[partial.work.cell].add(partial)
         if wanted:
             self._journal.append(*to_record(wanted))
-        again = [
-            failure.work.cell for failure in results if isinstance(failure, Failure) and self.charge(failure)
-        ]
+        again = [failure.work for failure in results if isinstance(failure, Failure) and self.charge(failure)]
         self._write_complete({partial.work.cell for partial in wanted})
         return again
 
@@ -149,6 +147,10 @@ class Collector:
         self._open[cell].cells[cell].failed = True
         self._write_complete({cell})
         return False
+
+    def wants(self, cell: Cell) -> bool:
+        """Whether restarts of a cell are still to be run."""
+        return bool(self.missing(cell))
 
     def missing(self, cell: Cell) -> list[Work]:
         """Restarts of one open cell that are still to be run."""

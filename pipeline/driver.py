@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from rich.console import Console
 
-from pipeline.batches import Timing, make_batches, target_seconds
+from pipeline.batches import LONGEST, Timing, make_batches, target_seconds
 from pipeline.collector import Collector
 from pipeline.executors import Executor, Outcome
 from pipeline.failures import FILE_NAME, lost_with_its_worker
@@ -64,6 +64,8 @@ class Driver:
         Where progress is shown.
     batch_restarts : int or None
         Fixed number of restarts of a batch, for tests; None takes the pilot's timings.
+    time_limit : float or None
+        Seconds a batch may run, where they were asked for: batches are predicted to last a quarter at most.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Driver:
         *,
         console: Console,
         batch_restarts: int | None = None,
+        time_limit: float | None = None,
     ) -> None:
         prepared = opened.prepared
         self._spec = prepared.spec
@@ -83,6 +86,8 @@ class Driver:
         self._executor = executor
         self._console = console
         self._batch_restarts = batch_restarts
+        self._longest = LONGEST if time_limit is None else time_limit / 4
+        self._length = self._longest
         self._timing_file = prepared.run / "pilot.json"
         self._timing = Timing.load(self._timing_file)
         self._state = StateFile(prepared.run / "state.json")
@@ -124,8 +129,8 @@ class Driver:
         total, seconds = self._count()
         workers = self._executor.workers
         clock = Clock(seconds, workers)
-        length = target_seconds(seconds, workers)
-        batches = (batch for plan in self._plans for batch in self._batches(plan, length))
+        self._length = min(target_seconds(seconds, workers), self._longest)
+        batches = (batch for plan in self._plans for batch in self._batches(plan))
         few = "worker" if workers == 1 else "workers"
         logger.info("%d restarts to run, about %s on %d %s", total, duration(clock.left()), workers, few)
         done = 0
@@ -142,7 +147,11 @@ class Driver:
         """Finished batches of `fresh` and of cells tried again, already merged."""
 
         def next_batch() -> Batch | None:
-            return self._again.popleft() if self._again else fresh()
+            while self._again:
+                batch = self._again.popleft()
+                if self._collector.wants(batch.work[0].cell):
+                    return batch
+            return fresh()
 
         for batch, outcome in self._executor.results(next_batch):
             self._lease.check()
@@ -157,18 +166,18 @@ class Driver:
             partials = [result for result in outcome if isinstance(result, Partial)]
         else:
             retried, partials = self._lost(batch, outcome), []
-        for cell in retried:
+        for work in retried:
             # Alone, so that whatever fails again is charged to this cell and to no other.
-            self._again += [self._batch(batch.science, work) for work in self._collector.missing(cell)]
+            self._again += self._grouped(batch.science, [work])
         return partials
 
-    def _lost(self, batch: Batch, error: BaseException) -> list[Cell]:
-        """Cells to try again after a batch that ended without results, its worker killed for instance."""
-        cells = list(dict.fromkeys(work.cell for work in batch.work))
-        logger.warning("a batch of %d cells was lost: %s", len(cells), error)
-        if len(cells) > 1:
-            return cells
-        return cells if self._collector.charge(lost_with_its_worker(batch.work[0], error)) else []
+    def _lost(self, batch: Batch, error: BaseException) -> list[Work]:
+        """What to try again after a batch that ended without results, its worker killed for instance."""
+        work, failure = list(batch.work), lost_with_its_worker(batch.work[0], error)
+        others = len({item.cell for item in work}) - 1
+        cells = f"{work[0].cell} and {others} other cells" if others else str(work[0].cell)
+        logger.warning("lost: %s: %s", cells, failure.cause)
+        return work if others or self._collector.charge(failure) else []
 
     def _count(self) -> tuple[int, float]:
         """Restarts left, and the solver seconds predicted for them."""
@@ -179,14 +188,11 @@ class Driver:
                 seconds += restarts * self._timing.seconds(cell)
         return total, seconds
 
-    def _batches(self, plan: DatasetPlan, seconds: float) -> Iterator[Batch]:
-        return make_batches(
-            self._science(plan),
-            self._collector.left(plan),
-            self._timing,
-            seconds=seconds,
-            restarts=self._batch_restarts,
-        )
+    def _batches(self, plan: DatasetPlan) -> Iterator[Batch]:
+        return self._grouped(self._science(plan), self._collector.left(plan))
+
+    def _grouped(self, science: Science, work: Iterable[Work]) -> Iterator[Batch]:
+        return make_batches(science, work, self._timing, seconds=self._length, restarts=self._batch_restarts)
 
     def _batch(self, science: Science, work: Work) -> Batch:
         seconds = (work.stop - work.start) * self._timing.seconds(work.cell)

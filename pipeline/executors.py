@@ -7,12 +7,24 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from queue import SimpleQueue
 from typing import Any, Protocol
+from uuid import uuid4
 
-from distributed import Client, Future, Worker, WorkerPlugin, as_completed
+from distributed import Client, Future, Worker, WorkerPlugin
 
+from pipeline.jobwatch import ComputeClusterError
+from pipeline.losses import TOPICS, Losses
 from pipeline.tasks import Batch, Failure, Partial, run_batch
+from pipeline.watchdog import Introduction, run_watched
 from sweeps.inputs import Source
+
+LEAST_LIMIT, LIMIT_FACTOR = 1800.0, 30.0
+"""Seconds, and multiple of the prediction: a minute at most, a second for the first restart of its kind."""
+
+ENDED = "ended"
+"""Beside the topics of the compute cluster: a batch has results, or an error."""
 
 Outcome = list[Partial | Failure] | BaseException
 NextBatch = Callable[[], Batch | None]
@@ -63,13 +75,24 @@ class DaskExecutor:
         Where to run.
     sources : mapping of str to Source
         By data set name; each is sent to a worker at most once, when it is needed.
+    time_limit : float or None
+        Seconds a batch may run; None for `generous_limit`.
     """
 
-    def __init__(self, client: Client, sources: Mapping[str, Source]) -> None:
+    def __init__(
+        self, client: Client, sources: Mapping[str, Source], *, time_limit: float | None = None
+    ) -> None:
         self._client = client
         self._sources = sources
+        self._time_limit = time_limit
         self._shipped: dict[str, Future] = {}
         self._workers, self._counted = 1, -math.inf
+        self._under_way: dict[str, tuple[Batch, Future]] = {}
+        self._losses = Losses()
+        self._inbox: SimpleQueue[tuple[str, Any]] = SimpleQueue()
+        for topic in TOPICS:
+            self._listen(topic)
+        client.register_plugin(Introduction())
         client.register_plugin(KernelsReady())
 
     @property
@@ -83,24 +106,55 @@ class DaskExecutor:
 
     def results(self, next_batch: NextBatch) -> Iterator[tuple[Batch, Outcome]]:
         """Keep each worker busy and one batch ahead; what is queued beyond that only costs the scheduler."""
-        batches: dict[Future, Batch] = {}
-        finished: Any = as_completed()
         while True:
-            while len(batches) < 2 * self.workers and (batch := next_batch()) is not None:
-                future = self._submit(batch)
-                batches[future] = batch
-                finished.add(future)
-            if not batches:
+            while len(self._under_way) < 2 * self.workers and (batch := next_batch()) is not None:
+                self._submit(batch)
+            if not self._under_way:
                 return
-            future = next(finished)
-            batch = batches.pop(future)
-            outcome = future.exception() if future.status == "error" else future.result()
-            future.release()
-            del future
-            yield batch, outcome
+            yield from self._news()
 
-    def _submit(self, batch: Batch) -> Future:
-        return self._client.submit(run_batch, batch, self._source(batch.dataset), pure=False)
+    def _submit(self, batch: Batch) -> None:
+        key = f"run_batch-{uuid4().hex}"
+        limit = self._time_limit or generous_limit(batch)
+        source = self._source(batch.dataset)
+        future = self._client.submit(run_watched, batch, source, key, limit, key=key, pure=False)
+        self._under_way[key] = batch, future
+        self._losses.watch(key, limit)
+        self._client.loop.add_callback(self._fetch, key, future)
+
+    async def _fetch(self, key: str, future: Future) -> None:
+        """Wait for a result in the client's thread, also while it is computed again for a lost worker."""
+        try:
+            outcome: Outcome = await future
+        except (Exception, asyncio.CancelledError) as error:
+            outcome = error
+        self._inbox.put((ENDED, (key, outcome)))
+
+    def _listen(self, topic: str) -> None:
+        self._client.subscribe_topic(topic, partial(self._hear, topic))
+
+    def _hear(self, topic: str, event: tuple[float, Any]) -> None:
+        """Take an event, in the client's thread; what is said of a worker has its address as topic."""
+        message = event[1]
+        if message.get("is") == "worker":
+            self._listen(message["worker"])
+        self._inbox.put((topic, message))
+
+    def _news(self) -> Iterator[tuple[Batch, Outcome]]:
+        """Wait until something is said; the batches that ended by it."""
+        topic, news = self._inbox.get()
+        ended = [news] if topic == ENDED else self._losses.read(topic, news).items()
+        for key, outcome in ended:
+            if key in self._under_way:
+                if isinstance(outcome, asyncio.CancelledError):
+                    raise ComputeClusterError(f"the compute cluster is gone: {outcome}")
+                yield self._ended(key), outcome
+
+    def _ended(self, key: str) -> Batch:
+        batch, future = self._under_way.pop(key)
+        self._losses.forget(key)
+        future.release()  # of one that is given up, too: the scheduler runs it no more
+        return batch
 
     def _source(self, dataset: str) -> Future:
         """A task that returns the data: unlike scattered data, it is made again when its worker is lost."""
@@ -112,6 +166,11 @@ class DaskExecutor:
                     _identity, self._sources[dataset], key=f"source-{dataset}", pure=False
                 )
         return self._shipped[dataset]
+
+
+def generous_limit(batch: Batch) -> float:
+    """Seconds that a batch may run: what never ends shall meet it, and nothing that is slow."""
+    return LEAST_LIMIT + LIMIT_FACTOR * batch.predicted
 
 
 def _identity(source: Source) -> Source:

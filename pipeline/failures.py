@@ -14,6 +14,23 @@ from storage.errors import storage_errors
 FILE_NAME = "failures.jsonl"
 
 
+class BatchLost(Exception):
+    """A batch is given up: it ended its worker.
+
+    Parameters
+    ----------
+    cause : str
+        What happened.
+    node, job : str
+        Where.
+    """
+
+    def __init__(self, cause: str, node: str = "", job: str = "") -> None:
+        super().__init__(cause)
+        self.node = node
+        self.job = job
+
+
 @dataclass(frozen=True)
 class FailureRecord:
     """One failure of a cell.
@@ -47,10 +64,14 @@ class FailureRecord:
 
 
 def lost_with_its_worker(work: Work, error: BaseException) -> Failure:
-    """Failure of a work whose worker died under it: nobody is left to say more than the scheduler does."""
+    """Failure of a work whose worker died under it."""
+    node, job = "", ""
     last = getattr(error, "last_worker", None)  # of distributed's KilledWorker
-    job = last.name if last is not None and isinstance(last.name, str) else ""
-    return Failure(work, f"{type(error).__name__}: {error}", "" if last is None else last.host, job, "")
+    if isinstance(error, BatchLost):
+        node, job = error.node, error.job
+    elif last is not None:
+        node, job = last.host, last.name if isinstance(last.name, str) else ""
+    return Failure(work, f"{type(error).__name__}: {error}", node, job, "")
 
 
 def append_failure(path: Path, failure: Failure, attempt: int) -> None:

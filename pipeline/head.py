@@ -201,7 +201,13 @@ def _work(checked: Checked, record: HeadRecord, lease: Lease, console: Console) 
         _executor(checked, record) as executor,
         opened(prepared, lease, checked.wanted) as ours,
     ):
-        driver = Driver(ours, executor, console=console, batch_restarts=checked.options.batch_restarts)
+        driver = Driver(
+            ours,
+            executor,
+            console=console,
+            batch_restarts=checked.options.batch_restarts,
+            time_limit=checked.options.time_limit,
+        )
         started = time.monotonic()
         outcomes = driver.run()
         seconds = time.monotonic() - started
@@ -229,7 +235,7 @@ def _executor(checked: Checked, record: HeadRecord) -> Iterator[Executor]:
         dashboard = _dashboard(dashboard_address(client))
         logger.info("dask dashboard: %s", dashboard)
         replace(record, dashboard=dashboard).write(prepared.run)
-        yield DaskExecutor(client, prepared.inputs.sources)
+        yield DaskExecutor(client, prepared.inputs.sources, time_limit=checked.options.time_limit)
 
 
 def _dashboard(address: str | None) -> str:

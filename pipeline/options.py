@@ -32,6 +32,8 @@ class Options:
         Where raw data files lie.
     only : tuple of str
         Names of the cells to run, marked failed or not; none for all.
+    time_limit : float or None
+        Seconds a batch may run on a worker; None is generous.
     batch_restarts : int or None
         Fixed batch length, for tests.
     """
@@ -46,6 +48,7 @@ class Options:
     strict: bool = False
     data_dir: Path | None = None
     only: tuple[str, ...] = ()
+    time_limit: float | None = None
     batch_restarts: int | None = None
 
     def flags(self) -> list[str]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -46,10 +48,18 @@ def run(spec: Path, results: Path, **options: object) -> int:
     return submit(spec, Options(results=results, **choices), Console(stderr=True))  # type: ignore[arg-type]
 
 
-def start(spec: Path, results: Path, *arguments: str) -> subprocess.Popen[str]:
-    """Start `sweep submit` as a process of its own."""
+def start(
+    spec: Path, results: Path, *arguments: str, environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[str]:
+    """Start `sweep submit` as a process of its own, with more in its environment where that is asked for."""
     command = [sys.executable, "-m", "pipeline", "submit", str(spec), "--results", str(results), *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **(environment or {})},
+    )
 
 
 def assert_same_bits(one: Path, other: Path) -> None:
