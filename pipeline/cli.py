@@ -14,6 +14,7 @@ from rich.console import Console
 from pipeline.cli_datasets import datasets
 from pipeline.cli_fit import fit_command
 from pipeline.cli_options import data_dir_option, json_option, reported, results_option, show, spec_argument
+from pipeline.cli_report import compare, report
 from pipeline.cli_runs import cancel, logs, status, why
 from pipeline.provenance import package_version
 
@@ -136,26 +137,7 @@ def verify(cube: Path, results: Path, sample: int, seed: int, as_json: bool) -> 
     sys.exit(0 if verification.good else 1)
 
 
-@main.command()
-@click.argument("cube", type=click.Path(path_type=Path))
-@results_option
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="Folder of the tables and figures.  [default: beside the cube]",
-)
-def report(cube: Path, results: Path, out: Path | None) -> None:
-    """Write the tables (CSV) and a figure of CUBE, and show a summary."""
-    from pipeline.overview import find_cube
-    from pipeline.report import write_report
-
-    with reported():
-        path = find_cube(cube, results)
-        written = write_report(path, out or path.with_suffix(".report"))
-    click.echo(written.text)
-
-
 main.add_command(datasets)
 main.add_command(fit_command, "fit")
-for command in (status, logs, cancel, why):
+for command in (cancel, compare, logs, report, status, why):
     main.add_command(command)

@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from pipeline.restarts import hits
 from pipeline.scores import all_baseline_scores, relative_nmi, scores
 from storage.schema import DONE, FAILED, PENDING
 from sweeps.models import BASELINES, baseline_of
-from sweeps.plan import DatasetPlan
+from sweeps.plan import Cell, DatasetPlan
 from sweeps.spec import AnnotationCount
 
 SCORES = (
@@ -25,6 +26,8 @@ SCORES = (
 GROUP = ("dataset", "n_clusters", "p", "m", "m_over_n", "model")
 KEYS = ("dataset", "n_clusters", "mixture", "p", "m", "m_over_n", "replicate", "model")
 STATE = ("status", "restarts_done", "best_restart", "seconds")
+FOUND = "hits"
+"""Column with the number of restarts that found the best objective of their cell."""
 STATUS_WORDS = {PENDING: "pending", DONE: "done", FAILED: "failed"}
 
 
@@ -41,12 +44,12 @@ def cell_table(tree: xr.DataTree, plans: Mapping[str, DatasetPlan]) -> pd.DataFr
     Returns
     -------
     pandas.DataFrame
-        One row per cell: `KEYS`, `STATE`, `SCORES`. A coordinate that a cell does not have is missing, and so
-        is a score that is not defined or not there yet.
+        One row per cell: `KEYS`, `STATE`, `FOUND`, `SCORES`. A coordinate that a cell does not have is
+        missing, and so is a score that is not defined or not there yet.
     """
     frames = [frame for plan in plans.values() for frame in _frames(tree, plan)]
     if not frames:
-        return pd.DataFrame(columns=[*KEYS, *STATE, *SCORES])
+        return pd.DataFrame(columns=[*KEYS, *STATE, FOUND, *SCORES])
     table = pd.concat([_complete(frame) for frame in frames], ignore_index=True)
     table["status"] = table["status"].map(STATUS_WORDS)
     return table
@@ -113,6 +116,13 @@ def pooled_nmi(summary: pd.DataFrame, written: Mapping[tuple[str, int], str]) ->
     return groups.agg(n_datasets="count", mean="mean").reset_index()
 
 
+def row_cell(row: pd.Series) -> Cell:
+    """The cell of a row from `cell_table`."""
+    whole = {key: None if pd.isna(row[key]) else int(row[key]) for key in ("mixture", "m", "replicate")}
+    p = None if pd.isna(row["p"]) else float(row["p"])
+    return Cell(str(row["dataset"]), whole["mixture"], p, whole["m"], whole["replicate"], str(row["model"]))
+
+
 def _frames(tree: xr.DataTree, plan: DatasetPlan) -> list[pd.DataFrame]:
     """Frames of the baselines and of the supervised cells of one data set, as far as there are any."""
     found, baselines = scores(tree, plan.name), all_baseline_scores(tree, plan.name)
@@ -128,7 +138,7 @@ def _frames(tree: xr.DataTree, plan: DatasetPlan) -> list[pd.DataFrame]:
 
 
 def _frame(found: xr.Dataset, node: xr.Dataset, plan: DatasetPlan) -> pd.DataFrame:
-    both = found.assign({name: node[name] for name in STATE}).compute()
+    both = found.assign({name: node[name] for name in STATE}).assign({FOUND: hits(node)}).compute()
     if both.dims:
         frame = both.to_dataframe().reset_index()
     else:
@@ -138,9 +148,9 @@ def _frame(found: xr.Dataset, node: xr.Dataset, plan: DatasetPlan) -> pd.DataFra
 
 def _complete(frame: pd.DataFrame) -> pd.DataFrame:
     """All columns, in order, whole numbers that can be missing."""
-    frame = frame.reindex(columns=[*KEYS, *STATE, *SCORES])
+    frame = frame.reindex(columns=[*KEYS, *STATE, FOUND, *SCORES])
     whole = dict.fromkeys(
-        ("n_clusters", "mixture", "m", "replicate", "restarts_done", "best_restart"), "Int64"
+        ("n_clusters", "mixture", "m", "replicate", "restarts_done", "best_restart", FOUND), "Int64"
     )
     real = dict.fromkeys(("p", "m_over_n", "seconds", *SCORES), np.float64)
     return frame.astype({**whole, **real, "model": str, "dataset": str})

@@ -8,9 +8,11 @@ import pandas as pd
 import pytest
 import toy_cube
 
-from pipeline.figure import draw_nmi
 from pipeline.report import Report, write_report
-from storage.manifest import append_run
+from pipeline.report_text import render
+from pipeline.tables import cell_table, summary_table
+from storage.cube import open_cube
+from storage.manifest import append_run, read_manifest
 from sweeps.errors import InputError
 from sweeps.models import MODEL_CODES
 from sweeps.plan import DatasetPlan
@@ -36,6 +38,14 @@ def make(folder: Path, *plans: DatasetPlan, scales: tuple[str, ...] = ("standard
     toy_cube.write(cube, *plans, spec=spec)
     append_run(cube, RUN)
     return cube
+
+
+def read(cube: Path) -> tuple[str, pd.DataFrame, pd.DataFrame]:
+    """Text, cells and summary of a cube, without the page."""
+    manifest = read_manifest(cube)
+    cells = cell_table(open_cube(cube), manifest.plans)
+    summary = summary_table(cells)
+    return render(manifest, cells, summary), cells, summary
 
 
 @pytest.fixture(scope="module")
@@ -102,12 +112,15 @@ def test_pooled_table_is_over_real_data_sets_with_labels(report: Report) -> None
 
 def test_csv_files_hold_the_tables(report: Report) -> None:
     files = {file.name: file for file in report.files}
-    assert set(files) == {"report.txt", "summary.csv", "cells.csv", "nmi.png"}
+    assert {file.name for file in report.files if file.parent.name != "figures"} == {
+        "report.html", "report.txt", "summary.csv", "cells.csv",
+    }  # fmt: skip
     assert files["report.txt"].read_text(encoding="utf-8") == report.text
     for name, table in (("summary.csv", report.summary), ("cells.csv", report.cells)):
-        stored = pd.read_csv(files[name], dtype={"m": "Int64", "mixture": "Int64", "replicate": "Int64"})
+        stored = pd.read_csv(files[name], dtype=dict.fromkeys(("m", "mixture", "replicate"), "Int64"))
         pd.testing.assert_frame_equal(stored, table, check_dtype=False)
     assert {"dataset", "n_clusters", "p", "m", "m_over_n", "model", "score"} < set(report.summary)
+    assert files["nmi.svg"].read_text(encoding="utf-8").startswith("<?xml")
     assert files["nmi.png"].read_bytes().startswith(b"\x89PNG")
 
 
@@ -119,11 +132,11 @@ def test_left_out_means_are_named(report: Report) -> None:
 def test_a_complete_cube_says_nothing_of_gaps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(toy_cube, "_unfinish", lambda *_: None)
     cube = make(tmp_path, toy_cube.plan("iris"), toy_cube.plan("wine"), scales=("standard", "none"))
-    report = write_report(cube, tmp_path / "out")
-    assert (report.cells["status"] == "done").all()
-    assert "features scaled: iris standard, wine none" in report.text
-    assert "LEFT OUT" not in report.text  # wine came in later
-    assert "not complete" not in report.text
+    text, cells, _ = read(cube)
+    assert (cells["status"] == "done").all()
+    assert "features scaled: iris standard, wine none" in text
+    assert "LEFT OUT" not in text  # wine came in later
+    assert "not complete" not in text
 
 
 def test_many_models_go_on_below(tmp_path: Path) -> None:
@@ -132,46 +145,38 @@ def test_many_models_go_on_below(tmp_path: Path) -> None:
     wide = [
         toy_cube.plan(name, models=models, model_chunk=6, baselines=baselines) for name in ("iris", "wine")
     ]
-    report = write_report(make(tmp_path, *wide), tmp_path / "out")
-    assert max(map(len, report.text.splitlines())) <= 100
-    block = next(part for part in report.text.split("\n\n") if part.startswith("iris") and "p = 0.9" in part)
+    text, _, summary = read(make(tmp_path, *wide))
+    assert max(map(len, text.splitlines())) <= 100
+    block = next(part for part in text.split("\n\n") if part.startswith("iris") and "p = 0.9" in part)
     heads = [line.split("m ", 1)[1].split() for line in block.splitlines() if line.startswith("mean ±")]
     assert heads == [
         ["unsupervised", "unsupervised-common", "conditional"],
         ["conditional-common", "likelihood", "likelihood-common"],
         ["posterior", "posterior-common"],
     ]
-    levels = [line for line in report.text.splitlines() if line.startswith(baselines)]
+    levels = [line for line in text.splitlines() if line.startswith(baselines)]
     assert [line.split(":")[0] for line in levels] == list(baselines)
-    assert report.text.count("compare within one model on one data set only") == 1
-    rows = report.summary[report.summary["score"] == "relative_nmi"]
+    assert text.count("compare within one model on one data set only") == 1
+    rows = summary[summary["score"] == "relative_nmi"]
     assert set(rows["model"]) == set(models)
 
 
-def test_no_figure_without_true_labels(tmp_path: Path) -> None:
+def test_without_true_labels_there_is_a_page_all_the_same(tmp_path: Path) -> None:
     report = write_report(make(tmp_path, toy_cube.plan("own", has_labels=False)), tmp_path / "out")
-    assert [file.name for file in report.files] == ["report.txt", "summary.csv", "cells.csv"]
-    assert not (tmp_path / "out" / "nmi.png").exists()
-
-
-def test_a_figure_of_one_cell_has_no_band(tmp_path: Path) -> None:
-    summary = pd.DataFrame(
-        {
-            "dataset": ["iris"],
-            "p": [0.9],
-            "m": [10],
-            "model": ["posterior"],
-            "score": ["nmi"],
-            "n": [1],
-            "mean": [0.5],
-            "se": [float("nan")],
-        }
-    )
-    assert draw_nmi(summary, tmp_path / "one.png", title="one")
-    assert (tmp_path / "one.png").stat().st_size > 1000
+    figures = {file.stem for file in report.files if file.parent.name == "figures"}
+    assert figures == {"agreement", "cell-unsupervised", "cell-annotated", "gaps", "restarts", "seconds"}
+    assert all(file.stat().st_size > 1000 for file in report.files if file.parent.name == "figures")
 
 
 def test_what_is_no_cube_is_bad_input(tmp_path: Path) -> None:
     with pytest.raises(InputError):
         write_report(tmp_path / "none.zarr", tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_file_in_the_way_of_the_output_is_bad_input(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    cube = make(tmp_path, toy_cube.plan("iris"))
+    for folder in (tmp_path / "taken", tmp_path / "taken" / "below"):
+        with pytest.raises(InputError, match="found a file, expected a folder"):
+            write_report(cube, folder)

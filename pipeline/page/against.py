@@ -1,0 +1,166 @@
+"""Published means beside ours, and a verdict for each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from pipeline.labels import LABELS
+from pipeline.page.parts import Section, Table, Value, number, words
+from pipeline.page.published import Published
+from sweeps.models import BASELINES
+from sweeps.plan import DatasetPlan
+
+LIMIT = 2 * math.sqrt(2)
+"""Standard errors of ours within which a published mean agrees: it has an error of its own, as large."""
+WITHIN, ABOVE, BELOW = "within", "above", "below"
+NO_ERROR, NOT_DONE, ABSENT = "no standard error", "not done", "not in this cube"
+JUDGED = (WITHIN, ABOVE, BELOW)
+KINDS = {WITHIN: "good", ABOVE: "bad", BELOW: "bad"}
+
+
+def compare(
+    summary: pd.DataFrame, plans: Mapping[str, DatasetPlan], published: list[Published]
+) -> pd.DataFrame:
+    """Set published means beside those of the mixtures of a cube.
+
+    Parameters
+    ----------
+    summary : pandas.DataFrame
+        From `pipeline.tables.summary_table`.
+    plans : mapping of str to DatasetPlan
+        Grid of each data set.
+    published : list of Published
+        From `pipeline.page.published.read_published`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per value, and per set of mixtures of that K if there are several: `dataset`, `n_clusters`, `p`,
+        `m`, `model`, `score`, `mean`, `se`, `n`, `published`, `difference` (ours less theirs), `z`
+        (difference by √2 standard errors), `verdict`.
+    """
+    ours = {
+        (
+            row.dataset,
+            -1.0 if row.model in BASELINES else round(row.p, 9),
+            0 if pd.isna(row.m) else row.m,
+            row.model,
+            row.score,
+        ): row
+        for row in summary.itertuples()
+    }
+    rows = []
+    for value in published:
+        names = [
+            p.name for p in plans.values() if p.mixtures is not None and p.n_clusters == value.n_clusters
+        ]
+        for name in names or [""]:
+            p = -1.0 if value.model in BASELINES else round(value.p, 9)
+            rows.append(_judged(value, name, ours.get((name, p, value.m, value.model, value.score))))
+    return pd.DataFrame(rows)
+
+
+def summarise(compared: pd.DataFrame) -> str:
+    """One sentence: how many published values agree."""
+    counts = compared["verdict"].value_counts()
+    judged = int(sum(counts.get(word, 0) for word in JUDGED))
+    text = (
+        f"{counts.get(WITHIN, 0)} of {judged} published values lie within 2√2 standard errors of ours"
+        f" ({counts.get(ABOVE, 0)} of ours lie above, {counts.get(BELOW, 0)} below)"
+    )
+    rest = [f"{counts[word]} {word}" for word in (NO_ERROR, NOT_DONE, ABSENT) if word in counts]
+    return f"{text}; of {len(compared)} in the table {', '.join(rest)}." if rest else f"{text}."
+
+
+def section(compared: pd.DataFrame) -> Section:
+    """The comparison as a part of the page."""
+    text = (
+        summarise(compared),
+        "The published means have no standard errors and come from other mixtures, so the standard error of"
+        " ours stands for both: z is the difference by √2 of it, and beyond ±2 ours is above or below."
+        " Were both means of the same quantity, about one value in twenty would.",
+    )
+    return Section("against", "Beside the published values", text, (_totals(compared), _values(compared)))
+
+
+def _totals(compared: pd.DataFrame) -> Table:
+    rows = []
+    for (score, clusters, p), group in compared.groupby(["score", "n_clusters", "p"], sort=False):
+        counts = group["verdict"].value_counts()
+        numbers = [float(counts.get(word, 0)) for word in JUDGED]
+        z = group.loc[group["verdict"].isin(JUDGED), "z"]
+        rows.append(
+            (
+                words(LABELS[str(score)].short),
+                number(float(clusters)),
+                number(float(p), "g"),
+                number(float(len(group))),
+                *(number(value) for value in numbers),
+                number(float(z.mean()), "+.2f"),
+                number(float(np.sqrt((z**2).mean())), ".2f"),
+            )
+        )
+    rows.sort(key=lambda row: tuple(str(value.order) for value in row[:3]))
+    head = ("score", "K", "p", "values", *JUDGED, "mean z", "root mean square z")
+    return Table("Verdicts", head, tuple(rows))
+
+
+def _values(compared: pd.DataFrame) -> Table:
+    rows = tuple(
+        (
+            words(row.dataset or "-"),
+            number(row.p, "g"),
+            number(row.n_clusters),
+            number(row.m),
+            words(row.model),
+            words(LABELS[row.score].short),
+            number(row.mean, ".4f"),
+            number(row.se, ".4f"),
+            number(float(row.n)),
+            number(row.published, ".4f"),
+            number(row.difference, "+.4f"),
+            number(row.z, "+.2f"),
+            Value(row.verdict, row.verdict, KINDS.get(row.verdict, "")),
+        )
+        for row in compared.itertuples()
+    )
+    head = ("data set", "p", "K", "m", "model", "score", "ours", "s.e.", "cells", "published")
+    return Table("Every value", (*head, "difference", "z", "verdict"), rows)
+
+
+def _judged(value: Published, dataset: str, ours: object) -> dict[str, object]:
+    mean, se, n = (float(getattr(ours, key, math.nan)) for key in ("mean", "se", "n"))
+    difference = mean - value.value
+    error = math.sqrt(2) * se
+    row = {
+        "dataset": dataset,
+        "n_clusters": value.n_clusters,
+        "p": value.p,
+        "m": value.m,
+        "model": value.model,
+        "score": value.score,
+        "mean": mean,
+        "se": se,
+        "n": 0 if math.isnan(n) else int(n),
+        "published": value.value,
+        "difference": difference,
+        "z": difference / error if error > 0 else math.nan,
+    }
+    return {**row, "verdict": _verdict(value, ours is not None, mean, se)}
+
+
+def _verdict(value: Published, there: bool, mean: float, se: float) -> str:
+    if math.isnan(mean):
+        return NOT_DONE if there else ABSENT
+    # All mixtures alike leave no error, but a printed value is a rounded one.
+    if round(mean, value.digits) == value.value:
+        return WITHIN
+    if math.isnan(se):
+        return NO_ERROR
+    if abs(mean - value.value) <= LIMIT * se:
+        return WITHIN
+    return ABOVE if mean > value.value else BELOW
