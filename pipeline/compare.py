@@ -86,8 +86,10 @@ class Comparison:
 
     def _unpaired_lines(self) -> Iterator[str]:
         for why, group in self.unpaired.groupby("why", sort=True):
-            beyond = ", ..." if len(group) > SHOWN else ""
-            yield f"{len(group):,} {why}: {', '.join(group['cell'].head(SHOWN))}{beyond}"
+            yield f"{len(group):,} {why}:"
+            yield from (f"  {cell}" for cell in group["cell"].head(SHOWN))
+            if len(group) > SHOWN:
+                yield f"  and {len(group) - SHOWN:,} more, in unpaired.csv"
 
 
 def write_comparison(first: Path, second: Path, folder: Path, scores: Sequence[str]) -> Comparison:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import textwrap
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
-from pipeline.failures import FILE_NAME, read_failures
+from pipeline.failures import FILE_NAME, FailureRecord, read_failures
 from pipeline.outputs import check_folder, write_tables
 from pipeline.page import against
 from pipeline.page.build import Content, write_page
@@ -17,7 +18,7 @@ from pipeline.page.scatter import choose_cell, named_cell
 from pipeline.report_text import WIDTH, render
 from pipeline.tables import cell_table, summary_table
 from storage.cube import open_cube
-from storage.errors import storage_errors
+from storage.errors import StorageError, storage_errors
 from storage.lease import read_lease
 from storage.manifest import Manifest, read_manifest
 from storage.rundir import run_directory
@@ -90,7 +91,6 @@ def write_report(
     if compared is not None:
         text += f"\n{textwrap.fill(against.summarise(compared), WIDTH)}\n"
     tables = {"summary": summary, "cells": cells} | ({} if compared is None else {"against": compared})
-    lease = read_lease(cube)
     content = Content(
         manifest=manifest,
         tree=tree,
@@ -98,8 +98,8 @@ def write_report(
         summary=summary,
         cell=chosen,
         compared=compared,
-        failures=tuple(read_failures(run_directory(cube) / FILE_NAME)),
-        holder=str(lease.holder) if lease is not None and lease.seconds_left() != 0 else None,
+        failures=_failures(cube),
+        holder=_holder(cube),
     )
     with storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -126,3 +126,17 @@ def _inputs(
     if manifest is None or problems:
         raise InputError(problems)
     return manifest, theirs, named
+
+
+def _failures(cube: Path) -> tuple[FailureRecord, ...]:
+    # The directory of a run is its owner's alone; a cube is for everybody.
+    with suppress(PermissionError):
+        return tuple(read_failures(run_directory(cube) / FILE_NAME))
+    return ()
+
+
+def _holder(cube: Path) -> str | None:
+    with suppress(PermissionError, StorageError):
+        lease = read_lease(cube)
+        return str(lease.holder) if lease is not None and lease.seconds_left() != 0 else None
+    return None

@@ -91,7 +91,8 @@ def restart_table(cells: pd.DataFrame) -> pd.DataFrame:
     pandas.DataFrame
         `dataset`, `model`, `cells` (done), `restarts` (mean of a cell), `hit_rate` (mean share of restarts
         that found the best of their cell), `once` (share of cells whose best was found once only), `for_95`,
-        `for_99` (restarts that hold the best with that probability, over cells and orders).
+        `for_99` (restarts that hold the best with that probability, over cells and orders), `unseen` (mean
+        estimate of the probability of a new optimum, where a rule ended the restarts).
     """
     rows = []
     for (dataset, model), group in _done(cells).groupby(["dataset", "model"], sort=False):
@@ -107,9 +108,10 @@ def restart_table(cells: pd.DataFrame) -> pd.DataFrame:
                 "once": (k == 1).mean(),
                 "for_95": sufficient(chance, 0.95),
                 "for_99": sufficient(chance, 0.99),
+                "unseen": group["unseen_mass"].mean(),
             }
         )
-    columns = ["dataset", "model", "cells", "restarts", "hit_rate", "once", "for_95", "for_99"]
+    columns = ["dataset", "model", "cells", "restarts", "hit_rate", "once", "for_95", "for_99", "unseen"]
     return pd.DataFrame(rows, columns=columns)
 
 

@@ -26,8 +26,8 @@ SCORES = (
 GROUP = ("dataset", "n_clusters", "p", "m", "m_over_n", "model")
 KEYS = ("dataset", "n_clusters", "mixture", "p", "m", "m_over_n", "replicate", "model")
 STATE = ("status", "restarts_done", "best_restart", "seconds")
-FOUND = "hits"
-"""Column with the number of restarts that found the best objective of their cell."""
+FOUND = ("hits", "unseen_mass")
+"""Restarts that found the best objective of their cell; the estimate where a rule ended them."""
 STATUS_WORDS = {PENDING: "pending", DONE: "done", FAILED: "failed"}
 
 
@@ -49,7 +49,7 @@ def cell_table(tree: xr.DataTree, plans: Mapping[str, DatasetPlan]) -> pd.DataFr
     """
     frames = [frame for plan in plans.values() for frame in _frames(tree, plan)]
     if not frames:
-        return pd.DataFrame(columns=[*KEYS, *STATE, FOUND, *SCORES])
+        return pd.DataFrame(columns=[*KEYS, *STATE, *FOUND, *SCORES])
     table = pd.concat([_complete(frame) for frame in frames], ignore_index=True)
     table["status"] = table["status"].map(STATUS_WORDS)
     return table
@@ -138,7 +138,8 @@ def _frames(tree: xr.DataTree, plan: DatasetPlan) -> list[pd.DataFrame]:
 
 
 def _frame(found: xr.Dataset, node: xr.Dataset, plan: DatasetPlan) -> pd.DataFrame:
-    both = found.assign({name: node[name] for name in STATE}).assign({FOUND: hits(node)}).compute()
+    kept = {name: node[name] for name in (*STATE, "unseen_mass") if name in node}
+    both = found.assign(kept).assign(hits=hits(node)).compute()
     if both.dims:
         frame = both.to_dataframe().reset_index()
     else:
@@ -148,11 +149,11 @@ def _frame(found: xr.Dataset, node: xr.Dataset, plan: DatasetPlan) -> pd.DataFra
 
 def _complete(frame: pd.DataFrame) -> pd.DataFrame:
     """All columns, in order, whole numbers that can be missing."""
-    frame = frame.reindex(columns=[*KEYS, *STATE, FOUND, *SCORES])
+    frame = frame.reindex(columns=[*KEYS, *STATE, *FOUND, *SCORES])
     whole = dict.fromkeys(
-        ("n_clusters", "mixture", "m", "replicate", "restarts_done", "best_restart", FOUND), "Int64"
+        ("n_clusters", "mixture", "m", "replicate", "restarts_done", "best_restart", "hits"), "Int64"
     )
-    real = dict.fromkeys(("p", "m_over_n", "seconds", *SCORES), np.float64)
+    real = dict.fromkeys(("p", "m_over_n", "seconds", "unseen_mass", *SCORES), np.float64)
     return frame.astype({**whole, **real, "model": str, "dataset": str})
 
 

@@ -240,7 +240,7 @@ def test_the_report_is_written_beside_the_cube(done: Path, tmp_path: Path) -> No
     assert result.exit_code == 0, result.output
     assert "iris" in result.stdout
     assert {path.name for path in (tmp_path / "r").iterdir()} == {
-        "cells.csv", "nmi.png", "report.txt", "summary.csv",
+        "cells.csv", "figures", "report.html", "report.txt", "summary.csv",
     }  # fmt: skip
 
 

@@ -54,7 +54,7 @@ def test_console_lines_leave_a_cube_and_a_report(folder: Path) -> None:
     assert (folder / "results" / "quick.zarr" / "zarr.json").is_file()
     report = (folder / "results" / "quick.report" / "report.txt").read_text(encoding="utf-8")
     assert re.search(r"^cells: \d+ done, 0 failed, 0 pending", report, flags=re.MULTILINE)
-    assert (folder / "results" / "quick.report" / "nmi.png").is_file()
+    assert (folder / "results" / "quick.report" / "report.html").is_file()
 
 
 @pytest.mark.parametrize("example", blocks("python"))

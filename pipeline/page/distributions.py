@@ -147,7 +147,7 @@ def _boxes(
             median.set(color=INK, linewidth=1.6)
         for flier in drawn["fliers"]:
             flier.set(marker=marker, markersize=3, markeredgecolor=color, markerfacecolor=PAPER)
-        axes.bar([0], [0], color=filling, edgecolor=color, label=model)
+        drawn["boxes"][0].set_label(model)
     axes.axhline(0, color=GREY, linewidth=1, linestyle="--")
     axes.set_xticks(np.arange(len(counts)), [written.get((name, int(m)), str(m)) for m in counts])
     axes.set_xlim(-0.6, len(counts) - 0.4)

@@ -20,7 +20,4 @@ document.querySelectorAll("table.sortable thead tr:last-child th").forEach((head
 const root = document.documentElement, toggle = document.getElementById("theme");
 const system = matchMedia("(prefers-color-scheme: dark)");
 const dark = () => root.dataset.theme ? root.dataset.theme === "dark" : system.matches;
-const label = () => { toggle.textContent = dark() ? "light" : "dark"; };
-toggle.addEventListener("click", () => { root.dataset.theme = dark() ? "light" : "dark"; label(); });
-system.addEventListener("change", label);
-label();
+toggle.addEventListener("click", () => { root.dataset.theme = dark() ? "light" : "dark"; });

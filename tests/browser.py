@@ -1,0 +1,73 @@
+"""A headless Chromium for tests of pages; tests skip, saying so, where there is none."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",  # which a browser of root needs
+    "--disable-dev-shm-usage",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--hide-scrollbars",
+)
+
+
+class Page:
+    """A page in the browser, and what the browser had to say of it."""
+
+    def __init__(self, driver: Any) -> None:
+        self.driver = driver
+
+    def open(self, path: Path) -> None:
+        """Load a file and wait until it is there."""
+        self.driver.get(path.as_uri())
+
+    def run(self, script: str) -> Any:
+        """Value of a script's return statement."""
+        return self.driver.execute_script(script)
+
+    def console(self) -> list[str]:
+        """Everything said on the console, policy violations included."""
+        return [entry["message"] for entry in self.driver.get_log("browser")]
+
+    def requests(self) -> list[str]:
+        """Addresses that were asked for, data in the page itself left out."""
+        messages = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
+        sent = [message for message in messages if message["method"] == "Network.requestWillBeSent"]
+        urls = [str(message["params"]["request"]["url"]) for message in sent]
+        return [url for url in urls if not url.startswith("data:")]
+
+    def prefer(self, scheme: str) -> None:
+        """Let the system prefer "light" or "dark"."""
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+
+
+@contextmanager
+def chromium(width: int = 1280, height: int = 900) -> Iterator[Page]:
+    """A browser of its own, closed at the end."""
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    helper = shutil.which("chromedriver")
+    if browser is None or helper is None:
+        pytest.skip("Chromium and its driver (Debian: chromium, chromium-driver) are not on this machine")
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    options = webdriver.ChromeOptions()
+    options.binary_location = browser
+    for flag in (*FLAGS, f"--window-size={width},{height}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(helper))
+    try:
+        yield Page(driver)
+    finally:
+        driver.quit()
