@@ -127,7 +127,8 @@ class DaskExecutor:
         try:
             outcome: Outcome = await future
         except (Exception, asyncio.CancelledError) as error:
-            outcome = error
+            # What is no error of the task is nobody's fault: it was cancelled, or the scheduler is lost.
+            outcome = error if future.status == "error" else ComputeClusterError(f"scheduler lost: {error}")
         self._inbox.put((ENDED, (key, outcome)))
 
     def _listen(self, topic: str) -> None:
@@ -146,8 +147,8 @@ class DaskExecutor:
         ended = [news] if topic == ENDED else self._losses.read(topic, news).items()
         for key, outcome in ended:
             if key in self._under_way:
-                if isinstance(outcome, asyncio.CancelledError):
-                    raise ComputeClusterError(f"the compute cluster is gone: {outcome}")
+                if isinstance(outcome, ComputeClusterError):
+                    raise outcome
                 yield self._ended(key), outcome
 
     def _ended(self, key: str) -> Batch:

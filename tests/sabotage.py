@@ -11,8 +11,8 @@ import json
 import os
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,12 +20,23 @@ import pipeline.tasks
 from pipeline.tasks import Partial, Science, Work
 from sweeps.inputs import Source
 
+PACE = 0.05
+"""Seconds of a restart that is `paced`."""
 
-def environment(faults: list[tuple[str, str]], **settings: Any) -> dict[str, str]:
-    """What to add to the environment of a submit for these faults in its workers; settings are dask's."""
-    dask = {f"DASK_DISTRIBUTED__{name.upper()}": json.dumps(value) for name, value in settings.items()}
+
+def environment(faults: list[tuple[str, str]], log: Path | None = None) -> dict[str, str]:
+    """What to add to the environment of a submit, or of a dask worker, for these faults.
+
+    Parameters
+    ----------
+    faults : list of (str, str)
+        Text in the name of a cell, and the name of a function here.
+    log : Path or None
+        Where each work that begins is noted: cell, first restart and the one after the last.
+    """
     preload = json.dumps([str(Path(__file__).resolve())])
-    return {"SABOTAGE": json.dumps(faults), "DASK_DISTRIBUTED__WORKER__PRELOAD": preload, **dask}
+    logging = {} if log is None else {"SABOTAGE_LOG": str(log)}
+    return {"SABOTAGE": json.dumps(faults), "DASK_DISTRIBUTED__WORKER__PRELOAD": preload, **logging}
 
 
 def endless() -> None:
@@ -49,11 +60,21 @@ def raises() -> None:
     raise FloatingPointError("no such luck")
 
 
-def slow() -> None:
-    time.sleep(0.05)
+FAULTS = {fault.__name__: fault for fault in (endless, killed, memory, raises)}
 
 
-FAULTS = {fault.__name__: fault for fault in (endless, killed, memory, raises, slow)}
+def paced(work: Work, partial: Partial) -> Partial:
+    """Make a restart last, without any work for the processor, and say so."""
+    seconds = PACE * (work.stop - work.start)
+    time.sleep(seconds)
+    return replace(partial, seconds=partial.seconds + seconds)
+
+
+def note(work: Work) -> None:
+    if "SABOTAGE_LOG" in os.environ:
+        line = f"{work.cell} {work.start} {work.stop}\n"
+        with open(os.environ["SABOTAGE_LOG"], "ab", buffering=0) as file:
+            file.write(line.encode())  # in one piece, whoever else appends
 
 
 def dask_setup(worker: object) -> None:
@@ -62,9 +83,12 @@ def dask_setup(worker: object) -> None:
     solve = pipeline.tasks._run
 
     def sabotaged(science: Science, work: Work, source: Source) -> Partial:
-        for text, fault in faults:
-            if text in str(work.cell):
+        note(work)
+        chosen = [fault for text, fault in faults if text in str(work.cell)]
+        for fault in chosen:
+            if fault in FAULTS:
                 FAULTS[fault]()
-        return solve(science, work, source)
+        partial = solve(science, work, source)
+        return paced(work, partial) if "paced" in chosen else partial
 
     pipeline.tasks._run = sabotaged
