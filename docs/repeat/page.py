@@ -1,0 +1,197 @@
+"""Build `docs/repeat.md` from the scores beside this file: `python docs/repeat/page.py [TABLE.csv]`.
+
+Takes what `run.py` has kept so far. With a table of published means (columns p, n_clusters, m, model, metric,
+value) it sets them beside ours and keeps the comparison in `against.csv`, which later calls take.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import jinja2
+import pandas as pd
+
+from pipeline.page.against import compare, summarise
+from pipeline.page.curves import draw_curves
+from pipeline.page.distributions import draw_boxes, draw_indices
+from pipeline.page.ink import house_style, save
+from pipeline.page.published import read_published
+from pipeline.tables import KEYS, summary_table
+from sweeps.models import BASELINES
+
+HERE = Path(__file__).resolve().parent
+ACCURACIES = ("p08", "p09", "p10")
+EVALUATIONS = ("mixtures", "uci", "uci-unscaled")
+MODELS = ("likelihood", "posterior")
+
+
+def load(evaluation: str) -> pd.DataFrame:
+    """Cells of one evaluation, over all accuracies there are; baselines once."""
+    paths = [HERE / f"{evaluation}-{accuracy}.csv" for accuracy in ACCURACIES]
+    frames = [pd.read_csv(path) for path in paths if path.exists()]
+    if not frames:
+        return pd.DataFrame()
+    cells = pd.concat(frames, ignore_index=True)
+    whole = ("n_clusters", "mixture", "m", "replicate", "restarts_done", "best_restart", "hits")
+    return cells.drop_duplicates(list(KEYS)).astype(dict.fromkeys(whole, "Int64")).reset_index(drop=True)
+
+
+def costs() -> Iterator[dict[str, Any]]:
+    """What each sweep was predicted to cost, and did."""
+    for evaluation in EVALUATIONS:
+        for accuracy in ACCURACIES:
+            path = HERE / f"{evaluation}-{accuracy}.json"
+            if path.exists():
+                cells = pd.read_csv(path.with_suffix(".csv"))
+                yield {
+                    "sweep": path.stem,
+                    **json.loads(path.read_text()),
+                    "core_hours": cells["seconds"].sum() / 3600,
+                    "restarts": int(cells["restarts_done"].sum()),
+                    "early": (cells["restarts_done"] < cells["restarts_done"].max()).mean(),
+                    "cells": len(cells),
+                }
+
+
+def compared(mixtures: pd.DataFrame, summary: pd.DataFrame, table: str | None) -> pd.DataFrame:
+    """Published means beside ours, of a table given now or as kept by an earlier call."""
+    kept = HERE / "against.csv"
+    if table is None:
+        return pd.read_csv(kept) if kept.exists() else pd.DataFrame()
+    plans: Any = {
+        name: SimpleNamespace(name=name, mixtures=50, n_clusters=int(rows["n_clusters"].iloc[0]))
+        for name, rows in mixtures.groupby("dataset")
+    }
+    there = set(mixtures["p"].dropna())
+    published = [value for value in read_published(Path(table)) if value.p in there]
+    found = compare(summary, plans, published)
+    found.round(5).to_csv(kept, index=False)
+    return found
+
+
+def few_wrong_centroids(cells: pd.DataFrame, p: float, n_clusters: int, m: int) -> dict[str, str]:
+    """Number of mixtures with a centroid index of at most one, by model (claim 2)."""
+    rows = cells[(cells["n_clusters"] == n_clusters)]
+    here = rows["p"].isna() | ((rows["p"] == p) & (rows["m"] == m))
+    groups = rows[here].groupby("model")["centroid_index"]
+    return {str(model): f"{int((index <= 1).sum())} of {len(index)}" for model, index in groups}
+
+
+def mean(rows: pd.DataFrame, score: str) -> str:
+    """Mean and standard error of a score."""
+    values = rows[score].dropna()
+    return f"{values.mean():.4f} ± {values.sem():.4f}" if len(values) > 1 else "-"
+
+
+def pick(cells: pd.DataFrame, **where: object) -> pd.DataFrame:
+    """Rows with these values."""
+    for key, value in where.items():
+        cells = cells[cells[key] == value]
+    return cells
+
+
+def pooled(cells: pd.DataFrame, p: float, share: float, model: str) -> str:
+    """Mean NMI over data sets and replicates at m = share · N (claim 4); error over replicates."""
+    rows = pick(cells, p=p, model=model)
+    rows = rows[(rows["m_over_n"] - share).abs() < 0.01]
+    by_replicate = rows.groupby("replicate")["nmi"].mean()
+    if by_replicate.empty:
+        return "-"
+    return f"{by_replicate.mean():.4f} ± {by_replicate.sem():.4f} ({rows['dataset'].nunique()} sets)"
+
+
+def medians(cells: pd.DataFrame, p: float) -> list[dict[str, Any]]:
+    """Median relative NMI by data set and model, at the three m (claims 5 to 7)."""
+    found = []
+    for (dataset, model), rows in pick(cells, p=p).groupby(["dataset", "model"], sort=False):
+        values = rows.groupby("m")["relative_nmi"].median().tolist()
+        found.append({"dataset": dataset, "model": model, "medians": values})
+    return found
+
+
+def indices(cells: pd.DataFrame, dataset: str, p: float, share: float) -> dict[str, str]:
+    """Centroid indices of a real data set, by model (claim 8)."""
+    rows = pick(cells, dataset=dataset)
+    rows = rows[rows["p"].isna() | ((rows["p"] == p) & ((rows["m_over_n"] - share).abs() < 0.01))]
+    return {
+        str(model): ", ".join(f"{int(index)} in {count}" for index, count in counts.items())
+        for model, counts in (
+            (model, group.value_counts().sort_index())
+            for model, group in rows.groupby("model")["centroid_index"]
+        )
+    }
+
+
+def agreements(cells: pd.DataFrame, n_clusters: int) -> list[dict[str, Any]]:
+    """Share of annotations the solutions take for correct, by p and m (claim 3)."""
+    rows = cells[(cells["n_clusters"] == n_clusters) & cells["p"].notna()]
+    table = rows.groupby(["p", "m", "model"])["annotation_agreement"].mean().unstack("model")
+    return [{"p": p, "m": int(m), **line} for (p, m), line in table.round(3).iterrows()]
+
+
+def draw(mixtures: pd.DataFrame, uci: pd.DataFrame, against: pd.DataFrame) -> None:
+    """Figures of the page, as PNG."""
+    figures: dict[str, Any] = {}
+    if len(mixtures):
+        summary = summary_table(mixtures)
+        crosses = against if len(against) else None
+        figures["nmi"] = draw_curves(summary, "nmi", crosses)
+        figures["kl"] = draw_curves(summary, "goldberger_kl", crosses)
+        figures["agreement"] = draw_curves(summary, "annotation_agreement")
+        six = sorted(mixtures.loc[mixtures["n_clusters"] == 6, "dataset"].unique())
+        figures["centroid-index"] = draw_indices(mixtures, 0.9, six)
+    if len(uci):
+        for p in sorted(uci["p"].dropna().unique()):
+            figures[f"relative-nmi-p{p:g}"] = draw_boxes(uci, p, written(uci))
+    for name, figure in figures.items():
+        if figure is not None:
+            save(figure, HERE, name, "")
+            (HERE / f"{name}.svg").unlink()
+
+
+def written(cells: pd.DataFrame) -> dict[tuple[str, int], str]:
+    """Numbers of annotations as the sweep files of the real data write them."""
+    rows = cells[cells["m"].notna()].drop_duplicates(["dataset", "m"])
+    shares = (2 * rows["m_over_n"] + 0.05).floordiv(1) / 2
+    return {
+        (str(dataset), int(m)): f"{share:g}N"
+        for dataset, m, share in zip(rows["dataset"], rows["m"], shares, strict=True)
+    }
+
+
+def main(table: str | None = None) -> None:
+    """Write the page, its figures, and the summary of each evaluation."""
+    cells = {name: load(name) for name in EVALUATIONS}
+    summaries = {name: summary_table(rows) for name, rows in cells.items() if len(rows)}
+    for name, summary in summaries.items():
+        summary.round(5).to_csv(HERE / f"{name}-summary.csv", index=False)
+    mixtures = cells["mixtures"]
+    against = pd.DataFrame()
+    if len(mixtures):
+        against = compared(mixtures, summaries["mixtures"], table)
+    with house_style():
+        draw(mixtures, cells["uci"], against)
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string((HERE / "page.md").read_text(encoding="utf-8"))
+    functions = (few_wrong_centroids, mean, pick, pooled, medians, indices, agreements, summarise)
+    text = template.render(
+        cells=cells,
+        mixtures=mixtures,
+        uci=cells["uci"],
+        unscaled=cells["uci-unscaled"],
+        against=against,
+        costs=list(costs()),
+        models=MODELS,
+        baseline=BASELINES[0],
+        **{function.__name__: function for function in functions},
+    )
+    (HERE.parent / "repeat.md").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:2])
