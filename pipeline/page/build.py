@@ -26,6 +26,9 @@ from pipeline.tables import written_counts
 from storage.manifest import Manifest
 from sweeps.plan import Cell
 
+UNITS = {"none": "data units", "standard": "s.d.", "minmax": "of range"}
+"""Units of features, by scaling."""
+
 
 @dataclass(frozen=True)
 class Content:
@@ -176,8 +179,7 @@ def _matrices(content: Content, folder: Path) -> Section:
     if content.cell is None:
         return _pictured("cell", "One cell", [])
     pose = read_pose(content.tree, content.cell)
-    scale = content.manifest.plans[content.cell.dataset].scale
-    unit = {"none": "units of the data", "standard": "standard deviations"}.get(scale, "of its range")
+    unit = UNITS[content.manifest.plans[content.cell.dataset].scale]
     pictures = []
     for key, labels in pose.partitions.items():
         caption = f"{key}: {content.cell}"

@@ -120,10 +120,11 @@ def index_datasets(cells: pd.DataFrame) -> list[str]:
 def nearest_counts(found: pd.Series) -> list[int]:
     """The published numbers of annotations where they were run, else the nearest; always with 0."""
     counts = np.unique(found.dropna().to_numpy(dtype=np.int64))
-    if np.isin(PAPER_COUNTS[1:], counts).sum() < min(2, len(counts)):
+    wanted = PAPER_COUNTS[1:]
+    nearest = {int(counts[np.abs(counts - m).argmin()]) for m in wanted}
+    if len(nearest) < min(len(wanted), len(counts)):
         # Another grid altogether, such as that of a small data set.
-        return [0, *spread(counts.tolist(), len(PAPER_COUNTS) - 1)]
-    nearest = {int(counts[np.abs(counts - m).argmin()]) for m in PAPER_COUNTS[1:]}
+        nearest = set(spread(counts.tolist(), len(wanted)))
     return [0, *sorted(nearest)]
 
 

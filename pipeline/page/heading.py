@@ -38,8 +38,10 @@ def heading(manifest: Manifest, cells: pd.DataFrame, holder: str | None) -> Sect
         text.append("It is not complete: every number below is over the cells that are done.")
     for name, reasons in left_out(manifest).items():
         text.append(f"Left out: {name}, which was not available: {'; '.join(reasons)}.")
-    tables = (_facts(manifest), _datasets(manifest, cells), _runs(manifest))
-    return Section("head", "What ran", tuple(text), tables)
+    tables = [_facts(manifest), _datasets(manifest, cells)]
+    if manifest.runs:
+        tables.append(_runs(manifest))
+    return Section("head", "What ran", tuple(text), tuple(tables))
 
 
 def failures(cells: pd.DataFrame, records: Sequence[FailureRecord]) -> Section | None:

@@ -22,7 +22,8 @@ from sweeps.models import BASELINES, MODEL_CODES, baseline_of, split_model
 INK, RULE, GREY, PAPER = "#1f2328", "#d9dde3", "#57606a", "#ffffff"
 # Okabe and Ito's palette, told apart with every common colour blindness; markers differ for grey print.
 BLUE, VERMILLION, GREEN = "#0072b2", "#d55e00", "#009e73"
-CLASS_COLORS = (BLUE, VERMILLION, GREEN, "#cc79a7", "#e69f00", "#56b4e9")
+# Shades of the same for both light and dark: points that are an image do not follow the page.
+CLASS_COLORS = ("#0f77b8", "#dd650f", "#109e78", "#cc79a7", "#e69f00", "#56b4e9")
 CLASS_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 VARIABLES = {
     INK: "--ink",

@@ -156,7 +156,12 @@ def draw_matrix(pose: Pose, labels: NDArray[np.int64], unit: str) -> Figure:
                 axes.set_ylabel(f"feature {up + 1}\n({unit})")
     handles, names = grid[0][0].get_legend_handles_labels()
     figure.legend(
-        handles, names, loc="outside lower center", ncols=min(6, len(names)), frameon=False, markerscale=1.6
+        handles,
+        names,
+        loc="outside lower center",
+        ncols=min(6, len(names)),
+        frameon=False,
+        markerscale=1.6,
     )
     return figure
 
@@ -190,7 +195,7 @@ def _points(
             marker=CLASS_MARKERS[label % len(CLASS_MARKERS)],
             color=CLASS_COLORS[label % len(CLASS_COLORS)],
             markeredgecolor=PAPER,
-            # An image does not follow the page into the dark, and neither would its white edges.
+            # White edges of an image would stay white in the dark.
             markeredgewidth=0 if as_image else 0.3,
             markersize=3.6,
             alpha=0.85,
