@@ -15,6 +15,7 @@ from storage.files import BUILDING, remove, sync_directory, write_file, write_fi
 from storage.growth import align, differences
 from storage.manifest import ROOT_FILE, Manifest, commit, read_manifest, root_document, to_json
 from storage.reading import cell_nodes, open_cube
+from storage.store import CubeStore
 from storage.template import InputArrays, Template, chunk_position, is_committed, render
 from sweeps.errors import InputError, Problem
 from sweeps.plan import DatasetPlan
@@ -113,7 +114,7 @@ def _render_growth(manifest: Manifest, plan: DatasetPlan, inputs: Inputs) -> Tem
 
 
 def _compare_inputs(path: Path, old: DatasetPlan, inputs: InputArrays) -> None:
-    node = zarr.open_group(path, mode="r", use_consolidated=True)[old.name]
+    node = zarr.open_group(CubeStore(path, read_only=True), mode="r", use_consolidated=True)[old.name]
     assert isinstance(node, zarr.Group)
     for name, values in zip(("X", "labels_true"), inputs, strict=True):
         if values is not None and not np.array_equal(np.asarray(node[name]), values[: old.mixtures]):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from collections.abc import Iterable
 from pathlib import Path
+
+from sweeps.errors import InputError, Problem
 
 PARTIAL = ".partial"
 """Ending of a file that is being written; left over after a kill, and then nobody's."""
@@ -29,7 +32,8 @@ def write_file(path: Path, data: bytes) -> None:
     """
     partial = path.with_name(path.name + PARTIAL)
     try:
-        with open(partial, "wb") as file:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+        with open(os.open(partial, flags, 0o666), "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -37,6 +41,47 @@ def write_file(path: Path, data: bytes) -> None:
     except Exception:
         partial.unlink(missing_ok=True)
         raise
+
+
+def read_regular(path: Path, most: int | None = None) -> bytes:
+    """Content of a regular file.
+
+    Parameters
+    ----------
+    path : Path
+        A link is not followed, and a pipe not waited for.
+    most : int, optional
+        Largest size in bytes.
+
+    Raises
+    ------
+    InputError
+        If it is anything else, or larger.
+    """
+    check_regular(path)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with open(descriptor, "rb") as file:
+        size = os.fstat(descriptor).st_size
+        if most is not None and size > most:
+            raise InputError([Problem(str(path), f"{size:,} bytes", f"at most {most:,}")])
+        return file.read()
+
+
+def check_regular(path: Path) -> None:
+    """Refuse what is there, if anything, but is no regular file.
+
+    Raises
+    ------
+    InputError
+        If it is a link, a pipe, a device or a directory.
+    FileNotFoundError
+        If there is nothing.
+    """
+    mode = os.lstat(path).st_mode
+    if not stat.S_ISREG(mode):
+        kinds = {stat.S_IFLNK: "a link", stat.S_IFDIR: "a directory", stat.S_IFIFO: "a pipe"}
+        found = kinds.get(stat.S_IFMT(mode), "a device or a socket")
+        raise InputError([Problem(str(path), found, "a file of the cube")])
 
 
 def sync_directory(path: Path) -> None:

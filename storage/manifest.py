@@ -8,20 +8,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from storage.errors import storage_errors
-from storage.files import sync_directory, write_file
-from storage.schema import unknown_arrays
+from storage.files import read_regular, sync_directory, write_file
+from storage.layout import layout_problems, size_problems
+from storage.plans import plan_to_json, read_plans
+from storage.rundir import check_run_directory
+from sweeps.entries import name_check
 from sweeps.errors import InputError, Problem
 from sweeps.plan import DatasetPlan
+from sweeps.spec import read_search
+from sweeps.tomlcheck import Table, shown, whole
 
 FORMAT = "sweep cube"
 FORMAT_VERSION = 1
 ROOT_FILE = "zarr.json"
-OPTIONAL = {"adaptive"}
+LONGEST_ROOT = 2**26
+"""Bytes. A sweep of 1,000,000 cells needs 30 kB, and each run adds 1 kB."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +72,15 @@ def read_manifest(path: Path) -> Manifest:
     Raises
     ------
     InputError
-        If this is no cube, one of another format version, or one with arrays this version does not declare.
+        If this is no cube, one of another format version, or one with anything in it that this version would
+        not have written: other arrays, types, shapes, chunks or codecs, values out of range, links in the
+        place of directories or in the directory of its run. Nothing was decoded then, and no memory taken for
+        what it claims to be.
     StorageError
         If the file cannot be read.
     """
     document = _read_document(path)
+    check_run_directory(path)
     attributes = document.get("attributes")
     if not isinstance(attributes, dict) or attributes.get("format") != FORMAT:
         raise _not_a_cube(path, "zarr data that no sweep has written")
@@ -77,14 +88,10 @@ def read_manifest(path: Path) -> Manifest:
         found = f"format version {attributes.get('format_version')!r}"
         hint = "read it with the release that wrote it, or use another name"
         raise InputError([Problem(str(path), found, f"format version {FORMAT_VERSION}", hint)])
-    try:
-        metadata = document["consolidated_metadata"]["metadata"]
-        plans = {name: _plan_from_json(name, record) for name, record in attributes["datasets"].items()}
-        manifest = Manifest(path, attributes["spec"], plans, tuple(attributes["runs"]), metadata)
-        _refuse_unknown_arrays(manifest)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise _not_a_cube(path, f"a damaged manifest ({error!r})") from error
-    return manifest
+    missing = [key for key in ("spec", "datasets", "runs") if key not in attributes]
+    if missing:
+        raise _not_a_cube(path, f"a damaged manifest without {', '.join(missing)}")
+    return _checked(path, attributes, document.get("consolidated_metadata"))
 
 
 def root_document(
@@ -112,7 +119,7 @@ def root_document(
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
             "spec": dict(spec),
-            "datasets": {plan.name: _plan_to_json(plan) for plan in plans},
+            "datasets": {plan.name: plan_to_json(plan) for plan in plans},
             "runs": [dict(run) for run in runs],
         },
         "consolidated_metadata": consolidated(metadata),
@@ -165,42 +172,57 @@ def _read_document(path: Path) -> dict[str, Any]:
         if not path.is_dir():
             raise _not_a_cube(path, "a file" if path.exists() else "nothing")
         try:
-            content = (path / ROOT_FILE).read_bytes()
+            content = read_regular(path / ROOT_FILE, LONGEST_ROOT)
         except FileNotFoundError:
             raise _not_a_cube(path, "a directory without zarr.json") from None
     try:
         document = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _not_a_cube(path, f"a zarr.json that is no JSON ({error})") from error
     if not isinstance(document, dict):
         raise _not_a_cube(path, "a zarr.json that is no table")
     return document
 
 
-def _plan_to_json(plan: DatasetPlan) -> dict[str, Any]:
-    """Fields of a plan, without those that only some cubes need: cubes older than these stay readable."""
-    record = asdict(plan)
-    return record if plan.adaptive else {key: value for key, value in record.items() if key not in OPTIONAL}
+def _checked(path: Path, attributes: Mapping[str, Any], consolidated: object) -> Manifest:
+    """The manifest, when every entry is one that a sweep would have written."""
+    problems = _spec_problems(str(path), attributes["spec"], attributes["runs"])
+    plans = read_plans(str(path), attributes["datasets"], problems)
+    if not problems:
+        problems += [problem for plan in plans.values() for problem in size_problems(f"{path}/", plan)]
+    if problems:
+        raise InputError(problems)
+    metadata = consolidated.get("metadata") if isinstance(consolidated, Mapping) else None
+    problems += layout_problems(path, plans.values(), metadata)
+    if problems or not isinstance(metadata, dict):
+        raise InputError(problems)
+    return Manifest(path, attributes["spec"], plans, tuple(attributes["runs"]), metadata)
 
 
-def _plan_from_json(name: str, record: Mapping[str, Any]) -> DatasetPlan:
-    known = {field.name for field in fields(DatasetPlan)}
-    if set(record) | OPTIONAL != known or record["name"] != name:
-        raise KeyError(f"fields of data set {name}: {sorted((set(record) | OPTIONAL) ^ known)}")
-    values: dict[str, Any] = {key: _from_json(value) for key, value in record.items()}
-    return DatasetPlan(**values)
+def _spec_problems(where: str, spec: object, runs: object) -> list[Problem]:
+    problems: list[Problem] = []
+    table = Table(f"{where}: spec", spec, problems)
+    table.required("name", name_check, "")
+    table.required("seed", whole(0, 2**63 - 1), 0)
+    read_search(Table(f"{where}: search", table.raw("search", {}), problems))
+    for key, kinds in (("grid", dict), ("data", (dict, NoneType)), ("stop", (dict, NoneType))):
+        value = table.raw(key)
+        if not isinstance(value, kinds):
+            table.problem(key, shown(value), "a table")
+    if not isinstance(runs, list) or not all(_is_run(run) for run in runs):
+        problems.append(Problem(f"{where}: runs", shown(runs), "a list of records"))
+    return problems
 
 
-def _from_json(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _refuse_unknown_arrays(manifest: Manifest) -> None:
-    wrong = unknown_arrays(manifest.metadata)
-    if wrong:
-        raise InputError(
-            Problem(f"{manifest.path}/{path}", f"type {found}", expected) for path, found, expected in wrong
-        )
+def _is_run(run: object) -> bool:
+    """Whether what is read again of a record has its type."""
+    if not isinstance(run, dict):
+        return False
+    fingerprint, skipped = run.get("fingerprint", {}), run.get("skipped", {})
+    if not isinstance(fingerprint, dict) or not isinstance(skipped, dict):
+        return False
+    reasons = [reason for found in skipped.values() for reason in (found if isinstance(found, list) else [0])]
+    return all(isinstance(text, str) for text in (*fingerprint.values(), *reasons))
 
 
 def _not_a_cube(path: Path, found: str) -> InputError:

@@ -12,6 +12,7 @@ import xarray as xr
 from storage.errors import storage_errors
 from storage.manifest import read_manifest
 from storage.schema import DONE, VARIABLES, Role
+from storage.store import CubeStore
 
 SORTED_DIMS = ("p", "m")
 
@@ -43,7 +44,8 @@ def open_cube(path: str | Path) -> xr.DataTree:
     path = Path(path)
     read_manifest(path)
     with storage_errors(path):
-        tree = xr.open_datatree(path, engine="zarr", chunks=None, consolidated=True)
+        store = CubeStore(path, read_only=True)
+        tree = xr.open_datatree(store, engine="zarr", chunks=None, consolidated=True)  # type: ignore[arg-type]
         nodes = {node.path: _masked(node.to_dataset(inherit=False)) for node in tree.subtree}
     return xr.DataTree.from_dict(nodes)
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from storage.errors import storage_errors
 from storage.files import BUILDING, PARTIAL, remove
+from sweeps.errors import InputError, Problem
 
 CUBE_SUFFIX = ".zarr"
 
@@ -31,16 +35,57 @@ def make_run_directory(cube: Path) -> Path:
 
     Raises
     ------
+    InputError
+        If something else stands there, it is another user's, or it holds what no run leaves behind.
     StorageError
-        If it cannot be made, or belongs to someone else.
+        If it cannot be made.
     """
     run = run_directory(cube)
     with storage_errors(run):
         run.parent.mkdir(parents=True, exist_ok=True)
-        run.mkdir(mode=0o700, exist_ok=True)
-        if run.stat().st_mode & 0o077:
+        with suppress(FileExistsError):
+            run.mkdir(mode=0o700)
+        check_run_directory(cube)
+        found = run.stat()
+        if os.geteuid() not in (0, found.st_uid):
+            raise InputError([Problem(str(run), f"a directory of user {found.st_uid}", "one of your own")])
+        if found.st_mode & 0o077:
             run.chmod(0o700)
     return run
+
+
+def check_run_directory(cube: Path) -> None:
+    """Refuse a directory that came from elsewhere and would lead a run, or a reader, out of it.
+
+    Parameters
+    ----------
+    cube : Path
+        `<name>.zarr`; that there is nothing beside it is fine.
+
+    Raises
+    ------
+    InputError
+        If it is a link or a file, or holds links, pipes or devices.
+    """
+    problems: list[Problem] = []
+    # Nothing beside the cube, or what is another user's own business: nobody is led anywhere.
+    with suppress(FileNotFoundError, PermissionError):
+        problems += _strange(run_directory(cube))
+    if problems:
+        raise InputError(problems)
+
+
+def _strange(run: Path) -> Iterator[Problem]:
+    found = run.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        kind = "a link" if stat.S_ISLNK(found.st_mode) else "a file"
+        yield Problem(str(run), kind, "the directory of a run")
+        return
+    with os.scandir(run) as entries:
+        for entry in entries:
+            if not (entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)):
+                kind = "a link" if entry.is_symlink() else "a pipe or a device"
+                yield Problem(entry.path, kind, "a file of the run")
 
 
 def clean_leftovers(cube: Path) -> list[Path]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -218,27 +217,9 @@ def group_attributes(plan: DatasetPlan) -> dict[str, object]:
     return attributes
 
 
-def unknown_arrays(metadata: Mapping[str, Mapping[str, object]]) -> list[tuple[str, str, str]]:
-    """Arrays that this schema does not declare, or declares with another type.
-
-    Parameters
-    ----------
-    metadata : mapping
-        zarr metadata of every node, by path.
-
-    Returns
-    -------
-    list of (path, found, expected)
-        Reading such an array could decode objects, or mean something else.
-    """
-    wrong = []
-    for path, entry in metadata.items():
-        if entry.get("node_type") == "array":
-            variable = VARIABLES.get(path.rpartition("/")[2])
-            found = str(entry.get("data_type"))
-            if variable is None or found != variable.dtype:
-                wrong.append((path, found, variable.dtype if variable else "no such variable"))
-    return wrong
+def node_paths(plan: DatasetPlan) -> list[str]:
+    """Groups of one data set: its own, and one for each baseline."""
+    return [plan.name, *(baseline_node(plan.name, baseline) for baseline in plan.baselines)]
 
 
 def _array_spec(plan: DatasetPlan, node: str, name: str, leading: tuple[str, ...]) -> ArraySpec:

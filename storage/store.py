@@ -1,4 +1,4 @@
-"""The store that zarr writes blocks through."""
+"""The stores that zarr reads and writes a cube through."""
 
 from __future__ import annotations
 
@@ -9,14 +9,29 @@ from typing import TYPE_CHECKING
 from zarr.abc.store import Store
 from zarr.storage import LocalStore
 
-from storage.files import write_file
+from storage.files import check_regular, write_file
 
 if TYPE_CHECKING:
-    from zarr.core.buffer import Buffer
+    from zarr.abc.store import ByteRequest
+    from zarr.core.buffer import Buffer, BufferPrototype
     from zarr.core.common import AccessModeLiteral
 
 
-class DurableStore(LocalStore):
+class CubeStore(LocalStore):
+    """A zarr store that reads regular files alone: no link leads out of the cube, no pipe blocks."""
+
+    async def get(
+        self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
+        """Content of a file, None where there is none."""
+        try:
+            check_regular(self.root / key)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return await super().get(key, prototype, byte_range)
+
+
+class DurableStore(CubeStore):
     """A zarr store whose chunks are on disk before they replace what was there.
 
     zarr's own store renames without fsync: after a loss of power a name may point to an empty file, also

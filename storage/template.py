@@ -15,19 +15,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import zarr
+from zarr.codecs import ZstdCodec
 from zarr.core.buffer import Buffer, default_buffer_prototype
 from zarr.storage import MemoryStore
 
+from storage.layout import CHUNK_KEYS
 from storage.manifest import to_json
-from storage.schema import ArraySpec, Role, array_specs, baseline_node, coordinate_values, group_attributes
+from storage.schema import ArraySpec, Role, array_specs, coordinate_values, group_attributes, node_paths
 from sweeps.plan import DatasetPlan
 
 InputArrays = tuple[npt.NDArray[np.floating[Any]], npt.NDArray[np.integer[Any]] | None]
 """X and the true labels, with a leading mixture axis where the plan has mixtures."""
 
-CHUNK_KEYS: dict[str, Any] = {"name": "default", "separator": "."}
-"""Chunks of an array lie side by side: one directory to make durable, none to make while results come in."""
-
+COMPRESSOR = ZstdCodec(level=0, checksum=False)
 METADATA_FILE = "zarr.json"
 
 
@@ -75,8 +75,7 @@ def render(
     store = MemoryStore(entries)
     template = Template()
     template.metadata[plan.name] = _group(group_attributes(plan))
-    for baseline in plan.baselines:
-        template.metadata[baseline_node(plan.name, baseline)] = _group({})
+    template.metadata |= {path: _group({}) for path in node_paths(plan)[1:]}
     values = coordinate_values(plan)
     data = _input_values(plan, inputs) if inputs else {}
     for spec in array_specs(plan):
@@ -132,7 +131,8 @@ def _array(
         fill_value=spec.variable.fill,
         dimension_names=spec.dims,
         attributes=spec.variable.attributes,
-        chunk_key_encoding=CHUNK_KEYS,
+        chunk_key_encoding={"name": CHUNK_KEYS["name"], **CHUNK_KEYS["configuration"]},
+        compressors=COMPRESSOR,
     )
 
 

@@ -157,7 +157,7 @@ def load_spec(path: Path) -> SweepSpec:
         name=root.required("name", name_check, "unnamed"),
         seed=root.required("seed", whole(0, 2**63 - 1), 0),
         grid=grid,
-        search=_search(Table(f"{path.name} [search]", root.raw("search", {}), problems)),
+        search=read_search(Table(f"{path.name} [search]", root.raw("search", {}), problems)),
         unavailable=unavailable,
         stop=None if stop is None else read_stop(Table(f"{path.name} [stop]", stop, problems), grid.restarts),
         path=path,
@@ -185,7 +185,7 @@ def _grid(table: Table, path: Path, scale: str, problems: list[Problem]) -> Grid
     datasets = read_datasets(table, path, scale, problems)
     models = table.each("models", choice(MODEL_CODES), str)
     supervised = any(model not in BASELINES for model in models)
-    p = table.each("p", _accuracy, accuracy_code) if supervised or "p" in table else ()
+    p = table.each("p", accuracy, accuracy_code) if supervised or "p" in table else ()
     m = table.each("m", _annotation_count, lambda count: count.text) if supervised or "m" in table else ()
     replicates = whole(1, 10**6)
     grid = Grid(
@@ -207,7 +207,8 @@ def _grid(table: Table, path: Path, scale: str, problems: list[Problem]) -> Grid
     return grid
 
 
-def _search(table: Table) -> Search:
+def read_search(table: Table) -> Search:
+    """Read the table `[search]`; a key that is not there has its default."""
     default = Search()
     search = Search(
         population=table.optional("population", whole(2, 10_000), default.population),
@@ -235,7 +236,8 @@ def _probability(value: Any) -> float:
     return number
 
 
-def _accuracy(value: Any) -> float:
+def accuracy(value: Any) -> float:
+    """Accuracy of annotations, in (0, 1]."""
     number = tomlcheck.real(value)
     if not 1e-9 <= number <= 1:
         raise Bad("an accuracy in (0, 1]")

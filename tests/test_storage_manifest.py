@@ -115,11 +115,11 @@ def test_a_damaged_manifest_is_refused(cube: Path, key: str) -> None:
 
 def test_fields_of_another_release_are_refused(cube: Path) -> None:
     edit(cube, lambda root: root["attributes"]["datasets"]["a"].pop("checksum"))
-    with pytest.raises(InputError, match=r"data set a: \['checksum'\]"):
+    with pytest.raises(InputError, match="data set a: checksum: found nothing, expected this key"):
         read_manifest(cube)
 
 
 def test_arrays_of_objects_are_refused_before_anything_is_decoded(cube: Path) -> None:
     edit(cube, lambda r: r["consolidated_metadata"]["metadata"]["a/model"].update(data_type="object"))
-    with pytest.raises(InputError, match=r"a/model: found type object, expected string"):
+    with pytest.raises(InputError, match='a/model: found type "object", expected "string"'):
         open_cube(cube)

@@ -6,8 +6,8 @@ import pytest
 from small_cube import SPEC, draw_inputs, files, make_plan
 
 from storage.cube import create
-from storage.errors import StorageError
 from storage.rundir import clean_leftovers, make_run_directory, run_directory
+from sweeps.errors import InputError
 
 
 def test_it_stands_beside_the_cube() -> None:
@@ -25,7 +25,7 @@ def test_it_is_for_its_owner_alone(tmp_path: Path) -> None:
 
 def test_a_file_in_its_place_is_said(tmp_path: Path) -> None:
     (tmp_path / "uci.run").write_text("")
-    with pytest.raises(StorageError, match=r"uci\.run"):
+    with pytest.raises(InputError, match=r"uci\.run: found a file"):
         make_run_directory(tmp_path / "uci.zarr")
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from small_cube import make_plan
 
-from storage.schema import RESULTS, VARIABLES, Role, array_specs, coordinate_values, unknown_arrays
+from storage.schema import RESULTS, VARIABLES, Role, array_specs, coordinate_values
 
 CELL = ("p", "m", "replicate", "model")
 PROMISED = {
@@ -92,16 +92,3 @@ def test_status_is_written_last() -> None:
 def test_fill_values_are_no_valid_coordinates() -> None:
     values = coordinate_values(make_plan(**GRID, mixtures=6))
     assert all(VARIABLES[name].fill not in values[name].tolist() for name in values)
-
-
-def test_unknown_arrays_are_named() -> None:
-    metadata = {
-        "a": {"node_type": "group"},
-        "a/labels": {"node_type": "array", "data_type": "int16"},
-        "a/seconds": {"node_type": "array", "data_type": "object"},
-        "a/extra": {"node_type": "array", "data_type": "int16"},
-    }
-    assert unknown_arrays(metadata) == [
-        ("a/seconds", "object", "float64"),
-        ("a/extra", "int16", "no such variable"),
-    ]

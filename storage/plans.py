@@ -1,0 +1,120 @@
+"""Plans as the manifest of a cube holds them: it may come from anybody, so nothing of it is believed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any, TypeVar
+
+from sweeps.entries import name_check
+from sweeps.errors import Problem
+from sweeps.models import BASELINES, MODEL_CODES
+from sweeps.plan import MOST_CELLS, DatasetPlan
+from sweeps.seeds import accuracy_code
+from sweeps.spec import accuracy
+from sweeps.tables import SCALES
+from sweeps.tomlcheck import Bad, Check, Table, array, choice, shown, whole
+
+T = TypeVar("T")
+
+LONGEST_TEXT = 10_000
+SUPERVISED = tuple(model for model in MODEL_CODES if model not in BASELINES)
+
+
+def plan_to_json(plan: DatasetPlan) -> dict[str, Any]:
+    """Fields of a plan, without those that only some cubes need: cubes older than these stay readable."""
+    record = asdict(plan)
+    if not plan.adaptive:
+        del record["adaptive"]
+    return record
+
+
+def read_plans(where: str, records: object, problems: list[Problem]) -> dict[str, DatasetPlan]:
+    """Plans by name, from the attributes of a cube.
+
+    Parameters
+    ----------
+    where : str
+        The cube, for messages.
+    records : object
+        What the attribute `datasets` holds.
+    problems : list of Problem
+        Grows with everything that no sweep would have written.
+    """
+    if not isinstance(records, Mapping):
+        problems.append(Problem(where, "no table of data sets", "one record for each"))
+        return {}
+    plans = {}
+    for name, record in records.items():
+        place = f"{where}: data set {name[:100]}"
+        if isinstance(record, Mapping):
+            plans[name] = _plan(place, name, record, problems)
+        else:
+            problems.append(Problem(place, shown(record), "a table"))
+    return plans
+
+
+def _plan(where: str, name: str, record: Mapping[str, Any], problems: list[Problem]) -> DatasetPlan:
+    table = Table(f"{where}:", record, problems)
+    length = whole(1, 10**6)
+    plan = DatasetPlan(
+        name=table.required("name", name_check, "unnamed"),
+        n_samples=table.required("n_samples", whole(1, 10**9), 1),
+        n_features=table.required("n_features", length, 1),
+        n_clusters=table.required("n_clusters", whole(1, 32_767), 1),
+        checksum=table.required("checksum", _text, ""),
+        source=table.required("source", _text, ""),
+        has_labels=table.required("has_labels", _flag, False),
+        mixtures=table.required("mixtures", _nothing_or(length), None),
+        p=table.required("p", _each(accuracy, accuracy_code), ()),
+        m=table.required("m", _each(whole(1, 2**31 - 1), int), ()),
+        replicates=table.required("replicates", length, 1),
+        models=table.required("models", _each(choice(SUPERVISED), str), ()),
+        baselines=table.required("baselines", _each(choice(BASELINES), str), ()),
+        restarts=table.required("restarts", length, 1),
+        mixture_chunk=table.required("mixture_chunk", length, 1),
+        replicate_chunk=table.required("replicate_chunk", length, 1),
+        model_chunk=table.required("model_chunk", length, 1),
+        scale=table.required("scale", choice(SCALES), "none"),
+        adaptive=table.optional("adaptive", _flag, False),
+    )
+    table.close()
+    _check_grid(table, name, plan)
+    return plan
+
+
+def _check_grid(table: Table, name: str, plan: DatasetPlan) -> None:
+    if plan.name != name:
+        table.problem("name", repr(plan.name), repr(name))
+    if not bool(plan.p) == bool(plan.m) == plan.supervised:
+        table.problem("p, m and models", "some of them empty", "all of them, or none")
+    if plan.n_cells > MOST_CELLS:
+        table.problem("cells", f"{plan.n_cells:,}", f"at most {MOST_CELLS:,}")
+
+
+def _each(check: Check[T], identity: Callable[[T], object]) -> Check[tuple[T, ...]]:
+    """A list, perhaps empty, that repeats nothing."""
+
+    def checked(value: Any) -> tuple[T, ...]:
+        items = tuple(check(item) for item in array(value))
+        if len({identity(item) for item in items}) < len(items):
+            raise Bad("each value once")
+        return items
+
+    return checked
+
+
+def _nothing_or(check: Check[T]) -> Check[T | None]:
+    return lambda value: None if value is None else check(value)
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise Bad("true or false")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > LONGEST_TEXT:
+        raise Bad(f"a text of at most {LONGEST_TEXT:,} characters")
+    return value
