@@ -146,7 +146,7 @@ def read_job_queue(table: Table, system: str) -> JobQueue:
         if table.optional(key, checks.get(key, plain), None) is not None:
             keys[key] = table.raw(key)
     if "walltime" in known_keys(system):
-        keys.setdefault("walltime", dask.config.get(f"jobqueue.{system}.walltime"))
+        keys.setdefault("walltime", _packaged_defaults()[system]["walltime"])
     return JobQueue(
         system=system,
         cores=cores,

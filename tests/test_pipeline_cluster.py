@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
@@ -16,7 +17,7 @@ from distributed import LocalCluster
 from distributed.security import Security
 
 from pipeline import cluster
-from pipeline.cluster import connect, dashboard_address
+from pipeline.cluster import SamePackages, connect, dashboard_address
 from pipeline.profiles import Address, Local, Profile, Tls
 from pipeline.startup import ShadowedPackageError
 from sweeps.errors import InputError
@@ -160,3 +161,28 @@ def test_workers_are_checked_for_shadowed_packages(monkeypatch: pytest.MonkeyPat
 
 def refuse() -> str:
     raise ShadowedPackageError("kernels")
+
+
+def test_a_worker_that_joins_later_with_other_packages_ends(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    closed = []
+
+    class Late:
+        async def close(self, **how: object) -> None:
+            closed.append(how)
+
+    async def join() -> None:
+        await SamePackages().setup(Late())
+        await asyncio.sleep(0)
+
+    asyncio.run(join())
+    assert closed == []
+
+    def shadowed() -> str:
+        raise ShadowedPackageError("sweeps: found in another place")
+
+    monkeypatch.setattr("pipeline.cluster.check_shadowing", shadowed)
+    asyncio.run(join())
+    assert [how["nanny"] for how in closed] == [True]
+    assert "found in another place" in caplog.text

@@ -63,9 +63,13 @@ def test_importing_dask_jobqueue_leaves_ctrl_c_alone() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_defaults(tmp_path: Path) -> None:
-    with dask.config.set({"jobqueue.slurm.walltime": "00:30:00"}):
+def test_defaults_are_not_those_of_dask_s_configuration(tmp_path: Path) -> None:
+    mine = {"walltime": "07:00:00", "queue": "mine", "worker-extra-args": ["--no-such"], "extra": []}
+    with dask.config.set({"jobqueue": {"slurm": mine}}):
         options = read(tmp_path, "kind: slurm, cores: 2, memory: 4GB")
+        script = job_script(options, tmp_path, 60.0)
+    assert "mine" not in script
+    assert "--no-such" not in script
     assert (options.workers, options.start_timeout, options.failed_starts) == (1, 43_200.0, 3)
     assert (options.memory, options.walltime, options.insecure) == (4_000_000_000, 1800.0, False)
 

@@ -68,6 +68,14 @@ def test_a_settled_job_clears_the_deaths_before_it() -> None:
     assert (slot.settled, slot.deaths) == (True, 0)
 
 
+@pytest.mark.parametrize(("state", "deaths"), [("FAILED", 1), ("", 1), ("CANCELLED", 0), ("NODE_FAIL", 0)])
+def test_an_early_end_counts_unless_somebody_made_it(state: str, deaths: int) -> None:
+    slot = Slot(Job(), ended=state)
+    assert slot.bury(100.0) == 2.0  # in no case at once: a queue that cancels every job would be flooded
+    assert (slot.deaths, slot.replace_at) == (deaths, 102.0)
+    assert Slot(Job(), settled=True).bury(100.0) == 0.0
+
+
 def test_another_job_starts_afresh_but_keeps_the_count() -> None:
     slot = Slot(Job(), deaths=2)
     slot.look(slot.job, 1, 0.0)

@@ -93,3 +93,31 @@ def test_what_cannot_be_cancelled_is_said(command: Command, caplog: pytest.LogCa
     command("squeue", "echo 'permission denied' >&2; exit 1")
     assert slurm.cancel_all("sweep-a-") == 0
     assert "jobs named sweep-a-... may be left in the queue" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("answer", "out_of_time"),
+    [
+        ("JobState=COMPLETING Reason=TimeLimit RunTime=00:01:24 TimeLimit=00:01:00", True),
+        ("JobState=COMPLETING Reason=None RunTime=1-00:00:18 TimeLimit=2-00:00:00", False),
+        ("JobState=RUNNING RunTime=00:10:00 TimeLimit=UNLIMITED", False),
+        ("slurm_load_jobs error: Invalid job id specified", False),
+    ],
+)
+def test_a_walltime_is_told_from_a_cancellation(command: Command, answer: str, out_of_time: bool) -> None:
+    command("scontrol", f"echo '{answer}'")
+    assert slurm.is_out_of_time("7") is out_of_time
+
+
+def test_a_queue_that_does_not_answer_does_not_say_walltime(command: Command) -> None:
+    command("scontrol", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
+    assert not slurm.is_out_of_time("7")
+    assert slurm.end_state("7") == ""
+
+
+def test_all_jobs_but_one_are_cancelled_at_once(command: Command) -> None:
+    rows = ("1|sweep-a-head|RUNNING|n1|None", "2|sweep-a-0|RUNNING|n1|None", "3|sweep-a-1|PENDING||None")
+    command("squeue", "; ".join(f"echo '{row}'" for row in rows))
+    sent = command("scancel", "true")
+    assert slurm.cancel_all("sweep-a-", keep="sweep-a-head") == 2
+    assert sent.read_text() == "2 3\n"
