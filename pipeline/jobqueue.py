@@ -29,6 +29,14 @@ logger = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
 ADAPT_SECONDS = 1.0
 
+ENVIRONMENT = (
+    # The directory a job starts in must not stand before the installed packages.
+    "export PYTHONSAFEPATH=1",
+    # This process asks its libraries for warnings only; the log of a job that ended should say more.
+    "export DASK_LOGGING__DISTRIBUTED=info",
+)
+"""First lines of a worker job."""
+
 
 class NamedJob:
     """Over dask-jobqueue's jobs: named like the worker, and a refusal is kept for the watch, not raised."""
@@ -186,8 +194,7 @@ def job_keys(options: JobQueue, run: Path, security: Security | None, longest_ba
         **keys,
         "protocol": "tcp://" if security is None else "tls://",
         "log_directory": str((run / "jobs").resolve()),
-        # The directory a job starts in must not stand before the installed packages.
-        "job_script_prologue": ["export PYTHONSAFEPATH=1", *prologue],
+        "job_script_prologue": [*ENVIRONMENT, *prologue],
         # A worker's own pages tell everyone who asks what it does; here nobody off its node can ask.
         "worker_extra_args": [
             *("--dashboard-address", f"{LOOPBACK}:0"),

@@ -53,7 +53,7 @@ def find_logs(cube: Path, *, head: bool = False, job: str | None = None) -> list
             f"one of the worker jobs {', '.join(known)}" if known else "a worker job, and there was none"
         )
         raise InputError([Problem("--job", repr(job), expected, did_you_mean(job, known))])
-    return found
+    return [path for path in found if path.stat().st_size] or found[:1]
 
 
 def job_logs(run: Path, job: str) -> list[Path]:
