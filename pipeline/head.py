@@ -20,6 +20,7 @@ from pipeline.executors import DaskExecutor, Executor, SerialExecutor
 from pipeline.headfile import ENDED, REQUEUED, RUNNING, HeadRecord
 from pipeline.headjob import HeadJob
 from pipeline.jobplan import longest_batch
+from pipeline.logfile import log_file
 from pipeline.merge import Mismatch
 from pipeline.options import Options
 from pipeline.prepare import Prepared
@@ -139,7 +140,7 @@ def _conclude(checked: Checked, outcomes: Outcomes) -> End:
 
 def _leased(checked: Checked, own: HeadJob | None, console: Console) -> End:
     run = checked.prepared.run
-    with _lease(checked.prepared.cube, patient=own is not None) as lease, _log_file(run):
+    with _lease(checked.prepared.cube, patient=own is not None) as lease, log_file(run):
         record = _record(checked, own)
         record.write(run)
         end = End(INTERNAL, "ended by an error")
@@ -243,17 +244,3 @@ def _dashboard(address: str | None) -> str:
         return "none"
     port = urlsplit(address).port
     return f"{address} (from elsewhere: ssh -L {port}:127.0.0.1:{port} {socket.gethostname()})"
-
-
-@contextmanager
-def _log_file(run: Path) -> Iterator[None]:
-    """Keep what is logged beside the cube, too."""
-    handler = logging.FileHandler(run / "log", encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    root = logging.getLogger()
-    root.addHandler(handler)
-    try:
-        yield
-    finally:
-        root.removeHandler(handler)
-        handler.close()

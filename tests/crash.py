@@ -7,6 +7,7 @@ tidy the scene.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -66,6 +67,22 @@ class Injector:
         return not os.path.isabs(path) or os.fspath(path).startswith(self.root)
 
 
+class FullDisk(Injector):
+    """From the `at`-th change on, nothing can be made or opened for writing; what is there can be removed."""
+
+    def __init__(self, root: Path, at: int, number: int = errno.ENOSPC) -> None:
+        super().__init__(root, at)
+        self.number = number
+
+    def see(self, event: str, args: tuple[object, ...]) -> None:
+        if not self._is_change(event, args):
+            return
+        self.seen.append(f"{event} {args[0]}")
+        if len(self.seen) >= self.at > 0 and event in ("open", "os.mkdir", "os.link"):
+            self.crashed = True
+            raise OSError(self.number, os.strerror(self.number), str(args[0]))
+
+
 _active: Injector | None = None
 _installed = False
 
@@ -78,16 +95,24 @@ def _hook(event: str, args: tuple[object, ...]) -> None:
 @contextmanager
 def crashing(root: Path, at: int = 0) -> Iterator[Injector]:
     """Crash the code inside before its `at`-th change below `root`; the crash itself ends here."""
+    injector = Injector(root, at)
+    try:
+        with seen_by(injector):
+            yield injector
+    except Crash:
+        pass
+
+
+@contextmanager
+def seen_by(injector: Injector) -> Iterator[None]:
+    """Let it see every change of the code inside."""
     global _active, _installed
     if not _installed:
         sys.addaudithook(_hook)
         _installed = True
-    injector = Injector(root, at)
     _active = injector
     try:
-        yield injector
-    except Crash:
-        pass
+        yield
     finally:
         _active = None
 

@@ -1,0 +1,54 @@
+"""The log of a run beside its cube: what is said on the terminal, with times."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from storage.errors import StorageError, storage_errors
+
+logger = logging.getLogger(__name__)
+
+FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+class LogFile(logging.FileHandler):
+    """A log that ends with one message where the disk takes no more: results are what matters."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Say what the disk needs, and write nothing more."""
+        error = sys.exception()
+        if not isinstance(error, OSError):
+            super().handleError(record)
+            return
+        logging.getLogger().removeHandler(self)
+        try:
+            with storage_errors(Path(self.baseFilename)):
+                raise error
+        except StorageError as need:
+            logger.warning("%s; this log ends here", need)
+
+
+@contextmanager
+def log_file(run: Path) -> Iterator[None]:
+    """Keep what is logged in `run/log`, too.
+
+    Raises
+    ------
+    StorageError
+        If the file cannot be opened.
+    """
+    with storage_errors(run):
+        handler = LogFile(run / "log", encoding="utf-8")
+    handler.setFormatter(logging.Formatter(FORMAT))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        with suppress(OSError):  # of a disk that is full, which was said
+            handler.close()
