@@ -34,11 +34,19 @@ def spec(name: str, *datasets: str) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """Page of a cube with everything: mixtures of the published K, real data sets, published values."""
+    """Page of a cube with everything: mixtures of the published K, an odd data set, published values."""
     folder = tmp_path_factory.mktemp("page")
     plans = (
         toy_cube.plan("iris"),
-        toy_cube.plan(HOSTILE, replicates=1, replicate_chunk=1),
+        toy_cube.plan(
+            HOSTILE,
+            n_features=1,
+            replicates=1,
+            replicate_chunk=1,
+            models=("conditional", "posterior-common"),
+            baselines=(),
+            restarts=1,
+        ),
         toy_cube.plan("mix_k6", n_clusters=6, mixtures=4, mixture_chunk=4, replicates=1, replicate_chunk=1),
     )
     cube = folder / "toy.zarr"

@@ -7,7 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import toy_cube
+from click.testing import CliRunner
 
+from pipeline.cli import main
 from pipeline.report import Report, write_report
 from pipeline.report_text import render
 from pipeline.tables import cell_table, summary_table
@@ -180,3 +182,26 @@ def test_a_file_in_the_way_of_the_output_is_bad_input(tmp_path: Path) -> None:
     for folder in (tmp_path / "taken", tmp_path / "taken" / "below"):
         with pytest.raises(InputError, match="found a file, expected a folder"):
             write_report(cube, folder)
+
+
+def test_every_bad_option_is_said_at_once_with_exit_code_2(tmp_path: Path) -> None:
+    cube = make(tmp_path, toy_cube.plan("iris"))
+    table = tmp_path / "theirs.csv"
+    table.write_text("p,m\n")
+    options = ["--against", str(table), "--cell", "irys/unsupervised", "--out", str(table)]
+    result = CliRunner().invoke(main, ["report", str(cube), *options])
+    assert result.exit_code == 2
+    for words in ("a folder to write to", "one column 'metric'", "did you mean 'iris'?"):
+        assert words in result.stderr
+
+
+def test_somebody_else_may_read_the_cube_but_not_its_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("pipeline.report.read_failures", refused)
+    monkeypatch.setattr("pipeline.report.read_lease", refused)
+    cube = make(tmp_path, toy_cube.plan("alone", models=(), p=(), m=()))
+    assert write_report(cube, tmp_path / "out").page.is_file()
