@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pipeline import slurm
-from pipeline.head import COMPLETE, INTERNAL, Checked, nothing_to_do
+from pipeline.checked import Checked
+from pipeline.head import COMPLETE, INTERNAL, nothing_to_do
 from pipeline.headfile import HEAD_LOG, Submission
-from pipeline.headjob import head_script, live_head
+from pipeline.headjob import head_script, other_head
 from pipeline.jobchecks import machine_problems, path_problems
 from pipeline.jobkeys import JobQueue
 from pipeline.jobnames import head_name
@@ -94,10 +95,8 @@ def _queue(checked: Checked, options: JobQueue) -> int:
     """Hand the head to the queue."""
     run = make_run_directory(checked.prepared.cube)
     with _nobody_else(checked.prepared.cube):
-        found = live_head(run)
-        if found is not None:
-            where = found.node or found.reason
-            logger.error("its head is job %s already: %s (%s)", found.number, found.state.lower(), where)
+        if (other := other_head(run)) is not None:
+            logger.error("%s", other)
             return INTERNAL
         script = run / SCRIPT
         with storage_errors(script):

@@ -14,22 +14,24 @@ from urllib.parse import urlsplit
 
 from rich.console import Console
 
+from pipeline.checked import Checked
 from pipeline.cluster import ComputeClusterError, connect, dashboard_address
 from pipeline.driver import Driver, Outcomes, opened
 from pipeline.executors import DaskExecutor, Executor, SerialExecutor
 from pipeline.headfile import ENDED, REQUEUED, RUNNING, HeadRecord
-from pipeline.headjob import HeadJob
+from pipeline.headjob import HeadJob, other_head
+from pipeline.jobfile import FILE_NAME as JOB_LIST
 from pipeline.jobplan import longest_batch
 from pipeline.logfile import log_file
 from pipeline.merge import Mismatch
-from pipeline.options import Options
 from pipeline.prepare import Prepared
-from pipeline.profiles import Profile
 from pipeline.progress import duration
-from pipeline.settled import Wanted, failed_cells, is_settled
+from pipeline.settled import failed_cells
 from pipeline.signals import Stopped, stop_on_signal
+from pipeline.slurm import CommandFailed
 from storage.blocks import CellMismatch
-from storage.errors import StorageError
+from storage.errors import StorageError, storage_errors
+from storage.files import remove
 from storage.holder import STALE_AFTER
 from storage.journal import JournalDamaged
 from storage.lease import Lease, LeaseHeld, LeaseLost
@@ -44,36 +46,6 @@ TROUBLE = (StorageError, LeaseHeld, LeaseLost, JournalDamaged, Mismatch, CellMis
 
 LEASE_SECONDS = 5.0
 """Between attempts to take the lease of a head that died elsewhere."""
-
-
-@dataclass(frozen=True)
-class Checked:
-    """A submit of which everything is known to be right.
-
-    Parameters
-    ----------
-    spec : Path
-        Sweep file.
-    prepared : Prepared
-        What it says, with data and cube.
-    wanted : Wanted
-        Which cells of it.
-    profile : Profile or None
-        Where to compute; None for this process.
-    options : Options
-        Runtime choices.
-    """
-
-    spec: Path
-    prepared: Prepared
-    wanted: Wanted
-    profile: Profile | None
-    options: Options
-
-    @property
-    def settled(self) -> bool:
-        """Whether there is nothing to do."""
-        return is_settled(self.prepared, self.wanted)
 
 
 @dataclass(frozen=True)
@@ -103,6 +75,9 @@ def run_head(checked: Checked, console: Console) -> int:
     if checked.settled:
         return nothing_to_do(checked)
     own = HeadJob.current(checked.prepared.run)
+    if own is None and checked.queued and (other := _waiting_head(checked.prepared.run)) is not None:
+        logger.error("%s", other)
+        return INTERNAL
     with stop_on_signal():
         end = _end(lambda: _leased(checked, own, console))
     if own is not None and end.signal and own.goes_on(end.signal) and not own.requeue():
@@ -138,11 +113,20 @@ def _conclude(checked: Checked, outcomes: Outcomes) -> End:
     return End(FAILED_CELLS if strict else COMPLETE, "finished")
 
 
+def _waiting_head(run: Path) -> str | None:
+    try:
+        return other_head(run)
+    except CommandFailed:
+        return None  # said again, and louder, when the worker jobs are submitted
+
+
 def _leased(checked: Checked, own: HeadJob | None, console: Console) -> End:
     run = checked.prepared.run
     with _lease(checked.prepared.cube, patient=own is not None) as lease, log_file(run):
         record = _record(checked, own)
         record.write(run)
+        with storage_errors(run):
+            remove(run / JOB_LIST)  # of the run before
         end = End(INTERNAL, "ended by an error")
         try:
             end = _end(lambda: _conclude(checked, _work(checked, record, lease, console)))

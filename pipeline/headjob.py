@@ -111,8 +111,8 @@ def head_script(options: JobQueue, run: Path, arguments: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def live_head(run: Path) -> slurm.LiveJob | None:
-    """The job of a detached head that is in the queue.
+def other_head(run: Path) -> str | None:
+    """Words for a head of this run whose job is in the queue, None where there is none.
 
     Raises
     ------
@@ -120,7 +120,10 @@ def live_head(run: Path) -> slurm.LiveJob | None:
         If squeue does not answer.
     """
     name = head_name(run)
-    return next((job for job in slurm.live_jobs(name) if job.name == name), None)
+    for job in slurm.live_jobs(name):
+        if job.name == name:
+            return f"its head is job {job.number} already: {job.state.lower()} ({job.node or job.reason})"
+    return None
 
 
 def _warning(walltime: str | None) -> int:

@@ -169,7 +169,11 @@ class JobWatch:
         if self._options.system != "slurm" or not unplaced or now < self._place_at:
             return
         self._place_at = now + PLACE_SECONDS
-        nodes = {job.number: job.node for job in slurm.live_jobs(self._name)}
+        try:
+            nodes = {job.number: job.node for job in slurm.live_jobs(self._name)}
+        except slurm.CommandFailed as error:
+            logger.debug("%s", error)
+            return
         for slot in unplaced:
             slot.node = nodes.get(slot.job.job_id, "")
 

@@ -14,7 +14,7 @@ import numpy as np
 from pipeline.batches import Timing, target_seconds
 from pipeline.prepare import Prepared, cube_path, find_spec
 from pipeline.tasks import Batch, Failure, Science, Work, run_batch
-from storage.rundir import run_directory
+from storage.rundir import CUBE_SUFFIX, run_directory
 from storage.schema import ArraySpec, Role, array_specs
 from sweeps.errors import InputError, Problem
 from sweeps.plan import Cell, DatasetPlan
@@ -178,7 +178,8 @@ def find_run(path: Path, results: Path) -> Path:
     if path.suffix == ".toml":
         spec, _ = find_spec(path)
         cube = cube_path(results, load_spec(spec).name)
-    return cube if run_directory(cube).is_dir() else find_cube(path, results)
+    known = cube.suffix == CUBE_SUFFIX and run_directory(cube).is_dir()
+    return cube if known else find_cube(path, results)
 
 
 def _time_corners(prepared: Prepared, timing: Timing) -> None:

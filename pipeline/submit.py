@@ -6,8 +6,9 @@ from pathlib import Path
 
 from rich.console import Console
 
+from pipeline.checked import Checked
 from pipeline.detach import detach, detach_problems, head_command
-from pipeline.head import COMPLETE, FAILED_CELLS, INTERNAL, Checked, run_head, say_skipped
+from pipeline.head import COMPLETE, FAILED_CELLS, INTERNAL, run_head, say_skipped
 from pipeline.headjob import head_script
 from pipeline.jobkeys import JobQueue
 from pipeline.jobplan import plan_jobs

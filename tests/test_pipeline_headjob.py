@@ -130,6 +130,9 @@ def test_a_head_that_waits_is_known_and_cancelled(tmp_path: Path) -> None:
     assert f"its head waits in the queue, job {number}" in sweep("status", cube).stdout
     again = detach(tmp_path, sweeping.TINY, "waits")
     assert (again.exit_code, "its head is job" in again.stderr) == (1, True)
+    choices = {"profile": "waits", "cluster_file": tmp_path / "cluster.yaml", "workers": None}
+    attached = sweeping.run(tmp_path / "tiny.toml", tmp_path, **choices)
+    assert attached == 1  # two heads would fight for the lease
     ended = sweep("cancel", cube)
     assert (ended.exit_code, f"ended the head, job {number}" in ended.stdout) == (0, True)
     assert slurm_site.queue() == []

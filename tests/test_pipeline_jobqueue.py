@@ -251,13 +251,16 @@ def test_the_readme_followed_to_the_letter(tmp_path: Path) -> None:
     (profile,) = re.findall(fence.format("cluster.yaml"), readme, re.MULTILINE | re.DOTALL)
     (commands,) = re.findall(fence.format("on your cluster"), readme, re.MULTILINE | re.DOTALL)
     (tmp_path / "cluster.yaml").write_text(profile)
+    said = {}
     for line in commands.splitlines():
         program, *arguments = line.split()
         assert program == "sweep"
         command = [sys.executable, "-m", "pipeline", *arguments]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-    assert "100.0 %" in done.stderr
+        said[arguments[0], arguments[-1]] = done.stdout + done.stderr
+    assert "the head is job" in said["submit", "--detach"]
+    assert "100.0 %" in said["logs", "--follow"]
     assert slurm_site.queue() == []
 
 
