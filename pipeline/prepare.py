@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from storage.growth import align, differences
+from storage.layout import size_problems
 from storage.manifest import read_manifest
 from storage.rundir import run_directory
 from sweeps.errors import InputError, Problem
@@ -75,6 +76,8 @@ def prepare(path: Path, *, results: Path, data_dir: Path | None) -> Prepared:
     inputs = load_inputs(spec, data_dir=data_dir)
     cube = cube_path(results, spec.name)
     problems = _results_problems(results, run_directory(cube))
+    for plan in inputs.plans:
+        problems += size_problems(f"{path.name} [grid], ", plan)
     if problems:
         raise InputError(problems)
     return aligned(Prepared(spec, inputs, cube))

@@ -20,6 +20,9 @@ CHUNK_KEYS: dict[str, Any] = {"name": "default", "configuration": {"separator": 
 """Chunks of an array lie side by side: one directory to make durable, none to make while results come in."""
 
 COMPRESSION = "zstd"
+MOST_CELLS = 10**8
+"""Of a data set: the state of all of its cells is held in memory, a byte for each."""
+
 MOST_CHUNK_BYTES = 2**32
 """A chunk is written and read whole, and held in memory by several hands at once."""
 
@@ -62,7 +65,9 @@ def layout_problems(path: Path, plans: Iterable[DatasetPlan], metadata: object) 
 
 
 def size_problems(where: str, plan: DatasetPlan) -> Iterator[Problem]:
-    """Arrays of a plan whose chunks are too large to be held in memory."""
+    """What of a plan is too large to be held in memory: the state of all cells, or a chunk."""
+    if plan.n_cells > MOST_CELLS:
+        yield Problem(f"{where}{plan.name}", f"{plan.n_cells:,} cells", f"at most {MOST_CELLS:,}")
     for spec in array_specs(plan):
         n_bytes = math.prod(spec.chunks) * _itemsize(spec)
         if n_bytes > MOST_CHUNK_BYTES:

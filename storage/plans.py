@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from sweeps.entries import name_check
 from sweeps.errors import Problem
 from sweeps.models import BASELINES, MODEL_CODES
-from sweeps.plan import MOST_CELLS, DatasetPlan
+from sweeps.plan import DatasetPlan
 from sweeps.seeds import accuracy_code
 from sweeps.spec import accuracy
 from sweeps.tables import SCALES
@@ -88,8 +88,6 @@ def _check_grid(table: Table, name: str, plan: DatasetPlan) -> None:
         table.problem("name", repr(plan.name), repr(name))
     if not bool(plan.p) == bool(plan.m) == plan.supervised:
         table.problem("p, m and models", "some of them empty", "all of them, or none")
-    if plan.n_cells > MOST_CELLS:
-        table.problem("cells", f"{plan.n_cells:,}", f"at most {MOST_CELLS:,}")
 
 
 def _each(check: Check[T], identity: Callable[[T], object]) -> Check[tuple[T, ...]]:

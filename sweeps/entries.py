@@ -13,7 +13,7 @@ from sweeps.registry import BUILTIN
 from sweeps.tables import SCALES
 from sweeps.tomlcheck import Bad, Table, choice, interval, whole
 
-NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,8 @@ def _mixtures(table: Table, scale: str, problems: list[Problem], where: str) -> 
 def name_check(value: Any) -> str:
     """A text that can name a cube or one of its nodes."""
     if not isinstance(value, str) or not NAME.fullmatch(value):
-        raise Bad("a name of letters, digits, '.', '_' and '-'", "a path or a blank cannot be part of a name")
+        hint = "a path or a blank cannot be part of a name, nor '.' or '-' begin one"
+        raise Bad("a name of letters, digits, '.', '_' and '-'", hint)
     return value
 
 

@@ -9,9 +9,6 @@ from itertools import product
 ACCURACY = ".9g"
 """Accuracies that are told apart, by 1e-9 or more, have different names."""
 
-MOST_CELLS = 10**8
-"""Of a data set: the state of all of its cells is held in memory, a byte for each."""
-
 
 @dataclass(frozen=True, slots=True)
 class Cell:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from distributed import LocalCluster
 from distributed.security import Security
@@ -41,6 +42,15 @@ def test_local_workers_are_processes_of_one_thread_on_loopback(tmp_path: Path) -
         assert len({os.getpid(), *client.run(os.getpid).values()}) == 3
         assert client.submit(pow, 2, 10).result() == 1024
         assert str(dashboard_address(client)).startswith("http://127.0.0.1:")
+        here = psutil.Process()
+        sockets = [
+            socket
+            for process in (here, *here.children(recursive=True))
+            for socket in process.net_connections("inet")
+            if socket.status == psutil.CONN_LISTEN
+        ]
+        assert len(sockets) >= 4  # scheduler, dashboard, two workers
+        assert {socket.laddr.ip for socket in sockets} == {"127.0.0.1"}
         if sys.platform == "linux":
             assert all(client.run(interrupts_blocked).values())
     assert client.status == "closed"

@@ -119,7 +119,7 @@ MANIFEST: dict[str, tuple[Callable[[Document], object], str]] = {
     ),
     "many cells": (
         lambda d: record(d).update(replicates=10**6, m=list(range(1, 1001))),
-        "cells: found 4,000,000,001, expected at most 100,000,000",
+        "a: found 4,000,000,001 cells, expected at most 100,000,000",
     ),
     "no number": (lambda d: record(d).update(p=[float("nan")]), "p: found .nan., expected a finite number"),
     "negative": (lambda d: record(d).update(m=[-4]), "m: found .-4., expected a whole number"),

@@ -1,0 +1,318 @@
+"""What a sweep costs beside the solver: `python tests/benchmarks/scale.py COMMAND`.
+
+    plan     a sweep of a million cells: every command that looks at it, and the making of its cube
+    empty    restarts of no work, or of a sleep, through the real path: overhead, memory, blocks
+    busy     share of the workers' wall time that is spent in the solver, on a part of the real sweep
+
+docs/scale.md has the figures and what follows from them.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+import threading
+import time
+import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import click
+import numpy as np
+import psutil
+from distributed import Worker, WorkerPlugin
+from rich.console import Console
+
+from pipeline.executors import DaskExecutor, NextBatch, Outcome, SerialExecutor
+from pipeline.overview import plan_overview
+from pipeline.prepare import prepare
+from pipeline.settled import Wanted, failed_cells, is_settled
+from pipeline.status import read_status
+from pipeline.submit import Options, submit
+from pipeline.tasks import Batch, Partial
+from storage.cube import create, open_cube
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLES = 400
+"""Readings of the memory in a run, evenly spread over its restarts."""
+
+SWEEP = """name = "scale"
+seed = 1
+[grid]
+datasets = {datasets}
+p = {p}
+m = {m}
+replicates = {replicates}
+models = ["likelihood", "posterior"]
+restarts = {restarts}
+"""
+
+WHO = ("driver", "scheduler", "workers")
+"""Whose CPU time is counted: the thread that drives, all others of its process, the worker processes."""
+
+Results = Callable[[NextBatch], Iterator[tuple[Batch, Outcome]]]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a task reads of a restart."""
+
+    objective: float
+    labels: np.ndarray
+    centroids: np.ndarray
+    variances: np.ndarray
+
+
+class NoWork(WorkerPlugin):  # type: ignore[misc]
+    """Puts a sleep in place of the solver; its solutions are random and of the right shape."""
+
+    name = "no-work"
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def setup(self, worker: Worker | None = None) -> None:
+        """Replace the solver of this process."""
+        import kernels.hgs
+
+        kernels.hgs.run_restart = partial(sleep, self.seconds)
+
+
+def sleep(seconds: float, problem: Any, settings: object, rng: np.random.Generator) -> Solution:
+    """In place of a restart."""
+    if seconds:
+        time.sleep(seconds)
+    n_samples, n_features = problem.data.X.shape
+    k = problem.data.n_clusters
+    return Solution(rng.random(), np.arange(n_samples) % k, np.zeros((k, n_features)), np.ones(k))
+
+
+@dataclass
+class Watch:
+    """Looks at an executor from the first batch handed out to the last one taken.
+
+    Parameters
+    ----------
+    restarts : int
+        Of the sweep.
+    run : Path
+        Directory of the run.
+    """
+
+    restarts: int
+    run: Path
+    batches: int = 0
+    done: int = 0
+    kernel: float = 0.0
+    making: float = 0.0
+    taking: float = 0.0
+    journal_bytes: int = 0
+    samples: list[tuple[int, int]] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+    cpu: list[dict[str, float]] = field(default_factory=list)
+
+    @property
+    def wall(self) -> float:
+        """Seconds from the first batch handed out to the last one taken."""
+        return self.times[-1] - self.times[0]
+
+    def results(self, inner: Results, next_batch: NextBatch) -> Iterator[tuple[Batch, Outcome]]:
+        """Results of an executor, timed."""
+        self.times.append(time.perf_counter())
+        self.cpu.append(cpu_seconds())
+        for batch, outcome in inner(partial(self._make, next_batch)):
+            began = time.perf_counter()
+            self._note(outcome)
+            yield batch, outcome
+            self.times.append(time.perf_counter())
+            self.taking += self.times[-1] - began
+        self.cpu.append(cpu_seconds())
+
+    def used(self, who: str) -> float:
+        """CPU seconds of one of `cpu_seconds`."""
+        return self.cpu[-1][who] - self.cpu[0][who]
+
+    def slope(self) -> float:
+        """Growth of the driver's and scheduler's memory over the second half, in bytes per restart."""
+        half = np.array(self.samples[len(self.samples) // 2 :], dtype=float)
+        return float(np.polyfit(half[:, 0], half[:, 1], 1)[0]) if len(half) > 2 else 0.0
+
+    def _make(self, next_batch: NextBatch) -> Batch | None:
+        began = time.perf_counter()
+        batch = next_batch()
+        self.making += time.perf_counter() - began
+        return batch
+
+    def _note(self, outcome: Outcome) -> None:
+        if not isinstance(outcome, list):
+            raise outcome
+        self.batches += 1
+        for result in outcome:
+            if not isinstance(result, Partial):
+                raise RuntimeError(result.cause)
+            self.done += result.work.stop - result.work.start
+            self.kernel += result.seconds
+        journal = self.run / "journal"
+        if journal.exists():
+            self.journal_bytes = max(self.journal_bytes, journal.stat().st_size)
+        if self.done >= len(self.samples) * self.restarts / SAMPLES:
+            self.samples.append((self.done, psutil.Process().memory_info().rss))
+
+
+def cpu_seconds() -> dict[str, float]:
+    """CPU seconds so far of each of `WHO`."""
+    me = psutil.Process()
+    threads = {thread.id: thread.user_time + thread.system_time for thread in me.threads()}
+    driver = threads.pop(threading.main_thread().native_id, 0.0)
+    workers = sum(sum(child.cpu_times()[:2]) for child in me.children(recursive=True))
+    return dict(zip(WHO, (driver, sum(threads.values()), workers), strict=True))
+
+
+@contextmanager
+def watching(watch: Watch, seconds: float | None) -> Iterator[None]:
+    """Watch every executor; with `seconds`, its restarts sleep so long in place of the solver."""
+
+    def watched(results: Any) -> Any:
+        def replacement(executor: Any, next_batch: NextBatch) -> Iterator[tuple[Batch, Outcome]]:
+            if seconds is not None:
+                client = getattr(executor, "_client", None)
+                NoWork(seconds).setup() if client is None else client.register_plugin(NoWork(seconds))
+            return watch.results(partial(results, executor), next_batch)
+
+        return replacement
+
+    with (
+        patch.object(SerialExecutor, "results", watched(SerialExecutor.results)),
+        patch.object(DaskExecutor, "results", watched(DaskExecutor.results)),
+    ):
+        yield
+
+
+def run(spec: Path, restarts: int, seconds: float | None, **choices: Any) -> Watch:
+    """Submit a sweep file into its own folder, watched."""
+    watch = Watch(restarts, spec.parent / f"{spec.stem}.run")
+    with watching(watch, seconds):
+        code = submit(spec, Options(results=spec.parent, **choices), Console(stderr=True))
+    if code != 0 or watch.done != restarts:
+        raise RuntimeError(f"exit code {code}, {watch.done} of {restarts} restarts")
+    return watch
+
+
+def write_sweep(folder: Path, datasets: str, sides: tuple[int, int, int], restarts: int) -> Path:
+    """Put a sweep file of so many accuracies, annotation counts and replicates into a folder."""
+    p = [round(0.5 + 0.5 * (k + 1) / sides[0], 6) for k in range(sides[0])]
+    counts = list(range(1, sides[1] + 1))
+    path = folder / "scale.toml"
+    path.write_text(SWEEP.format(datasets=datasets, p=p, m=counts, replicates=sides[2], restarts=restarts))
+    return path
+
+
+def row(*fields: object) -> None:
+    """A line of a table."""
+    click.echo("".join(f"{field!s:>12}" for field in fields))
+
+
+@click.group(help=__doc__)
+def main() -> None:
+    """See above."""
+    logging.basicConfig(level=logging.WARNING)
+
+
+@main.command()
+@click.option("--datasets", default='["iris"]', show_default=True, help="As in a sweep file.")
+@click.option("--sides", type=(int, int, int), default=(100, 100, 50), show_default=True)
+def plan(datasets: str, sides: tuple[int, int, int]) -> None:
+    """Accuracies, counts and replicates of SIDES, two models: a million cells for each data set."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_sweep(Path(folder), datasets, sides, 50)
+        load = partial(prepare, path, results=Path(folder), data_dir=None)
+        prepared = load()
+        cells = sum(plan.n_cells for plan in prepared.inputs.plans)
+        blocks = sum(1 for plan in prepared.inputs.plans for _ in plan.blocks())
+        click.echo(f"{cells:,} cells in {blocks:,} blocks")
+        cube, inputs = prepared.cube, prepared.inputs
+        steps: dict[str, Callable[[], object]] = {
+            "prepare": load,
+            "plan": lambda: plan_overview(prepared).lines(),
+            "create": lambda: create(cube, inputs.plans, inputs.stacked, prepared.spec.to_dict()),
+            "is settled": lambda: is_settled(prepared, Wanted()),
+            "failed cells": lambda: failed_cells(cube, inputs.plans),
+            "status": lambda: read_status(cube).lines(),
+            "open_cube": lambda: open_cube(cube),
+        }
+        for name, step in steps.items():
+            began = time.perf_counter()
+            step()
+            memory = psutil.Process().memory_info().rss / 1e6
+            click.echo(f"{name:<14}{time.perf_counter() - began:8.2f} s   memory now {memory:6.0f} MB")
+        files = sum(len(names) for _, _, names in os.walk(cube))
+        root = (cube / "zarr.json").stat().st_size
+        click.echo(f"{files} files in the empty cube, its root file {root:,} bytes")
+
+
+@main.command()
+@click.option("--sides", type=(int, int, int), default=(10, 10, 50), show_default=True)
+@click.option("--restarts", default=50, show_default=True, help="Of each cell.")
+@click.option("--workers", multiple=True, type=int, default=(0, 1, 2, 8), show_default=True)
+@click.option("--sleep", "seconds", default=0.0, help="Seconds that a restart sleeps.")
+@click.option("--batch", default=100, show_default=True, help="Restarts of a batch.")
+def empty(
+    sides: tuple[int, int, int], restarts: int, workers: tuple[int, ...], seconds: float, batch: int
+) -> None:
+    """Restarts of no work through the real path; accuracies, counts and replicates of SIDES, two models."""
+    total = 2 * int(np.prod(sides)) * restarts
+    blocks = sides[0] * sides[1]
+    click.echo(f"{total:,} restarts of {total // restarts:,} cells in {blocks:,} blocks, {batch} a batch")
+    row("workers", "wall s", "us/restart", "ideal %", "blocks/s", "ms/batch", *WHO)
+    for count in workers:
+        with tempfile.TemporaryDirectory() as folder:
+            spec = write_sweep(Path(folder), '["iris"]', sides, restarts)
+            watch = run(spec, total, seconds, workers=count, batch_restarts=batch)
+        row(
+            count,
+            f"{watch.wall:.1f}",
+            f"{1e6 * watch.wall / total:.0f}",
+            f"{100 * seconds * total / max(count, 1) / watch.wall:.1f}",
+            f"{blocks / watch.wall:.1f}",
+            *(f"{1e3 * spent / watch.batches:.2f}" for spent in (watch.wall, *map(watch.used, WHO))),
+        )
+        sizes = [size / 1e6 for _, size in watch.samples]
+        click.echo(
+            f"    driver and scheduler hold {sizes[0]:.0f} MB at first, "
+            f"{sizes[len(sizes) // 2]:.0f} half way, {sizes[-1]:.0f} at last, "
+            f"{watch.slope():+.1f} B/restart in the second half; journal at most "
+            f"{watch.journal_bytes / 1e6:.1f} MB; {watch.taking:.1f} s of the wall for merging and writing"
+        )
+
+
+@main.command()
+@click.option("--spec", type=click.Path(path_type=Path), default=ROOT / "sweeps" / "uci.toml")
+@click.option("--restarts", default=1, show_default=True, help="Of each cell, in place of the file's.")
+@click.option("--workers", default=len(os.sched_getaffinity(0)), show_default=True)
+@click.option("--data-dir", type=click.Path(path_type=Path), envvar="SWEEP_DATA_DIR")
+def busy(spec: Path, restarts: int, workers: int, data_dir: Path | None) -> None:
+    """Share of workers x wall time, from the first batch to the last, that is spent in the solver."""
+    text = spec.read_text()
+    wanted = tomllib.loads(text)["grid"]["restarts"]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / spec.name
+        path.write_text(text.replace(f"restarts = {wanted}", f"restarts = {restarts}"))
+        plans = prepare(path, results=Path(folder), data_dir=data_dir).inputs.plans
+        total = restarts * sum(plan.n_cells for plan in plans)
+        watch = run(path, total, None, workers=workers, data_dir=data_dir)
+    used = {who: watch.used(who) for who in WHO}
+    click.echo(f"{total:,} restarts in {watch.batches} batches, {watch.wall:.1f} s on {workers} workers")
+    click.echo(f"in the solver: {100 * watch.kernel / (workers * watch.wall):.1f} % of workers x wall")
+    shown = ", ".join(f"{who} {seconds:.1f}" for who, seconds in used.items())
+    share = 100 * used["workers"] / sum(used.values())
+    click.echo(f"CPU seconds: {shown}; of them the workers' {share:.1f} %")
+
+
+if __name__ == "__main__":
+    main()
