@@ -21,6 +21,7 @@ class Graph(NamedTuple):
     pairs: NDArray[np.int64]  # (n_pairs, 2)
     weights: Floats  # (n_pairs,)
     spread: float = 1.0
+    attracts: bool = True
     total: float = 0.0
     apart: float = 0.0
 
@@ -34,6 +35,7 @@ class Adjacency(NamedTuple):
     self_weights: Floats
     totals: Floats
     spread: Floats
+    attracts: NDArray[np.bool_]
     n_known: int
     apart: Floats
     x_log_x: Floats
@@ -42,15 +44,25 @@ class Adjacency(NamedTuple):
 def block_adjacency(layers: Sequence[Layer], n_samples: int) -> Adjacency:
     """Adjacency of the block models: the layers as they are, with counts as weights."""
     graphs = [
-        Graph(np.asarray(layer.pairs, dtype=np.int64), layer_weights(layer), _spread(layer))
+        Graph(
+            np.asarray(layer.pairs, dtype=np.int64), layer_weights(layer), _spread(layer), layer.kind == MUST
+        )
         for layer in layers
     ]
     row_start, partners, weights, self_weights = _symmetric(graphs, n_samples)
     totals = (self_weights.sum(axis=0) + _row_sums(row_start, weights, n_samples, len(graphs))) / 2.0
     spread = np.array([graph.spread for graph in graphs], dtype=np.float64)
-    table = _table(weights, self_weights, totals)
     return Adjacency(
-        row_start, partners, weights, self_weights, totals, spread, 0, np.zeros(len(graphs)), table
+        row_start,
+        partners,
+        weights,
+        self_weights,
+        totals,
+        spread,
+        np.array([graph.attracts for graph in graphs], dtype=np.bool_),
+        0,
+        np.zeros(len(graphs)),
+        _table(weights, self_weights, totals),
     )
 
 
@@ -74,6 +86,7 @@ def conditional_adjacency(layers: Sequence[Layer], n_samples: int) -> Adjacency:
         self_weights,
         totals,
         np.ones(len(graphs)),
+        np.ones(len(graphs), dtype=np.bool_),
         n_known,
         apart,
         np.empty(0),

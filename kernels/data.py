@@ -47,6 +47,7 @@ class Data(NamedTuple):
     self_weights: Floats  # (n_samples, n_layers): A_ii; 0 in the model "conditional"
     totals: Floats  # (n_layers,): m_layer; without self pairs in the model "conditional"
     spread: Floats  # (n_layers,): lambda_in = (S_in + spread S_out) / m_layer = spread lambda_out
+    attracts: NDArray[np.bool_]  # (n_layers,): whether weights above 0 draw two samples together
     n_known: int  # leading layers of known accuracy, 0 or 1: see conditional
     apart: Floats  # (n_layers,): agreed where no pair shares a cluster: see conditional
     annotated: NDArray[np.int32]  # samples of phase 1

@@ -8,13 +8,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.components import Component, new_component, relocate_components
 from kernels.data import DEGENERATE, Data, Floats
 from kernels.jit import compile_lock, jit, jit_part
 from kernels.local_search import local_search
 from kernels.matching import Matching, new_matching
 from kernels.objective import objective_terms
 from kernels.operators import assign_closest, blend, cross, kmeans, mutate, repair, seed_centroids
-from kernels.population import CLONE, Population, new_population, select, store
+from kernels.population import CLONE, Population, is_new, new_population, select, store
 from kernels.problem import CANNOT, MUST, Layer, Problem, build_problem
 from kernels.rng import draw_below
 from kernels.settings import Schedule, SearchSettings, check_settings, schedule_of
@@ -65,6 +66,7 @@ def _search(
     state: State,
     population: Population,
     matching: Matching,
+    component: Component,
     rng: np.random.Generator,
     schedule: Schedule,
 ) -> int:
@@ -81,6 +83,14 @@ def _search(
             breed(data, state, rng, population, matching, count, schedule)
         repair(data, state, population.child)
         objective = local_search(data, state, rng)
+        worst = population.objectives[population.ranking[size - 1]] if made >= size else -np.inf
+        while (
+            schedule.by_components
+            and objective > worst
+            and is_new(population, count, objective)
+            and relocate_components(data, state, rng, component) > 0
+        ):
+            objective = local_search(data, state, rng)
         store(population, count, state, objective)
         count += 1
         if count == size + offspring or made + 1 == size:
@@ -129,10 +139,12 @@ def _best(
 ) -> tuple[NDArray[np.int16], NDArray[np.int64]]:
     """Labels of the best solution found, and the counters."""
     schedule = schedule_of(settings)
-    data = _relocating_all(problem.data) if settings.relocation == "all" else problem.data
+    data = problem.data if settings.relocation == "annotated" else _relocating_all(problem.data)
     state = new_state(data)
     population = new_population(data, schedule.population + schedule.offspring)
-    place = _search(data, state, population, new_matching(data.n_clusters), rng, schedule)
+    place = _search(
+        data, state, population, new_matching(data.n_clusters), new_component(data, state), rng, schedule
+    )
     return population.labels[place].copy(), state.counters
 
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, ParamSpec, TypeVar, cast
 
 import numba
 import numba.core.config
+from numba.core.caching import FunctionCache
 
 from kernels.cachedir import cache_directory
 
@@ -50,19 +51,51 @@ def jit_part(function: F) -> F:
 
 
 def _compile(function: F, **options: str) -> F:
-    cache = DIRECTORY is not None
-    with _directory_for_ours():
-        compiled = numba.njit(
-            nogil=True,
-            error_model="numpy",
-            fastmath=False,
-            parallel=False,
-            cache=cache,
-            no_cfunc_wrapper=True,
-            _nrt=False,
-            **options,
-        )(function)
+    compiled = numba.njit(
+        nogil=True,
+        error_model="numpy",
+        fastmath=False,
+        parallel=False,
+        no_cfunc_wrapper=True,
+        _nrt=False,
+        **options,
+    )(function)
+    if DIRECTORY is not None:
+        try:
+            with _directory_for_ours():
+                compiled._cache = KernelCache(function)
+        except (OSError, RuntimeError) as error:  # numba turns the first into the second
+            say_not_kept(str(error))
     return cast(F, compiled)
+
+
+class KernelCache(FunctionCache):  # type: ignore[misc]  # numba has no types
+    """Files of one kernel; one that cannot be read or written costs a warning, not the run."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Machine code for a signature; None if there is none."""
+        try:
+            return super().load_overload(sig, target_context)
+        except OSError as error:
+            say_not_kept(str(error))
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep machine code, which is in memory already."""
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            say_not_kept(str(error))
+
+
+def say_not_kept(why: str) -> None:
+    """Warn, once in a process, that the next one has to compile again."""
+    if not _said:
+        _said.append(why)
+        text = (
+            "compiled kernels are not kept in %s, each process compiles them again: %s (see SWEEP_CACHE_DIR)"
+        )
+        logger.warning(text, DIRECTORY, why)
 
 
 @contextmanager
@@ -79,6 +112,7 @@ def _directory_for_ours() -> Iterator[None]:
 
 
 _held: list[IO[bytes]] = []
+_said: list[str] = []
 
 
 @contextmanager
@@ -94,14 +128,18 @@ def compile_lock() -> Iterator[None]:
     complete = DIRECTORY / "complete"
     if not complete.exists():
         logger.info("compiling the kernels, which may take a minute; later calls find them in %s", DIRECTORY)
-    with open(DIRECTORY / "lock", "wb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        _held.append(file)
+    with ExitStack() as stack:
         try:
-            yield
-            complete.touch()
-        finally:
-            _held.clear()
+            file = stack.enter_context(open(DIRECTORY / "lock", "wb"))
+            fcntl.flock(file, fcntl.LOCK_EX)
+            _held.append(file)
+            stack.callback(_held.clear)
+        except OSError as error:
+            say_not_kept(str(error))
+        yield
+        if not _said:
+            with suppress(OSError):
+                complete.touch()
 
 
 def first_call_alone(function: Callable[P, R]) -> Callable[P, R]:

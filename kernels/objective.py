@@ -16,7 +16,7 @@ from kernels.state import State, new_state
 from kernels.statistics import cluster_term, pooled_error, pooled_term, prior_rate, sum_of_squares
 
 
-@jit_part
+@jit
 def terms(data: Data, state: State) -> tuple[float, float, float]:
     """gmm, annotation term and prior of a partition whose statistics are set; 0 where the model lacks one."""
     gmm = 0.0

@@ -72,6 +72,15 @@ def are_clones(population: Population, first: int, second: int) -> bool:
     return True
 
 
+@jit_part
+def is_new(population: Population, count: int, objective: float) -> bool:
+    """Whether none of the first `count` solutions has this objective."""
+    for rank in range(count):
+        if abs(population.objectives[population.ranking[rank]] - objective) <= CLONE:
+            return False
+    return True
+
+
 @jit
 def select(population: Population, count: int) -> None:
     """Rank the first `count` solutions by objective, clones of a better one last; the older first on ties."""

@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from typing import NamedTuple
 
 CROSSOVERS = ("centroids", "labels")
-RELOCATED = ("annotated", "all")
+RELOCATED = ("annotated", "all", "components")
 
 
 class SearchSettings(NamedTuple):
@@ -28,9 +28,10 @@ class SearchSettings(NamedTuple):
         label of either parent. A mutated one always goes by centroids, so "labels" needs `mutation` below 1.
     mutation : float
         Probability that an offspring is mutated.
-    relocation : {"annotated", "all"}
+    relocation : {"annotated", "all", "components"}
         Samples of phase 1 of the local search. With "all", no sample is left for phase 2, and the objective
-        never falls.
+        never falls. With "components", that and, where its end would survive, moves of whole must-link
+        components.
     """
 
     population: int = 10
@@ -51,6 +52,7 @@ class Schedule(NamedTuple):
     patience: int
     by_labels: bool
     mutation: float
+    by_components: bool
 
 
 def schedule_of(settings: SearchSettings) -> Schedule:
@@ -62,6 +64,7 @@ def schedule_of(settings: SearchSettings) -> Schedule:
         int(settings.patience),
         settings.crossover == "labels",
         float(settings.mutation),
+        settings.relocation == "components",
     )
 
 

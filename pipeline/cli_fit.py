@@ -74,7 +74,8 @@ file_type = click.Path(path_type=Path)
     type=click.Choice(RELOCATED),
     default="annotated",
     show_default=True,
-    help="Samples whose relocations are judged by the whole objective; the others go by the features.",
+    help="Samples whose relocations are judged by the whole objective; the others go by the features."
+    " With components, all samples and sets of them that must-links hold together.",
 )
 @click.option(
     "--seed", default=0, show_default=True, help="Of all randomness: the same seed, the same result."

@@ -52,8 +52,9 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         What offspring that are not mutated take from their parents; "labels" needs `mutation` below 1.
     mutation : float, default=1.0
         Probability that an offspring is mutated.
-    relocation : {"annotated", "all"}, default="annotated"
-        Samples whose relocations are judged by the whole objective; the others go by the features.
+    relocation : {"annotated", "all", "components"}, default="annotated"
+        Samples whose relocations are judged by the whole objective; the others go by the features. With
+        "components", all samples, and sets of them that must-links hold together.
     min_cluster_size : int, default=2
         Fewest samples of a cluster.
     variance_prior : float, default=0.0

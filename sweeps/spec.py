@@ -56,7 +56,7 @@ class Grid:
 
 
 CROSSOVERS = ("centroids", "labels")
-RELOCATED = ("annotated", "all")
+RELOCATED = ("annotated", "all", "components")
 
 METHOD = ("patience", "crossover", "mutation", "relocation")
 """Keys of the search left out of the resolved file at their defaults: cubes older than them stay growable."""

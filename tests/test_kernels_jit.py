@@ -75,6 +75,33 @@ def test_unusable_directory_costs_a_warning(package: Path, tmp_path: Path) -> No
     assert list(package.rglob("*.nb?")) == []
 
 
+FULL = """
+import resource, shutil
+import kernels.jit
+from kernels.outer import outer
+if {removed}:
+    shutil.rmtree(kernels.jit.DIRECTORY)
+    kernels.jit.DIRECTORY.parent.rmdir()
+    kernels.jit.DIRECTORY.parent.write_text("")
+else:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+outer = kernels.jit.first_call_alone(outer)
+print(outer(1), outer(1.5))
+"""
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_directory_that_cannot_be_written_any_more_costs_one_warning(
+    package: Path, tmp_path: Path, removed: bool
+) -> None:
+    """A full disk shows when the first kernel is compiled, long after the directory was made."""
+    done = call(package, tmp_path / "cache", FULL.format(removed=removed))
+    assert done.stdout.split() == ["20", "25.0"]
+    (said,) = done.stderr.splitlines()
+    assert str(tmp_path / "cache" / "kernels-") in said
+    assert "SWEEP_CACHE_DIR" in said
+
+
 def test_processes_starting_at_once_share_one_empty_directory(package: Path, tmp_path: Path) -> None:
     started = [
         subprocess.Popen(

@@ -248,8 +248,10 @@ for number, model in enumerate((*models, *models)):
     case = replace(case, variance="free" if number < 4 else "common")
     if number > 4 and model == "conditional":
         case = replace(case, layers=[replace(layer, accuracy=None) for layer in case.layers])
-    restart = run_restart(case.problem(), SearchSettings(3, 2, 1), np.random.default_rng(5))
-    print(restart.labels.tolist(), restart.objective.hex(), restart.evaluations, restart.relocations)
+    for relocation in ("annotated", "components"):
+        settings = SearchSettings(3, 2, 1, relocation=relocation)
+        restart = run_restart(case.problem(), settings, np.random.default_rng(5))
+        print(restart.labels.tolist(), restart.objective.hex(), restart.evaluations, restart.relocations)
 """
 
 
@@ -268,4 +270,4 @@ def test_plain_python_gives_the_same_bits() -> None:
         assert done.returncode == 0, done.stderr
         outputs.append(done.stdout)
     assert outputs[0] == outputs[1]
-    assert outputs[0].count("\n") == 8
+    assert outputs[0].count("\n") == 16

@@ -71,8 +71,9 @@ def test_labels_of_parents_are_blended_in_the_search() -> None:
     assert max(found) >= restart_of(problem).objective - 1e-6
 
 
+@pytest.mark.parametrize("relocation", ["all", "components"])
 @pytest.mark.parametrize("model", MODELS)
-def test_every_method_finds_the_best_of_all_partitions(model: str) -> None:
+def test_every_method_finds_the_best_of_all_partitions(model: str, relocation: str) -> None:
     for seed in range(3):
         case = tiny_case(seed, 3, model, 9)
         restart = restart_of(
@@ -81,7 +82,7 @@ def test_every_method_finds_the_best_of_all_partitions(model: str) -> None:
             generations=15,
             crossover="labels",
             mutation=0.3,
-            relocation="all",
+            relocation=relocation,
             patience=8,
         )
         assert restart.objective == pytest.approx(best_partition(case), abs=1e-8)

@@ -53,7 +53,7 @@ def test_names_and_defaults_are_those_of_the_kernels() -> None:
         ('crossover = "label"', "crossover: found 'label', expected one of centroids, labels"),
         ("mutation = 1.5", "mutation: found 1.5, expected a probability in [0, 1]"),
         ("mutation = true", "mutation: found true, expected"),
-        ('relocation = "none"', "relocation: found 'none', expected one of annotated, all"),
+        ('relocation = "none"', "relocation: found 'none', expected one of annotated, all, components"),
         ('crossover = "labels"', "crossover: found 'labels' with mutation = 1, expected mutation below 1"),
     ],
 )
