@@ -18,6 +18,7 @@ from pipeline.page.effort import draw_chances, draw_gaps, draw_times
 from pipeline.page.ink import CLASS_COLORS, GREY, STYLES, house_style, inline, save
 from pipeline.page.scatter import choose_cell, draw_matrix, match, read_pose, telling
 from pipeline.page.score_tables import score_tables
+from pipeline.page.verdicts import draw_verdicts
 from pipeline.restarts import gap_table
 from pipeline.tables import cell_table, summary_table, written_counts
 from sweeps.plan import DatasetPlan
@@ -144,6 +145,19 @@ def test_histograms_count_the_cells_of_the_mixtures_nearest_to_six_clusters() ->
     assert titles(figure) == ["m = 0, no annotations", "m = 12", "m = 24"]
     rows = cells[(cells["dataset"] == "mix_k5") & (cells["p"] == 0.9) & (cells["m"] == 12)]
     assert sum(bar.get_height() for bar in figure.axes[1].patches) == rows["centroid_index"].notna().sum()
+
+
+def test_every_value_with_a_z_is_a_digit_at_its_place() -> None:
+    rows = [("nmi", 2, 100, 1.5), ("nmi", 4, 200, -3.0), ("goldberger_kl", 2, 100, np.nan)]
+    compared = pd.DataFrame(rows, columns=["score", "n_clusters", "m", "z"]).assign(p=0.8, model="posterior")
+    figure = draw_verdicts(compared)
+    assert figure is not None
+    assert titles(figure) == ["accuracy p = 0.8"]
+    assert [(text.get_text(), text.get_position()) for text in figure.axes[0].texts] == [
+        ("2", (100.0, 1.5)),
+        ("4", (200.0, -3.0)),
+    ]
+    assert draw_verdicts(compared.assign(z=np.nan)) is None
 
 
 def test_effort_is_drawn_from_the_cells() -> None:

@@ -7,12 +7,15 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import toy_cube
 from browser import Page, chromium
 
 from pipeline.failures import FILE_NAME
+from pipeline.page.curves import draw_curves
 from pipeline.page.html import render
+from pipeline.page.ink import house_style, save
 from pipeline.page.parts import Section, Table, number, spread, words
 from pipeline.report import Report, write_report
 from storage.cube import create
@@ -39,7 +42,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     plans = (
         toy_cube.plan("iris"),
         toy_cube.plan(
-            HOSTILE,
+            "odd",
             n_features=1,
             replicates=1,
             replicate_chunk=1,
@@ -50,7 +53,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
         toy_cube.plan("mix_k6", n_clusters=6, mixtures=4, mixture_chunk=4, replicates=1, replicate_chunk=1),
     )
     cube = folder / "toy.zarr"
-    toy_cube.write(cube, *plans, spec=spec("</script><b>toy", *(plan.name for plan in plans)))
+    toy_cube.write(cube, *plans, spec=spec("toy", *(plan.name for plan in plans)))
     failure = {"cell": FAILED, "cause": "ValueError: <b>no</b>", "node": "n1", "job": "", "traceback": ""}
     record = json.dumps({**failure, "work": {"start": 0, "stop": 4}, "at": "2026-01-02"})
     (make_run_directory(cube) / FILE_NAME).write_text(record + "\n", encoding="utf-8")
@@ -76,13 +79,25 @@ def test_a_page_needs_nothing_else(report: Report) -> None:
     assert report.page.stat().st_size < 3_000_000
 
 
-def test_names_are_text(report: Report) -> None:
+def test_words_from_elsewhere_are_text(report: Report) -> None:
     html = report.page.read_text(encoding="utf-8")
-    assert "<img" not in html
     assert html.count("<b>") == 0
-    assert html.count("</script>") == 1
-    assert "&lt;img src=x onerror=alert(1)&gt; $x_{$ &amp;" in html
     assert "ValueError: &lt;b&gt;no&lt;/b&gt;" in html
+
+
+def test_hostile_names_are_text_in_tables_and_in_figures(tmp_path: Path) -> None:
+    row = {"dataset": HOSTILE, "p": 0.9, "m": 10, "model": "posterior", "score": "nmi", "n": 1, "mean": 0.5}
+    with house_style():
+        figure = draw_curves(pd.DataFrame([{**row, "se": float("nan")}]), "nmi")
+        assert figure is not None
+        picture = save(figure, tmp_path, "nmi", HOSTILE)
+    table = Table(HOSTILE, (HOSTILE,), ((words(HOSTILE),),), note=HOSTILE)
+    section = Section("s", HOSTILE, (HOSTILE,), (table,), (picture,))
+    html = render(f"</script>{HOSTILE}", [section])
+    assert "<img" not in html
+    assert html.count("</script>") == 1
+    assert html.count("&lt;img src=x onerror=alert(1)&gt; $x_{$ &amp;") >= 8
+    assert "&lt;img src=x" in picture.svg
 
 
 def test_every_part_is_there(report: Report) -> None:
@@ -97,7 +112,7 @@ def test_every_part_is_there(report: Report) -> None:
     assert set(names) == {
         "nmi", "kl", "agreement", "relative-nmi-p0.8", "relative-nmi-p0.9", "centroid-index-p0.8",
         "centroid-index-p0.9", "cell-unsupervised", "cell-annotated", "cell-true", "gaps", "restarts",
-        "seconds",
+        "seconds", "z",
     }  # fmt: skip
 
 
@@ -159,7 +174,7 @@ def test_every_figure_is_visible_and_readable(page: Page) -> None:
                      shapes: svg.querySelectorAll("path, use, image").length};
            });"""
     )
-    assert len(figures) == 13
+    assert len(figures) == 14
     for figure in figures:
         assert figure["width"] > 200, figure
         assert figure["height"] > 100, figure

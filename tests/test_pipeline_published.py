@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import toy_cube
 
-from pipeline.page.against import ABSENT, BELOW, NO_ERROR, NOT_DONE, WITHIN, compare, section, summarise
+from pipeline.page.against import ABSENT, BELOW, NO_ERROR, NOT_DONE, WITHIN, compare, entries, summarise
 from pipeline.page.published import Published, read_published
 from sweeps.errors import InputError
 
@@ -116,7 +116,7 @@ def test_what_the_cube_has_not_is_said_and_not_judged() -> None:
     assert compared["verdict"].tolist() == [WITHIN, WITHIN, ABSENT, ABSENT]
     assert summarise(compared).startswith("2 of 2 published values lie within")
     assert "of 4 in the table 2 not in this cube" in summarise(compared)
-    totals, every = section(compared).tables
+    totals, every = entries(compared)[1]
     assert len(every.rows) == 4
     assert [entry.text for entry in totals.rows[0]][:7] == ["NMI", "3", "0.8", "3", "2", "0", "0"]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.labels import LABELS
-from pipeline.page.parts import Section, Table, Value, number, words
+from pipeline.page.parts import Table, Value, number, words
 from pipeline.page.published import Published
 from sweeps.models import BASELINES
 from sweeps.plan import DatasetPlan
@@ -76,15 +76,15 @@ def summarise(compared: pd.DataFrame) -> str:
     return f"{text}; of {len(compared)} in the table {', '.join(rest)}." if rest else f"{text}."
 
 
-def section(compared: pd.DataFrame) -> Section:
-    """The comparison as a part of the page."""
+def entries(compared: pd.DataFrame) -> tuple[tuple[str, ...], tuple[Table, ...]]:
+    """Words and tables of the comparison."""
     text = (
         summarise(compared),
         "The published means have no standard errors and come from other mixtures, so the standard error of"
         " ours stands for both: z is the difference by √2 of it, and beyond ±2 ours is above or below."
         " Were both means of the same quantity, about one value in twenty would.",
     )
-    return Section("against", "Beside the published values", text, (_totals(compared), _values(compared)))
+    return text, (_totals(compared), _values(compared))
 
 
 def _totals(compared: pd.DataFrame) -> Table:

@@ -21,6 +21,7 @@ from pipeline.page.ink import house_style, save
 from pipeline.page.parts import Picture, Section, spread
 from pipeline.page.scatter import draw_matrix, read_pose
 from pipeline.page.score_tables import score_tables
+from pipeline.page.verdicts import draw_verdicts
 from pipeline.restarts import gap_table
 from pipeline.tables import written_counts
 from storage.manifest import Manifest
@@ -101,7 +102,7 @@ def _sections(content: Content, folder: Path) -> Iterator[Section | None]:
     yield failures(content.cells, content.failures)
     yield _scores(content)
     if content.compared is not None:
-        yield against.section(content.compared)
+        yield _against(content.compared, folder)
     yield _curves(content, folder)
     yield _agreement(content, folder)
     yield _relative(content, folder)
@@ -125,6 +126,14 @@ def _undefined(summary: pd.DataFrame) -> str:
         f"{missing:,} scores of cells that are done are left out of the means: the divergence of a degenerate"
         " cluster is not defined, and relative NMI needs the baseline. summary.csv counts them."
     )
+
+
+def _against(compared: pd.DataFrame, folder: Path) -> Section:
+    figure = draw_verdicts(compared)
+    caption = "z of every published value, shown as the digit of its K; within the grey band ours agrees."
+    pictures = [save(figure, folder, "z", caption)] if figure is not None else []
+    text, tables = against.entries(compared)
+    return Section("against", "Beside the published values", text, tables, tuple(pictures))
 
 
 def _curves(content: Content, folder: Path) -> Section:
