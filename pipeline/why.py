@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,11 @@ from sweeps.plan import Cell
 
 TRACEBACK_LINES = 12
 LOG_LINES = 8
+SEARCHED_LINES = 2000
+
+AFTERMATH = timedelta(seconds=2)
+"""What a log says so soon after a failure may belong to it."""
+
 UNKNOWN = "unknown"
 STATES = {DONE: "done", FAILED: "failed"}
 
@@ -141,8 +147,20 @@ def failed_causes(cube: Path) -> dict[str, str]:
 def _nearest_log(run: Path, failure: FailureRecord) -> tuple[str, ...]:
     logs: Sequence[Path] = job_logs(run, failure.job) if failure.job else []
     path = next(iter(logs), run / "log")
-    lines = last_lines(path, LOG_LINES)
-    return (f"the end of {path}:", *lines) if lines else ()
+    lines = last_lines(path, SEARCHED_LINES)
+    before = [line for line in lines if not _is_later(line, failure.at)][-LOG_LINES:]
+    if before:
+        return (f"{path}, up to then:", *before)
+    return (f"the end of {path}:", *lines[-LOG_LINES:]) if lines else ()
+
+
+def _is_later(line: str, at: str) -> bool:
+    """Whether a line of a log was written after a failure; False where that cannot be told."""
+    try:
+        written = datetime.fromisoformat(line[:19]).astimezone()
+        return written > datetime.fromisoformat(at) + AFTERMATH
+    except ValueError:
+        return False
 
 
 def _command(cube: Path, cell: Cell, spec: Path | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,14 @@ def failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_failed_cell_and_the_command_that_runs_it_alone(failed: Path) -> None:
     shown = sweep("why", failed, BROKEN[0])
     assert shown.exit_code == 0, shown.output
-    for words in ("failed", "FloatingPointError: no such luck", "2 failed", "in picky", "none", "log:"):
+    for words in (
+        "failed",
+        "FloatingPointError: no such luck",
+        "2 failed",
+        "in picky",
+        "none",
+        "tiny.run/log, up to then:",
+    ):
         assert words in shown.stdout
     found = json.loads(sweep("why", failed, BROKEN[0], "--json").stdout)
     assert (found["state"], len(found["failures"])) == ("failed", 2)
@@ -73,6 +81,23 @@ def test_a_failed_cell_and_the_command_that_runs_it_alone(failed: Path) -> None:
     assert json.loads(sweep("why", failed, "--json").stdout) == {
         str(BROKEN[1]): "FloatingPointError: no such luck"
     }
+
+
+def test_the_log_is_shown_up_to_the_failure(failed: Path) -> None:
+    """What came later, the end of the job for instance, tells nothing."""
+    run = failed.with_name("tiny.run")
+    records = [json.loads(line) for line in (run / FILE_NAME).read_text().splitlines()]
+    at = datetime(2026, 3, 1, 12, 0, 0).astimezone()
+    records[0] |= {"job": "34", "cell": str(BROKEN[0]), "at": at.astimezone(UTC).isoformat()}
+    (run / FILE_NAME).write_text(json.dumps(records[0]) + "\n")
+    (run / "jobs").mkdir()
+    log = run / "jobs" / "sweep-tiny-0-34.err"
+    times = ("11:59:59,100 - before", "12:00:00,000 - just", "12:00:01,000 - then", "12:30:00,000 - late")
+    log.write_text("no time\n" + "".join(f"2026-03-01 {line}\n" for line in times))
+    found = json.loads(sweep("why", failed, BROKEN[0], "--json").stdout)
+    assert found["log"][0] == f"{log}, up to then:"
+    assert [line[-6:] for line in found["log"][1:]] == ["o time", "before", "- just", "- then"]
+    assert "34" in sweep("why", failed, BROKEN[0]).stdout
 
 
 def test_an_unknown_cell_is_bad_input(failed: Path) -> None:
