@@ -73,7 +73,7 @@ class RunState:
         if found is None:
             return []
         since = datetime.fromtimestamp(found["since"]).astimezone().isoformat(sep=" ", timespec="seconds")
-        what = f"job {found['job']}" if found["job"] else "no job of a queue"
+        what = f"job {found['job']}" if found["job"] else "a process"
         where = f" on {found['node']}" if found["node"] else ""
         again = f", queued again {found['restarts']} times" if found["restarts"] else ""
         how = f": {found['how']}" if found["how"] else ""

@@ -105,11 +105,11 @@ class Status:
             str(self.cube),
             *(table if self.datasets else nothing),
             *skipped,
-            self._who(total["left"] + (not self.datasets)),
             *self.run.lines(),
             *self._job_lines(),
             *([f"log: {self._log}"] if self._log.exists() else []),
             *([f"dashboard: {self.run.dashboard}"] if self.run.dashboard else []),
+            self._who(total["left"] + (not self.datasets)),
         ]
 
     @property
