@@ -52,6 +52,11 @@ class Page:
         feature = {"name": "prefers-color-scheme", "value": scheme}
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
 
+    def resize(self, width: int, height: int = 900) -> None:
+        """Give the page a screen of another size."""
+        screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 800}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+
 
 @contextmanager
 def chromium(width: int = 1280, height: int = 900) -> Iterator[Page]:

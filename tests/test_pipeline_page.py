@@ -183,6 +183,12 @@ def test_every_figure_is_visible_and_readable(page: Page) -> None:
         assert figure["smallest"] * figure["scale"] >= 9, figure
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_wide_parts_scroll_by_themselves_and_the_page_does_not(page: Page, width: int) -> None:
+    page.resize(width)
+    assert page.run("return document.documentElement.scrollWidth") <= width
+
+
 COLUMN = """const [table, column] = [document.querySelectorAll("#%s table")[%d], %d];
     const read = () => Array.from(table.tBodies[0].rows, row => row.cells[column].dataset.order);
     const head = table.tHead.rows[table.tHead.rows.length - 1].cells[column];"""

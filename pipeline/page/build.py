@@ -196,8 +196,8 @@ def _matrices(content: Content, folder: Path) -> Section:
             wrong = int((labels != pose.partitions["true"]).sum())
             caption += f"; {wrong} of {len(labels)} samples have another label than in truth"
         pictures.append(save(draw_matrix(pose, labels, unit), folder, f"cell-{key}", caption))
-    text = "Labels have the colours that agree best with the truth."
-    return Section("cell", f"One cell: {content.cell}", (text,), pictures=tuple(pictures))
+    text = f"{content.cell}. Labels have the colours that agree best with the truth."
+    return Section("cell", "One cell", (text,), pictures=tuple(pictures))
 
 
 def _restarts(content: Content, folder: Path) -> Section:
