@@ -140,11 +140,12 @@ def test_a_head_that_waits_is_known_and_cancelled(tmp_path: Path) -> None:
 
 
 @pytest.mark.heavy
+@pytest.mark.timeout(1500)
 @pytest.mark.usefixtures("site")
 def test_a_real_walltime_and_a_killed_head(tmp_path: Path) -> None:
     """A minute's walltime ends the head again and again; in between it is killed without a word."""
     cube, run = tmp_path / "tiny.zarr", tmp_path / "tiny.run"
-    longer = sweeping.TINY.replace("restarts = 5", "restarts = 2500")
+    longer = sweeping.TINY.replace("restarts = 5", "restarts = 900")
     assert detach(tmp_path, longer, "brief").exit_code == 0
     wait_until(lambda: restarts_done(cube))
     holder = read_run_state(cube).holder

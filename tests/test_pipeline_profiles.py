@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipeline import profiles
-from pipeline.jobkeys import JobQueue
+from pipeline.jobkeys import HeadResources, JobQueue
 from pipeline.profiles import Address, Local, Profile, Tls, find_file, load_profile
 from sweeps.errors import InputError
 
@@ -53,6 +53,9 @@ def test_commented_examples_of_the_shipped_file_parse(write: Callable[[str], Pat
     jobs = load_profile("slurm", path).options
     assert isinstance(jobs, JobQueue)
     assert (jobs.workers, jobs.cores, jobs.walltime) == (4, 8, 86_400.0)
+    assert jobs.head.memory == 4_000_000_000
+    left_out = [field.name for field in fields(HeadResources) if not getattr(jobs.head, field.name)]
+    assert left_out == []
     documented = {*jobs.keys, *(field.name for field in fields(JobQueue))}
     assert all(f"{key}:" in shipped for key in documented - {"system", "keys", "processes"})
 
