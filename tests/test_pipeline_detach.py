@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 from sweeping import TINY, write_spec
 
-from pipeline import slurm
+from pipeline import head, slurm
 from pipeline.cancel import CannotCancel, cancel
 from pipeline.cli import main
 from pipeline.headfile import HEAD_LOG, REQUEUED, RUNNING, HeadRecord, Submission
@@ -23,8 +23,8 @@ from pipeline.headjob import HeadJob
 from pipeline.jobnames import head_name
 from pipeline.options import OWN, Options
 from pipeline.runstate import read_run_state
-from storage.holder import lease_file
-from storage.lease import Lease
+from storage.holder import STALE_AFTER, lease_file
+from storage.lease import Lease, LeaseHeld
 from storage.rundir import make_run_directory
 
 LONG = TINY.replace("restarts = 5", "restarts = 4000")
@@ -161,6 +161,25 @@ def test_a_holder_elsewhere_is_left_alone(tmp_path: Path, monkeypatch: pytest.Mo
     assert said == []
 
 
+def test_a_head_in_a_job_waits_for_the_lease_of_one_that_died_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(head, "LEASE_SECONDS", 0.1)
+    cube = tmp_path / "tiny.zarr"
+    Lease.acquire(cube).release()
+    file = lease_file(tmp_path / "tiny.run", 1)
+    record = json.loads(file.read_text())
+    record |= {"released": False, "process": record["process"] | {"host": "far", "boot_id": "another"}}
+    file.write_text(json.dumps(record))
+    os.utime(file, (time.time() - STALE_AFTER + 1,) * 2)
+    with pytest.raises(LeaseHeld), head._lease(cube, patient=False):
+        pass
+    started = time.monotonic()
+    with head._lease(cube, patient=True) as lease:
+        assert lease.number == 2
+    assert time.monotonic() - started > 0.1
+
+
 def test_a_head_that_waits_is_told_from_one_that_died(tmp_path: Path) -> None:
     cube = tmp_path / "tiny.zarr"
     run = make_run_directory(cube)
@@ -171,11 +190,11 @@ def test_a_head_that_waits_is_told_from_one_that_died(tmp_path: Path) -> None:
     assert status.exit_code == 0, status.output
     assert "no cell yet" in status.stdout
     assert "its head waits in the queue, job 12" in status.stdout
-    head = HeadRecord(spec="s", job="12", node="n1", state=RUNNING, at=101.0)
-    head.write(run)
+    record = HeadRecord(spec="s", job="12", node="n1", state=RUNNING, at=101.0)
+    record.write(run)
     assert read_run_state(cube).over
     assert "job 12 on n1, died" in sweep("status", cube).stdout
-    head.now(REQUEUED, "stopped by SIGUSR1").write(run)
+    record.now(REQUEUED, "stopped by SIGUSR1").write(run)
     assert read_run_state(cube).waiting == "12"
     assert "waiting since" in sweep("status", cube).stdout
 

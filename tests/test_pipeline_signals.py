@@ -9,7 +9,7 @@ import pytest
 from pipeline.signals import Stopped, stop_on_signal, uninterrupted
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
 def test_a_signal_stops_at_once(number: signal.Signals) -> None:
     before = signal.getsignal(number)
     with pytest.raises(Stopped) as caught, stop_on_signal():
