@@ -49,10 +49,10 @@ def test_differences_are_paired_cell_by_cell() -> None:
 
 
 def test_less_divergence_wins_and_rounding_does_not() -> None:
-    a = cells(*({"replicate": r, "goldberger_kl": kl} for r, kl in enumerate((1.0, 1.0, 1.0))))
-    b = cells(*({"replicate": r, "goldberger_kl": kl} for r, kl in enumerate((0.5, 2.0, 1.0 + 1e-12))))
+    a = cells(*({"replicate": r, "goldberger_kl": kl} for r, kl in enumerate((1.0,) * 4)))
+    b = cells(*({"replicate": r, "goldberger_kl": kl} for r, kl in enumerate((0.5, 0.6, 2.0, 1.0 + 1e-12))))
     (row,) = difference_table(pair(a, b, ["goldberger_kl"])[0]).itertuples()
-    assert (row.wins_b, row.wins_a, row.ties) == pytest.approx((1 / 3, 1 / 3, 1 / 3))
+    assert (row.wins_b, row.wins_a, row.ties) == (0.5, 0.25, 0.25)
 
 
 def test_baselines_pair_although_they_have_no_coordinates() -> None:
