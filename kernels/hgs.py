@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -140,18 +141,38 @@ def _best(
     """Labels of the best solution found, and the counters."""
     schedule = schedule_of(settings)
     data = problem.data if settings.relocation == "annotated" else _relocating_all(problem.data)
+    is_bounded = data.kappa > 0.0
+    if is_bounded:
+        data = _in_own_units(data)
     state = new_state(data)
     population = new_population(data, schedule.population + schedule.offspring)
     place = _search(
         data, state, population, new_matching(data.n_clusters), new_component(data, state), rng, schedule
     )
-    return population.labels[place].copy(), state.counters
+    labels = population.labels[place].copy()
+    return _by_first_appearance(labels) if is_bounded else labels, state.counters
 
 
 def _relocating_all(data: Data) -> Data:
     """The same problem with all samples in phase 1."""
     every = np.arange(data.X.shape[0], dtype=np.int32)
     return data._replace(annotated=every, unannotated=every[:0])
+
+
+def _in_own_units(data: Data) -> Data:
+    """The same problem in units near the standard deviation, a power of two: that rounds nothing.
+
+    Under a variance prior the solution does not depend on the units of X, but the last bits of the objective
+    do, and they would decide between two solutions that are equally good.
+    """
+    unit = 2.0 ** (math.frexp(data.total_variance)[1] // 2)
+    return data._replace(X=data.X / unit, total_variance=data.total_variance / unit**2)
+
+
+def _by_first_appearance(labels: NDArray[np.int16]) -> NDArray[np.int16]:
+    """The same clusters, numbered by their first samples: one order, and so one objective, in all units."""
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse].astype(np.int16)
 
 
 def run_restart(problem: Problem, settings: SearchSettings, rng: np.random.Generator) -> Restart:

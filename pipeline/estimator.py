@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kernels.hgs import SearchSettings
+from pipeline.data_notes import data_notes
 from pipeline.estimator_inputs import AUTO, check_features, check_inputs, check_same_features, feature_names
 from pipeline.fit import FitResult, fit
 
@@ -88,6 +89,9 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         The restart that counts, the lowest on ties.
     caps_reached_ : int
         Loops of the search that ended at a limit on passes.
+    notes_ : list of str
+        What to know of features and solution before trusting it: rows that repeat, nearly degenerate clusters
+        and what warnings say.
     n_features_in_ : int
         Features seen by `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,), object
@@ -178,6 +182,8 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         -----
         ConvergenceWarning
             If a cluster of the solution is degenerate.
+        UserWarning
+            If features are constant, or there are as many clusters as distinct rows.
         """
         names, features = feature_names(X), check_features(self, X, min_samples=2)
         layers = check_inputs(self.get_params(deep=False), must_link, cannot_link, len(features))
@@ -198,6 +204,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         self._keep(result)
         self._keep_features(features.shape[1], names)
         self._warn_if_degenerate()
+        self._warn_of_features(features)
         return self
 
     def _search_settings(self) -> SearchSettings:
@@ -318,6 +325,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         self.restart_objectives_ = result.restart_objectives
         self.best_restart_ = result.best_restart
         self.caps_reached_ = result.caps_reached
+        self.notes_ = list(result.notes)
 
     def _keep_features(self, n_features: int, names: NDArray[Any] | None) -> None:
         self.n_features_in_ = n_features
@@ -332,3 +340,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             clusters = ", ".join(map(str, degenerate))
             text = f"degenerate clusters, of variance 0: {clusters}; variance_prior above 0 rules them out"
             warnings.warn(text, ConvergenceWarning, stacklevel=3)
+
+    def _warn_of_features(self, features: NDArray[np.float64]) -> None:
+        for text in data_notes(features, int(self.n_clusters), may_degenerate=False):
+            warnings.warn(text, UserWarning, stacklevel=3)

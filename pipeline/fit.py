@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.hgs import Restart, SearchSettings, run_restart, warm_up
-from kernels.objective import objective_terms
-from kernels.problem import MUST, Layer, Problem, build_problem
+from kernels.problem import MUST, Layer, build_problem
 from kernels.scores import centroid_index, cluster_gaussians, goldberger_kl, nmi, total_variance
 from pipeline.fit_notes import solution_notes
 from pipeline.tasks import best_of
@@ -127,20 +126,15 @@ def fit(
     ValueError
         If the problem admits no solution or has none that makes sense.
     """
-    unit = _unit(X) if variance_prior > 0 else 1.0
-
-    def problem_in(unit: float) -> Problem:
-        return build_problem(
-            np.asarray(X, dtype=np.float64) / unit,
-            layers,
-            n_clusters=n_clusters,
-            model=model,
-            variance=variance,
-            min_cluster_size=min_cluster_size,
-            variance_prior=variance_prior,
-        )
-
-    problem = problem_in(unit)
+    problem = build_problem(
+        X,
+        layers,
+        n_clusters=n_clusters,
+        model=model,
+        variance=variance,
+        min_cluster_size=min_cluster_size,
+        variance_prior=variance_prior,
+    )
     warm_up()
     runs: list[Restart] = []
     seconds = 0.0
@@ -150,9 +144,6 @@ def fit(
         runs.append(run_restart(problem, settings, rng))
         seconds += time.perf_counter() - started
     best = best_of([run.objective for run in runs])
-    if unit != 1.0:
-        as_given = problem_in(1.0)
-        runs = [_as_given(run, unit, as_given) for run in runs]
     return FitResult(
         model=model,
         variance=variance,
@@ -165,32 +156,6 @@ def fit(
         seconds=seconds,
         scores=_scores(X, layers, labels_true, runs[best]),
         notes=tuple(solution_notes(X, runs[best].labels, n_clusters, variance, variance_prior)),
-    )
-
-
-def _unit(X: NDArray[np.float64]) -> float:
-    """Power of two near the standard deviation of all samples; dividing by it rounds nothing.
-
-    Under a variance prior the solution does not depend on the units of X, but the last bits of the objective
-    do, and they would decide between two orders of the same clusters.
-    """
-    with np.errstate(all="ignore"):  # what is not finite is refused by `build_problem`
-        variance = total_variance(X)
-    if not 0.0 < variance < math.inf:
-        return 1.0
-    return 2.0 ** (math.frexp(variance)[1] // 2)
-
-
-def _as_given(run: Restart, unit: float, problem: Problem) -> Restart:
-    """A solution found in units of `unit`, in those of `problem`."""
-    gmm, sbm, prior = objective_terms(problem, run.labels)
-    return run._replace(
-        objective=gmm + sbm + prior,
-        gmm=gmm,
-        sbm=sbm,
-        prior=prior,
-        centroids=run.centroids * unit,
-        variances=run.variances * unit**2,
     )
 
 

@@ -9,14 +9,10 @@ from numpy.typing import NDArray
 
 from kernels.data import DEGENERATE
 from kernels.scores import cluster_gaussians, total_variance
+from pipeline.data_notes import BOUND, constant_notes, counted, crowding_notes, equal_rows, repeat_notes
 
 NEARLY_DEGENERATE = 1e-6
 """Variance of a cluster over that of all samples, below which nearly equal rows outweigh everything else."""
-
-CONSTANT = 1e-9
-"""Standard deviation of a feature over that of all, below which it tells no samples apart."""
-
-BOUND = "a variance prior (--variance-prior) bounds it"
 
 
 def solution_notes(
@@ -43,11 +39,9 @@ def solution_notes(
         A sentence; none for most data.
     """
     overall = total_variance(X)
-    yield from _constant_notes(X, overall)
-    groups = _equal_rows(X, overall)
-    if n_clusters >= len(groups):
-        rows = "rows" if len(groups) == len(X) else f"distinct rows ({len(groups)} of {len(X)})"
-        yield f"as many clusters as {rows}: each may be a cluster of its own, and there is nothing to learn"
+    groups = equal_rows(X)
+    yield from constant_notes(X)
+    yield from crowding_notes(groups, n_clusters)
     sizes, _, variances = cluster_gaussians(X, labels, n_clusters)
     if variance == "common":
         yield from _common_notes(float(sizes @ variances) / (len(X) * overall), variance_prior)
@@ -55,23 +49,6 @@ def solution_notes(
         yield from _bounded_notes(_degenerate(sizes, variances / overall))
     else:
         yield from _variance_notes(sizes, variances / overall, groups)
-
-
-def _equal_rows(X: NDArray[np.float64], overall: float) -> NDArray[np.integer]:
-    """Sizes of the groups of rows so alike that a cluster of them is degenerate."""
-    # the place of the grid does not matter: rows that are alike are much closer than its cells are wide
-    cells = np.round((X - X.mean(axis=0)) / np.sqrt(DEGENERATE * overall))
-    groups: NDArray[np.integer] = np.unique(cells, axis=0, return_counts=True)[1]
-    return groups
-
-
-def _constant_notes(X: NDArray[np.float64], overall: float) -> Iterator[str]:
-    # an exact test beside that of the deviation, which rounding keeps from 0 in columns far from it
-    still = (np.ptp(X, axis=0) == 0) | (X.std(axis=0) <= CONSTANT * np.sqrt(overall))
-    count = int(still.sum())
-    if count:
-        features = _counted(count, "feature is constant", "features are constant")
-        yield f"{features}, of {X.shape[1]}: no sample differs in them, but they count as dimensions"
 
 
 def _degenerate(sizes: NDArray[np.integer], ratios: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -86,17 +63,14 @@ def _variance_notes(
     degenerate, near = int(is_degenerate.sum()), int(((ratios < NEARLY_DEGENERATE) & ~is_degenerate).sum())
     n_samples, repeats = int(sizes.sum()), int(sizes.sum()) - len(groups)
     if degenerate:
-        clusters = _counted(degenerate, "cluster is degenerate", "clusters are degenerate")
+        clusters = counted(degenerate, "cluster is degenerate", "clusters are degenerate")
         effect = "the variance is 0 and adds nothing to the objective, whose best then depends on units"
         rows = f"; {repeats} of {n_samples} rows repeat another one" if repeats else ""
         yield f"{clusters}, a single row or (nearly) equal ones: {effect}; {BOUND}{rows}"
-    elif groups.max() > max(1, n_samples / (2 * len(sizes))):
-        effect = (
-            "a cluster of them alone adds nothing to the objective, so that units decide whether it is found"
-        )
-        yield f"{groups.max()} of {n_samples} rows are (nearly) equal: {effect}; {BOUND}"
+    else:
+        yield from repeat_notes(groups)
     if near:
-        clusters = _counted(near, "cluster has", "clusters have")
+        clusters = counted(near, "cluster has", "clusters have")
         yield (
             f"{clusters} a variance below {NEARLY_DEGENERATE:g} of the overall one: nearly equal rows, which"
             f" outweigh the rest of the objective; {BOUND}"
@@ -106,7 +80,7 @@ def _variance_notes(
 def _bounded_notes(is_degenerate: NDArray[np.bool_]) -> Iterator[str]:
     count = int(is_degenerate.sum())
     if count:
-        clusters = _counted(count, "cluster holds", "clusters hold")
+        clusters = counted(count, "cluster holds", "clusters hold")
         yield f"{clusters} nothing but (nearly) equal rows: the variance comes from the prior alone"
 
 
@@ -118,7 +92,3 @@ def _common_notes(ratio: float, variance_prior: float) -> Iterator[str]:
         yield f"{start} comes from the prior alone"
     else:
         yield f"{start} is next to 0, and the objective no measure of anything; {BOUND}"
-
-
-def _counted(count: int, one: str, more: str) -> str:
-    return f"{count} {one if count == 1 else more}"

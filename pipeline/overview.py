@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.batches import Timing, target_seconds
+from pipeline.data_notes import note_lines, sweep_notes
 from pipeline.prepare import Prepared, cube_path, find_spec
 from pipeline.tasks import Batch, Failure, Science, Work, run_batch
 from storage.rundir import CUBE_SUFFIX, run_directory
@@ -55,6 +56,8 @@ class PlanOverview:
         Of those that are available.
     skipped : dict of str to list of str
         Data sets left out, and why.
+    notes : dict of str to list of str
+        What to know of data sets before trusting their solutions.
     workers, batches : int
         Batches depend on the number of workers.
     timed : bool
@@ -67,6 +70,7 @@ class PlanOverview:
     cube: Path
     datasets: tuple[DatasetOverview, ...]
     skipped: dict[str, list[str]]
+    notes: dict[str, list[str]]
     workers: int
     batches: int
     timed: bool
@@ -104,7 +108,7 @@ class PlanOverview:
             few, short = math.ceil(self.least * total["restarts"]), self.least * total["core_hours"]
             tail.insert(1, f"at most: the adaptive stop may end after {few:,} restarts, {short:.3g} core-h")
         skipped = [f"SKIPPED {name}: {'; '.join(reasons)}" for name, reasons in self.skipped.items()]
-        return [head, *rows, foot, *tail, *skipped]
+        return [head, *rows, foot, *tail, *skipped, *note_lines(self.notes)]
 
 
 _SUMMED = ("cells", "restarts", "blocks", "files", "bytes", "core_hours")
@@ -140,6 +144,7 @@ def plan_overview(prepared: Prepared, *, workers: int | None = None, pilot: bool
         cube=prepared.cube,
         datasets=datasets,
         skipped={name: list(reasons) for name, reasons in prepared.inputs.skipped.items()},
+        notes=sweep_notes(prepared),
         workers=workers,
         batches=sum(_batches(d, length) for d in datasets),
         timed=not any(timing.missing(plan) for plan in prepared.inputs.plans),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 from rich.console import Console
 
 from pipeline.checked import Checked
+from pipeline.data_notes import note_lines, sweep_notes
 from pipeline.detach import detach, detach_problems, head_command
 from pipeline.head import COMPLETE, FAILED_CELLS, INTERNAL, run_head, say_skipped
 from pipeline.headjob import head_script
@@ -22,6 +24,8 @@ from sweeps.cellnames import find_cells
 from sweeps.errors import InputError
 
 __all__ = ["COMPLETE", "FAILED_CELLS", "INTERNAL", "Options", "submit"]
+
+logger = logging.getLogger(__name__)
 
 
 def submit(path: Path, options: Options, console: Console) -> int:
@@ -61,6 +65,8 @@ def submit(path: Path, options: Options, console: Console) -> int:
         for line in _dry_run(checked):
             console.print(line, highlight=False, markup=False, soft_wrap=True)
         return COMPLETE
+    for line in note_lines(sweep_notes(prepared)):
+        logger.warning(line)
     return detach(checked) if options.detach else run_head(checked, console)
 
 

@@ -208,9 +208,21 @@ def test_degenerate_cluster_is_announced_and_receives_nothing() -> None:
     assert bounded.predict(X).tolist() == bounded.labels_.tolist()
 
 
+def test_features_that_tell_nothing_are_announced() -> None:
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    with pytest.warns(UserWarning, match="1 feature is constant, of 3") as caught:
+        small(2).fit(np.column_stack([X, np.ones(12)]))
+    assert caught[0].filename == __file__
+    with pytest.warns(UserWarning, match="as many clusters as rows"):
+        small(12, variance_prior=1.0, min_cluster_size=1).fit(X)
+    estimator = small(2, min_cluster_size=3).fit(np.concatenate([X, X[:1]]))
+    (note,) = estimator.notes_
+    assert note.startswith("2 of 13 rows are (nearly) equal")
+
+
 def test_nothing_is_predicted_if_all_clusters_are_degenerate() -> None:
     X = np.repeat([[0.0], [100.0]], 3, axis=0)
-    with pytest.warns(ConvergenceWarning, match="variance 0: 0, 1;"):
+    with pytest.warns(ConvergenceWarning, match="variance 0: 0, 1;"), pytest.warns(UserWarning, match="rows"):
         estimator = small(2).fit(X)
     assert len(set(estimator.labels_)) == 2
     for method in (estimator.predict, estimator.score):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from blobs import far_clusters
 
-from kernels.hgs import SearchSettings
+from kernels.hgs import SearchSettings, run_restart
 from kernels.objective import objective_terms
 from kernels.problem import CANNOT, MODELS, MUST, VARIANCES, Layer, build_problem
 from pipeline.fit import FitResult, fit
@@ -136,6 +136,21 @@ def test_units_do_not_matter_under_a_variance_prior(model: str, variance: str, v
     best = fits[1].best
     terms = objective_terms(build_problem(1024 * X, layers, **given), best.labels)
     assert terms == (best.gmm, best.sbm, best.prior)
+
+
+def test_restarts_do_not_depend_on_units_either() -> None:
+    """The best of several, by the objective in the units given, as sweeps choose it."""
+    X, layers = half_equal(), some_layers(80)
+    settings = SMALL._replace(generations=6)
+    found = []
+    for unit in (1.0, 1024.0, 2.0**-30):
+        problem = build_problem(unit * X, layers, n_clusters=3, model="posterior", variance_prior=1.0)
+        runs = [run_restart(problem, settings, np.random.default_rng(seed)) for seed in range(12)]
+        best = int(np.argmax([run.objective for run in runs]))
+        found.append((best, *(run.labels.tobytes() for run in runs)))
+        for run in runs:
+            assert run.labels[np.sort(np.unique(run.labels, return_index=True)[1])].tolist() == [0, 1, 2]
+    assert found[0] == found[1] == found[2]
 
 
 def test_units_matter_without_one() -> None:
