@@ -125,6 +125,8 @@ def test_the_resolved_file_survives_json(tmp_path: Path) -> None:
         ('"iris"', '"iris", {name = "iris"}', ["the name 'iris' again"]),
         ('name = "mine"', 'name = "a/b"', ["name: found 'a/b'", "a path or a blank"]),
         ('name = "good"', 'name = "../good"', ["name: found '../good'"]),
+        ('name = "good"', 'name = "-good"', ["name: found '-good'"]),
+        ('name = "good"', 'name = ".."', ["name: found '..'"]),
         ('scale = "minmax"', 'scale = "minimax"', ["scale: found 'minimax'", "did you mean 'minmax'?"]),
         ("label_column = -1", "label_colum = -1", ["unknown key 'label_colum'", "'label_column'?"]),
         ("count = 5", "count = 0", ["count: found 0"]),

@@ -1,0 +1,70 @@
+"""Every command that opens a cube refuses one that was made to do harm, with exit code 2 and a message."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from sweeping import write_spec
+
+from pipeline.cli import main
+from pipeline.prepare import prepare
+from storage.cube import create
+from storage.manifest import ROOT_FILE
+
+COMMANDS = {
+    "status": ["status", "{cube}"],
+    "report": ["report", "{cube}"],
+    "verify": ["verify", "{cube}"],
+    "why": ["why", "{cube}", "iris/unsupervised"],
+    "plan": ["plan", "{spec}", "--results", "{results}"],
+    "submit": ["submit", "{spec}", "--results", "{results}", "--workers", "0"],
+    "dry run": ["submit", "{spec}", "--results", "{results}", "--dry-run"],
+}
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("good")
+    prepared = prepare(write_spec(folder), results=folder, data_dir=None)
+    create(prepared.cube, prepared.inputs.plans, prepared.inputs.stacked, prepared.spec.to_dict())
+    return prepared.cube
+
+
+@pytest.fixture(params=["codec", "link", "pipe", "nested"])
+def hostile(request: pytest.FixtureRequest, good: Path, tmp_path: Path) -> Path:
+    write_spec(tmp_path)
+    cube = Path(shutil.copytree(good, tmp_path / good.name))
+    root = cube / ROOT_FILE
+    if request.param == "codec":
+        document = json.loads(root.read_bytes())
+        codecs = [{"name": "numcodecs.pickle", "configuration": {}}]
+        document["consolidated_metadata"]["metadata"]["iris/labels"]["codecs"] = codecs
+        root.write_text(json.dumps(document))
+    elif request.param == "link":
+        (cube / "iris").rename(tmp_path / "elsewhere")
+        (cube / "iris").symlink_to(tmp_path / "elsewhere")
+    elif request.param == "pipe":
+        root.unlink()
+        os.mkfifo(root)
+    else:
+        root.write_text("[" * 100_000)
+    return cube
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_it_is_refused_by_every_command(hostile: Path, command: str) -> None:
+    folder = hostile.parent
+    before = sorted(folder.rglob("*"))
+    words = {"cube": hostile, "spec": folder / "tiny.toml", "results": folder}
+    arguments = [word.format(**words) for word in COMMANDS[command]]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 2, result.output
+    assert "nothing was started" in result.stderr
+    assert str(hostile) in result.stderr
+    assert sorted(folder.rglob("*")) == before
