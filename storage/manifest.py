@@ -10,19 +10,16 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import NoneType
 from typing import Any
 
 from storage.errors import storage_errors
 from storage.files import read_regular, sync_directory, write_file
 from storage.layout import layout_problems, size_problems
 from storage.plans import plan_to_json, read_plans
+from storage.records import run_problems, spec_problems
 from storage.rundir import check_run_directory
-from sweeps.entries import name_check
 from sweeps.errors import InputError, Problem
 from sweeps.plan import DatasetPlan
-from sweeps.spec import read_search
-from sweeps.tomlcheck import Table, shown, whole
 
 FORMAT = "sweep cube"
 FORMAT_VERSION = 1
@@ -186,7 +183,7 @@ def _read_document(path: Path) -> dict[str, Any]:
 
 def _checked(path: Path, attributes: Mapping[str, Any], consolidated: object) -> Manifest:
     """The manifest, when every entry is one that a sweep would have written."""
-    problems = _spec_problems(str(path), attributes["spec"], attributes["runs"])
+    problems = [*spec_problems(str(path), attributes["spec"]), *run_problems(str(path), attributes["runs"])]
     plans = read_plans(str(path), attributes["datasets"], problems)
     if not problems:
         problems += [problem for plan in plans.values() for problem in size_problems(f"{path}/", plan)]
@@ -197,32 +194,6 @@ def _checked(path: Path, attributes: Mapping[str, Any], consolidated: object) ->
     if problems or not isinstance(metadata, dict):
         raise InputError(problems)
     return Manifest(path, attributes["spec"], plans, tuple(attributes["runs"]), metadata)
-
-
-def _spec_problems(where: str, spec: object, runs: object) -> list[Problem]:
-    problems: list[Problem] = []
-    table = Table(f"{where}: spec", spec, problems)
-    table.required("name", name_check, "")
-    table.required("seed", whole(0, 2**63 - 1), 0)
-    read_search(Table(f"{where}: search", table.raw("search", {}), problems))
-    for key, kinds in (("grid", dict), ("data", (dict, NoneType)), ("stop", (dict, NoneType))):
-        value = table.raw(key)
-        if not isinstance(value, kinds):
-            table.problem(key, shown(value), "a table")
-    if not isinstance(runs, list) or not all(_is_run(run) for run in runs):
-        problems.append(Problem(f"{where}: runs", shown(runs), "a list of records"))
-    return problems
-
-
-def _is_run(run: object) -> bool:
-    """Whether what is read again of a record has its type."""
-    if not isinstance(run, dict):
-        return False
-    fingerprint, skipped = run.get("fingerprint", {}), run.get("skipped", {})
-    if not isinstance(fingerprint, dict) or not isinstance(skipped, dict):
-        return False
-    reasons = [reason for found in skipped.values() for reason in (found if isinstance(found, list) else [0])]
-    return all(isinstance(text, str) for text in (*fingerprint.values(), *reasons))
 
 
 def _not_a_cube(path: Path, found: str) -> InputError:

@@ -186,7 +186,7 @@ def _grid(table: Table, path: Path, scale: str, problems: list[Problem]) -> Grid
     models = table.each("models", choice(MODEL_CODES), str)
     supervised = any(model not in BASELINES for model in models)
     p = table.each("p", accuracy, accuracy_code) if supervised or "p" in table else ()
-    m = table.each("m", _annotation_count, lambda count: count.text) if supervised or "m" in table else ()
+    m = table.each("m", annotation_count, lambda count: count.text) if supervised or "m" in table else ()
     replicates = whole(1, 10**6)
     grid = Grid(
         datasets=datasets,
@@ -244,7 +244,8 @@ def accuracy(value: Any) -> float:
     return number
 
 
-def _annotation_count(value: Any) -> AnnotationCount:
+def annotation_count(value: Any) -> AnnotationCount:
+    """Number of annotations: a whole number, or a share of the samples."""
     if isinstance(value, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)?\s*N\s*", value)
         if match is None or (match[1] is not None and Fraction(match[1]) == 0):

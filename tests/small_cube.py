@@ -19,10 +19,13 @@ from sweeps.plan import Block, Cell, DatasetPlan
 SPEC: dict[str, Any] = {
     "name": "tiny",
     "seed": 7,
-    "grid": {"datasets": ["a", "b"], "restarts": 3},
+    "grid": {
+        "datasets": [{"name": "a", "scale": "none"}, {"name": "b", "scale": "none"}],
+        "m": ["4"],
+        "restarts": 3,
+    },
     "search": {"generations": 10, "population": 10},
     "data": {"scale": "none", "unavailable": "error"},
-    "stop": None,
 }
 
 

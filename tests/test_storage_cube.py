@@ -206,7 +206,7 @@ def test_a_second_baseline_is_added(tmp_path: Path) -> None:
 
 
 def test_a_new_set_leaves_unavailable_ones_in_place(cube: Path) -> None:
-    spec = SPEC | {"grid": SPEC["grid"] | {"datasets": ["a", "b", "c", "d"]}}
+    spec = SPEC | {"grid": SPEC["grid"] | {"datasets": [{"name": name, "scale": "none"} for name in "abcd"]}}
     grow(cube, [make_plan("d")], draw_inputs, spec)
     assert cell_nodes(open_cube(cube)) == ["a", "b", "c", "d"]
     assert list(read_manifest(cube).plans) == ["a", "b", "c", "d"]

@@ -145,6 +145,16 @@ MANIFEST: dict[str, tuple[Callable[[Document], object], str]] = {
         "population: found 1000000000000000",
     ),
     "grid": (lambda d: d["attributes"]["spec"].update(grid=3), "grid: found 3, expected a table"),
+    "data sets": (
+        lambda d: d["attributes"]["spec"]["grid"].update(datasets=["a"]),
+        "datasets: found .*, expected a table for each data set",
+    ),
+    "scale": (
+        lambda d: d["attributes"]["spec"]["grid"]["datasets"][0].update(scale=3),
+        "datasets: found .*, expected one of none",
+    ),
+    "counts": (lambda d: d["attributes"]["spec"]["grid"].update(m=["x"]), r"m: found \['x'\]"),
+    "stop": (lambda d: d["attributes"]["spec"].update(stop=None), "stop: found None, expected a table"),
     "runs": (lambda d: d["attributes"].update(runs=[3]), r"runs: found \[3\]"),
     "fingerprint": (lambda d: d["attributes"].update(runs=[{"fingerprint": 3}]), "runs: found"),
     "skipped": (lambda d: d["attributes"].update(runs=[{"skipped": [1]}]), "runs: found"),
