@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from click.testing import CliRunner
 from distributed import Client
 from distributed.security import Security
 
+from pipeline import slurm
 from pipeline.cli import main
 from pipeline.cluster import connect, dashboard_address, load_profile
 from pipeline.jobnames import run_id
@@ -112,7 +113,7 @@ def test_a_cancelled_job_is_replaced(cluster_file: Path, tmp_path: Path) -> None
         slurm_site.cancel(name)
         _, log = process.communicate(timeout=60)
     assert process.returncode == 0, log
-    assert re.search(r"was lost; another one in 0 s|died at once; another one in 2 s", log)
+    assert re.search(r"was lost; another one in 0 s|was cancelled; another one in 2 s", log)
     assert "100.0 %" in log
     assert len(submitted_jobs(run)) == 2
     sweeping.assert_same_bits(tmp_path / "serial" / "tiny.zarr", tmp_path / "tiny.zarr")
@@ -197,12 +198,24 @@ def listening_hosts(pids: object) -> set[str]:
 
 
 @pytest.mark.usefixtures("site")
-def test_plain_tcp_only_when_asked_for(
-    cluster_file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_plain_tcp_only_when_asked_for_and_one_command_ends_all_jobs(
+    cluster_file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with connect(load_profile("open", cluster_file), run=tmp_path) as client:
+    ended: list[list[str]] = []
+    really_cancel = slurm.cancel
+
+    def cancel(numbers: Iterable[str]) -> None:
+        ended.append(sorted(numbers))
+        really_cancel(ended[-1])
+
+    monkeypatch.setattr(slurm, "cancel", cancel)
+    with connect(load_profile("open", cluster_file), n_workers=2, run=tmp_path) as client:
+        wait_until(lambda: len(live_jobs("sweep-")) == 2)
+        numbers = sorted(job.number for job in live_jobs("sweep-"))
+        ended.clear()
         assert client.scheduler.address.startswith("tcp://127.0.0.1:")
         assert client.submit(pow, 2, 10).result() == 1024
+    assert [jobs for jobs in ended if jobs] == [numbers]
     assert "insecure" in caplog.text
     assert not (tmp_path / "tls").exists()
 
