@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.headfile import HEAD_LOG
 from pipeline.jobfile import JobList, read_job_list
-from pipeline.logs import DRIVER_LOG
+from pipeline.logs import DRIVER_LOG, last_lines
 from pipeline.progress import StateFile, duration
 from pipeline.runstate import RunState, read_run_state
 from storage.blocks import BlockStore
@@ -106,6 +107,7 @@ class Status:
             *(table if self.datasets else nothing),
             *skipped,
             *self.run.lines(),
+            *self._head_said(),
             *self._job_lines(),
             *([f"log: {self._log}"] if self._log.exists() else []),
             *([f"dashboard: {self.run.dashboard}"] if self.run.dashboard else []),
@@ -115,6 +117,13 @@ class Status:
     @property
     def _log(self) -> Path:
         return run_directory(self.cube) / DRIVER_LOG
+
+    def _head_said(self) -> list[str]:
+        """The last line of a head that, as far as files know, has not started: it may have died at once."""
+        log, sent = run_directory(self.cube) / HEAD_LOG, self.run.submission
+        if self.run.waiting is None or sent is None or not log.exists() or log.stat().st_mtime < sent.at:
+            return []
+        return [f"  {log} ends: {line}" for line in last_lines(log, 1)]
 
     def _who(self, left: int) -> str:
         holder = self.run.holder

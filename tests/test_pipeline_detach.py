@@ -190,6 +190,8 @@ def test_a_head_that_waits_is_told_from_one_that_died(tmp_path: Path) -> None:
     assert status.exit_code == 0, status.output
     assert "no cell yet" in status.stdout
     assert "its head waits in the queue, job 12" in status.stdout
+    (run / HEAD_LOG).write_text("head.sh: line 12: python: No such file\n")
+    assert "head.log ends: head.sh: line 12: python: No such file" in sweep("status", cube).stdout
     record = HeadRecord(spec="s", job="12", node="n1", state=RUNNING, at=101.0)
     record.write(run)
     assert read_run_state(cube).over
