@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import signal
 import socket
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import dask
 from dask.system import CPU_COUNT
-from distributed import Client, LocalCluster, Worker, WorkerPlugin
+from distributed import Client, LocalCluster
 from distributed.security import Security
 from distributed.system import MEMORY_LIMIT
 
@@ -21,13 +20,11 @@ from pipeline.batches import LONGEST
 from pipeline.jobkeys import JobQueue
 from pipeline.jobqueue import connect_jobs
 from pipeline.jobwatch import ComputeClusterError
+from pipeline.plugins import check_packages
 from pipeline.profiles import Address, Local, Profile, load_profile
-from pipeline.startup import ShadowedPackageError, check_shadowing
 from sweeps.errors import InputError, Problem
 
 __all__ = ["ComputeClusterError", "Profile", "connect", "dashboard_address", "load_profile"]
-
-logger = logging.getLogger(__name__)
 
 LOOPBACK = "127.0.0.1"
 PATIENCE = 30.0
@@ -41,21 +38,6 @@ SETTINGS = {
     "distributed.comm.timeouts.connect": f"{PATIENCE:g}s",
     "distributed.diagnostics.nvml": False,
 }
-
-
-class SamePackages(WorkerPlugin):  # type: ignore[misc]
-    """End a worker that joins later and would import packages of another project; its log says which."""
-
-    name = "same-packages"
-
-    async def setup(self, worker: Worker) -> None:
-        """Check the worker's import path."""
-        try:
-            check_shadowing()
-        except ShadowedPackageError as error:
-            logger.error("%s", error)
-            # Not awaited: a worker that is still starting cannot end before its plugins are set up.
-            self._closing = asyncio.create_task(worker.close(reason="shadowed packages", nanny=True))
 
 
 @contextmanager
@@ -108,8 +90,7 @@ def connect(
         else:
             opened = _address(profile, profile.options, n_workers)
         with opened as client, _nothing_of_the_wreck():
-            client.run(check_shadowing)
-            client.register_plugin(SamePackages())
+            check_packages(client)
             yield client
 
 

@@ -16,6 +16,7 @@ from distributed import Client, Future, Worker, WorkerPlugin
 
 from pipeline.jobwatch import ComputeClusterError
 from pipeline.losses import TOPICS, Losses
+from pipeline.plugins import register
 from pipeline.tasks import Batch, Failure, Partial, run_batch
 from pipeline.watchdog import Introduction, run_watched
 from sweeps.inputs import Source
@@ -92,8 +93,8 @@ class DaskExecutor:
         self._inbox: SimpleQueue[tuple[str, Any]] = SimpleQueue()
         for topic in TOPICS:
             self._listen(topic)
-        client.register_plugin(Introduction())
-        client.register_plugin(KernelsReady())
+        register(client, Introduction())
+        register(client, KernelsReady())
 
     @property
     def workers(self) -> int:

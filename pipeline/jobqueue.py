@@ -29,6 +29,9 @@ logger = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
 ADAPT_SECONDS = 1.0
 
+DEATH_SECONDS = 300
+"""A start of a worker may last so long; a minute goes to compiling the kernels on a busy node."""
+
 ENVIRONMENT = (
     # The directory a job starts in must not stand before the installed packages.
     "export PYTHONSAFEPATH=1",
@@ -191,6 +194,7 @@ def job_keys(options: JobQueue, run: Path, security: Security | None, longest_ba
     extra = keys.pop("worker_extra_args", [])
     prologue = keys.pop("job_script_prologue", [])
     return {
+        "death_timeout": DEATH_SECONDS,
         **keys,
         "protocol": "tcp://" if security is None else "tls://",
         "log_directory": str((run / "jobs").resolve()),

@@ -15,10 +15,12 @@ from pathlib import Path
 import psutil
 import pytest
 from distributed import LocalCluster
+from distributed.comm import CommClosedError
 from distributed.security import Security
 
-from pipeline import cluster
-from pipeline.cluster import SamePackages, connect, dashboard_address
+from pipeline import cluster, plugins
+from pipeline.cluster import connect, dashboard_address
+from pipeline.plugins import SamePackages, register
 from pipeline.profiles import Address, Local, Profile, Tls
 from pipeline.startup import ShadowedPackageError
 from sweeps.errors import InputError
@@ -163,7 +165,7 @@ def test_no_scheduler_and_no_worker_are_bad_input(monkeypatch: pytest.MonkeyPatc
 
 
 def test_workers_are_checked_for_shadowed_packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(cluster, "check_shadowing", refuse)
+    monkeypatch.setattr(plugins, "check_shadowing", refuse)
     profile = Profile("local", Local(1, 0), None)
     with pytest.raises(ShadowedPackageError, match="kernels"), connect(profile, run=tmp_path):
         pass
@@ -192,7 +194,16 @@ def test_a_worker_that_joins_later_with_other_packages_ends(
     def shadowed() -> str:
         raise ShadowedPackageError("sweeps: found in another place")
 
-    monkeypatch.setattr("pipeline.cluster.check_shadowing", shadowed)
+    monkeypatch.setattr("pipeline.plugins.check_shadowing", shadowed)
     asyncio.run(join())
     assert [how["nanny"] for how in closed] == [True]
     assert "found in another place" in caplog.text
+
+
+def test_a_worker_that_is_lost_while_it_is_set_up_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    class Lossy:
+        def register_plugin(self, plugin: object) -> None:
+            raise CommClosedError("Stream is closed")
+
+    register(Lossy(), SamePackages())
+    assert "lost while it was set up: Stream is closed" in caplog.text
