@@ -1,0 +1,79 @@
+"""When one variance for all clusters pays: `python tests/benchmarks/common_variance.py`, a minute.
+
+Mixtures of three and four clusters in ten features, means as in model.md section 4, of cluster variances that
+are equal, differ by half, or are drawn as there, and the small real data sets where they are found,
+standardised; m = 2N uniform pairs of accuracy 0.8. On real data the standard error is that of five drawings.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+from biased_pairs import ACCURACY, N_FEATURES, mean_se
+from numpy.typing import NDArray
+from quality import RAW, REAL
+
+from kernels.hgs import SearchSettings, run_restart
+from kernels.problem import VARIANCES, build_problem, layers_from_annotations
+from kernels.scores import nmi
+from sweeps.annotations import draw_annotations
+from sweeps.datasets import load_builtin, scale
+
+MODELS = ("unsupervised", "posterior", "conditional")
+SPREADS = {"equal, 2": (2.0, 2.0), "1.5 to 2.5": (1.5, 2.5), "0 to 5": (0.0, 5.0)}
+SIZES = (40, 200)
+MIXTURES, DRAWS, RESTARTS = 40, 5, 2
+
+
+Drawn = tuple[NDArray[np.float64], NDArray[np.int16]]
+
+
+def draw(n_samples: int, spread: tuple[float, float], number: int) -> Drawn:
+    """Features and classes of one mixture."""
+    rng = np.random.default_rng([n_samples, number])
+    n_clusters = 3 + number % 2
+    truth = rng.permutation(np.arange(n_samples) % n_clusters).astype(np.int16)
+    deviations = np.sqrt(rng.uniform(*spread, size=n_clusters))
+    means = rng.uniform(-1.0, 1.0, size=(n_clusters, N_FEATURES))
+    return means[truth] + rng.normal(size=(n_samples, N_FEATURES)) * deviations[truth, None], truth
+
+
+def scores(X: NDArray[np.float64], truth: NDArray[np.int16], number: int) -> list[float]:
+    """NMI of every model, free before common, with one drawing of annotations."""
+    annotations = draw_annotations(np.random.default_rng(number), truth, p=ACCURACY, m=2 * len(X))
+    layers = layers_from_annotations(annotations, ACCURACY)
+    found = []
+    for model, variance in product(MODELS, VARIANCES):
+        problem = build_problem(X, layers, n_clusters=int(truth.max()) + 1, model=model, variance=variance)
+        runs = [run_restart(problem, SearchSettings(), np.random.default_rng(r)) for r in range(RESTARTS)]
+        best = max(runs, key=lambda run: run.objective)
+        found.append(nmi(truth, best.labels))
+    return found
+
+
+def rows(name: str, found: list[list[float]]) -> Iterator[str]:
+    """Lines of the table in Markdown."""
+    table = np.array(found).T
+    for model, free, common in zip(MODELS, table[::2], table[1::2], strict=True):
+        yield f"| {name} | {model} | {mean_se(free)} | {mean_se(common)} | {mean_se(common - free)} |"
+
+
+def main() -> None:
+    """Measure and print."""
+    lines = ["| data | model | free | common | common - free |", "|---|---|---|---|---|"]
+    for n_samples, (name, spread) in product(SIZES, SPREADS.items()):
+        found = [scores(*draw(n_samples, spread, number), number) for number in range(MIXTURES)]
+        lines += rows(f"N = {n_samples}, variances {name}", found)
+    for name in REAL if RAW.is_dir() else ():
+        table = load_builtin(name, data_dir=RAW, download=False)
+        assert table.labels_true is not None
+        X = scale(table.X, "standard")
+        lines += rows(name, [scores(X, table.labels_true, number) for number in range(DRAWS)])
+    sys.stdout.write("\n".join([*lines, ""]))
+
+
+if __name__ == "__main__":
+    main()
