@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -11,7 +11,7 @@ import xarray as xr
 
 from pipeline.failures import FailureRecord
 from pipeline.page import against
-from pipeline.page.curves import MOST_ACCURACIES, draw_curves
+from pipeline.page.curves import MOST_ACCURACIES, MOST_DATASETS, draw_curves
 from pipeline.page.distributions import draw_boxes, draw_indices, index_datasets
 from pipeline.page.effort import draw_chances, draw_gaps, draw_times
 from pipeline.page.effort_tables import restart_entries, time_entries
@@ -143,7 +143,17 @@ def _curves(content: Content, folder: Path) -> Section:
         if figure is not None:
             caption = "Mean over cells, with a band of one standard error. The grey line is the baseline."
             pictures.append(save(figure, folder, name, caption))
-    return _pictured("curves", "NMI and KL divergence against annotations", pictures)
+    curves = _pictured("curves", "NMI and KL divergence against annotations", pictures)
+    return replace(curves, text=curves.text + tuple(_not_drawn(content.cells)))
+
+
+def _not_drawn(cells: pd.DataFrame) -> Iterator[str]:
+    """Say where the figures of the page show a part of a large grid."""
+    counts = {"data sets": MOST_DATASETS, "accuracies": MOST_ACCURACIES}
+    found = {"data sets": cells["dataset"].nunique(), "accuracies": cells["p"].nunique()}
+    large = [f"{most} of {found[what]} {what}" for what, most in counts.items() if found[what] > most]
+    if large:
+        yield f"Figures show {' and '.join(large)}, evenly spread; summary.csv and cells.csv hold all."
 
 
 def _agreement(content: Content, folder: Path) -> Section:

@@ -26,6 +26,11 @@ def restart_entries(cells: pd.DataFrame) -> tuple[tuple[str, ...], tuple[Table, 
     ]
     if found["restarts"].max() <= 1:
         text.append("These cells ran one restart each, which says nothing of how many are needed.")
+    if found["unseen"].notna().any():
+        text.append(
+            "Cells were ended by a rule when their optima repeated, so those with few restarts are the easy"
+            " ones, and what was not found there cannot count."
+        )
     rows = tuple(
         (
             words(row.dataset),
