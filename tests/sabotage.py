@@ -15,6 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from distributed import Worker
+from distributed.chaos import KillWorker
 
 import pipeline.tasks
 from pipeline.tasks import Partial, Science, Work
@@ -24,7 +26,7 @@ PACE = 0.05
 """Seconds of a restart that is `paced`."""
 
 
-def environment(faults: list[tuple[str, str]], log: Path | None = None) -> dict[str, str]:
+def environment(faults: list[tuple[str, str]], log: Path | None = None, chaos: str = "") -> dict[str, str]:
     """What to add to the environment of a submit, or of a dask worker, for these faults.
 
     Parameters
@@ -33,10 +35,13 @@ def environment(faults: list[tuple[str, str]], log: Path | None = None) -> dict[
         Text in the name of a cell, and the name of a function here.
     log : Path or None
         Where each work that begins is noted: cell, first restart and the one after the last.
+    chaos : str
+        Mean seconds each worker lives, and how it ends: a mode of `distributed.chaos.KillWorker`.
     """
     preload = json.dumps([str(Path(__file__).resolve())])
     logging = {} if log is None else {"SABOTAGE_LOG": str(log)}
-    return {"SABOTAGE": json.dumps(faults), "DASK_DISTRIBUTED__WORKER__PRELOAD": preload, **logging}
+    ends = {"SABOTAGE_CHAOS": chaos} if chaos else {}
+    return {"SABOTAGE": json.dumps(faults), "DASK_DISTRIBUTED__WORKER__PRELOAD": preload, **logging, **ends}
 
 
 def endless() -> None:
@@ -77,8 +82,11 @@ def note(work: Work) -> None:
             file.write(line.encode())  # in one piece, whoever else appends
 
 
-def dask_setup(worker: object) -> None:
+async def dask_setup(worker: Worker) -> None:
     """Called by dask in each new worker process."""
+    if "SABOTAGE_CHAOS" in os.environ:
+        delay, mode = os.environ["SABOTAGE_CHAOS"].split()
+        await KillWorker(delay=float(delay), mode=mode).setup(worker)
     faults = json.loads(os.environ["SABOTAGE"])
     solve = pipeline.tasks._run
 

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import random
+import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+import sabotage
+import xarray as xr
 from killing import VICTIMS, Site, trials
-from sweeping import run, write_spec
+from sweeping import assert_same_bits, run, start, write_spec
+
+from storage.cube import open_cube
+from storage.schema import DONE
 
 SPEC = """
 name = "tiny"
@@ -49,6 +56,56 @@ def test_any_process_killed_at_any_moment(tmp_path: Path, reference: Path) -> No
     counts, site = killed(tmp_path, reference, 5, seed=1)
     assert set(counts) == set(VICTIMS)
     assert site.sweeps >= 1
+
+
+def test_a_reader_sees_whole_cells_and_a_second_submit_is_refused(tmp_path: Path, reference: Path) -> None:
+    spec, cube = write_spec(tmp_path, SPEC), tmp_path / "tiny.zarr"
+    expected = open_cube(reference).load()
+    first = start(spec, tmp_path, "--workers", "2", environment=sabotage.environment([("", "paced")]))
+    counts = [0]
+    try:
+        while first.poll() is None:
+            if not cube.exists():
+                time.sleep(0.05)
+                continue
+            if counts == [0]:
+                second = start(spec, tmp_path, "--workers", "0")
+            counts.append(whole_cells(open_cube(cube).load(), expected))
+    finally:
+        first.kill()
+        _, log = first.communicate()
+    _, refusal = second.communicate(timeout=60)
+    assert first.returncode == 0, log
+    assert second.returncode == 1
+    assert f"is being written by process {first.pid} on" in refusal
+    assert counts == sorted(counts)
+    assert len(set(counts)) >= 3, "the reader saw it grow"
+    assert_same_bits(reference, cube)
+
+
+def whole_cells(tree: xr.DataTree, expected: xr.DataTree) -> int:
+    """How many cells are done; each is as it is in the end, and the others are as if never begun."""
+    count = 0
+    for node in tree.subtree:
+        if "status" not in node:
+            continue
+        done = node["status"] == DONE
+        count += int(done.sum())
+        for name in ("log_likelihood", "labels", "centroids", "best_restart"):
+            found, final = node[name], expected[node.path][name]
+            fill = -1 if found.dtype.kind == "i" else np.nan
+            xr.testing.assert_equal(found, final.where(done, fill))
+    return count
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("mode", ["sys.exit", "graceful", "segfault"])
+def test_workers_that_end_of_themselves(tmp_path: Path, reference: Path, mode: str) -> None:
+    chaos = sabotage.environment([("", "paced")], chaos=f"4 {mode}")
+    process = start(write_spec(tmp_path, SPEC), tmp_path, "--workers", "2", environment=chaos)
+    _, log = process.communicate(timeout=300)
+    assert process.returncode == 0, log
+    assert_same_bits(reference, tmp_path / "tiny.zarr")
 
 
 @pytest.mark.heavy
