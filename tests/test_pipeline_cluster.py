@@ -17,6 +17,7 @@ import pytest
 from distributed import LocalCluster
 from distributed.comm import CommClosedError
 from distributed.security import Security
+from distributed.system import MEMORY_LIMIT
 
 from pipeline import cluster, plugins
 from pipeline.cluster import connect, dashboard_address
@@ -40,6 +41,7 @@ def test_local_workers_are_processes_of_one_thread_on_loopback(tmp_path: Path) -
     with connect(profile, n_workers=2, run=tmp_path) as client:
         workers = client.scheduler_info()["workers"]
         assert [worker["nthreads"] for worker in workers.values()] == [1, 1]
+        assert {worker["memory_limit"] for worker in workers.values()} == {MEMORY_LIMIT // 2}
         assert all(address.startswith("tcp://127.0.0.1:") for address in workers)
         assert len({os.getpid(), *client.run(os.getpid).values()}) == 3
         assert client.submit(pow, 2, 10).result() == 1024
@@ -57,6 +59,16 @@ def test_local_workers_are_processes_of_one_thread_on_loopback(tmp_path: Path) -
             assert all(client.run(interrupts_blocked).values())
     assert client.status == "closed"
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def test_workers_that_cannot_be_started_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(**options: object) -> None:
+        raise RuntimeError("Nanny failed to start.") from OSError("no more processes")
+
+    monkeypatch.setattr(cluster, "LocalCluster", refuse)
+    profile = Profile("local", Local(), None)
+    with pytest.raises(ComputeClusterError, match="no more processes"), connect(profile, run=tmp_path):
+        pass
 
 
 def test_a_busy_dashboard_port_is_left_alone() -> None:

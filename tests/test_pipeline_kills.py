@@ -101,7 +101,7 @@ def whole_cells(tree: xr.DataTree, expected: xr.DataTree) -> int:
 @pytest.mark.heavy
 @pytest.mark.parametrize("mode", ["sys.exit", "graceful", "segfault"])
 def test_workers_that_end_of_themselves(tmp_path: Path, reference: Path, mode: str) -> None:
-    chaos = sabotage.environment([("", "paced")], chaos=f"4 {mode}")
+    chaos = sabotage.environment([("", "paced")], chaos=f"10 {mode}")
     process = start(write_spec(tmp_path, SPEC), tmp_path, "--workers", "2", environment=chaos)
     _, log = process.communicate(timeout=300)
     assert process.returncode == 0, log
