@@ -7,7 +7,6 @@ import signal
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from multiprocessing import resource_tracker
 from pathlib import Path
 

@@ -20,7 +20,7 @@ from distributed.security import Security
 from distributed.system import MEMORY_LIMIT
 
 from pipeline import cluster, plugins
-from pipeline.cluster import connect, dashboard_address
+from pipeline.cluster import ComputeClusterError, connect, dashboard_address
 from pipeline.plugins import SamePackages, register
 from pipeline.profiles import Address, Local, Profile, Tls
 from pipeline.startup import ShadowedPackageError
