@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from kernels import scores as core
+from sweeps.errors import InputError, Problem
 from sweeps.models import BASELINES, UNSUPERVISED, baseline_of
 
 DONE = 1
@@ -144,7 +146,7 @@ def _lift(
 ) -> xr.DataArray:
     """Apply `function` to the core dims of each operand, one cell at a time, only when computed."""
     lifted: xr.DataArray = xr.apply_ufunc(
-        function,
+        partial(_fitting, function),
         *(array for array, _ in operands),
         input_core_dims=[dims for _, dims in operands],
         kwargs=kwargs,
@@ -155,6 +157,16 @@ def _lift(
         dask_gufunc_kwargs={"allow_rechunk": True},
     )
     return lifted
+
+
+def _fitting(function: Callable[..., float], *arrays: np.ndarray, **kwargs: Any) -> float:
+    """Score of one cell; values that no solver writes are the cube's fault."""
+    try:
+        return function(*arrays, **kwargs)
+    except (IndexError, ValueError) as error:
+        raise InputError(
+            [Problem("a cell of the cube", str(error), "labels and pairs of its data")]
+        ) from error
 
 
 def _pending(labels: np.ndarray) -> bool:

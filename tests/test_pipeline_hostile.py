@@ -8,6 +8,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+import toy_cube
+import zarr
 from click.testing import CliRunner
 from sweeping import write_spec
 
@@ -68,3 +70,15 @@ def test_it_is_refused_by_every_command(hostile: Path, command: str) -> None:
     assert "nothing was started" in result.stderr
     assert str(hostile) in result.stderr
     assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize(("name", "value"), [("labels", 30_000), ("labels_true", -5), ("annotations", 10**9)])
+def test_values_that_no_solver_writes_are_bad_input(tmp_path: Path, name: str, value: int) -> None:
+    cube = tmp_path / "toy.zarr"
+    grid = {"datasets": [{"name": "iris", "scale": "none"}], "m": ["0.5N", "1N"]}
+    toy_cube.write(cube, toy_cube.plan("iris"), spec={"name": "toy", "seed": 7, "grid": grid})
+    array = zarr.open_array(cube / "iris" / name, mode="r+")
+    array[(0,) * array.ndim] = value
+    result = CliRunner().invoke(main, ["report", str(cube)])
+    assert result.exit_code == 2, result.output
+    assert "a cell of the cube: found" in result.stderr
