@@ -15,7 +15,7 @@ from pipeline.batches import Timing, target_seconds
 from pipeline.data_notes import note_lines, sweep_notes
 from pipeline.prepare import Prepared, cube_path, find_spec
 from pipeline.tasks import Batch, Failure, Science, Work, run_batch
-from storage.rundir import CUBE_SUFFIX, run_directory
+from storage.rundir import CUBE_SUFFIX, check_run_directory, run_directory
 from storage.schema import ArraySpec, Role, array_specs
 from sweeps.errors import InputError, Problem
 from sweeps.plan import Cell, DatasetPlan
@@ -177,12 +177,13 @@ def find_run(path: Path, results: Path) -> Path:
     Raises
     ------
     InputError
-        If there is neither a cube nor a run.
+        If there is neither a cube nor a run, or what is left of one leads out of its directory.
     """
     cube = path
     if path.suffix == ".toml":
         spec, _ = find_spec(path)
         cube = cube_path(results, load_spec(spec).name)
+    check_run_directory(cube)
     known = cube.suffix == CUBE_SUFFIX and run_directory(cube).is_dir()
     return cube if known else find_cube(path, results)
 

@@ -17,6 +17,7 @@ from pipeline.cli import main
 from pipeline.prepare import prepare
 from storage.cube import create
 from storage.manifest import ROOT_FILE
+from storage.rundir import make_run_directory
 
 COMMANDS = {
     "status": ["status", "{cube}"],
@@ -82,3 +83,12 @@ def test_values_that_no_solver_writes_are_bad_input(tmp_path: Path, name: str, v
     result = CliRunner().invoke(main, ["report", str(cube)])
     assert result.exit_code == 2, result.output
     assert "a cell of the cube: found" in result.stderr
+
+
+@pytest.mark.parametrize("command", [["status"], ["logs"]])
+def test_a_run_without_a_cube_leads_nowhere(tmp_path: Path, command: list[str]) -> None:
+    run = make_run_directory(tmp_path / "toy.zarr")
+    (run / "log").symlink_to("/etc/passwd")
+    result = CliRunner().invoke(main, [*command, str(tmp_path / "toy.zarr")])
+    assert result.exit_code == 2, result.output
+    assert "log: found a link, expected a file of the run" in result.stderr
