@@ -30,6 +30,9 @@ LOOPBACK = "127.0.0.1"
 PATIENCE = 30.0
 """Seconds to wait for a scheduler's answer and for its first worker."""
 
+ADAPT_SECONDS = 1.0
+"""Between looks at how many local workers there are."""
+
 LOGGERS = ("distributed", "distributed.client", "asyncio")
 
 SETTINGS = {
@@ -122,6 +125,8 @@ def _local(options: Local, n_workers: int | None, local_directory: Path) -> Iter
             )
             stack.enter_context(cluster)
             client = stack.enter_context(Client(cluster))
+            # A nanny whose new worker dies while it starts gives up; here another one takes its place.
+            cluster.adapt(minimum=count, maximum=count, interval=ADAPT_SECONDS)
         yield client
 
 

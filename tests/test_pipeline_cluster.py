@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import dask
 import psutil
 import pytest
 from distributed import LocalCluster
@@ -59,6 +60,18 @@ def test_local_workers_are_processes_of_one_thread_on_loopback(tmp_path: Path) -
             assert all(client.run(interrupts_blocked).values())
     assert client.status == "closed"
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def test_a_local_worker_gone_with_its_nanny_is_replaced(tmp_path: Path) -> None:
+    """As when its new process dies while it starts, and the nanny gives up."""
+    profile = Profile("local", Local(workers=1, dashboard_port=0), None)
+    with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "100ms"}),
+        connect(profile, run=tmp_path) as client,
+    ):
+        (nanny,) = client.cluster.workers.values()
+        client.cluster.sync(nanny.close)
+        assert client.submit(os.getpid).result(timeout=60) != os.getpid()
 
 
 def test_workers_that_cannot_be_started_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
