@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,9 @@ class Echo(logging.Handler):
     """Messages on stderr, wherever that points when they are said."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show one message."""
-        click.echo(self.format(record), err=True)
+        """Show one message; a terminal that has been closed is no reason to fail."""
+        with suppress(OSError):
+            click.echo(self.format(record), err=True)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

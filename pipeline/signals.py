@@ -1,15 +1,16 @@
-"""Stopping on SIGINT, SIGTERM and SIGUSR1, but never in the middle of a write."""
+"""Stopping on the signals that ask for it, but never in the middle of a write."""
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-"""The last one is what queueing systems can send some time before the walltime."""
+NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
+"""From a user, a machine that goes down, a queue before the walltime, a terminal that closes."""
 
 
 class Stopped(BaseException):
@@ -22,9 +23,12 @@ class Stopped(BaseException):
 
 @contextmanager
 def stop_on_signal() -> Iterator[None]:
-    """Turn SIGINT, SIGTERM and SIGUSR1 into `Stopped`, raised in the main thread."""
+    """Turn `NUMBERS` into `Stopped`, raised in the main thread."""
+    shown = [number for number in (1, 2) if os.isatty(number)]
 
     def stop(number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGHUP:
+            _leave_terminal(shown)
         raise Stopped(number)
 
     with _handled_by(stop):
@@ -44,14 +48,26 @@ def uninterrupted() -> Iterator[None]:
         signal.raise_signal(number)
 
 
+def _leave_terminal(shown: list[int]) -> None:
+    """Show nothing more on a terminal that has been closed: every attempt would be an error of its own."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    for number in shown:
+        os.dup2(nothing, number)
+    os.close(nothing)
+
+
 @contextmanager
 def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread is ever interrupted
         return
-    before = [signal.signal(number, handler) for number in NUMBERS]
+    before = {number: signal.getsignal(number) for number in NUMBERS}
+    if before[signal.SIGHUP] is signal.SIG_IGN:
+        del before[signal.SIGHUP]  # nohup: the terminal may close
+    for number in before:
+        signal.signal(number, handler)
     try:
         yield
     finally:
-        for number, old in zip(NUMBERS, before, strict=True):
+        for number, old in before.items():
             signal.signal(number, old)

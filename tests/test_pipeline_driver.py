@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -198,6 +201,35 @@ def test_asked_to_stop_and_submitted_again(
     before = reported_done(cube)
     assert run(spec, tmp_path) == 0
     assert restarts_run(caplog.text) == RESTARTS - before
+    assert_same_bits(slow_reference, cube)
+
+
+def test_a_terminal_that_closes_leaves_nobody_behind(tmp_path: Path, slow_reference: Path) -> None:
+    spec, cube = write_spec(tmp_path, SLOW), tmp_path / "tiny.zarr"
+    keyboard, terminal = os.openpty()
+    command = [sys.executable, "-m", "pipeline", "submit", str(spec), "--results", str(tmp_path)]
+    process = subprocess.Popen(
+        ["setsid", "--ctty", *command, "--workers", "2"], stdin=terminal, stdout=terminal, stderr=terminal
+    )
+    os.close(terminal)
+    os.set_blocking(keyboard, False)
+    deadline = time.monotonic() + 300
+    while reported_done(cube) < RESTARTS // 8:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        with suppress(BlockingIOError):
+            os.read(keyboard, 1 << 16)
+        time.sleep(0.05)
+    workers = psutil.Process(process.pid).children(recursive=True)
+    os.close(keyboard)
+    assert process.wait(timeout=120) == 128 + signal.SIGHUP
+    _, alive = psutil.wait_procs(workers, timeout=30)
+    assert not alive
+    lease = read_lease(cube)
+    assert lease is not None
+    assert lease.holder is not None
+    assert lease.holder.released
+    assert run(spec, tmp_path) == 0
     assert_same_bits(slow_reference, cube)
 
 

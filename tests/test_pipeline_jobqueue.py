@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -16,9 +17,9 @@ from typing import Any
 import psutil
 import pytest
 import slurm_site
+import stranger
 import sweeping
 from click.testing import CliRunner
-from distributed import Client
 from distributed.security import Security
 
 from pipeline import slurm
@@ -170,7 +171,7 @@ def test_nobody_without_the_credentials_is_let_in(cluster_file: Path, tmp_path: 
         strangers = {address: Security.temporary(), address.replace("tls", "tcp"): None}
         for where, security in strangers.items():
             with pytest.raises(OSError, match=r"TLS|reset by peer"):
-                Client(where, security=security, timeout=2)
+                asyncio.run(stranger.connect(where, security))
         tls = tmp_path / "tls"
         assert tls.stat().st_mode & 0o777 == 0o700
         assert {path.stat().st_mode & 0o777 for path in tls.iterdir()} == {0o600}

@@ -18,6 +18,16 @@ def test_a_signal_stops_at_once(number: signal.Signals) -> None:
     assert signal.getsignal(number) is before
 
 
+def test_under_nohup_a_closed_terminal_stops_nothing() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stop_on_signal(), uninterrupted():
+            signal.raise_signal(signal.SIGHUP)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_a_signal_waits_for_the_end_of_a_write() -> None:
     done = []
 
