@@ -208,9 +208,11 @@ def test_a_terminal_that_closes_leaves_nobody_behind(tmp_path: Path, slow_refere
     spec, cube = write_spec(tmp_path, SLOW), tmp_path / "tiny.zarr"
     keyboard, terminal = os.openpty()
     command = [sys.executable, "-m", "pipeline", "submit", str(spec), "--results", str(tmp_path)]
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # these tests may run under nohup themselves
     process = subprocess.Popen(
         ["setsid", "--ctty", *command, "--workers", "2"], stdin=terminal, stdout=terminal, stderr=terminal
     )
+    signal.signal(signal.SIGHUP, before)
     os.close(terminal)
     os.set_blocking(keyboard, False)
     deadline = time.monotonic() + 300

@@ -97,7 +97,7 @@ def problems(estimator: AnnotatedClustering, X: object, **links: Any) -> list[st
         ("patience", 1.5, "found 1.5, expected a whole number, 0 or more"),
         ("crossover", "label", "found 'label', expected one of centroids, labels"),
         ("mutation", None, "found None, expected a probability"),
-        ("relocation", ["all"], "found ['all'], expected one of annotated, all"),
+        ("relocation", ["all"], "found ['all'], expected one of annotated, all, components"),
         ("random_state", -1, "found -1, expected None, a RandomState or a whole number, 0 or more"),
         ("random_state", 0.5, "found 0.5, expected None, a RandomState or a whole number, 0 or more"),
     ],
