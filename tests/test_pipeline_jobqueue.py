@@ -40,7 +40,8 @@ short: {kind: slurm, cores: 3, memory: 900MB, queue: short, walltime: "00:07:00"
 wrong: {kind: slurm, cores: 1, memory: 1GB, interface: eth99}
 open: {kind: slurm, cores: 1, memory: 1GB, interface: lo, insecure: true}
 """
-LONG = sweeping.TINY.replace("restarts = 5", "restarts = 100")
+LONG = sweeping.TINY.replace("restarts = 5", "restarts = 100").replace("generations = 1", "generations = 4")
+"""Some ten seconds of work: enough to lose a job in."""
 
 
 @pytest.fixture(scope="module")
