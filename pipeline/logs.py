@@ -6,15 +6,19 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.headfile import HEAD_LOG
+from pipeline.headjob import other_head
 from pipeline.runstate import read_run_state
+from pipeline.slurm import CommandFailed
 from storage.rundir import run_directory
 from sweeps.errors import InputError, Problem, did_you_mean
 
 DRIVER_LOG, JOBS = "log", "jobs"
 POLL_SECONDS = 0.5
+QUEUE_SECONDS = 10.0
 TAIL_BYTES = 65536
 
 JOB_LOG = re.compile(r"(?P<name>.+)(?:-|\.[eo])(?P<number>\d+)(?:\.(?:err|out))?")
@@ -101,7 +105,42 @@ def follow(path: Path, cube: Path, *, lines: int) -> Iterator[str]:
     """
     start = path.stat().st_size if path.exists() else 0
     yield from end_of(path, lines)
-    yield from _added(path, start, lambda: read_run_state(cube).over)
+    end = _End(cube)
+    yield from _added(path, start, end.reached)
+    if end.vanished:
+        printed = run_directory(cube) / HEAD_LOG
+        yield f"the head, job {end.vanished}, has left the queue without running; see {printed}\n"
+
+
+@dataclass
+class _End:
+    """Finds out that a run is over: from files, and from the queue while they say that its head waits there.
+
+    A job that could not be started writes no file.
+    """
+
+    cube: Path
+    vanished: str = ""
+    _missed: int = 0
+    _asked: float = 0.0
+
+    def reached(self) -> bool:
+        """Whether nobody runs it, and nobody waits to."""
+        state = read_run_state(self.cube)
+        if state.waiting is None:
+            self._missed = 0
+        elif time.monotonic() - self._asked >= QUEUE_SECONDS:
+            self._asked = time.monotonic()
+            # Twice: a job that starts is in the queue, but files may be late to tell.
+            self._missed = self._missed + 1 if self._not_queued() else 0
+            self.vanished = state.waiting if self._missed == 2 else ""
+        return state.over or bool(self.vanished)
+
+    def _not_queued(self) -> bool:
+        try:
+            return other_head(run_directory(self.cube)) is None
+        except CommandFailed:
+            return False
 
 
 def _added(path: Path, start: int, over: Callable[[], bool]) -> Iterator[str]:

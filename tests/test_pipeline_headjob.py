@@ -109,6 +109,7 @@ def test_a_head_is_ended_submitted_again_and_goes_on_after_its_walltime(tmp_path
     assert "queued again 1 times" in sweep("status", cube).stdout
     third = detach(tmp_path, LONG, "slurm")
     assert (third.exit_code, f"its head is job {number} already: pending" in third.stderr) == (1, True)
+    time.sleep(2)  # SLURM refuses a node that has just been told to end the job, and drops it then
     slurm("scontrol", "update", f"JobId={number}", "StartTime=now")
     followed = sweep("logs", cube, "--follow")
     assert re.search(

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from pipeline import logs
+from pipeline.headfile import Submission
 from pipeline.jobfile import FILE_NAME, JobListFile, JobRecord, read_job_list
 from pipeline.logs import find_logs, follow, job_logs, last_lines
+from pipeline.slurm import CommandFailed
 from storage.lease import Lease
 from storage.rundir import make_run_directory
 from sweeps.errors import InputError
@@ -72,6 +74,29 @@ def test_a_log_is_followed_from_its_end_to_the_end_of_the_run(
     assert "".join(follow(log, cube, lines=5)) == "one\ntwo\n"  # though it was not there at first
     writer.join()
     assert "".join(follow(log, cube, lines=1)) == "two\n"
+
+
+def test_following_ends_when_the_head_has_left_the_queue_without_a_word(
+    cube: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silence = CommandFailed(["squeue"], "no answer", transient=True)
+    answers = ["pending", None, "pending", None, silence, None, None]
+
+    def queue(run: Path) -> object:
+        answer = answers.pop(0)
+        if answer is silence:
+            raise silence
+        return answer
+
+    monkeypatch.setattr(logs, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(logs, "QUEUE_SECONDS", 0.0)
+    monkeypatch.setattr(logs, "other_head", queue)
+    run = cube.with_name("a.run")
+    Submission("slurm", "12", "here", 1.0).write(run)
+    text = "".join(follow(run / "log", cube, lines=5))
+    assert text.startswith("the head, job 12, has left the queue without running")
+    assert str(run / "head.log") in text
+    assert answers == []
 
 
 def test_the_list_of_jobs_is_written_when_it_changes(tmp_path: Path) -> None:
