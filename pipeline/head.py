@@ -50,11 +50,11 @@ LEASE_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class End:
-    """How a run ended: exit code, words, and the number of the signal that stopped it."""
+    """How a run ended: exit code, words, and whether its job is to be queued again."""
 
     code: int
     how: str
-    signal: int = 0
+    again: bool = False
 
 
 def run_head(checked: Checked, console: Console) -> int:
@@ -79,8 +79,8 @@ def run_head(checked: Checked, console: Console) -> int:
         logger.error("%s", other)
         return INTERNAL
     with stop_on_signal():
-        end = _end(lambda: _leased(checked, own, console))
-    if own is not None and end.signal and own.goes_on(end.signal) and not own.requeue():
+        end = _end(lambda: _leased(checked, own, console), own)
+    if own is not None and end.again and not own.requeue():
         _record(checked, own).now(ENDED, f"{end.how}, and not queued again").write(checked.prepared.run)
     return end.code
 
@@ -129,23 +129,23 @@ def _leased(checked: Checked, own: HeadJob | None, console: Console) -> End:
             remove(run / JOB_LIST)  # of the run before
         end = End(INTERNAL, "ended by an error")
         try:
-            end = _end(lambda: _conclude(checked, _work(checked, record, lease, console)))
+            end = _end(lambda: _conclude(checked, _work(checked, record, lease, console)), own)
         finally:
-            again = own is not None and end.signal and own.goes_on(end.signal)
-            if again:
-                logger.info("the head goes on when its job starts again")
             # A disk that is full has been complained of already.
             with suppress(StorageError):
-                record.now(REQUEUED if again else ENDED, end.how).write(run)
+                record.now(REQUEUED if end.again else ENDED, end.how).write(run)
     return end
 
 
-def _end(work: Callable[[], End]) -> End:
+def _end(work: Callable[[], End], own: HeadJob | None) -> End:
     try:
         return work()
     except Stopped as stopped:
-        logger.error("stopped by %s; what was finished is kept, submit again to go on", stopped)
-        return End(128 + stopped.number, f"stopped by {stopped}", stopped.number)
+        # Asked once: SLURM's answer to a SIGTERM changes as the job ends.
+        again = own is not None and own.goes_on(stopped.number)
+        then = "the head goes on when its job starts again" if again else "submit again to go on"
+        logger.error("stopped by %s; what was finished is kept, %s", stopped, then)
+        return End(128 + stopped.number, f"stopped by {stopped}", again)
     except TROUBLE as error:
         logger.error("%s", error)
         return End(INTERNAL, str(error))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import fields, replace
@@ -18,11 +19,12 @@ from sweeping import TINY, write_spec
 from pipeline import head, slurm
 from pipeline.cancel import CannotCancel, cancel
 from pipeline.cli import main
-from pipeline.headfile import HEAD_LOG, REQUEUED, RUNNING, HeadRecord, Submission
+from pipeline.headfile import HEAD_LOG, REQUEUED, RUNNING, HeadRecord, Submission, read_head
 from pipeline.headjob import HeadJob
 from pipeline.jobnames import head_name
 from pipeline.options import OWN, Options
 from pipeline.runstate import read_run_state
+from pipeline.signals import Stopped
 from storage.holder import STALE_AFTER, lease_file
 from storage.lease import Lease, LeaseHeld
 from storage.rundir import make_run_directory
@@ -210,3 +212,26 @@ def test_only_a_head_s_own_job_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("SLURM_JOB_NAME", head_name(tmp_path))
     monkeypatch.setenv("SLURM_RESTART_COUNT", "2")
     assert HeadJob.current(tmp_path) == HeadJob("5", 2)
+
+
+@pytest.mark.parametrize("interrupted", ["_work", "_lease"])
+def test_a_head_asks_once_whether_its_time_is_over(
+    interrupted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise Stopped(signal.SIGTERM)
+
+    answers, queued = [True], list[str]()
+    run = tmp_path / "results" / "tiny.run"
+    monkeypatch.setenv("SLURM_JOB_ID", "5")
+    monkeypatch.setenv("SLURM_JOB_NAME", head_name(run))
+    monkeypatch.setattr(head, interrupted, stopped)
+    monkeypatch.setattr(slurm, "is_out_of_time", lambda job: answers.pop())
+    monkeypatch.setattr(slurm, "requeue", queued.append)
+    ended = sweep("submit", write_spec(tmp_path), "--workers", 0, "--results", tmp_path / "results")
+    assert ended.exit_code == 128 + signal.SIGTERM, ended.output
+    assert (answers, queued) == ([], ["5"])
+    if interrupted == "_work":
+        record = read_head(run)
+        assert record is not None
+        assert record.state == REQUEUED
