@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -21,8 +23,13 @@ from pipeline.tasks import Batch, Failure, Partial, run_batch
 from pipeline.watchdog import Introduction, run_watched
 from sweeps.inputs import Source
 
+logger = logging.getLogger(__name__)
+
 LEAST_LIMIT, LIMIT_FACTOR = 1800.0, 30.0
 """Seconds, and multiple of the prediction: a minute at most, a second for the first restart of its kind."""
+
+SILENCE = 60.0
+"""Seconds without news after which it is asked whether any worker is left."""
 
 ENDED = "ended"
 """Beside the topics of the compute cluster: a batch has results, or an error."""
@@ -144,13 +151,23 @@ class DaskExecutor:
 
     def _news(self) -> Iterator[tuple[Batch, Outcome]]:
         """Wait until something is said; the batches that ended by it."""
-        topic, news = self._inbox.get()
+        topic, news = self._next_word()
         ended = [news] if topic == ENDED else self._losses.read(topic, news).items()
         for key, outcome in ended:
             if key in self._under_way:
                 if isinstance(outcome, ComputeClusterError):
                     raise outcome
                 yield self._ended(key), outcome
+
+    def _next_word(self) -> tuple[str, Any]:
+        """The next of the inbox; a wait for workers is said once, as it may last for days."""
+        alone = False
+        while not alone:
+            with suppress(Empty):
+                return self._inbox.get(timeout=SILENCE)
+            alone = not self._client.nthreads()
+        logger.warning("no worker is connected: the run waits for one")
+        return self._inbox.get()
 
     def _ended(self, key: str) -> Batch:
         batch, future = self._under_way.pop(key)
