@@ -18,12 +18,21 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ORDER = (
+    # The evaluation.
     "uci-p10",
     "mixtures-p10",
     "mixtures-p09",
     "uci-p09",
     "uci-p08",
     "mixtures-p08",
+    # What may explain its differences.
+    "uci-one-restart",
+    "one-restart",
+    "others-k2",
+    "others-k4",
+    "others-k6",
+    "uci-minmax",
+    # The evaluation on features as they are.
     "uci-unscaled-p10",
     "uci-unscaled-p09",
     "uci-unscaled-p08",
