@@ -79,12 +79,24 @@ class KernelCache(FunctionCache):  # type: ignore[misc]  # numba has no types
         except OSError as error:
             say_not_kept(str(error))
             return None
+        except Exception as error:  # whatever pickle makes of bytes that are not its own
+            logger.debug("machine code of a kernel cannot be read: %r", error)
+            self._start_anew()
+            return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep machine code, which is in memory already."""
         try:
             super().save_overload(sig, data)
         except OSError as error:
+            say_not_kept(str(error))
+
+    def _start_anew(self) -> None:
+        """Forget files that a power cut, for instance, has cut short."""
+        try:
+            self.flush()
+        except OSError as error:
+            self.disable()
             say_not_kept(str(error))
 
 

@@ -75,6 +75,19 @@ def test_unusable_directory_costs_a_warning(package: Path, tmp_path: Path) -> No
     assert list(package.rglob("*.nb?")) == []
 
 
+@pytest.mark.parametrize("pattern", ["*.nbi", "*.nbc"])
+@pytest.mark.parametrize("left", [0, 100])
+def test_files_cut_short_are_compiled_again(package: Path, tmp_path: Path, pattern: str, left: int) -> None:
+    """A power cut may leave such files."""
+    cache = tmp_path / "cache"
+    call(package, cache)
+    (file,) = (path for path in cache.rglob(pattern) if "outer" in path.name)
+    assert file.stat().st_size > left
+    os.truncate(file, left)
+    assert call(package, cache).stdout.split() == ["20", "0"]
+    assert call(package, cache).stdout.split() == ["20", "1"]
+
+
 FULL = """
 import resource, shutil
 import kernels.jit

@@ -8,34 +8,42 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import jinja2
 import pandas as pd
+from why import elsewhere, weaker
 
 from pipeline.page.against import compare, summarise
 from pipeline.page.curves import draw_curves
 from pipeline.page.distributions import draw_boxes, draw_indices
 from pipeline.page.ink import house_style, save
 from pipeline.page.published import read_published
-from pipeline.tables import KEYS, summary_table
-from sweeps.models import BASELINES
+from pipeline.tables import FOUND, KEYS, SCORES, STATE, summary_table
 
 HERE = Path(__file__).resolve().parent
 ACCURACIES = ("p08", "p09", "p10")
 EVALUATIONS = ("mixtures", "uci", "uci-unscaled")
+OTHERS = ("others-k2", "others-k4", "others-k6")
+TESTS = (*OTHERS, "one-restart", "uci-one-restart", "uci-minmax")
+"""Sweeps that are no part of the evaluation, but may explain what it gives."""
 MODELS = ("likelihood", "posterior")
 
 
 def load(evaluation: str) -> pd.DataFrame:
     """Cells of one evaluation, over all accuracies there are; baselines once."""
-    paths = [HERE / f"{evaluation}-{accuracy}.csv" for accuracy in ACCURACIES]
+    return together(f"{evaluation}-{accuracy}" for accuracy in ACCURACIES)
+
+
+def together(names: Iterable[str]) -> pd.DataFrame:
+    """Cells of the sweeps that have been run; what several have stands once."""
+    paths = [HERE / f"{name}.csv" for name in names]
     frames = [pd.read_csv(path) for path in paths if path.exists()]
     if not frames:
-        return pd.DataFrame()
+        return pd.DataFrame(columns=[*KEYS, *STATE, *FOUND, *SCORES])
     cells = pd.concat(frames, ignore_index=True)
     whole = ("n_clusters", "mixture", "m", "replicate", "restarts_done", "best_restart", "hits")
     return cells.drop_duplicates(list(KEYS)).astype(dict.fromkeys(whole, "Int64")).reset_index(drop=True)
@@ -43,19 +51,22 @@ def load(evaluation: str) -> pd.DataFrame:
 
 def costs() -> Iterator[dict[str, Any]]:
     """What each sweep was predicted to cost, and did."""
-    for evaluation in EVALUATIONS:
-        for accuracy in ACCURACIES:
-            path = HERE / f"{evaluation}-{accuracy}.json"
-            if path.exists():
-                cells = pd.read_csv(path.with_suffix(".csv"))
-                yield {
-                    "sweep": path.stem,
-                    **json.loads(path.read_text()),
-                    "core_hours": cells["seconds"].sum() / 3600,
-                    "restarts": int(cells["restarts_done"].sum()),
-                    "early": (cells["restarts_done"] < cells["restarts_done"].max()).mean(),
-                    "cells": len(cells),
-                }
+    for name in (
+        *(f"{evaluation}-{accuracy}" for evaluation in EVALUATIONS for accuracy in ACCURACIES),
+        *TESTS,
+    ):
+        path = HERE / f"{name}.json"
+        if path.exists():
+            cells = pd.read_csv(path.with_suffix(".csv"))
+            yield {
+                "sweep": name,
+                "note": "",
+                **json.loads(path.read_text()),
+                "core_hours": cells["seconds"].sum() / 3600,
+                "restarts": int(cells["restarts_done"].sum()),
+                "early": (cells["restarts_done"] < cells["restarts_done"].max()).mean(),
+                "cells": len(cells),
+            }
 
 
 def compared(mixtures: pd.DataFrame, summary: pd.DataFrame, table: str | None) -> pd.DataFrame:
@@ -75,11 +86,14 @@ def compared(mixtures: pd.DataFrame, summary: pd.DataFrame, table: str | None) -
 
 
 def few_wrong_centroids(cells: pd.DataFrame, p: float, n_clusters: int, m: int) -> dict[str, str]:
-    """Number of mixtures with a centroid index of at most one, by model (claim 2)."""
-    rows = cells[(cells["n_clusters"] == n_clusters)]
-    here = rows["p"].isna() | ((rows["p"] == p) & (rows["m"] == m))
-    groups = rows[here].groupby("model")["centroid_index"]
-    return {str(model): f"{int((index <= 1).sum())} of {len(index)}" for model, index in groups}
+    """Number of mixtures with a centroid index of at most one, by model, and its binomial error (claim 2)."""
+    rows = cells[cells["n_clusters"] == n_clusters]
+    rows = rows[rows["p"].isna() | ((rows["p"] == p) & (rows["m"] == m))]
+    found = {}
+    for model, index in rows.groupby("model")["centroid_index"]:
+        count, n = int((index <= 1).sum()), len(index)
+        found[str(model)] = f"{count} ± {(count * (n - count) / n) ** 0.5:.1f} of {n}"
+    return found
 
 
 def mean(rows: pd.DataFrame, score: str) -> str:
@@ -105,13 +119,41 @@ def pooled(cells: pd.DataFrame, p: float, share: float, model: str) -> str:
     return f"{by_replicate.mean():.4f} ± {by_replicate.sem():.4f} ({rows['dataset'].nunique()} sets)"
 
 
-def medians(cells: pd.DataFrame, p: float) -> list[dict[str, Any]]:
-    """Median relative NMI by data set and model, at the three m (claims 5 to 7)."""
+def gains(cells: pd.DataFrame, p: float) -> list[dict[str, Any]]:
+    """Median relative NMI by data set and model at the three m, and graphs above 0 (claims 5 to 7)."""
     found = []
     for (dataset, model), rows in pick(cells, p=p).groupby(["dataset", "model"], sort=False):
-        values = rows.groupby("m")["relative_nmi"].median().tolist()
-        found.append({"dataset": dataset, "model": model, "medians": values})
+        by_m = [group for _, group in rows.groupby("m")["relative_nmi"]]
+        found.append(
+            {
+                "dataset": dataset,
+                "model": model,
+                "medians": [values.median() for values in by_m],
+                "above": [f"{(values > 0).sum()}/{len(values)}" for values in by_m],
+            }
+        )
     return found
+
+
+def with_gain(cells: pd.DataFrame, p: float, model: str) -> list[str]:
+    """Data sets where at most one graph of ten has no gain at any m."""
+    found = []
+    for dataset, rows in pick(cells, p=p, model=model).groupby("dataset", sort=False):
+        shares = (rows["relative_nmi"] > 0).groupby(rows["m"]).mean()
+        if (shares >= 0.9).all():
+            found.append(str(dataset))
+    return found
+
+
+def margins(cells: pd.DataFrame, p: float) -> list[dict[str, Any]]:
+    """NMI with priors less NMI without, on the same annotations, by data set at the three m (claim 6)."""
+    keys = ["dataset", "m", "replicate"]
+    rows = pick(cells, p=p, model="posterior").merge(pick(cells, p=p, model="likelihood"), on=keys)
+    rows["margin"] = rows["nmi_x"] - rows["nmi_y"]
+    return [
+        {"dataset": dataset, "texts": [mean(group, "margin") for _, group in parts.groupby("m")]}
+        for dataset, parts in rows.groupby("dataset", sort=False)
+    ]
 
 
 def indices(cells: pd.DataFrame, dataset: str, p: float, share: float) -> dict[str, str]:
@@ -130,8 +172,11 @@ def indices(cells: pd.DataFrame, dataset: str, p: float, share: float) -> dict[s
 def agreements(cells: pd.DataFrame, n_clusters: int) -> list[dict[str, Any]]:
     """Share of annotations the solutions take for correct, by p and m (claim 3)."""
     rows = cells[(cells["n_clusters"] == n_clusters) & cells["p"].notna()]
-    table = rows.groupby(["p", "m", "model"])["annotation_agreement"].mean().unstack("model")
-    return [{"p": p, "m": int(m), **line} for (p, m), line in table.round(3).iterrows()]
+    found = []
+    for (p, m), group in rows.groupby(["p", "m"]):
+        texts = {model: mean(pick(group, model=model), "annotation_agreement") for model in MODELS}
+        found.append({"p": p, "m": int(m), **texts})
+    return found
 
 
 def draw(mixtures: pd.DataFrame, uci: pd.DataFrame, against: pd.DataFrame) -> None:
@@ -178,16 +223,22 @@ def main(table: str | None = None) -> None:
         draw(mixtures, cells["uci"], against)
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string((HERE / "page.md").read_text(encoding="utf-8"))
-    functions = (few_wrong_centroids, mean, pick, pooled, medians, indices, agreements, summarise)
+    functions = (few_wrong_centroids, mean, pick, pooled, gains, with_gain, margins, indices, agreements)
+    single = together(["one-restart"])
     text = template.render(
-        cells=cells,
         mixtures=mixtures,
         uci=cells["uci"],
         unscaled=cells["uci-unscaled"],
+        minmax=together(["uci-minmax"]),
         against=against,
         costs=list(costs()),
         models=MODELS,
-        baseline=BASELINES[0],
+        summarise=summarise,
+        elsewhere=list(elsewhere(against, together(OTHERS), single)),
+        weaker=[
+            *weaker(mixtures, single, "dataset"),
+            *weaker(cells["uci"], together(["uci-one-restart"]), "dataset"),
+        ],
         **{function.__name__: function for function in functions},
     )
     (HERE.parent / "repeat.md").write_text(text, encoding="utf-8")
