@@ -93,6 +93,7 @@ def test_a_missing_file_is_bad_input(tmp_path: Path) -> None:
         (0.50, 0.01, "0.5282", WITHIN),  # 2·√2·0.01 = 0.02828
         (0.50, 0.01, "0.5283", BELOW),
         (0.99999, 0.0, "1.0000", WITHIN),  # equal as printed
+        (0.00004, 0.00001, "0.0000", WITHIN),
         (0.99, 0.0, "1.0000", BELOW),
         (0.50, math.nan, "0.5000", WITHIN),
         (0.50, math.nan, "0.5100", NO_ERROR),
@@ -103,7 +104,9 @@ def test_verdicts(mean: float, se: float, printed: str, verdict: str) -> None:
     ours = summary(("mix_k3", 0.8, 10, "posterior", mean, se))
     (row,) = compare(ours, PLANS, [value(printed)]).itertuples()
     assert row.verdict == verdict
-    if se > 0:
+    if round(mean, len(printed) - 2) == float(printed):
+        assert row.z == 0
+    elif se > 0:
         assert row.z == pytest.approx((mean - float(printed)) / (math.sqrt(2) * se))
 
 

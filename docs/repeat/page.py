@@ -80,8 +80,8 @@ def compared(mixtures: pd.DataFrame, summary: pd.DataFrame, table: str | None) -
     }
     there = set(mixtures["p"].dropna())
     published = [value for value in read_published(Path(table)) if value.p in there]
-    found = compare(summary, plans, published)
-    found.round(5).to_csv(kept, index=False)
+    found = compare(summary, plans, published).round(5)
+    found.to_csv(kept, index=False)
     return found
 
 
@@ -99,7 +99,7 @@ def few_wrong_centroids(cells: pd.DataFrame, p: float, n_clusters: int, m: int) 
 def mean(rows: pd.DataFrame, score: str) -> str:
     """Mean and standard error of a score."""
     values = rows[score].dropna()
-    return f"{values.mean():.4f} ± {values.sem():.4f}" if len(values) > 1 else "-"
+    return f"{round(values.mean(), 4) + 0.0:.4f} ± {values.sem():.4f}" if len(values) > 1 else "-"
 
 
 def pick(cells: pd.DataFrame, **where: object) -> pd.DataFrame:

@@ -41,7 +41,7 @@ def compare(
     pandas.DataFrame
         A row per value, and per set of mixtures of that K if there are several: `dataset`, `n_clusters`, `p`,
         `m`, `model`, `score`, `mean`, `se`, `n`, `published`, `difference` (ours less theirs), `z`
-        (difference by √2 standard errors), `verdict`.
+        (difference by √2 standard errors, 0 where both print alike), `verdict`.
     """
     ours = {
         (
@@ -134,8 +134,6 @@ def _values(compared: pd.DataFrame) -> Table:
 
 def _judged(value: Published, dataset: str, ours: object) -> dict[str, object]:
     mean, se, n = (float(getattr(ours, key, math.nan)) for key in ("mean", "se", "n"))
-    difference = mean - value.value
-    error = math.sqrt(2) * se
     row = {
         "dataset": dataset,
         "n_clusters": value.n_clusters,
@@ -147,17 +145,27 @@ def _judged(value: Published, dataset: str, ours: object) -> dict[str, object]:
         "se": se,
         "n": 0 if math.isnan(n) else int(n),
         "published": value.value,
-        "difference": difference,
-        "z": difference / error if error > 0 else math.nan,
+        "difference": mean - value.value,
+        "z": _z(value, mean, se),
     }
     return {**row, "verdict": _verdict(value, ours is not None, mean, se)}
+
+
+def _prints_alike(value: Published, mean: float) -> bool:
+    """Whether ours, rounded as the published value is, is the same: mixtures all alike leave no error."""
+    return not math.isnan(mean) and round(mean, value.digits) == value.value
+
+
+def _z(value: Published, mean: float, se: float) -> float:
+    if _prints_alike(value, mean):
+        return 0.0
+    return (mean - value.value) / (math.sqrt(2) * se) if se > 0 else math.nan
 
 
 def _verdict(value: Published, there: bool, mean: float, se: float) -> str:
     if math.isnan(mean):
         return NOT_DONE if there else ABSENT
-    # All mixtures alike leave no error, but a printed value is a rounded one.
-    if round(mean, value.digits) == value.value:
+    if _prints_alike(value, mean):
         return WITHIN
     if math.isnan(se):
         return NO_ERROR
