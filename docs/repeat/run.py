@@ -28,9 +28,11 @@ ORDER = (
     # What may explain its differences.
     "uci-one-restart",
     "one-restart",
+    "stronger",
     "others-k2",
     "others-k4",
     "others-k6",
+    "uci-stronger",
     "uci-minmax",
     # The evaluation on features as they are.
     "uci-unscaled-p10",

@@ -1,0 +1,61 @@
+"""How the true labels do on the objectives of the evaluation: `python docs/repeat/truth.py`, a minute.
+
+Takes the scores that `run.py` keeps and writes `truth.csv`. Where a solution beats the true labels, no better
+search would bring it nearer to them; where they beat it, the search has missed the optimum for certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from kernels.objective import objective_terms
+from kernels.problem import build_problem, layers_from_annotations
+from pipeline.tables import row_cell
+from pipeline.tasks import cell_annotations
+from sweeps.inputs import load_inputs
+from sweeps.spec import load_spec
+
+HERE = Path(__file__).resolve().parent
+ENOUGH = 1e-6
+"""Nats by which an objective must be larger to be another one."""
+
+
+def gaps(name: str) -> Iterator[dict[str, Any]]:
+    """Objective of each solution of a sweep less that of the true labels, nats."""
+    spec = load_spec(HERE / f"{name}.toml")
+    sources = load_inputs(spec).sources
+    whole = dict.fromkeys(("mixture", "m", "replicate"), "Int64")
+    for _, row in pd.read_csv(HERE / f"{name}.csv").astype(whole).iterrows():
+        cell = row_cell(row)
+        X, labels_true = sources[cell.dataset].arrays(cell.mixture)
+        problem = build_problem(
+            X,
+            layers_from_annotations(cell_annotations(spec.seed, cell, labels_true), cell.p),
+            n_clusters=row["n_clusters"],
+            model=cell.model,
+        )
+        gap = row["objective"] - sum(objective_terms(problem, labels_true))
+        yield {"sweep": name, "dataset": cell.dataset, "p": cell.p, "m": cell.m, "model": cell.model, "gap": gap}
+
+
+def main() -> None:
+    """Write what the sweeps that were run give."""
+    names = [path.stem for path in sorted(HERE.glob("*-p[01][0-9].csv"))]
+    table = pd.DataFrame(row for name in names for row in gaps(name))
+    groups = table.groupby(["sweep", "dataset", "p", "m", "model"], dropna=False, sort=False)["gap"]
+    summary = groups.agg(
+        cells="size",
+        solution_is_better=lambda gap: (gap > ENOUGH).sum(),
+        truth_is_better=lambda gap: (gap < -ENOUGH).sum(),
+        mean_gap="mean",
+        least_gap="min",
+    )
+    summary.round(3).reset_index().to_csv(HERE / "truth.csv", index=False)
+
+
+if __name__ == "__main__":
+    main()
