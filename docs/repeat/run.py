@@ -28,7 +28,7 @@ ORDER = (
     # What may explain its differences.
     "uci-one-restart",
     "one-restart",
-    "stronger",
+    "stronger-p10",
     "others-k2",
     "others-k4",
     "others-k6",
@@ -38,6 +38,9 @@ ORDER = (
     "uci-unscaled-p10",
     "uci-unscaled-p09",
     "uci-unscaled-p08",
+    # The mixtures by a better search, also where annotations err.
+    "stronger-p09",
+    "stronger-p08",
 )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from why import BETTER
 
 from kernels.objective import objective_terms
 from kernels.problem import build_problem, layers_from_annotations
@@ -20,8 +21,6 @@ from sweeps.inputs import load_inputs
 from sweeps.spec import load_spec
 
 HERE = Path(__file__).resolve().parent
-ENOUGH = 1e-6
-"""Nats by which an objective must be larger to be another one."""
 
 
 def gaps(name: str) -> Iterator[dict[str, Any]]:
@@ -39,18 +38,26 @@ def gaps(name: str) -> Iterator[dict[str, Any]]:
             model=cell.model,
         )
         gap = row["objective"] - sum(objective_terms(problem, labels_true))
-        yield {"sweep": name, "dataset": cell.dataset, "p": cell.p, "m": cell.m, "model": cell.model, "gap": gap}
+        yield {
+            "sweep": name,
+            "dataset": cell.dataset,
+            "p": cell.p,
+            "m": cell.m,
+            "model": cell.model,
+            "gap": gap,
+        }
 
 
 def main() -> None:
     """Write what the sweeps that were run give."""
-    names = [path.stem for path in sorted(HERE.glob("*-p[01][0-9].csv"))]
+    patterns = ("*-p[01][0-9].csv", "uci-stronger.csv")
+    names = [path.stem for pattern in patterns for path in sorted(HERE.glob(pattern))]
     table = pd.DataFrame(row for name in names for row in gaps(name))
     groups = table.groupby(["sweep", "dataset", "p", "m", "model"], dropna=False, sort=False)["gap"]
     summary = groups.agg(
         cells="size",
-        solution_is_better=lambda gap: (gap > ENOUGH).sum(),
-        truth_is_better=lambda gap: (gap < -ENOUGH).sum(),
+        solution_is_better=lambda gap: (gap > BETTER).sum(),
+        truth_is_better=lambda gap: (gap < -BETTER).sum(),
         mean_gap="mean",
         least_gap="min",
     )

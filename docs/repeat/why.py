@@ -11,6 +11,9 @@ import pandas as pd
 DRAWS = 10_000
 """Of fifty mixtures among those at hand, to see how far a mean of fifty may lie."""
 
+BETTER = 1e-6
+"""Nats by which an objective must be larger to be another one."""
+
 CELL = ("dataset", "n_clusters", "mixture", "p", "m", "replicate", "model")
 
 
@@ -59,27 +62,55 @@ def elsewhere(against: pd.DataFrame, others: pd.DataFrame, single: pd.DataFrame)
         }
 
 
-def weaker(cells: pd.DataFrame, single: pd.DataFrame, group: str) -> Iterator[dict[str, Any]]:
-    """What one restart costs: single restarts less the best of all, cell by cell.
+def changes(cells: pd.DataFrame, other: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """What another search changes, cell by cell.
 
     Parameters
     ----------
-    cells, single : pandas.DataFrame
-        The same cells with many restarts, and with one.
-    group : str
-        Column to tell groups by, beside the model.
+    cells, other : pandas.DataFrame
+        The same cells by the published search and by another one.
 
     Yields
     ------
     dict
-        `group`, `model`, the share of cells with a worse objective by more than 1e-6 nats, and the mean
-        difference with its standard error of each score.
+        `dataset`, `model`, number of `cells`, in how many the other objective is `better` or `worse` by more
+        than `BETTER`, its mean change, that of each score with its standard error, and the ratio of times.
     """
-    pairs = cells.merge(single, on=list(CELL), suffixes=("", "_single"))
-    for (name, model), rows in pairs.groupby([group, "model"], sort=False):
-        found: dict[str, Any] = {"group": name, "model": model}
-        found["worse"] = (rows["objective_single"] < rows["objective"] - 1e-6).mean()
+    pairs = cells.merge(other, on=list(CELL), suffixes=("", "_other"))
+    for (dataset, model), rows in pairs.groupby(["dataset", "model"], sort=False):
+        gain = rows["objective_other"] - rows["objective"]
+        found: dict[str, Any] = {"dataset": dataset, "model": model, "cells": len(rows)}
+        found |= {"better": (gain > BETTER).sum(), "worse": (gain < -BETTER).sum(), "gain": gain.mean()}
+        found["time"] = rows["seconds_other"].sum() / rows["seconds"].sum()
         for score in ("nmi", "goldberger_kl"):
-            change = (rows[f"{score}_single"] - rows[score]).dropna()
+            change = (rows[f"{score}_other"] - rows[score]).dropna()
             found[score] = f"{change.mean():+.4f} ± {change.sem():.4f}"
+        yield found
+
+
+def beaten_by_truth(truth: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """In how many cells the true labels have the larger objective.
+
+    Parameters
+    ----------
+    truth : pandas.DataFrame
+        From `truth.py`.
+
+    Yields
+    ------
+    dict
+        `data` (mixtures of one K, or an evaluation of real data), `p`, and by model, for the `published` and
+        the `stronger` search, the number of cells in which the true labels have the larger objective, of all.
+    """
+    rows = truth[truth["p"].notna()].copy()
+    stronger = rows["sweep"].str.contains("stronger")
+    rows["search"] = stronger.map({True: "stronger", False: "published"})
+    scaling = rows["sweep"].str.replace(r"-(stronger|p\d+)$", "", regex=True)
+    rows["data"] = rows["dataset"].where(rows["dataset"].str.startswith("mixtures"), scaling)
+    for (data, p), group in rows.groupby(["data", "p"], sort=False):
+        found: dict[str, Any] = {"data": data, "p": p}
+        for search in ("published", "stronger"):
+            counts = group[group["search"] == search].groupby("model")[["truth_is_better", "cells"]].sum()
+            texts = {model: f"{count.truth_is_better} of {count.cells}" for model, count in counts.iterrows()}
+            found[search] = {model: texts.get(model, "") for model in ("likelihood", "posterior")}
         yield found
