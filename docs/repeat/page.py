@@ -15,7 +15,7 @@ from typing import Any
 
 import jinja2
 import pandas as pd
-from why import elsewhere, weaker
+from why import beaten_by_truth, changes, draw_searches, elsewhere, three_ways
 
 from pipeline.page.against import compare, summarise
 from pipeline.page.curves import draw_curves
@@ -26,9 +26,9 @@ from pipeline.tables import FOUND, KEYS, SCORES, STATE, summary_table
 
 HERE = Path(__file__).resolve().parent
 ACCURACIES = ("p08", "p09", "p10")
-EVALUATIONS = ("mixtures", "uci", "uci-unscaled")
+EVALUATIONS = ("mixtures", "uci", "uci-unscaled", "stronger")
 OTHERS = ("others-k2", "others-k4", "others-k6")
-TESTS = (*OTHERS, "one-restart", "uci-one-restart", "uci-minmax")
+TESTS = (*OTHERS, "one-restart", "uci-one-restart", "uci-minmax", "uci-stronger")
 """Sweeps that are no part of the evaluation, but may explain what it gives."""
 MODELS = ("likelihood", "posterior")
 
@@ -179,11 +179,14 @@ def agreements(cells: pd.DataFrame, n_clusters: int) -> list[dict[str, Any]]:
     return found
 
 
-def draw(mixtures: pd.DataFrame, uci: pd.DataFrame, against: pd.DataFrame) -> None:
+def draw(cells: dict[str, pd.DataFrame], summaries: dict[str, pd.DataFrame], against: pd.DataFrame) -> None:
     """Figures of the page, as PNG."""
     figures: dict[str, Any] = {}
+    mixtures, uci = cells["mixtures"], cells["uci"]
+    if "stronger" in summaries:
+        figures["searches"] = draw_searches(summaries["mixtures"], summaries["stronger"], against)
     if len(mixtures):
-        summary = summary_table(mixtures)
+        summary = summaries["mixtures"]
         crosses = against if len(against) else None
         figures["nmi"] = draw_curves(summary, "nmi", crosses)
         figures["kl"] = draw_curves(summary, "goldberger_kl", crosses)
@@ -220,24 +223,31 @@ def main(table: str | None = None) -> None:
     if len(mixtures):
         against = compared(mixtures, summaries["mixtures"], table)
     with house_style():
-        draw(mixtures, cells["uci"], against)
+        draw(cells, summaries, against)
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string((HERE / "page.md").read_text(encoding="utf-8"))
     functions = (few_wrong_centroids, mean, pick, pooled, gains, with_gain, margins, indices, agreements)
-    single = together(["one-restart"])
+    single, uci_stronger = together(["one-restart"]), together(["uci-stronger"])
     text = template.render(
         mixtures=mixtures,
         uci=cells["uci"],
         unscaled=cells["uci-unscaled"],
         minmax=together(["uci-minmax"]),
+        uci_stronger=uci_stronger,
         against=against,
         costs=list(costs()),
         models=MODELS,
         summarise=summarise,
+        beaten=list(beaten_by_truth(pd.read_csv(HERE / "truth.csv"))),
+        stronger_changes={
+            f"stronger-{name}": list(changes(mixtures, together([f"stronger-{name}"]))) for name in ACCURACIES
+        }
+        | {"uci-stronger": list(changes(cells["uci"], uci_stronger))},
+        three_ways=list(three_ways(against, cells["stronger"])),
         elsewhere=list(elsewhere(against, together(OTHERS), single)),
         weaker=[
-            *weaker(mixtures, single, "dataset"),
-            *weaker(cells["uci"], together(["uci-one-restart"]), "dataset"),
+            *changes(mixtures, single),
+            *changes(cells["uci"], together(["uci-one-restart"])),
         ],
         **{function.__name__: function for function in functions},
     )

@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
+
+from pipeline.page.ink import BLUE, INK, VERMILLION, legend, panels
 
 DRAWS = 10_000
 """Of fifty mixtures among those at hand, to see how far a mean of fifty may lie."""
@@ -88,6 +91,34 @@ def changes(cells: pd.DataFrame, other: pd.DataFrame) -> Iterator[dict[str, Any]
         yield found
 
 
+def three_ways(against: pd.DataFrame, stronger: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Mean NMI at p = 1.0 as published, of the same search, and of a stronger one.
+
+    Parameters
+    ----------
+    against : pandas.DataFrame
+        Published means beside ours.
+    stronger : pandas.DataFrame
+        Cells of the stronger search.
+
+    Yields
+    ------
+    dict
+        `k`, `m`, and by model the three means.
+    """
+    rows = against[(against["score"] == "nmi") & (against["p"] == 1.0) & (against["m"] > 0)]
+    for (k, m), group in rows.groupby(["n_clusters", "m"]):
+        found: dict[str, Any] = {"k": k, "m": m}
+        for row in group.itertuples():
+            values = same_cells(stronger, row)["nmi"]
+            found[row.model] = (
+                f"{row.published:.4f}",
+                f"{row.mean:.4f} ± {row.se:.4f}",
+                f"{values.mean():.4f} ± {values.sem():.4f}",
+            )
+        yield found
+
+
 def beaten_by_truth(truth: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """In how many cells the true labels have the larger objective.
 
@@ -114,3 +145,40 @@ def beaten_by_truth(truth: pd.DataFrame) -> Iterator[dict[str, Any]]:
             texts = {model: f"{count.truth_is_better} of {count.cells}" for model, count in counts.iterrows()}
             found[search] = {model: texts.get(model, "") for model in ("likelihood", "posterior")}
         yield found
+
+
+def draw_searches(ours: pd.DataFrame, stronger: pd.DataFrame, against: pd.DataFrame) -> Figure:
+    """Draw NMI at p = 1.0 against m by two searches, published values as crosses.
+
+    Parameters
+    ----------
+    ours, stronger : pandas.DataFrame
+        Summaries of the mixtures by the published and by the stronger search.
+    against : pandas.DataFrame
+        Published means beside ours.
+    """
+    theirs = against[(against["p"] == 1.0) & (against["score"] == "nmi")]
+    clusters, models = sorted(theirs["n_clusters"].unique()), ("likelihood", "posterior")
+    figure, grid = panels(len(models), len(clusters), (2.6, 1.9), share="col")
+    for line, model in zip(grid, models, strict=True):
+        for axes, k in zip(line, clusters, strict=True):
+            for name, summary, color, marker in (
+                ("published search", ours, VERMILLION, "s"),
+                ("stronger search", stronger, BLUE, "o"),
+            ):
+                rows = summary[(summary["score"] == "nmi") & (summary["p"] == 1.0)]
+                rows = rows[(rows["model"] == model) & (rows["n_clusters"] == k)]
+                m, mean, error = (rows[key].to_numpy(dtype=float) for key in ("m", "mean", "se"))
+                axes.plot(m, mean, color=color, marker=marker, markersize=4.5, label=name)
+                axes.fill_between(m, mean - error, mean + error, color=color, alpha=0.22, linewidth=0)
+            crosses = theirs[(theirs["model"] == model) & (theirs["n_clusters"] == k)]
+            axes.plot(
+                crosses["m"], crosses["published"], "x", color=INK, markeredgewidth=1.5, label="published"
+            )
+            axes.set_title(f"K = {k}" if line is grid[0] else "")
+            axes.grid()
+        line[0].set_ylabel(f"{model}\nNMI (0 to 1)")
+    for axes in grid[-1]:
+        axes.set_xlabel("annotations m (pairs), p = 1")
+    legend(figure, grid[0])
+    return figure
