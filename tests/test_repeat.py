@@ -1,0 +1,41 @@
+"""The page of the repeated evaluation is what its scores give."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sweeps.spec import load_spec
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+KEPT = DOCS / "repeat"
+
+
+def test_page_is_built_from_the_scores_that_are_kept(tmp_path: Path) -> None:
+    copy = tmp_path / "repeat"
+    shutil.copytree(KEPT, copy, ignore=shutil.ignore_patterns("*.png", "*-summary.csv", "__pycache__"))
+    environment = {**os.environ, "PYTHONPATH": str(DOCS.parent), "PYTHONWARNINGS": "error"}
+    subprocess.run([sys.executable, copy / "page.py"], cwd=tmp_path, env=environment, check=True)
+    page = (tmp_path / "repeat.md").read_text(encoding="utf-8")
+    assert page == (DOCS / "repeat.md").read_text(encoding="utf-8")
+    assert "nan" not in page
+    linked = re.findall(r"\]\(repeat/(.*?)\)", page)
+    assert len(linked) > 8
+    for name in linked:
+        assert (KEPT / name).is_file(), name
+        assert (copy / name).is_file(), name
+
+
+@pytest.mark.parametrize("path", sorted(KEPT.glob("*.toml")), ids=lambda path: path.stem)
+def test_sweeps_of_the_repeat_are_named_as_their_files(path: Path) -> None:
+    assert load_spec(path).name == path.stem
+
+
+def test_what_is_kept_is_small() -> None:
+    assert [path.name for path in KEPT.iterdir() if path.is_file() and path.stat().st_size >= 2**20] == []
