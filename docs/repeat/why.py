@@ -81,6 +81,8 @@ def changes(cells: pd.DataFrame, other: pd.DataFrame) -> Iterator[dict[str, Any]
     """
     pairs = cells.merge(other, on=list(CELL), suffixes=("", "_other"))
     for (dataset, model), rows in pairs.groupby(["dataset", "model"], sort=False):
+        if len(rows) == 1:  # the baseline of a real data set
+            continue
         gain = rows["objective_other"] - rows["objective"]
         found: dict[str, Any] = {"dataset": dataset, "model": model, "cells": len(rows)}
         found |= {"better": (gain > BETTER).sum(), "worse": (gain < -BETTER).sum(), "gain": gain.mean()}
