@@ -17,6 +17,9 @@ from sweeps.plan import Cell, DatasetPlan
 SHORTEST, LONGEST = 0.5, 60.0
 """Bounds of a batch in seconds: below, the scheduler is busy; above, too much is lost with a worker."""
 
+SECONDS_PER_WORKER = 0.02
+"""Of a batch at the least, where there are many: 50 batches a second are half of what a driver can handle."""
+
 logger = logging.getLogger(__name__)
 
 Key = tuple[str, str, float | None, int | None]
@@ -121,8 +124,13 @@ def _interpolate(points: Mapping[float, float] | Mapping[int, float], at: float)
 
 
 def target_seconds(total: float, workers: int) -> float:
-    """Length of a batch: 1/50 of a worker's share, within bounds."""
-    return min(max(total / (50 * max(workers, 1)), SHORTEST), LONGEST)
+    """Length of a batch: 1/50 of a worker's share, within bounds.
+
+    Many workers take longer batches, so that the driver keeps up, but two each if there is work enough.
+    """
+    share = total / max(workers, 1)
+    shortest = max(SHORTEST, min(SECONDS_PER_WORKER * workers, share / 2))
+    return min(max(share / 50, shortest), LONGEST)
 
 
 def make_batches(
