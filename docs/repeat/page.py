@@ -16,7 +16,7 @@ from typing import Any
 import jinja2
 import pandas as pd
 from claims import FUNCTIONS, MODELS
-from why import beaten_by_truth, changes, draw_searches, elsewhere, three_ways, time_ratio
+from why import beaten_by_truth, by_direction, changes, draw_searches, elsewhere, three_ways, time_ratio
 
 from pipeline.page.against import compare, summarise
 from pipeline.page.curves import draw_curves
@@ -145,6 +145,7 @@ def main(table: str | None = None) -> None:
             f"stronger-{name}": list(changes(mixtures, together([f"stronger-{name}"]))) for name in ACCURACIES
         }
         | {"uci-stronger": list(changes(cells["uci"], uci_stronger))},
+        direction=by_direction(against, pd.read_csv(HERE / "direction.csv")),
         stronger_time=time_ratio(mixtures, together(["stronger-p10"])),
         three_ways=list(three_ways(against, cells["stronger"])),
         elsewhere=list(elsewhere(against, together(OTHERS), single)),

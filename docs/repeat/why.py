@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
+from pipeline.page.against import LIMIT
 from pipeline.page.ink import BLUE, INK, VERMILLION, legend, panels
 
 DRAWS = 10_000
@@ -42,27 +44,58 @@ def elsewhere(against: pd.DataFrame, others: pd.DataFrame, single: pd.DataFrame)
     ------
     dict
         The compared value; mean and standard error over `n` other mixtures; `share` of draws of fifty of them
-        with a mean at least as far on the published side; the mean of single restarts, missing at other p.
+        with a mean at least as far on the published side, and `given`, the same among draws that are as hard
+        as the published mixtures without annotations; the mean of single restarts. What is not known is NaN.
     """
-    rng = np.random.default_rng(0)
     seen = set()
     for row in against[against["verdict"].isin(["above", "below"])].itertuples():
         p = row.p if row.m else None  # the tables repeat the baseline
-        values = same_cells(others, row)[row.score].dropna().to_numpy()
+        values = by_mixture(others, row)
         if not len(values) or (key := (row.score, row.n_clusters, p, row.m, row.model)) in seen:
             continue
         seen.add(key)
-        means = rng.choice(values, (DRAWS, 50)).mean(axis=1)
+        drawn = np.random.default_rng(0).integers(0, len(values), (DRAWS, 50))
         sign = np.sign(row.published - row.mean)
+        beyond = sign * (values[drawn].mean(axis=1) - row.published) >= 0
+        hard = hard_draws(against, others, row.n_clusters, drawn)
         yield {
             **row._asdict(),
             "p": p,
             "n": len(values),
             "elsewhere": values.mean(),
             "elsewhere_se": values.std(ddof=1) / np.sqrt(len(values)),
-            "share": (sign * (means - row.published) >= 0).mean(),
+            "share": beyond.mean(),
+            "given": beyond[hard].mean() if hard.any() and p else np.nan,
             "single": same_cells(single, row)[row.score].mean(),
         }
+
+
+def by_mixture(cells: pd.DataFrame, row: Any) -> NDArray[np.float64]:
+    """Scores behind a compared value, in the order of mixtures."""
+    return same_cells(cells, row).sort_values("mixture")[row.score].to_numpy(dtype=float)
+
+
+def hard_draws(
+    against: pd.DataFrame, others: pd.DataFrame, n_clusters: int, drawn: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Draws of mixtures whose KL without annotations is at least the published one."""
+    rows = against[(against["n_clusters"] == n_clusters) & (against["m"] == 0)]
+    row = next(rows[rows["score"] == "goldberger_kl"].itertuples())
+    values = by_mixture(others, row)
+    if not len(values):
+        return np.zeros(len(drawn), dtype=bool)
+    return np.asarray(values[drawn].mean(axis=1) >= row.published)
+
+
+def by_direction(against: pd.DataFrame, direction: pd.DataFrame) -> dict[str, int]:
+    """Number of published KL values within 2√2 standard errors, by the direction of the divergence."""
+    theirs = against[(against["score"] == "goldberger_kl") & (against["m"] > 0)]
+    rows = theirs.merge(direction, on=["n_clusters", "p", "m", "model"])
+    found = {"all": len(rows)}
+    for name in ("of_solution", "of_truth"):
+        distance = (rows[f"{name}_mean"] - rows["published"]).abs()
+        found[name] = int((distance <= LIMIT * rows[f"{name}_sem"]).sum())
+    return found
 
 
 def time_ratio(cells: pd.DataFrame, other: pd.DataFrame) -> float:

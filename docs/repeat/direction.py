@@ -1,0 +1,60 @@
+"""KL in the other direction, of the cubes that `run.py` leaves: `python docs/repeat/direction.py`, seconds.
+
+Writes `direction.csv`: means over mixtures of the divergence of the solution from the truth, as the scores
+have it, and of the truth from the solution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from claims import MODELS
+
+from kernels.scores import cluster_gaussians, goldberger_kl, total_variance
+from storage.cube import open_cube
+
+HERE = Path(__file__).resolve().parent
+KEYS = ["n_clusters", "p", "m", "model"]
+
+
+def divergences(cube: Path) -> Iterator[dict[str, Any]]:
+    """Both directions, nats, for every cell with annotations."""
+    for name, node in open_cube(cube).children.items():
+        n_clusters = int(name.removeprefix("mixtures_k"))
+        data = node.to_dataset(inherit=False).squeeze(["p", "replicate"]).load()
+        for mixture in data["mixture"].values:
+            one = data.sel(mixture=mixture)
+            X = one["X"].values
+            truth = cluster_gaussians(X, one["labels_true"].values, n_clusters)
+            for m in one["m"].values:
+                for model in MODELS:
+                    labels = one["labels"].sel(m=m, model=model).values
+                    found = cluster_gaussians(X, labels, n_clusters)
+                    yield {
+                        "n_clusters": n_clusters,
+                        "p": float(one["p"]),
+                        "m": m,
+                        "model": model,
+                        "of_solution": goldberger_kl(*found, *truth, total_variance(X)),
+                        "of_truth": goldberger_kl(*truth, *found, total_variance(X)),
+                    }
+
+
+def main() -> None:
+    """Write the means."""
+    cubes = sorted((HERE.parents[1] / "results").glob("mixtures-p[01][0-9].zarr"))
+    table = pd.DataFrame(row for cube in cubes for row in divergences(cube))
+    table.groupby(KEYS).agg(["mean", "sem"]).round(5).pipe(flat).to_csv(HERE / "direction.csv", index=False)
+
+
+def flat(table: pd.DataFrame) -> pd.DataFrame:
+    """Columns of one level, and the groups among them."""
+    table.columns = ["_".join(column) for column in table.columns]
+    return table.reset_index()
+
+
+if __name__ == "__main__":
+    main()
