@@ -16,7 +16,7 @@ from typing import Any
 import jinja2
 import pandas as pd
 from claims import FUNCTIONS, MODELS
-from why import beaten_by_truth, by_direction, changes, draw_searches, elsewhere, three_ways, time_ratio
+from why import beaten_by_truth, by_direction, changes, draw_searches, elsewhere, three_ways
 
 from pipeline.page.against import compare, summarise
 from pipeline.page.curves import draw_curves
@@ -146,7 +146,6 @@ def main(table: str | None = None) -> None:
         }
         | {"uci-stronger": list(changes(cells["uci"], uci_stronger))},
         direction=by_direction(against, pd.read_csv(HERE / "direction.csv")),
-        stronger_time=time_ratio(mixtures, together(["stronger-p10"])),
         three_ways=list(three_ways(against, cells["stronger"])),
         elsewhere=list(elsewhere(against, together(OTHERS), single)),
         weaker=[

@@ -98,12 +98,6 @@ def by_direction(against: pd.DataFrame, direction: pd.DataFrame) -> dict[str, in
     return found
 
 
-def time_ratio(cells: pd.DataFrame, other: pd.DataFrame) -> float:
-    """Solver time of another search over that of the published one, on the same cells."""
-    pairs = cells.merge(other, on=list(CELL), suffixes=("", "_other"))
-    return float(pairs["seconds_other"].sum() / pairs["seconds"].sum())
-
-
 def changes(cells: pd.DataFrame, other: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """What another search changes, cell by cell.
 
