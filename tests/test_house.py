@@ -96,7 +96,8 @@ def test_modules_stay_short(tracked: list[Path]) -> None:
 def test_tests_are_flat_files(tracked: list[Path]) -> None:
     # tests/kernels/__init__.py would shadow the package kernels.
     assert [path for path in tracked if path.parts[0] == "tests" and path.name == "__init__.py"] == []
-    named = re.compile(r"test_(pipeline|kernels|sweeps|storage|benchmark)_\w+\.py|test_(house|readme|repeat)\.py")
+    packages = r"test_(pipeline|kernels|sweeps|storage|benchmark)_\w+\.py"
+    named = re.compile(rf"{packages}|test_(house|readme|repeat)\.py")
     tests = [path for path in tracked if path.parts[0] == "tests" and path.name.startswith("test_")]
     assert [path for path in tests if not named.fullmatch(path.name)] == []
 
