@@ -122,7 +122,7 @@ def changes(cells: pd.DataFrame, other: pd.DataFrame) -> Iterator[dict[str, Any]
         found["time"] = rows["seconds_other"].sum() / rows["seconds"].sum()
         for score in ("nmi", "goldberger_kl"):
             change = (rows[f"{score}_other"] - rows[score]).dropna()
-            found[score] = f"{change.mean():+.4f} ± {change.sem():.4f}"
+            found[score] = f"{round(change.mean(), 4) + 0.0:+.4f} ± {change.sem():.4f}"
         yield found
 
 
