@@ -1,7 +1,8 @@
 """Build `docs/repeat.md` from the scores beside this file: `python docs/repeat/page.py [TABLE.csv]`.
 
-Takes what `run.py` has kept so far. With a table of published means (columns p, n_clusters, m, model, metric,
-value) it sets them beside ours and keeps the comparison in `against.csv`, which later calls take.
+Takes what `run.py`, `truth.py` and `direction.py` have kept. With a table of published means (columns p,
+n_clusters, m, model, metric, value) it sets them beside ours and keeps the comparison in `against.csv`, which
+later calls take.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pipeline.page.curves import draw_curves
 from pipeline.page.distributions import draw_boxes, draw_indices
 from pipeline.page.ink import house_style, save
 from pipeline.page.published import read_published
-from pipeline.tables import FOUND, KEYS, SCORES, STATE, summary_table
+from pipeline.tables import KEYS, summary_table
 
 HERE = Path(__file__).resolve().parent
 ACCURACIES = ("p08", "p09", "p10")
@@ -38,13 +39,15 @@ def load(evaluation: str) -> pd.DataFrame:
     return together(f"{evaluation}-{accuracy}" for accuracy in ACCURACIES)
 
 
+def there(pattern: str) -> list[str]:
+    """Sweeps of such a name that have been run."""
+    return sorted(path.stem for path in HERE.glob(f"{pattern}.csv"))
+
+
 def together(names: Iterable[str]) -> pd.DataFrame:
     """Cells of the sweeps that have been run; what several have stands once."""
     paths = [HERE / f"{name}.csv" for name in names]
-    frames = [pd.read_csv(path) for path in paths if path.exists()]
-    if not frames:
-        return pd.DataFrame(columns=[*KEYS, *STATE, *FOUND, *SCORES])
-    cells = pd.concat(frames, ignore_index=True)
+    cells = pd.concat([pd.read_csv(path) for path in paths if path.exists()], ignore_index=True)
     whole = ("n_clusters", "mixture", "m", "replicate", "restarts_done", "best_restart", "hits")
     return cells.drop_duplicates(list(KEYS)).astype(dict.fromkeys(whole, "Int64")).reset_index(drop=True)
 
@@ -71,39 +74,32 @@ def compared(mixtures: pd.DataFrame, summary: pd.DataFrame, table: str | None) -
     """Published means beside ours, of a table given now or as kept by an earlier call."""
     kept = HERE / "against.csv"
     if table is None:
-        return pd.read_csv(kept) if kept.exists() else pd.DataFrame()
+        return pd.read_csv(kept)
     plans: Any = {
         name: SimpleNamespace(name=name, mixtures=50, n_clusters=int(rows["n_clusters"].iloc[0]))
         for name, rows in mixtures.groupby("dataset")
     }
-    there = set(mixtures["p"].dropna())
-    published = [value for value in read_published(Path(table)) if value.p in there]
-    found = compare(summary, plans, published).round(5)
+    found = compare(summary, plans, read_published(Path(table))).round(5)
     found.to_csv(kept, index=False)
     return found
 
 
 def draw(cells: dict[str, pd.DataFrame], summaries: dict[str, pd.DataFrame], against: pd.DataFrame) -> None:
     """Figures of the page, as PNG."""
-    figures: dict[str, Any] = {}
-    mixtures, uci = cells["mixtures"], cells["uci"]
-    if "stronger" in summaries:
-        figures["searches"] = draw_searches(summaries["mixtures"], summaries["stronger"], against)
-    if len(mixtures):
-        summary = summaries["mixtures"]
-        crosses = against if len(against) else None
-        figures["nmi"] = draw_curves(summary, "nmi", crosses)
-        figures["kl"] = draw_curves(summary, "goldberger_kl", crosses)
-        figures["agreement"] = draw_curves(summary, "annotation_agreement")
-        six = sorted(mixtures.loc[mixtures["n_clusters"] == 6, "dataset"].unique())
-        figures["centroid-index"] = draw_indices(mixtures, 0.9, six)
-    if len(uci):
-        for p in sorted(uci["p"].dropna().unique()):
-            figures[f"relative-nmi-p{p:g}"] = draw_boxes(uci, p, written(uci))
+    mixtures, uci, summary = cells["mixtures"], cells["uci"], summaries["mixtures"]
+    six = sorted(mixtures.loc[mixtures["n_clusters"] == 6, "dataset"].unique())
+    figures: dict[str, Any] = {
+        "nmi": draw_curves(summary, "nmi", against),
+        "kl": draw_curves(summary, "goldberger_kl", against),
+        "agreement": draw_curves(summary, "annotation_agreement"),
+        "centroid-index": draw_indices(mixtures, 0.9, six),
+        "searches": draw_searches(summary, summaries["stronger"], against),
+    }
+    for p in sorted(uci["p"].dropna().unique()):
+        figures[f"relative-nmi-p{p:g}"] = draw_boxes(uci, p, written(uci))
     for name, figure in figures.items():
-        if figure is not None:
-            save(figure, HERE, name, "")
-            (HERE / f"{name}.svg").unlink()
+        save(figure, HERE, name, "")
+        (HERE / f"{name}.svg").unlink()
 
 
 def written(cells: pd.DataFrame) -> dict[tuple[str, int], str]:
@@ -119,13 +115,11 @@ def written(cells: pd.DataFrame) -> dict[tuple[str, int], str]:
 def main(table: str | None = None) -> None:
     """Write the page, its figures, and the summary of each evaluation."""
     cells = {name: load(name) for name in EVALUATIONS}
-    summaries = {name: summary_table(rows) for name, rows in cells.items() if len(rows)}
+    summaries = {name: summary_table(rows) for name, rows in cells.items()}
     for name, summary in summaries.items():
         summary.round(5).to_csv(HERE / f"{name}-summary.csv", index=False)
     mixtures = cells["mixtures"]
-    against = pd.DataFrame()
-    if len(mixtures):
-        against = compared(mixtures, summaries["mixtures"], table)
+    against = compared(mixtures, summaries["mixtures"], table)
     with house_style():
         draw(cells, summaries, against)
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
@@ -142,9 +136,9 @@ def main(table: str | None = None) -> None:
         models=MODELS,
         beaten=list(beaten_by_truth(pd.read_csv(HERE / "truth.csv"))),
         stronger_changes={
-            f"stronger-{name}": list(changes(mixtures, together([f"stronger-{name}"]))) for name in ACCURACIES
-        }
-        | {"uci-stronger": list(changes(cells["uci"], uci_stronger))},
+            **{name: list(changes(mixtures, together([name]))) for name in there("stronger-p[01][0-9]")},
+            "uci-stronger": list(changes(cells["uci"], uci_stronger)),
+        },
         direction=by_direction(against, pd.read_csv(HERE / "direction.csv")),
         three_ways=list(three_ways(against, cells["stronger"])),
         elsewhere=list(elsewhere(against, together(OTHERS), single)),

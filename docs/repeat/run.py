@@ -1,8 +1,8 @@
 """Repeat the published evaluation: `python docs/repeat/run.py [NAME ...]`, hours.
 
-Runs the sweep files beside this one, all or those named, and keeps of each its cells' scores (`NAME.csv`)
-and what it cost (`NAME.json`). What has these files is left out, and a sweep that was interrupted goes
-on where it stopped. Cubes land in `results`; real data are looked for as `sweep submit` does.
+Runs the sweep files beside this one and keeps of each its cells' scores (`NAME.csv`) and what it cost
+(`NAME.json`): those named, or else those that have no such files yet. A sweep that was interrupted goes on
+where it stopped. Cubes land in `results`; real data are looked for as `sweep submit` does.
 """
 
 from __future__ import annotations
@@ -72,10 +72,9 @@ def repeat(name: str) -> None:
 
 
 def main(names: list[str]) -> None:
-    """Run what is wanted and not there yet."""
-    for name in names or ORDER:
-        if not (HERE / f"{name}.csv").exists():
-            repeat(name)
+    """Run what is named, or what is not there yet."""
+    for name in names or [name for name in ORDER if not (HERE / f"{name}.csv").exists()]:
+        repeat(name)
 
 
 if __name__ == "__main__":
