@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from why import BETTER
 
 from kernels.objective import objective_terms
 from kernels.problem import build_problem, layers_from_annotations
+from pipeline.stopping import BETTER
 from pipeline.tables import row_cell
 from pipeline.tasks import cell_annotations
 from sweeps.inputs import load_inputs

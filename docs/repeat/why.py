@@ -7,19 +7,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from claims import MODELS
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from pipeline.page.against import LIMIT
 from pipeline.page.ink import BLUE, INK, VERMILLION, legend, panels
+from pipeline.stopping import BETTER
+from pipeline.tables import KEYS
 
 DRAWS = 10_000
 """Of fifty mixtures among those at hand, to see how far a mean of fifty may lie."""
-
-BETTER = 1e-6
-"""Nats by which an objective must be larger to be another one."""
-
-CELL = ("dataset", "n_clusters", "mixture", "p", "m", "replicate", "model")
 
 
 def same_cells(cells: pd.DataFrame, row: Any) -> pd.DataFrame:
@@ -112,7 +110,7 @@ def changes(cells: pd.DataFrame, other: pd.DataFrame) -> Iterator[dict[str, Any]
         `dataset`, `model`, number of `cells`, in how many the other objective is `better` or `worse` by more
         than `BETTER`, its mean change, that of each score with its standard error, and the ratio of times.
     """
-    pairs = cells.merge(other, on=list(CELL), suffixes=("", "_other"))
+    pairs = cells.merge(other, on=list(KEYS), suffixes=("", "_other"))
     for (dataset, model), rows in pairs.groupby(["dataset", "model"], sort=False):
         if len(rows) == 1:  # the baseline of a real data set
             continue
@@ -178,7 +176,7 @@ def beaten_by_truth(truth: pd.DataFrame) -> Iterator[dict[str, Any]]:
         for search in ("published", "stronger"):
             counts = group[group["search"] == search].groupby("model")[["truth_is_better", "cells"]].sum()
             texts = {model: f"{count.truth_is_better} of {count.cells}" for model, count in counts.iterrows()}
-            found[search] = {model: texts.get(model, "") for model in ("likelihood", "posterior")}
+            found[search] = {model: texts.get(model, "") for model in MODELS}
         yield found
 
 
@@ -193,9 +191,9 @@ def draw_searches(ours: pd.DataFrame, stronger: pd.DataFrame, against: pd.DataFr
         Published means beside ours.
     """
     theirs = against[(against["p"] == 1.0) & (against["score"] == "nmi")]
-    clusters, models = sorted(theirs["n_clusters"].unique()), ("likelihood", "posterior")
-    figure, grid = panels(len(models), len(clusters), (2.6, 1.9), share="col")
-    for line, model in zip(grid, models, strict=True):
+    clusters = sorted(theirs["n_clusters"].unique())
+    figure, grid = panels(len(MODELS), len(clusters), (2.6, 1.9), share="col")
+    for line, model in zip(grid, MODELS, strict=True):
         for axes, k in zip(line, clusters, strict=True):
             for name, summary, color, marker in (
                 ("published search", ours, VERMILLION, "s"),
