@@ -32,6 +32,37 @@ def test_page_is_built_from_the_scores_that_are_kept(tmp_path: Path) -> None:
         assert (copy / name).is_file(), name
 
 
+@pytest.mark.parametrize(
+    ("script", "arguments", "words"),
+    [
+        ("run.py", ("uci-p11", "one-restart", "mixtures"), ("uci-p11, mixtures", "expected some of")),
+        ("page.py", ("table.csv",), ("line 2, n_clusters", "line 2, value", "line 2, model")),
+    ],
+)
+def test_everything_wrong_is_said_and_nothing_started(
+    tmp_path: Path, script: str, arguments: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    copy = tmp_path / "repeat"
+    shutil.copytree(KEPT, copy, ignore=shutil.ignore_patterns("*.png", "*-summary.csv", "__pycache__"))
+    (tmp_path / "table.csv").write_text("p,n_clusters,m,model,metric,value\n0.8,two,100,posteriour,nmi,x\n")
+    before = (copy / "against.csv").read_bytes()
+    done = subprocess.run(
+        [sys.executable, copy / script, *arguments],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(DOCS.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    for word in words:
+        assert word in done.stderr
+    assert (copy / "against.csv").read_bytes() == before
+    assert not (tmp_path / "results").exists()
+    assert not (tmp_path / "repeat.md").exists()
+
+
 @pytest.mark.parametrize("path", sorted(KEPT.glob("*.toml")), ids=lambda path: path.stem)
 def test_sweeps_of_the_repeat_are_named_as_their_files(path: Path) -> None:
     assert load_spec(path).name == path.stem

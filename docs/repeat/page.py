@@ -25,6 +25,7 @@ from pipeline.page.distributions import draw_boxes, draw_indices
 from pipeline.page.ink import house_style, save
 from pipeline.page.published import read_published
 from pipeline.tables import KEYS, summary_table
+from sweeps.errors import InputError
 
 HERE = Path(__file__).resolve().parent
 ACCURACIES = ("p08", "p09", "p10")
@@ -153,4 +154,8 @@ def main(table: str | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    try:
+        main(*sys.argv[1:2])
+    except InputError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(2)

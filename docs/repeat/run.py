@@ -45,9 +45,12 @@ ORDER = (
 
 
 def sweep(*arguments: str) -> str:
-    """Run the command, its progress shown; returns its standard output."""
+    """Run the command, its progress shown; returns its standard output. Ends as it does when it fails."""
     command = [sys.executable, "-m", "pipeline", *arguments]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=HERE.parents[1]).stdout
+    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True, cwd=HERE.parents[1])
+    if done.returncode:
+        sys.exit(done.returncode)
+    return done.stdout
 
 
 def repeat(name: str) -> None:
@@ -73,6 +76,10 @@ def repeat(name: str) -> None:
 
 def main(names: list[str]) -> None:
     """Run what is named, or what is not there yet."""
+    unknown = [name for name in names if name not in ORDER]
+    if unknown:
+        sys.stderr.write(f"found {', '.join(unknown)}, expected some of {', '.join(ORDER)}\n")
+        sys.exit(2)
     for name in names or [name for name in ORDER if not (HERE / f"{name}.csv").exists()]:
         repeat(name)
 
