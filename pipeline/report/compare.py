@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pipeline.report.differences import draw_differences
 from pipeline.report.parts.ink import house_style, save
-from pipeline.report.sections.differences import draw_differences
 from pipeline.report.write import check_folder, write_tables
 from pipeline.scoring.labels import LABELS
 from pipeline.scoring.pairs import PLACE, difference_table, pair, total_table
