@@ -46,6 +46,13 @@ def scores(tree: xr.DataTree, dataset: str, *, normalizer: str = "min") -> xr.Da
     ------
     ValueError
         For an unknown normalizer.
+
+    Examples
+    --------
+    >>> from pipeline import open_cube, scores
+    >>> found = scores(open_cube("results/quick.zarr"), "iris")
+    >>> found["nmi"].mean("replicate").dims
+    ('p', 'm', 'model')
     """
     node = tree[dataset].to_dataset()
     if "labels" not in node:
@@ -78,6 +85,12 @@ def baseline_scores(
     ------
     ValueError
         For an unknown normalizer.
+
+    Examples
+    --------
+    >>> from pipeline import baseline_scores, open_cube
+    >>> baseline_scores(open_cube("results/quick.zarr"), "mixtures_k3")["nmi"].dims
+    ('mixture',)
     """
     if model not in tree[dataset].children:
         return xr.Dataset()
