@@ -19,7 +19,7 @@ from pipeline.report.parts.ink import (
 )
 from pipeline.report.parts.parts import spread
 from pipeline.report.sections.curves import PANEL
-from pipeline.scoring.labels import LABELS
+from pipeline.scoring.catalogue import LABELS
 from sweeps.models import BASELINES
 
 

@@ -22,7 +22,7 @@ from pipeline.report.parts.ink import (
 )
 from pipeline.report.parts.parts import Section, spread
 from pipeline.report.sections.content import Content, pictured
-from pipeline.scoring.labels import LABELS
+from pipeline.scoring.catalogue import LABELS
 from sweeps.models import BASELINES
 
 PANEL = (2.6, 1.75)
@@ -68,7 +68,7 @@ def draw_curves(summary: pd.DataFrame, score: str, published: pd.DataFrame | Non
     summary : pandas.DataFrame
         From `pipeline.scoring.tables.summary_table`.
     score : str
-        One of `pipeline.scoring.tables.SCORES`. Correct annotations get the accuracy as a line.
+        One of `pipeline.scoring.catalogue.SCORES`. Correct annotations get the accuracy as a line.
     published : pandas.DataFrame, optional
         From `pipeline.report.sections.against.compare`; drawn as crosses.
 

@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from pipeline.report.parts.ink import MOST_DATASETS, legend, mark, panels, short
 from pipeline.report.parts.parts import Section, spread
 from pipeline.report.sections.content import Content, pictured
-from pipeline.scoring.labels import LABELS
+from pipeline.scoring.catalogue import LABELS
 from sweeps.models import BASELINES
 
 PANEL = (2.4, 1.8)

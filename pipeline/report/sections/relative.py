@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from pipeline.report.parts.ink import GREY, INK, MOST_DATASETS, PAPER, dataset_panels, legend, mark
 from pipeline.report.parts.parts import Section, spread
 from pipeline.report.sections.content import Content, pictured
-from pipeline.scoring.labels import LABELS
+from pipeline.scoring.catalogue import LABELS
 
 PANEL = (2.75, 2.0)
 MOST_COUNTS = 8

@@ -10,7 +10,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from pipeline.report.parts.ink import INK, MOST_DATASETS, RULE, mark, short
 from pipeline.report.parts.parts import Section, Table, number, spread, words
 from pipeline.report.sections.content import Content
-from pipeline.scoring.labels import LABELS
+from pipeline.scoring.catalogue import LABELS
 
 BOX_HEIGHT = 0.24
 """Inches of one box."""
