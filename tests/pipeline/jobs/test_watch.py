@@ -41,6 +41,7 @@ class Queue:
     ends: dict[str, str] = field(default_factory=dict)
     answers: bool = True
     asked: int = 0
+    asked_for_ends: int = 0
 
     def put(self, number: str, state: str = "RUNNING", reason: str = "None", node: str = "") -> None:
         self.jobs[number] = slurm.LiveJob(number, f"{NAME}{number}", state, node, reason)
@@ -53,11 +54,12 @@ class Queue:
         return list(self.jobs.values())
 
     def end_state(self, number: str) -> str:
+        self.asked_for_ends += 1
         return self.ends.get(number, "")
 
 
 class Cluster:
-    """Keeps `n_jobs` jobs up, as `adapt` does: what is dropped is submitted again under the same name."""
+    """Keeps `n_jobs` jobs up: `adapt` submits what was dropped again, under the same name."""
 
     def __init__(self, queue: Queue, n_jobs: int) -> None:
         self.queue = queue
@@ -84,7 +86,12 @@ class Cluster:
     def drop(self, names: list[str]) -> None:
         self.dropped += names
         for name in names:
-            self.submit(name)
+            del self.jobs[name]
+
+    def adapt(self) -> None:
+        for name in self.dropped:
+            if name not in self.jobs:
+                self.submit(name)
 
     def end(self, name: str, state: str = "FAILED") -> None:
         """The job and its workers are gone."""
@@ -122,11 +129,13 @@ class Site:
         self.now = time.monotonic()
 
     def wait(self, seconds: float = 0.5) -> None:
-        """Let time pass, with a look every half second."""
+        """Let time pass, with looks every half second; a dropped job comes back after the next one."""
         end = self.now + seconds
         while self.now < end:
             self.now += 0.5
             self.watch.look(self.now)
+            self.watch.look(self.now)
+            self.cluster.adapt()
 
     def job(self, number: int = 0) -> Job:
         return self.cluster.jobs[f"{NAME}{number}"]
@@ -206,6 +215,7 @@ def test_a_lost_job_is_replaced_at_once_and_once(
     assert site.cluster.dropped == [f"{NAME}0"]
     assert site.job(0).job_id == "3"
     assert site.lost == [("1", "was lost")]
+    assert queue.asked_for_ends == 0  # how it ended does not matter: it had worked
     assert f"worker job {NAME}0 (1) was lost; another one in 0 s" in said()
     site.job(0).workers = 1
     site.wait(60)
@@ -299,6 +309,17 @@ def test_nothing_is_given_up_while_a_worker_is_left(run: Path, queue: Queue) -> 
     site.job(1).workers = 0
     site.wait(LOST_SECONDS)
     assert "start_timeout" in str(site.watch.failure)
+
+
+def test_the_time_without_workers_begins_when_the_last_one_goes(run: Path, queue: Queue) -> None:
+    site = Site(run, queue, start_timeout=60.0)
+    site.job().workers = 1
+    site.wait(100)
+    site.job().workers = 0
+    site.wait(55)
+    assert site.watch.failure is None
+    site.wait(10)
+    assert str(site.watch.failure) == "no worker for 0:01:00 (start_timeout): 1 running (None)"
 
 
 def test_jobs_that_somebody_cancels_are_replaced_and_not_counted(run: Path, queue: Queue) -> None:
