@@ -128,11 +128,11 @@ class Site:
         self.watch = JobWatch(self.cluster, self.client, profile, name=NAME, run=run, n_jobs=n_jobs)
         self.now = time.monotonic()
 
-    def wait(self, seconds: float = 0.5) -> None:
-        """Let time pass, with looks every half second; a dropped job comes back after the next one."""
+    def wait(self, seconds: float = 0.5, step: float = 0.5) -> None:
+        """Let time pass, with two looks at every step; a dropped job comes back after them."""
         end = self.now + seconds
         while self.now < end:
-            self.now += 0.5
+            self.now += step
             self.watch.look(self.now)
             self.watch.look(self.now)
             self.cluster.adapt()
@@ -338,7 +338,7 @@ def test_a_job_that_is_being_cleaned_up_is_waited_for_but_not_for_ever(run: Path
     site.wait(5)
     assert site.listed.lost == ()
     asked = queue.asked
-    site.wait(1000)
+    site.wait(1000, step=2)
     assert site.lost[0] == ("1", "died at once")
     assert queue.asked >= MOST_ABSENT > asked
 
@@ -349,11 +349,11 @@ def test_what_the_queue_says_is_said_once(run: Path, queue: Queue, said: Callabl
         "123", [("PENDING", "Priority"), ("PENDING", "Priority"), ("RUNNING", "None")], strict=True
     ):
         queue.put(number, *state)
-    site.wait(300)
+    site.wait(300, step=2)
     first = "worker jobs without workers: 2 pending (Priority), 1 running (None)"
     assert said() == [first]
     queue.put("1", "PENDING", "Resources")
-    site.wait(300)
+    site.wait(300, step=2)
     second = "worker jobs without workers: 1 pending (Priority), 1 pending (Resources), 1 running (None)"
     assert said() == [first, second]
     assert [job.state for job in site.listed.jobs] == [
@@ -367,7 +367,7 @@ def test_the_queue_is_asked_less_and_less(run: Path, queue: Queue) -> None:
     site = Site(run, queue)
     site.wait(10)
     soon = queue.asked
-    site.wait(300)
+    site.wait(300, step=2)
     assert 4 <= soon <= 6
     assert queue.asked - soon <= 300 / ASK_SECONDS[1] + 6
     site.job().workers = 1
@@ -387,7 +387,7 @@ def test_without_any_worker_the_run_ends_in_time(run: Path, queue: Queue, known:
     site = Site(run, queue, start_timeout=3600.0)
     queue.put("1", "PENDING", "Resources")
     queue.answers = known
-    site.wait(3590)
+    site.wait(3590, step=10)
     assert site.watch.failure is None
     site.wait(15)
     assert str(site.watch.failure) == f"no worker for 1:00:00 (start_timeout): {states}"
@@ -398,7 +398,7 @@ def test_a_queue_that_does_not_answer_is_said_and_charges_nobody(
 ) -> None:
     site = Site(run, queue)
     queue.answers = False
-    site.wait(600)
+    site.wait(600, step=5)
     assert "the queue does not answer: squeue: timed out" in said()
     assert (site.cluster.dropped, site.watch.failure) == ([], None)
     site.settle()
