@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from sweeping import TINY, assert_same_bits, run, write_spec
+from processes.sweeping import TINY, assert_same_bits, run, write_spec
 
 import pipeline.work.tasks
 from pipeline.commands.main import main
