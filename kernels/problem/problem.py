@@ -18,6 +18,7 @@ from kernels.problem.layers import (
     inferred_accuracies,
     layers_from_annotations,
 )
+from kernels.settings import DEFAULT, ObjectiveSettings, require
 
 MODELS = {
     "unsupervised": UNSUPERVISED,
@@ -79,8 +80,7 @@ def build_problem(
     n_clusters: int,
     model: str,
     variance: str = "free",
-    min_cluster_size: int = 2,
-    variance_prior: float = 0.0,
+    settings: ObjectiveSettings = DEFAULT,
 ) -> Problem:
     """Check a problem and lay it out for the kernels (model.md sections 1, 2 and 6).
 
@@ -96,10 +96,8 @@ def build_problem(
         The annotation term of the objective.
     variance : {"free", "common"}
         Whether each cluster has its own variance, or all share one.
-    min_cluster_size : int
-        Fewest samples of a cluster.
-    variance_prior : float
-        kappa of model.md section 2, pseudo-samples per cluster at the overall variance.
+    settings : ObjectiveSettings
+        Least size of a cluster, and the variance prior, kappa of model.md section 2.
 
     Returns
     -------
@@ -111,8 +109,8 @@ def build_problem(
         If the input admits no solution or has none that makes sense; the text says what was found.
     """
     features = np.array(X, dtype=np.float64, order="C")
-    _check_settings(model, variance, n_clusters, min_cluster_size, variance_prior)
-    _check_features(features, n_clusters, min_cluster_size)
+    _check_model(model, variance, n_clusters, settings)
+    _check_features(features, n_clusters, settings.min_cluster_size)
     means = _column_means(features)
     features -= means
     total_variance = float(np.mean(np.square(features)))
@@ -125,26 +123,21 @@ def build_problem(
         n_clusters,
         model,
         variance == "common",
-        min_cluster_size,
-        float(variance_prior),
+        settings.min_cluster_size,
+        float(settings.variance_prior),
         total_variance,
     )
     return Problem(data, means, model, variance)
 
 
-def _check_settings(
-    model: str, variance: str, n_clusters: int, min_cluster_size: int, variance_prior: float
-) -> None:
+def _check_model(model: str, variance: str, n_clusters: int, settings: ObjectiveSettings) -> None:
     if model not in MODELS:
         raise ValueError(f"model is {model!r}, expected one of {', '.join(MODELS)}")
     if variance not in VARIANCES:
         raise ValueError(f"variance is {variance!r}, expected one of {', '.join(VARIANCES)}")
     if not 1 <= n_clusters <= np.iinfo(np.int16).max:
         raise ValueError(f"n_clusters is {n_clusters}, expected 1 to {np.iinfo(np.int16).max}")
-    if min_cluster_size < 1:
-        raise ValueError(f"min_cluster_size is {min_cluster_size}, expected 1 or more")
-    if not 0.0 <= variance_prior < np.inf:
-        raise ValueError(f"variance_prior is {variance_prior}, expected a finite number, 0 or more")
+    require(settings, ObjectiveSettings)
 
 
 def _check_features(X: Floats, n_clusters: int, min_cluster_size: int) -> None:

@@ -20,7 +20,8 @@ from kernels.search.local_search import local_search
 from kernels.search.matching import Matching, new_matching
 from kernels.search.operators import assign_closest, blend, cross, kmeans, mutate, repair, seed_centroids
 from kernels.search.population import CLONE, Population, is_new, new_population, select, store
-from kernels.settings import Schedule, SearchSettings, check_settings, schedule_of
+from kernels.search.schedule import Schedule, check_settings, schedule_of
+from kernels.settings import SearchSettings
 
 __all__ = ["Restart", "SearchSettings", "run_restart", "warm_up"]
 

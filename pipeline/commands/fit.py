@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernels.problem.problem import MODELS, VARIANCES
-from kernels.settings import CROSSOVERS, RELOCATED
 from pipeline.commands.options import json_option, reported
+from pipeline.commands.settings import takes_settings
 from pipeline.optima import SAME_OPTIMUM
 from sweeps.data.tables import SCALES
 
@@ -55,41 +55,12 @@ file_type = click.Path(path_type=Path)
     help="Of one annotator, in place of --accuracy; may be repeated.",
 )
 @click.option("--restarts", default=10, show_default=True, help="Independent runs of the search.")
-@click.option("--generations", default=10, show_default=True, help="Generations of a restart.")
-@click.option(
-    "--patience",
-    default=0,
-    show_default=True,
-    help="Generations without gain that end a restart early; 0 for never.",
-)
-@click.option(
-    "--crossover",
-    type=click.Choice(CROSSOVERS),
-    default="centroids",
-    show_default=True,
-    help="What offspring that are not mutated take from their parents; labels need --mutation below 1.",
-)
-@click.option("--mutation", default=1.0, show_default=True, help="Probability that an offspring is mutated.")
-@click.option(
-    "--relocation",
-    type=click.Choice(RELOCATED),
-    default="annotated",
-    show_default=True,
-    help="Samples whose relocations are judged by the whole objective; the others go by the features."
-    " With components, all samples and sets of them that must-links hold together.",
-)
+@takes_settings
 @click.option(
     "--seed", default=0, show_default=True, help="Of all randomness: the same seed, the same result."
 )
 @click.option(
     "--scale", type=click.Choice(SCALES), default="none", show_default=True, help="Of the features."
-)
-@click.option("--min-cluster-size", default=2, show_default=True, help="Fewest samples of a cluster.")
-@click.option(
-    "--variance-prior",
-    default=0.0,
-    show_default=True,
-    help="Pseudo-samples per cluster at the overall variance; above 0 no cluster's variance can vanish.",
 )
 @json_option
 def fit_command(as_json: bool, **choices: Any) -> None:
@@ -119,12 +90,10 @@ def fit_command(as_json: bool, **choices: Any) -> None:
         n_clusters=options.n_clusters,
         model=options.chosen_model,
         restarts=options.restarts,
-        settings=options.search_settings,
+        settings=options.settings,
         seed=options.seed,
         labels_true=inputs.labels_true,
         variance=options.variance,
-        min_cluster_size=options.min_cluster_size,
-        variance_prior=options.variance_prior,
         rounds=_progress_bar,
     )
     judgement = judge(inputs.annotations, result.best.labels)

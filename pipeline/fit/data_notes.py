@@ -10,33 +10,11 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from kernels.problem.data import DEGENERATE
-from sweeps.inputs.load import Inputs
-from sweeps.models import split_model
 
 CONSTANT = 1e-9
 """Standard deviation of a feature over that of all, below which it tells no samples apart."""
 
 BOUND = "a variance prior (--variance-prior, variance_prior) bounds it"
-
-
-def sweep_notes(inputs: Inputs, *, variance_prior: float) -> dict[str, list[str]]:
-    """Notes on the data sets of a sweep, by name; of mixtures the first is looked at.
-
-    Parameters
-    ----------
-    inputs : Inputs
-        Data sets and plans of the sweep.
-    variance_prior : float
-        Of its search: above 0 no cluster is degenerate.
-    """
-    notes = {}
-    for plan in inputs.plans:
-        X, _ = inputs.sources[plan.name].arrays(0 if plan.mixtures else None)
-        free = any(split_model(model)[1] == "free" for model in (*plan.models, *plan.baselines))
-        found = list(data_notes(X, plan.n_clusters, may_degenerate=free and variance_prior == 0))
-        if found:
-            notes[plan.name] = found
-    return notes
 
 
 def data_notes(X: NDArray[np.float64], n_clusters: int, *, may_degenerate: bool) -> Iterator[str]:
@@ -106,11 +84,6 @@ def repeat_notes(groups: NDArray[np.integer]) -> Iterator[str]:
             "a cluster of them alone adds nothing to the objective, so that units decide whether it is found"
         )
         yield f"{groups.max()} of {groups.sum()} rows are (nearly) equal: {effect}; {BOUND}"
-
-
-def note_lines(notes: dict[str, list[str]]) -> list[str]:
-    """Notes of a sweep for people."""
-    return [f"NOTE data set {name}: {text}" for name, texts in notes.items() for text in texts]
 
 
 def counted(count: int, one: str, more: str) -> str:

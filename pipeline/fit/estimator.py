@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kernels.search.hgs import SearchSettings
+from kernels.settings import settings_of
 from pipeline.fit.data_notes import data_notes
 from pipeline.fit.estimator_inputs import (
     AUTO,
@@ -21,11 +21,13 @@ from pipeline.fit.estimator_inputs import (
     check_same_features,
     feature_names,
 )
+from pipeline.fit.parameters import with_defaults, with_settings
 from pipeline.fit.solve import FitResult, fit
 
 LARGEST_DRAWN_SEED = np.iinfo(np.int32).max
 
 
+@with_settings
 class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Semi-supervised clustering with inaccurate pairwise annotations.
 
@@ -47,25 +49,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         not given, the others do not use it.
     restarts : int, default=10
         Independent runs of the search; the best one counts.
-    generations : int, default=10
-        Generations of a restart.
-    population : int, default=10
-        Solutions that survive a generation, 2 or more.
-    offspring : int, default=10
-        Solutions made in a generation.
-    patience : int, default=0
-        Generations without gain that end a restart early; 0 for never.
-    crossover : {"centroids", "labels"}, default="centroids"
-        What offspring that are not mutated take from their parents; "labels" needs `mutation` below 1.
-    mutation : float, default=1.0
-        Probability that an offspring is mutated.
-    relocation : {"annotated", "all", "components"}, default="annotated"
-        Samples whose relocations are judged by the whole objective; the others go by the features. With
-        "components", all samples, and sets of them that must-links hold together.
-    min_cluster_size : int, default=2
-        Fewest samples of a cluster.
-    variance_prior : float, default=0.0
-        Pseudo-samples per cluster at the overall variance; above 0 no cluster's variance can vanish.
+    **settings : as declared
     random_state : int, RandomState or None, default=None
         Of all randomness. An int gives the bits that `sweep fit --seed` gives; from anything else a seed is
         drawn at every fit, and kept as `seed_`.
@@ -121,32 +105,16 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         variance: str = "free",
         accuracy: float | None = None,
         restarts: int = 10,
-        generations: int = 10,
-        population: int = 10,
-        offspring: int = 10,
-        patience: int = 0,
-        crossover: str = "centroids",
-        mutation: float = 1.0,
-        relocation: str = "annotated",
-        min_cluster_size: int = 2,
-        variance_prior: float = 0.0,
         random_state: int | np.random.RandomState | None = None,
+        **settings: Any,
     ) -> None:
         self.n_clusters = n_clusters
         self.model = model
         self.variance = variance
         self.accuracy = accuracy
         self.restarts = restarts
-        self.generations = generations
-        self.population = population
-        self.offspring = offspring
-        self.patience = patience
-        self.crossover = crossover
-        self.mutation = mutation
-        self.relocation = relocation
-        self.min_cluster_size = min_cluster_size
-        self.variance_prior = variance_prior
         self.random_state = random_state
+        self.__dict__.update(with_defaults(settings))
 
     def fit(
         self,
@@ -201,10 +169,8 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             variance=self.variance,
             model=self._chosen_model(has_links=bool(layers)),
             restarts=int(self.restarts),
-            settings=self._search_settings(),
+            settings=settings_of(vars(self)),
             seed=seed,
-            min_cluster_size=int(self.min_cluster_size),
-            variance_prior=float(self.variance_prior),
         )
         self.seed_ = seed
         self._keep(result)
@@ -212,17 +178,6 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         self._warn_if_degenerate()
         self._warn_of_features(features)
         return self
-
-    def _search_settings(self) -> SearchSettings:
-        return SearchSettings(
-            population=int(self.population),
-            offspring=int(self.offspring),
-            generations=int(self.generations),
-            patience=int(self.patience),
-            crossover=self.crossover,
-            mutation=float(self.mutation),
-            relocation=self.relocation,
-        )
 
     def fit_predict(
         self,

@@ -12,19 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from kernels.problem.problem import CANNOT, MODELS, MUST, VARIANCES, Layer
-from kernels.settings import wrong_choices
+from kernels.settings import wrong_settings
 from sweeps.errors import InputError, Problem, did_you_mean, gathered
 
 AUTO = "auto"
-AT_LEAST = {
-    "n_clusters": 1,
-    "restarts": 1,
-    "generations": 1,
-    "population": 2,
-    "offspring": 1,
-    "min_cluster_size": 1,
-}
-"""Parameters that are whole numbers, and the least each may be."""
 
 
 def check_inputs(
@@ -68,13 +59,12 @@ def check_inputs(
 
 
 def _parameter_problems(parameters: Mapping[str, Any]) -> Iterator[Problem]:
-    for name, least in AT_LEAST.items():
-        if not (_is_whole(parameters[name]) and parameters[name] >= least):
-            yield Problem(name, repr(parameters[name]), f"a whole number, {least} or more")
-    method = (parameters[name] for name in ("patience", "crossover", "mutation", "relocation"))
-    for name, found, expected in wrong_choices(*method):
-        yield Problem(name, found, expected)
-    model, accuracy, prior = (parameters[name] for name in ("model", "accuracy", "variance_prior"))
+    for name in ("n_clusters", "restarts"):
+        if not (_is_whole(parameters[name]) and parameters[name] >= 1):
+            yield Problem(name, repr(parameters[name]), "a whole number, 1 or more")
+    for setting, found, expected in wrong_settings(parameters):
+        yield Problem(setting.name, repr(found), expected)
+    model, accuracy = parameters["model"], parameters["accuracy"]
     if not (isinstance(model, str) and model in (AUTO, *MODELS)):
         known = AUTO, *MODELS
         hint = did_you_mean(model, known) if isinstance(model, str) else ""
@@ -82,8 +72,6 @@ def _parameter_problems(parameters: Mapping[str, Any]) -> Iterator[Problem]:
     variance = parameters["variance"]
     if not (isinstance(variance, str) and variance in VARIANCES):
         yield Problem("variance", repr(variance), f"one of {', '.join(VARIANCES)}")
-    if not (_is_real(prior) and 0 <= prior < np.inf):
-        yield Problem("variance_prior", repr(prior), "a finite number, 0 or more")
     if accuracy is None:
         if model == "posterior":
             yield Problem("accuracy", "None", "a number above 0, at most 1", "posterior needs it")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.problem.problem import CANNOT, MUST, Layer
-from kernels.settings import SearchSettings, wrong_choices
+from kernels.settings import Settings, wrong_settings
 from pipeline.fit.annotators import annotator_layers, annotator_names
 from sweeps.annotations.files import read_annotations
 from sweeps.annotations.links import Annotation, read_links
@@ -35,29 +34,12 @@ class FitOptions:
     model: str | None
     accuracy: float | None
     restarts: int
-    generations: int
     seed: int
     scale: str
-    min_cluster_size: int
-    variance_prior: float
+    settings: Settings
     annotations: Path | None = None
     annotator_accuracy: tuple[str, ...] = ()
     variance: str = "free"
-    patience: int = 0
-    crossover: str = "centroids"
-    mutation: float = 1.0
-    relocation: str = "annotated"
-
-    @property
-    def search_settings(self) -> SearchSettings:
-        """Settings of the search."""
-        return SearchSettings(
-            generations=self.generations,
-            patience=self.patience,
-            crossover=self.crossover,
-            mutation=self.mutation,
-            relocation=self.relocation,
-        )
 
     @property
     def chosen_model(self) -> str:
@@ -167,20 +149,15 @@ def _option_problems(options: FitOptions) -> Iterator[Problem]:
     at_least = {
         "-k": (options.n_clusters, 1),
         "--restarts": (options.restarts, 1),
-        "--generations": (options.generations, 1),
         "--seed": (options.seed, 0),
-        "--min-cluster-size": (options.min_cluster_size, 1),
     }
     for name, (value, least) in at_least.items():
         if value < least:
             yield Problem(name, str(value), f"{least} or more")
     if options.n_clusters >= MAX_CLASSES:
         yield Problem("-k", str(options.n_clusters), f"less than {MAX_CLASSES}")
-    if not 0 <= options.variance_prior < math.inf:
-        yield Problem("--variance-prior", str(options.variance_prior), "a finite number, 0 or more")
-    method = options.patience, options.crossover, options.mutation, options.relocation
-    for name, found, expected in wrong_choices(*method):
-        yield Problem(f"--{name}", found, expected)
+    for setting, found, expected in wrong_settings(vars(options.settings)):
+        yield Problem(setting.option, repr(found), expected)
     if options.accuracy is None:
         if options.chosen_model == "posterior" and not options.annotator_accuracy:
             yield Problem("--accuracy", "nothing", "a number above 0, at most 1", "posterior needs it")
@@ -190,11 +167,12 @@ def _option_problems(options: FitOptions) -> Iterator[Problem]:
 
 def _size_problems(options: FitOptions, table: LabelledTable) -> Iterator[Problem]:
     n_samples, distinct = len(table.X), len(np.unique(table.X, axis=0))
+    least = options.settings.min_cluster_size
     if options.n_clusters > distinct:
         found = f"{options.n_clusters} clusters for {distinct} distinct rows of {options.features}"
         yield Problem("-k", found, "no more clusters than distinct rows")
-    elif options.n_clusters * options.min_cluster_size > n_samples > 0:
-        found = f"{options.n_clusters} clusters of {options.min_cluster_size} or more for {n_samples} samples"
+    elif options.n_clusters * least > n_samples > 0:
+        found = f"{options.n_clusters} clusters of {least} or more for {n_samples} samples"
         yield Problem("-k", found, "samples enough", "see --min-cluster-size")
 
 

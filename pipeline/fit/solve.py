@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from kernels.problem.problem import MUST, Layer, build_problem
 from kernels.scores import centroid_index, cluster_gaussians, goldberger_kl, nmi, total_variance
-from kernels.search.hgs import Restart, SearchSettings, run_restart, warm_up
+from kernels.search.hgs import Restart, run_restart, warm_up
+from kernels.settings import Settings
 from pipeline.fit.notes import solution_notes
 from pipeline.optima import best_of
 
@@ -86,12 +87,10 @@ def fit(
     n_clusters: int,
     model: str,
     restarts: int,
-    settings: SearchSettings,
+    settings: Settings,
     seed: int,
     labels_true: NDArray[np.integer] | None = None,
     variance: str = "free",
-    min_cluster_size: int = 2,
-    variance_prior: float = 0.0,
     rounds: Rounds = iter,
 ) -> FitResult:
     """Fit a model to a data set.
@@ -104,12 +103,12 @@ def fit(
         Features as used.
     layers : sequence of Layer
         Annotation graphs. The model "unsupervised" does not see them, the agreement score does.
-    n_clusters, model, variance, min_cluster_size, variance_prior
+    n_clusters, model, variance
         As of `kernels.problem.problem.build_problem`.
     restarts : int
         Independent runs of the search.
-    settings : SearchSettings
-        Size of a restart.
+    settings : Settings
+        Of the search and of the objective.
     seed : int
         Of all randomness.
     labels_true : ndarray of shape (n_samples,), optional
@@ -127,13 +126,7 @@ def fit(
         If the problem admits no solution or has none that makes sense.
     """
     problem = build_problem(
-        X,
-        layers,
-        n_clusters=n_clusters,
-        model=model,
-        variance=variance,
-        min_cluster_size=min_cluster_size,
-        variance_prior=variance_prior,
+        X, layers, n_clusters=n_clusters, model=model, variance=variance, settings=settings
     )
     warm_up()
     runs: list[Restart] = []
@@ -155,7 +148,7 @@ def fit(
         caps_reached=sum(run.caps_reached for run in runs),
         seconds=seconds,
         scores=_scores(X, layers, labels_true, runs[best]),
-        notes=tuple(solution_notes(X, runs[best].labels, n_clusters, variance, variance_prior)),
+        notes=tuple(solution_notes(X, runs[best].labels, n_clusters, variance, settings.variance_prior)),
     )
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.fit.data_notes import note_lines, sweep_notes
 from pipeline.prepare.sweep import Prepared
+from pipeline.submit.notes import note_lines, sweep_notes
 from pipeline.work.batches import target_seconds
 from pipeline.work.records import Batch, Failure, Science, Work
 from pipeline.work.tasks import run_batch
@@ -143,7 +143,7 @@ def plan_overview(prepared: Prepared, *, workers: int | None = None, pilot: bool
         cube=prepared.cube,
         datasets=datasets,
         skipped={name: list(reasons) for name, reasons in prepared.inputs.skipped.items()},
-        notes=sweep_notes(prepared.inputs, variance_prior=prepared.spec.search.variance_prior),
+        notes=sweep_notes(prepared),
         workers=workers,
         batches=sum(_batches(d, length) for d in datasets),
         timed=not any(timing.missing(plan) for plan in prepared.inputs.plans),

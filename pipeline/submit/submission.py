@@ -9,7 +9,6 @@ from rich.console import Console
 
 from pipeline.cluster.profiles import load_profile
 from pipeline.exitcodes import COMPLETE
-from pipeline.fit.data_notes import note_lines, sweep_notes
 from pipeline.jobs.head import head_script
 from pipeline.jobs.keys import JobQueue
 from pipeline.prepare.request import Options, Request
@@ -18,6 +17,7 @@ from pipeline.prepare.wanted import Wanted
 from pipeline.run.head import run_head, say_skipped
 from pipeline.submit.detach import detach, detach_problems, head_command
 from pipeline.submit.jobplan import plan_jobs
+from pipeline.submit.notes import note_lines, sweep_notes
 from pipeline.submit.overview import plan_overview
 from sweep_clustering import check_shadowing
 from sweeps.cellnames import find_cells
@@ -63,7 +63,7 @@ def submit(path: Path, options: Options, console: Console) -> int:
         for line in _dry_run(request):
             console.print(line, highlight=False, markup=False, soft_wrap=True)
         return COMPLETE
-    for line in note_lines(sweep_notes(prepared.inputs, variance_prior=prepared.spec.search.variance_prior)):
+    for line in note_lines(sweep_notes(prepared)):
         logger.warning(line)
     return detach(request) if options.detach else run_head(request, console)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sweeps.file.spec import Search
+from sweeps.file.search import Search
 from sweeps.file.stopping import Stop
 from sweeps.plan import Cell
 

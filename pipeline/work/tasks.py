@@ -82,7 +82,7 @@ def missing_ranges(restarts: int, done: Iterable[int]) -> list[tuple[int, int]]:
 def _run(science: Science, work: Work, source: Source) -> Partial:
     # Numba is loaded by whoever solves, not by the commands that only plan or read.
     from kernels.problem.problem import build_problem, layers_from_annotations
-    from kernels.search.hgs import SearchSettings, run_restart
+    from kernels.search.hgs import run_restart
 
     cell, search = work.cell, science.search
     term, variance = split_model(cell.model)
@@ -94,17 +94,7 @@ def _run(science: Science, work: Work, source: Source) -> Partial:
         n_clusters=science.n_clusters,
         model=term,
         variance=variance,
-        min_cluster_size=search.min_cluster_size,
-        variance_prior=search.variance_prior,
-    )
-    settings = SearchSettings(
-        population=search.population,
-        offspring=search.offspring,
-        generations=search.generations,
-        patience=search.patience,
-        crossover=search.crossover,
-        mutation=search.mutation,
-        relocation=search.relocation,
+        settings=search,
     )
     started = time.perf_counter()
     runs = []
@@ -112,7 +102,7 @@ def _run(science: Science, work: Work, source: Source) -> Partial:
     for restart in range(work.start, work.stop):
         if science.stop is not None and is_enough(objectives, science.stop):
             break
-        runs.append(run_restart(problem, settings, _rng(science.seed, cell, restart)))
+        runs.append(run_restart(problem, search, _rng(science.seed, cell, restart)))
         objectives.append(runs[-1].objective)
     seconds = time.perf_counter() - started
     best = best_of([run.objective for run in runs])

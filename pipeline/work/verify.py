@@ -19,7 +19,7 @@ from storage.cube.manifest import Manifest, read_manifest
 from storage.cube.schema import DONE
 from storage.provenance import fingerprint
 from sweeps.errors import InputError, Problem
-from sweeps.file.spec import Search
+from sweeps.file.search import Search
 from sweeps.file.stopping import Stop
 from sweeps.inputs.load import RealSource
 from sweeps.plan import Block, Cell

@@ -14,8 +14,9 @@ from sweeps.data.tables import SCALES
 from sweeps.errors import InputError, Problem
 from sweeps.file import toml as tomlcheck
 from sweeps.file.datasets import Dataset, name_check, read_datasets
+from sweeps.file.search import Search, read_search
 from sweeps.file.stopping import Stop, read_stop
-from sweeps.file.toml import Bad, Table, choice, not_negative, whole
+from sweeps.file.toml import Bad, Table, choice, whole
 from sweeps.models import BASELINES, MODEL_CODES
 from sweeps.seeds import accuracy_code
 
@@ -53,37 +54,6 @@ class Grid:
     def baselines(self) -> tuple[str, ...]:
         """Models that use none."""
         return tuple(model for model in self.models if model in BASELINES)
-
-
-CROSSOVERS = ("centroids", "labels")
-RELOCATED = ("annotated", "all", "components")
-
-METHOD = ("patience", "crossover", "mutation", "relocation")
-"""Keys of the search left out of the resolved file at their defaults: cubes older than them stay growable."""
-
-
-@dataclass(frozen=True)
-class Search:
-    """Parameters of the search (model.md section 3) and of the objective (section 2)."""
-
-    population: int = 10
-    offspring: int = 10
-    generations: int = 10
-    min_cluster_size: int = 2
-    variance_prior: float = 0.0
-    patience: int = 0
-    crossover: str = "centroids"
-    mutation: float = 1.0
-    relocation: str = "annotated"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Parameters by name; those of `METHOD` only where they differ from their defaults."""
-        default = Search()
-        return {
-            key: value
-            for key, value in asdict(self).items()
-            if key not in METHOD or value != getattr(default, key)
-        }
 
 
 @dataclass(frozen=True)
@@ -205,35 +175,6 @@ def _grid(table: Table, path: Path, scale: str, problems: list[Problem]) -> Grid
     table.raw("m")
     table.close()
     return grid
-
-
-def read_search(table: Table) -> Search:
-    """Read the table `[search]`; a key that is not there has its default."""
-    default = Search()
-    search = Search(
-        population=table.optional("population", whole(2, 10_000), default.population),
-        offspring=table.optional("offspring", whole(1, 10_000), default.offspring),
-        generations=table.optional("generations", whole(1, 10**6), default.generations),
-        min_cluster_size=table.optional("min_cluster_size", whole(1), default.min_cluster_size),
-        variance_prior=table.optional("variance_prior", not_negative, default.variance_prior),
-        patience=table.optional("patience", whole(0, 10**6), default.patience),
-        crossover=table.optional("crossover", choice(CROSSOVERS), default.crossover),
-        mutation=table.optional("mutation", _probability, default.mutation),
-        relocation=table.optional("relocation", choice(RELOCATED), default.relocation),
-    )
-    if search.crossover == "labels" and search.mutation == 1.0:
-        table.problem(
-            "crossover", "'labels' with mutation = 1", "mutation below 1", "mutated offspring take no labels"
-        )
-    table.close()
-    return search
-
-
-def _probability(value: Any) -> float:
-    number = tomlcheck.real(value)
-    if not 0 <= number <= 1:
-        raise Bad("a probability in [0, 1]")
-    return number
 
 
 def accuracy(value: Any) -> float:

@@ -138,14 +138,6 @@ def real(value: Any) -> float:
     return float(value)
 
 
-def not_negative(value: Any) -> float:
-    """A finite number, zero or above."""
-    number = real(value)
-    if number < 0:
-        raise Bad("a number of at least 0")
-    return number
-
-
 def choice(options: Iterable[str]) -> Check[str]:
     """One of a few words."""
     words = tuple(options)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.problem.problem import MUST, Layer, Problem, build_problem
+from kernels.settings import ObjectiveSettings
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,7 @@ class Case:
             n_clusters=self.n_clusters,
             model=self.model,
             variance=self.variance,
-            min_cluster_size=self.min_size,
-            variance_prior=self.kappa,
+            settings=ObjectiveSettings(self.min_size, self.kappa),
         )
 
     @property

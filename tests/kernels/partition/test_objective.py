@@ -20,6 +20,7 @@ from kernels.problem.problem import (
     layers_from_annotations,
 )
 from kernels.search.hgs import SearchSettings, run_restart
+from kernels.settings import ObjectiveSettings
 
 
 @pytest.mark.parametrize("variance", ["free", "common"])
@@ -175,8 +176,8 @@ PAIR = np.array([[0, 1]])
         ({"n_clusters": 0}, "n_clusters is 0"),
         ({"model": "common"}, "model is 'common'"),
         ({"variance": "shared"}, "variance is 'shared'"),
-        ({"min_cluster_size": 0}, "min_cluster_size is 0"),
-        ({"variance_prior": -1.0}, "variance_prior is -1"),
+        ({"settings": ObjectiveSettings(min_cluster_size=0)}, "min_cluster_size is 0"),
+        ({"settings": ObjectiveSettings(variance_prior=-1.0)}, "variance_prior is -1"),
         ({"layers": [Layer(MUST, np.array([[0, 6]]), None, 0.9)]}, "go from 0 to 6"),
         ({"layers": [Layer(MUST, PAIR, np.array([0.0]), 0.9)]}, "above 0"),
         ({"layers": [Layer(MUST, PAIR, np.ones(2), 0.9)]}, r"weights have shape \(2,\)"),

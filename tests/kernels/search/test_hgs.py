@@ -30,6 +30,7 @@ from kernels.partition.state import CAPS, new_state
 from kernels.problem.problem import MUST, Layer, build_problem
 from kernels.search.hgs import SearchSettings, run_restart
 from kernels.search.local_search import assignment_pass, local_search, relocate_annotated
+from kernels.settings import ObjectiveSettings
 
 
 def start(case: Case, seed: int):  # type: ignore[no-untyped-def]
@@ -152,7 +153,7 @@ def test_variance_prior_and_degenerate_clusters() -> None:
     assert restart.variances[restart.labels[0]] == 0.0
     bounded = [
         run_restart(
-            build_problem(X * unit, n_clusters=3, model="unsupervised", variance_prior=1.0),
+            build_problem(X * unit, n_clusters=3, model="unsupervised", settings=ObjectiveSettings(2, 1.0)),
             settings,
             np.random.default_rng(0),
         )

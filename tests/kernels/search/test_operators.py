@@ -15,12 +15,15 @@ from kernels.rng import draw_below, shuffle
 from kernels.search.matching import match, new_matching
 from kernels.search.operators import assign_closest, blend, cross, kmeans, mutate, repair, seed_centroids
 from kernels.search.population import Population, new_population, select
+from kernels.settings import ObjectiveSettings
 
 
 def blobs(seed: int, n_samples: int = 40, n_clusters: int = 4, min_size: int = 2) -> Data:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_samples, 3)) + 4 * rng.integers(0, 2, size=(n_samples, 3))
-    return build_problem(X, n_clusters=n_clusters, model="unsupervised", min_cluster_size=min_size).data
+    return build_problem(
+        X, n_clusters=n_clusters, model="unsupervised", settings=ObjectiveSettings(min_size)
+    ).data
 
 
 def test_match_agrees_with_scipy() -> None:

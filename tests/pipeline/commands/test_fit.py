@@ -15,7 +15,8 @@ from click.testing import CliRunner, Result
 from solving.blobs import far_clusters
 
 from kernels.problem.problem import Problem
-from kernels.search.hgs import Restart, SearchSettings, run_restart
+from kernels.search.hgs import Restart, run_restart
+from kernels.settings import DEFAULT, SETTINGS, SearchSettings, Settings
 from pipeline.commands.fit import fit_command
 from pipeline.fit.solve import fit
 from sweeps.data.tables import scale
@@ -113,7 +114,7 @@ def test_formats_and_scaling_change_nothing_but_units(
     assert documents[1:] == documents[:1] * 3
     assert json.loads(run("x.npz", "-k", "3", "--json").stdout)["scores"]["nmi"] == pytest.approx(1)
     scaled = json.loads(run("x.data", "-k", "3", "--scale", "standard", "--json").stdout)
-    settings = SearchSettings(generations=1)
+    settings = Settings(generations=1)
     direct = fit(
         scale(X, "standard"), n_clusters=3, model="unsupervised", restarts=2, settings=settings, seed=0
     )
@@ -128,11 +129,13 @@ def test_method_of_the_search_reaches_it(run: Run, monkeypatch: pytest.MonkeyPat
         return run_restart(problem, settings, rng)
 
     monkeypatch.setattr("pipeline.fit.solve.run_restart", spy)
-    method = ("--patience", "3", "--crossover", "labels", "--mutation", "0.1", "--relocation", "all")
-    assert run("x.data", "-k", "3", *method).exit_code == 0
+    chosen = Settings(7, 6, 1, 3, "labels", 0.1, "all", min_cluster_size=4, variance_prior=0.5)
+    options = [text for each in SETTINGS for text in (each.option, str(getattr(chosen, each.name)))]
+    assert [name for name, value in vars(chosen).items() if value == getattr(DEFAULT, name)] == []
+    assert run("x.data", "-k", "3", *options).exit_code == 0
     assert run("x.data", "-k", "3").exit_code == 0
-    assert seen[:2] == [SearchSettings(10, 10, 1, 3, "labels", 0.1, "all")] * 2
-    assert seen[2:] == [SearchSettings(generations=1)] * 2
+    assert seen[:2] == [chosen] * 2
+    assert seen[2:] == [Settings(generations=1)] * 2
 
 
 def test_summary_for_people(run: Run) -> None:

@@ -7,6 +7,7 @@ import inspect
 import json
 import math
 import pickle
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,12 +26,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from solving.blobs import far_clusters
 
 from kernels.problem.problem import CANNOT, MUST, Layer
-from kernels.search.hgs import SearchSettings
+from kernels.settings import Settings
 from pipeline.commands.fit import fit_command
 from pipeline.fit.estimator import AnnotatedClustering
 from pipeline.fit.inputs import FitOptions
 from pipeline.fit.solve import fit
-from sweeps.file.spec import METHOD, Search
 
 MUST_LINKS = [[0, 1], [4, 4], [10, 11], [0, 1], [3, 29]]
 CANNOT_LINKS = [[0, 15, 2], [21, 11, 0.5], [7, 7, 1]]
@@ -100,17 +100,17 @@ def test_same_bits_as_the_command(changes: dict[str, Any], noise: np.ndarray, tm
 
 
 def test_every_parameter_reaches_the_search(noise: np.ndarray) -> None:
-    given = {"restarts": 3, "min_cluster_size": 7, "variance_prior": 0.5}
     search: dict[str, Any] = {"population": 3, "offspring": 4, "generations": 5, "patience": 2}
     search |= {"crossover": "labels", "mutation": 0.5, "relocation": "all"}
-    estimator = AnnotatedClustering(4, model="posterior", accuracy=0.7, random_state=9, **given, **search)
+    search |= {"min_cluster_size": 7, "variance_prior": 0.5}
+    given: dict[str, Any] = {"model": "posterior", "restarts": 3}
+    estimator = AnnotatedClustering(4, accuracy=0.7, random_state=9, **given, **search)
     estimator.fit(noise, must_link=[[0, 1]], cannot_link=[[2, 3, 4.0]])
     layers = [
         Layer(MUST, np.array([[0, 1]]), None, 0.7),
         Layer(CANNOT, np.array([[2, 3]]), np.array([4.0]), 0.7),
     ]
-    settings = SearchSettings(**search)
-    result = fit(noise, layers, n_clusters=4, model="posterior", settings=settings, seed=9, **given)
+    result = fit(noise, layers, n_clusters=4, settings=Settings(**search), seed=9, **given)
     assert estimator.labels_.tolist() == result.best.labels.tolist()
     assert estimator.restart_objectives_.tobytes() == result.restart_objectives.tobytes()
     assert estimator.caps_reached_ == result.caps_reached
@@ -124,13 +124,25 @@ def test_terms_add_up(blobs: np.ndarray) -> None:
     assert np.bincount(estimator.labels_).tolist() == estimator.sizes_.tolist() == [10, 10, 10]
 
 
-def test_defaults_are_those_of_the_sweep_file_and_of_the_command() -> None:
+def test_defaults_are_those_of_the_command() -> None:
+    """Those of the settings of the search are compared where they are declared, in test_settings.py."""
     parameters = AnnotatedClustering().get_params()
-    for name, value in vars(Search()).items():
-        assert parameters[name] == value
     options = {option.name: option.default for option in fit_command.params}
-    for name in ("restarts", "generations", "min_cluster_size", "variance_prior", "variance", *METHOD):
+    for name in ("restarts", "variance"):
         assert parameters[name] == options[name]
+
+
+def test_parameters_are_plain_to_see() -> None:
+    signature = inspect.signature(AnnotatedClustering)
+    assert not [each for each in signature.parameters.values() if each.kind is each.VAR_KEYWORD]
+    assert sorted(signature.parameters) == sorted(AnnotatedClustering().get_params())
+    text, _, _ = str(inspect.getdoc(AnnotatedClustering)).partition("Attributes\n")
+    assert sorted(re.findall(r"^(\w+) : ", text, flags=re.MULTILINE)) == sorted(signature.parameters)
+    assert max(map(len, text.splitlines())) <= 106
+    with pytest.raises(TypeError, match="populaton"):
+        AnnotatedClustering(populaton=3)
+    with pytest.raises(ValueError, match="populaton"):
+        AnnotatedClustering().set_params(populaton=3)
 
 
 @pytest.mark.parametrize("accuracy", [None, 0.9])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,16 +11,18 @@ from solving.blobs import far_clusters
 
 from kernels.partition.objective import objective_terms
 from kernels.problem.problem import CANNOT, MODELS, MUST, VARIANCES, Layer, build_problem
-from kernels.search.hgs import SearchSettings, run_restart
+from kernels.search.hgs import run_restart
+from kernels.settings import ObjectiveSettings, Settings
 from pipeline.fit.solve import FitResult, fit
 from sweeps.data.builtin import find
 
-SMALL = SearchSettings(population=4, offspring=4, generations=2)
+SMALL = Settings(population=4, offspring=4, generations=2)
 
 
 def solve(X: np.ndarray, *layers: Layer, **changes: object) -> FitResult:
-    given = {"n_clusters": 2, "model": "unsupervised", "restarts": 2, "settings": SMALL, "seed": 3} | changes
-    return fit(X, layers, **given)  # type: ignore[arg-type]
+    own = {name: changes.pop(name) for name in vars(ObjectiveSettings()) if name in changes}
+    given = {"n_clusters": 2, "model": "unsupervised", "restarts": 2, "seed": 3} | changes
+    return fit(X, layers, settings=replace(SMALL, **own), **given)  # type: ignore[arg-type]
 
 
 def overlapping(n: int = 60) -> np.ndarray:
@@ -124,8 +127,10 @@ def half_equal() -> np.ndarray:
 @pytest.mark.parametrize("variance_prior", [0.5, 4.0])
 def test_units_do_not_matter_under_a_variance_prior(model: str, variance: str, variance_prior: float) -> None:
     X, layers = half_equal(), some_layers(80)
-    given = {"n_clusters": 3, "model": model, "variance": variance, "variance_prior": variance_prior}
-    fits = [solve(unit * X, *layers, **given) for unit in (1.0, 1024.0, 1 / 1024)]
+    given = {"n_clusters": 3, "model": model, "variance": variance}
+    fits = [
+        solve(unit * X, *layers, **given, variance_prior=variance_prior) for unit in (1.0, 1024.0, 1 / 1024)
+    ]
     assert len({result.best.labels.tobytes() for result in fits}) == 1
     # the density of the features and that of the pseudo-samples scale alike
     n_variances = 3 if variance == "free" else 1
@@ -134,17 +139,18 @@ def test_units_do_not_matter_under_a_variance_prior(model: str, variance: str, v
     assert fits[0].best.centroids.tolist() == (fits[1].best.centroids / 1024).tolist()
     assert fits[0].best.variances.tolist() == (fits[1].best.variances / 1024**2).tolist()
     best = fits[1].best
-    terms = objective_terms(build_problem(1024 * X, layers, **given), best.labels)
+    problem = build_problem(1024 * X, layers, **given, settings=replace(SMALL, variance_prior=variance_prior))
+    terms = objective_terms(problem, best.labels)
     assert terms == (best.gmm, best.sbm, best.prior)
 
 
 def test_restarts_do_not_depend_on_units_either() -> None:
     """The best of several, by the objective in the units given, as sweeps choose it."""
     X, layers = half_equal(), some_layers(80)
-    settings = SMALL._replace(generations=6)
+    settings = replace(SMALL, generations=6, variance_prior=1.0)
     found = []
     for unit in (1.0, 1024.0, 2.0**-30):
-        problem = build_problem(unit * X, layers, n_clusters=3, model="posterior", variance_prior=1.0)
+        problem = build_problem(unit * X, layers, n_clusters=3, model="posterior", settings=settings)
         runs = [run_restart(problem, settings, np.random.default_rng(seed)) for seed in range(12)]
         best = int(np.argmax([run.objective for run in runs]))
         found.append((best, *(run.labels.tobytes() for run in runs)))

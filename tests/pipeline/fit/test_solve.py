@@ -12,7 +12,7 @@ from solving.blobs import far_clusters
 from kernels.partition.objective import objective_terms
 from kernels.problem.problem import CANNOT, MODELS, MUST, VARIANCES, Layer, build_problem
 from kernels.scores import annotation_agreement, nmi
-from kernels.search.hgs import SearchSettings
+from kernels.settings import Settings
 from pipeline.fit.solve import FitResult, fit, to_json, weighted_agreement
 
 KEYS = [
@@ -35,7 +35,7 @@ KEYS = [
     "notes",
 ]
 SCORES = ["nmi", "goldberger_kl", "centroid_index", "annotation_agreement"]
-TINY = SearchSettings(population=3, offspring=3, generations=2)
+TINY = Settings(population=3, offspring=3, generations=2)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,58 @@
+"""The settings of the search as options of a command."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from kernels.settings import SETTINGS, Setting, settings_of
+
+
+def takes_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """Add an option for each setting, as declared; the command gets all of them as `settings`."""
+
+    @functools.wraps(command)
+    def with_settings(**given: Any) -> None:
+        settings = settings_of({each.name: given.pop(each.name) for each in SETTINGS})
+        command(settings=settings, **given)
+
+    # click shows first what was added last
+    for setting in reversed(SETTINGS):
+        option = click.option(
+            setting.option,
+            type=_type(setting),
+            default=setting.default,
+            show_default=True,
+            help=setting.meaning,
+        )
+        option(with_settings)
+    return with_settings
+
+
+def _type(setting: Setting) -> click.ParamType[Any]:
+    if setting.choices:
+        return _Word(setting.choices)
+    kind: Any = _Whole if isinstance(setting.default, int) else _Real
+    numbers: click.ParamType[Any] = kind(setting.low, setting.high)
+    return numbers
+
+
+# Help shows the ranges; they are checked with files and other options, so that all problems are said at once.
+
+
+class _Whole(click.IntRange):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return click.INT.convert(value, param, ctx)
+
+
+class _Real(click.FloatRange):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return click.FLOAT.convert(value, param, ctx)
+
+
+class _Word(click.Choice[str]):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value
