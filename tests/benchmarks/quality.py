@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,18 +37,18 @@ PAPER = SearchSettings()
 LABELS = SearchSettings(crossover="labels", mutation=0.2)
 SETTINGS = {
     "the paper's": PAPER,
-    "patience 5": PAPER._replace(patience=5),
-    "mutation 0.2": PAPER._replace(mutation=0.2),
-    "relocation all": PAPER._replace(relocation="all"),
+    "patience 5": replace(PAPER, patience=5),
+    "mutation 0.2": replace(PAPER, mutation=0.2),
+    "relocation all": replace(PAPER, relocation="all"),
     "labels, mutation 0.2": LABELS,
-    "labels, mutation 0.2, all": LABELS._replace(relocation="all"),
-    "labels, mutation 0.2, components": LABELS._replace(relocation="components"),
-    "all, patience 5": LABELS._replace(relocation="all", patience=5),
-    "all, 30 generations, patience 5": LABELS._replace(relocation="all", patience=5, generations=30),
-    "components, 30 generations, patience 5": LABELS._replace(
-        relocation="components", patience=5, generations=30
+    "labels, mutation 0.2, all": replace(LABELS, relocation="all"),
+    "labels, mutation 0.2, components": replace(LABELS, relocation="components"),
+    "all, patience 5": replace(LABELS, relocation="all", patience=5),
+    "all, 30 generations, patience 5": replace(LABELS, relocation="all", patience=5, generations=30),
+    "components, 30 generations, patience 5": replace(
+        LABELS, relocation="components", patience=5, generations=30
     ),
-    "the paper's, 30 generations": PAPER._replace(generations=30),
+    "the paper's, 30 generations": replace(PAPER, generations=30),
 }
 
 COMPARED = ("the paper's", "labels, mutation 0.2, all", "labels, mutation 0.2, components")
@@ -129,7 +130,7 @@ def _seconds_to_best(trial: Trial, best: float) -> float:
 
 def best_of_three(problem: Problem, settings: SearchSettings, stream: int) -> Trial:
     """Three restarts of 50 generations, as one trial."""
-    longer = settings._replace(generations=50)
+    longer = replace(settings, generations=50)
     began = time.process_time()
     found = [run_restart(problem, longer, np.random.default_rng([stream, r])).objective for r in range(3)]
     return Trial(np.array([max(found)]), time.process_time() - began)

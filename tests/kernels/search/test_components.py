@@ -25,7 +25,7 @@ def case_of(seed: int, model: str, variance: str) -> Case:
 
 
 def end_of(case: Case, relocation: str, seed: int = 0) -> Restart:
-    return run_restart(case.problem(), START._replace(relocation=relocation), np.random.default_rng(seed))
+    return run_restart(case.problem(), replace(START, relocation=relocation), np.random.default_rng(seed))
 
 
 def components(case: Case, labels: NDArray[np.integer]) -> Iterator[NDArray[np.intp]]:
@@ -83,7 +83,7 @@ def test_solutions_that_would_not_survive_are_left_alone() -> None:
     case = case_of(2, "posterior", "free")
     found = {
         relocation: run_restart(
-            case.problem(), settings._replace(relocation=relocation), np.random.default_rng(1)
+            case.problem(), replace(settings, relocation=relocation), np.random.default_rng(1)
         )
         for relocation in ("all", "components")
     }
