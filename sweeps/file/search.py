@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernels.settings import SETTINGS, Settings, settings_of, wrong_settings
-from sweeps.errors import did_you_mean
-from sweeps.file.toml import Table, shown
+from sweeps.errors import did_you_mean, shown
+from sweeps.file.toml import Table
 
 
 @dataclass(frozen=True)
