@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from checkout import ROOT
+from sweeping import TINY, write_spec
 
 import sweep_clustering
 from pipeline import exitcodes
@@ -163,3 +164,12 @@ def test_the_command_runs_as_a_module() -> None:
     done = run([sys.executable, "-m", "pipeline", "--help"], ROOT)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("Usage: sweep ")
+
+
+def test_worker_processes_do_not_look_in_the_current_folder(tmp_path: Path) -> None:
+    for package in PACKAGES:
+        shadow(tmp_path, package)
+    small = TINY.replace("{mixture = {n_clusters = [2, 3], count = 2, n_samples = 30, n_features = 3}}, ", "")
+    spec = write_spec(tmp_path, small.replace("restarts = 5", "restarts = 1"))
+    done = run([console_script(), "submit", spec.name, "--results", "results", "--workers", "1"], tmp_path)
+    assert done.returncode == 0, done.stderr
