@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from checkout import ROOT
-from sweeping import TINY, write_spec
+from processes.sweeping import TINY, write_spec
 
 import sweep_clustering
 from pipeline import exitcodes
