@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import (
@@ -102,7 +102,7 @@ class Checked:
     """
 
     check: Callable[[Any], Any]
-    json_schema: JsonSchemaValue
+    json_schema: JsonSchemaValue = field(hash=False)  # a type that is hashed, in a union for instance
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(self.check)

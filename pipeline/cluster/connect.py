@@ -22,6 +22,7 @@ from pipeline.jobs.cluster import connect_jobs
 from pipeline.jobs.errors import ComputeClusterError
 from pipeline.jobs.keys import JobQueue
 from pipeline.work.batches import LONGEST
+from storage.runfolder.folder import RunFolder
 from sweeps.errors import InputError, Problem
 
 __all__ = ["ComputeClusterError", "Profile", "connect", "dashboard_address", "load_profile"]
@@ -45,7 +46,7 @@ SETTINGS = {
 
 @contextmanager
 def connect(
-    profile: Profile, *, n_workers: int | None = None, run: Path, longest_batch: float = LONGEST
+    profile: Profile, *, n_workers: int | None = None, run: RunFolder, longest_batch: float = LONGEST
 ) -> Iterator[Client]:
     """Start or reach the compute cluster of a profile.
 
@@ -56,8 +57,8 @@ def connect(
     n_workers : int or None
         Number of local worker processes, or of worker jobs, before the profile's own number. Not for a
         running scheduler, whose workers are its own.
-    run : Path
-        Folder of the run: scratch files of local workers, credentials and logs of worker jobs.
+    run : RunFolder
+        For scratch files of local workers, credentials and logs of worker jobs.
     longest_batch : float
         Seconds; worker jobs end in time to lose none.
 
@@ -80,7 +81,7 @@ def connect(
     """
     with dask.config.set(SETTINGS), _errors_only():
         if isinstance(profile.options, Local):
-            opened = _local(profile.options, n_workers, run / "workers")
+            opened = _local(profile.options, n_workers, run.workers)
         elif isinstance(profile.options, JobQueue):
             opened = connect_jobs(
                 profile.options,

@@ -4,57 +4,86 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import click
 import yaml
+from pydantic import Field, ValidationInfo, field_validator
 
-from pipeline.jobs.keys import CLASSES, JobQueue, read_job_queue
-from pipeline.jobs.values import size
-from sweeps.errors import InputError, Problem, did_you_mean, shown
-from sweeps.file.toml import Bad, Table, choice, whole
+from pipeline.jobs.keys import CLASSES, JobQueue, job_queue
+from pipeline.jobs.values import Size
+from sweeps.errors import InputError, Problem, did_you_mean, gathered, shown
+from sweeps.keytypes import Checked, Choice, Given, Whole
+from sweeps.validation import Record, read, refusal
 
 FILE_NAME = "cluster.yaml"
 DEFAULT = "local"
 
 
-@dataclass(frozen=True)
-class Local:
-    """Worker processes on this machine.
-
-    Parameters
-    ----------
-    workers : int or None
-        Number of processes; None for one per processor that may be used.
-    dashboard_port : int
-        Port wanted for the dashboard; a free one is taken when it is busy.
-    memory_limit : int or None
-        Bytes of each worker; None for an equal share of the machine's memory.
-    """
-
-    workers: int | None = None
-    dashboard_port: int = 8787
-    memory_limit: int | None = None
+def scheduler_address(value: Any) -> str:
+    """Address with its scheme, tcp where it has none."""
+    address = value if not isinstance(value, str) or "://" in value else f"tcp://{value}"
+    try:
+        parts = urlsplit(address)
+        complete = parts.scheme in ("tcp", "tls") and parts.hostname and parts.port
+    except (ValueError, AttributeError):
+        complete = False
+    if not complete or not re.fullmatch(r"\w+://[^/?#@\s]+", address):
+        raise refusal("an address such as tls://host:8786")
+    return str(address)
 
 
-@dataclass(frozen=True)
-class Tls:
-    """Certificate files of an encrypted connection."""
+class Kind(Record, extra="ignore"):
+    """What a profile is; the other keys depend on it."""
 
-    ca: Path
-    cert: Path
-    key: Path
+    kind: Annotated[str, Choice(("local", "address", *CLASSES))]
 
 
-@dataclass(frozen=True)
-class Address:
+class Local(Record):
+    """Worker processes on this machine."""
+
+    kind: Literal["local"] = Field(default="local", description="What the profile is.")
+    workers: Annotated[Annotated[int, Whole(1, 10_000)] | None, Given()] = Field(
+        default=None, description="Number of processes; default: one per processor that may be used."
+    )
+    dashboard_port: Annotated[int, Whole(0, 65_535)] = Field(
+        default=8787, description="Port wanted for the dashboard; a free one is taken when it is busy."
+    )
+    memory_limit: Annotated[Size | None, Given()] = Field(
+        default=None, description="Memory of each worker; default: an equal share of the machine's memory."
+    )
+
+
+class Tls(Record):
+    """Certificate files of an encrypted connection, relative to cluster.yaml."""
+
+    ca: Path = Field(description="Certificate of the authority.")
+    cert: Path = Field(description="Certificate of the client.")
+    key: Path = Field(description="Key of the client.")
+
+    @field_validator("ca", "cert", "key", mode="before")
+    @classmethod
+    def _exists(cls, value: Any, info: ValidationInfo) -> Path:
+        if not isinstance(value, (str, Path)) or not str(value):
+            raise refusal("a file")
+        path = (info.context or {}).get("folder", Path()) / Path(value).expanduser()
+        if not path.is_file():
+            raise refusal("a file that exists", f"looked for {path}")
+        return Path(path)
+
+
+class Address(Record):
     """A scheduler that is already running, with its workers."""
 
-    address: str
-    tls: Tls | None = None
+    kind: Literal["address"] = Field(default="address", description="What the profile is.")
+    address: Annotated[str, Checked(scheduler_address, {"type": "string"})] = Field(
+        description="Of the scheduler, such as tls://host:8786; tcp:// on this machine's loopback only."
+    )
+    tls: Annotated[Tls | None, Given()] = Field(default=None, description="Files of an encrypted connection.")
 
 
 @dataclass(frozen=True)
@@ -83,9 +112,7 @@ class Profile:
     @property
     def kind(self) -> str:
         """`"local"`, `"address"` or the short name of a queueing system."""
-        if isinstance(self.options, JobQueue):
-            return self.options.system
-        return "local" if isinstance(self.options, Local) else "address"
+        return self.options.kind
 
 
 def load_profile(name: str = DEFAULT, file: Path | None = None) -> Profile:
@@ -116,11 +143,7 @@ def load_profile(name: str = DEFAULT, file: Path | None = None) -> Profile:
         known = sorted({*map(str, entries), DEFAULT})
         hint = did_you_mean(name, known)
         raise InputError([Problem(str(origin), f"no profile {name!r}", "one of " + ", ".join(known), hint)])
-    problems: list[Problem] = []
-    options = _options(f"{origin} {name}:", entries[name], origin.parent, problems)
-    if problems or options is None:
-        raise InputError(problems)
-    return Profile(name, options, origin)
+    return Profile(name, _options(f"{origin} {name}:", entries[name], origin.parent), origin)
 
 
 def find_file() -> Path:
@@ -151,72 +174,34 @@ def _read(origin: Path) -> dict[Any, Any]:
     return entries
 
 
-def _options(
-    where: str, entry: object, folder: Path, problems: list[Problem]
-) -> Local | Address | JobQueue | None:
-    table = Table(where, entry, problems)
-    kind = table.required("kind", choice(("local", "address", *CLASSES)), "")
-    if kind in CLASSES:
-        jobs = read_job_queue(table, kind)
-        table.close()
-        return jobs
-    if kind == "local":
-        local = Local(
-            workers=table.optional("workers", whole(1, 10_000), None),
-            dashboard_port=table.optional("dashboard_port", whole(0, 65_535), Local.dashboard_port),
-            memory_limit=table.optional("memory_limit", size, None),
-        )
-        table.close()
-        return local
-    if kind == "address":
-        address = table.required("address", _scheduler_address, "")
-        _check_encryption(table, address)
-        tls = table.raw("tls")
-        table.close()
-        return Address(address, None if tls is None else _tls(f"{where} tls:", tls, folder, problems))
+def _options(where: str, entry: object, folder: Path) -> Local | Address | JobQueue:
     # With a wrong kind nobody knows which of the other keys are right.
-    return None
+    kind = read(Kind, entry, where).kind
+    if kind in CLASSES:
+        return read(job_queue(kind), entry, where)
+    if kind == "local":
+        return read(Local, entry, where)
+    problems: list[Problem] = []
+    with gathered(problems):
+        options = read(Address, entry, where, context={"folder": folder})
+    problems += _encryption_problems(where, entry)
+    if problems:
+        raise InputError(problems)
+    return options
 
 
-def _check_encryption(table: Table, address: str) -> None:
-    if address.startswith("tls://") and "tls" not in table:
-        table.problem("tls", "nothing", "the files {ca, cert, key}")
-    if address.startswith("tcp://"):
-        if "tls" in table:
-            table.problem("address", address, "a tls:// address, as the key tls is given")
-        elif not _is_loopback(urlsplit(address).hostname):
-            table.problem("address", address, "a tls:// address, or one on this machine's loopback")
-
-
-def _tls(where: str, entry: object, folder: Path, problems: list[Problem]) -> Tls:
-    table = Table(where, entry, problems)
-
-    def readable(value: Any) -> Path:
-        if not isinstance(value, str) or not value:
-            raise Bad("a file")
-        path = folder / Path(value).expanduser()
-        if not path.is_file():
-            raise Bad("a file that exists", f"looked for {path}")
-        return path
-
-    ca, cert, key = (table.required(name, readable, folder) for name in ("ca", "cert", "key"))
-    table.close()
-    return Tls(ca, cert, key)
-
-
-def _scheduler_address(value: Any) -> str:
-    expected = "an address such as tls://host:8786"
-    if not isinstance(value, str):
-        raise Bad(expected)
-    address = value if "://" in value else f"tcp://{value}"
+def _encryption_problems(where: str, entry: Any) -> Iterator[Problem]:
+    """What is wrong between an address and its files."""
     try:
-        parts = urlsplit(address)
-        complete = parts.scheme in ("tcp", "tls") and parts.hostname and parts.port
+        address = scheduler_address(entry.get("address"))
     except ValueError:
-        complete = False
-    if not complete or not re.fullmatch(r"\w+://[^/?#@\s]+", address):
-        raise Bad(expected)
-    return address
+        return
+    if address.startswith("tls://") and "tls" not in entry:
+        yield Problem(f"{where} tls", "nothing", "the files {ca, cert, key}")
+    if address.startswith("tcp://") and "tls" in entry:
+        yield Problem(f"{where} address", address, "a tls:// address, as the key tls is given")
+    elif address.startswith("tcp://") and not _is_loopback(urlsplit(address).hostname):
+        yield Problem(f"{where} address", address, "a tls:// address, or one on this machine's loopback")
 
 
 def _is_loopback(host: str | None) -> bool:

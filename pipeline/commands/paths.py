@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline.prepare.sweep import cube_path
-from storage.runfolder.folder import CUBE_SUFFIX, check_run_directory, run_directory
+from storage.runfolder.folder import CUBE_SUFFIX, RunFolder
 from sweeps.errors import InputError, Problem
 from sweeps.file.spec import load_spec
 
@@ -62,6 +62,7 @@ def find_run(path: Path, results: Path) -> Path:
     if path.suffix == ".toml":
         spec, _ = find_spec(path)
         cube = cube_path(results, load_spec(spec).name)
-    check_run_directory(cube)
-    known = cube.suffix == CUBE_SUFFIX and run_directory(cube).is_dir()
+    run = RunFolder(cube)
+    run.check()
+    known = cube.suffix == CUBE_SUFFIX and run.path.is_dir()
     return cube if known else find_cube(path, results)

@@ -6,11 +6,11 @@ import re
 import shlex
 import shutil
 import sys
-from pathlib import Path
 
 import psutil
 
 from pipeline.jobs.keys import JobQueue, cluster_class
+from storage.runfolder.folder import RunFolder
 from sweeps.errors import Problem
 
 SAFE_PATH = re.compile(r"[\w./+@=,:-]+", re.ASCII)
@@ -20,9 +20,9 @@ SAFE_PATH = re.compile(r"[\w./+@=,:-]+", re.ASCII)
 def machine_problems(options: JobQueue, where: str) -> list[Problem]:
     """What keeps this machine from submitting the jobs of a profile."""
     problems = []
-    command = shlex.split(cluster_class(options.system).job_cls.submit_command)[0]
+    command = shlex.split(cluster_class(options.kind).job_cls.submit_command)[0]
     if shutil.which(command) is None:
-        expected = f"a machine that submits to {options.system}"
+        expected = f"a machine that submits to {options.kind}"
         problems.append(Problem(where.rstrip(":"), f"no command {command!r} here", expected))
     interface, known = options.keys.get("interface"), psutil.net_if_addrs()
     if interface is not None and interface not in known:
@@ -31,8 +31,8 @@ def machine_problems(options: JobQueue, where: str) -> list[Problem]:
     return problems
 
 
-def path_problems(run: Path) -> list[Problem]:
+def path_problems(run: RunFolder) -> list[Problem]:
     """Paths that would fall apart in a job script."""
-    paths = {"--results": str(run.resolve()), "python": sys.executable}
+    paths = {"--results": str(run.path.resolve()), "python": sys.executable}
     expected = "a path of letters, digits and ./+@=,:_-, for it stands in job scripts"
     return [Problem(name, path, expected) for name, path in paths.items() if not SAFE_PATH.fullmatch(path)]

@@ -7,7 +7,6 @@ import logging
 import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -22,6 +21,7 @@ from pipeline.jobs.credentials import credentials, fresh_credentials
 from pipeline.jobs.keys import JobQueue, cluster_class
 from pipeline.jobs.slurm import head_name, job_prefix
 from pipeline.jobs.watch import JobWatch
+from storage.runfolder.folder import RunFolder
 from sweeps.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -123,7 +123,7 @@ class KeptCluster:
 
 @contextmanager
 def connect_jobs(
-    options: JobQueue, *, where: str, n_jobs: int, run: Path, longest_batch: float, dashboard_port: int
+    options: JobQueue, *, where: str, n_jobs: int, run: RunFolder, longest_batch: float, dashboard_port: int
 ) -> Iterator[Client]:
     """Start a scheduler in this process, and keep worker jobs up until the block ends.
 
@@ -135,8 +135,8 @@ def connect_jobs(
         File and profile, for messages.
     n_jobs : int
         Number of worker jobs.
-    run : Path
-        Folder of the run, on a file system that the nodes share: `tls` and `jobs` (logs) are made in it.
+    run : RunFolder
+        On a file system that the nodes share: credentials and logs of the jobs are made in it.
     longest_batch : float
         Seconds; a worker ends in time to lose none.
     dashboard_port : int
@@ -164,8 +164,8 @@ def connect_jobs(
         if options.insecure:
             logger.warning("insecure: who reaches the scheduler's port can run code as you")
         else:
-            security = stack.enter_context(fresh_credentials(run / "tls"))
-        if options.system == "slurm":
+            security = stack.enter_context(fresh_credentials(run.tls))
+        if options.kind == "slurm":
             left = slurm.cancel_all(prefix, keep=head_name(run))
             if left:
                 logger.info("cancelled %d jobs of a run that did not end by itself", left)
@@ -173,7 +173,7 @@ def connect_jobs(
         keys = job_keys(options, run, security, longest_batch)
         scheduler = {"dashboard_address": f"{LOOPBACK}:{dashboard_port}"}
         cluster = stack.enter_context(
-            _cluster_class(options.system)(name=name, security=security, scheduler_options=scheduler, **keys)
+            _cluster_class(options.kind)(name=name, security=security, scheduler_options=scheduler, **keys)
         )
         client = stack.enter_context(Client(cluster))
         watch = stack.enter_context(JobWatch(cluster, client, options, name=name, run=run, n_jobs=n_jobs))
@@ -188,16 +188,18 @@ def connect_jobs(
             raise
 
 
-def job_keys(options: JobQueue, run: Path, security: Security | None, longest_batch: float) -> dict[str, Any]:
+def job_keys(
+    options: JobQueue, run: RunFolder, security: Security | None, longest_batch: float
+) -> dict[str, Any]:
     """Keyword arguments of dask-jobqueue's class: the profile's, and those that are set here."""
-    keys = dict(options.keys)
+    keys = options.keys
     extra = keys.pop("worker_extra_args", [])
     prologue = keys.pop("job_script_prologue", [])
     return {
         "death_timeout": DEATH_SECONDS,
         **keys,
         "protocol": "tcp://" if security is None else "tls://",
-        "log_directory": str((run / "jobs").resolve()),
+        "log_directory": str(run.job_logs.resolve()),
         "job_script_prologue": [*ENVIRONMENT, *prologue],
         # A worker's own pages tell everyone who asks what it does; here nobody off its node can ask.
         "worker_extra_args": [
@@ -208,15 +210,15 @@ def job_keys(options: JobQueue, run: Path, security: Security | None, longest_ba
     }
 
 
-def job_script(options: JobQueue, run: Path, longest_batch: float) -> str:
+def job_script(options: JobQueue, run: RunFolder, longest_batch: float) -> str:
     """Script of the first worker job; what is known only at the start in capitals. Nothing is written."""
-    security = None if options.insecure else credentials((run / "tls").resolve())
+    security = None if options.insecure else credentials(run.tls.resolve())
     keys = job_keys(options, run, security, longest_batch)
     address = f"{keys['protocol']}SCHEDULER:PORT"
     logs = keys["log_directory"]
     with TemporaryDirectory() as scratch:  # the class makes the directory of the logs
         keys["log_directory"] = scratch
-        job = _job_class(options.system)(address, name=f"{job_prefix(run)}RUN-0", security=security, **keys)
+        job = _job_class(options.kind)(address, name=f"{job_prefix(run)}RUN-0", security=security, **keys)
         return str(job.job_script()).replace(scratch, logs)
 
 
@@ -225,10 +227,10 @@ def lifetime(options: JobQueue, longest_batch: float) -> tuple[float, float] | N
 
     None where the walltime is not known, or too short for a worker to end by itself.
     """
-    if options.walltime is None:
+    if options.walltime_seconds is None:
         return None
-    stagger = min(0.05 * options.walltime, 300.0)
-    left = options.walltime - stagger - 2 * longest_batch
+    stagger = min(0.05 * options.walltime_seconds, 300.0)
+    left = options.walltime_seconds - stagger - 2 * longest_batch
     return (left, stagger) if left > max(stagger, longest_batch) else None
 
 

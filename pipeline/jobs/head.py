@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.jobs import slurm
-from pipeline.jobs.keys import JobQueue
+from pipeline.jobs.keys import SlurmQueue
 from pipeline.jobs.slurm import head_name
-from pipeline.jobs.values import walltime_seconds
-from storage.runfolder.head import HEAD_LOG
+from pipeline.jobs.walltime import walltime_seconds
+from storage.runfolder.folder import RunFolder
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class HeadJob:
     restarts: int
 
     @classmethod
-    def current(cls, run: Path) -> HeadJob | None:
+    def current(cls, run: RunFolder) -> HeadJob | None:
         """The job this process is the head of, None outside of one."""
         number = os.environ.get("SLURM_JOB_ID")
         if not number or os.environ.get("SLURM_JOB_NAME") != head_name(run):
@@ -66,14 +66,14 @@ class HeadJob:
         return True
 
 
-def head_script(options: JobQueue, run: Path, arguments: Sequence[str]) -> str:
+def head_script(options: SlurmQueue, run: RunFolder, arguments: Sequence[str]) -> str:
     """Script of the head's job.
 
     Parameters
     ----------
-    options : JobQueue
-        A profile of SLURM.
-    run : Path
+    options : SlurmQueue
+        The profile.
+    run : RunFolder
         Folder of the run.
     arguments : sequence of str
         Of `sweep`.
@@ -82,7 +82,7 @@ def head_script(options: JobQueue, run: Path, arguments: Sequence[str]) -> str:
     walltime = head.walltime or keys.get("walltime")
     directives = {
         "-J": head_name(run),
-        "-o": str(run.resolve() / HEAD_LOG),
+        "-o": str(run.head_log.resolve()),
         "-p": head.queue or keys.get("queue"),
         "-A": head.account or keys.get("account"),
         "-n": 1,
@@ -111,7 +111,7 @@ def head_script(options: JobQueue, run: Path, arguments: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def other_head(run: Path) -> str | None:
+def other_head(run: RunFolder) -> str | None:
     """Words for a head of this run whose job is in the queue, None where there is none.
 
     Raises

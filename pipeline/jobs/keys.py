@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import inspect
 import signal
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module, resources
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import dask
 import yaml
+from pydantic import Field, ValidationInfo, create_model, field_validator
 
-from pipeline.jobs.values import (
-    lines,
-    pairs,
-    plain,
-    same_as,
-    size,
-    time_span,
-    walltime,
-    walltime_seconds,
-    word,
-    yes_or_no,
-)
-from sweeps.file.toml import Check, Table, whole
+from pipeline.jobs.values import Lines, OtherTime, Pairs, Plain, Size, SlurmTime, TimeSpan, Word
+from pipeline.jobs.walltime import walltime_seconds
+from sweeps.keytypes import Given, Whole
+from sweeps.validation import Record, refusal
 
 CLASSES = {
     "slurm": "SLURMCluster",
@@ -48,140 +38,111 @@ OURS = {
     *("self", "scheduler", "job_cls", "scheduler_cls", "loop", "asynchronous", "silence_logs"),
 }
 DEPRECATED = {"extra", "job_extra", "env_extra", "header_skip"}
-LISTS = {
-    *("job_extra_directives", "job_script_prologue", "worker_extra_args", "job_directives_skip"),
-    *("submit_command_extra", "cancel_command_extra"),
+
+THEIRS: dict[str, tuple[Any, str]] = {
+    "account": (Plain, "Account to charge; default: the site's."),
+    "cancel_command_extra": (Lines, "More arguments of the command that cancels a job."),
+    "death_timeout": (Annotated[int, Whole(1)], "Seconds for a worker to find the scheduler and to start."),
+    "interface": (Plain, "Network between this machine and the nodes; default: any."),
+    "job_directives_skip": (Lines, "Directives to leave out of the job script, by a part of their text."),
+    "job_extra_directives": (Lines, "More directives of the job script."),
+    "job_script_prologue": (Lines, "Lines of the job script before the worker starts."),
+    "local_directory": (
+        Plain,
+        "Node-local folder of the workers; default: the one for temporary files.",
+    ),
+    "processes": (Plain, "Worker processes of each job: as many as cores."),
+    "python": (Plain, "Python of the nodes; default: the one that submits."),
+    "queue": (Plain, "Queue, or partition; default: the site's."),
+    "submit_command_extra": (Lines, "More arguments of the command that submits a job."),
+    "walltime": (OtherTime, "Longest time of each job, in quotes."),
+    "worker_extra_args": (Lines, "Options of `dask worker`."),
 }
+"""Type and meaning of keys of dask-jobqueue; any other one is a text or a number."""
 
 
-@dataclass(frozen=True)
-class HeadResources:
-    """What the job of a detached head asks for; it schedules and writes, and solves nothing.
+class HeadResources(Record):
+    """What the job of a detached head asks for; it schedules and writes, and solves nothing."""
 
-    Parameters
-    ----------
-    cores : int
-        Cores.
-    memory : int
-        Bytes.
-    walltime : str or None
-        As the system writes it; None for that of the worker jobs. The job is queued again before its end.
-    queue, account : str or None
-        None for those of the worker jobs.
-    job_extra_directives : tuple of str
-        Lines of its script, without those of the worker jobs.
-    """
-
-    cores: int = 1
-    memory: int = 2 * 2**30
-    walltime: str | None = None
-    queue: str | None = None
-    account: str | None = None
-    job_extra_directives: tuple[str, ...] = ()
+    cores: Annotated[int, Whole(1, 10_000)] = Field(default=1, description="Cores.")
+    memory: Size = Field(default=2 * 2**30, description="Memory; default: 2GiB.")
+    walltime: Annotated[SlurmTime | None, Given()] = Field(
+        default=None, description="Default: that of the worker jobs. The job is queued again before its end."
+    )
+    queue: Annotated[Word | None, Given()] = Field(
+        default=None, description="Default: that of the worker jobs."
+    )
+    account: Annotated[Word | None, Given()] = Field(
+        default=None, description="Default: that of the worker jobs."
+    )
+    job_extra_directives: Lines = Field(default=[], description="Lines of its script; default: none.")
 
 
-@dataclass(frozen=True)
-class JobQueue:
-    """Worker processes in jobs of a queueing system.
+class JobQueue(Record):
+    """Worker processes in jobs of a queueing system; `job_queue` adds the keys of dask-jobqueue."""
 
-    Parameters
-    ----------
-    system : str
-        Short name of dask-jobqueue's class.
-    cores : int
-        Cores, hence worker processes of one thread, of each job.
-    memory : int
-        Bytes of each job.
-    workers : int
-        Number of worker jobs that is kept up.
-    dashboard_port : int
-        Port wanted for the dashboard; a free one is taken when it is busy.
-    start_timeout : float
-        Seconds without any worker after which the run gives up.
-    failed_starts : int
-        Give up when a job died at once this many times running.
-    insecure : bool
-        Plain tcp in place of TLS.
-    head : HeadResources
-        Of the job of a detached head.
-    keys : mapping
-        dask-jobqueue's own keys, `cores`, `memory` and `walltime` included.
-    """
+    kind: str = Field(description="Queueing system.")
+    cores: Annotated[int, Whole(1, 10_000)] = Field(
+        description="Cores, hence worker processes of one thread, of each job."
+    )
+    memory: Size = Field(description="Memory of each job, shared by its processes.")
+    workers: Annotated[int, Whole(1, 100_000)] = Field(default=1, description="Worker jobs that are kept up.")
+    dashboard_port: Annotated[int, Whole(0, 65_535)] = Field(
+        default=8787, description="Port wanted for the dashboard; a free one is taken when it is busy."
+    )
+    start_timeout: TimeSpan = Field(
+        default=12 * 3600.0, description="Time without any worker after which the run gives up; default: 12h."
+    )
+    failed_starts: Annotated[int, Whole(1, 1000)] = Field(
+        default=3, description="Give up when a job died at once this many times running."
+    )
+    insecure: bool = Field(
+        default=False, description="No TLS: who reaches the scheduler's port can run code as you."
+    )
 
-    system: str
-    cores: int
-    memory: int
-    workers: int = 1
-    dashboard_port: int = 8787
-    start_timeout: float = 12 * 3600.0
-    failed_starts: int = 3
-    insecure: bool = False
-    head: HeadResources = HeadResources()
-    keys: Mapping[str, Any] = field(default_factory=dict)
+    @field_validator("processes", mode="before", check_fields=False)
+    @classmethod
+    def _one_thread(cls, value: Any, info: ValidationInfo) -> Any:
+        cores = info.data.get("cores", value)
+        if isinstance(value, bool) or value != cores:
+            expected = f"{cores}, as many as cores: a process has one thread"
+            raise refusal(expected, 'to book more cores, "job_cpu"')
+        return value
 
     @property
-    def walltime(self) -> float | None:
+    def keys(self) -> dict[str, Any]:
+        """Arguments of dask-jobqueue's class: those that were given, and how many processes there are."""
+        found = {key: getattr(self, key) for key in known_keys(self.kind)}
+        return {key: value for key, value in found.items() if value is not None} | {"processes": self.cores}
+
+    @property
+    def walltime_seconds(self) -> float | None:
         """Seconds a job may last, None where that is not known."""
         text = self.keys.get("walltime")
-        return walltime_seconds(self.system, text) if isinstance(text, str) else None
+        return None if text is None else walltime_seconds(self.kind, text)
 
 
-def read_job_queue(table: Table, system: str) -> JobQueue:
-    """Take the keys of a profile; what is wrong is noted in the table's problems.
+class SlurmQueue(JobQueue):
+    """Worker processes in jobs of SLURM."""
 
-    Parameters
-    ----------
-    table : Table
-        The profile.
-    system : str
-        One of `CLASSES`.
-
-    Returns
-    -------
-    JobQueue
-        Of use only where no problem was noted.
-    """
-    cores = table.required("cores", whole(1, 10_000), 1)
-    memory = table.required("memory", size, 1)
-    checks: dict[str, Check[Any]] = {
-        "processes": same_as(cores),
-        "walltime": walltime(system),
-        "death_timeout": whole(1),
-        **dict.fromkeys(LISTS, lines),
-    }
-    if system == "htcondor":
-        checks["job_extra_directives"] = pairs
-    keys: dict[str, Any] = {}
-    for key in set(known_keys(system)) - {"cores", "memory"}:
-        if table.optional(key, checks.get(key, plain), None) is not None:
-            keys[key] = table.raw(key)
-    if "walltime" in known_keys(system):
-        keys.setdefault("walltime", _packaged_defaults()[system]["walltime"])
-    return JobQueue(
-        system=system,
-        cores=cores,
-        memory=memory,
-        workers=table.optional("workers", whole(1, 100_000), JobQueue.workers),
-        dashboard_port=table.optional("dashboard_port", whole(0, 65_535), JobQueue.dashboard_port),
-        start_timeout=table.optional("start_timeout", time_span, JobQueue.start_timeout),
-        failed_starts=table.optional("failed_starts", whole(1, 1000), JobQueue.failed_starts),
-        insecure=table.optional("insecure", yes_or_no, JobQueue.insecure),
-        head=_head(table.inner("head"), system) if system == "slurm" else HeadResources(),
-        keys={**keys, "cores": cores, "processes": cores, "memory": table.raw("memory")},
-    )
+    head: HeadResources = Field(default=HeadResources(), description="The job of a detached head.")
 
 
-def _head(table: Table, system: str) -> HeadResources:
-    head = HeadResources(
-        cores=table.optional("cores", whole(1, 10_000), HeadResources.cores),
-        memory=table.optional("memory", size, HeadResources.memory),
-        walltime=table.optional("walltime", walltime(system), None),
-        queue=table.optional("queue", word, None),
-        account=table.optional("account", word, None),
-        job_extra_directives=tuple(table.optional("job_extra_directives", lines, [])),
-    )
-    table.close()
-    return head
+@cache
+def job_queue(kind: str) -> type[JobQueue]:
+    """Record of the profiles of a queueing system, with the keys that the installed dask-jobqueue takes."""
+    added: dict[str, Any] = {"kind": (Literal[kind], Field(description="Queueing system."))}
+    for key in known_keys(kind):
+        type_, meaning = THEIRS.get(key, (Plain, f"A key of dask-jobqueue's {CLASSES[kind]}."))
+        if (kind, key) == ("slurm", "walltime"):
+            type_ = SlurmTime
+        if (kind, key) == ("htcondor", "job_extra_directives"):
+            type_ = Pairs
+        default = _packaged_defaults()[kind]["walltime"] if key == "walltime" else None
+        if key not in JobQueue.model_fields:
+            added[key] = (Annotated[type_ | None, Given()], Field(default=default, description=meaning))
+    base = SlurmQueue if kind == "slurm" else JobQueue
+    return create_model(CLASSES[kind], __base__=base, __doc__=f"Workers in jobs of {kind}.", **added)
 
 
 def cluster_class(system: str) -> Any:

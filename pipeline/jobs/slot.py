@@ -73,7 +73,9 @@ class Slot:
         found = next((job for job in live if job.number == number), None)
         if found is not None and self.replace_at is None:
             state = "starting" if found.running else f"{found.state.lower()} ({found.reason})"
-        return JobRecord(name, number, self.node, "running" if self.workers else state, self.workers)
+        if self.workers:
+            state = "running"
+        return JobRecord(name=name, job=number, node=self.node, state=state, workers=self.workers)
 
     @property
     def waits(self) -> bool:

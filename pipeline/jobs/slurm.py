@@ -10,9 +10,9 @@ import subprocess
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from pipeline.jobs.values import walltime_seconds
+from pipeline.jobs.walltime import walltime_seconds
+from storage.runfolder.folder import RunFolder
 
 logger = logging.getLogger(__name__)
 
@@ -227,17 +227,17 @@ def _once(command: Sequence[str], timeout: float) -> str:
     return done.stdout
 
 
-def run_id(run: Path) -> str:
+def run_id(run: RunFolder) -> str:
     """Name of a sweep's runs in the queue: the same for every run on one cube, and for no other cube."""
-    name = re.sub(r"[^A-Za-z0-9._-]", "_", run.name.removesuffix(".run"))
-    return f"{name}-{hashlib.sha256(str(run.resolve()).encode()).hexdigest()[:8]}"
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", run.path.stem)
+    return f"{name}-{hashlib.sha256(str(run.path.resolve()).encode()).hexdigest()[:8]}"
 
 
-def job_prefix(run: Path) -> str:
+def job_prefix(run: RunFolder) -> str:
     """What the names of all jobs of a sweep start with."""
     return f"sweep-{run_id(run)}-"
 
 
-def head_name(run: Path) -> str:
+def head_name(run: RunFolder) -> str:
     """Name of the job of a detached head; no worker job has it."""
     return f"{job_prefix(run)}head"

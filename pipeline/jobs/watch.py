@@ -7,7 +7,6 @@ import math
 import threading
 import time
 from collections.abc import Iterable
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -18,6 +17,7 @@ from pipeline.jobs.errors import ComputeClusterError
 from pipeline.jobs.keys import JobQueue
 from pipeline.jobs.slot import MOST_ABSENT, Slot
 from pipeline.text import duration
+from storage.runfolder.folder import RunFolder
 from storage.runfolder.jobs import JobListFile
 
 logger = logging.getLogger(__name__)
@@ -47,24 +47,24 @@ class JobWatch:
         The profile.
     name : str
         What the names of the jobs start with.
-    run : Path
-        Folder of the run: the logs of the jobs are in `jobs`, and their list is kept there.
+    run : RunFolder
+        The logs of the jobs are there, and their list is kept there.
     n_jobs : int
         How many jobs are kept up.
     """
 
     def __init__(
-        self, cluster: Any, client: Client, options: JobQueue, *, name: str, run: Path, n_jobs: int
+        self, cluster: Any, client: Client, options: JobQueue, *, name: str, run: RunFolder, n_jobs: int
     ) -> None:
         self.failure: ComputeClusterError | None = None
         self._cluster = cluster
         self._client = client
         self._options = options
         self._name = name
-        self._logs = run / "jobs"
-        self._list = JobListFile(run, n_jobs)
+        self._logs = run.job_logs
+        self._list = JobListFile(run.jobs, n_jobs)
         self._slots: dict[str, Slot] = {}
-        self._live: list[slurm.LiveJob] | None = [] if options.system == "slurm" else None
+        self._live: list[slurm.LiveJob] | None = [] if options.kind == "slurm" else None
         self._ask_at = self._place_at = 0.0
         self._pause = ASK_SECONDS[0]
         self._alive_at = time.monotonic()
@@ -131,7 +131,7 @@ class JobWatch:
 
     def _ask_queue(self, waiting: dict[str, Slot], now: float) -> None:
         """Ask the queue what became of the jobs without workers."""
-        if self._options.system == "slurm":
+        if self._options.kind == "slurm":
             try:
                 self._live = slurm.live_jobs(self._name)
             except slurm.CommandFailed as error:
@@ -147,7 +147,7 @@ class JobWatch:
 
     def _has_ended(self, slot: Slot) -> bool:
         """Whether the end of a job is known, and how it came if that matters."""
-        if slot.settled or slot.job.job_id is None or self._options.system != "slurm":
+        if slot.settled or slot.job.job_id is None or self._options.kind != "slurm":
             return True
         slot.ended = slurm.end_state(slot.job.job_id)
         return slot.ended != "COMPLETING" or slot.absent >= MOST_ABSENT
@@ -163,7 +163,7 @@ class JobWatch:
     def _find_nodes(self, now: float) -> None:
         """Find out where jobs run, for those who ask."""
         unplaced = [slot for slot in self._slots.values() if slot.workers and not slot.node]
-        if self._options.system != "slurm" or not unplaced or now < self._place_at:
+        if self._options.kind != "slurm" or not unplaced or now < self._place_at:
             return
         self._place_at = now + PLACE_SECONDS
         try:

@@ -15,8 +15,8 @@ from pipeline.jobs.slurm import head_name, job_prefix
 from pipeline.monitor.state import RunState, read_run_state
 from storage.errors import StorageError
 from storage.files import remove
-from storage.runfolder.folder import run_directory
-from storage.runfolder.head import ENDED, SUBMISSION_FILE
+from storage.runfolder.folder import RunFolder
+from storage.runfolder.head import ENDED
 from storage.runfolder.holder import Holder
 
 Say = Callable[[str], None]
@@ -49,7 +49,7 @@ def cancel(cube: Path, say: Say) -> None:
     StorageError
         If the file system refuses.
     """
-    run = run_directory(cube)
+    run = RunFolder(cube)
     state = read_run_state(cube)
     jobs = _jobs(run, state)
     if state.holder is None and not jobs:
@@ -70,11 +70,11 @@ def cancel(cube: Path, say: Say) -> None:
     say(f"what was finished is kept in {cube}; submit again to go on")
 
 
-def _jobs(run: Path, state: RunState) -> list[slurm.LiveJob] | None:
+def _jobs(run: RunFolder, state: RunState) -> list[slurm.LiveJob] | None:
     """Jobs of this run in the queue, None where no queue has anything to do with it."""
     holder, sent = state.holder, state.submission
     waits = state.waiting is not None or (holder is not None and bool(holder.process.job_id))
-    if not (waits or (run / "jobs").is_dir() or (sent is not None and sent.system == "slurm")):
+    if not (waits or run.job_logs.is_dir() or (sent is not None and sent.system == "slurm")):
         return None
     if shutil.which("squeue") is None:
         if waits:
@@ -125,7 +125,7 @@ def _end_process(cube: Path, say: Say) -> None:
         say(f"ended process {driver.pid} and {len(family) - 1} of its own")
 
 
-def _end_jobs(run: Path, say: Say) -> None:
+def _end_jobs(run: RunFolder, say: Say) -> None:
     """End worker jobs, until the queue shows none twice running."""
     prefix, seen, clear = job_prefix(run), set[str](), 0
     deadline = time.monotonic() + END_SECONDS
@@ -150,11 +150,11 @@ def _forget(cube: Path, state: RunState) -> None:
     """Let no file say that a head still waits."""
     if state.waiting is None:
         return
-    run = run_directory(cube)
+    run = RunFolder(cube)
     with suppress(StorageError, OSError):
-        remove(run / SUBMISSION_FILE)
+        remove(run.submission)
         if state.head is not None:
-            state.head.now(ENDED, "cancelled").write(run)
+            state.head.now(ENDED, "cancelled").write(run.head)
 
 
 def _wait(condition: Callable[[], bool], seconds: float) -> None:

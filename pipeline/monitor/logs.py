@@ -12,11 +12,9 @@ from pathlib import Path
 from pipeline.jobs.head import other_head
 from pipeline.jobs.slurm import CommandFailed
 from pipeline.monitor.state import read_run_state
-from storage.runfolder.folder import run_directory
-from storage.runfolder.head import HEAD_LOG
+from storage.runfolder.folder import RunFolder
 from sweeps.errors import InputError, Problem, did_you_mean
 
-DRIVER_LOG, JOBS = "log", "jobs"
 POLL_SECONDS = 0.5
 QUEUE_SECONDS = 10.0
 TAIL_BYTES = 65536
@@ -47,9 +45,9 @@ def find_logs(cube: Path, *, head: bool = False, job: str | None = None) -> list
     InputError
         If there is no log of such a job.
     """
-    run = run_directory(cube)
+    run = RunFolder(cube)
     if job is None:
-        return [run / (HEAD_LOG if head else DRIVER_LOG)]
+        return [run.head_log if head else run.log]
     found = job_logs(run, job)
     if not found:
         known = sorted({number for number, _ in _jobs(run)}, key=int)
@@ -60,7 +58,7 @@ def find_logs(cube: Path, *, head: bool = False, job: str | None = None) -> list
     return [path for path in found if path.stat().st_size] or found[:1]
 
 
-def job_logs(run: Path, job: str) -> list[Path]:
+def job_logs(run: RunFolder, job: str) -> list[Path]:
     """Logs of a worker job by number or by name, also the name of one of its workers; fuller ones first."""
     wanted = {job, job.rpartition("-")[0]}
     found = [path for names, paths in _jobs(run).items() if wanted & set(names) for path in paths]
@@ -108,7 +106,7 @@ def follow(path: Path, cube: Path, *, lines: int) -> Iterator[str]:
     end = _End(cube)
     yield from _added(path, start, end.reached)
     if end.vanished:
-        printed = run_directory(cube) / HEAD_LOG
+        printed = RunFolder(cube).head_log
         yield f"the head, job {end.vanished}, has left the queue without running; see {printed}\n"
 
 
@@ -138,7 +136,7 @@ class _End:
 
     def _not_queued(self) -> bool:
         try:
-            return other_head(run_directory(self.cube)) is None
+            return other_head(RunFolder(self.cube)) is None
         except CommandFailed:
             return False
 
@@ -159,10 +157,10 @@ def _added(path: Path, start: int, over: Callable[[], bool]) -> Iterator[str]:
         time.sleep(POLL_SECONDS)
 
 
-def _jobs(run: Path) -> dict[tuple[str, str], list[Path]]:
+def _jobs(run: RunFolder) -> dict[tuple[str, str], list[Path]]:
     """Logs by number and name of the job."""
     found: dict[tuple[str, str], list[Path]] = {}
-    for path in (run / JOBS).glob("*"):
+    for path in run.job_logs.glob("*"):
         match = JOB_LOG.fullmatch(path.name)
         if match is not None:
             found.setdefault((match["number"], match["name"]), []).append(path)

@@ -7,8 +7,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from storage.runfolder.folder import run_directory
-from storage.runfolder.head import REQUEUED, RUNNING, HeadRecord, Submission, read_head, read_submission
+from storage.runfolder.folder import RunFolder
+from storage.runfolder.head import REQUEUED, RUNNING, HeadRecord, Submission
 from storage.runfolder.holder import Holder, LeaseState, read_lease
 
 
@@ -95,5 +95,5 @@ def read_run_state(cube: Path) -> RunState:
     StorageError
         If the file system refuses.
     """
-    run = run_directory(cube)
-    return RunState(read_lease(cube), read_head(run), read_submission(run))
+    run = RunFolder(cube)
+    return RunState(read_lease(cube), HeadRecord.read(run.head), Submission.read(run.submission))

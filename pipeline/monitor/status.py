@@ -9,16 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.monitor.logs import DRIVER_LOG, last_lines
+from pipeline.monitor.logs import last_lines
 from pipeline.monitor.state import RunState, read_run_state
 from pipeline.text import duration
 from storage.cube.blocks import BlockStore
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE, FAILED
-from storage.runfolder.folder import run_directory
-from storage.runfolder.head import HEAD_LOG
-from storage.runfolder.jobs import JobList, read_job_list
-from storage.runfolder.progress import StateFile
+from storage.runfolder.folder import RunFolder
+from storage.runfolder.jobs import JobList
+from storage.runfolder.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -54,8 +53,8 @@ class Status:
         Who runs it now, and the head.
     jobs : JobList or None
         Worker jobs of the last run, None where it had none.
-    progress : dict or None
-        What the driver wrote last of the run under way: restarts done and wanted, seconds left when written.
+    progress : Progress or None
+        What the driver wrote last of the run under way.
     """
 
     cube: Path
@@ -65,7 +64,7 @@ class Status:
     skipped: dict[str, list[str]]
     run: RunState
     jobs: JobList | None
-    progress: dict[str, Any] | None
+    progress: Progress | None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -80,7 +79,7 @@ class Status:
             "skipped": self.skipped,
             "holder": None if self.run.holder is None else str(self.run.holder),
             "eta_seconds": self.eta,
-            "run": self.progress,
+            "run": None if self.progress is None else self.progress.model_dump(),
             "head": self.run.to_dict(),
             "jobs": None if self.jobs is None else self.jobs.to_dict(),
             "log": str(self._log),
@@ -92,7 +91,7 @@ class Status:
         """Seconds left of the run under way, None when nothing runs."""
         if self.progress is None:
             return None
-        return max(0.0, float(self.progress["left"]) - (time.time() - float(self.progress["at"])))
+        return max(0.0, self.progress.left - (time.time() - self.progress.at))
 
     def lines(self) -> list[str]:
         """Table for people."""
@@ -117,11 +116,11 @@ class Status:
 
     @property
     def _log(self) -> Path:
-        return run_directory(self.cube) / DRIVER_LOG
+        return RunFolder(self.cube).log
 
     def _head_said(self) -> list[str]:
         """The last line of a head that, as far as files know, has not started: it may have died at once."""
-        log, sent = run_directory(self.cube) / HEAD_LOG, self.run.submission
+        log, sent = RunFolder(self.cube).head_log, self.run.submission
         if self.run.waiting is None or sent is None or not log.exists() or log.stat().st_mtime < sent.at:
             return []
         return [f"  {log} ends: {line}" for line in last_lines(log, 1)]
@@ -134,9 +133,9 @@ class Status:
             return "complete" if left == 0 else "nobody runs it: submit again to go on"
         if self.progress is None or self.eta is None:
             return f"run by {holder}"
-        restarts = f"{self.progress['restarts']:,} of {self.progress['total']:,} restarts of this run"
-        workers = self.progress["workers"]
-        return f"run by {holder}: {restarts}, {workers} workers, about {duration(self.eta)} left"
+        done = self.progress
+        restarts = f"{done.restarts:,} of {done.total:,} restarts of this run"
+        return f"run by {holder}: {restarts}, {done.workers} workers, about {duration(self.eta)} left"
 
     def _job_lines(self) -> list[str]:
         """Worker jobs of a run under way; those of a run that ended are no more."""
@@ -161,12 +160,13 @@ def read_status(cube: Path) -> Status:
     sweeps.errors.InputError
         If there is neither a cube at `cube` nor a trace of a run.
     """
-    run, folder = read_run_state(cube), run_directory(cube)
-    datasets, blocks, skipped = _read_cube(cube) if cube.is_dir() or not folder.is_dir() else ((), (0, 0), {})
-    progress = None if run.holder is None else StateFile.read(folder / "state.json")
-    if progress is not None and run.head is not None and progress["at"] < run.head.at:
+    run, folder = read_run_state(cube), RunFolder(cube)
+    there = cube.is_dir() or not folder.path.is_dir()
+    datasets, blocks, skipped = _read_cube(cube) if there else ((), (0, 0), {})
+    progress = None if run.holder is None else Progress.read(folder.state)
+    if progress is not None and run.head is not None and progress.at < run.head.at:
         progress = None  # of a run before this one
-    return Status(cube, datasets, *blocks, skipped, run, read_job_list(folder), progress)
+    return Status(cube, datasets, *blocks, skipped, run, JobList.read(folder.jobs), progress)
 
 
 def _read_cube(cube: Path) -> tuple[tuple[DatasetStatus, ...], tuple[int, int], dict[str, list[str]]]:

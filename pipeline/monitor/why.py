@@ -13,9 +13,9 @@ import numpy as np
 from storage.cube.blocks import BlockStore, failed_cells
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE, FAILED
-from storage.runfolder.failures import FILE_NAME, FailureRecord, read_failures
-from storage.runfolder.folder import run_directory
-from storage.runfolder.head import read_head
+from storage.runfolder.failures import FailureRecord, read_failures
+from storage.runfolder.folder import RunFolder
+from storage.runfolder.head import HeadRecord
 from sweeps.cellnames import find_cell
 from sweeps.plan import Cell
 
@@ -56,7 +56,11 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return asdict(self)
+        failures = [
+            {**record.model_dump(exclude={"work"}), "restarts": (record.work.start, record.work.stop)}
+            for record in self.failures
+        ]
+        return {**asdict(self), "failures": failures}
 
     def lines(self) -> list[str]:
         """Text for people."""
@@ -78,11 +82,10 @@ class Explanation:
         if not self.failures:
             return ["no failure is recorded"] if self.state == "failed" else []
         last = self.failures[-1]
-        start, stop = last.restarts
         facts = {
             "cause": last.cause,
             "when": last.at or UNKNOWN,
-            "restarts": f"{start}..{stop - 1}",
+            "restarts": f"{last.work.start}..{last.work.stop - 1}",
             "node": last.node or UNKNOWN,
             "job": last.job or "none",
             "attempts": f"{len(self.failures)} failed",
@@ -111,8 +114,8 @@ def explain(cube: Path, name: str, spec: Path | None = None) -> Explanation:
     """
     plans = read_manifest(cube).plans
     cell = find_cell(name, list(plans.values()))
-    run = run_directory(cube)
-    failures = tuple(record for record in read_failures(run / FILE_NAME) if record.cell == str(cell))
+    run = RunFolder(cube)
+    failures = tuple(record for record in read_failures(run.failures) if record.cell == str(cell))
     block = plans[cell.dataset].block_of(cell)
     store, position = BlockStore(cube, read_only=True), block.position(cell)
     status = int(store.statuses(block)[position])
@@ -131,7 +134,7 @@ def explain(cube: Path, name: str, spec: Path | None = None) -> Explanation:
 def failed_causes(cube: Path) -> dict[str, str]:
     """Last cause of each cell that is marked failed, by name; reads files only."""
     cells = failed_cells(cube, read_manifest(cube).plans.values())
-    causes = {record.cell: record.cause for record in read_failures(run_directory(cube) / FILE_NAME)}
+    causes = {record.cell: record.cause for record in read_failures(RunFolder(cube).failures)}
     return {str(cell): causes.get(str(cell), "no failure is recorded") for cell in cells}
 
 
@@ -140,7 +143,7 @@ def _log_command(cube: Path, job: str) -> str:
 
 
 def _command(cube: Path, cell: Cell, spec: Path | None) -> str:
-    head = read_head(run_directory(cube))
+    head = HeadRecord.read(RunFolder(cube).head)
     file = str(spec.resolve()) if spec is not None else head.spec if head is not None else "SPEC"
     command = ["sweep", "submit", file, "--results", str(cube.resolve().parent), "--workers", "0"]
     if head is not None and head.data_dir is not None:

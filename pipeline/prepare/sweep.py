@@ -10,7 +10,7 @@ from pipeline.work.timing import Timing
 from storage.cube.growth import align, differences
 from storage.cube.layout import size_problems
 from storage.cube.manifest import read_manifest
-from storage.runfolder.folder import run_directory
+from storage.runfolder.folder import RunFolder
 from sweeps.errors import InputError, Problem
 from sweeps.file.spec import SweepSpec, load_spec
 from sweeps.inputs.load import Inputs, load_inputs
@@ -35,9 +35,9 @@ class Prepared:
     cube: Path
 
     @property
-    def run(self) -> Path:
+    def run(self) -> RunFolder:
         """Folder beside the cube: lease, journal, log, timings."""
-        return run_directory(self.cube)
+        return RunFolder(self.cube)
 
 
 def cube_path(results: Path, name: str) -> Path:
@@ -56,7 +56,7 @@ def prepare(path: Path, *, results: Path, data_dir: Path | None) -> Prepared:
     spec = load_spec(path)
     inputs = load_inputs(spec, data_dir=data_dir)
     cube = cube_path(results, spec.name)
-    problems = _results_problems(results, run_directory(cube))
+    problems = _results_problems(results, RunFolder(cube).path)
     for plan in inputs.plans:
         problems += size_problems(f"{path.name} [grid], ", plan)
     if problems:
@@ -95,4 +95,4 @@ def _results_problems(results: Path, run: Path) -> list[Problem]:
 
 def longest_batch(prepared: Prepared) -> float:
     """Seconds a batch of a sweep may last: a single restart is never split."""
-    return max([LONGEST, *Timing.load(prepared.run / "pilot.json").measured.values()])
+    return max([LONGEST, *Timing.load(prepared.run.pilot).measured.values()])

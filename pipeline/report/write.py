@@ -20,8 +20,8 @@ from pipeline.scoring.tables import cell_table, summary_table
 from storage.cube.cube import open_cube
 from storage.cube.manifest import Manifest, read_manifest
 from storage.errors import StorageError, storage_errors
-from storage.runfolder.failures import FILE_NAME, FailureRecord, read_failures
-from storage.runfolder.folder import run_directory
+from storage.runfolder.failures import FailureRecord, read_failures
+from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import read_lease
 from sweeps.errors import InputError, Problem, gathered
 from sweeps.plan import Cell
@@ -131,7 +131,7 @@ def _inputs(
 def _failures(cube: Path) -> tuple[FailureRecord, ...]:
     # The directory of a run is its owner's alone; a cube is for everybody.
     with suppress(PermissionError):
-        return tuple(read_failures(run_directory(cube) / FILE_NAME))
+        return tuple(read_failures(RunFolder(cube).failures))
     return ()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +141,7 @@ class Collector:
         if cell not in self._open:
             return False
         self._attempts[cell] = self._attempts.get(cell, 0) + 1
-        append_failure(self._failures, str(cell), asdict(failure), self._attempts[cell])
+        append_failure(self._failures, failure.record(self._attempts[cell]))
         if self._attempts[cell] < ATTEMPTS:
             return True
         logger.error("cell %s failed: %s", cell, failure.cause)

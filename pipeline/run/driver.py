@@ -26,8 +26,6 @@ from storage.cube.blocks import BlockStore, failed_cells
 from storage.cube.cube import create, grow
 from storage.cube.manifest import append_run
 from storage.provenance import run_record
-from storage.runfolder.failures import FILE_NAME
-from storage.runfolder.folder import clean_leftovers
 from storage.runfolder.journal import Journal
 from storage.runfolder.lease import Lease
 from storage.runfolder.progress import StateFile
@@ -89,9 +87,9 @@ class Driver:
         self._console = console
         self._longest = LONGEST if time_limit is None else time_limit / 4
         self._length = self._longest
-        self._timing_file = prepared.run / "pilot.json"
+        self._timing_file = prepared.run.pilot
         self._timing = Timing.load(self._timing_file)
-        self._state = StateFile(prepared.run / "state.json")
+        self._state = StateFile(prepared.run.state)
         self._again: deque[Batch] = deque()
         self._solver_seconds = 0.0
         self._spared = 0
@@ -252,18 +250,18 @@ def opened(prepared: Prepared, lease: Lease, wanted: Wanted) -> Iterator[Opened]
         If the disk fails; nothing that was reported done is lost.
     """
     with uninterrupted():
-        clean_leftovers(prepared.cube)
+        prepared.run.clean()
         prepared = aligned(prepared)
         make = grow if prepared.cube.exists() else create
         make(prepared.cube, prepared.inputs.plans, prepared.inputs.stacked, prepared.spec.to_dict())
         append_run(prepared.cube, run_record(prepared.inputs.skipped))
-    with Journal(prepared.run / "journal") as journal:
+    with Journal(prepared.run.journal) as journal:
         collector = Collector(
             BlockStore(prepared.cube),
             journal,
             prepared.inputs,
             seed=prepared.spec.seed,
-            failures=prepared.run / FILE_NAME,
+            failures=prepared.run.failures,
             wanted=wanted,
             stop=prepared.spec.stop,
         )

@@ -8,7 +8,7 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from urllib.parse import urlsplit
@@ -29,9 +29,9 @@ from pipeline.work.merge import Mismatch
 from storage.cube.blocks import CellMismatch, failed_cells
 from storage.errors import StorageError, storage_errors
 from storage.files import remove
+from storage.runfolder.folder import RunFolder
 from storage.runfolder.head import ENDED, REQUEUED, RUNNING, HeadRecord
 from storage.runfolder.holder import STALE_AFTER
-from storage.runfolder.jobs import FILE_NAME as JOB_LIST
 from storage.runfolder.journal import JournalDamaged
 from storage.runfolder.lease import Lease, LeaseHeld, LeaseLost
 from storage.runfolder.process import this_process
@@ -111,7 +111,7 @@ def run_head(request: Request, console: Console) -> int:
         stop_on_signal(),
         ending,
         _lease(request.prepared.cube, patient=own is not None) as lease,
-        log_file(request.prepared.run),
+        log_file(request.prepared.run.log),
         _recorded(request, own, ending) as record,
         # A second time, so that the record tells what ended the run while the lease is still ours.
         ending,
@@ -128,7 +128,7 @@ def run_head(request: Request, console: Console) -> int:
         ending.end = _conclude(request, driver.run())
     if own is not None and ending.end.again and not own.requeue():
         how = f"{ending.end.how}, and not queued again"
-        _record(request, own).now(ENDED, how).write(request.prepared.run)
+        _record(request, own).now(ENDED, how).write(request.prepared.run.head)
     return ending.end.code
 
 
@@ -160,7 +160,7 @@ def _conclude(request: Request, outcomes: Outcomes) -> End:
     return End(FAILED_CELLS if strict else COMPLETE, "finished")
 
 
-def _waiting_head(run: Path) -> str | None:
+def _waiting_head(run: RunFolder) -> str | None:
     try:
         return other_head(run)
     except CommandFailed:
@@ -172,15 +172,15 @@ def _recorded(request: Request, own: HeadJob | None, ending: Ending) -> Iterator
     """Tell those who read files only that the run has begun, and how it ended."""
     run = request.prepared.run
     record = _record(request, own)
-    record.write(run)
-    with storage_errors(run):
-        remove(run / JOB_LIST)  # of the run before
+    record.write(run.head)
+    with storage_errors(run.jobs):
+        remove(run.jobs)  # of the run before
     try:
         yield record
     finally:
         # A disk that is full has been complained of already.
         with suppress(StorageError):
-            record.now(REQUEUED if ending.end.again else ENDED, ending.end.how).write(run)
+            record.now(REQUEUED if ending.end.again else ENDED, ending.end.how).write(run.head)
 
 
 def _record(request: Request, own: HeadJob | None) -> HeadRecord:
@@ -225,7 +225,7 @@ def _executor(request: Request, record: HeadRecord) -> Iterator[Executor]:
     with connect(profile, n_workers=workers, run=prepared.run, longest_batch=longest) as client:
         dashboard = _dashboard(dashboard_address(client))
         logger.info("dask dashboard: %s", dashboard)
-        replace(record, dashboard=dashboard).write(prepared.run)
+        record.model_copy(update={"dashboard": dashboard}).write(prepared.run.head)
         yield DaskExecutor(client, prepared.inputs.sources, time_limit=request.options.time_limit)
 
 

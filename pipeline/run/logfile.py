@@ -33,16 +33,16 @@ class LogFile(logging.FileHandler):
 
 
 @contextmanager
-def log_file(run: Path) -> Iterator[None]:
-    """Keep what is logged in `run/log`, too.
+def log_file(path: Path) -> Iterator[None]:
+    """Keep what is logged in a file, too.
 
     Raises
     ------
     StorageError
         If the file cannot be opened.
     """
-    with storage_errors(run):
-        handler = LogFile(run / "log", encoding="utf-8")
+    with storage_errors(path):
+        handler = LogFile(path, encoding="utf-8")
     handler.setFormatter(logging.Formatter(FORMAT))
     root = logging.getLogger()
     root.addHandler(handler)

@@ -16,15 +16,14 @@ from pipeline.exitcodes import COMPLETE, INTERNAL
 from pipeline.jobs import slurm
 from pipeline.jobs.checks import machine_problems, path_problems
 from pipeline.jobs.head import head_script, other_head
-from pipeline.jobs.keys import JobQueue
+from pipeline.jobs.keys import JobQueue, SlurmQueue
 from pipeline.jobs.slurm import head_name
 from pipeline.monitor.logs import last_lines
 from pipeline.monitor.state import read_run_state
 from pipeline.prepare.request import Request
 from pipeline.run.head import nothing_to_do
 from storage.errors import StorageError, storage_errors
-from storage.runfolder.folder import make_run_directory
-from storage.runfolder.head import HEAD_LOG, Submission
+from storage.runfolder.head import Submission
 from storage.runfolder.lease import Lease, LeaseHeld
 from sweeps.errors import Problem
 
@@ -32,8 +31,6 @@ logger = logging.getLogger(__name__)
 
 START_SECONDS = 20.0
 """A process that has not taken the lease by then is left to itself; it usually takes three."""
-
-SCRIPT = "head.sh"
 
 
 def detach_problems(request: Request) -> list[Problem]:
@@ -69,7 +66,7 @@ def detach(request: Request) -> int:
         return nothing_to_do(request)
     queue = None if request.profile is None else request.profile.options
     try:
-        code = _queue(request, queue) if isinstance(queue, JobQueue) else _spawn(request)
+        code = _queue(request, queue) if isinstance(queue, SlurmQueue) else _spawn(request)
     except (StorageError, LeaseHeld, slurm.CommandFailed) as error:
         logger.error("%s", error)
         return INTERNAL
@@ -92,20 +89,21 @@ def head_command(request: Request) -> list[str]:
     return ["submit", str(request.spec.resolve()), "--results", results, *flags]
 
 
-def _queue(request: Request, options: JobQueue) -> int:
+def _queue(request: Request, options: SlurmQueue) -> int:
     """Hand the head to the queue."""
-    run = make_run_directory(request.prepared.cube)
+    run = request.prepared.run
     with _nobody_else(request.prepared.cube):
         if (other := other_head(run)) is not None:
             logger.error("%s", other)
             return INTERNAL
-        script = run / SCRIPT
+        script = run.script
         with storage_errors(script):
             script.write_text(head_script(options, run, head_command(request)), encoding="utf-8")
         # Before the job can start: a record of the head that is older is of another run.
         at = time.time()
         number = slurm.submit(str(script), head_name(run))
-        Submission("slurm", number, socket.gethostname(), at).write(run)
+        sent = Submission(system="slurm", job=number, host=socket.gethostname(), at=at)
+        sent.write(run.submission)
     logger.info("the head is job %s (%s); its script is %s", number, head_name(run), script)
     return COMPLETE
 
@@ -132,9 +130,8 @@ def _nobody_else(cube: Path) -> Iterator[None]:
 def _spawn(request: Request) -> int:
     """Start the head as a process in a session of its own: no terminal's end reaches it."""
     cube = request.prepared.cube
-    with Lease.acquire(cube):
-        run = make_run_directory(cube)
-    log, at = run / HEAD_LOG, time.time()
+    Lease.acquire(cube).release()  # or say who runs it already
+    log, at = request.prepared.run.head_log, time.time()
     command = [sys.executable, "-m", "pipeline", *head_command(request)]
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     with storage_errors(log):
@@ -149,7 +146,8 @@ def _spawn(request: Request) -> int:
             ],
             setsid=True,
         )
-    Submission("process", str(pid), socket.gethostname(), at).write(run)
+    sent = Submission(system="process", job=str(pid), host=socket.gethostname(), at=at)
+    sent.write(request.prepared.run.submission)
     code = _first_seconds(cube, pid)
     if code:
         logger.error("the head ended with exit code %d:\n%s", code, "\n".join(last_lines(log, 20)))

@@ -12,7 +12,7 @@ from pipeline.jobs.checks import machine_problems, path_problems
 from pipeline.jobs.cluster import job_script, lifetime
 from pipeline.jobs.keys import JobQueue
 from pipeline.jobs.slurm import SEPARATOR, CommandFailed, run
-from pipeline.jobs.values import walltime_seconds
+from pipeline.jobs.walltime import walltime_seconds
 from pipeline.prepare.sweep import Prepared, longest_batch
 from pipeline.text import duration
 
@@ -77,7 +77,7 @@ def plan_jobs(options: JobQueue, prepared: Prepared, *, where: str, n_jobs: int)
         *(str(problem) for problem in path_problems(prepared.run)),
         *_memory_warnings(options, COPIES * largest),
         *_walltime_warnings(options, longest),
-        *(_slurm_warnings(options, n_jobs) if options.system == "slurm" else ()),
+        *(_slurm_warnings(options, n_jobs) if options.kind == "slurm" else ()),
     ]
     return JobPlan(n_jobs, job_script(options, prepared.run, longest), tuple(warnings))
 
@@ -90,9 +90,9 @@ def _memory_warnings(options: JobQueue, data: int) -> Iterator[str]:
 
 
 def _walltime_warnings(options: JobQueue, longest: float) -> Iterator[str]:
-    if options.walltime is not None and lifetime(options, longest) is None:
+    if options.walltime_seconds is not None and lifetime(options, longest) is None:
         yield (
-            f"walltime {duration(options.walltime)} is too short for workers to end by themselves: "
+            f"walltime {duration(options.walltime_seconds)} is too short for workers to end by themselves: "
             f"a batch may last {longest:.0f} s, and two of them are kept free; "
             "jobs will be killed with batches under way"
         )
@@ -111,8 +111,9 @@ def _slurm_warnings(options: JobQueue, n_jobs: int) -> Iterator[str]:
     if limits.get("State", "UP") != "UP":
         yield f"partition {name} is {limits['State']}: no job starts there"
     most = walltime_seconds("slurm", limits.get("MaxTime", ""))
-    if most is not None and options.walltime is not None and options.walltime > most:
-        yield f"walltime {duration(options.walltime)} is above the {limits['MaxTime']} of partition {name}"
+    walltime = options.walltime_seconds
+    if most is not None and walltime is not None and walltime > most:
+        yield f"walltime {duration(walltime)} is above the {limits['MaxTime']} of partition {name}"
     booked = parse_bytes(options.keys.get("job_mem", options.memory))
     per_node = _number(limits.get("MaxMemPerNode", "")) * 2**20
     room = min(filter(None, (memory, per_node)), default=booked)

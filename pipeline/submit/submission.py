@@ -10,7 +10,7 @@ from rich.console import Console
 from pipeline.cluster.profiles import load_profile
 from pipeline.exitcodes import COMPLETE
 from pipeline.jobs.head import head_script
-from pipeline.jobs.keys import JobQueue
+from pipeline.jobs.keys import JobQueue, SlurmQueue
 from pipeline.prepare.request import Options, Request
 from pipeline.prepare.sweep import prepare
 from pipeline.prepare.wanted import Wanted
@@ -76,7 +76,7 @@ def _dry_run(request: Request) -> list[str]:
     n_jobs = workers or options.workers
     jobs = plan_jobs(options, prepared, where=profile.where, n_jobs=n_jobs)
     lines = [*plan_overview(prepared, workers=n_jobs * options.cores).lines(), "", *jobs.lines()]
-    if request.options.detach:
+    if request.options.detach and isinstance(options, SlurmQueue):
         script = head_script(options, prepared.run, head_command(request))
         lines += ["", "the head would be a job of this script:", "", *script.splitlines()]
     return lines

@@ -1,4 +1,4 @@
-"""The record of failures, `failures.jsonl`: which cell, why, where, when and how often."""
+"""What is told of work whose worker died under it."""
 
 from __future__ import annotations
 

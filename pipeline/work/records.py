@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import NDArray
 
+from storage.runfolder.failures import FailedWork, FailureRecord
 from sweeps.file.search import Search
 from sweeps.file.stopping import Stop
 from sweeps.plan import Cell
@@ -82,3 +84,16 @@ class Failure:
     node: str
     job: str
     traceback: str
+
+    def record(self, attempt: int) -> FailureRecord:
+        """What is written of it, now; `attempt` counts the failures of its cell in this run, from 1."""
+        return FailureRecord(
+            work=FailedWork.model_validate(self.work, from_attributes=True),
+            cause=self.cause,
+            node=self.node,
+            job=self.job,
+            traceback=self.traceback,
+            cell=str(self.work.cell),
+            at=datetime.now(UTC).isoformat(timespec="seconds"),
+            attempt=attempt,
+        )

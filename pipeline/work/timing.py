@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 
 from pipeline.work.records import Partial
-from storage.errors import storage_errors
-from storage.files import write_file
+from storage.runfolder.pilot import TimedRestart, read_pilot, write_pilot
 from sweeps.plan import Cell, DatasetPlan
-
-logger = logging.getLogger(__name__)
 
 Key = tuple[str, str, float | None, int | None]
 """Data set, model, accuracy and annotation count of a measured restart."""
@@ -46,20 +41,11 @@ class Timing:
     @classmethod
     def load(cls, path: Path) -> Timing:
         """Read a pilot's timings; a missing or unreadable file is an empty one, measured again."""
-        try:
-            rows = json.loads(path.read_text())
-            return cls({(d, model, p, m): float(seconds) for d, model, p, m, seconds in rows})
-        except FileNotFoundError:
-            return cls({})
-        except (OSError, ValueError, TypeError) as error:
-            logger.warning("%s is not readable (%s): restarts are timed again", path, error)
-            return cls({})
+        return cls({(row.dataset, row.model, row.p, row.m): row.seconds for row in read_pilot(path)})
 
     def save(self, path: Path) -> None:
         """Write the timings, replacing the file in one step."""
-        rows = [[*key, seconds] for key, seconds in self.measured.items()]
-        with storage_errors(path):
-            write_file(path, json.dumps(rows).encode())
+        write_pilot(path, (TimedRestart(*key, seconds) for key, seconds in self.measured.items()))
 
     def note(self, partial: Partial) -> None:
         """Take the time of a measured cell."""

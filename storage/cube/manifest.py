@@ -16,7 +16,7 @@ from storage.cube.layout import layout_problems, size_problems
 from storage.cube.records import plan_to_json, read_plans, run_problems, spec_problems
 from storage.errors import storage_errors
 from storage.files import read_regular, sync_directory, write_file
-from storage.runfolder.folder import check_run_directory
+from storage.runfolder.folder import RunFolder
 from sweeps.errors import InputError, Problem
 from sweeps.plan import DatasetPlan
 
@@ -76,7 +76,7 @@ def read_manifest(path: Path) -> Manifest:
         If the file cannot be read.
     """
     document = _read_document(path)
-    check_run_directory(path)
+    RunFolder(path).check()
     attributes = document.get("attributes")
     if not isinstance(attributes, dict) or attributes.get("format") != FORMAT:
         raise _not_a_cube(path, "zarr data that no sweep has written")

@@ -1,63 +1,65 @@
-"""The record of failures, `failures.jsonl`: which cell, why, where, when and how often."""
+"""The record of failures: which cell, why, where, when and how often, a JSON document a line."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from storage.errors import storage_errors
+from storage.runfolder.record import Record
+from sweeps.plan import Cell
 
-FILE_NAME = "failures.jsonl"
+
+class FailedWork(Record, extra="ignore"):
+    """The restarts `start..stop-1` that failed; `known` are the objectives of those before them."""
+
+    cell: Cell | None = None
+    start: int
+    stop: int
+    known: tuple[float, ...] = ()
 
 
-@dataclass(frozen=True)
-class FailureRecord:
-    """One failure of a cell.
+class FailureRecord(Record, extra="ignore"):
+    """One failure of a cell; keys of later versions are left out.
 
     Parameters
     ----------
-    cell : str
-        Its name.
+    work : FailedWork
+        What failed.
     cause : str
         Error and message.
     node, job : str
         Where it ran, and number or name of its job in a queue; empty where that is not known.
     traceback : str
         Empty where the worker died.
+    cell : str
+        Its name.
     at : str
         When, ISO 8601, UTC; empty in records of older versions.
     attempt : int
         Which failure of this cell in its run it is, from 1; 0 in records of older versions.
-    restarts : tuple of int
-        Half-open range of the restarts of the work that failed.
     """
 
-    cell: str
+    work: FailedWork
     cause: str
     node: str
     job: str
     traceback: str
-    at: str
-    attempt: int
-    restarts: tuple[int, int]
+    cell: str
+    at: str = ""
+    attempt: int = 0
 
 
-def append_failure(path: Path, cell: str, failure: Mapping[str, Any], attempt: int) -> None:
-    """Add one failure to the record.
+def append_failure(path: Path, record: FailureRecord) -> None:
+    """Add one failure.
 
     Raises
     ------
     StorageError
         If the file system refuses.
     """
-    at = datetime.now(UTC).isoformat(timespec="seconds")
-    record = {**failure, "cell": cell, "at": at, "attempt": attempt}
     with storage_errors(path), path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(record) + "\n")
+        file.write(json.dumps(record.model_dump()) + "\n")
 
 
 def read_failures(path: Path) -> list[FailureRecord]:
@@ -71,10 +73,6 @@ def read_failures(path: Path) -> list[FailureRecord]:
 
 def _record(line: str) -> FailureRecord | None:
     try:
-        values: dict[str, Any] = json.loads(line)
-        texts = {key: str(values[key]) for key in ("cell", "cause", "node", "job", "traceback")}
-        restarts = (int(values["work"]["start"]), int(values["work"]["stop"]))
-        at, attempt = str(values.get("at", "")), int(values.get("attempt", 0))
-    except (ValueError, TypeError, KeyError):
+        return FailureRecord.model_validate_json(line)
+    except ValueError:
         return None
-    return FailureRecord(**texts, at=at, attempt=attempt, restarts=restarts)

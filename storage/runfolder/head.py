@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import time
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import Any
 
-from storage.errors import storage_errors
-from storage.files import write_file
-
-HEAD_FILE, SUBMISSION_FILE = "head.json", "submission.json"
-"""Written by the head that holds the lease, and by the command that started it and went away."""
-
-HEAD_LOG = "head.log"
-"""What a detached head prints."""
+from storage.runfolder.record import FileRecord
 
 RUNNING, REQUEUED, ENDED = "running", "requeued", "ended"
 
 
-@dataclass(frozen=True)
-class HeadRecord:
+class HeadRecord(FileRecord):
     """The last driver of a cube; whether it lives is for the lease to say.
 
     Parameters
@@ -58,21 +46,10 @@ class HeadRecord:
 
     def now(self, state: str, how: str = "") -> HeadRecord:
         """The same driver in another state."""
-        return replace(self, state=state, how=how, at=time.time())
-
-    def write(self, run: Path) -> None:
-        """Put it into the folder of the run.
-
-        Raises
-        ------
-        StorageError
-            If the file system refuses.
-        """
-        _write(run / HEAD_FILE, asdict(self))
+        return self.model_copy(update={"state": state, "how": how, "at": time.time()})
 
 
-@dataclass(frozen=True)
-class Submission:
+class Submission(FileRecord):
     """A head that was started detached.
 
     Parameters
@@ -91,34 +68,3 @@ class Submission:
     job: str
     host: str
     at: float
-
-    def write(self, run: Path) -> None:
-        """Put it into the folder of the run.
-
-        Raises
-        ------
-        StorageError
-            If the file system refuses.
-        """
-        _write(run / SUBMISSION_FILE, asdict(self))
-
-
-def read_head(run: Path) -> HeadRecord | None:
-    """The last driver's record, None where there is none that can be read."""
-    try:
-        return HeadRecord(**json.loads((run / HEAD_FILE).read_bytes()))
-    except (OSError, ValueError, TypeError):
-        return None
-
-
-def read_submission(run: Path) -> Submission | None:
-    """The last detached submission, None where there is none that can be read."""
-    try:
-        return Submission(**json.loads((run / SUBMISSION_FILE).read_bytes()))
-    except (OSError, ValueError, TypeError):
-        return None
-
-
-def _write(path: Path, record: dict[str, Any]) -> None:
-    with storage_errors(path):
-        write_file(path, json.dumps(record, indent=1).encode())

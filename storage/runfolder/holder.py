@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import os
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from storage.errors import storage_errors
-from storage.runfolder.folder import run_directory
+from storage.runfolder.folder import RunFolder
 from storage.runfolder.process import ProcessIdentity, is_alive
+from storage.runfolder.record import FileRecord
 
 STALE_AFTER = 120.0
 """Seconds without a heartbeat after which a holder that cannot be seen from here counts as gone."""
 
 
-@dataclass(frozen=True)
-class Holder:
+class Holder(FileRecord):
     """Who holds, or held, a lease.
 
     Parameters
@@ -36,6 +35,17 @@ class Holder:
     since: str
     released: bool
     process: ProcessIdentity
+
+    @classmethod
+    def read(cls, path: Path) -> Self | None:
+        """Holder written in a lease file, None if it is gone or makes no sense.
+
+        A disk that fails for a moment is an error, and no lease that is gone: it is asked again.
+        """
+        try:
+            return cls.model_validate_json(path.read_bytes())
+        except (FileNotFoundError, ValueError):
+            return None
 
     def __str__(self) -> str:
         job = f", job {self.process.job_id}" if self.process.job_id else ""
@@ -88,42 +98,17 @@ def read_lease(cube: Path) -> LeaseState | None:
     StorageError
         If the file system refuses.
     """
-    run = run_directory(cube)
-    with storage_errors(run):
-        return last_lease(run, time.time()) if run.is_dir() else None
+    run = RunFolder(cube)
+    with storage_errors(run.path):
+        return last_lease(run, time.time()) if run.path.is_dir() else None
 
 
-def last_lease(run: Path, now: float) -> LeaseState | None:
+def last_lease(run: RunFolder, now: float) -> LeaseState | None:
     """The lease that counts, or None; `now` is the time on the clock of the file system."""
-    number = max(lease_numbers(run), default=0)
+    number = max(run.lease_numbers(), default=0)
     if not number:
         return None
-    file = lease_file(run, number)
-    holder = read_holder(file)
+    file = run.lease(number)
+    holder = Holder.read(file)
     age = now - file.stat().st_mtime
     return LeaseState(number, holder, age, is_alive(holder.process) if holder else None)
-
-
-def lease_numbers(run: Path) -> list[int]:
-    """Numbers of all leases in a run's directory."""
-    endings = [name.removeprefix("lease.") for name in os.listdir(run) if name.startswith("lease.")]
-    return [int(ending) for ending in endings if ending.isdecimal()]
-
-
-def lease_file(run: Path, number: int) -> Path:
-    """Path of a lease."""
-    return run / f"lease.{number}"
-
-
-def read_holder(file: Path) -> Holder | None:
-    """Holder written in a lease file, or None if it is gone or makes no sense."""
-    try:
-        record = json.loads(file.read_bytes())
-        return Holder(**{**record, "process": ProcessIdentity(**record["process"])})
-    except (FileNotFoundError, ValueError, TypeError, KeyError):
-        return None
-
-
-def holder_to_json(holder: Holder) -> bytes:
-    """Content of a lease file."""
-    return json.dumps(asdict(holder), indent=1).encode()

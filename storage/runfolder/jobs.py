@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from storage.files import write_file
+from storage.errors import StorageError
+from storage.runfolder.record import FileRecord, Record
 
 logger = logging.getLogger(__name__)
 
-FILE_NAME = "jobs.json"
 KEPT = 20
+"""Of the jobs that ended."""
 
 
-@dataclass(frozen=True)
-class JobRecord:
+class JobRecord(Record):
     """A worker job that is wanted.
 
     Parameters
@@ -41,8 +39,7 @@ class JobRecord:
     workers: int
 
 
-@dataclass(frozen=True)
-class LostJob:
+class LostJob(Record):
     """A worker job that ended, and was replaced: when, in unix time, and how."""
 
     name: str
@@ -52,8 +49,7 @@ class LostJob:
     at: float
 
 
-@dataclass(frozen=True)
-class JobList:
+class JobList(FileRecord):
     """Worker jobs of the last run.
 
     Parameters
@@ -88,7 +84,7 @@ class JobList:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {**asdict(self), "running": self.running, "workers": self.workers}
+        return {**self.model_dump(), "running": self.running, "workers": self.workers}
 
 
 class JobListFile:
@@ -96,42 +92,38 @@ class JobListFile:
 
     Parameters
     ----------
-    run : Path
-        Folder of the run.
+    path : Path
+        Replaced in one step.
     wanted : int
         How many jobs are kept up.
     """
 
-    def __init__(self, run: Path, wanted: int) -> None:
-        self._path = run / FILE_NAME
+    def __init__(self, path: Path, wanted: int) -> None:
+        self._path = path
         self._wanted = wanted
         self._lost: list[LostJob] = []
         self._written: tuple[object, ...] = ()
 
     def lose(self, record: JobRecord, how: str) -> None:
         """Note the end of a job."""
-        self._lost.append(LostJob(record.name, record.job, record.node, how, time.time()))
+        lost = LostJob(name=record.name, job=record.job, node=record.node, how=how, at=time.time())
+        self._lost.append(lost)
 
     def show(self, jobs: Sequence[JobRecord]) -> None:
         """Write the list if it is another one than before; a disk that refuses is only logged."""
         now = (tuple(jobs), len(self._lost))
         if now == self._written:
             return
-        found = JobList(self._wanted, tuple(jobs), len(self._lost), tuple(self._lost[-KEPT:]), time.time())
+        found = JobList(
+            wanted=self._wanted,
+            jobs=tuple(jobs),
+            n_lost=len(self._lost),
+            lost=tuple(self._lost[-KEPT:]),
+            at=time.time(),
+        )
         try:
-            write_file(self._path, json.dumps(asdict(found)).encode())
-        except OSError as error:
-            logger.debug("%s: %s", self._path, error)
+            found.write(self._path)
+        except StorageError as error:
+            logger.debug("%s", error)
             return
         self._written = now
-
-
-def read_job_list(run: Path) -> JobList | None:
-    """The list last written, None where there is none that can be read."""
-    try:
-        values = json.loads((run / FILE_NAME).read_bytes())
-        jobs = tuple(JobRecord(**job) for job in values.pop("jobs"))
-        lost = tuple(LostJob(**job) for job in values.pop("lost"))
-        return JobList(jobs=jobs, lost=lost, **values)
-    except (OSError, ValueError, TypeError, KeyError):
-        return None

@@ -14,7 +14,6 @@ import os
 import time
 import uuid
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event, Thread, current_thread
@@ -22,17 +21,13 @@ from types import TracebackType
 from typing import Self
 
 from storage.errors import StorageError, storage_errors
-from storage.files import PARTIAL, remove, sync_directory, write_file
-from storage.runfolder.folder import make_run_directory, run_directory
+from storage.files import remove, sync_directory, write_file
+from storage.runfolder.folder import RunFolder
 from storage.runfolder.holder import (
     STALE_AFTER,
     Holder,
     LeaseState,
-    holder_to_json,
     last_lease,
-    lease_file,
-    lease_numbers,
-    read_holder,
     read_lease,
 )
 from storage.runfolder.process import this_process
@@ -78,7 +73,8 @@ class Lease:
         self.cube = cube
         self.number = number
         self.holder = holder
-        self._file = lease_file(run_directory(cube), number)
+        self._run = RunFolder(cube)
+        self._file = self._run.lease(number)
         self._stale_after = stale_after
         self._last_beat = _clock()
         self._lost = Event()
@@ -112,14 +108,16 @@ class Lease:
         StorageError
             If the file system refuses, or has no hard links.
         """
-        run = make_run_directory(cube)
-        holder = Holder(uuid.uuid4().hex, _now(), False, this_process())
-        with storage_errors(run):
-            number = _take_number(cube, run, holder, stale_after)
-            for old in lease_numbers(run):
+        run = RunFolder(cube)
+        run.make()
+        since = datetime.now(UTC).isoformat(timespec="seconds")
+        holder = Holder(token=uuid.uuid4().hex, since=since, released=False, process=this_process())
+        with storage_errors(run.path):
+            number = _take_number(run, holder, stale_after)
+            for old in run.lease_numbers():
                 if old < number - KEPT:
-                    remove(lease_file(run, old))
-            sync_directory(run)
+                    remove(run.lease(old))
+            sync_directory(run.path)
         lease = cls(cube, number, holder, stale_after)
         lease._thread = Thread(target=lease._keep, args=(beat_every,), name="lease", daemon=True)
         lease._thread.start()
@@ -163,12 +161,12 @@ class Lease:
             self._thread.join()
         with storage_errors(self._file):
             if not self.lost and self._is_ours():
-                write_file(self._file, holder_to_json(replace(self.holder, released=True)))
+                write_file(self._file, self.holder.model_copy(update={"released": True}).to_json())
                 sync_directory(self._file.parent)
 
     def _is_ours(self) -> bool:
-        last = max(lease_numbers(self._file.parent), default=0)
-        found = read_holder(self._file)
+        last = max(self._run.lease_numbers(), default=0)
+        found = Holder.read(self._file)
         return last == self.number and found is not None and found.token == self.holder.token
 
     def _keep(self, beat_every: float) -> None:
@@ -184,20 +182,20 @@ class Lease:
         self.release()
 
 
-def _take_number(cube: Path, run: Path, holder: Holder, stale_after: float) -> int:
-    partial = run / f"lease.{holder.token}{PARTIAL}"
+def _take_number(run: RunFolder, holder: Holder, stale_after: float) -> int:
+    partial = run.unnumbered_lease(holder.token)
     try:
         while True:
             # Written anew in every round, the file also shows what the clock of the file system says now.
-            _write(partial, holder_to_json(holder))
+            _write(partial, holder.to_json())
             last = last_lease(run, partial.stat().st_mtime)
             left = last.seconds_left(stale_after) if last is not None else 0.0
             if last is not None and left != 0:
-                raise LeaseHeld(cube, last, left)
+                raise LeaseHeld(run.cube, last, left)
             number = last.number + 1 if last is not None else 1
-            file = lease_file(run, number)
+            file = run.lease(number)
             if _link(partial, file, holder):
-                if max(lease_numbers(run)) == number:
+                if max(run.lease_numbers()) == number:
                     return number
                 remove(file)
     finally:
@@ -211,7 +209,7 @@ def _link(partial: Path, file: Path, holder: Holder) -> bool:
         os.link(partial, file)
     except (FileExistsError, FileNotFoundError):
         # a network file system may repeat a request that had succeeded
-        found = read_holder(file)
+        found = Holder.read(file)
         return found is not None and found.token == holder.token
     except OSError as error:
         if error.errno in NO_LINKS:
@@ -225,10 +223,6 @@ def _write(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _clock() -> float:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import socket
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+
+from storage.runfolder.record import Record
 
 PROC = Path("/proc")
 JOB_VARIABLES = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID")
 
 
-@dataclass(frozen=True)
-class ProcessIdentity:
+class ProcessIdentity(Record):
     """A process among all machines and all times.
 
     Parameters

@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
-from typing import Any
 
-from storage.errors import storage_errors
-from storage.files import write_file
+from storage.runfolder.record import FileRecord
+
+WRITE_EVERY = 2.0
+"""Seconds between two states."""
+
+
+class Progress(FileRecord):
+    """State of the driver.
+
+    Parameters
+    ----------
+    restarts, total : int
+        Done and wanted in this run.
+    workers : int
+        How many there are.
+    left : float
+        Seconds that the rest will take.
+    at : float
+        Unix time at which it was so.
+    """
+
+    restarts: int
+    total: int
+    workers: int
+    left: float
+    at: float
 
 
 class StateFile:
@@ -17,28 +39,18 @@ class StateFile:
     Parameters
     ----------
     path : Path
-        Replaced in one step, at most once in two seconds.
+        Replaced in one step, now and then.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._last = -2.0
+        self._last = -WRITE_EVERY
 
     def write(self, restarts: int, total: int, workers: int, left: float) -> None:
         """Note restarts done and wanted in this run, workers, and seconds left."""
         now = time.monotonic()
-        if now - self._last < 2.0 and restarts < total:
+        if now - self._last < WRITE_EVERY and restarts < total:
             return
         self._last = now
-        state = {"restarts": restarts, "total": total, "workers": workers, "left": left, "at": time.time()}
-        with storage_errors(self._path):
-            write_file(self._path, json.dumps(state).encode())
-
-    @staticmethod
-    def read(path: Path) -> dict[str, Any] | None:
-        """Last state written, None if there is none."""
-        try:
-            state: dict[str, Any] = json.loads(path.read_text())
-        except (OSError, ValueError):
-            return None
-        return state
+        progress = Progress(restarts=restarts, total=total, workers=workers, left=left, at=time.time())
+        progress.write(self._path)

@@ -19,7 +19,7 @@ from processes.crash import Crash, crash_everywhere, crashing
 from storage.cube.blocks import BlockStore
 from storage.cube.cube import create, grow, open_cube
 from storage.cube.schema import RESULTS
-from storage.runfolder.folder import clean_leftovers
+from storage.runfolder.folder import RunFolder
 from sweeps.plan import DatasetPlan
 
 Plans = list[DatasetPlan]
@@ -83,7 +83,7 @@ def test_create(tmp_path: Path) -> None:
 
     def check(path: Path) -> None:
         if not path.exists():
-            clean_leftovers(path)
+            RunFolder(path).clean()
             action(path)
         assert files(path) == expected
         assert [entry.name for entry in path.parent.iterdir()] == [path.name]
@@ -105,7 +105,7 @@ def test_grow(base: Path, tmp_path: Path, plans: Plans) -> None:
     def check(path: Path) -> None:
         looks_like_one_of(path, states)
         assert result_files(path) == old_results
-        clean_leftovers(path)
+        RunFolder(path).clean()
         grow(path, plans, draw_inputs, SPEC)
         assert files(path) == expected
 
@@ -136,7 +136,7 @@ def test_grow_another_way_after_a_crash(base: Path, tmp_path: Path, first: str, 
         with crashing(tmp_path, at) as injector:
             grow(path, GROWTHS[first], draw_inputs, SPEC)
         assert injector.crashed
-        clean_leftovers(path)
+        RunFolder(path).clean()
         grow(path, GROWTHS[second], draw_inputs, SPEC)
         assert files(path) == expected
         assert result_files(path) == old_results
@@ -151,7 +151,7 @@ def test_growth_that_is_given_up_leaves_nothing(base: Path, tmp_path: Path) -> N
     with crashing(tmp_path, len(counter.seen)):
         grow(base, plans, draw_inputs, SPEC)
     assert len(files(base)) > len(before)
-    clean_leftovers(base)
+    RunFolder(base).clean()
     grow(base, [BASE], draw_inputs, SPEC)
     assert files(base) == before
 
@@ -176,7 +176,7 @@ def test_write_block(base: Path, tmp_path: Path) -> None:
         assert seen.identical(done) == (BlockStore(path).statuses(block) == 1).all()
         small.load(path)
         assert old_results.items() <= result_files(path).items()
-        clean_leftovers(path)
+        RunFolder(path).clean()
         write(path)
         assert files(path) == expected
 

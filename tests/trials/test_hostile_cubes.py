@@ -21,7 +21,7 @@ from storage.cube.blocks import BlockStore
 from storage.cube.cube import create, grow, open_cube
 from storage.cube.manifest import ROOT_FILE, append_run, read_manifest
 from storage.files import read_regular
-from storage.runfolder.folder import make_run_directory
+from storage.runfolder.folder import RunFolder
 from sweeps.errors import InputError
 
 PLAN = make_plan("a", p=(0.8, 0.9), models=("likelihood", "posterior"))
@@ -246,16 +246,16 @@ def test_nothing_is_written_through_a_link(cube: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["log", "journal", "state.json", "lease.1", "tls"])
 def test_a_run_directory_that_leads_elsewhere_is_refused(cube: Path, tmp_path: Path, name: str) -> None:
-    run = make_run_directory(cube)
+    run = RunFolder(cube).make()
     (run / name).symlink_to(tmp_path)
-    for act in (lambda: read_manifest(cube), lambda: make_run_directory(cube)):
+    for act in (lambda: read_manifest(cube), lambda: RunFolder(cube).make()):
         with pytest.raises(InputError, match=f"{name}: found a link, expected a file of the run"):
             act()
 
 
 def test_a_run_directory_that_is_a_link_is_refused(cube: Path, tmp_path: Path) -> None:
     (tmp_path / "tiny.run").symlink_to(tmp_path)
-    for act in (lambda: read_manifest(cube), lambda: make_run_directory(cube)):
+    for act in (lambda: read_manifest(cube), lambda: RunFolder(cube).make()):
         with pytest.raises(InputError, match=r"tiny\.run: found a link"):
             act()
 

@@ -17,7 +17,7 @@ from pipeline.commands.main import main
 from pipeline.prepare.sweep import prepare
 from storage.cube.cube import create
 from storage.cube.manifest import ROOT_FILE
-from storage.runfolder.folder import make_run_directory
+from storage.runfolder.folder import RunFolder
 
 COMMANDS = {
     "status": ["status", "{cube}"],
@@ -87,7 +87,7 @@ def test_values_that_no_solver_writes_are_bad_input(tmp_path: Path, name: str, v
 
 @pytest.mark.parametrize("command", [["status"], ["logs"]])
 def test_a_run_without_a_cube_leads_nowhere(tmp_path: Path, command: list[str]) -> None:
-    run = make_run_directory(tmp_path / "toy.zarr")
+    run = RunFolder(tmp_path / "toy.zarr").make()
     (run / "log").symlink_to("/etc/passwd")
     result = CliRunner().invoke(main, [*command, str(tmp_path / "toy.zarr")])
     assert result.exit_code == 2, result.output

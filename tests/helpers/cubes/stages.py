@@ -6,7 +6,7 @@ from pathlib import Path
 from cubes.small import SPEC, draw_inputs, fill, make_plan
 
 from storage.cube.cube import create, grow
-from storage.runfolder.folder import clean_leftovers
+from storage.runfolder.folder import RunFolder
 
 FIRST = make_plan("a", models=("likelihood", "posterior"))
 
@@ -25,6 +25,6 @@ LARGEST = {plan.name: plan for plan in STAGES[-1]}
 
 def resume(path: Path) -> None:
     """What a driver does that finds a cube, whatever the last one was doing when it died."""
-    clean_leftovers(path)
+    RunFolder(path).clean()
     (create, grow)[path.exists()](path, STAGES[-1], draw_inputs, SPEC)
     fill(path, STAGES[-1])

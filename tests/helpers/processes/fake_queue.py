@@ -7,14 +7,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 from pipeline.jobs import slurm
 from pipeline.jobs.keys import JobQueue
 from pipeline.jobs.slot import SETTLED_SECONDS
 from pipeline.jobs.watch import JobWatch
-from storage.runfolder.jobs import JobList, read_job_list
+from storage.runfolder.folder import RunFolder
+from storage.runfolder.jobs import JobList
 
 NAME = "sweep-tiny-"
 
@@ -114,12 +114,14 @@ class Client:
 class Site:
     """A watch without its thread: time passes when a test says so."""
 
-    def __init__(self, run: Path, queue: Queue, *, n_jobs: int = 1, system: str = "slurm", **options: Any):
+    def __init__(
+        self, run: RunFolder, queue: Queue, *, n_jobs: int = 1, system: str = "slurm", **options: Any
+    ):
         self.run = run
         self.queue = queue
         self.cluster = Cluster(queue, n_jobs)
         self.client: Any = Client()
-        profile = JobQueue(system=system, cores=1, memory=2**30, **options)
+        profile = JobQueue(kind=system, cores=1, memory=2**30, **options)
         self.watch = JobWatch(self.cluster, self.client, profile, name=NAME, run=run, n_jobs=n_jobs)
         self.now = time.monotonic()
 
@@ -156,7 +158,7 @@ class Site:
 
     @property
     def listed(self) -> JobList:
-        found = read_job_list(self.run)
+        found = JobList.read(self.run.jobs)
         assert found is not None
         return found
 

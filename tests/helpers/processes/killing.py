@@ -29,7 +29,7 @@ from pipeline.work.merge import from_record
 from storage.cube.blocks import BlockStore
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE
-from storage.runfolder.folder import run_directory
+from storage.runfolder.folder import RunFolder
 from storage.runfolder.journal import replay
 
 VICTIMS = ("worker", "nanny", "scheduler", "driver")
@@ -44,7 +44,7 @@ def reported_done(cube: Path) -> set[Restart]:
     if not cube.exists():
         return set()
     found: set[Restart] = set()
-    for header, arrays in replay(run_directory(cube) / "journal"):
+    for header, arrays in replay(RunFolder(cube).journal):
         for partial in from_record(header, arrays):
             found |= {(str(partial.work.cell), r) for r in range(partial.work.start, partial.work.stop)}
     store = BlockStore(cube, read_only=True)
@@ -216,7 +216,7 @@ class Site:
             time.sleep(0.02)
 
     def _say(self) -> str:
-        log = run_directory(self.cube) / "log"
+        log = RunFolder(self.cube).log
         return log.read_text()[-3000:] if log.exists() else "no log"
 
 

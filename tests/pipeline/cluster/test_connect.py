@@ -29,6 +29,7 @@ from pipeline.cluster.connect import connect, dashboard_address
 from pipeline.cluster.plugins import SamePackages, register
 from pipeline.cluster.profiles import Address, Local, Profile, Tls
 from pipeline.jobs.errors import ComputeClusterError
+from storage.runfolder.folder import RunFolder
 from sweep_clustering import ShadowedPackageError
 from sweeps.errors import InputError
 
@@ -42,7 +43,7 @@ def interrupts_blocked() -> bool:
 
 def test_local_workers_are_processes_of_one_thread_on_loopback(tmp_path: Path) -> None:
     profile = Profile("local", Local(workers=3, dashboard_port=0), None)
-    with connect(profile, n_workers=2, run=tmp_path) as client:
+    with connect(profile, n_workers=2, run=RunFolder(tmp_path / "a.zarr")) as client:
         workers = client.scheduler_info()["workers"]
         assert [worker["nthreads"] for worker in workers.values()] == [1, 1]
         assert {worker["memory_limit"] for worker in workers.values()} == {MEMORY_LIMIT // 2}
@@ -70,7 +71,7 @@ def test_a_local_worker_gone_with_its_nanny_is_replaced(tmp_path: Path) -> None:
     profile = Profile("local", Local(workers=1, dashboard_port=0), None)
     with (
         dask.config.set({"distributed.deploy.lost-worker-timeout": "100ms"}),
-        connect(profile, run=tmp_path) as client,
+        connect(profile, run=RunFolder(tmp_path / "a.zarr")) as client,
     ):
         (nanny,) = client.cluster.workers.values()
         client.cluster.sync(nanny.close)
@@ -83,7 +84,10 @@ def test_workers_that_cannot_be_started_are_said(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(connecting, "LocalCluster", refuse)
     profile = Profile("local", Local(), None)
-    with pytest.raises(ComputeClusterError, match="no more processes"), connect(profile, run=tmp_path):
+    with (
+        pytest.raises(ComputeClusterError, match="no more processes"),
+        connect(profile, run=RunFolder(tmp_path / "a.zarr")),
+    ):
         pass
 
 
@@ -106,11 +110,12 @@ def test_interrupt_is_quiet_and_quick(busy: str, tmp_path: Path) -> None:
         "from pathlib import Path\n"
         "from pipeline.cluster.connect import connect\n"
         "from pipeline.cluster.profiles import Local, Profile\n"
+        "from storage.runfolder.folder import RunFolder\n"
         "if __name__ == '__main__':\n"
         "    logging.basicConfig(level=logging.WARNING)\n"
         "    try:\n"
-        "        profile = Profile('local', Local(2, 0), None)\n"
-        "        with connect(profile, run=Path(sys.argv[1])) as client:\n"
+        "        profile = Profile('local', Local(workers=2, dashboard_port=0), None)\n"
+        "        with connect(profile, run=RunFolder(Path(sys.argv[1]))) as client:\n"
         "            print('ready', flush=True)\n"
         f"            running = {busy}\n"
         "            time.sleep(60)\n"
@@ -118,7 +123,7 @@ def test_interrupt_is_quiet_and_quick(busy: str, tmp_path: Path) -> None:
         "        print('stopped')\n"
     )
     process = subprocess.Popen(
-        [sys.executable, str(script), str(tmp_path)],
+        [sys.executable, str(script), str(tmp_path / "a.zarr")],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -139,7 +144,7 @@ def test_interrupt_is_quiet_and_quick(busy: str, tmp_path: Path) -> None:
 def tls_files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Security, Tls]:
     security = Security.temporary()
     folder = tmp_path_factory.mktemp("tls")
-    tls = Tls(folder / "ca.pem", folder / "client.pem", folder / "client.key")
+    tls = Tls(ca=folder / "ca.pem", cert=folder / "client.pem", key=folder / "client.key")
     tls.ca.write_text(security.tls_ca_file)
     tls.cert.write_text(security.tls_client_cert)
     tls.key.write_text(security.tls_client_key)
@@ -162,18 +167,18 @@ def running(tls_files: tuple[Security, Tls]) -> Iterator[str]:
 
 
 def test_a_running_scheduler_over_tls(running: str, tls_files: tuple[Security, Tls], tmp_path: Path) -> None:
-    profile = Profile("lab", Address(running, tls_files[1]), tmp_path / "cluster.yaml")
+    profile = Profile("lab", Address(address=running, tls=tls_files[1]), tmp_path / "cluster.yaml")
     for _ in range(2):  # it goes on after the first client has left
-        with connect(profile, run=tmp_path) as client:
+        with connect(profile, run=RunFolder(tmp_path / "a.zarr")) as client:
             assert client.submit(pow, 2, 10).result() == 1024
             assert str(dashboard_address(client)).startswith("http")
 
 
 def test_a_running_scheduler_has_its_own_workers(tmp_path: Path) -> None:
-    profile = Profile("lab", Address("tcp://127.0.0.1:1"), tmp_path / "cluster.yaml")
+    profile = Profile("lab", Address(address="tcp://127.0.0.1:1"), tmp_path / "cluster.yaml")
     with (
         pytest.raises(InputError, match="--workers: found 2, expected none"),
-        connect(profile, n_workers=2, run=tmp_path),
+        connect(profile, n_workers=2, run=RunFolder(tmp_path / "a.zarr")),
     ):
         pass
 
@@ -183,12 +188,18 @@ def test_no_scheduler_and_no_worker_are_bad_input(monkeypatch: pytest.MonkeyPatc
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
-    profile = Profile("lab", Address(f"tcp://127.0.0.1:{port}"), tmp_path / "cluster.yaml")
-    with pytest.raises(InputError, match="no scheduler at"), connect(profile, run=tmp_path):
+    profile = Profile("lab", Address(address=f"tcp://127.0.0.1:{port}"), tmp_path / "cluster.yaml")
+    with (
+        pytest.raises(InputError, match="no scheduler at"),
+        connect(profile, run=RunFolder(tmp_path / "a.zarr")),
+    ):
         pass
     with LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0") as scheduler:
-        profile = Profile("lab", Address(scheduler.scheduler_address), tmp_path / "cluster.yaml")
-        with pytest.raises(InputError, match="no worker at"), connect(profile, run=tmp_path):
+        profile = Profile("lab", Address(address=scheduler.scheduler_address), tmp_path / "cluster.yaml")
+        with (
+            pytest.raises(InputError, match="no worker at"),
+            connect(profile, run=RunFolder(tmp_path / "a.zarr")),
+        ):
             pass
 
 
@@ -224,8 +235,11 @@ def test_a_run_that_lost_every_worker_says_so_and_waits(
 
 def test_workers_are_checked_for_shadowed_packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(plugins, "check_shadowing", refuse)
-    profile = Profile("local", Local(1, 0), None)
-    with pytest.raises(ShadowedPackageError, match="kernels"), connect(profile, run=tmp_path):
+    profile = Profile("local", Local(workers=1, dashboard_port=0), None)
+    with (
+        pytest.raises(ShadowedPackageError, match="kernels"),
+        connect(profile, run=RunFolder(tmp_path / "a.zarr")),
+    ):
         pass
 
 

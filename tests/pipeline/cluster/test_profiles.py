@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from checkout import ROOT
 
 from pipeline.cluster import profiles
 from pipeline.cluster.profiles import Address, Local, Profile, Tls, find_file, load_profile
-from pipeline.jobs.keys import HeadResources, JobQueue
+from pipeline.jobs.keys import HeadResources, SlurmQueue
 from sweeps.errors import InputError
 
 
@@ -43,20 +42,20 @@ def test_commented_examples_of_the_shipped_file_parse(write: Callable[[str], Pat
     for name in ("ca.pem", "client.pem", "client.key"):
         (tmp_path / "tls" / name).touch()
     path = write(text)
-    assert load_profile("local", path).options == Local(4, 8787, 4 * 2**30)
+    assert load_profile("local", path).options == Local(workers=4, memory_limit=4 * 2**30)
     lab = load_profile("lab", path)
     folder = tmp_path / "tls"
-    tls = Tls(folder / "ca.pem", folder / "client.pem", folder / "client.key")
-    assert lab.options == Address("tls://scheduler.example.org:8786", tls)
+    tls = Tls(ca=folder / "ca.pem", cert=folder / "client.pem", key=folder / "client.key")
+    assert lab.options == Address(address="tls://scheduler.example.org:8786", tls=tls)
     assert lab.kind == "address"
     jobs = load_profile("slurm", path).options
-    assert isinstance(jobs, JobQueue)
-    assert (jobs.workers, jobs.cores, jobs.walltime) == (4, 8, 86_400.0)
+    assert isinstance(jobs, SlurmQueue)
+    assert (jobs.workers, jobs.cores, jobs.walltime_seconds) == (4, 8, 86_400.0)
     assert jobs.head.memory == 4_000_000_000
-    left_out = [field.name for field in fields(HeadResources) if not getattr(jobs.head, field.name)]
+    left_out = [key for key in HeadResources.model_fields if not getattr(jobs.head, key)]
     assert left_out == []
-    documented = {*jobs.keys, *(field.name for field in fields(JobQueue))}
-    assert all(f"{key}:" in shipped for key in documented - {"system", "keys", "processes"})
+    documented = {*jobs.keys, *SlurmQueue.model_fields}
+    assert all(f"{key}:" in shipped for key in documented - {"processes"})
 
 
 def test_local_needs_nothing(write: Callable[[str], Path]) -> None:
@@ -125,7 +124,7 @@ def test_what_is_refused(write: Callable[[str], Path], text: str, name: str, say
 @pytest.mark.parametrize("address", ["127.0.0.1:8786", "tcp://localhost:8786", "tcp://[::1]:8786"])
 def test_loopback_needs_no_tls(write: Callable[[str], Path], address: str) -> None:
     options = load_profile("a", write(f"a: {{kind: address, address: '{address}'}}")).options
-    assert options == Address(address if "://" in address else f"tcp://{address}")
+    assert options == Address(address=address if "://" in address else f"tcp://{address}")
 
 
 def test_unreadable_file(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from pipeline.commands.main import main
 from pipeline.jobs import slurm
 from pipeline.jobs.slurm import live_jobs, run_id
 from pipeline.jobs.slurm import run as slurm_run
+from storage.runfolder.folder import RunFolder
 
 PROFILES = """
 slurm: {kind: slurm, cores: 1, memory: 1GB, walltime: "00:10:00", interface: lo, workers: 2}
@@ -95,7 +96,8 @@ def test_worker_jobs_give_the_same_bits(spec: Path, cluster_file: Path, tmp_path
     sweeping.assert_same_bits(tmp_path / "serial" / "tiny.zarr", tmp_path / "tiny.zarr")
     assert slurm_site.queue() == []
     run = tmp_path / "tiny.run"
-    named = re.compile(rf"sweep-{re.escape(run_id(run))}-[0-9a-f]{{4}}-[01]-\d+\.err")
+    name = re.escape(run_id(RunFolder(tmp_path / "tiny.zarr")))
+    named = re.compile(rf"sweep-{name}-[0-9a-f]{{4}}-[01]-\d+\.err")
     assert len(submitted_jobs(run)) == 2
     assert all(named.fullmatch(name) for name in submitted_jobs(run))
     assert not (run / "tls").exists()
@@ -163,7 +165,8 @@ def test_jobs_that_die_later_end_the_run_too(
 
 @pytest.mark.usefixtures("site")
 def test_nobody_without_the_credentials_is_let_in(cluster_file: Path, tmp_path: Path) -> None:
-    with connect(load_profile("slurm", cluster_file), n_workers=1, run=tmp_path) as client:
+    profile, run = load_profile("slurm", cluster_file), RunFolder(tmp_path / "a.zarr")
+    with connect(profile, n_workers=1, run=run) as client:
         address = client.scheduler.address
         assert address.startswith("tls://127.0.0.1:")
         assert str(dashboard_address(client)).startswith("http://127.0.0.1:")
@@ -171,7 +174,7 @@ def test_nobody_without_the_credentials_is_let_in(cluster_file: Path, tmp_path: 
         for where, security in strangers.items():
             with pytest.raises(OSError, match=r"TLS|reset by peer"):
                 asyncio.run(stranger.connect(where, security))
-        tls = tmp_path / "tls"
+        tls = tmp_path / "a.run" / "tls"
         assert tls.stat().st_mode & 0o777 == 0o700
         assert {path.stat().st_mode & 0o777 for path in tls.iterdir()} == {0o600}
         secret = (tls / "key.pem").read_text().splitlines()[1]
@@ -209,7 +212,8 @@ def test_plain_tcp_only_when_asked_for_and_one_command_ends_all_jobs(
         really_cancel(ended[-1])
 
     monkeypatch.setattr(slurm, "cancel", cancel)
-    with connect(load_profile("open", cluster_file), n_workers=2, run=tmp_path) as client:
+    profile, run = load_profile("open", cluster_file), RunFolder(tmp_path / "a.zarr")
+    with connect(profile, n_workers=2, run=run) as client:
         wait_until(lambda: len(live_jobs("sweep-")) == 2)
         numbers = sorted(job.number for job in live_jobs("sweep-"))
         ended.clear()
@@ -217,7 +221,7 @@ def test_plain_tcp_only_when_asked_for_and_one_command_ends_all_jobs(
         assert client.submit(pow, 2, 10).result() == 1024
     assert [jobs for jobs in ended if jobs] == [numbers]
     assert "insecure" in caplog.text
-    assert not (tmp_path / "tls").exists()
+    assert not (tmp_path / "a.run" / "tls").exists()
 
 
 @pytest.mark.usefixtures("site")

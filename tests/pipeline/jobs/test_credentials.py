@@ -18,7 +18,7 @@ from processes import stranger
 
 from pipeline.jobs.credentials import CA, CERT, KEY, credentials, fresh_credentials
 from storage.cube.cube import create
-from storage.runfolder.folder import make_run_directory
+from storage.runfolder.folder import RunFolder
 from storage.runfolder.journal import Journal
 
 NOBODY = 65534
@@ -92,7 +92,7 @@ def test_another_user_reads_the_cube_but_not_the_run() -> None:
         folder.chmod(0o755)
         cube = folder / "tiny.zarr"
         create(cube, [make_plan()], draw_inputs, SPEC)
-        run = make_run_directory(cube)
+        run = RunFolder(cube).make()
         with Journal(run / "journal"), fresh_credentials(run / "tls"):
             assert read_as_nobody(cube / "zarr.json")
             assert not read_as_nobody(run / "journal")

@@ -16,6 +16,7 @@ from processes import slurm_site, sweeping
 from pipeline.commands.main import main
 from pipeline.jobs.slurm import head_name
 from pipeline.monitor.state import read_run_state
+from storage.runfolder.folder import RunFolder
 
 PROFILES = """
 slurm: {kind: slurm, cores: 1, memory: 1GB, walltime: "00:10:00", interface: lo, workers: 2}
@@ -54,7 +55,7 @@ def slurm(*command: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
 
 
-def head_number(run: Path) -> str:
+def head_number(run: RunFolder) -> str:
     return slurm("squeue", "--noheader", f"--name={head_name(run)}", "--format=%i").strip()
 
 
@@ -69,12 +70,13 @@ def restarts_done(cube: Path) -> bool:
 
 @pytest.mark.usefixtures("site")
 def test_a_head_is_ended_submitted_again_and_goes_on_after_its_walltime(tmp_path: Path) -> None:
-    cube, run = tmp_path / "tiny.zarr", tmp_path / "tiny.run"
+    cube = tmp_path / "tiny.zarr"
+    run = RunFolder(cube)
     first = detach(tmp_path, LONG, "slurm")
     assert first.exit_code == 0, first.output
     number = head_number(run)
     assert f"the head is job {number} ({head_name(run)})" in first.stderr
-    assert (run / "head.sh").stat().st_mode & 0o777 <= 0o644
+    assert run.script.stat().st_mode & 0o777 <= 0o644
     wait_until(lambda: restarts_done(cube))
     second = detach(tmp_path, LONG, "slurm")
     assert second.exit_code == 1
@@ -96,8 +98,8 @@ def test_a_head_is_ended_submitted_again_and_goes_on_after_its_walltime(tmp_path
     assert ended.exit_code == 0, ended.output
     assert f"ended the head, job {number}" in ended.stdout
     assert slurm_site.queue() == []
-    assert "stopped by SIGTERM" in (run / "log").read_text()
-    assert not (run / "tls").exists()
+    assert "stopped by SIGTERM" in run.log.read_text()
+    assert not run.tls.exists()
 
     assert detach(tmp_path, LONG, "slurm").exit_code == 0
     wait_until(lambda: restarts_done(cube))
@@ -126,7 +128,7 @@ def test_a_head_is_ended_submitted_again_and_goes_on_after_its_walltime(tmp_path
 def test_a_head_that_waits_is_known_and_cancelled(tmp_path: Path) -> None:
     cube = tmp_path / "tiny.zarr"
     assert detach(tmp_path, sweeping.TINY, "waits").exit_code == 0
-    number = head_number(tmp_path / "tiny.run")
+    number = head_number(RunFolder(tmp_path / "tiny.zarr"))
     assert f"its head waits in the queue, job {number}" in sweep("status", cube).stdout
     again = detach(tmp_path, sweeping.TINY, "waits")
     assert (again.exit_code, "its head is job" in again.stderr) == (1, True)
@@ -144,7 +146,8 @@ def test_a_head_that_waits_is_known_and_cancelled(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("site")
 def test_a_real_walltime_and_a_killed_head(tmp_path: Path) -> None:
     """A minute's walltime ends the head again and again; in between it is killed without a word."""
-    cube, run = tmp_path / "tiny.zarr", tmp_path / "tiny.run"
+    cube = tmp_path / "tiny.zarr"
+    run = RunFolder(cube)
     longer = sweeping.TINY.replace("restarts = 5", "restarts = 900")
     assert detach(tmp_path, longer, "brief").exit_code == 0
     wait_until(lambda: restarts_done(cube))
@@ -156,7 +159,7 @@ def test_a_real_walltime_and_a_killed_head(tmp_path: Path) -> None:
     assert detach(tmp_path, longer, "brief").exit_code == 0
     wait_until(lambda: status(cube)["complete"], 900)
     wait_until(lambda: slurm_site.queue() == [])
-    log = (run / "log").read_text()
+    log = run.log.read_text()
     assert log.count("the head goes on when its job starts again") >= 1
     assert sweeping.run(tmp_path / "tiny.toml", tmp_path / "serial") == 0
     sweeping.assert_same_bits(tmp_path / "serial" / "tiny.zarr", cube)

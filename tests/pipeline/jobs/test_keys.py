@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 import signal
-from dataclasses import fields
 from pathlib import Path
 
 import dask
@@ -17,9 +16,19 @@ from dask_jobqueue.slurm import SLURMJob
 from pipeline.cluster.profiles import load_profile
 from pipeline.jobs.checks import path_problems
 from pipeline.jobs.cluster import job_script, lifetime
-from pipeline.jobs.keys import CLASSES, DEPRECATED, OURS, JobQueue, cluster_class, known_keys
+from pipeline.jobs.keys import (
+    CLASSES,
+    DEPRECATED,
+    OURS,
+    JobQueue,
+    SlurmQueue,
+    cluster_class,
+    job_queue,
+    known_keys,
+)
 from pipeline.jobs.slurm import run_id
-from pipeline.jobs.values import walltime_seconds
+from pipeline.jobs.walltime import walltime_seconds
+from storage.runfolder.folder import RunFolder
 from sweeps.errors import InputError
 
 
@@ -49,7 +58,7 @@ def test_every_system_prints_its_script(system: str, tmp_path: Path) -> None:
     needed = {"htcondor": ", disk: 1GB", "oar": ", memory_per_core_property_name: mem_core"}
     options = read(tmp_path, f"kind: {system}, cores: 4, memory: 8GB, interface: lo{needed.get(system, '')}")
     assert options.keys["processes"] == 4
-    script = job_script(options, tmp_path / "some.run", 60.0)
+    script = job_script(options, RunFolder(tmp_path / "some.zarr"), 60.0)
     assert "export PYTHONSAFEPATH=1" in script
     assert "distributed.cli.dask_worker tls://SCHEDULER:PORT " in script
     assert "--nthreads 1 " in script
@@ -68,11 +77,11 @@ def test_defaults_are_not_those_of_dask_s_configuration(tmp_path: Path) -> None:
     mine = {"walltime": "07:00:00", "queue": "mine", "worker-extra-args": ["--no-such"], "extra": []}
     with dask.config.set({"jobqueue": {"slurm": mine}}):
         options = read(tmp_path, "kind: slurm, cores: 2, memory: 4GB")
-        script = job_script(options, tmp_path, 60.0)
+        script = job_script(options, RunFolder(tmp_path / "a.zarr"), 60.0)
     assert "mine" not in script
     assert "--no-such" not in script
     assert (options.workers, options.start_timeout, options.failed_starts) == (1, 43_200.0, 3)
-    assert (options.memory, options.walltime, options.insecure) == (4_000_000_000, 1800.0, False)
+    assert (options.memory, options.walltime_seconds, options.insecure) == (4_000_000_000, 1800.0, False)
 
 
 @pytest.mark.parametrize(
@@ -106,9 +115,9 @@ def test_the_readme_explains_our_keys_and_its_example_is_one(tmp_path: Path) -> 
     path = tmp_path / "cluster.yaml"
     path.write_text(example)
     options = load_profile("slurm", path).options
-    assert isinstance(options, JobQueue)
-    assert (options.cores, options.workers, options.walltime) == (2, 2, 3600.0)
-    own = {field.name for field in fields(JobQueue)} - {"system", "keys"}
+    assert isinstance(options, SlurmQueue)
+    assert (options.cores, options.workers, options.walltime_seconds) == (2, 2, 3600.0)
+    own = {*SlurmQueue.model_fields} - {"kind"}
     section = readme[readme.index("### On your cluster") : readme.index("## Test it")]
     assert own <= set(re.findall(r"`(\w+)`", section))
     assert all(f"`{system}`" in section or f"kind: {system}" in section for system in CLASSES)
@@ -139,7 +148,9 @@ def test_walltimes(system: str, text: str, seconds: float | None) -> None:
 
 @pytest.mark.parametrize("hours", [1, 4, 48])
 def test_lifetime_leaves_room_for_two_batches(hours: int) -> None:
-    options = JobQueue("slurm", 1, 10**9, keys={"walltime": f"{hours}:00:00"})
+    options = job_queue("slurm").model_validate(
+        {"kind": "slurm", "cores": 1, "memory": 10**9, "walltime": f"{hours}:00:00"}
+    )
     found = lifetime(options, 90.0)
     assert found is not None
     assert sum(found) + 2 * 90.0 == pytest.approx(hours * 3600)
@@ -149,23 +160,23 @@ def test_lifetime_leaves_room_for_two_batches(hours: int) -> None:
 def test_no_lifetime_where_the_walltime_is_too_short(tmp_path: Path) -> None:
     options = read(tmp_path, 'kind: slurm, cores: 1, memory: 1GB, walltime: "00:03:00"')
     assert lifetime(options, 60.0) is None
-    assert "--lifetime" not in job_script(options, tmp_path / "a.run", 60.0)
+    assert "--lifetime" not in job_script(options, RunFolder(tmp_path / "a.zarr"), 60.0)
 
 
 def test_a_lifetime_of_ones_own_is_kept(tmp_path: Path) -> None:
     options = read(tmp_path, 'kind: slurm, cores: 1, memory: 1GB, worker_extra_args: ["--lifetime", "1h"]')
-    script = job_script(options, tmp_path / "a.run", 60.0)
+    script = job_script(options, RunFolder(tmp_path / "a.zarr"), 60.0)
     assert script.count("--lifetime") == 1
     assert "--lifetime 1h" in script
 
 
 def test_names_are_plain_and_each_cube_has_its_own(tmp_path: Path) -> None:
-    names = {run_id(tmp_path / "a" / "ünï x.run"), run_id(tmp_path / "b" / "ünï x.run")}
+    names = {run_id(RunFolder(tmp_path / folder / "ünï x.zarr")) for folder in ("a", "b")}
     assert len(names) == 2
     assert all(re.fullmatch(r"[A-Za-z0-9._-]+", name) for name in names)
 
 
 def test_paths_that_a_script_cannot_hold(tmp_path: Path) -> None:
-    assert path_problems(tmp_path / "plain.run") == []
-    for name in ("a b.run", "a%j.run", "a;b.run", "$HOME.run"):
-        assert [problem.where for problem in path_problems(tmp_path / name)] == ["--results"]
+    assert path_problems(RunFolder(tmp_path / "plain.zarr")) == []
+    for name in ("a b.zarr", "a%j.zarr", "a;b.zarr", "$HOME.zarr"):
+        assert [problem.where for problem in path_problems(RunFolder(tmp_path / name))] == ["--results"]

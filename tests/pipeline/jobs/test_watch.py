@@ -17,6 +17,7 @@ from pipeline.jobs import watch as module
 from pipeline.jobs.errors import ComputeClusterError
 from pipeline.jobs.slot import LOST_SECONDS, MOST_ABSENT
 from pipeline.jobs.watch import ASK_SECONDS, PLACE_SECONDS, TAIL_LINES
+from storage.runfolder.folder import RunFolder
 
 
 @pytest.fixture
@@ -29,10 +30,12 @@ def queue(monkeypatch: pytest.MonkeyPatch) -> Queue:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Path:
+def run(tmp_path: Path) -> RunFolder:
     """Folder of the run, with room for the logs of jobs."""
-    (tmp_path / "jobs").mkdir()
-    return tmp_path
+    run = RunFolder(tmp_path / "a.zarr")
+    run.make()
+    run.job_logs.mkdir()
+    return run
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +45,7 @@ def said(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
     return lambda: caplog.messages
 
 
-def test_a_worker_is_waited_for(run: Path, queue: Queue) -> None:
+def test_a_worker_is_waited_for(run: RunFolder, queue: Queue) -> None:
     site = Site(run, queue)
     site.wait(5)
     assert site.listed.jobs[0].state == "starting"
@@ -54,7 +57,7 @@ def test_a_worker_is_waited_for(run: Path, queue: Queue) -> None:
 
 
 def test_a_lost_job_is_replaced_at_once_and_once(
-    run: Path, queue: Queue, said: Callable[[], list[str]]
+    run: RunFolder, queue: Queue, said: Callable[[], list[str]]
 ) -> None:
     site = Site(run, queue, n_jobs=2)
     site.settle(0)
@@ -73,7 +76,7 @@ def test_a_lost_job_is_replaced_at_once_and_once(
     assert site.watch.failure is None
 
 
-def test_one_answer_without_the_job_is_asked_again_soon(run: Path, queue: Queue) -> None:
+def test_one_answer_without_the_job_is_asked_again_soon(run: RunFolder, queue: Queue) -> None:
     site = Site(run, queue)
     site.settle()
     job = queue.jobs.pop("1")
@@ -85,7 +88,9 @@ def test_one_answer_without_the_job_is_asked_again_soon(run: Path, queue: Queue)
     assert site.listed.jobs[0].state == "starting"
 
 
-def test_each_early_end_is_answered_later(run: Path, queue: Queue, said: Callable[[], list[str]]) -> None:
+def test_each_early_end_is_answered_later(
+    run: RunFolder, queue: Queue, said: Callable[[], list[str]]
+) -> None:
     site = Site(run, queue, failed_starts=100)
     for _ in range(9):
         site.end()
@@ -95,29 +100,29 @@ def test_each_early_end_is_answered_later(run: Path, queue: Queue, said: Callabl
     assert pauses == ["2 s", "4 s", "8 s", "16 s", "32 s", "64 s", "128 s", "256 s", "300 s"]
 
 
-def test_jobs_that_die_at_once_end_the_run_with_the_end_of_a_log(run: Path, queue: Queue) -> None:
+def test_jobs_that_die_at_once_end_the_run_with_the_end_of_a_log(run: RunFolder, queue: Queue) -> None:
     site = Site(run, queue, failed_starts=3)
-    (run / "jobs" / "dask-worker-3.err").write_text("".join(f"line {number}\n" for number in range(40)))
-    (run / "jobs" / "dask-worker-3.out").touch()
-    (run / "jobs" / "dask-worker-2.err").write_text("another job\n")
+    (run.job_logs / "dask-worker-3.err").write_text("".join(f"line {number}\n" for number in range(40)))
+    (run.job_logs / "dask-worker-3.out").touch()
+    (run.job_logs / "dask-worker-2.err").write_text("another job\n")
     assert site.dies_until_given_up() == 3
     message = str(site.watch.failure)
     assert message.startswith("worker jobs die at once: 3 times running, and no worker is left\n")
     shown = [f"  line {number}" for number in range(40 - TAIL_LINES, 40)]
-    assert message.splitlines()[1:] == [f"the end of {run / 'jobs' / 'dask-worker-3.err'}:", *shown]
+    assert message.splitlines()[1:] == [f"the end of {run.job_logs / 'dask-worker-3.err'}:", *shown]
     assert site.lost == [("1", "died at once"), ("2", "died at once"), ("3", "died at once")]
     with pytest.raises(ComputeClusterError, match="die at once"):
         site.watch.wait_for_worker()
 
 
-def test_a_job_without_a_log_is_said(run: Path, queue: Queue) -> None:
+def test_a_job_without_a_log_is_said(run: RunFolder, queue: Queue) -> None:
     site = Site(run, queue, failed_starts=1)
     assert site.dies_until_given_up() == 1
-    assert str(site.watch.failure).endswith(f"\njob 1 left no log in {run / 'jobs'}")
+    assert str(site.watch.failure).endswith(f"\njob 1 left no log in {run.job_logs}")
 
 
 def test_jobs_that_are_refused_end_the_run_with_the_refusal(
-    run: Path, queue: Queue, said: Callable[[], list[str]]
+    run: RunFolder, queue: Queue, said: Callable[[], list[str]]
 ) -> None:
     site = Site(run, queue, failed_starts=2)
     queue.jobs.clear()
@@ -132,7 +137,7 @@ def test_jobs_that_are_refused_end_the_run_with_the_refusal(
     assert site.listed.jobs[0].state == "refused"
 
 
-def test_a_settled_worker_clears_the_count(run: Path, queue: Queue) -> None:
+def test_a_settled_worker_clears_the_count(run: RunFolder, queue: Queue) -> None:
     site = Site(run, queue, failed_starts=2)
     for _ in range(3):
         site.end()
@@ -142,13 +147,13 @@ def test_a_settled_worker_clears_the_count(run: Path, queue: Queue) -> None:
     assert site.watch.failure is None
 
 
-def test_deaths_count_for_a_third_while_another_job_starts(run: Path, queue: Queue) -> None:
+def test_deaths_count_for_a_third_while_another_job_starts(run: RunFolder, queue: Queue) -> None:
     site = Site(run, queue, n_jobs=2, failed_starts=2)
     assert site.dies_until_given_up() == 3 * 2
     assert site.job(1).job_id == "2"
 
 
-def test_nothing_is_given_up_while_a_worker_is_left(run: Path, queue: Queue) -> None:
+def test_nothing_is_given_up_while_a_worker_is_left(run: RunFolder, queue: Queue) -> None:
     site = Site(run, queue, n_jobs=2, failed_starts=1, start_timeout=30.0)
     site.settle(1)
     site.end(0)
@@ -160,7 +165,7 @@ def test_nothing_is_given_up_while_a_worker_is_left(run: Path, queue: Queue) -> 
     assert "start_timeout" in str(site.watch.failure)
 
 
-def test_the_time_without_workers_begins_when_the_last_one_goes(run: Path, queue: Queue) -> None:
+def test_the_time_without_workers_begins_when_the_last_one_goes(run: RunFolder, queue: Queue) -> None:
     site = Site(run, queue, start_timeout=60.0)
     site.job().workers = 1
     site.wait(100)
@@ -171,7 +176,7 @@ def test_the_time_without_workers_begins_when_the_last_one_goes(run: Path, queue
     assert str(site.watch.failure) == "no worker for 0:01:00 (start_timeout): 1 running (None)"
 
 
-def test_jobs_that_somebody_cancels_are_replaced_and_not_counted(run: Path, queue: Queue) -> None:
+def test_jobs_that_somebody_cancels_are_replaced_and_not_counted(run: RunFolder, queue: Queue) -> None:
     site = Site(run, queue, failed_starts=1)
     for _ in range(3):
         site.end(state="CANCELLED")
@@ -181,7 +186,7 @@ def test_jobs_that_somebody_cancels_are_replaced_and_not_counted(run: Path, queu
     assert site.watch.failure is None
 
 
-def test_a_job_that_is_being_cleaned_up_is_waited_for_but_not_for_ever(run: Path, queue: Queue) -> None:
+def test_a_job_that_is_being_cleaned_up_is_waited_for_but_not_for_ever(run: RunFolder, queue: Queue) -> None:
     site = Site(run, queue)
     site.end(state="COMPLETING")
     site.wait(5)
@@ -192,7 +197,9 @@ def test_a_job_that_is_being_cleaned_up_is_waited_for_but_not_for_ever(run: Path
     assert queue.asked >= MOST_ABSENT > asked
 
 
-def test_what_the_queue_says_is_said_once(run: Path, queue: Queue, said: Callable[[], list[str]]) -> None:
+def test_what_the_queue_says_is_said_once(
+    run: RunFolder, queue: Queue, said: Callable[[], list[str]]
+) -> None:
     site = Site(run, queue, n_jobs=3)
     for number, state in zip(
         "123", [("PENDING", "Priority"), ("PENDING", "Priority"), ("RUNNING", "None")], strict=True
@@ -212,7 +219,7 @@ def test_what_the_queue_says_is_said_once(run: Path, queue: Queue, said: Callabl
     ]
 
 
-def test_the_queue_is_asked_less_and_less(run: Path, queue: Queue) -> None:
+def test_the_queue_is_asked_less_and_less(run: RunFolder, queue: Queue) -> None:
     site = Site(run, queue)
     site.wait(10)
     soon = queue.asked
@@ -232,7 +239,9 @@ def test_the_queue_is_asked_less_and_less(run: Path, queue: Queue) -> None:
 @pytest.mark.parametrize(
     ("known", "states"), [(True, "1 pending (Resources)"), (False, "nothing is known of the jobs")]
 )
-def test_without_any_worker_the_run_ends_in_time(run: Path, queue: Queue, known: bool, states: str) -> None:
+def test_without_any_worker_the_run_ends_in_time(
+    run: RunFolder, queue: Queue, known: bool, states: str
+) -> None:
     site = Site(run, queue, start_timeout=3600.0)
     queue.put("1", "PENDING", "Resources")
     queue.answers = known
@@ -243,7 +252,7 @@ def test_without_any_worker_the_run_ends_in_time(run: Path, queue: Queue, known:
 
 
 def test_a_queue_that_does_not_answer_is_said_and_charges_nobody(
-    run: Path, queue: Queue, said: Callable[[], list[str]]
+    run: RunFolder, queue: Queue, said: Callable[[], list[str]]
 ) -> None:
     site = Site(run, queue)
     queue.answers = False
@@ -258,7 +267,7 @@ def test_a_queue_that_does_not_answer_is_said_and_charges_nobody(
     assert site.cluster.dropped == [f"{NAME}0"]
 
 
-def test_nodes_are_looked_up_for_jobs_with_workers(run: Path, queue: Queue) -> None:
+def test_nodes_are_looked_up_for_jobs_with_workers(run: RunFolder, queue: Queue) -> None:
     site = Site(run, queue)
     queue.put("1", node="n7")
     queue.answers = False
@@ -273,7 +282,7 @@ def test_nodes_are_looked_up_for_jobs_with_workers(run: Path, queue: Queue) -> N
     assert site.listed.lost[0].node == "n7"
 
 
-def test_other_queues_are_never_asked(run: Path, queue: Queue) -> None:
+def test_other_queues_are_never_asked(run: RunFolder, queue: Queue) -> None:
     site = Site(run, queue, system="pbs", failed_starts=2)
     site.job().workers = 1
     site.wait(2)
@@ -294,7 +303,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("quick")
 def test_the_thread_survives_a_compute_cluster_that_does_not_answer(
-    run: Path, queue: Queue, monkeypatch: pytest.MonkeyPatch
+    run: RunFolder, queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site = Site(run, queue)
     site.job().workers = 1
@@ -315,8 +324,8 @@ def test_the_thread_survives_a_compute_cluster_that_does_not_answer(
 
 
 @pytest.mark.usefixtures("quick")
-def test_tasks_nobody_can_run_are_cancelled(run: Path, queue: Queue) -> None:
-    site = Site(run, queue, start_timeout=0.0)
+def test_tasks_nobody_can_run_are_cancelled(run: RunFolder, queue: Queue) -> None:
+    site = Site(run, queue, start_timeout=0.001)
     with site.watch as watch:
         with pytest.raises(ComputeClusterError, match="start_timeout"):
             watch.wait_for_worker()

@@ -11,9 +11,9 @@ import pytest
 from pipeline.jobs.slurm import CommandFailed
 from pipeline.monitor import logs
 from pipeline.monitor.logs import find_logs, follow, job_logs, last_lines
-from storage.runfolder.folder import make_run_directory
+from storage.runfolder.folder import RunFolder
 from storage.runfolder.head import Submission
-from storage.runfolder.jobs import FILE_NAME, JobListFile, JobRecord, read_job_list
+from storage.runfolder.jobs import JobList, JobListFile, JobRecord
 from storage.runfolder.lease import Lease
 from sweeps.errors import InputError
 
@@ -22,7 +22,7 @@ from sweeps.errors import InputError
 def cube(tmp_path: Path) -> Path:
     """Cube that is not there yet, with a run directory."""
     cube = tmp_path / "a.zarr"
-    (make_run_directory(cube) / "jobs").mkdir()
+    (RunFolder(cube).make() / "jobs").mkdir()
     return cube
 
 
@@ -32,8 +32,8 @@ def test_a_job_s_log_by_number_and_by_name(cube: Path, name: str) -> None:
     (jobs / name).write_text("words\n")
     (jobs / "sweep-a-0b1c-1-1.err").write_text("of another\n")
     for job in ("12", "sweep-a-0b1c-0", "sweep-a-0b1c-0-3"):  # number, job, a worker of it
-        assert job_logs(cube.with_name("a.run"), job) == [jobs / name]
-    assert job_logs(cube.with_name("a.run"), "2") == []
+        assert job_logs(RunFolder(cube), job) == [jobs / name]
+    assert job_logs(RunFolder(cube), "2") == []
     with pytest.raises(InputError, match="one of the worker jobs 1, 12"):
         find_logs(cube, job="2")
 
@@ -82,7 +82,7 @@ def test_following_ends_when_the_head_has_left_the_queue_without_a_word(
     silence = CommandFailed(["squeue"], "no answer", transient=True)
     answers = ["pending", None, "pending", None, silence, None, None]
 
-    def queue(run: Path) -> object:
+    def queue(run: RunFolder) -> object:
         answer = answers.pop(0)
         if answer is silence:
             raise silence
@@ -91,26 +91,28 @@ def test_following_ends_when_the_head_has_left_the_queue_without_a_word(
     monkeypatch.setattr(logs, "POLL_SECONDS", 0.01)
     monkeypatch.setattr(logs, "QUEUE_SECONDS", 0.0)
     monkeypatch.setattr(logs, "other_head", queue)
-    run = cube.with_name("a.run")
-    Submission("slurm", "12", "here", 1.0).write(run)
-    text = "".join(follow(run / "log", cube, lines=5))
+    run = RunFolder(cube)
+    Submission(system="slurm", job="12", host="here", at=1.0).write(run.submission)
+    text = "".join(follow(run.log, cube, lines=5))
     assert text.startswith("the head, job 12, has left the queue without running")
-    assert str(run / "head.log") in text
+    assert str(run.head_log) in text
     assert answers == []
 
 
 def test_the_list_of_jobs_is_written_when_it_changes(tmp_path: Path) -> None:
-    assert read_job_list(tmp_path) is None
-    file, job = JobListFile(tmp_path, 2), JobRecord("sweep-a-0", "7", "n1", "running", 2)
+    path = tmp_path / "jobs.json"
+    assert JobList.read(path) is None
+    file = JobListFile(path, 2)
+    job = JobRecord(name="sweep-a-0", job="7", node="n1", state="running", workers=2)
     file.show([job])
-    before = (tmp_path / FILE_NAME).stat().st_mtime_ns
+    before = path.stat().st_mtime_ns
     file.show([job])
-    assert (tmp_path / FILE_NAME).stat().st_mtime_ns == before
+    assert path.stat().st_mtime_ns == before
     file.lose(job, "was lost")
-    file.show([JobRecord("sweep-a-0", "8", "", "pending (Priority)", 0)])
-    found = read_job_list(tmp_path)
+    file.show([JobRecord(name="sweep-a-0", job="8", node="", state="pending (Priority)", workers=0)])
+    found = JobList.read(path)
     assert found is not None
     assert (found.wanted, found.running, found.workers, found.n_lost) == (2, 0, 0, 1)
     assert (found.jobs[0].job, found.lost[0].job, found.lost[0].how) == ("8", "7", "was lost")
-    (tmp_path / FILE_NAME).write_text('{"wanted": 2, "jobs"')
-    assert read_job_list(tmp_path) is None
+    path.write_text('{"wanted": 2, "jobs"')
+    assert JobList.read(path) is None

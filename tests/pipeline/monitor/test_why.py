@@ -16,7 +16,7 @@ from pipeline.work.records import Partial, Science, Work
 from storage.cube.blocks import BlockStore
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE, FAILED
-from storage.runfolder.failures import FILE_NAME, FailureRecord, read_failures
+from storage.runfolder.failures import FailedWork, FailureRecord, read_failures
 from sweeps.inputs.load import Source
 from sweeps.plan import Cell
 
@@ -84,8 +84,8 @@ def test_a_failed_cell_and_the_command_that_runs_it_alone(failed: Path) -> None:
 
 def test_the_log_of_the_job_is_named(failed: Path) -> None:
     run = failed.with_name("tiny.run")
-    records = [json.loads(line) for line in (run / FILE_NAME).read_text().splitlines()]
-    (run / FILE_NAME).write_text(json.dumps(records[0] | {"job": "34", "cell": str(BROKEN[0])}) + "\n")
+    records = [json.loads(line) for line in (run / "failures.jsonl").read_text().splitlines()]
+    (run / "failures.jsonl").write_text(json.dumps(records[0] | {"job": "34", "cell": str(BROKEN[0])}) + "\n")
     (run / "jobs").mkdir()
     (run / "jobs" / "sweep-tiny-0-34.err").write_text("the last words of job 34\n")
     found = json.loads(sweep("why", failed, BROKEN[0], "--json").stdout)
@@ -138,7 +138,10 @@ def test_records_of_older_versions_and_torn_lines_are_read(tmp_path: Path) -> No
         "traceback": "",
         "cell": "c",
     }
-    path = tmp_path / FILE_NAME
+    path = tmp_path / "failures.jsonl"
     path.write_text(json.dumps(record) + "\n" + json.dumps(record)[:40])
-    assert read_failures(path) == [FailureRecord("c", "X", "n", "", "", "", 0, (2, 4))]
+    work = FailedWork(start=2, stop=4)
+    assert read_failures(path) == [
+        FailureRecord(work=work, cause="X", node="n", job="", traceback="", cell="c", at="", attempt=0)
+    ]
     assert read_failures(tmp_path / "none") == []

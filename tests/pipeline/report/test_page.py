@@ -19,8 +19,7 @@ from pipeline.report.sections.curves import draw_curves, not_drawn
 from pipeline.report.sections.restarts import entries
 from pipeline.report.write import Report, write_report
 from storage.cube.cube import create
-from storage.runfolder.failures import FILE_NAME
-from storage.runfolder.folder import make_run_directory
+from storage.runfolder.folder import RunFolder
 from sweeps.errors import InputError
 
 HOSTILE = "<img src=x onerror=alert(1)> $x_{$ & \"q'"
@@ -57,7 +56,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     toy.write(cube, *plans, spec=spec("toy", *(plan.name for plan in plans)))
     failure = {"cell": FAILED, "cause": "ValueError: <b>no</b>", "node": "n1", "job": "", "traceback": ""}
     record = json.dumps({**failure, "work": {"start": 0, "stop": 4}, "at": "2026-01-02"})
-    (make_run_directory(cube) / FILE_NAME).write_text(record + "\n", encoding="utf-8")
+    RunFolder(cube).make()
+    RunFolder(cube).failures.write_text(record + "\n", encoding="utf-8")
     published = folder / "theirs.csv"
     published.write_text(
         "p,n_clusters,m,model,metric,value\n0.8,6,12,posterior,nmi,0.1\n0.8,2,0,unsupervised,kl,1\n"

@@ -23,7 +23,7 @@ from pipeline.work.records import Partial, Science, Work
 from pipeline.work.timing import Timing
 from storage.cube.cube import open_cube
 from storage.cube.schema import DONE, FAILED
-from storage.runfolder.folder import run_directory
+from storage.runfolder.folder import RunFolder
 from storage.runfolder.journal import replay
 from storage.runfolder.lease import Lease, read_lease
 from sweeps.errors import InputError
@@ -137,7 +137,7 @@ def reported_done(cube: Path) -> int:
         return 0
     tree = open_cube(cube)
     pending = 0
-    for header, _ in replay(run_directory(cube) / "journal"):
+    for header, _ in replay(RunFolder(cube).journal):
         for entry in header["partials"]:
             names = ("dataset", "mixture", "p", "m", "replicate", "model")
             where = {key: value for key, value in zip(names, entry["cell"], strict=True) if value is not None}

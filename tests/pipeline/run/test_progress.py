@@ -14,7 +14,7 @@ import pipeline.run.progress
 from pipeline.run.progress import Bar, Clock, Lines, display
 from pipeline.text import duration
 from storage.errors import StorageError
-from storage.runfolder.progress import StateFile
+from storage.runfolder.progress import Progress, StateFile
 
 
 def test_durations() -> None:
@@ -62,19 +62,19 @@ def test_a_bar_on_a_terminal_and_lines_elsewhere() -> None:
 
 def test_the_state_is_written_now_and_then_and_read_back(tmp_path: Path) -> None:
     path = tmp_path / "state.json"
-    assert StateFile.read(path) is None
+    assert Progress.read(path) is None
     state = StateFile(path)
     state.write(1, 10, 2, 9.0)
     state.write(2, 10, 2, 8.0)
-    read = StateFile.read(path)
+    read = Progress.read(path)
     assert read is not None
-    assert (read["restarts"], read["total"], read["workers"], read["left"]) == (1, 10, 2, 9.0)
+    assert (read.restarts, read.total, read.workers, read.left) == (1, 10, 2, 9.0)
     state.write(10, 10, 2, 0.0)
-    read = StateFile.read(path)
+    read = Progress.read(path)
     assert read is not None
-    assert read["restarts"] == 10
+    assert read.restarts == 10
     path.write_text("{")
-    assert StateFile.read(path) is None
+    assert Progress.read(path) is None
 
 
 def test_a_state_that_cannot_be_written_is_the_disks_fault(tmp_path: Path) -> None:

@@ -25,9 +25,9 @@ from pipeline.monitor.state import read_run_state
 from pipeline.prepare.request import OWN, Options
 from pipeline.run import head
 from pipeline.run.signals import Stopped
-from storage.runfolder.folder import make_run_directory
-from storage.runfolder.head import HEAD_LOG, REQUEUED, RUNNING, HeadRecord, Submission, read_head
-from storage.runfolder.holder import STALE_AFTER, lease_file
+from storage.runfolder.folder import RunFolder
+from storage.runfolder.head import REQUEUED, RUNNING, HeadRecord, Submission
+from storage.runfolder.holder import STALE_AFTER
 from storage.runfolder.lease import Lease, LeaseHeld
 
 LONG = TINY.replace("restarts = 5", "restarts = 4000")
@@ -97,7 +97,7 @@ def test_a_head_that_ends_at_once_is_said(tmp_path: Path, monkeypatch: pytest.Mo
     done = sweep("submit", write_spec(tmp_path), "--detach", "--workers", 0, "--results", tmp_path)
     assert done.exit_code == 1
     assert "the head ended with exit code" in done.stderr
-    assert "encodings" in (tmp_path / "tiny.run" / HEAD_LOG).read_text()
+    assert "encodings" in (tmp_path / "tiny.run" / "head.log").read_text()
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_a_head_is_told_every_choice(tmp_path: Path) -> None:
 def test_a_holder_elsewhere_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cube, said = tmp_path / "tiny.zarr", list[str]()
     with Lease.acquire(cube):
-        file = lease_file(tmp_path / "tiny.run", 1)
+        file = RunFolder(cube).lease(1)
         record = json.loads(file.read_text())
         record["process"] |= {"host": "far", "boot_id": "another"}
         file.write_text(json.dumps(record))
@@ -170,7 +170,7 @@ def test_a_head_in_a_job_waits_for_the_lease_of_one_that_died_elsewhere(
     monkeypatch.setattr(head, "LEASE_SECONDS", 0.1)
     cube = tmp_path / "tiny.zarr"
     Lease.acquire(cube).release()
-    file = lease_file(tmp_path / "tiny.run", 1)
+    file = RunFolder(cube).lease(1)
     record = json.loads(file.read_text())
     record |= {"released": False, "process": record["process"] | {"host": "far", "boot_id": "another"}}
     file.write_text(json.dumps(record))
@@ -185,34 +185,36 @@ def test_a_head_in_a_job_waits_for_the_lease_of_one_that_died_elsewhere(
 
 def test_a_head_that_waits_is_told_from_one_that_died(tmp_path: Path) -> None:
     cube = tmp_path / "tiny.zarr"
-    run = make_run_directory(cube)
+    run = RunFolder(cube)
+    run.make()
     assert read_run_state(cube).over
-    Submission("slurm", "12", "here", 100.0).write(run)
+    Submission(system="slurm", job="12", host="here", at=100.0).write(run.submission)
     assert read_run_state(cube).waiting == "12"
     status = sweep("status", cube)
     assert status.exit_code == 0, status.output
     assert "no cell yet" in status.stdout
     assert "its head waits in the queue, job 12" in status.stdout
-    (run / HEAD_LOG).write_text("head.sh: line 12: python: No such file\n")
+    run.head_log.write_text("head.sh: line 12: python: No such file\n")
     assert "head.log ends: head.sh: line 12: python: No such file" in sweep("status", cube).stdout
     record = HeadRecord(spec="s", job="12", node="n1", state=RUNNING, at=101.0)
-    record.write(run)
+    record.write(run.head)
     assert read_run_state(cube).over
     assert "job 12 on n1, died" in sweep("status", cube).stdout
-    record.now(REQUEUED, "stopped by SIGUSR1").write(run)
+    record.now(REQUEUED, "stopped by SIGUSR1").write(run.head)
     assert read_run_state(cube).waiting == "12"
     assert "waiting since" in sweep("status", cube).stdout
 
 
 def test_only_the_job_of_a_head_is_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    assert HeadJob.current(tmp_path) is None
+    run = RunFolder(tmp_path / "a.zarr")
+    assert HeadJob.current(run) is None
     monkeypatch.setenv("SLURM_JOB_ID", "5")
     monkeypatch.setenv("SLURM_JOB_NAME", "something-else")
-    assert HeadJob.current(tmp_path) is None
-    monkeypatch.setenv("SLURM_JOB_NAME", head_name(tmp_path))
+    assert HeadJob.current(run) is None
+    monkeypatch.setenv("SLURM_JOB_NAME", head_name(run))
     monkeypatch.setenv("SLURM_RESTART_COUNT", "2")
-    assert HeadJob.current(tmp_path) == HeadJob("5", 2)
+    assert HeadJob.current(run) == HeadJob("5", 2)
 
 
 @pytest.mark.parametrize("interrupted", ["_executor", "_lease"])
@@ -223,7 +225,7 @@ def test_a_head_asks_once_whether_its_time_is_over(
         raise Stopped(signal.SIGTERM)
 
     answers, queued = [True], list[str]()
-    run = tmp_path / "results" / "tiny.run"
+    run = RunFolder(tmp_path / "results" / "tiny.zarr")
     monkeypatch.setenv("SLURM_JOB_ID", "5")
     monkeypatch.setenv("SLURM_JOB_NAME", head_name(run))
     monkeypatch.setattr(head, interrupted, stopped)
@@ -233,6 +235,6 @@ def test_a_head_asks_once_whether_its_time_is_over(
     assert ended.exit_code == 128 + signal.SIGTERM, ended.output
     assert (answers, queued) == ([], ["5"])
     if interrupted == "_executor":
-        record = read_head(run)
+        record = HeadRecord.read(run.head)
         assert record is not None
         assert record.state == REQUEUED

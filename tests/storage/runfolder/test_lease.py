@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,8 @@ from processes.crash import crash_everywhere
 from storage.errors import StorageError
 from storage.runfolder import holder as holder_module
 from storage.runfolder import lease as module
-from storage.runfolder.folder import clean_leftovers
-from storage.runfolder.holder import Holder, LeaseState, holder_to_json
+from storage.runfolder.folder import RunFolder
+from storage.runfolder.holder import Holder, LeaseState
 from storage.runfolder.lease import KEPT, Lease, LeaseHeld, LeaseLost, read_lease
 from storage.runfolder.process import ProcessIdentity, this_process
 
@@ -44,7 +43,7 @@ def run_of(cube: Path) -> Path:
 
 
 def other(**changes: Any) -> ProcessIdentity:
-    return replace(this_process(), **changes)
+    return this_process().model_copy(update=changes)
 
 
 ELSEWHERE = {"host": "node7", "boot_id": "another boot", "pid": 4242}
@@ -54,9 +53,11 @@ DEAD = {"process_start": "long ago"}
 def leave_lease(cube: Path, process: ProcessIdentity, *, number: int = 1, age: float = 0.0) -> Holder:
     """A lease as a process left it that did not give it back."""
     run_of(cube).mkdir(parents=True, exist_ok=True)
-    holder = Holder(f"token {number}", "2026-01-02T03:04:05+00:00", False, process)
+    holder = Holder(
+        token=f"token {number}", since="2026-01-02T03:04:05+00:00", released=False, process=process
+    )
     file = run_of(cube) / f"lease.{number}"
-    file.write_bytes(holder_to_json(holder))
+    file.write_bytes(holder.to_json())
     os.utime(file, (time.time() - age,) * 2)
     return holder
 
@@ -201,7 +202,7 @@ def test_a_taker_who_slept_takes_nothing_away(cube: Path, monkeypatch: pytest.Mo
 
 def test_a_taker_who_slept_for_ages_takes_nothing_away(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     leave_lease(cube, other(**DEAD), number=50)
-    dead = Holder("old", "", False, other(**DEAD))
+    dead = Holder(token="old", since="", released=False, process=other(**DEAD))
     with Lease.acquire(cube) as lease:
         look = [lambda run, now: LeaseState(3, dead, 0.0, False), holder_module.last_lease]
         monkeypatch.setattr(module, "last_lease", lambda run, now: look.pop(0)(run, now))
@@ -308,7 +309,7 @@ def test_acquire_and_release_crashed_anywhere(tmp_path: Path, monkeypatch: pytes
         with monkeypatch.context() as patch:
             patch.setattr(holder_module, "is_alive", lambda process: False)
             with Lease.acquire(cube) as lease:
-                clean_leftovers(cube)
+                RunFolder(cube).clean()
                 lease.check()
         state = read_lease(cube)
         assert state is not None

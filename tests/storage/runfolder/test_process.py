@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,14 +27,16 @@ def test_this_process_lives(way: str) -> None:
 
 def test_another_start_or_id_is_dead(way: str) -> None:
     me = this_process()
-    assert is_alive(replace(me, process_start="0")) is False
-    assert is_alive(replace(me, pid=2**22 + 1)) is False
+    assert is_alive(me.model_copy(update={"process_start": "0"})) is False
+    assert is_alive(me.model_copy(update={"pid": 2**22 + 1})) is False
 
 
 def test_a_zombie_is_dead(way: str) -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     assert child.stdin is not None
-    recorded = replace(this_process(), pid=child.pid, process_start=module._process_start(child.pid) or "")
+    recorded = this_process().model_copy(
+        update={"pid": child.pid, "process_start": module._process_start(child.pid) or ""}
+    )
     assert is_alive(recorded) is True
     child.stdin.close()
     end = time.monotonic() + 20
@@ -49,7 +50,7 @@ def test_a_zombie_is_dead(way: str) -> None:
 
 @pytest.mark.parametrize("key", ["boot_id", "pid_namespace"])
 def test_what_cannot_be_seen_is_unknown(way: str, key: str) -> None:
-    assert is_alive(replace(this_process(), **{key: "another"})) is None
+    assert is_alive(this_process().model_copy(update={key: "another"})) is None
 
 
 def test_the_job_of_the_batch_system_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
