@@ -36,7 +36,7 @@ def spec_problems(where: str, spec: object) -> list[Problem]:
     grid.required("datasets", _data_sets, None)
     grid.optional("m", _counts, None)
     restarts = grid.optional("restarts", whole(1, 10**6), 1)
-    read_search(Table(f"{where}: search", table.raw("search", {}), problems))
+    read_search(f"{where}: search", table.raw("search", {}), problems)
     Table(f"{where}: data", table.raw("data", {}), problems)
     if "stop" in table:
         read_stop(Table(f"{where}: stop", table.raw("stop"), problems), restarts)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from kernels.settings import SETTINGS, Settings, settings_of, wrong_settings
-from sweeps.errors import did_you_mean, shown
-from sweeps.file.toml import Table
+from pydantic import Field, GetCoreSchemaHandler, ValidatorFunctionWrapHandler, create_model
+from pydantic_core import CoreSchema, core_schema
+
+from kernels.settings import SETTINGS, Setting, Settings, wrong_settings
+from sweeps.errors import Problem, gathered
+from sweeps.validation import Record, read, refusal, refused
 
 
 @dataclass(frozen=True)
@@ -25,13 +28,59 @@ class Search(Settings):
             if each.since == 1 or getattr(self, each.name) != each.default
         }
 
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_wrap_validator_function(
+            cls._taken,
+            handler.generate_schema(SearchTable),
+            serialization=core_schema.plain_serializer_function_ser_schema(cls.to_dict),
+        )
 
-def read_search(table: Table) -> Search:
-    """Read the table; a key that is not there has its default, and so has one that is wrong."""
-    values = {each.name: table.raw(each.name, each.default) for each in SETTINGS}
-    for setting, found, expected in list(wrong_settings(values)):
-        hint = did_you_mean(found, setting.choices) if isinstance(found, str) else ""
-        table.problem(setting.name, shown(found), expected, hint)
-        values[setting.name] = setting.default
-    table.close()
-    return Search(**vars(settings_of(values)))
+    @classmethod
+    def _taken(cls, value: Any, table: ValidatorFunctionWrapHandler) -> Search:
+        return value if isinstance(value, cls) else cls(**dict(table(value)))
+
+
+@dataclass(frozen=True)
+class Declared:
+    """Type of a key: what its setting is declared to be."""
+
+    setting: Setting
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        alone = refused(self._type(), self.setting.expected, options=self.setting.choices)
+        return core_schema.with_info_after_validator_function(self._with_others, alone)
+
+    def _type(self) -> CoreSchema:
+        low, high, choices = self.setting.low, self.setting.high, self.setting.choices
+        if choices:
+            return core_schema.literal_schema(list(choices))
+        if isinstance(self.setting.default, int):
+            return core_schema.int_schema(strict=True, ge=int(low), le=None if high is None else int(high))
+        return core_schema.float_schema(strict=True, allow_inf_nan=False, ge=low, le=high)
+
+    def _with_others(self, value: Any, info: core_schema.ValidationInfo) -> Any:
+        """Refuse what the settings before this one, each right alone, rule out."""
+        for _, _, expected in wrong_settings({**info.data, self.setting.name: value}):
+            raise refusal(expected)
+        return value
+
+
+# defaults are validated as they, too, may be ruled out by what is given
+KEYS: dict[str, Any] = {
+    each.name: (
+        Annotated[type(each.default), Declared(each)],
+        Field(each.default, description=each.meaning, validate_default=True),
+    )
+    for each in SETTINGS
+}
+SearchTable = create_model(
+    "Search", __base__=Record, __doc__="Settings of the search and of its objective.", **KEYS
+)
+
+
+def read_search(where: str, values: object, problems: list[Problem]) -> Search:
+    """Read the table; its problems are added to a list, and the defaults stand in for it."""
+    with gathered(problems):
+        return Search(**dict(read(SearchTable, values, where)))
+    return Search()

@@ -127,7 +127,7 @@ def load_spec(path: Path) -> SweepSpec:
         name=root.required("name", name_check, "unnamed"),
         seed=root.required("seed", whole(0, 2**63 - 1), 0),
         grid=grid,
-        search=read_search(Table(f"{path.name} [search]", root.raw("search", {}), problems)),
+        search=read_search(f"{path.name} [search]", root.raw("search", {}), problems),
         unavailable=unavailable,
         stop=None if stop is None else read_stop(Table(f"{path.name} [stop]", stop, problems), grid.restarts),
         path=path,

@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from processes.sweeping import TINY, write_spec
+from pydantic import TypeAdapter
 
 import pipeline.work.tasks
 from kernels.search.hgs import run_restart
+from kernels.settings import SETTINGS
 from pipeline.work.records import Batch, Science, Work
 from pipeline.work.tasks import run_batch
 from sweeps.errors import InputError
@@ -21,6 +23,7 @@ from sweeps.inputs.load import RealSource
 from sweeps.plan import Cell
 
 BEFORE = {"population": 3, "offspring": 2, "generations": 1, "min_cluster_size": 2, "variance_prior": 0.0}
+BEFORE_SEARCH = TINY.partition("[search]")[0]
 CHOSEN = 'patience = 4\ncrossover = "labels"\nmutation = 0.25\nrelocation = "all"\n'
 
 
@@ -61,6 +64,38 @@ def test_choices_that_are_not_possible(tmp_path: Path, line: str, problem: str) 
         load_spec(write_spec(tmp_path, TINY + line))
     (found,) = caught.value.problems
     assert problem in str(found)
+
+
+def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
+    text = (
+        BEFORE_SEARCH
+        + '[search]\ngenerations = 0\ncrossover = "labels"\npopulaton = 3\nvariance_prior = "1"\n'
+    )
+    with pytest.raises(InputError) as caught:
+        load_spec(write_spec(tmp_path, text))
+    places = [problem.where for problem in caught.value.problems]
+    keys = ["generations", "mutation", "variance_prior"]
+    assert places == [*(f"tiny.toml [search] {key}" for key in keys), "tiny.toml [search]"]
+    assert "did you mean 'population'?" in str(caught.value)
+
+
+def test_a_record_of_pydantic_may_hold_it() -> None:
+    kind = TypeAdapter(Search)
+    assert kind.validate_python({"mutation": 1}) == Search()
+    given = Search(patience=3)
+    assert kind.validate_python(given) is given
+    assert kind.dump_python(given) == given.to_dict() == kind.dump_python(given, mode="json")
+
+
+def test_an_editor_is_told_all_that_is_declared() -> None:
+    schema = TypeAdapter(Search).json_schema()
+    assert schema["additionalProperties"] is False
+    for setting in SETTINGS:
+        told = schema["properties"][setting.name]
+        assert (told["default"], told["description"]) == (setting.default, setting.meaning)
+        assert tuple(told.get("enum", ())) == setting.choices
+        limits = (None, None) if setting.choices else (setting.low, setting.high)
+        assert (told.get("minimum"), told.get("maximum")) == limits
 
 
 def test_choices_reach_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
