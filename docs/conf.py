@@ -12,8 +12,13 @@ from importlib.metadata import files
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
+from jupyter_client.connect import ConnectionFileMixin
+
 # `! sweep ...` in a code cell is the command of the environment that builds, activated or not.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+
+# Kernels listen on sockets of their own user, not on ports of the machine.
+ConnectionFileMixin.transport.default_value = "ipc"
 
 # MathJax in one file, with glyphs as SVG paths: it loads neither fonts nor anything else.
 MATHJAX = next(file for file in files("sphinx-mathjax-offline") or () if file.name == "tex-svg.js")
