@@ -36,8 +36,9 @@ def fingerprint() -> str:
         24 hexadecimal digits.
     """
     digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+    package = Path(__file__).parent
+    for source in sorted(package.rglob("*.py")):
+        digest.update(source.relative_to(package).as_posix().encode() + b"\0" + source.read_bytes() + b"\0")
     for word in (
         numba.__version__,
         llvmlite.__version__,

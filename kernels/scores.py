@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernels.data import DEGENERATE, Floats
-from kernels.problem import CANNOT, MUST
+from kernels.problem.data import DEGENERATE, Floats
+from kernels.problem.problem import CANNOT, MUST
 
 NORMALIZERS = ("min", "geometric", "arithmetic", "max")
 

@@ -13,7 +13,7 @@ def main() -> None:
         check_shadowing()
     except ShadowedPackageError as error:
         sys.exit(f"sweep: {error}")
-    from pipeline.cli import main as command
+    from pipeline.commands.main import main as command
 
     command(prog_name="sweep")
 

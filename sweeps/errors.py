@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 
@@ -52,3 +53,18 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Hint naming the known word closest to `word`, or an empty text."""
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"did you mean {close[0]!r}?" if close else ""
+
+
+@contextmanager
+def gathered(problems: list[Problem]) -> Iterator[None]:
+    """Add the problems of an `InputError` raised inside to a list, and go on after the block.
+
+    Parameters
+    ----------
+    problems : list of Problem
+        Grows; the caller raises them once everything was looked at.
+    """
+    try:
+        yield
+    except InputError as error:
+        problems += error.problems

@@ -19,7 +19,7 @@ BASELINES = (UNSUPERVISED, UNSUPERVISED + COMMON)
 
 
 def split_model(model: str) -> tuple[str, str]:
-    """Annotation term and variance of a model, as `kernels.problem.build_problem` takes them.
+    """Annotation term and variance of a model, as `kernels.problem.problem.build_problem` takes them.
 
     Parameters
     ----------

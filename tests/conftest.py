@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import pytest
-
-SHARED = Path(__file__).resolve().parents[2] / "shared"
+from checkout import SHARED
 
 
 @pytest.fixture(scope="session")

@@ -93,13 +93,18 @@ def test_modules_stay_short(tracked: list[Path]) -> None:
     assert {path: length for path, length in lengths.items() if length > 400} == {}
 
 
-def test_tests_are_flat_files(tracked: list[Path]) -> None:
+def test_tests_mirror_the_tree(tracked: list[Path]) -> None:
     # tests/kernels/__init__.py would shadow the package kernels.
     assert [path for path in tracked if path.parts[0] == "tests" and path.name == "__init__.py"] == []
-    packages = r"test_(pipeline|kernels|sweeps|storage|benchmark)_\w+\.py"
-    named = re.compile(rf"{packages}|test_(house|readme|repeat)\.py")
+    own = {"helpers", "trials", "benchmarks"}
     tests = [path for path in tracked if path.parts[0] == "tests" and path.name.startswith("test_")]
-    assert [path for path in tests if not named.fullmatch(path.name)] == []
+    rooms = {path.parent.relative_to("tests") for path in tests if path.parts[1] not in own}
+    assert [room for room in rooms if not (ROOT / room / "__init__.py").is_file() and room != Path(".")] == []
+    assert {path.name for path in tests if len(path.parts) == 2} == {
+        "test_house.py",
+        "test_readme.py",
+        "test_repeat.py",
+    }
 
 
 def test_no_file_speaks_of_one_machine(tracked: list[Path]) -> None:

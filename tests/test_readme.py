@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.cli import main
-from pipeline.profiles import Address, Local, Tls
-from sweeps.spec import Search, load_spec
+from pipeline.cluster.profiles import Address, Local, Tls
+from pipeline.commands.main import main
+from sweeps.file.spec import Search, load_spec
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

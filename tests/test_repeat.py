@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sweeps.spec import load_spec
+from sweeps.file.spec import load_spec
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 KEPT = DOCS / "repeat"

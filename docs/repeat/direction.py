@@ -14,7 +14,7 @@ import pandas as pd
 from claims import MODELS
 
 from kernels.scores import cluster_gaussians, goldberger_kl, total_variance
-from storage.cube import open_cube
+from storage.cube.cube import open_cube
 
 HERE = Path(__file__).resolve().parent
 KEYS = ["n_clusters", "p", "m", "model"]

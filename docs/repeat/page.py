@@ -19,12 +19,12 @@ import pandas as pd
 from claims import FUNCTIONS, MODELS
 from why import beaten_by_truth, by_direction, changes, draw_searches, elsewhere, three_ways
 
-from pipeline.page.against import compare, summarise
-from pipeline.page.curves import draw_curves
-from pipeline.page.distributions import draw_boxes, draw_indices
-from pipeline.page.ink import house_style, save
-from pipeline.page.published import read_published
-from pipeline.tables import KEYS, summary_table
+from pipeline.report.parts.ink import house_style, save
+from pipeline.report.parts.published import read_published
+from pipeline.report.sections.against import compare, summarise
+from pipeline.report.sections.curves import draw_curves
+from pipeline.report.sections.relative import draw_boxes, draw_indices
+from pipeline.scoring.tables import KEYS, summary_table
 from sweeps.errors import InputError
 
 HERE = Path(__file__).resolve().parent

@@ -12,13 +12,13 @@ from typing import Any
 
 import pandas as pd
 
-from kernels.objective import objective_terms
-from kernels.problem import build_problem, layers_from_annotations
-from pipeline.stopping import BETTER
-from pipeline.tables import row_cell
-from pipeline.tasks import cell_annotations
-from sweeps.inputs import load_inputs
-from sweeps.spec import load_spec
+from kernels.partition.objective import objective_terms
+from kernels.problem.problem import build_problem, layers_from_annotations
+from pipeline.scoring.tables import row_cell
+from pipeline.work.stopping import BETTER
+from pipeline.work.tasks import cell_annotations
+from sweeps.file.spec import load_spec
+from sweeps.inputs.load import load_inputs
 
 HERE = Path(__file__).resolve().parent
 

@@ -11,10 +11,10 @@ from claims import MODELS
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from pipeline.page.against import LIMIT
-from pipeline.page.ink import BLUE, INK, VERMILLION, legend, panels
-from pipeline.stopping import BETTER
-from pipeline.tables import KEYS
+from pipeline.report.parts.ink import BLUE, INK, VERMILLION, legend, panels
+from pipeline.report.sections.against import LIMIT
+from pipeline.scoring.tables import KEYS
+from pipeline.work.stopping import BETTER
 
 DRAWS = 10_000
 """Of fifty mixtures among those at hand, to see how far a mean of fifty may lie."""

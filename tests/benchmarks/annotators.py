@@ -12,11 +12,11 @@ from dataclasses import replace
 import click
 import numpy as np
 
-from kernels.hgs import SearchSettings, run_restart
-from kernels.problem import Layer, build_problem, layers_from_annotations
+from kernels.problem.problem import Layer, build_problem, layers_from_annotations
 from kernels.scores import nmi
-from sweeps.annotations import draw_annotations
-from sweeps.mixtures import draw_mixture
+from kernels.search.hgs import SearchSettings, run_restart
+from sweeps.annotations.draw import draw_annotations
+from sweeps.inputs.mixtures import draw_mixture
 
 ACCURACIES = 0.95, 0.7, 0.5
 

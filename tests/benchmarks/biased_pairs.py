@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.hgs import SearchSettings, run_restart
-from kernels.objective import objective_terms
-from kernels.problem import VARIANCES, build_problem, layers_from_annotations
+from kernels.partition.objective import objective_terms
+from kernels.problem.problem import VARIANCES, build_problem, layers_from_annotations
 from kernels.scores import nmi
+from kernels.search.hgs import SearchSettings, run_restart
 
 MODELS = ("unsupervised", "likelihood", "posterior", "conditional")
 DRAWINGS = ("uniform", "biased")

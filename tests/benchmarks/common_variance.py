@@ -16,11 +16,11 @@ from biased_pairs import ACCURACY, N_FEATURES, mean_se
 from numpy.typing import NDArray
 from quality import RAW, REAL
 
-from kernels.hgs import SearchSettings, run_restart
-from kernels.problem import VARIANCES, build_problem, layers_from_annotations
+from kernels.problem.problem import VARIANCES, build_problem, layers_from_annotations
 from kernels.scores import nmi
-from sweeps.annotations import draw_annotations
-from sweeps.datasets import load_builtin, scale
+from kernels.search.hgs import SearchSettings, run_restart
+from sweeps.annotations.draw import draw_annotations
+from sweeps.data.datasets import load_builtin, scale
 
 MODELS = ("unsupervised", "posterior", "conditional")
 SPREADS = {"equal, 2": (2.0, 2.0), "1.5 to 2.5": (1.5, 2.5), "0 to 5": (0.0, 5.0)}

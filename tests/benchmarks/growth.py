@@ -19,16 +19,16 @@ import numpy as np
 from candidates import sweep_candidates
 from numpy.typing import NDArray
 
-from kernels.data import Data
-from kernels.hgs import warm_up
-from kernels.local_search import local_search
-from kernels.operators import assign_closest, repair, seed_centroids
-from kernels.population import new_population
-from kernels.problem import build_problem, layers_from_annotations
-from kernels.relocation import collect
-from kernels.state import EVALUATIONS, RELOCATIONS, State, new_state
-from sweeps.annotations import draw_annotations
-from sweeps.mixtures import draw_mixture
+from kernels.partition.relocation import collect
+from kernels.partition.state import EVALUATIONS, RELOCATIONS, State, new_state
+from kernels.problem.data import Data
+from kernels.problem.problem import build_problem, layers_from_annotations
+from kernels.search.hgs import warm_up
+from kernels.search.local_search import local_search
+from kernels.search.operators import assign_closest, repair, seed_centroids
+from kernels.search.population import new_population
+from sweeps.annotations.draw import draw_annotations
+from sweeps.inputs.mixtures import draw_mixture
 
 MODELS = ("likelihood", "posterior")
 FIGURE = Path(__file__).parents[2] / "docs" / "growth.png"

@@ -19,11 +19,11 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.hgs import SearchSettings, run_restart, warm_up
-from kernels.problem import Problem, build_problem, layers_from_annotations
-from sweeps.annotations import draw_annotations
-from sweeps.datasets import load_builtin, scale
-from sweeps.mixtures import draw_mixture
+from kernels.problem.problem import Problem, build_problem, layers_from_annotations
+from kernels.search.hgs import SearchSettings, run_restart, warm_up
+from sweeps.annotations.draw import draw_annotations
+from sweeps.data.datasets import load_builtin, scale
+from sweeps.inputs.mixtures import draw_mixture
 
 RAW = Path(__file__).parents[3] / "shared" / "data" / "raw"
 REAL = ("diabetes", "iris", "wine", "thyroid", "vertebral", "ecoli")

@@ -29,14 +29,16 @@ import psutil
 from distributed import Worker, WorkerPlugin
 from rich.console import Console
 
-from pipeline.executors import DaskExecutor, NextBatch, Outcome, SerialExecutor
-from pipeline.overview import plan_overview
-from pipeline.prepare import prepare
-from pipeline.settled import Wanted, failed_cells, is_settled
-from pipeline.status import read_status
-from pipeline.submit import Options, submit
-from pipeline.tasks import Batch, Partial
-from storage.cube import create, open_cube
+from pipeline.cluster.executor import DaskExecutor
+from pipeline.monitor.status import read_status
+from pipeline.prepare.sweep import prepare
+from pipeline.prepare.wanted import Wanted, is_settled
+from pipeline.submit.overview import plan_overview
+from pipeline.submit.submission import Options, submit
+from pipeline.work.executor import NextBatch, Outcome, SerialExecutor
+from pipeline.work.records import Batch, Partial
+from storage.cube.blocks import failed_cells
+from storage.cube.cube import create, open_cube
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = 400
@@ -79,9 +81,9 @@ class NoWork(WorkerPlugin):  # type: ignore[misc]
 
     def setup(self, worker: Worker | None = None) -> None:
         """Replace the solver of this process."""
-        import kernels.hgs
+        import kernels.search.hgs
 
-        kernels.hgs.run_restart = partial(sleep, self.seconds)
+        kernels.search.hgs.run_restart = partial(sleep, self.seconds)
 
 
 def sleep(seconds: float, problem: Any, settings: object, rng: np.random.Generator) -> Solution:

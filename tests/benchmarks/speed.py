@@ -14,14 +14,14 @@ import click
 import numpy as np
 from candidates import sweep_candidates
 
-from kernels.data import Data
-from kernels.hgs import SearchSettings, run_restart, warm_up
-from kernels.problem import CANNOT, MUST, Layer, Problem, build_problem, layers_from_annotations
-from kernels.relocation import collect
-from kernels.state import new_state
-from sweeps.annotations import draw_annotations
-from sweeps.datasets import load_builtin
-from sweeps.mixtures import draw_mixture
+from kernels.partition.relocation import collect
+from kernels.partition.state import new_state
+from kernels.problem.data import Data
+from kernels.problem.problem import CANNOT, MUST, Layer, Problem, build_problem, layers_from_annotations
+from kernels.search.hgs import SearchSettings, run_restart, warm_up
+from sweeps.annotations.draw import draw_annotations
+from sweeps.data.datasets import load_builtin
+from sweeps.inputs.mixtures import draw_mixture
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 MIXTURES = 5

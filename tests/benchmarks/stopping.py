@@ -17,10 +17,10 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.stopping import BETTER, optimum_counts, restarts_enough, unseen_mass
-from storage.cube import open_cube
-from storage.schema import DONE
-from sweeps.stopping import RULES, Stop
+from pipeline.work.stopping import BETTER, optimum_counts, restarts_enough, unseen_mass
+from storage.cube.cube import open_cube
+from storage.cube.schema import DONE
+from sweeps.file.stopping import RULES, Stop
 
 RISKS = (0.01, 0.02, 0.05, 0.1, 0.2)
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from candidates import sweep_candidates
 
-from kernels.hgs import SearchSettings, run_restart
-from kernels.local_search import local_search
-from kernels.problem import Problem, build_problem, layers_from_annotations
-from kernels.relocation import collect
+from kernels.partition.relocation import collect
+from kernels.partition.state import new_state
+from kernels.problem.problem import Problem, build_problem, layers_from_annotations
 from kernels.scores import centroid_index, cluster_gaussians, goldberger_kl, nmi, total_variance
-from kernels.state import new_state
+from kernels.search.hgs import SearchSettings, run_restart
+from kernels.search.local_search import local_search
 
 MODELS = ["likelihood", "posterior"]
 Benchmark = Callable[..., object]

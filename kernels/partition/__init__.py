@@ -1,0 +1,1 @@
+"""A partition: its statistics, its objective, and exact gains of changes."""

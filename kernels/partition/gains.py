@@ -1,0 +1,221 @@
+"""Gain of moving one sample to each other cluster, all parameters re-estimated (model.md section 3).
+
+All targets are evaluated together, from the source's part, computed once, and tables that change with a
+relocation only. Per candidate that leaves D multiplications, one logarithm, and per layer of a block model a
+table look-up of m log m for each cluster that holds an annotated partner: O(D + deg + K) for both of them.
+"""
+
+from __future__ import annotations
+
+import math
+
+from kernels.jit import jit_part
+from kernels.partition.conditional import add_agreement_gains, set_agreement_links
+from kernels.partition.exact import exact_gain
+from kernels.partition.logs import x_log_x
+from kernels.partition.relocation import error_after_removal
+from kernels.partition.size_terms import JOIN, LEAVE, SWAP
+from kernels.partition.state import State
+from kernels.partition.statistics import cluster_term, is_pooled_degenerate, pooled_term
+from kernels.problem.data import CONDITIONAL, IMPROVEMENT, LIKELIHOOD, POSTERIOR, Data, Floats
+
+
+@jit_part
+def squared_distances(x: Floats, centroids: Floats, distances: Floats) -> None:
+    """Squared distances of one sample to all centroids, of shape (n_features, n_clusters).
+
+    Four features at a time: the sums wait for each other in memory, a dozen cycles a step.
+    """
+    n_features = len(x)
+    n_clusters = len(distances)
+    distances[:] = 0.0
+    for block in range(n_features // 4):
+        d = 4 * block
+        for k in range(n_clusters):
+            first = x[d] - centroids[d, k]
+            second = x[d + 1] - centroids[d + 1, k]
+            third = x[d + 2] - centroids[d + 2, k]
+            fourth = x[d + 3] - centroids[d + 3, k]
+            distances[k] += (first * first + second * second) + (third * third + fourth * fourth)
+    for d in range(n_features // 4 * 4, n_features):
+        for k in range(n_clusters):
+            difference = x[d] - centroids[d, k]
+            distances[k] += difference * difference
+
+
+@jit_part
+def set_links(data: Data, state: State, sample: int) -> float:
+    """Annotations of `sample` with each cluster, itself left out; returns their number, itself included.
+
+    They do not depend on the sample's own label. The model "conditional" has no use for the number.
+    """
+    if data.model == CONDITIONAL:
+        set_agreement_links(data, state, sample)
+        return 0.0
+    n_layers = data.totals.shape[0]
+    degree = 0.0
+    for layer in range(n_layers):
+        links = state.links[layer]
+        touched = state.touched[layer]
+        for place in range(state.n_touched[layer]):
+            links[touched[place]] = 0.0
+        count = 0
+        row = sample * n_layers + layer
+        for entry in range(data.row_start[row], data.row_start[row + 1]):
+            label = state.labels[data.partners[entry]]
+            weight = data.weights[entry]
+            if links[label] == 0.0:
+                touched[count] = label
+                count += 1
+            links[label] += weight
+            degree += weight
+        state.n_touched[layer] = count
+        degree += data.self_weights[sample, layer]
+    return degree
+
+
+@jit_part
+def set_gains(data: Data, state: State, sample: int, degree: float) -> float:
+    """Gain in nats of moving `sample`, whose links are set, to every cluster, 0 for its own; the largest.
+
+    A gain may be off by the slack of size_terms, but never on the other side of the threshold.
+    """
+    source = int(state.labels[sample])
+    squared_distances(data.X[sample], state.means, state.distances)
+    if data.common:
+        set_pooled_gains(data, state, sample, source)
+    else:
+        set_gaussian_gains(data, state, sample, source)
+    if data.model == LIKELIHOOD:
+        add_size_gains(data, state, source, degree)
+        for layer in range(data.totals.shape[0]):
+            add_count_gains(data, state, layer, sample, source)
+    elif data.model == POSTERIOR:
+        for layer in range(data.totals.shape[0]):
+            add_rate_gains(data, state, layer, sample, source)
+    elif data.model == CONDITIONAL:
+        add_agreement_gains(data, state, source)
+    largest = 0.0
+    for target in range(data.n_clusters):
+        if target != source:
+            gain = state.gains[target] + state.base[source, target]
+            slack = state.slack[0, source, target] + degree * state.slack[1, source, target]
+            if abs(gain - IMPROVEMENT) <= slack:
+                gain = exact_gain(data, state, sample, target)
+            state.gains[target] = gain
+            largest = max(largest, gain)
+    state.gains[source] = 0.0
+    return largest
+
+
+@jit_part
+def set_gaussian_gains(data: Data, state: State, sample: int, source: int) -> None:
+    """Set the gains to their part in gmm."""
+    join = state.join
+    prior = data.kappa * data.X.shape[1] * data.total_variance
+    left = error_after_removal(data, state, sample, source)
+    removal = cluster_term(data, state.sizes[source] - 1, left) - state.terms[source]
+    for target in range(data.n_clusters):
+        error = state.errors[target] + join[0, target] * state.distances[target]
+        if error + prior <= join[3, target]:
+            state.gains[target] = removal - state.terms[target]
+        else:
+            state.gains[target] = removal + (join[1, target] * math.log(error + prior) + join[2, target])
+
+
+@jit_part
+def set_pooled_gains(data: Data, state: State, sample: int, source: int) -> None:
+    """Set the gains to their part in gmm under a common variance.
+
+    From the change of the error rather than from its two values, of which the sum over all samples rounds.
+    """
+    n_samples, n_features = data.X.shape
+    prior = data.kappa * n_features * data.total_variance
+    half = -0.5 * n_features * (n_samples + data.kappa)
+    left = error_after_removal(data, state, sample, source)
+    removal = left - state.errors[source]
+    rest = left
+    for k in range(data.n_clusters):
+        if k != source:
+            rest += state.errors[k]
+    before = rest - removal
+    for target in range(data.n_clusters):
+        joining = state.join[0, target] * state.distances[target]
+        ratio = (removal + joining) / (before + prior)
+        # Close to -1 the change has lost what the sum still has.
+        if ratio < -0.5 or is_pooled_degenerate(data, min(before, rest + joining)):
+            state.gains[target] = pooled_term(data, rest + joining) - state.terms[0]
+        else:
+            state.gains[target] = half * math.log1p(ratio)
+
+
+@jit_part
+def add_size_gains(data: Data, state: State, source: int, degree: float) -> None:
+    """Add what the sample's annotations change in minus the sum of d_r log n_r, d_r a cluster's degree."""
+    common = degree * data.log_size[state.sizes[source] - 1]
+    for target in range(data.n_clusters):
+        state.gains[target] += common - degree * data.log_size[state.sizes[target] + 1]
+
+
+@jit_part
+def add_count_gains(data: Data, state: State, layer: int, sample: int, source: int) -> None:
+    """Add the change of half the sum of m_rs log m_rs."""
+    n_clusters = data.n_clusters
+    table = data.x_log_x
+    counts = state.edge_counts[layer]
+    before = state.count_terms[layer]
+    links = state.links[layer]
+    touched = state.touched[layer]
+    own = data.self_weights[sample, layer]
+    gains = state.gains
+    here = links[source]
+    common = 0.5 * (x_log_x(table, counts[source, source] - 2.0 * here - own) - before[source, source])
+    for place in range(state.n_touched[layer]):
+        r = touched[place]
+        if r != source:
+            link = links[r]
+            removal = x_log_x(table, counts[source, r] - link) - before[source, r]
+            common += removal
+            kept = gains[r] - removal
+            for t in range(n_clusters):
+                gains[t] += x_log_x(table, counts[r, t] + link) - before[r, t]
+            gains[r] = kept
+    for t in range(n_clusters):
+        there = links[t]
+        between = x_log_x(table, counts[source, t] + here - there) - before[source, t]
+        within = x_log_x(table, counts[t, t] + 2.0 * there + own) - before[t, t]
+        gains[t] += common + between + 0.5 * within
+
+
+@jit_part
+def add_rate_gains(data: Data, state: State, layer: int, sample: int, source: int) -> None:
+    """Add the change of half the sum of m_rs log m_rs, less the logarithms the annotations carry along."""
+    n_clusters = data.n_clusters
+    table = data.x_log_x
+    counts = state.edge_counts[layer]
+    before = state.count_terms[layer]
+    logs = state.logs[layer]
+    links = state.links[layer]
+    touched = state.touched[layer]
+    own = data.self_weights[sample, layer]
+    gains = state.gains
+    here = links[source]
+    common = 0.5 * (x_log_x(table, counts[source, source] - 2.0 * here - own) - before[source, source])
+    common += (here + 0.5 * own) * logs[LEAVE, source, source]
+    for place in range(state.n_touched[layer]):
+        r = touched[place]
+        if r != source:
+            link = links[r]
+            removal = x_log_x(table, counts[source, r] - link) - before[source, r]
+            removal += link * logs[LEAVE, source, r]
+            common += removal
+            kept = gains[r] - removal
+            for t in range(n_clusters):
+                gains[t] += x_log_x(table, counts[r, t] + link) - before[r, t] - link * logs[JOIN, r, t]
+            gains[r] = kept
+    for t in range(n_clusters):
+        there = links[t]
+        between = x_log_x(table, counts[source, t] + here - there) - before[source, t]
+        between -= (here - there) * logs[SWAP, source, t]
+        within = x_log_x(table, counts[t, t] + 2.0 * there + own) - before[t, t]
+        gains[t] += common + between + 0.5 * within - (there + 0.5 * own) * logs[JOIN, t, t]

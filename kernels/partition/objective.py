@@ -1,0 +1,107 @@
+"""The objective, from statistics of members (model.md section 2)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kernels.jit import first_call_alone, jit, jit_part
+from kernels.partition.conditional import agreement_value
+from kernels.partition.relocation import collect
+from kernels.partition.state import State, new_state
+from kernels.partition.statistics import cluster_term, pooled_error, pooled_term, prior_rate, sum_of_squares
+from kernels.problem.data import CONDITIONAL, POSTERIOR, UNSUPERVISED, Data
+from kernels.problem.problem import Problem
+
+
+@jit
+def terms(data: Data, state: State) -> tuple[float, float, float]:
+    """gmm, annotation term and prior of a partition whose statistics are set; 0 where the model lacks one."""
+    gmm = 0.0
+    if data.common:
+        gmm = pooled_term(data, pooled_error(data, state))
+    else:
+        for k in range(data.n_clusters):
+            gmm += cluster_term(data, state.sizes[k], state.errors[k])
+    sbm = 0.0
+    prior = 0.0
+    if data.model == CONDITIONAL:
+        for layer in range(data.totals.shape[0]):
+            sbm += agreement_value(data, layer, state.agreed[layer])
+    elif data.model != UNSUPERVISED:
+        for layer in range(data.totals.shape[0]):
+            block, density = layer_terms(data, state, layer)
+            sbm += block
+            prior += density
+    return gmm, sbm, prior
+
+
+@jit_part
+def layer_terms(data: Data, state: State, layer: int) -> tuple[float, float]:
+    """Parts of one layer in sbm and prior, nats."""
+    counts = state.edge_counts[layer]
+    inner = prior_rate(data, layer, sum_of_squares(state.sizes))
+    outer = inner / data.spread[layer]
+    sbm = 0.0
+    prior = 0.0
+    for r in range(data.n_clusters):
+        for c in range(r, data.n_clusters):
+            exposure = float(state.sizes[r]) * float(state.sizes[c])
+            count = counts[r, c]
+            rate = inner if r == c else outer
+            weight = 0.5 if r == c else 1.0
+            denominator = exposure
+            if data.model == POSTERIOR:
+                denominator += rate / weight
+            omega = count / denominator if count > 0.0 else 0.0
+            if count > 0.0:
+                sbm += weight * count * math.log(omega)
+            sbm -= weight * exposure * omega
+            if data.model == POSTERIOR:
+                prior += math.log(rate) - rate * omega
+    return sbm, prior
+
+
+@jit
+def _evaluate(data: Data, state: State) -> tuple[float, float, float]:
+    collect(data, state)
+    return terms(data, state)
+
+
+@first_call_alone
+def objective_terms(problem: Problem, labels: ArrayLike) -> tuple[float, float, float]:
+    """Objective of a partition, from scratch; its value is the sum of the three (model.md sections 2 and 6).
+
+    Parameters
+    ----------
+    problem : Problem
+        Data, annotations and model.
+    labels : array_like of shape (n_samples,)
+        Integers 0 to n_clusters - 1.
+
+    Returns
+    -------
+    gmm, annotations, prior : float
+        Nats. The second is sbm of the block models and ann of "conditional" (model.md section 6); it and the
+        prior are 0 where the model lacks them.
+
+    Raises
+    ------
+    ValueError
+        If the labels are not one integer in range per sample.
+    """
+    given = np.asarray(labels)
+    if given.shape != (problem.n_samples,) or not np.issubdtype(given.dtype, np.integer):
+        raise ValueError(
+            f"labels are {given.dtype} of shape {given.shape}, expected {problem.n_samples} integers"
+        )
+    if given.min() < 0 or given.max() >= problem.n_clusters:
+        raise ValueError(
+            f"labels go from {given.min()} to {given.max()}, expected 0 to {problem.n_clusters - 1}"
+        )
+    state = new_state(problem.data)
+    state.labels[:] = given
+    gmm, sbm, prior = _evaluate(problem.data, state)
+    return float(gmm), float(sbm), float(prior)

@@ -1,0 +1,139 @@
+"""A relocation of one sample, and what is derived from the statistics after it."""
+
+from __future__ import annotations
+
+from kernels.jit import jit, jit_part
+from kernels.partition.conditional import collect_agreement, relocate_agreement
+from kernels.partition.logs import x_log_x
+from kernels.partition.size_terms import refresh_size_terms
+from kernels.partition.state import RELOCATIONS, STALE, State
+from kernels.partition.statistics import (
+    cluster_term,
+    collect_edges,
+    collect_gaussians,
+    error_without,
+    pooled_error,
+    pooled_term,
+)
+from kernels.problem.data import CONDITIONAL, DEGENERATE, Data
+
+CANCELLATION = 1e-6
+"""A squared error that a removal leaves below this share is computed again from members."""
+
+
+@jit
+def collect(data: Data, state: State) -> None:
+    """Set all statistics from members, unless they stem from members already."""
+    if state.counters[STALE] != 0:
+        collect_gaussians(data, state)
+        if data.model == CONDITIONAL:
+            collect_agreement(data, state)
+        else:
+            collect_edges(data, state)
+        refresh(data, state)
+        state.counters[STALE] = 0
+
+
+@jit
+def refresh(data: Data, state: State) -> None:
+    """Set what is derived from sizes, squared errors and edge counts."""
+    if data.common:
+        refresh_pooled(data, state)
+    else:
+        refresh_gaussians(data, state)
+    for layer in range(state.edge_counts.shape[0]):
+        for r in range(data.n_clusters):
+            for c in range(data.n_clusters):
+                count = state.edge_counts[layer, r, c]
+                state.count_terms[layer, r, c] = x_log_x(data.x_log_x, count)
+    refresh_size_terms(data, state)
+
+
+@jit_part
+def refresh_gaussians(data: Data, state: State) -> None:
+    """Set the terms, and `join`: what turns a squared distance into the gain of joining a cluster.
+
+    The squared error becomes error + join[0] d² + prior; a cluster is then degenerate up to join[3], and
+    gains join[1] log(that) + join[2] if it is not.
+    """
+    n_features = data.X.shape[1]
+    for k in range(data.n_clusters):
+        size = state.sizes[k]
+        term = cluster_term(data, size, state.errors[k])
+        half = -0.5 * n_features * (size + 1.0 + data.kappa)
+        state.terms[k] = term
+        state.join[0, k] = size / (size + 1.0)
+        state.join[1, k] = half
+        state.join[2, k] = half * (1.0 - data.log_freedom[size + 1]) - term
+        state.join[3, k] = DEGENERATE * data.total_variance * n_features * (size + 1.0)
+        if data.kappa > 0.0:
+            state.join[3, k] = 0.0
+        elif size == 0:
+            state.join[3, k] = 1e300
+
+
+@jit_part
+def refresh_pooled(data: Data, state: State) -> None:
+    """Set the term of all clusters, and the first row of `join`, under a common variance."""
+    state.terms[:] = 0.0
+    state.terms[0] = pooled_term(data, pooled_error(data, state))
+    for k in range(data.n_clusters):
+        state.join[0, k] = state.sizes[k] / (state.sizes[k] + 1.0)
+
+
+@jit_part
+def error_after_removal(data: Data, state: State, sample: int, source: int) -> float:
+    """Squared error of `source` without `sample`, whose squared distances are set."""
+    size = state.sizes[source]
+    if size <= 2:
+        return 0.0
+    left = state.errors[source] - size / (size - 1.0) * state.distances[source]
+    if left < CANCELLATION * state.errors[source]:
+        left = error_without(data, state, sample, source)
+    return float(left)
+
+
+@jit
+def relocate(data: Data, state: State, sample: int, target: int) -> None:
+    """Move `sample`, whose distances and links are set, to `target`, and all statistics with it."""
+    source = int(state.labels[sample])
+    n_source = state.sizes[source]
+    n_target = state.sizes[target]
+    state.errors[source] = error_after_removal(data, state, sample, source)
+    state.errors[target] += n_target / (n_target + 1.0) * state.distances[target]
+    for d in range(data.X.shape[1]):
+        x = data.X[sample, d]
+        if n_source > 1:
+            state.means[d, source] -= (x - state.means[d, source]) / (n_source - 1.0)
+        state.means[d, target] += (x - state.means[d, target]) / (n_target + 1.0)
+    state.sizes[source] -= 1
+    state.sizes[target] += 1
+    state.labels[sample] = target
+    if data.model == CONDITIONAL:
+        relocate_agreement(data, state, source, target)
+    else:
+        for layer in range(data.totals.shape[0]):
+            relocate_edges(data, state, layer, sample, source, target)
+    state.counters[STALE] = 1
+    state.counters[RELOCATIONS] += 1
+    refresh(data, state)
+
+
+@jit_part
+def relocate_edges(data: Data, state: State, layer: int, sample: int, source: int, target: int) -> None:
+    """Change the edge counts of one layer as `sample` goes from `source` to `target`."""
+    counts = state.edge_counts[layer]
+    links = state.links[layer]
+    own = data.self_weights[sample, layer]
+    for place in range(state.n_touched[layer]):
+        r = state.touched[layer, place]
+        if r != source and r != target:
+            counts[source, r] -= links[r]
+            counts[r, source] -= links[r]
+            counts[target, r] += links[r]
+            counts[r, target] += links[r]
+    between = links[source] - links[target]
+    counts[source, target] += between
+    counts[target, source] += between
+    counts[source, source] -= 2.0 * links[source] + own
+    counts[target, target] += 2.0 * links[target] + own

@@ -1,0 +1,88 @@
+"""The workspace of a search, allocated once: a partition, its statistics, and what is derived from them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.problem.data import CONDITIONAL, Data, Floats
+
+EVALUATIONS, RELOCATIONS, LOCAL_SEARCHES, CAPS, STALE = 0, 1, 2, 3, 4
+"""Places in `State.counters`; STALE is 1 while the statistics do not stem from members alone."""
+
+
+class State(NamedTuple):
+    """Partition, statistics and scratch memory; clusters are the last axis."""
+
+    labels: NDArray[np.int16]  # (n_samples,)
+    best: NDArray[np.int16]  # (n_samples,): best round end of a local search
+    own: Floats  # (n_samples,): squared distance to the own centroid, or a sampling weight
+    order: NDArray[np.int32]  # (n_annotated,)
+    cluster_order: NDArray[np.int64]  # (n_clusters,)
+    counters: NDArray[np.int64]
+
+    # Statistics of members.
+    sizes: NDArray[np.int64]  # (n_clusters,)
+    means: Floats  # (n_features, n_clusters)
+    errors: Floats  # (n_clusters,): SSE_r
+    edge_counts: Floats  # (n_block_layers, n_clusters, n_clusters): m_rs; none in the model "conditional"
+    agreed: Floats  # (n_layers,): see conditional
+
+    # Derived from them whenever they change.
+    terms: Floats  # (n_clusters,): part of a cluster in gmm; of all in the first if they share a variance
+    join: Floats  # (4, n_clusters): see relocation.refresh_gaussians
+    count_terms: Floats  # (n_block_layers, n_clusters, n_clusters): m_rs log m_rs
+    rates: Floats  # (n_block_layers,): lambda_in
+    denominators: Floats  # (5 n_clusters²,): scratch of size_terms
+    sides: Floats  # (4, n_clusters): scratch of size_terms
+    logs: Floats  # (n_block_layers, 5, n_clusters, n_clusters): see size_terms.NOW
+    base: Floats  # (n_clusters, n_clusters): see size_terms
+    slack: Floats  # (2, n_clusters, n_clusters): see size_terms
+
+    # Of the sample under test.
+    links: Floats  # (n_layers, n_clusters): a_r
+    touched: NDArray[np.int64]  # (n_layers, n_clusters): first the clusters with a_r > 0
+    n_touched: NDArray[np.int64]  # (n_layers,): their number; of partners in the model "conditional"
+    distances: Floats  # (n_clusters,), squared
+    gains: Floats  # (n_clusters,), nats
+    work: Floats  # (n_clusters,)
+
+
+def new_state(data: Data) -> State:
+    """Workspace for `data`; the partition is all zero and the statistics are not set."""
+    n_samples, n_features = data.X.shape
+    n_clusters = data.n_clusters
+    n_layers = data.totals.shape[0]
+    n_blocks = 0 if data.model == CONDITIONAL else n_layers
+    counters = np.zeros(5, np.int64)
+    counters[STALE] = 1
+    return State(
+        np.zeros(n_samples, np.int16),
+        np.zeros(n_samples, np.int16),
+        np.zeros(n_samples),
+        data.annotated.copy(),
+        np.arange(n_clusters, dtype=np.int64),
+        counters,
+        np.zeros(n_clusters, np.int64),
+        np.zeros((n_features, n_clusters)),
+        np.zeros(n_clusters),
+        np.zeros((n_blocks, n_clusters, n_clusters)),
+        np.zeros(n_layers),
+        np.zeros(n_clusters),
+        np.zeros((4, n_clusters)),
+        np.zeros((n_blocks, n_clusters, n_clusters)),
+        np.zeros(n_blocks),
+        np.zeros(5 * n_clusters * n_clusters),
+        np.zeros((4, n_clusters)),
+        np.zeros((n_blocks, 5, n_clusters, n_clusters)),
+        np.zeros((n_clusters, n_clusters)),
+        np.zeros((2, n_clusters, n_clusters)),
+        np.zeros((n_layers, n_clusters)),
+        np.zeros((n_layers, n_clusters), np.int64),
+        np.zeros(n_layers, np.int64),
+        np.zeros(n_clusters),
+        np.zeros(n_clusters),
+        np.zeros(n_clusters),
+    )

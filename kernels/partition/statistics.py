@@ -1,0 +1,140 @@
+"""Statistics of a partition from its members, and the terms of the objective that depend on one cluster."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.jit import jit, jit_part
+from kernels.partition.state import State
+from kernels.problem.data import DEGENERATE, Data
+
+
+@jit_part
+def is_degenerate(data: Data, size: int, error: float) -> bool:
+    """Whether a cluster of `size` samples and squared error `error` adds nothing (model.md section 2)."""
+    if data.kappa > 0.0:
+        return False
+    return size <= 1 or error <= DEGENERATE * data.total_variance * data.X.shape[1] * size
+
+
+@jit_part
+def cluster_term(data: Data, size: int, error: float) -> float:
+    """Part of one cluster in gmm, nats."""
+    if is_degenerate(data, size, error):
+        return 0.0
+    n_features = data.X.shape[1]
+    scaled = error + data.kappa * n_features * data.total_variance
+    freedom = n_features * (size + data.kappa)
+    return float(-0.5 * freedom * (1.0 + math.log(scaled) - data.log_freedom[size]))
+
+
+@jit_part
+def pooled_error(data: Data, state: State) -> float:
+    """Squared error of all clusters."""
+    total = 0.0
+    for k in range(data.n_clusters):
+        total += state.errors[k]
+    return total
+
+
+@jit_part
+def is_pooled_degenerate(data: Data, error: float) -> bool:
+    """Whether a common variance is degenerate at this squared error of all clusters."""
+    if data.kappa > 0.0:
+        return False
+    return bool(error <= DEGENERATE * data.total_variance * data.X.shape[1] * data.X.shape[0])
+
+
+@jit_part
+def pooled_term(data: Data, error: float) -> float:
+    """Value of gmm under a common variance (model.md section 6), nats."""
+    if is_pooled_degenerate(data, error):
+        return 0.0
+    n_samples, n_features = data.X.shape
+    scaled = error + data.kappa * n_features * data.total_variance
+    freedom = n_features * (n_samples + data.kappa)
+    return float(-0.5 * freedom * (1.0 + math.log(scaled) - data.log_freedom[n_samples]))
+
+
+@jit_part
+def prior_rate(data: Data, layer: int, squares: float) -> float:
+    """Rate lambda_in of a layer where the squared sizes sum to `squares`."""
+    n_samples = float(data.X.shape[0])
+    inside = 0.5 * (squares + n_samples)
+    outside = 0.5 * (n_samples * n_samples - squares)
+    return float((inside + data.spread[layer] * outside) / data.totals[layer])
+
+
+@jit_part
+def sum_of_squares(sizes: NDArray[np.int64]) -> float:
+    """Sum of the squared sizes."""
+    total = 0.0
+    for k in range(len(sizes)):
+        total += float(sizes[k]) * float(sizes[k])
+    return total
+
+
+@jit
+def collect_gaussians(data: Data, state: State) -> None:
+    """Set sizes, means and squared errors from members; the mean of an empty cluster is 0."""
+    n_samples, n_features = data.X.shape
+    means = state.means
+    state.sizes[:] = 0
+    means[:] = 0.0
+    state.errors[:] = 0.0
+    for i in range(n_samples):
+        label = state.labels[i]
+        state.sizes[label] += 1
+        for d in range(n_features):
+            means[d, label] += data.X[i, d]
+    for k in range(data.n_clusters):
+        if state.sizes[k] > 0:
+            for d in range(n_features):
+                means[d, k] /= state.sizes[k]
+    for i in range(n_samples):
+        label = state.labels[i]
+        total = 0.0
+        for d in range(n_features):
+            difference = data.X[i, d] - means[d, label]
+            total += difference * difference
+        state.errors[label] += total
+
+
+@jit
+def collect_edges(data: Data, state: State) -> None:
+    """Set the edge counts of all layers from members."""
+    n_layers = data.totals.shape[0]
+    labels = state.labels
+    state.edge_counts[:] = 0.0
+    for place in range(len(data.annotated)):
+        i = data.annotated[place]
+        label = labels[i]
+        for layer in range(n_layers):
+            row = state.edge_counts[layer, label]
+            row[label] += data.self_weights[i, layer]
+            start = i * n_layers + layer
+            for entry in range(data.row_start[start], data.row_start[start + 1]):
+                row[labels[data.partners[entry]]] += data.weights[entry]
+
+
+@jit
+def error_without(data: Data, state: State, sample: int, cluster: int) -> float:
+    """Squared error of the members of `cluster` other than `sample`, from members."""
+    n_samples, n_features = data.X.shape
+    total = 0.0
+    for d in range(n_features):
+        mean = 0.0
+        size = 0
+        for i in range(n_samples):
+            if state.labels[i] == cluster and i != sample:
+                mean += data.X[i, d]
+                size += 1
+        mean /= max(size, 1)
+        for i in range(n_samples):
+            if state.labels[i] == cluster and i != sample:
+                difference = data.X[i, d] - mean
+                total += difference * difference
+    return total

@@ -1,0 +1,1 @@
+"""What is solved: features and annotation layers as kernels see them."""

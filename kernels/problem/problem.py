@@ -1,0 +1,208 @@
+"""A clustering problem, checked and laid out for the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kernels.problem.adjacency import annotated_samples, block_adjacency, conditional_adjacency
+from kernels.problem.data import CONDITIONAL, LIKELIHOOD, POSTERIOR, UNSUPERVISED, Data, Floats
+from kernels.problem.layers import (
+    CANNOT,
+    MUST,
+    Layer,
+    check_layer,
+    inferred_accuracies,
+    layers_from_annotations,
+)
+
+MODELS = {
+    "unsupervised": UNSUPERVISED,
+    "likelihood": LIKELIHOOD,
+    "posterior": POSTERIOR,
+    "conditional": CONDITIONAL,
+}
+VARIANCES = ("free", "common")
+
+__all__ = [
+    "CANNOT",
+    "MODELS",
+    "MUST",
+    "VARIANCES",
+    "Layer",
+    "Problem",
+    "build_problem",
+    "inferred_accuracies",
+    "layers_from_annotations",
+]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Input of the search; made by `build_problem`.
+
+    Parameters
+    ----------
+    data : Data
+        What the kernels see. The features are centred.
+    means : ndarray of shape (n_features,)
+        Column means that were taken off.
+    model : str
+        "unsupervised", "likelihood", "posterior" or "conditional".
+    variance : str
+        "free" or "common".
+    """
+
+    data: Data
+    means: Floats
+    model: str
+    variance: str = "free"
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples."""
+        return int(self.data.X.shape[0])
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters."""
+        return self.data.n_clusters
+
+
+def build_problem(
+    X: ArrayLike,
+    layers: Sequence[Layer] = (),
+    *,
+    n_clusters: int,
+    model: str,
+    variance: str = "free",
+    min_cluster_size: int = 2,
+    variance_prior: float = 0.0,
+) -> Problem:
+    """Check a problem and lay it out for the kernels (model.md sections 1, 2 and 6).
+
+    Parameters
+    ----------
+    X : array_like of shape (n_samples, n_features)
+        Features as used.
+    layers : sequence of Layer
+        Annotation graphs; those without annotations are skipped, and all are in the model "unsupervised".
+    n_clusters : int
+        K.
+    model : {"unsupervised", "likelihood", "posterior", "conditional"}
+        The annotation term of the objective.
+    variance : {"free", "common"}
+        Whether each cluster has its own variance, or all share one.
+    min_cluster_size : int
+        Fewest samples of a cluster.
+    variance_prior : float
+        kappa of model.md section 2, pseudo-samples per cluster at the overall variance.
+
+    Returns
+    -------
+    Problem
+
+    Raises
+    ------
+    ValueError
+        If the input admits no solution or has none that makes sense; the text says what was found.
+    """
+    features = np.array(X, dtype=np.float64, order="C")
+    _check_settings(model, variance, n_clusters, min_cluster_size, variance_prior)
+    _check_features(features, n_clusters, min_cluster_size)
+    means = _column_means(features)
+    features -= means
+    total_variance = float(np.mean(np.square(features)))
+    used = [] if model == "unsupervised" else [layer for layer in layers if len(layer.pairs)]
+    for number, layer in enumerate(used):
+        check_layer(layer, number, len(features), model)
+    data = _layout(
+        features,
+        used,
+        n_clusters,
+        model,
+        variance == "common",
+        min_cluster_size,
+        float(variance_prior),
+        total_variance,
+    )
+    return Problem(data, means, model, variance)
+
+
+def _check_settings(
+    model: str, variance: str, n_clusters: int, min_cluster_size: int, variance_prior: float
+) -> None:
+    if model not in MODELS:
+        raise ValueError(f"model is {model!r}, expected one of {', '.join(MODELS)}")
+    if variance not in VARIANCES:
+        raise ValueError(f"variance is {variance!r}, expected one of {', '.join(VARIANCES)}")
+    if not 1 <= n_clusters <= np.iinfo(np.int16).max:
+        raise ValueError(f"n_clusters is {n_clusters}, expected 1 to {np.iinfo(np.int16).max}")
+    if min_cluster_size < 1:
+        raise ValueError(f"min_cluster_size is {min_cluster_size}, expected 1 or more")
+    if not 0.0 <= variance_prior < np.inf:
+        raise ValueError(f"variance_prior is {variance_prior}, expected a finite number, 0 or more")
+
+
+def _check_features(X: Floats, n_clusters: int, min_cluster_size: int) -> None:
+    if X.ndim != 2 or 0 in X.shape:
+        raise ValueError(f"X has shape {X.shape}, expected (n_samples, n_features), neither of them 0")
+    bad = np.argwhere(~np.isfinite(X))
+    if len(bad):
+        row, column = (int(index) for index in bad[0])
+        raise ValueError(
+            f"X holds {len(bad)} values that are not finite, the first in row {row}, column {column}"
+        )
+    if (X[0] == X).all():
+        raise ValueError("all rows of X are equal: there is no variance to model")
+    if len(X) < n_clusters * min_cluster_size:
+        raise ValueError(
+            f"{len(X)} samples are fewer than "
+            f"n_clusters × min_cluster_size = {n_clusters} × {min_cluster_size}"
+        )
+    # A few rows settle it nearly always; sorting all takes longer than the rest of the layout.
+    if n_clusters <= len(np.unique(X[: 8 * n_clusters], axis=0)):
+        return
+    distinct = len(np.unique(X, axis=0))
+    if n_clusters > distinct:
+        raise ValueError(f"n_clusters is {n_clusters}, but X has only {distinct} distinct rows")
+
+
+def _column_means(X: Floats) -> Floats:
+    """Means to the last bits: the second step takes off what rounding left of columns far from 0."""
+    means = X.mean(axis=0)
+    return np.asarray(means + (X - means).mean(axis=0))
+
+
+def _layout(
+    X: Floats,
+    layers: list[Layer],
+    n_clusters: int,
+    model: str,
+    common: bool,
+    min_size: int,
+    kappa: float,
+    total_variance: float,
+) -> Data:
+    n_samples, n_features = X.shape
+    adjacency = (conditional_adjacency if model == "conditional" else block_adjacency)(layers, n_samples)
+    annotated = annotated_samples(layers, n_samples)
+    sizes = np.arange(n_samples + 2, dtype=np.float64)
+    freedom = n_features * (sizes + kappa)
+    return Data(
+        X=X,
+        n_clusters=int(n_clusters),
+        model=MODELS[model],
+        common=common,
+        min_size=int(min_size),
+        kappa=kappa,
+        total_variance=total_variance,
+        annotated=np.flatnonzero(annotated).astype(np.int32),
+        unannotated=np.flatnonzero(~annotated).astype(np.int32),
+        log_size=np.log(np.maximum(sizes, 1.0)),
+        log_freedom=np.log(np.where(freedom > 0, freedom, 1.0)),
+        **adjacency._asdict(),
+    )

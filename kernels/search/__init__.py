@@ -1,0 +1,1 @@
+"""The hybrid genetic search over partitions."""

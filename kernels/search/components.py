@@ -1,0 +1,213 @@
+"""Relocation of whole must-link components, where relocations of single samples have come to an end.
+
+Samples that must-links hold together may be stuck: each of them alone would lose its links by leaving. A
+component is a largest set of samples of one cluster that must-links connect. A move is judged by the
+objective of the partition after it, computed from its statistics: O(K²) a layer and target, for few sets.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.jit import jit, jit_part
+from kernels.partition.gains import set_links, squared_distances
+from kernels.partition.objective import terms
+from kernels.partition.relocation import CANCELLATION, collect, relocate
+from kernels.partition.state import EVALUATIONS, State
+from kernels.problem.data import CONDITIONAL, IMPROVEMENT, Data, Floats
+from kernels.rng import shuffle
+
+
+class Component(NamedTuple):
+    """A set of samples of one cluster, and the statistics of the partition with it elsewhere."""
+
+    members: NDArray[np.int32]  # (n_samples,): the first ones
+    root: NDArray[np.int32]  # (n_samples,): a sample that names the set, -1 if not yet met
+    mean: Floats  # (n_features,)
+    links: Floats  # (n_layers, n_clusters): annotations with each cluster, those within the set twice
+    within: Floats  # (n_layers,): annotations within the set, twice, self pairs apart
+    selves: Floats  # (n_layers,): sum of A_ii
+    after: State  # sizes, errors, edge counts and agreement alone are its own
+
+
+def new_component(data: Data, state: State) -> Component:
+    """Memory for the sets of one search."""
+    n_samples, n_features = data.X.shape
+    n_layers = data.totals.shape[0]
+    after = state._replace(
+        sizes=np.zeros_like(state.sizes),
+        errors=np.zeros_like(state.errors),
+        edge_counts=np.zeros_like(state.edge_counts),
+        agreed=np.zeros_like(state.agreed),
+    )
+    return Component(
+        np.zeros(n_samples, np.int32),
+        np.zeros(n_samples, np.int32),
+        np.zeros(n_features),
+        np.zeros((n_layers, data.n_clusters)),
+        np.zeros(n_layers),
+        np.zeros(n_layers),
+        after,
+    )
+
+
+@jit
+def relocate_components(data: Data, state: State, rng: np.random.Generator, component: Component) -> int:
+    """Move each component to the cluster where the objective is highest; number of components moved."""
+    collect(data, state)
+    shuffle(rng, state.order)
+    component.root[:] = -1
+    moved = 0
+    for sample in state.order:
+        if component.root[sample] < 0:
+            size = gather(data, state, component, sample)
+            if 1 < size <= state.sizes[state.labels[sample]] - data.min_size:
+                moved += relocate_component(data, state, component, size)
+    return moved
+
+
+@jit
+def gather(data: Data, state: State, component: Component, sample: int) -> int:
+    """List the component of `sample`, which is in none yet; its size."""
+    n_layers = data.totals.shape[0]
+    members, root = component.members, component.root
+    members[0] = sample
+    root[sample] = sample
+    size = 1
+    reached = 0
+    while reached < size:
+        member = members[reached]
+        reached += 1
+        for layer in range(n_layers):
+            row = member * n_layers + layer
+            if data.attracts[layer]:
+                for entry in range(data.row_start[row], data.row_start[row + 1]):
+                    partner = data.partners[entry]
+                    together = state.labels[partner] == state.labels[sample]
+                    if data.weights[entry] > 0.0 and together and root[partner] < 0:
+                        root[partner] = sample
+                        members[size] = partner
+                        size += 1
+    return size
+
+
+@jit_part
+def relocate_component(data: Data, state: State, component: Component, size: int) -> int:
+    """Move the first `size` members to the best cluster; 1 if it is not their own, else 0."""
+    source = int(state.labels[component.members[0]])
+    scatter = set_mean(data, component, size)
+    squared_distances(component.mean, state.means, state.distances)
+    set_component_links(data, state, component, size)
+    n_source = state.sizes[source]
+    # The exact twin of `error_after_removal`; what cancels is left to the relocation of single samples.
+    left = state.errors[source] - scatter - size * n_source / (n_source - size) * state.distances[source]
+    if left < CANCELLATION * state.errors[source]:
+        return 0
+    best = source
+    for target in range(data.n_clusters):
+        foresee(data, state, component, size, source, target)
+        if target != source:
+            component.after.errors[source] = left
+            n_target = state.sizes[target]
+            joining = size * n_target / (n_target + size) * state.distances[target]
+            component.after.errors[target] += scatter + joining
+        gmm, sbm, prior = terms(data, component.after)
+        state.gains[target] = gmm + sbm + prior
+    state.counters[EVALUATIONS] += data.n_clusters - 1
+    for target in range(data.n_clusters):
+        if state.gains[target] > state.gains[best]:
+            best = target
+    if state.gains[best] <= state.gains[source] + IMPROVEMENT:
+        return 0
+    for place in range(size):
+        member = component.members[place]
+        squared_distances(data.X[member], state.means, state.distances)
+        set_links(data, state, member)
+        relocate(data, state, member, best)
+    return 1
+
+
+@jit
+def set_mean(data: Data, component: Component, size: int) -> float:
+    """Set the mean of the members; their squared error about it."""
+    n_features = data.X.shape[1]
+    mean = component.mean
+    mean[:] = 0.0
+    for place in range(size):
+        for d in range(n_features):
+            mean[d] += data.X[component.members[place], d]
+    for d in range(n_features):
+        mean[d] /= size
+    scatter = 0.0
+    for place in range(size):
+        for d in range(n_features):
+            difference = data.X[component.members[place], d] - mean[d]
+            scatter += difference * difference
+    return scatter
+
+
+@jit
+def set_component_links(data: Data, state: State, component: Component, size: int) -> None:
+    """Sum the annotations of the members with each cluster, and those among themselves."""
+    n_layers = data.totals.shape[0]
+    component.links[:] = 0.0
+    component.within[:] = 0.0
+    component.selves[:] = 0.0
+    for place in range(size):
+        member = component.members[place]
+        for layer in range(n_layers):
+            component.selves[layer] += data.self_weights[member, layer]
+            row = member * n_layers + layer
+            for entry in range(data.row_start[row], data.row_start[row + 1]):
+                partner = data.partners[entry]
+                component.links[layer, state.labels[partner]] += data.weights[entry]
+                if component.root[partner] == component.root[member]:
+                    component.within[layer] += data.weights[entry]
+
+
+@jit
+def foresee(data: Data, state: State, component: Component, size: int, source: int, target: int) -> None:
+    """Set the statistics in `after`, the squared errors of the two clusters apart."""
+    after = component.after
+    for k in range(data.n_clusters):
+        after.sizes[k] = state.sizes[k]
+        after.errors[k] = state.errors[k]
+    for layer in range(data.totals.shape[0]):
+        after.agreed[layer] = state.agreed[layer]
+        if data.model != CONDITIONAL:
+            for r in range(data.n_clusters):
+                for c in range(data.n_clusters):
+                    after.edge_counts[layer, r, c] = state.edge_counts[layer, r, c]
+    if target != source:
+        after.sizes[source] -= size
+        after.sizes[target] += size
+        for layer in range(data.totals.shape[0]):
+            links = component.links[layer]
+            here = links[source] - component.within[layer]
+            if data.model == CONDITIONAL:
+                after.agreed[layer] += links[target] - here
+            else:
+                foresee_edges(data, component, layer, source, target, here)
+
+
+@jit_part
+def foresee_edges(
+    data: Data, component: Component, layer: int, source: int, target: int, here: float
+) -> None:
+    """Change the edge counts in `after`; `here` are the annotations with the rest of the source."""
+    counts = component.after.edge_counts[layer]
+    links = component.links[layer]
+    own = component.within[layer] + component.selves[layer]
+    for r in range(data.n_clusters):
+        if r != source and r != target:
+            counts[source, r] -= links[r]
+            counts[r, source] -= links[r]
+            counts[target, r] += links[r]
+            counts[r, target] += links[r]
+    counts[source, target] += here - links[target]
+    counts[target, source] += here - links[target]
+    counts[source, source] -= 2.0 * here + own
+    counts[target, target] += 2.0 * links[target] + own

@@ -1,0 +1,248 @@
+"""Hybrid genetic search: one restart (model.md section 3)."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.jit import compile_lock, jit, jit_part
+from kernels.partition.objective import objective_terms
+from kernels.partition.state import CAPS, EVALUATIONS, LOCAL_SEARCHES, RELOCATIONS, State, new_state
+from kernels.problem.data import DEGENERATE, Data, Floats
+from kernels.problem.problem import CANNOT, MUST, Layer, Problem, build_problem
+from kernels.rng import draw_below
+from kernels.search.components import Component, new_component, relocate_components
+from kernels.search.local_search import local_search
+from kernels.search.matching import Matching, new_matching
+from kernels.search.operators import assign_closest, blend, cross, kmeans, mutate, repair, seed_centroids
+from kernels.search.population import CLONE, Population, is_new, new_population, select, store
+from kernels.settings import Schedule, SearchSettings, check_settings, schedule_of
+
+__all__ = ["Restart", "SearchSettings", "run_restart", "warm_up"]
+
+
+class Restart(NamedTuple):
+    """Best solution of one restart, and what it took.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_samples,), int16
+        Cluster of every sample.
+    objective, gmm, sbm, prior : float
+        Nats, from scratch; the first is the sum of the others. `sbm` is the annotation term: ann of
+        model.md section 6 for "conditional".
+    sizes : ndarray of shape (n_clusters,), int64
+        Samples per cluster; none is empty.
+    centroids : ndarray of shape (n_clusters, n_features)
+        Means of the features as given.
+    variances : ndarray of shape (n_clusters,)
+        SSE_r / (D n_r), or the MAP estimate under a variance prior; 0 for a degenerate cluster. A common
+        variance stands for every cluster.
+    local_searches, evaluations, relocations, caps_reached : int
+        Local searches made, candidate relocations tried in both phases, relocations of phase 1, and how often
+        a limit on rounds, passes or k-means iterations ended a loop.
+    """
+
+    labels: NDArray[np.int16]
+    objective: float
+    gmm: float
+    sbm: float
+    prior: float
+    sizes: NDArray[np.int64]
+    centroids: Floats
+    variances: Floats
+    local_searches: int
+    evaluations: int
+    relocations: int
+    caps_reached: int
+
+
+@jit
+def _search(
+    data: Data,
+    state: State,
+    population: Population,
+    matching: Matching,
+    component: Component,
+    rng: np.random.Generator,
+    schedule: Schedule,
+) -> int:
+    """Place of the best solution found."""
+    size, offspring = schedule.population, schedule.offspring
+    count = 0
+    best = -np.inf
+    idle = 0
+    for made in range(size + offspring * schedule.generations):
+        if made < size:
+            seed_centroids(data, rng, population.child, state.own)
+            kmeans(data, state, population.child)
+        else:
+            breed(data, state, rng, population, matching, count, schedule)
+        repair(data, state, population.child)
+        objective = local_search(data, state, rng)
+        worst = population.objectives[population.ranking[size - 1]] if made >= size else -np.inf
+        while (
+            schedule.by_components
+            and objective > worst
+            and is_new(population, count, objective)
+            and relocate_components(data, state, rng, component) > 0
+        ):
+            objective = local_search(data, state, rng)
+        store(population, count, state, objective)
+        count += 1
+        if count == size + offspring or made + 1 == size:
+            select(population, count)
+            count = size
+            leading = population.objectives[population.ranking[0]]
+            idle = 0 if leading > best + CLONE else idle + 1
+            best = max(best, leading)
+            if idle == schedule.patience and idle > 0:
+                break
+    return int(population.ranking[0])
+
+
+@jit_part
+def breed(
+    data: Data,
+    state: State,
+    rng: np.random.Generator,
+    population: Population,
+    matching: Matching,
+    count: int,
+    schedule: Schedule,
+) -> None:
+    """Set the child's centroids, and labels, from two distinct solutions of the first `count`."""
+    first = draw_below(rng, count)
+    second = draw_below(rng, count - 1)
+    if second >= first:
+        second += 1
+    mother = population.ranking[first]
+    father = population.ranking[second]
+    cross(rng, population.centroids[mother], population.centroids[father], population.child, matching)
+    mutated = schedule.mutation >= 1.0 or rng.random() < schedule.mutation
+    if mutated:
+        mutate(data, rng, population.child)
+    if mutated or not schedule.by_labels:
+        state.labels[:] = -1
+        assign_closest(data, state, population.child)
+    else:
+        blend(
+            data, state, rng, population.labels[mother], population.labels[father], population.child, matching
+        )
+
+
+def _best(
+    problem: Problem, settings: SearchSettings, rng: np.random.Generator
+) -> tuple[NDArray[np.int16], NDArray[np.int64]]:
+    """Labels of the best solution found, and the counters."""
+    schedule = schedule_of(settings)
+    data = problem.data if settings.relocation == "annotated" else _relocating_all(problem.data)
+    is_bounded = data.kappa > 0.0
+    if is_bounded:
+        data = _in_own_units(data)
+    state = new_state(data)
+    population = new_population(data, schedule.population + schedule.offspring)
+    place = _search(
+        data, state, population, new_matching(data.n_clusters), new_component(data, state), rng, schedule
+    )
+    labels = population.labels[place].copy()
+    return _by_first_appearance(labels) if is_bounded else labels, state.counters
+
+
+def _relocating_all(data: Data) -> Data:
+    """The same problem with all samples in phase 1."""
+    every = np.arange(data.X.shape[0], dtype=np.int32)
+    return data._replace(annotated=every, unannotated=every[:0])
+
+
+def _in_own_units(data: Data) -> Data:
+    """The same problem in units near the standard deviation, a power of two: that rounds nothing.
+
+    Under a variance prior the solution does not depend on the units of X, but the last bits of the objective
+    do, and they would decide between two solutions that are equally good.
+    """
+    unit = 2.0 ** (math.frexp(data.total_variance)[1] // 2)
+    return data._replace(X=data.X / unit, total_variance=data.total_variance / unit**2)
+
+
+def _by_first_appearance(labels: NDArray[np.int16]) -> NDArray[np.int16]:
+    """The same clusters, numbered by their first samples: one order, and so one objective, in all units."""
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse].astype(np.int16)
+
+
+def run_restart(problem: Problem, settings: SearchSettings, rng: np.random.Generator) -> Restart:
+    """Run the hybrid genetic search once (model.md section 3).
+
+    Parameters
+    ----------
+    problem : Problem
+        Data, annotations and model.
+    settings : SearchSettings
+        Size and method.
+    rng : numpy.random.Generator
+        The only source of randomness.
+
+    Returns
+    -------
+    Restart
+
+    Raises
+    ------
+    ValueError
+        If the settings leave no two parents to choose from, or one of them is out of range.
+    """
+    check_settings(settings)
+    warm_up()
+    labels, counters = _best(problem, settings, rng)
+    gmm, sbm, prior = objective_terms(problem, labels)
+    sizes, centroids, variances = _clusters(problem, labels)
+    return Restart(
+        labels,
+        gmm + sbm + prior,
+        gmm,
+        sbm,
+        prior,
+        sizes,
+        centroids,
+        variances,
+        int(counters[LOCAL_SEARCHES]),
+        int(counters[EVALUATIONS]),
+        int(counters[RELOCATIONS]),
+        int(counters[CAPS]),
+    )
+
+
+def _clusters(problem: Problem, labels: NDArray[np.int16]) -> tuple[NDArray[np.int64], Floats, Floats]:
+    data = problem.data
+    n_features = data.X.shape[1]
+    sizes = np.bincount(labels, minlength=data.n_clusters)
+    centroids = np.zeros((data.n_clusters, n_features))
+    np.add.at(centroids, labels, data.X)
+    centroids /= sizes[:, None]
+    squares = np.square(data.X - centroids[labels]).sum(axis=1)
+    errors = np.bincount(labels, weights=squares, minlength=data.n_clusters)
+    prior = data.kappa * n_features * data.total_variance
+    counts = sizes
+    if data.common:
+        errors[:] = errors.sum()
+        counts = np.full(data.n_clusters, len(labels))
+    variances = (errors + prior) / (n_features * (counts + data.kappa))
+    if data.kappa == 0.0:
+        variances[(counts <= 1) | (errors <= DEGENERATE * data.total_variance * n_features * counts)] = 0.0
+    return sizes, centroids + problem.means, variances
+
+
+@functools.cache
+def warm_up() -> None:
+    """Compile, or load from the cache, all that a restart needs; one process at a time compiles."""
+    X = np.arange(12.0).reshape(6, 2)
+    layers = [Layer(MUST, np.array([[0, 1]]), None, 0.9), Layer(CANNOT, np.array([[0, 5]]), None, 0.9)]
+    problem = build_problem(X, layers, n_clusters=2, model="posterior")
+    with compile_lock():
+        labels, _ = _best(problem, SearchSettings(2, 1, 1), np.random.default_rng(0))
+        objective_terms(problem, labels)

@@ -1,0 +1,1 @@
+"""The compute cluster: profiles, connection, Dask executor, lost workers."""

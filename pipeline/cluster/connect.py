@@ -1,0 +1,222 @@
+"""Compute clusters: from a profile to a connected client, and everything closed again."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from multiprocessing import resource_tracker
+from pathlib import Path
+
+import dask
+from dask.system import CPU_COUNT
+from distributed import Client, LocalCluster
+from distributed.security import Security
+from distributed.system import MEMORY_LIMIT
+
+from pipeline.cluster.plugins import check_packages
+from pipeline.cluster.profiles import Address, Local, Profile, load_profile
+from pipeline.jobs.cluster import connect_jobs
+from pipeline.jobs.errors import ComputeClusterError
+from pipeline.jobs.keys import JobQueue
+from pipeline.work.batches import LONGEST
+from sweeps.errors import InputError, Problem
+
+__all__ = ["ComputeClusterError", "Profile", "connect", "dashboard_address", "load_profile"]
+
+LOOPBACK = "127.0.0.1"
+PATIENCE = 30.0
+"""Seconds to wait for a scheduler's answer and for its first worker."""
+
+ADAPT_SECONDS = 1.0
+"""Between looks at how many local workers there are."""
+
+LOGGERS = ("distributed", "distributed.client", "asyncio")
+
+SETTINGS = {
+    # Ten deaths of a worker under one task, since most deaths are the machine's and not the task's.
+    "distributed.scheduler.allowed-failures": 10,
+    "distributed.comm.timeouts.connect": f"{PATIENCE:g}s",
+    "distributed.diagnostics.nvml": False,
+}
+
+
+@contextmanager
+def connect(
+    profile: Profile, *, n_workers: int | None = None, run: Path, longest_batch: float = LONGEST
+) -> Iterator[Client]:
+    """Start or reach the compute cluster of a profile.
+
+    Parameters
+    ----------
+    profile : Profile
+        From `load_profile`.
+    n_workers : int or None
+        Number of local worker processes, or of worker jobs, before the profile's own number. Not for a
+        running scheduler, whose workers are its own.
+    run : Path
+        Folder of the run: scratch files of local workers, credentials and logs of worker jobs.
+    longest_batch : float
+        Seconds; worker jobs end in time to lose none.
+
+    Yields
+    ------
+    distributed.Client
+        With at least one worker, none of which has packages of another project in place of ours. It is closed
+        on exit, local workers too; a running scheduler goes on.
+
+    Raises
+    ------
+    InputError
+        Where the scheduler does not answer, has no worker, or `n_workers` is given for it, and where this
+        machine cannot submit jobs.
+    ComputeClusterError
+        Where local workers cannot be started, worker jobs die at once, or none starts; also while the client
+        is in use.
+    pipeline.startup.ShadowedPackageError
+        Where a worker would import packages of another project.
+    """
+    with dask.config.set(SETTINGS), _errors_only():
+        if isinstance(profile.options, Local):
+            opened = _local(profile.options, n_workers, run / "workers")
+        elif isinstance(profile.options, JobQueue):
+            opened = connect_jobs(
+                profile.options,
+                where=profile.where,
+                n_jobs=n_workers or profile.options.workers,
+                run=run,
+                longest_batch=longest_batch,
+                dashboard_port=_free_port(profile.options.dashboard_port),
+            )
+        else:
+            opened = _address(profile, profile.options, n_workers)
+        with opened as client, _nothing_of_the_wreck():
+            check_packages(client)
+            yield client
+
+
+def dashboard_address(client: Client) -> str | None:
+    """Address of the dashboard for a browser on the scheduler's machine, None where it serves none."""
+    port = client.scheduler_info(n_workers=0).get("services", {}).get("dashboard")
+    if port is None:
+        return None
+    if client.cluster is not None:  # started here: it listens on loopback, whatever the workers are told
+        return f"http://{LOOPBACK}:{port}/status"
+    return str(client.dashboard_link)
+
+
+@contextmanager
+def _local(options: Local, n_workers: int | None, local_directory: Path) -> Iterator[Client]:
+    count = n_workers or options.workers or CPU_COUNT
+    with ExitStack() as stack:
+        with _interrupts_held_back(), _start_errors():
+            cluster = LocalCluster(
+                n_workers=count,
+                threads_per_worker=1,
+                processes=True,
+                host=LOOPBACK,
+                dashboard_address=f"{LOOPBACK}:{_free_port(options.dashboard_port)}",
+                worker_dashboard_address=None,
+                memory_limit=options.memory_limit or MEMORY_LIMIT // count,
+                local_directory=str(local_directory),
+                silence_logs=logging.ERROR,
+            )
+            stack.enter_context(cluster)
+            client = stack.enter_context(Client(cluster))
+            # A nanny whose new worker dies while it starts gives up; here another one takes its place.
+            cluster.adapt(minimum=count, maximum=count, interval=ADAPT_SECONDS)
+        yield client
+
+
+@contextmanager
+def _start_errors() -> Iterator[None]:
+    """Say in one message that worker processes cannot be started here."""
+    try:
+        yield
+    except (RuntimeError, OSError) as error:
+        reason = error.__cause__ or error
+        raise ComputeClusterError(f"no worker process can be started on this machine: {reason}") from error
+
+
+@contextmanager
+def _address(profile: Profile, options: Address, n_workers: int | None) -> Iterator[Client]:
+    where = f"{profile.where} address"
+    if n_workers is not None:
+        expected = f"none: the scheduler of profile {profile.name!r} has its own workers"
+        raise InputError([Problem("--workers", str(n_workers), expected)])
+    security = None
+    if options.tls is not None:
+        security = Security(
+            require_encryption=True,
+            tls_ca_file=str(options.tls.ca),
+            tls_client_cert=str(options.tls.cert),
+            tls_client_key=str(options.tls.key),
+        )
+    try:
+        client = Client(options.address, security=security, timeout=PATIENCE)
+    except OSError as error:
+        found = f"no scheduler at {options.address} ({error})"
+        raise InputError([Problem(where, found, "a running dask scheduler")]) from error
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=PATIENCE)
+        except TimeoutError as error:
+            found = f"no worker at {options.address} within {PATIENCE:g} s"
+            raise InputError([Problem(where, found, "at least one worker")]) from error
+        yield client
+
+
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Let what is started in here ignore Ctrl-C: to stop is the driver's work.
+
+    A terminal sends SIGINT to every process of the foreground group, and each worker would answer with a
+    traceback. The mask is inherited by threads and by processes, so that workers started again later have it
+    too. A Ctrl-C during start-up reaches the driver as soon as the block ends.
+    """
+    # Started in here, the tracker would lift the mask of the thread that starts it.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _errors_only() -> Iterator[None]:
+    """Let the libraries report errors only."""
+    before = {name: logging.getLogger(name).level for name in LOGGERS}
+    _set_levels(dict.fromkeys(LOGGERS, logging.ERROR))
+    try:
+        yield
+    finally:
+        _set_levels(before)
+
+
+@contextmanager
+def _nothing_of_the_wreck() -> Iterator[None]:
+    """After an exception, silence the libraries while messages to workers that are gone fail one by one."""
+    try:
+        yield
+    except BaseException:
+        _set_levels(dict.fromkeys(LOGGERS, logging.CRITICAL + 1))
+        raise
+
+
+def _set_levels(levels: Mapping[str, int]) -> None:
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
+
+
+def _free_port(wanted: int) -> int:
+    """Return `wanted` where it can be listened on, otherwise 0 for any free port."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, wanted))
+        except OSError:
+            return 0
+    return wanted

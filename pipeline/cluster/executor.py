@@ -1,0 +1,168 @@
+"""Two ways to run batches: one after the other here, or on the workers of a dask client."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import Any
+from uuid import uuid4
+
+from distributed import Client, Future, Worker, WorkerPlugin
+
+from pipeline.cluster.losses import TOPICS, Losses
+from pipeline.cluster.plugins import register
+from pipeline.cluster.watchdog import Introduction, run_watched
+from pipeline.jobs.errors import ComputeClusterError
+from pipeline.work.executor import NextBatch, Outcome, _warm_up
+from pipeline.work.records import Batch
+from sweeps.inputs.load import Source
+
+logger = logging.getLogger(__name__)
+
+LEAST_LIMIT, LIMIT_FACTOR = 1800.0, 30.0
+"""Seconds, and multiple of the prediction: a minute at most, a second for the first restart of its kind."""
+
+SILENCE = 60.0
+"""Seconds without news after which it is asked whether any worker is left."""
+
+ENDED = "ended"
+"""Beside the topics of the compute cluster: a batch has results, or an error."""
+
+
+class KernelsReady(WorkerPlugin):  # type: ignore[misc]
+    """Load the kernels when a worker starts, so that no restart's time includes the compiler's."""
+
+    name = "kernels-ready"
+
+    async def setup(self, worker: Worker) -> None:
+        """Compile, or load from the node's cache, in a thread: the worker's heartbeat goes on."""
+        await asyncio.to_thread(_warm_up)
+
+
+class DaskExecutor:
+    """Batches as dask tasks, a bounded number of them in flight.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Where to run.
+    sources : mapping of str to Source
+        By data set name; each is sent to a worker at most once, when it is needed.
+    time_limit : float or None
+        Seconds a batch may run; None for `generous_limit`.
+    """
+
+    def __init__(
+        self, client: Client, sources: Mapping[str, Source], *, time_limit: float | None = None
+    ) -> None:
+        self._client = client
+        self._sources = sources
+        self._time_limit = time_limit
+        self._shipped: dict[str, Future] = {}
+        self._workers, self._counted = 1, -math.inf
+        self._under_way: dict[str, tuple[Batch, Future]] = {}
+        self._losses = Losses()
+        self._inbox: SimpleQueue[tuple[str, Any]] = SimpleQueue()
+        for topic in TOPICS:
+            self._listen(topic)
+        register(client, Introduction())
+        register(client, KernelsReady())
+
+    @property
+    def workers(self) -> int:
+        """Threads of all workers that were connected a second ago at most: each asking is a round trip."""
+        now = time.monotonic()
+        if now - self._counted > 1.0:
+            threads: Mapping[str, int] = self._client.nthreads()
+            self._workers, self._counted = max(1, sum(threads.values())), now
+        return self._workers
+
+    def results(self, next_batch: NextBatch) -> Iterator[tuple[Batch, Outcome]]:
+        """Keep each worker busy and one batch ahead; what is queued beyond that only costs the scheduler."""
+        while True:
+            while len(self._under_way) < 2 * self.workers and (batch := next_batch()) is not None:
+                self._submit(batch)
+            if not self._under_way:
+                return
+            yield from self._news()
+
+    def _submit(self, batch: Batch) -> None:
+        key = f"run_batch-{uuid4().hex}"
+        limit = self._time_limit or generous_limit(batch)
+        source = self._source(batch.dataset)
+        future = self._client.submit(run_watched, batch, source, key, limit, key=key, pure=False)
+        self._under_way[key] = batch, future
+        self._losses.watch(key, limit)
+        self._client.loop.add_callback(self._fetch, key, future)
+
+    async def _fetch(self, key: str, future: Future) -> None:
+        """Wait for a result in the client's thread, also while it is computed again for a lost worker."""
+        try:
+            outcome: Outcome = await future
+        except (Exception, asyncio.CancelledError) as error:
+            # What is no error of the task is nobody's fault: it was cancelled, or the scheduler is lost.
+            outcome = error if future.status == "error" else ComputeClusterError(f"scheduler lost: {error}")
+        self._inbox.put((ENDED, (key, outcome)))
+
+    def _listen(self, topic: str) -> None:
+        self._client.subscribe_topic(topic, partial(self._hear, topic))
+
+    def _hear(self, topic: str, event: tuple[float, Any]) -> None:
+        """Take an event, in the client's thread; what is said of a worker has its address as topic."""
+        message = event[1]
+        if message.get("is") == "worker":
+            self._listen(message["worker"])
+        self._inbox.put((topic, message))
+
+    def _news(self) -> Iterator[tuple[Batch, Outcome]]:
+        """Wait until something is said; the batches that ended by it."""
+        topic, news = self._next_word()
+        ended = [news] if topic == ENDED else self._losses.read(topic, news).items()
+        for key, outcome in ended:
+            if key in self._under_way:
+                if isinstance(outcome, ComputeClusterError):
+                    raise outcome
+                yield self._ended(key), outcome
+
+    def _next_word(self) -> tuple[str, Any]:
+        """The next of the inbox; a wait for workers is said once, as it may last for days."""
+        alone = False
+        while not alone:
+            with suppress(Empty):
+                return self._inbox.get(timeout=SILENCE)
+            alone = not self._client.nthreads()
+        logger.warning("no worker is connected: the run waits for one")
+        return self._inbox.get()
+
+    def _ended(self, key: str) -> Batch:
+        batch, future = self._under_way.pop(key)
+        self._losses.forget(key)
+        future.release()  # of one that is given up, too: the scheduler runs it no more
+        return batch
+
+    def _source(self, dataset: str) -> Future:
+        """A task that returns the data: unlike scattered data, it is made again when its worker is lost."""
+        if dataset not in self._shipped:
+            with warnings.catch_warnings():
+                # The warning advises scatter, which is what must not be done here.
+                warnings.filterwarnings("ignore", "Sending large graph")
+                self._shipped[dataset] = self._client.submit(
+                    _identity, self._sources[dataset], key=f"source-{dataset}", pure=False
+                )
+        return self._shipped[dataset]
+
+
+def generous_limit(batch: Batch) -> float:
+    """Seconds that a batch may run: what never ends shall meet it, and nothing that is slow."""
+    return LEAST_LIMIT + LIMIT_FACTOR * batch.predicted
+
+
+def _identity(source: Source) -> Source:
+    return source

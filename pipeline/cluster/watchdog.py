@@ -1,0 +1,122 @@
+"""On a worker: what it says of the batches it runs, and the end of one that never ends."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import Any
+
+from distributed import Worker, WorkerPlugin, get_worker
+from distributed.utils import sync
+
+from pipeline.work.records import Batch, Failure, Partial
+from pipeline.work.tasks import run_batch
+from sweeps.inputs.load import Source
+
+logger = logging.getLogger(__name__)
+
+TOPIC = "sweep-batches"
+"""Where workers say what the driver cannot know: who started, who runs what, who overran."""
+
+PATIENCE = 10.0
+"""Seconds for the scheduler to hear a message."""
+
+TICK = 1.0
+GRACE = 1.0
+"""Seconds between looks at the time, and for a batch to end by itself after all."""
+
+
+class Introduction(WorkerPlugin):  # type: ignore[misc]
+    """Tell which nanny a new worker has: a nanny seen again shows that only the process had died."""
+
+    name = "introduction"
+
+    def setup(self, worker: Worker) -> None:
+        """Say so once the worker is connected."""
+        worker.log_event(TOPIC, {"is": "worker", "worker": worker.address, "nanny": worker.nanny})
+
+
+def run_watched(batch: Batch, source: Source, key: str, limit: float) -> list[Partial | Failure]:
+    """Run a batch on a dask worker, for so long.
+
+    A kernel cannot be interrupted. So a batch that overruns takes its process with it, and the nanny starts
+    another.
+
+    Parameters
+    ----------
+    batch, source
+        As for `run_batch`.
+    key : str
+        The name the driver knows the batch by.
+    limit : float
+        Seconds, from now.
+
+    Returns
+    -------
+    list of Partial or Failure
+        As of `run_batch`.
+    """
+    worker = get_worker()
+
+    def say(what: str) -> None:
+        """Return when the scheduler has heard it: what comes next may be the end of this process."""
+        message = {"is": what, "key": key, **_whereabouts(worker)}
+        try:
+            sync(worker.loop, worker.scheduler.log_event, callback_timeout=PATIENCE, topic=TOPIC, msg=message)
+        except (OSError, TimeoutError) as error:
+            logger.warning("%s: the scheduler does not hear that it %s: %s", batch.work[0].cell, what, error)
+
+    def overran() -> None:
+        logger.error("%s ran for more than %g s: this process ends", batch.work[0].cell, limit)
+        say("overran")
+
+    say("started")
+    with deadline(limit, overran, end_process):
+        return run_batch(batch, source)
+
+
+@contextmanager
+def deadline(
+    limit: float, overran: Callable[[], None], end: Callable[[], None], *, tick: float = TICK
+) -> Iterator[None]:
+    """Call `overran` when the block takes longer than `limit` seconds, and `end` when it still goes on then.
+
+    Time in which the whole process stood still, on a machine that slept for instance, does not count.
+    """
+    done = Event()
+
+    def watch() -> None:
+        left = limit
+        while left > 0:
+            step = min(left, tick)
+            if done.wait(step):
+                return
+            left -= step
+        overran()
+        if not done.wait(GRACE):
+            end()
+
+    Thread(target=watch, name="watchdog", daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
+
+
+def end_process() -> None:
+    """End this process at once, whatever its threads do."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _whereabouts(worker: Worker) -> dict[str, Any]:
+    return {
+        "worker": worker.address,
+        "nanny": worker.nanny,
+        "node": socket.gethostname(),
+        "job": os.environ.get("SLURM_JOB_ID", ""),
+    }

@@ -1,0 +1,1 @@
+"""The `sweep` command: one module for each family of subcommands."""

@@ -1,0 +1,87 @@
+"""The `sweep datasets` commands."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from pipeline.commands.options import data_dir_option, json_option, reported
+from sweeps.data.builtin import Record, Unavailable, catalogue, fetch
+from sweeps.data.registry import BUILTIN
+from sweeps.errors import InputError, Problem
+
+names_argument = click.argument("names", nargs=-1, metavar="[NAME]...")
+
+
+@click.group()
+def datasets() -> None:
+    """List, fetch and check the data sets known by name."""
+
+
+@datasets.command("list")
+@data_dir_option
+@json_option
+def list_datasets(data_dir: Path | None, as_json: bool) -> None:
+    """Show sizes, licence, and where each data set would come from on this machine."""
+    with reported():
+        records = catalogue(data_dir)
+    if as_json:
+        click.echo(json.dumps([asdict(record) for record in records], indent=2))
+        return
+    click.echo(f"{'name':<16}{'N':>6}{'D':>4}{'K':>4}  source")
+    for record in records:
+        source = record.source or "not on this machine: sweep datasets fetch"
+        click.echo(
+            f"{record.name:<16}{record.n_samples:>6}{record.n_features:>4}{record.n_clusters:>4}  {source}"
+        )
+        click.echo(f"{'':<32}{record.licence}; {record.landing_page}")
+
+
+@datasets.command("fetch")
+@names_argument
+@data_dir_option
+def fetch_datasets(names: tuple[str, ...], data_dir: Path | None) -> None:
+    """Download what is not on this machine yet (all by default), for nodes without a network."""
+    failed = False
+    with reported():
+        for name in _known(names):
+            try:
+                click.echo(f"{name}: {fetch(name, data_dir=data_dir)}")
+            except Unavailable as unavailable:
+                failed = True
+                click.echo(f"{name}: not to be had: {'; '.join(unavailable.reasons)}", err=True)
+    sys.exit(1 if failed else 0)
+
+
+@datasets.command("check")
+@names_argument
+@data_dir_option
+@json_option
+def check_datasets(names: tuple[str, ...], data_dir: Path | None, as_json: bool) -> None:
+    """Verify the checksums of what is on this machine; exit with 1 if something is missing or damaged."""
+    with reported():
+        wanted = set(_known(names))
+        records = [record for record in catalogue(data_dir) if record.name in wanted]
+    if as_json:
+        click.echo(json.dumps([asdict(record) for record in records], indent=2))
+    else:
+        for record in records:
+            click.echo(_checked(record))
+    sys.exit(0 if all(record.source for record in records) else 1)
+
+
+def _known(names: tuple[str, ...]) -> tuple[str, ...]:
+    unknown = [name for name in names if name not in BUILTIN]
+    if unknown:
+        raise InputError(Problem("NAME", repr(name), f"one of {', '.join(BUILTIN)}") for name in unknown)
+    return names or tuple(BUILTIN)
+
+
+def _checked(record: Record) -> str:
+    if record.source:
+        return f"{record.name}: good, {record.source}"
+    return f"{record.name}: MISSING: {'; '.join(record.reasons)}"

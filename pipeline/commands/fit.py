@@ -1,0 +1,166 @@
+"""The `sweep fit` command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kernels.problem.problem import MODELS, VARIANCES
+from kernels.settings import CROSSOVERS, RELOCATED
+from pipeline.commands.options import json_option, reported
+from sweeps.data.tables import SCALES
+
+if TYPE_CHECKING:
+    from pipeline.fit.annotators import Judgement
+    from pipeline.fit.solve import FitResult
+
+file_type = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("features", type=file_type)
+@click.option("--labels", type=file_type, help="True classes, one for each row: scores are given.")
+@click.option("--must-link", type=file_type, help="Lines 'i j weight': pairs said to be together.")
+@click.option("--cannot-link", type=file_type, help="Lines 'i j weight': pairs said to be apart.")
+@click.option(
+    "--annotations",
+    type=file_type,
+    help="Lines 'i j kind weight annotator': pairs said to be together (must) or apart (cannot).",
+)
+@click.option("-k", "--n-clusters", type=int, required=True, help="Number of clusters.")
+@click.option(
+    "--model",
+    type=click.Choice(list(MODELS)),
+    help="What to maximise.  [default: posterior with --accuracy, likelihood with links, else unsupervised]",
+)
+@click.option(
+    "--variance",
+    type=click.Choice(VARIANCES),
+    default="free",
+    show_default=True,
+    help="Whether each cluster has a variance of its own, or all share one.",
+)
+@click.option(
+    "--accuracy", type=float, help="Assumed share of correct annotations, for posterior and conditional."
+)
+@click.option(
+    "--annotator-accuracy",
+    multiple=True,
+    metavar="NAME=p",
+    help="Of one annotator, in place of --accuracy; may be repeated.",
+)
+@click.option("--restarts", default=10, show_default=True, help="Independent runs of the search.")
+@click.option("--generations", default=10, show_default=True, help="Generations of a restart.")
+@click.option(
+    "--patience",
+    default=0,
+    show_default=True,
+    help="Generations without gain that end a restart early; 0 for never.",
+)
+@click.option(
+    "--crossover",
+    type=click.Choice(CROSSOVERS),
+    default="centroids",
+    show_default=True,
+    help="What offspring that are not mutated take from their parents; labels need --mutation below 1.",
+)
+@click.option("--mutation", default=1.0, show_default=True, help="Probability that an offspring is mutated.")
+@click.option(
+    "--relocation",
+    type=click.Choice(RELOCATED),
+    default="annotated",
+    show_default=True,
+    help="Samples whose relocations are judged by the whole objective; the others go by the features."
+    " With components, all samples and sets of them that must-links hold together.",
+)
+@click.option(
+    "--seed", default=0, show_default=True, help="Of all randomness: the same seed, the same result."
+)
+@click.option(
+    "--scale", type=click.Choice(SCALES), default="none", show_default=True, help="Of the features."
+)
+@click.option("--min-cluster-size", default=2, show_default=True, help="Fewest samples of a cluster.")
+@click.option(
+    "--variance-prior",
+    default=0.0,
+    show_default=True,
+    help="Pseudo-samples per cluster at the overall variance; above 0 no cluster's variance can vanish.",
+)
+@json_option
+def fit_command(as_json: bool, **choices: Any) -> None:
+    """Cluster the rows of FEATURES, with annotations or without.
+
+    FEATURES and labels are blank, comma or tab separated; FEATURES may also be an .npz file with an array X.
+    Link files count samples from 1; a line without weight is one annotation, lines of a pair add up, and a
+    self pair carries weight 2 per annotation. Annotation files name the kind (must, cannot) and the annotator
+    in every line, and for --model conditional maybe the accuracy of that line; link files are the annotations
+    of an annotator called links. Centroids and variances are those of the scaled features.
+    """
+    from pipeline.fit.inputs import FitOptions, read_inputs
+
+    options = FitOptions(**choices)
+    with reported():
+        inputs = read_inputs(options)
+    for note in options.without_effect():
+        click.echo(f"note: {note}", err=True)
+
+    # numba is loaded once there is something to solve: bad input is answered at once
+    from pipeline.fit.annotators import judge
+    from pipeline.fit.solve import fit, to_json
+
+    result = fit(
+        inputs.X,
+        inputs.layers,
+        n_clusters=options.n_clusters,
+        model=options.chosen_model,
+        restarts=options.restarts,
+        settings=options.search_settings,
+        seed=options.seed,
+        labels_true=inputs.labels_true,
+        variance=options.variance,
+        min_cluster_size=options.min_cluster_size,
+        variance_prior=options.variance_prior,
+        rounds=_progress_bar,
+    )
+    judgement = judge(inputs.annotations, result.best.labels)
+    if as_json:
+        click.echo(json.dumps(to_json(result) | judgement.to_json(), allow_nan=False))
+    else:
+        click.echo("\n".join(summary(result, judgement)))
+
+
+def summary(result: FitResult, judgement: Judgement) -> list[str]:
+    """The result in a few lines, for people."""
+    best, objectives = result.best, result.restart_objectives
+    hits = int((objectives >= best.objective - 1e-6 * abs(best.objective)).sum())
+    lines = [
+        f"objective  {best.objective:.4f} nats, model {result.model!r}, {result.variance} variance"
+        f" (gmm {best.gmm:.4f}, sbm {best.sbm:.4f}, prior {best.prior:.4f})",
+        f"restarts   best {result.best_restart} of {len(objectives)}, {hits} as good",
+        f"sizes      {' '.join(map(str, best.sizes.tolist()))}",
+        f"variances  {' '.join(f'{variance:.4g}' for variance in best.variances)}",
+    ]
+    scores = {name: value for name, value in vars(result.scores).items() if value is not None}
+    if scores:
+        lines.append("scores     " + ", ".join(f"{name} {value:.4g}" for name, value in scores.items()))
+    lines += judgement.lines()
+    lines.append(
+        f"solver     {result.seconds:.3f} s, {result.local_searches} local searches,"
+        f" {result.evaluations} candidate relocations"
+    )
+    if result.caps_reached:
+        lines.append(f"note       {result.caps_reached} loops ended at their limit of passes")
+    lines += [f"note       {note}" for note in result.notes]
+    return lines
+
+
+def _progress_bar(restarts: Iterable[int]) -> Iterable[int]:
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    return track(restarts, "restarts", console=console, transient=True, disable=not console.is_terminal)

@@ -1,0 +1,153 @@
+"""The `sweep` command."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from pipeline.commands.datasets import datasets
+from pipeline.commands.fit import fit_command
+from pipeline.commands.options import (
+    data_dir_option,
+    json_option,
+    reported,
+    results_option,
+    show,
+    spec_argument,
+)
+from pipeline.commands.report import compare, report
+from pipeline.commands.runs import cancel, logs, status, why
+from storage.provenance import package_version
+
+
+class Echo(logging.Handler):
+    """Messages on stderr, wherever that points when they are said."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show one message; a terminal that has been closed is no reason to fail."""
+        with suppress(OSError):
+            click.echo(self.format(record), err=True)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_version(), prog_name="sweep")
+@click.option("-v", "--verbose", is_flag=True, help="Say more on stderr.")
+def main(verbose: bool) -> None:
+    """Benchmark sweeps of semi-supervised clustering with inaccurate pairwise annotations."""
+    root = logging.getLogger()
+    if not any(isinstance(handler, Echo) for handler in root.handlers):
+        root.addHandler(Echo())
+    # distributed sets its own level when it is imported, and tells of every connection at it.
+    os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "info" if verbose else "warning")
+    for package in ("pipeline", "storage", "sweeps", "kernels"):
+        logging.getLogger(package).setLevel(logging.DEBUG if verbose else logging.INFO)
+
+
+@main.command()
+@spec_argument
+@results_option
+@click.option("--profile", default="local", show_default=True, help="Compute cluster, of cluster.yaml.")
+@click.option(
+    "--cluster",
+    "cluster_file",
+    type=click.Path(path_type=Path),
+    help="cluster.yaml to take instead of searching.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(min=0),
+    help="Worker processes, or jobs of a queue; 0 runs all in this process.  [default: the profile's]",
+)
+@click.option(
+    "--detach",
+    is_flag=True,
+    help="Check everything, start the run as a job of its own (slurm) or in the background, and return.",
+)
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="End a worker whose batch runs for longer.  [default: half an hour and 30 times its prediction]",
+)
+@click.option("--dry-run", is_flag=True, help="Check everything and show the plan; start nothing.")
+@click.option("--retry-failed", is_flag=True, help="Try cells that are marked failed again.")
+@click.option(
+    "--only",
+    metavar="CELL",
+    multiple=True,
+    help="Run this cell alone, marked failed or not, as sweep why names it; may be repeated.",
+)
+@click.option("--strict", is_flag=True, help="Exit with 3 when data sets were skipped.")
+@data_dir_option
+def submit(spec: Path, **choices: Any) -> None:
+    """Run the sweep file SPEC, or go on where it stopped."""
+    from pipeline.commands.paths import find_spec
+    from pipeline.submit.submission import Options
+    from pipeline.submit.submission import submit as run
+
+    with reported():
+        path, shipped = find_spec(spec)
+        if shipped:
+            click.echo(f"taking the shipped {spec.name}: {path}", err=True)
+        sys.exit(run(path, Options(**choices), Console(stderr=True)))
+
+
+@main.command()
+@spec_argument
+@results_option
+@click.option("--workers", type=click.IntRange(min=1), help="Plan batches for so many.  [default: cores]")
+@click.option("--pilot", is_flag=True, help="Time a few restarts and predict core-hours.")
+@json_option
+@data_dir_option
+def plan(
+    spec: Path, results: Path, workers: int | None, pilot: bool, as_json: bool, data_dir: Path | None
+) -> None:
+    """Show what SPEC amounts to: cells, restarts, batches, files and bytes."""
+    from pipeline.commands.paths import find_spec
+    from pipeline.prepare.sweep import prepare
+    from pipeline.submit.overview import plan_overview
+
+    with reported():
+        path, _ = find_spec(spec)
+        overview = plan_overview(
+            prepare(path, results=results, data_dir=data_dir), workers=workers, pilot=pilot
+        )
+    show(overview.to_dict() if as_json else overview.lines())
+
+
+@main.command()
+@click.argument("cube", type=click.Path(path_type=Path))
+@results_option
+@click.option(
+    "--sample",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="Number of cells, drawn at random.",
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the draw of cells."
+)
+@json_option
+def verify(cube: Path, results: Path, sample: int, seed: int, as_json: bool) -> None:
+    """Compute random cells of CUBE again and compare bits; exit with 1 if any differs."""
+    from pipeline.commands.paths import find_cube
+    from pipeline.work.verify import verify as check
+
+    with reported():
+        verification = check(find_cube(cube, results), sample=sample, seed=seed)
+    show(verification.to_dict() if as_json else verification.lines())
+    sys.exit(0 if verification.good else 1)
+
+
+main.add_command(datasets)
+main.add_command(fit_command, "fit")
+for command in (cancel, compare, logs, report, status, why):
+    main.add_command(command)

@@ -1,0 +1,67 @@
+"""What the arguments of commands name: a sweep file, a cube, a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.prepare.sweep import cube_path
+from storage.runfolder.folder import CUBE_SUFFIX, check_run_directory, run_directory
+from sweeps.errors import InputError, Problem
+from sweeps.file.spec import load_spec
+
+
+def find_spec(path: Path) -> tuple[Path, bool]:
+    """Sweep file at `path`, or the shipped one of that name; whether the shipped one was taken.
+
+    Raises
+    ------
+    InputError
+        If there is neither.
+    """
+    if path.exists():
+        return path, False
+    shipped = Path(__file__).resolve().parents[2] / "sweeps"
+    if (
+        path.suffix == ".toml"
+        and path.parent in (Path("."), Path("sweeps"))
+        and (shipped / path.name).is_file()
+    ):
+        return shipped / path.name, True
+    names = ", ".join(sorted(f"sweeps/{file.name}" for file in shipped.glob("*.toml")))
+    raise InputError([Problem(str(path), "no such file", f"a sweep file, or a shipped one: {names}")])
+
+
+def find_cube(path: Path, results: Path) -> Path:
+    """Cube at `path`, or the cube of the sweep file at `path`.
+
+    Raises
+    ------
+    InputError
+        If there is neither.
+    """
+    if path.suffix != ".toml":
+        if path.is_dir():
+            return path
+        raise InputError([Problem(str(path), "no such directory", "a cube, or a sweep file (.toml)")])
+    spec, _ = find_spec(path)
+    cube = cube_path(results, load_spec(spec).name)
+    if not cube.is_dir():
+        raise InputError([Problem(str(cube), "nothing", f"the cube of {path}", 'run "sweep submit" first')])
+    return cube
+
+
+def find_run(path: Path, results: Path) -> Path:
+    """Cube at `path`, or of the sweep file at `path`, of which a run may have left traces only.
+
+    Raises
+    ------
+    InputError
+        If there is neither a cube nor a run, or what is left of one leads out of its directory.
+    """
+    cube = path
+    if path.suffix == ".toml":
+        spec, _ = find_spec(path)
+        cube = cube_path(results, load_spec(spec).name)
+    check_run_directory(cube)
+    known = cube.suffix == CUBE_SUFFIX and run_directory(cube).is_dir()
+    return cube if known else find_cube(path, results)

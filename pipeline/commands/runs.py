@@ -1,0 +1,89 @@
+"""Commands for runs that are under way, waiting, or ended: `sweep status`, `logs`, `cancel`, `why`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from pipeline.commands.options import INTERNAL, cube_argument, json_option, reported, results_option, show
+
+
+@click.command()
+@cube_argument
+@results_option
+@json_option
+def status(cube_or_spec: Path, results: Path, as_json: bool) -> None:
+    """Show how far a cube, or the cube of a sweep file, is; reads files only."""
+    from pipeline.commands.paths import find_run
+    from pipeline.monitor.status import read_status
+
+    with reported():
+        state = read_status(find_run(cube_or_spec, results))
+    show(state.to_dict() if as_json else state.lines())
+
+
+@click.command()
+@cube_argument
+@results_option
+@click.option("-n", "--lines", type=click.IntRange(min=0), default=20, show_default=True)
+@click.option("-f", "--follow", is_flag=True, help="Go on showing what is added, until the run ends.")
+@click.option("--head", is_flag=True, help="What a detached head printed, in place of the driver's log.")
+@click.option("--job", metavar="ID", help="Logs of a worker job, by number or name.")
+def logs(cube_or_spec: Path, results: Path, lines: int, follow: bool, head: bool, job: str | None) -> None:
+    """Show the end of the driver's log, or of another log of a run."""
+    from pipeline.commands.paths import find_run
+    from pipeline.monitor import logs
+
+    if head and job is not None:
+        raise click.UsageError("--head and --job exclude each other")
+    with reported():
+        cube = find_run(cube_or_spec, results)
+        paths = logs.find_logs(cube, head=head, job=job)
+    for path in paths[: 1 if follow else None]:
+        click.echo(f"==> {path} <==", err=True)
+        for text in logs.follow(path, cube, lines=lines) if follow else logs.end_of(path, lines):
+            click.echo(text, nl=False)
+
+
+@click.command()
+@cube_argument
+@results_option
+def cancel(cube_or_spec: Path, results: Path) -> None:
+    """End the run of a cube, head and workers; what was finished is kept."""
+    from pipeline.commands.paths import find_run
+    from pipeline.monitor.cancel import CannotCancel
+    from pipeline.monitor.cancel import cancel as end
+    from storage.errors import StorageError
+
+    with reported():
+        cube = find_run(cube_or_spec, results)
+    try:
+        end(cube, click.echo)
+    except (CannotCancel, StorageError) as error:
+        click.echo(str(error), err=True)
+        sys.exit(INTERNAL)
+
+
+@click.command()
+@cube_argument
+@click.argument("cell", required=False)
+@results_option
+@json_option
+def why(cube_or_spec: Path, cell: str | None, results: Path, as_json: bool) -> None:
+    """Say why CELL failed, or how it is, and how to run it alone; without CELL, list the failed ones."""
+    from pipeline.commands.paths import find_cube
+    from pipeline.monitor.why import explain, failed_causes
+
+    with reported():
+        cube = find_cube(cube_or_spec, results)
+        if cell is not None:
+            found = explain(cube, cell, cube_or_spec if cube_or_spec.suffix == ".toml" else None)
+            show(found.to_dict() if as_json else found.lines())
+            return
+        causes = failed_causes(cube)
+    if as_json:
+        show(causes)
+    else:
+        show([f"{name}: {cause}" for name, cause in causes.items()] or ["no cell is marked failed"])

@@ -1,0 +1,1 @@
+"""One table, one set of annotations: `sweep fit` and the estimator."""

@@ -1,0 +1,118 @@
+"""What to know of features before trusting any solution of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from kernels.problem.data import DEGENERATE
+from sweeps.inputs.load import Inputs
+from sweeps.models import split_model
+
+CONSTANT = 1e-9
+"""Standard deviation of a feature over that of all, below which it tells no samples apart."""
+
+BOUND = "a variance prior (--variance-prior, variance_prior) bounds it"
+
+
+def sweep_notes(inputs: Inputs, *, variance_prior: float) -> dict[str, list[str]]:
+    """Notes on the data sets of a sweep, by name; of mixtures the first is looked at.
+
+    Parameters
+    ----------
+    inputs : Inputs
+        Data sets and plans of the sweep.
+    variance_prior : float
+        Of its search: above 0 no cluster is degenerate.
+    """
+    notes = {}
+    for plan in inputs.plans:
+        X, _ = inputs.sources[plan.name].arrays(0 if plan.mixtures else None)
+        free = any(split_model(model)[1] == "free" for model in (*plan.models, *plan.baselines))
+        found = list(data_notes(X, plan.n_clusters, may_degenerate=free and variance_prior == 0))
+        if found:
+            notes[plan.name] = found
+    return notes
+
+
+def data_notes(X: NDArray[np.float64], n_clusters: int, *, may_degenerate: bool) -> Iterator[str]:
+    """Notes on features alone.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Features as used.
+    n_clusters : int
+        K.
+    may_degenerate : bool
+        Whether a cluster of equal rows is degenerate: free variances without a variance prior.
+
+    Yields
+    ------
+    str
+        A sentence; none for most data.
+    """
+    yield from constant_notes(X)
+    groups = equal_rows(X)
+    yield from crowding_notes(groups, n_clusters)
+    if may_degenerate:
+        yield from repeat_notes(groups)
+
+
+def equal_rows(X: NDArray[np.float64]) -> NDArray[np.integer]:
+    """Sizes of the groups of rows so alike that a cluster of them is degenerate (model.md section 2)."""
+    centred = X - X.mean(axis=0)
+    width = np.sqrt(DEGENERATE * np.mean(np.square(centred)))
+    # two grids, as rows that are alike may lie on either side of a line of one of them
+    first, second = (
+        np.unique(np.floor(centred / width + shift), axis=0, return_inverse=True)[1].ravel()
+        for shift in (0.0, 0.5)
+    )
+    n_cells = first.max() + 1
+    ends = first, n_cells + second
+    shape = (n_cells + second.max() + 1,) * 2
+    _, group = connected_components(coo_array((np.ones(len(X)), ends), shape=shape), directed=False)
+    sizes: NDArray[np.integer] = np.bincount(group[first])
+    return sizes
+
+
+def constant_notes(X: NDArray[np.float64]) -> Iterator[str]:
+    """Features that tell no samples apart."""
+    deviations = X.std(axis=0)
+    # an exact test beside that of the deviation, which rounding keeps from 0 in columns far from it
+    still = (np.ptp(X, axis=0) == 0) | (deviations <= CONSTANT * np.sqrt(np.mean(np.square(deviations))))
+    count = int(still.sum())
+    if count:
+        features = counted(count, "feature is constant", "features are constant")
+        yield f"{features}, of {X.shape[1]}: no sample differs in them, but they count as dimensions"
+
+
+def crowding_notes(groups: NDArray[np.integer], n_clusters: int) -> Iterator[str]:
+    """A cluster for every row."""
+    n_samples = int(groups.sum())
+    if n_clusters >= len(groups):
+        rows = "rows" if len(groups) == n_samples else f"distinct rows ({len(groups)} of {n_samples})"
+        yield f"as many clusters as {rows}: each may be a cluster of its own, and there is nothing to learn"
+
+
+def repeat_notes(groups: NDArray[np.integer]) -> Iterator[str]:
+    """Rows that may be a degenerate cluster, which the search finds or not."""
+    if groups.max() > 1:
+        effect = (
+            "a cluster of them alone adds nothing to the objective, so that units decide whether it is found"
+        )
+        yield f"{groups.max()} of {groups.sum()} rows are (nearly) equal: {effect}; {BOUND}"
+
+
+def note_lines(notes: dict[str, list[str]]) -> list[str]:
+    """Notes of a sweep for people."""
+    return [f"NOTE data set {name}: {text}" for name, texts in notes.items() for text in texts]
+
+
+def counted(count: int, one: str, more: str) -> str:
+    """A number of things."""
+    return f"{count} {one if count == 1 else more}"

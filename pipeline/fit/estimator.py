@@ -1,0 +1,352 @@
+"""The search as an estimator with scikit-learn's conventions."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from kernels.search.hgs import SearchSettings
+from pipeline.fit.data_notes import data_notes
+from pipeline.fit.estimator_inputs import (
+    AUTO,
+    check_features,
+    check_inputs,
+    check_same_features,
+    feature_names,
+)
+from pipeline.fit.solve import FitResult, fit
+
+LARGEST_DRAWN_SEED = np.iinfo(np.int32).max
+
+
+class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Semi-supervised clustering with inaccurate pairwise annotations.
+
+    Spherical Gaussians for the features and a model of the annotations, fitted together by the hybrid
+    genetic search (model.md sections 2, 3 and 6). What `sweep fit` computes, this computes too.
+
+    Parameters
+    ----------
+    n_clusters : int, default=2
+        K.
+    model : {"auto", "unsupervised", "likelihood", "posterior", "conditional"}, default="auto"
+        What is maximised. "auto" is "posterior" with an accuracy, else "likelihood" with links, else
+        "unsupervised", which does not see links. "conditional" asks of the annotated pairs alone whether they
+        are right, whichever pairs were annotated.
+    variance : {"free", "common"}, default="free"
+        Whether each cluster has a variance of its own, or all share one.
+    accuracy : float, default=None
+        Assumed share of correct annotations, in (0, 1]; "posterior" needs it, "conditional" fits it if it is
+        not given, the others do not use it.
+    restarts : int, default=10
+        Independent runs of the search; the best one counts.
+    generations : int, default=10
+        Generations of a restart.
+    population : int, default=10
+        Solutions that survive a generation, 2 or more.
+    offspring : int, default=10
+        Solutions made in a generation.
+    patience : int, default=0
+        Generations without gain that end a restart early; 0 for never.
+    crossover : {"centroids", "labels"}, default="centroids"
+        What offspring that are not mutated take from their parents; "labels" needs `mutation` below 1.
+    mutation : float, default=1.0
+        Probability that an offspring is mutated.
+    relocation : {"annotated", "all", "components"}, default="annotated"
+        Samples whose relocations are judged by the whole objective; the others go by the features. With
+        "components", all samples, and sets of them that must-links hold together.
+    min_cluster_size : int, default=2
+        Fewest samples of a cluster.
+    variance_prior : float, default=0.0
+        Pseudo-samples per cluster at the overall variance; above 0 no cluster's variance can vanish.
+    random_state : int, RandomState or None, default=None
+        Of all randomness. An int gives the bits that `sweep fit --seed` gives; from anything else a seed is
+        drawn at every fit, and kept as `seed_`.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,), int32
+        Cluster of every sample.
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Means.
+    variances_ : ndarray of shape (n_clusters,)
+        Variance of a feature in each cluster, all the same if it is common; 0 for a degenerate cluster.
+    sizes_ : ndarray of shape (n_clusters,), int64
+        Samples per cluster.
+    objective_ : float
+        What was maximised, in nats: the sum of the next three.
+    gmm_, sbm_, prior_ : float
+        Terms of the features, of the annotations and of the prior on the rates, in nats; 0 where the model
+        lacks them.
+    model_ : str
+        The model that "auto" stood for, else `model`.
+    seed_ : int
+        Repeats the fit when given as `random_state`.
+    restart_objectives_ : ndarray of shape (restarts,)
+        Objective of the best solution of each restart, in nats.
+    best_restart_ : int
+        The restart that counts, the lowest on ties.
+    caps_reached_ : int
+        Loops of the search that ended at a limit on passes.
+    notes_ : list of str
+        What to know of features and solution before trusting it: rows that repeat, nearly degenerate clusters
+        and what warnings say.
+    n_features_in_ : int
+        Features seen by `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,), object
+        Their names; only after a fit to a data frame whose column names are texts.
+
+    Examples
+    --------
+    >>> from pipeline.fit.estimator import AnnotatedClustering
+    >>> X = [[0.0], [0.1], [0.3], [1.0], [1.2], [1.3]]
+    >>> estimator = AnnotatedClustering(n_clusters=2, accuracy=0.9, random_state=0)
+    >>> labels = estimator.fit_predict(X, must_link=[[0, 1], [3, 4]], cannot_link=[[2, 3]])
+    >>> bool(labels[0] == labels[2] != labels[3])
+    True
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 2,
+        *,
+        model: str = AUTO,
+        variance: str = "free",
+        accuracy: float | None = None,
+        restarts: int = 10,
+        generations: int = 10,
+        population: int = 10,
+        offspring: int = 10,
+        patience: int = 0,
+        crossover: str = "centroids",
+        mutation: float = 1.0,
+        relocation: str = "annotated",
+        min_cluster_size: int = 2,
+        variance_prior: float = 0.0,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.model = model
+        self.variance = variance
+        self.accuracy = accuracy
+        self.restarts = restarts
+        self.generations = generations
+        self.population = population
+        self.offspring = offspring
+        self.patience = patience
+        self.crossover = crossover
+        self.mutation = mutation
+        self.relocation = relocation
+        self.min_cluster_size = min_cluster_size
+        self.variance_prior = variance_prior
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        *,
+        must_link: ArrayLike | None = None,
+        cannot_link: ArrayLike | None = None,
+    ) -> AnnotatedClustering:
+        """Cluster samples, with annotations of pairs or without.
+
+        Links are rows `i, j` or `i, j, weight`. Samples are counted from 0, by their place in X. A weight is
+        a number of annotations, 1 if there is no third column, and so it is for a pair of a sample with
+        itself; rows of the same pair, in either order, add up. (Link files of `sweep fit` differ: they count
+        samples from 1, and a self pair carries weight 2 per annotation.) Utilities that fit to a part of the
+        samples, such as cross-validation, do not translate links.
+
+        Parameters
+        ----------
+        X : array_like of shape (n_samples, n_features)
+            Features, used as they are.
+        y : object
+            Not used.
+        must_link, cannot_link : array_like of shape (n_links, 2) or (n_links, 3), optional
+            Pairs said to be together, and pairs said to be apart; any of them may be wrong.
+
+        Returns
+        -------
+        AnnotatedClustering
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X is not a table of finite numbers, with all problems of parameters and links, or if the
+            problem admits no solution; an earlier fit is kept.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If a cluster of the solution is degenerate.
+        UserWarning
+            If features are constant, or there are as many clusters as distinct rows.
+        """
+        names, features = feature_names(X), check_features(self, X, min_samples=2)
+        layers = check_inputs(self.get_params(deep=False), must_link, cannot_link, len(features))
+        seed = self._draw_seed()
+        result = fit(
+            features,
+            layers,
+            n_clusters=int(self.n_clusters),
+            variance=self.variance,
+            model=self._chosen_model(has_links=bool(layers)),
+            restarts=int(self.restarts),
+            settings=self._search_settings(),
+            seed=seed,
+            min_cluster_size=int(self.min_cluster_size),
+            variance_prior=float(self.variance_prior),
+        )
+        self.seed_ = seed
+        self._keep(result)
+        self._keep_features(features.shape[1], names)
+        self._warn_if_degenerate()
+        self._warn_of_features(features)
+        return self
+
+    def _search_settings(self) -> SearchSettings:
+        return SearchSettings(
+            population=int(self.population),
+            offspring=int(self.offspring),
+            generations=int(self.generations),
+            patience=int(self.patience),
+            crossover=self.crossover,
+            mutation=float(self.mutation),
+            relocation=self.relocation,
+        )
+
+    def fit_predict(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        *,
+        must_link: ArrayLike | None = None,
+        cannot_link: ArrayLike | None = None,
+    ) -> NDArray[np.int32]:
+        """Fit, and give the labels; parameters and errors are those of `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), int32
+            `labels_`. `predict` of the same X may differ: it knows no annotations, and fills no cluster up to
+            its least size.
+        """
+        self.fit(X, must_link=must_link, cannot_link=cannot_link)
+        return self.labels_
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int32]:
+        """Cluster of smallest d²/2σ² + (D/2) log σ² (model.md section 3, phase 2), the lowest on ties.
+
+        A degenerate cluster receives nothing.
+
+        Parameters
+        ----------
+        X : array_like of shape (n_samples, n_features)
+            Features of samples without annotations.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), int32
+            Labels.
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, or all clusters are degenerate.
+        """
+        cheapest: NDArray[np.int32] = self._costs(X).argmin(axis=1).astype(np.int32)
+        return cheapest
+
+    def score(self, X: ArrayLike, y: object = None) -> float:
+        """Mean log-density of samples with their clusters, in nats; the larger, the better.
+
+        The mean over samples of max_r [log N(x; μ_r, σ²_r I) - log K]: every sample belongs to the cluster
+        that `predict` gives, and clusters are equally likely beforehand, as in the model. It is a lower bound
+        of the mean log-density of the mixture. Annotations play no part.
+
+        Parameters
+        ----------
+        X : array_like of shape (n_samples, n_features)
+            Features.
+        y : object
+            Not used.
+
+        Returns
+        -------
+        float
+            Nats per sample.
+
+        Raises
+        ------
+        ValueError
+            As of `predict`.
+        """
+        lowest = self._costs(X).min(axis=1)
+        n_clusters, n_features = self.cluster_centers_.shape
+        return float(-lowest.mean() - 0.5 * n_features * np.log(2 * np.pi) - np.log(n_clusters))
+
+    def _costs(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Cost of every sample in every cluster, of shape (n_samples, n_clusters)."""
+        check_is_fitted(self)
+        features = check_same_features(self, X)
+        if not self.variances_.any():
+            raise ValueError("all clusters are degenerate: none can receive a sample (see variance_prior)")
+        costs = np.full((len(features), len(self.variances_)), np.inf)
+        # one cluster at a time: no temporary of all distances, and sums that do not depend on the other rows
+        for cluster in np.flatnonzero(self.variances_):
+            variance = self.variances_[cluster]
+            distances = np.square(features - self.cluster_centers_[cluster]).sum(axis=1)
+            costs[:, cluster] = distances * (0.5 / variance) + 0.5 * features.shape[1] * np.log(variance)
+        return costs
+
+    def _chosen_model(self, has_links: bool) -> str:
+        if self.model != AUTO:
+            return self.model
+        if self.accuracy is not None:
+            return "posterior"
+        return "likelihood" if has_links else "unsupervised"
+
+    def _draw_seed(self) -> int:
+        if self.random_state is None or isinstance(self.random_state, np.random.RandomState):
+            return int(check_random_state(self.random_state).randint(LARGEST_DRAWN_SEED))
+        return int(self.random_state)
+
+    def _keep(self, result: FitResult) -> None:
+        best = result.best
+        self.labels_ = best.labels.astype(np.int32)
+        self.cluster_centers_ = best.centroids
+        self.variances_ = best.variances
+        self.sizes_ = best.sizes
+        self.objective_, self.gmm_, self.sbm_, self.prior_ = best.objective, best.gmm, best.sbm, best.prior
+        self.model_ = result.model
+        self.restart_objectives_ = result.restart_objectives
+        self.best_restart_ = result.best_restart
+        self.caps_reached_ = result.caps_reached
+        self.notes_ = list(result.notes)
+
+    def _keep_features(self, n_features: int, names: NDArray[Any] | None) -> None:
+        self.n_features_in_ = n_features
+        if names is not None:
+            self.feature_names_in_ = names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _warn_if_degenerate(self) -> None:
+        degenerate = np.flatnonzero(self.variances_ == 0)
+        if len(degenerate):
+            clusters = ", ".join(map(str, degenerate))
+            text = f"degenerate clusters, of variance 0: {clusters}; variance_prior above 0 rules them out"
+            warnings.warn(text, ConvergenceWarning, stacklevel=3)
+
+    def _warn_of_features(self, features: NDArray[np.float64]) -> None:
+        for text in data_notes(features, int(self.n_clusters), may_degenerate=False):
+            warnings.warn(text, UserWarning, stacklevel=3)

@@ -1,0 +1,268 @@
+"""Reading and checking what `sweep fit` is given."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.problem.problem import CANNOT, MUST, Layer
+from kernels.settings import SearchSettings, wrong_choices
+from pipeline.fit.annotators import annotator_layers, annotator_names
+from sweeps.annotations.files import read_annotations
+from sweeps.annotations.links import Annotation, read_links
+from sweeps.data.classes import MAX_CLASSES, read_labels
+from sweeps.data.lines import to_number
+from sweeps.data.reading import read_table
+from sweeps.data.tables import LabelledTable, scale
+from sweeps.errors import InputError, Problem, did_you_mean, gathered
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """What `sweep fit` is given; the fields are its options."""
+
+    features: Path
+    labels: Path | None
+    must_link: Path | None
+    cannot_link: Path | None
+    n_clusters: int
+    model: str | None
+    accuracy: float | None
+    restarts: int
+    generations: int
+    seed: int
+    scale: str
+    min_cluster_size: int
+    variance_prior: float
+    annotations: Path | None = None
+    annotator_accuracy: tuple[str, ...] = ()
+    variance: str = "free"
+    patience: int = 0
+    crossover: str = "centroids"
+    mutation: float = 1.0
+    relocation: str = "annotated"
+
+    @property
+    def search_settings(self) -> SearchSettings:
+        """Settings of the search."""
+        return SearchSettings(
+            generations=self.generations,
+            patience=self.patience,
+            crossover=self.crossover,
+            mutation=self.mutation,
+            relocation=self.relocation,
+        )
+
+    @property
+    def chosen_model(self) -> str:
+        """The model asked for, else the most that is known allows."""
+        if self.model is not None:
+            return self.model
+        if self.accuracy is not None or self.annotator_accuracy:
+            return "posterior"
+        return "likelihood" if self.has_links else "unsupervised"
+
+    @property
+    def has_links(self) -> bool:
+        """Whether a file of annotations is given, be it empty."""
+        return not (self.must_link is None and self.cannot_link is None and self.annotations is None)
+
+    def without_effect(self) -> list[str]:
+        """What is given, but not seen by the model."""
+        notes = []
+        given = {"--accuracy": self.accuracy is not None, "--annotator-accuracy": self.annotator_accuracy}
+        for option, is_given in given.items():
+            if is_given and self.chosen_model not in ("posterior", "conditional"):
+                notes.append(f"{option} is not used by the model {self.chosen_model!r}")
+        if self.has_links and self.chosen_model == "unsupervised":
+            notes.append("the model 'unsupervised' does not see the links; they are only scored")
+        return notes
+
+
+@dataclass(frozen=True, eq=False)
+class FitInputs:
+    """Arrays to fit.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+        Scaled features.
+    labels_true : array of shape (n_samples,) or None
+        Classes from 0.
+    annotations : list of Annotation
+        Of all files: must-links, cannot-links, annotation file.
+    layers : list of Layer
+        One for each annotator and kind.
+    """
+
+    X: NDArray[np.float64]
+    labels_true: NDArray[np.int16] | None
+    annotations: list[Annotation]
+    layers: list[Layer]
+
+
+def read_inputs(options: FitOptions) -> FitInputs:
+    """Read the files of a fit and check them with the options.
+
+    Raises
+    ------
+    InputError
+        With the problems of all options and all files.
+    """
+    problems = list(_option_problems(options))
+    table: LabelledTable | None = None
+    labels: NDArray[np.int16] | None = None
+    annotations: list[Annotation] = []
+    accuracies: dict[str, float] = {}
+    with gathered(problems):
+        table = read_table(options.features)
+        problems += _size_problems(options, table)
+    with gathered(problems):
+        labels = _labels(options, table)
+    with gathered(problems):
+        accuracies = read_accuracies(options.annotator_accuracy or ())
+    with gathered(problems):
+        # without features the files are still looked through for what is wrong whatever their number
+        annotations = _annotations(options, sys.maxsize if table is None else len(table.X))
+        problems += _annotator_problems(options, annotations, accuracies)
+    if problems or table is None:
+        raise InputError(problems)
+    layers = annotator_layers(annotations, accuracies, options.accuracy)
+    return FitInputs(scale(table.X, options.scale), labels, annotations, layers)
+
+
+def _annotations(options: FitOptions, n_samples: int) -> list[Annotation]:
+    """Annotations of all files, with the problems of all."""
+    found: list[Annotation] = []
+    problems: list[Problem] = []
+    for kind, path in ((MUST, options.must_link), (CANNOT, options.cannot_link)):
+        if path is not None:
+            with gathered(problems):
+                found += read_links(path, n_samples, kind)
+    if options.annotations is not None:
+        with gathered(problems):
+            found += read_annotations(options.annotations, n_samples)
+    if problems:
+        raise InputError(problems)
+    return found
+
+
+def _annotator_problems(
+    options: FitOptions, annotations: list[Annotation], accuracies: dict[str, float]
+) -> Iterator[Problem]:
+    names = annotator_names(annotations)
+    yield from name_problems(accuracies, names)
+    if options.chosen_model == "posterior" and options.accuracy is None and options.annotator_accuracy:
+        yield from missing_problems(accuracies, names)
+    yield from column_problems(annotations, options.chosen_model)
+
+
+def _option_problems(options: FitOptions) -> Iterator[Problem]:
+    at_least = {
+        "-k": (options.n_clusters, 1),
+        "--restarts": (options.restarts, 1),
+        "--generations": (options.generations, 1),
+        "--seed": (options.seed, 0),
+        "--min-cluster-size": (options.min_cluster_size, 1),
+    }
+    for name, (value, least) in at_least.items():
+        if value < least:
+            yield Problem(name, str(value), f"{least} or more")
+    if options.n_clusters >= MAX_CLASSES:
+        yield Problem("-k", str(options.n_clusters), f"less than {MAX_CLASSES}")
+    if not 0 <= options.variance_prior < math.inf:
+        yield Problem("--variance-prior", str(options.variance_prior), "a finite number, 0 or more")
+    method = options.patience, options.crossover, options.mutation, options.relocation
+    for name, found, expected in wrong_choices(*method):
+        yield Problem(f"--{name}", found, expected)
+    if options.accuracy is None:
+        if options.chosen_model == "posterior" and not options.annotator_accuracy:
+            yield Problem("--accuracy", "nothing", "a number above 0, at most 1", "posterior needs it")
+    elif not 0 < options.accuracy <= 1:
+        yield Problem("--accuracy", str(options.accuracy), "a number above 0, at most 1")
+
+
+def _size_problems(options: FitOptions, table: LabelledTable) -> Iterator[Problem]:
+    n_samples, distinct = len(table.X), len(np.unique(table.X, axis=0))
+    if options.n_clusters > distinct:
+        found = f"{options.n_clusters} clusters for {distinct} distinct rows of {options.features}"
+        yield Problem("-k", found, "no more clusters than distinct rows")
+    elif options.n_clusters * options.min_cluster_size > n_samples > 0:
+        found = f"{options.n_clusters} clusters of {options.min_cluster_size} or more for {n_samples} samples"
+        yield Problem("-k", found, "samples enough", "see --min-cluster-size")
+
+
+def _labels(options: FitOptions, table: LabelledTable | None) -> NDArray[np.int16] | None:
+    """Classes of the label file, else those an .npz of features brings along."""
+    if options.labels is None:
+        return None if table is None else table.labels_true
+    labels, _ = read_labels(options.labels)
+    if table is not None and len(labels) != len(table.X):
+        expected = f"{len(table.X)}, one for each row of {options.features}"
+        raise InputError([Problem(str(options.labels), f"{len(labels)} labels", expected)])
+    return labels
+
+
+OPTION = "--annotator-accuracy"
+ACCURACY = "a number above 0, at most 1"
+
+
+def read_accuracies(texts: Sequence[str]) -> dict[str, float]:
+    """Accuracies of `NAME=p` texts; the name ends at the last equals sign.
+
+    Raises
+    ------
+    InputError
+        With every text that is none, and every name that comes twice.
+    """
+    accuracies: dict[str, float] = {}
+    problems = []
+    for text in texts:
+        name, equals, cell = text.rpartition("=")
+        accuracy = to_number(cell)
+        if not (equals and name):
+            problems.append(Problem(OPTION, repr(text), "NAME=p"))
+        elif accuracy is None or not 0 < accuracy <= 1:
+            problems.append(Problem(f"{OPTION} {name}", repr(cell), ACCURACY))
+        elif name in accuracies:
+            problems.append(Problem(f"{OPTION} {name}", "a second accuracy", "one for each annotator"))
+        else:
+            accuracies[name] = accuracy
+    if problems:
+        raise InputError(problems)
+    return accuracies
+
+
+def name_problems(accuracies: Mapping[str, float], names: Sequence[str]) -> Iterator[Problem]:
+    """Accuracies of annotators that no file has."""
+    for name in accuracies:
+        if name not in names:
+            expected = f"one of {', '.join(names[:20])}" if names else "no name, as there are no annotations"
+            yield Problem(OPTION, f"annotator {name!r}", expected, did_you_mean(name, names))
+
+
+def missing_problems(accuracies: Mapping[str, float], names: Sequence[str]) -> Iterator[Problem]:
+    """Annotators without an accuracy, where the model needs one of each."""
+    for name in names:
+        if name not in accuracies:
+            found = f"nothing for annotator {name!r}"
+            yield Problem(OPTION, found, ACCURACY, "or --accuracy for all that have none of their own")
+
+
+def column_problems(annotations: Sequence[Annotation], model: str) -> Iterator[Problem]:
+    """Accuracies of single lines, where the model has no place for them; one problem for each file."""
+    if model == "conditional":
+        return
+    with_accuracy = [annotation for annotation in annotations if annotation.accuracy is not None]
+    for file in dict.fromkeys(annotation.file for annotation in with_accuracy):
+        lines = [annotation.line for annotation in with_accuracy if annotation.file == file]
+        others = f", and {len(lines) - 1} more such lines" if len(lines) > 1 else ""
+        found = f"an accuracy in the sixth column{others}"
+        expected = f"none with the model {model!r}"
+        yield Problem(f"{file}, line {lines[0]}", found, expected, "--model conditional takes it")

@@ -1,0 +1,94 @@
+"""What to know of features and solution before trusting a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.problem.data import DEGENERATE
+from kernels.scores import cluster_gaussians, total_variance
+from pipeline.fit.data_notes import BOUND, constant_notes, counted, crowding_notes, equal_rows, repeat_notes
+
+NEARLY_DEGENERATE = 1e-6
+"""Variance of a cluster over that of all samples, below which nearly equal rows outweigh everything else."""
+
+
+def solution_notes(
+    X: NDArray[np.float64], labels: NDArray[np.integer], n_clusters: int, variance: str, variance_prior: float
+) -> Iterator[str]:
+    """Say where the likelihood is unbounded or features carry nothing (model.md section 2).
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Features as used.
+    labels : ndarray of shape (n_samples,)
+        The solution.
+    n_clusters : int
+        K.
+    variance : {"free", "common"}
+        Whether each cluster has its own variance.
+    variance_prior : float
+        kappa; above 0 the likelihood is bounded.
+
+    Yields
+    ------
+    str
+        A sentence; none for most data.
+    """
+    overall = total_variance(X)
+    groups = equal_rows(X)
+    yield from constant_notes(X)
+    yield from crowding_notes(groups, n_clusters)
+    sizes, _, variances = cluster_gaussians(X, labels, n_clusters)
+    if variance == "common":
+        yield from _common_notes(float(sizes @ variances) / (len(X) * overall), variance_prior)
+    elif variance_prior > 0:
+        yield from _bounded_notes(_degenerate(sizes, variances / overall))
+    else:
+        yield from _variance_notes(sizes, variances / overall, groups)
+
+
+def _degenerate(sizes: NDArray[np.integer], ratios: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return (sizes <= 1) | (ratios <= DEGENERATE)
+
+
+def _variance_notes(
+    sizes: NDArray[np.integer], ratios: NDArray[np.float64], groups: NDArray[np.integer]
+) -> Iterator[str]:
+    """What free variances without a prior run into, or are kept from by the rule of degenerate clusters."""
+    is_degenerate = _degenerate(sizes, ratios)
+    degenerate, near = int(is_degenerate.sum()), int(((ratios < NEARLY_DEGENERATE) & ~is_degenerate).sum())
+    n_samples, repeats = int(sizes.sum()), int(sizes.sum()) - len(groups)
+    if degenerate:
+        clusters = counted(degenerate, "cluster is degenerate", "clusters are degenerate")
+        effect = "the variance is 0 and adds nothing to the objective, whose best then depends on units"
+        rows = f"; {repeats} of {n_samples} rows repeat another one" if repeats else ""
+        yield f"{clusters}, a single row or (nearly) equal ones: {effect}; {BOUND}{rows}"
+    else:
+        yield from repeat_notes(groups)
+    if near:
+        clusters = counted(near, "cluster has", "clusters have")
+        yield (
+            f"{clusters} a variance below {NEARLY_DEGENERATE:g} of the overall one: nearly equal rows, which"
+            f" outweigh the rest of the objective; {BOUND}"
+        )
+
+
+def _bounded_notes(is_degenerate: NDArray[np.bool_]) -> Iterator[str]:
+    count = int(is_degenerate.sum())
+    if count:
+        clusters = counted(count, "cluster holds", "clusters hold")
+        yield f"{clusters} nothing but (nearly) equal rows: the variance comes from the prior alone"
+
+
+def _common_notes(ratio: float, variance_prior: float) -> Iterator[str]:
+    if ratio >= NEARLY_DEGENERATE:
+        return
+    start = "all clusters hold nothing but (nearly) equal rows: the common variance"
+    if variance_prior > 0:
+        yield f"{start} comes from the prior alone"
+    else:
+        yield f"{start} is next to 0, and the objective no measure of anything; {BOUND}"

@@ -1,0 +1,223 @@
+"""One data set, one set of annotations, no cube: the best of some restarts."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.problem.problem import MUST, Layer, build_problem
+from kernels.scores import centroid_index, cluster_gaussians, goldberger_kl, nmi, total_variance
+from kernels.search.hgs import Restart, SearchSettings, run_restart, warm_up
+from pipeline.fit.notes import solution_notes
+from pipeline.optima import best_of
+
+Rounds = Callable[[Iterable[int]], Iterable[int]]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """How good a solution is (model.md section 5); None where a score is not defined or nothing is known.
+
+    Parameters
+    ----------
+    nmi : float or None
+        Normalised mutual information with the true labels, normalizer "min".
+    goldberger_kl : float or None
+        Nats, in the scaled features; None also if a degenerate cluster takes part.
+    centroid_index : int or None
+        Centroids that are nobody's nearest.
+    annotation_agreement : float or None
+        Share of the annotations the solution agrees with.
+    """
+
+    nmi: float | None
+    goldberger_kl: float | None
+    centroid_index: int | None
+    annotation_agreement: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class FitResult:
+    """Best of some restarts, and what they took.
+
+    Parameters
+    ----------
+    model, variance : str
+        As of `kernels.problem.problem.build_problem`.
+    best : Restart
+        The solution.
+    best_restart : int
+        Which restart found it, the lowest on ties.
+    restart_objectives : ndarray of shape (restarts,)
+        Nats.
+    local_searches, evaluations, caps_reached : int
+        Of all restarts: local searches, candidate relocations tried, limits on passes that ended a loop.
+    seconds : float
+        Time in the solver, compilation excluded.
+    scores : Scores
+        Of the solution.
+    notes : tuple of str
+        What to know of the features and the solution before trusting it.
+    """
+
+    model: str
+    variance: str
+    best: Restart
+    best_restart: int
+    restart_objectives: NDArray[np.float64]
+    local_searches: int
+    evaluations: int
+    caps_reached: int
+    seconds: float
+    scores: Scores
+    notes: tuple[str, ...]
+
+
+def fit(
+    X: NDArray[np.float64],
+    layers: Sequence[Layer] = (),
+    *,
+    n_clusters: int,
+    model: str,
+    restarts: int,
+    settings: SearchSettings,
+    seed: int,
+    labels_true: NDArray[np.integer] | None = None,
+    variance: str = "free",
+    min_cluster_size: int = 2,
+    variance_prior: float = 0.0,
+    rounds: Rounds = iter,
+) -> FitResult:
+    """Fit a model to a data set.
+
+    Restart r draws from `SeedSequence(seed, spawn_key=(r,))`, so more restarts only add to fewer.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Features as used.
+    layers : sequence of Layer
+        Annotation graphs. The model "unsupervised" does not see them, the agreement score does.
+    n_clusters, model, variance, min_cluster_size, variance_prior
+        As of `kernels.problem.problem.build_problem`.
+    restarts : int
+        Independent runs of the search.
+    settings : SearchSettings
+        Size of a restart.
+    seed : int
+        Of all randomness.
+    labels_true : ndarray of shape (n_samples,), optional
+        Classes from 0, for the scores.
+    rounds : callable
+        Takes and returns the numbers of the restarts, as a progress bar does.
+
+    Returns
+    -------
+    FitResult
+
+    Raises
+    ------
+    ValueError
+        If the problem admits no solution or has none that makes sense.
+    """
+    problem = build_problem(
+        X,
+        layers,
+        n_clusters=n_clusters,
+        model=model,
+        variance=variance,
+        min_cluster_size=min_cluster_size,
+        variance_prior=variance_prior,
+    )
+    warm_up()
+    runs: list[Restart] = []
+    seconds = 0.0
+    for restart in rounds(range(restarts)):
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(restart,)))
+        started = time.perf_counter()
+        runs.append(run_restart(problem, settings, rng))
+        seconds += time.perf_counter() - started
+    best = best_of([run.objective for run in runs])
+    return FitResult(
+        model=model,
+        variance=variance,
+        best=runs[best],
+        best_restart=best,
+        restart_objectives=np.array([run.objective for run in runs]),
+        local_searches=sum(run.local_searches for run in runs),
+        evaluations=sum(run.evaluations for run in runs),
+        caps_reached=sum(run.caps_reached for run in runs),
+        seconds=seconds,
+        scores=_scores(X, layers, labels_true, runs[best]),
+        notes=tuple(solution_notes(X, runs[best].labels, n_clusters, variance, variance_prior)),
+    )
+
+
+def to_json(result: FitResult) -> dict[str, Any]:
+    """The result as plain values that strict JSON can hold; labels count from 0."""
+    best = result.best
+    return {
+        "model": result.model,
+        "variance": result.variance,
+        "objective": best.objective,
+        "gmm": best.gmm,
+        "sbm": best.sbm,
+        "prior": best.prior,
+        "labels": best.labels.tolist(),
+        "sizes": best.sizes.tolist(),
+        "centroids": best.centroids.tolist(),
+        "variances": best.variances.tolist(),
+        "restart_objectives": result.restart_objectives.tolist(),
+        "best_restart": result.best_restart,
+        "local_searches": result.local_searches,
+        "evaluations": result.evaluations,
+        "seconds": result.seconds,
+        "scores": asdict(result.scores),
+        "notes": list(result.notes),
+    }
+
+
+def _scores(
+    X: NDArray[np.float64],
+    layers: Sequence[Layer],
+    labels_true: NDArray[np.integer] | None,
+    best: Restart,
+) -> Scores:
+    agreement = _defined(weighted_agreement(layers, best.labels))
+    if labels_true is None:
+        return Scores(None, None, None, agreement)
+    solution = best.sizes, best.centroids, best.variances
+    truth = cluster_gaussians(X, labels_true, int(labels_true.max()) + 1)
+    return Scores(
+        nmi=nmi(labels_true, best.labels),
+        goldberger_kl=_defined(goldberger_kl(*solution, *truth, total_variance(X))),
+        centroid_index=centroid_index(best.centroids, truth[1]),
+        annotation_agreement=agreement,
+    )
+
+
+def weighted_agreement(layers: Sequence[Layer], labels: NDArray[np.integer]) -> float:
+    """Share of the annotations that agree with a partition; a pair counts as the annotations it stands for.
+
+    Returns
+    -------
+    float
+        NaN without annotations; as `kernels.scores.annotation_agreement` if all weights are 1.
+    """
+    agreeing = total = 0.0
+    for layer in layers:
+        weights = np.ones(len(layer.pairs)) if layer.weights is None else layer.weights
+        together = labels[layer.pairs[:, 0]] == labels[layer.pairs[:, 1]]
+        agreeing += float(weights[together == (layer.kind == MUST)].sum())
+        total += float(weights.sum())
+    return agreeing / total if total else math.nan
+
+
+def _defined(value: float) -> float | None:
+    return None if math.isnan(value) else value

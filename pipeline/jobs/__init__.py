@@ -1,0 +1,1 @@
+"""Worker and head jobs of a queueing system."""

@@ -1,0 +1,250 @@
+"""Compute clusters whose workers are jobs of a queueing system, through dask-jobqueue."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from distributed import Client
+from distributed.core import Status
+from distributed.deploy import Cluster
+from distributed.security import Security
+
+from pipeline.jobs import slurm
+from pipeline.jobs.checks import machine_problems, path_problems
+from pipeline.jobs.credentials import credentials, fresh_credentials
+from pipeline.jobs.keys import JobQueue, cluster_class
+from pipeline.jobs.slurm import head_name, job_prefix
+from pipeline.jobs.watch import JobWatch
+from sweeps.errors import InputError
+
+logger = logging.getLogger(__name__)
+
+LOOPBACK = "127.0.0.1"
+ADAPT_SECONDS = 1.0
+
+DEATH_SECONDS = 300
+"""A start of a worker may last so long; a minute goes to compiling the kernels on a busy node."""
+
+ENVIRONMENT = (
+    # The directory a job starts in must not stand before the installed packages.
+    "export PYTHONSAFEPATH=1",
+    # This process asks its libraries for warnings only; the log of a job that ended should say more.
+    "export DASK_LOGGING__DISTRIBUTED=info",
+)
+"""First lines of a worker job."""
+
+
+class NamedJob:
+    """Over dask-jobqueue's jobs: named like the worker, and a refusal is kept for the watch, not raised."""
+
+    def __init__(self, scheduler: str | None = None, name: str | None = None, **keys: Any) -> None:
+        self.refusal = ""
+        self.ended = False
+        super().__init__(scheduler, name, job_name=name, **keys)  # type: ignore[call-arg]
+
+    async def start(self) -> None:
+        """Hand the job to the queue."""
+        try:
+            await super().start()  # type: ignore[misc]
+        except (RuntimeError, OSError, ValueError) as error:
+            self.refusal = str(error)
+            self.status = Status.running
+
+    async def close(self) -> None:
+        """Take the job out of the queue, or end it."""
+        if not self.ended:
+            await super().close()  # type: ignore[misc]
+        self.status = Status.closed
+
+    @classmethod
+    async def end(cls, jobs: list[Any]) -> None:
+        """End jobs in one go, where the queue can: SLURM."""
+
+
+class SlurmCommands:
+    """SLURM's commands with a timeout, in place of dask-jobqueue's, which wait for ever."""
+
+    name: str
+
+    async def _submit_job(self, script_filename: str) -> str:
+        return await asyncio.to_thread(slurm.submit, script_filename, self.name)
+
+    @classmethod
+    async def _close_job(cls, job_id: str | None, cancel_command: str) -> None:
+        if job_id:
+            await asyncio.to_thread(slurm.cancel, [job_id])
+
+    @classmethod
+    async def end(cls, jobs: list[Any]) -> None:
+        """End jobs by one command, however many there are."""
+        await asyncio.to_thread(slurm.cancel, [job.job_id for job in jobs if job.job_id])
+        for job in jobs:
+            job.ended = True
+
+
+class KeptCluster:
+    """Over dask-jobqueue's clusters: which jobs have workers, and which are replaced, is the watch's work.
+
+    dask's own replacement waits for a worker to be lost, so that a job which ended before its worker came,
+    or one of several processes, is never replaced.
+    """
+
+    status: Status
+
+    def _update_worker_status(self, op: str, message: Any) -> None:
+        Cluster._update_worker_status(self, op, message)
+
+    async def _close(self) -> None:
+        if self.status == Status.running:
+            await self.job_cls.end(list(self.workers.values()))  # type: ignore[attr-defined]
+        await super()._close()  # type: ignore[misc]
+
+    async def watched(self) -> dict[str, tuple[Any, int]]:
+        """Jobs by name, each with the number of its workers that are connected now."""
+        connected = [str(worker.name) for worker in self.scheduler.workers.values()]  # type: ignore[attr-defined]
+        # The workers of a job with several processes are called <name>-0, <name>-1, ...
+        owners = [name if name in self.workers else name.rpartition("-")[0] for name in connected]  # type: ignore[attr-defined]
+        return {name: (job, owners.count(name)) for name, job in self.workers.items()}  # type: ignore[attr-defined]
+
+    async def drop(self, names: list[str]) -> None:
+        """Forget jobs; the next round of `adapt` asks for others in their place."""
+        async with self._lock:  # type: ignore[attr-defined]
+            jobs = [self.workers.pop(name) for name in names if name in self.workers]  # type: ignore[attr-defined]
+        await self.job_cls.end(jobs)  # type: ignore[attr-defined]
+        await asyncio.gather(*(job.close() for job in jobs))
+
+
+@contextmanager
+def connect_jobs(
+    options: JobQueue, *, where: str, n_jobs: int, run: Path, longest_batch: float, dashboard_port: int
+) -> Iterator[Client]:
+    """Start a scheduler in this process, and keep worker jobs up until the block ends.
+
+    Parameters
+    ----------
+    options : JobQueue
+        The profile.
+    where : str
+        File and profile, for messages.
+    n_jobs : int
+        Number of worker jobs.
+    run : Path
+        Folder of the run, on a file system that the nodes share: `tls` and `jobs` (logs) are made in it.
+    longest_batch : float
+        Seconds; a worker ends in time to lose none.
+    dashboard_port : int
+        On loopback, free.
+
+    Yields
+    ------
+    distributed.Client
+        With at least one worker. No job is left in the queue when the block ends.
+
+    Raises
+    ------
+    InputError
+        Where this machine cannot submit jobs.
+    ComputeClusterError
+        Where jobs die at once, or none starts; also out of the block.
+    """
+    problems = [*machine_problems(options, where), *path_problems(run)]
+    if problems:
+        raise InputError(problems)
+    prefix = job_prefix(run)
+    name = f"{prefix}{secrets.token_hex(2)}"
+    with ExitStack() as stack:
+        security = None
+        if options.insecure:
+            logger.warning("insecure: who reaches the scheduler's port can run code as you")
+        else:
+            security = stack.enter_context(fresh_credentials(run / "tls"))
+        if options.system == "slurm":
+            left = slurm.cancel_all(prefix, keep=head_name(run))
+            if left:
+                logger.info("cancelled %d jobs of a run that did not end by itself", left)
+            stack.callback(slurm.cancel_all, name)
+        keys = job_keys(options, run, security, longest_batch)
+        scheduler = {"dashboard_address": f"{LOOPBACK}:{dashboard_port}"}
+        cluster = stack.enter_context(
+            _cluster_class(options.system)(name=name, security=security, scheduler_options=scheduler, **keys)
+        )
+        client = stack.enter_context(Client(cluster))
+        watch = stack.enter_context(JobWatch(cluster, client, options, name=name, run=run, n_jobs=n_jobs))
+        cluster.adapt(minimum_jobs=n_jobs, maximum_jobs=n_jobs, interval=ADAPT_SECONDS)
+        logger.info("%d worker jobs named %s-... wanted", n_jobs, name)
+        try:
+            watch.wait_for_worker()
+            yield client
+        except Exception as error:
+            if watch.failure is not None and error is not watch.failure:
+                raise watch.failure from error
+            raise
+
+
+def job_keys(options: JobQueue, run: Path, security: Security | None, longest_batch: float) -> dict[str, Any]:
+    """Keyword arguments of dask-jobqueue's class: the profile's, and those that are set here."""
+    keys = dict(options.keys)
+    extra = keys.pop("worker_extra_args", [])
+    prologue = keys.pop("job_script_prologue", [])
+    return {
+        "death_timeout": DEATH_SECONDS,
+        **keys,
+        "protocol": "tcp://" if security is None else "tls://",
+        "log_directory": str((run / "jobs").resolve()),
+        "job_script_prologue": [*ENVIRONMENT, *prologue],
+        # A worker's own pages tell everyone who asks what it does; here nobody off its node can ask.
+        "worker_extra_args": [
+            *("--dashboard-address", f"{LOOPBACK}:0"),
+            *_lifetime(options, extra, longest_batch),
+            *extra,
+        ],
+    }
+
+
+def job_script(options: JobQueue, run: Path, longest_batch: float) -> str:
+    """Script of the first worker job; what is known only at the start in capitals. Nothing is written."""
+    security = None if options.insecure else credentials((run / "tls").resolve())
+    keys = job_keys(options, run, security, longest_batch)
+    address = f"{keys['protocol']}SCHEDULER:PORT"
+    logs = keys["log_directory"]
+    with TemporaryDirectory() as scratch:  # the class makes the directory of the logs
+        keys["log_directory"] = scratch
+        job = _job_class(options.system)(address, name=f"{job_prefix(run)}RUN-0", security=security, **keys)
+        return str(job.job_script()).replace(scratch, logs)
+
+
+def lifetime(options: JobQueue, longest_batch: float) -> tuple[float, float] | None:
+    """Lifetime and stagger of a worker, in seconds: walltime = lifetime + stagger + 2 × the longest batch.
+
+    None where the walltime is not known, or too short for a worker to end by itself.
+    """
+    if options.walltime is None:
+        return None
+    stagger = min(0.05 * options.walltime, 300.0)
+    left = options.walltime - stagger - 2 * longest_batch
+    return (left, stagger) if left > max(stagger, longest_batch) else None
+
+
+def _lifetime(options: JobQueue, extra: list[str], longest_batch: float) -> list[str]:
+    if any(argument.split("=")[0] == "--lifetime" for argument in extra):
+        return []
+    found = lifetime(options, longest_batch)
+    if found is None:
+        return []
+    return ["--lifetime", f"{found[0]:.0f}s", "--lifetime-stagger", f"{found[1]:.0f}s"]
+
+
+def _job_class(system: str) -> Any:
+    own = (SlurmCommands,) if system == "slurm" else ()
+    return type("WorkerJob", (*own, NamedJob, cluster_class(system).job_cls), {})
+
+
+def _cluster_class(system: str) -> Any:
+    return type("WorkerJobs", (KeptCluster, cluster_class(system)), {"job_cls": _job_class(system)})

@@ -1,0 +1,7 @@
+"""What ends a run because the compute cluster does not work."""
+
+from __future__ import annotations
+
+
+class ComputeClusterError(RuntimeError):
+    """No worker can be had: what was finished is kept."""

@@ -1,0 +1,131 @@
+"""The job of a detached head in SLURM's queue: its script, and how it goes on after its walltime."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.jobs import slurm
+from pipeline.jobs.keys import JobQueue
+from pipeline.jobs.slurm import head_name
+from pipeline.jobs.values import walltime_seconds
+from storage.runfolder.head import HEAD_LOG
+
+logger = logging.getLogger(__name__)
+
+WARNING_SECONDS = 180.0
+"""The head is told to stop so long before its walltime; SLURM may do it a minute earlier."""
+
+
+@dataclass(frozen=True)
+class HeadJob:
+    """The head's own job, seen from within.
+
+    Parameters
+    ----------
+    number : str
+        In the queue.
+    restarts : int
+        How often it was queued again.
+    """
+
+    number: str
+    restarts: int
+
+    @classmethod
+    def current(cls, run: Path) -> HeadJob | None:
+        """The job this process is the head of, None outside of one."""
+        number = os.environ.get("SLURM_JOB_ID")
+        if not number or os.environ.get("SLURM_JOB_NAME") != head_name(run):
+            return None
+        return cls(number, int(os.environ.get("SLURM_RESTART_COUNT") or 0))
+
+    def goes_on(self, number: int) -> bool:
+        """Whether a signal means the walltime, and not that somebody wants the head to end.
+
+        SLURM sends SIGUSR1 before it, as the script asks; SIGTERM at it, and when the job is cancelled.
+        """
+        if number == signal.SIGUSR1:
+            return True
+        return number == signal.SIGTERM and slurm.is_out_of_time(self.number)
+
+    def requeue(self) -> bool:
+        """Queue this job again, which ends this process; False where SLURM does not take it."""
+        try:
+            slurm.requeue(self.number)
+        except slurm.CommandFailed as error:
+            logger.error("the head was not queued again (%s); submit again to go on", error)
+            return False
+        return True
+
+
+def head_script(options: JobQueue, run: Path, arguments: Sequence[str]) -> str:
+    """Script of the head's job.
+
+    Parameters
+    ----------
+    options : JobQueue
+        A profile of SLURM.
+    run : Path
+        Folder of the run.
+    arguments : sequence of str
+        Of `sweep`.
+    """
+    head, keys = options.head, options.keys
+    walltime = head.walltime or keys.get("walltime")
+    directives = {
+        "-J": head_name(run),
+        "-o": str(run.resolve() / HEAD_LOG),
+        "-p": head.queue or keys.get("queue"),
+        "-A": head.account or keys.get("account"),
+        "-n": 1,
+        "--cpus-per-task": head.cores,
+        "--mem": f"{math.ceil(head.memory / 2**20)}M",
+        "-t": walltime,
+        "--open-mode": "append",
+        "--signal": f"B:USR1@{_warning(walltime)}",
+    }
+    texts = [
+        f"{key}{'=' if key.startswith('--') else ' '}{value}" for key, value in directives.items() if value
+    ]
+    python = keys.get("python", sys.executable)
+    lines = [
+        "#!/usr/bin/env bash",
+        *(f"#SBATCH {text}" for text in (*texts, "--requeue", *head.job_extra_directives)),
+        # Until the head listens, a warning must not end it.
+        "trap '' USR1",
+        *keys.get("job_script_prologue", []),
+        # The directory a job starts in must not stand before the installed packages.
+        "export PYTHONSAFEPATH=1",
+        f"cd {shlex.quote(str(Path.cwd()))}",
+        # In place of the shell, so that it is python that gets the signals.
+        f"exec {python} -m pipeline {shlex.join(arguments)}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def other_head(run: Path) -> str | None:
+    """Words for a head of this run whose job is in the queue, None where there is none.
+
+    Raises
+    ------
+    CommandFailed
+        If squeue does not answer.
+    """
+    name = head_name(run)
+    for job in slurm.live_jobs(name):
+        if job.name == name:
+            return f"its head is job {job.number} already: {job.state.lower()} ({job.node or job.reason})"
+    return None
+
+
+def _warning(walltime: str | None) -> int:
+    seconds = None if walltime is None else walltime_seconds("slurm", walltime)
+    return int(WARNING_SECONDS if seconds is None else max(1.0, min(WARNING_SECONDS, seconds / 4)))

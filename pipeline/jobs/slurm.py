@@ -1,0 +1,243 @@
+"""SLURM's commands: with a timeout, tried again, and never the judge of success."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import re
+import subprocess
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.jobs.values import walltime_seconds
+
+logger = logging.getLogger(__name__)
+
+TIMEOUT = 30.0
+"""Seconds a command may take; a busy controller answers within ten."""
+
+ATTEMPTS = 3
+PAUSE = 2.0
+
+TRANSIENT = re.compile(
+    r"timed out|unable to contact|connection (?:refused|reset)|temporarily|try again|zero bytes|"
+    r"communication connection failure|unable to establish",
+    re.IGNORECASE,
+)
+"""What SLURM says when its controller is away or busy; any other refusal would come again."""
+
+SEPARATOR = "|"
+
+
+class CommandFailed(RuntimeError):
+    """A command did not answer, or refused.
+
+    Parameters
+    ----------
+    command : sequence of str
+        The argument list.
+    reason : str
+        What it said.
+    transient : bool
+        Whether it may succeed later.
+    """
+
+    def __init__(self, command: Sequence[str], reason: str, *, transient: bool) -> None:
+        super().__init__(reason if reason.startswith(command[0]) else f"{command[0]}: {reason}")
+        self.transient = transient
+
+
+@dataclass(frozen=True)
+class LiveJob:
+    """A job that is in the queue: waiting, running, suspended, or to run again."""
+
+    number: str
+    name: str
+    state: str
+    node: str
+    reason: str
+
+    @property
+    def running(self) -> bool:
+        """Whether it has its node."""
+        return self.state == "RUNNING"
+
+
+def run(
+    command: Sequence[str],
+    *,
+    timeout: float | None = None,
+    attempts: int = ATTEMPTS,
+    pause: float | None = None,
+) -> str:
+    """Output of a command, tried again while what stopped it may pass.
+
+    Parameters
+    ----------
+    command : sequence of str
+        Argument list; no shell sees it.
+    timeout : float or None
+        Seconds of one attempt; None for `TIMEOUT`.
+    attempts : int
+        How often it is tried.
+    pause : float or None
+        Seconds between attempts; None for `PAUSE`.
+
+    Raises
+    ------
+    CommandFailed
+        With the last attempt's reason.
+    """
+    for attempt in range(1, attempts + 1):
+        try:
+            return _once(command, TIMEOUT if timeout is None else timeout)
+        except CommandFailed as error:
+            if attempt == attempts or not error.transient:
+                raise
+            logger.debug("%s; trying again", error)
+        time.sleep(PAUSE if pause is None else pause)
+    raise ValueError("attempts must be at least 1")
+
+
+def live_jobs(prefix: str) -> list[LiveJob]:
+    """Own jobs in the queue whose names start with `prefix`, completing ones left out.
+
+    Raises
+    ------
+    CommandFailed
+        If squeue does not answer: nothing is known then.
+    """
+    shown = SEPARATOR.join(("%i", "%j", "%T", "%N", "%r"))
+    output = run(["squeue", "--noheader", f"--user={os.getuid()}", f"--format={shown}"])
+    jobs = []
+    for line in output.splitlines():
+        fields = line.strip().split(SEPARATOR, 4)
+        # A completing job has lost its processes; only its node is still being cleaned.
+        if len(fields) == 5 and fields[1].startswith(prefix) and fields[2] != "COMPLETING":
+            jobs.append(LiveJob(*fields))
+    return jobs
+
+
+def submit(script: str, name: str) -> str:
+    """Number of the job made from a script, or of the job of that name that is in the queue.
+
+    An sbatch that did not answer may have been heard: it is repeated only when squeue shows no such job.
+
+    Raises
+    ------
+    CommandFailed
+        If SLURM refuses, or does not answer.
+    """
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return run(["sbatch", "--parsable", script], attempts=1).strip().split(";")[0]
+        except CommandFailed as error:
+            if not error.transient:
+                raise
+            time.sleep(PAUSE)
+            found = [job.number for job in live_jobs(name) if job.name == name]
+            if found:
+                return found[0]
+            if attempt == ATTEMPTS:
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+def cancel(numbers: Iterable[str]) -> None:
+    """End jobs; that one is gone already, or that SLURM does not answer, is only logged."""
+    wanted = list(numbers)
+    if not wanted:
+        return
+    try:
+        run(["scancel", *wanted])
+    except CommandFailed as error:
+        logger.debug("%s", error)
+
+
+def cancel_all(prefix: str, *, keep: str = "") -> int:
+    """End own jobs whose names start with `prefix`; their number, 0 where SLURM does not answer.
+
+    A job named `keep` goes on.
+    """
+    try:
+        jobs = [job for job in live_jobs(prefix) if job.name != keep]
+    except CommandFailed as error:
+        logger.warning("jobs named %s... may be left in the queue: %s", prefix, error)
+        return 0
+    cancel(job.number for job in jobs)
+    return len(jobs)
+
+
+def is_out_of_time(number: str) -> bool:
+    """Whether a job has used up its walltime; False also where SLURM does not say so."""
+    try:
+        output = run(["scontrol", "--oneliner", "show", "job", number], timeout=5, attempts=2, pause=0.5)
+    except CommandFailed as error:
+        logger.warning("%s", error)
+        return False
+    fields = dict(re.findall(r"(\w+)=(\S*)", output))
+    limit, used = (walltime_seconds("slurm", fields.get(key, "")) for key in ("TimeLimit", "RunTime"))
+    return limit is not None and used is not None and used >= limit
+
+
+def end_state(number: str) -> str:
+    """How a job ended, such as CANCELLED or FAILED; empty where SLURM does not know it any more."""
+    try:
+        output = run(["scontrol", "--oneliner", "show", "job", number], attempts=1)
+    except CommandFailed:
+        return ""
+    found = re.search(r"\bJobState=(\w+)", output)
+    return found[1] if found else ""
+
+
+def requeue(number: str) -> None:
+    """Put a job back into the queue, as it was submitted; it is ended for that.
+
+    Raises
+    ------
+    CommandFailed
+        If SLURM refuses, or does not answer.
+    """
+    run(["scontrol", "requeue", number], attempts=5, pause=5.0)
+
+
+def _once(command: Sequence[str], timeout: float) -> str:
+    try:
+        # A session of its own: a terminal's Ctrl-C must not end a command half-way.
+        done = subprocess.run(
+            list(command),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout,
+            check=False,
+            start_new_session=True,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise CommandFailed(command, f"no answer within {timeout:g} s", transient=True) from error
+    except OSError as error:
+        raise CommandFailed(command, error.strerror or str(error), transient=False) from error
+    if done.returncode:
+        reason = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+        raise CommandFailed(command, reason, transient=bool(TRANSIENT.search(reason)))
+    return done.stdout
+
+
+def run_id(run: Path) -> str:
+    """Name of a sweep's runs in the queue: the same for every run on one cube, and for no other cube."""
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", run.name.removesuffix(".run"))
+    return f"{name}-{hashlib.sha256(str(run.resolve()).encode()).hexdigest()[:8]}"
+
+
+def job_prefix(run: Path) -> str:
+    """What the names of all jobs of a sweep start with."""
+    return f"sweep-{run_id(run)}-"
+
+
+def head_name(run: Path) -> str:
+    """Name of the job of a detached head; no worker job has it."""
+    return f"{job_prefix(run)}head"

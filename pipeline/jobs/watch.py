@@ -1,0 +1,222 @@
+"""Worker jobs watched: lost ones are replaced, and a run that cannot have any ends with a message."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from distributed import Client, Future
+
+from pipeline.jobs import slurm
+from pipeline.jobs.errors import ComputeClusterError
+from pipeline.jobs.keys import JobQueue
+from pipeline.jobs.slot import MOST_ABSENT, Slot
+from pipeline.text import duration
+from storage.runfolder.jobs import JobListFile
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.5
+"""Between looks at the workers, which are connected to this process."""
+
+ASK_SECONDS = 1.0, 30.0
+"""Between questions to the queue while a job has no worker: first, and at most."""
+
+PLACE_SECONDS = 10.0
+"""Between questions to the queue where jobs run."""
+
+TAIL_LINES = 15
+
+
+class JobWatch:
+    """Thread that looks after the worker jobs of a compute cluster.
+
+    Parameters
+    ----------
+    cluster : pipeline.jobs.cluster.KeptCluster
+        Whose jobs.
+    client : distributed.Client
+        Whose tasks are cancelled when no worker can be had, so that nobody waits for them.
+    options : JobQueue
+        The profile.
+    name : str
+        What the names of the jobs start with.
+    run : Path
+        Folder of the run: the logs of the jobs are in `jobs`, and their list is kept there.
+    n_jobs : int
+        How many jobs are kept up.
+    """
+
+    def __init__(
+        self, cluster: Any, client: Client, options: JobQueue, *, name: str, run: Path, n_jobs: int
+    ) -> None:
+        self.failure: ComputeClusterError | None = None
+        self._cluster = cluster
+        self._client = client
+        self._options = options
+        self._name = name
+        self._logs = run / "jobs"
+        self._list = JobListFile(run, n_jobs)
+        self._slots: dict[str, Slot] = {}
+        self._live: list[slurm.LiveJob] | None = [] if options.system == "slurm" else None
+        self._ask_at = self._place_at = 0.0
+        self._pause = ASK_SECONDS[0]
+        self._alive_at = time.monotonic()
+        self._said = ""
+        self._ready = threading.Event()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="job-watch", daemon=True)
+
+    def __enter__(self) -> JobWatch:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def wait_for_worker(self) -> None:
+        """Return when a worker is connected.
+
+        Raises
+        ------
+        ComputeClusterError
+            When none can be had.
+        """
+        self._ready.wait()
+        if self.failure is not None:
+            raise self.failure
+
+    def _run(self) -> None:
+        while not self._stop.wait(LOOK_SECONDS):
+            try:
+                if self.failure is None:
+                    self._look()
+                else:
+                    self._cancel_tasks(str(self.failure))
+            except Exception:
+                # A compute cluster that is closing answers nothing; a watch that dies would let the run hang.
+                if not self._stop.is_set():
+                    logger.debug("a look at the worker jobs failed", exc_info=True)
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        for name, (job, workers) in self._cluster.sync(self._cluster.watched).items():
+            self._slots.setdefault(name, Slot(job)).look(job, workers, now)
+        if any(not slot.waits for slot in self._slots.values()):
+            self._alive_at = now
+            self._ready.set()
+        waiting = {name: slot for name, slot in self._slots.items() if slot.waits}
+        if waiting and now >= self._ask_at:
+            self._ask(waiting, now)
+        elif not waiting:
+            self._ask_at, self._pause = now, ASK_SECONDS[0]
+        due = [name for name, slot in waiting.items() if now >= (slot.replace_at or math.inf)]
+        if due:
+            self._cluster.sync(self._cluster.drop, due)
+            for name in due:
+                self._slots[name].replace_at = math.inf  # once: what stands there next is another job
+            self._ask_at, self._pause = now + ASK_SECONDS[0], ASK_SECONDS[0]
+        self._place(now)
+        self._list.show([slot.record(name, self._live or []) for name, slot in self._slots.items()])
+        self._give_up(now)
+
+    def _ask(self, waiting: dict[str, Slot], now: float) -> None:
+        """Ask the queue what became of the jobs without workers."""
+        if self._options.system == "slurm":
+            try:
+                self._live = slurm.live_jobs(self._name)
+            except slurm.CommandFailed as error:
+                self._live = None
+                logger.warning("the queue does not answer: %s", error)
+        for name, slot in waiting.items():
+            if slot.replace_at is None and slot.is_gone(self._live, now) and self._has_ended(slot):
+                self._bury(name, slot, now)
+        self._say_waiting(waiting)
+        self._pause = min(1.5 * self._pause, ASK_SECONDS[1])
+        doubtful = any(slot.absent == 1 for slot in waiting.values())
+        self._ask_at = now + (ASK_SECONDS[0] if doubtful else self._pause)
+
+    def _has_ended(self, slot: Slot) -> bool:
+        """Whether the end of a job is known, and how it came if that matters."""
+        if slot.settled or slot.job.job_id is None or self._options.system != "slurm":
+            return True
+        slot.ended = slurm.end_state(slot.job.job_id)
+        return slot.ended != "COMPLETING" or slot.absent >= MOST_ABSENT
+
+    def _bury(self, name: str, slot: Slot, now: float) -> None:
+        """Note the end of a job, and when another is to take its place."""
+        backoff = slot.bury(now)
+        early = "could not be submitted" if slot.job.refusal else "died at once"
+        how = "was cancelled" if slot.ended == "CANCELLED" else "was lost" if slot.innocent else early
+        self._list.lose(slot.record(name, self._live or []), how)
+        logger.warning("worker job %s (%s) %s; another one in %.0f s", name, slot.job.job_id, how, backoff)
+
+    def _place(self, now: float) -> None:
+        """Find out where jobs run, for those who ask."""
+        unplaced = [slot for slot in self._slots.values() if slot.workers and not slot.node]
+        if self._options.system != "slurm" or not unplaced or now < self._place_at:
+            return
+        self._place_at = now + PLACE_SECONDS
+        try:
+            nodes = {job.number: job.node for job in slurm.live_jobs(self._name)}
+        except slurm.CommandFailed as error:
+            logger.debug("%s", error)
+            return
+        for slot in unplaced:
+            slot.node = nodes.get(slot.job.job_id, "")
+
+    def _give_up(self, now: float) -> None:
+        if any(not slot.waits for slot in self._slots.values()):
+            return
+        dead = max(self._slots.values(), key=lambda slot: slot.deaths, default=None)
+        most = self._options.failed_starts
+        running = any(job.running for job in (self._live or []))
+        if dead is not None and dead.deaths >= (3 * most if running else most):
+            how = "cannot be submitted" if dead.job.refusal else "die at once"
+            times = f"{dead.deaths} times running, and no worker is left"
+            self._fail(f"worker jobs {how}: {times}\n{self._words(dead)}")
+        elif now - self._alive_at > self._options.start_timeout:
+            states = self._states(self._slots.values()) or "nothing is known of the jobs"
+            self._fail(f"no worker for {duration(self._options.start_timeout)} (start_timeout): {states}")
+
+    def _fail(self, message: str) -> None:
+        self.failure = ComputeClusterError(message)
+        self._ready.set()
+
+    def _cancel_tasks(self, message: str) -> None:
+        futures = [Future(key, self._client) for key in list(self._client.futures)]
+        if futures:
+            self._client.cancel(futures, force=True, msg=message)
+
+    def _say_waiting(self, waiting: dict[str, Slot]) -> None:
+        states = self._states(waiting.values())
+        if states and states != self._said:
+            logger.info("worker jobs without workers: %s", states)
+        self._said = states
+
+    def _states(self, slots: Iterable[Slot]) -> str:
+        """States of jobs in the queue with their reasons, counted."""
+        live = {job.number: job for job in (self._live or [])}
+        found = [live[slot.job.job_id] for slot in slots if slot.job.job_id in live]
+        said = [f"{job.state.lower()} ({job.reason})" for job in found]
+        return ", ".join(f"{said.count(text)} {text}" for text in sorted(set(said)))
+
+    def _words(self, slot: Slot) -> str:
+        """What a dead job left: the queue's refusal, or the end of its log."""
+        if slot.job.refusal:
+            return str(slot.job.refusal)
+        logs = [path for path in self._logs.glob(f"*{slot.job.job_id}*") if path.stat().st_size]
+        if not logs:
+            return f"job {slot.job.job_id} left no log in {self._logs}"
+        log = max(logs, key=lambda path: path.stat().st_mtime)
+        tail = log.read_text(encoding="utf-8", errors="replace").splitlines()[-TAIL_LINES:]
+        return "\n".join([f"the end of {log}:", *(f"  {line}" for line in tail)])

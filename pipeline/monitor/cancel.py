@@ -1,0 +1,163 @@
+"""Ending a run: its head first, so that it replaces nothing, then its worker jobs, until none is left."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from pipeline.jobs import slurm
+from pipeline.jobs.slurm import head_name, job_prefix
+from pipeline.monitor.state import RunState, read_run_state
+from storage.errors import StorageError
+from storage.files import remove
+from storage.runfolder.folder import run_directory
+from storage.runfolder.head import ENDED, SUBMISSION_FILE
+from storage.runfolder.holder import Holder
+
+Say = Callable[[str], None]
+
+END_SECONDS = 60.0
+"""A head has so long to stop by itself; SLURM kills one that takes longer than KillWait, usually 30 s."""
+
+KILLED_SECONDS = 10.0
+POLL_SECONDS = 0.5
+
+
+class CannotCancel(RuntimeError):
+    """Something goes on, and this is not the place to end it."""
+
+
+def cancel(cube: Path, say: Say) -> None:
+    """End whatever runs a cube, or waits to; what was finished is kept.
+
+    Parameters
+    ----------
+    cube : Path
+        The cube, which need not exist yet.
+    say : callable
+        Takes lines for people.
+
+    Raises
+    ------
+    CannotCancel
+        If something goes on, or may: it says what, and where to end it.
+    StorageError
+        If the file system refuses.
+    """
+    run = run_directory(cube)
+    state = read_run_state(cube)
+    jobs = _jobs(run, state)
+    if state.holder is None and not jobs:
+        _forget(cube, state)
+        say(f"nobody runs {cube}: nothing to end")
+        return
+    heads = [job for job in jobs or [] if job.name == head_name(run)]
+    _refuse_others(state, {job.number for job in heads})
+    if heads:
+        numbers = [job.number for job in heads]
+        slurm.cancel(numbers)
+        say(f"ended the head, job {', '.join(numbers)}")
+        _wait(lambda: read_run_state(cube).holder is None, END_SECONDS)
+    _end_process(cube, say)
+    if jobs is not None:
+        _end_jobs(run, say)
+    _forget(cube, read_run_state(cube))
+    say(f"what was finished is kept in {cube}; submit again to go on")
+
+
+def _jobs(run: Path, state: RunState) -> list[slurm.LiveJob] | None:
+    """Jobs of this run in the queue, None where no queue has anything to do with it."""
+    holder, sent = state.holder, state.submission
+    waits = state.waiting is not None or (holder is not None and bool(holder.process.job_id))
+    if not (waits or (run / "jobs").is_dir() or (sent is not None and sent.system == "slurm")):
+        return None
+    if shutil.which("squeue") is None:
+        if waits:
+            raise CannotCancel("it has a job in a queue, but there is no squeue here: cancel it elsewhere")
+        return None
+    try:
+        return slurm.live_jobs(job_prefix(run))
+    except slurm.CommandFailed as error:
+        raise CannotCancel(f"nothing was ended, for the queue does not answer: {error}") from error
+
+
+def _refuse_others(state: RunState, heads: set[str]) -> None:
+    """Leave a holder alone that cannot be ended from here."""
+    holder, lease = state.holder, state.lease
+    if holder is None or lease is None or lease.alive or holder.process.job_id in heads:
+        return
+    job = holder.process.job_id
+    if not job:
+        raise CannotCancel(f"run by {holder}: another machine, and no job of a queue; cancel it there")
+    if _in_queue(job):
+        raise CannotCancel(f"run by {holder}: a job of your own making; scancel {job} ends it")
+
+
+def _in_queue(number: str) -> bool:
+    try:
+        return any(job.number == number for job in slurm.live_jobs(""))
+    except slurm.CommandFailed:
+        return True
+
+
+def _end_process(cube: Path, say: Say) -> None:
+    """End a driver of this machine, and its workers with it."""
+    state = read_run_state(cube)
+    if state.holder is None or state.lease is None or not state.lease.alive:
+        return
+    holder: Holder = state.holder
+    with suppress(psutil.NoSuchProcess):
+        driver = psutil.Process(holder.process.pid)
+        family = [driver, *driver.children(recursive=True)]
+        driver.terminate()
+        _, left = psutil.wait_procs(family, timeout=END_SECONDS)
+        for process in left:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        _, left = psutil.wait_procs(left, timeout=KILLED_SECONDS)
+        if left:
+            raise CannotCancel(f"still there: processes {', '.join(str(process.pid) for process in left)}")
+        say(f"ended process {driver.pid} and {len(family) - 1} of its own")
+
+
+def _end_jobs(run: Path, say: Say) -> None:
+    """End worker jobs, until the queue shows none twice running."""
+    prefix, seen, clear = job_prefix(run), set[str](), 0
+    deadline = time.monotonic() + END_SECONDS
+    while clear < 2:
+        try:
+            left = slurm.live_jobs(prefix)
+        except slurm.CommandFailed as error:
+            raise CannotCancel(f"jobs named {prefix}... may be left: {error}") from error
+        if left and time.monotonic() > deadline:
+            names = ", ".join(f"{job.number} ({job.state.lower()})" for job in left)
+            raise CannotCancel(f"still in the queue: {names}")
+        slurm.cancel(job.number for job in left)
+        seen |= {job.number for job in left}
+        clear = 0 if left else clear + 1
+        time.sleep(POLL_SECONDS)
+    if seen:
+        say(f"ended {len(seen)} worker {'job' if len(seen) == 1 else 'jobs'}")
+    say("no job is left in the queue")
+
+
+def _forget(cube: Path, state: RunState) -> None:
+    """Let no file say that a head still waits."""
+    if state.waiting is None:
+        return
+    run = run_directory(cube)
+    with suppress(StorageError, OSError):
+        remove(run / SUBMISSION_FILE)
+        if state.head is not None:
+            state.head.now(ENDED, "cancelled").write(run)
+
+
+def _wait(condition: Callable[[], bool], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)

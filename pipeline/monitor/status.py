@@ -1,0 +1,184 @@
+"""How far a sweep is, from files alone."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.monitor.logs import DRIVER_LOG, last_lines
+from pipeline.monitor.state import RunState, read_run_state
+from pipeline.text import duration
+from storage.cube.blocks import BlockStore
+from storage.cube.manifest import read_manifest
+from storage.cube.schema import DONE, FAILED
+from storage.runfolder.folder import run_directory
+from storage.runfolder.head import HEAD_LOG
+from storage.runfolder.jobs import JobList, read_job_list
+from storage.runfolder.progress import StateFile
+
+
+@dataclass(frozen=True)
+class DatasetStatus:
+    """Cells of one data set."""
+
+    name: str
+    cells: int
+    done: int
+    failed: int
+
+    @property
+    def left(self) -> int:
+        """Cells that are neither done nor failed."""
+        return self.cells - self.done - self.failed
+
+
+@dataclass(frozen=True)
+class Status:
+    """State of a cube, and of the run that makes it.
+
+    Parameters
+    ----------
+    cube : Path
+        The cube, which need not exist yet.
+    datasets : tuple of DatasetStatus
+        In the order of the sweep file.
+    blocks, blocks_done : int
+        Blocks of the cube, and those without a pending cell.
+    skipped : dict of str to list of str
+        Data sets the last run could not have, and why.
+    run : RunState
+        Who runs it now, and the head.
+    jobs : JobList or None
+        Worker jobs of the last run, None where it had none.
+    progress : dict or None
+        What the driver wrote last of the run under way: restarts done and wanted, seconds left when written.
+    """
+
+    cube: Path
+    datasets: tuple[DatasetStatus, ...]
+    blocks: int
+    blocks_done: int
+    skipped: dict[str, list[str]]
+    run: RunState
+    jobs: JobList | None
+    progress: dict[str, Any] | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        datasets = [{**asdict(d), "left": d.left} for d in self.datasets]
+        total = {key: sum(row[key] for row in datasets) for key in ("cells", "done", "failed", "left")}
+        return {
+            "cube": str(self.cube),
+            "complete": bool(datasets) and total["left"] == 0,
+            "total": total,
+            "blocks": {"total": self.blocks, "done": self.blocks_done},
+            "datasets": datasets,
+            "skipped": self.skipped,
+            "holder": None if self.run.holder is None else str(self.run.holder),
+            "eta_seconds": self.eta,
+            "run": self.progress,
+            "head": self.run.to_dict(),
+            "jobs": None if self.jobs is None else self.jobs.to_dict(),
+            "log": str(self._log),
+            "dashboard": self.run.dashboard,
+        }
+
+    @property
+    def eta(self) -> float | None:
+        """Seconds left of the run under way, None when nothing runs."""
+        if self.progress is None:
+            return None
+        return max(0.0, float(self.progress["left"]) - (time.time() - float(self.progress["at"])))
+
+    def lines(self) -> list[str]:
+        """Table for people."""
+        total = self.to_dict()["total"]
+        head = f"{'data set':<20}{'cells':>9}{'done':>9}{'failed':>9}{'left':>9}"
+        rows = [f"{d.name:<20}{d.cells:>9,}{d.done:>9,}{d.failed:>9,}{d.left:>9,}" for d in self.datasets]
+        foot = "{:<20}{cells:>9,}{done:>9,}{failed:>9,}{left:>9,}".format("total", **total)
+        table = [head, *rows, foot, f"{self.blocks_done:,} of {self.blocks:,} blocks written"]
+        skipped = [f"SKIPPED {name}: {'; '.join(reasons)}" for name, reasons in self.skipped.items()]
+        nothing = ["no cell yet: the cube is made when the first worker is there"]
+        return [
+            str(self.cube),
+            *(table if self.datasets else nothing),
+            *skipped,
+            *self.run.lines(),
+            *self._head_said(),
+            *self._job_lines(),
+            *([f"log: {self._log}"] if self._log.exists() else []),
+            *([f"dashboard: {self.run.dashboard}"] if self.run.dashboard else []),
+            self._who(total["left"] + (not self.datasets)),
+        ]
+
+    @property
+    def _log(self) -> Path:
+        return run_directory(self.cube) / DRIVER_LOG
+
+    def _head_said(self) -> list[str]:
+        """The last line of a head that, as far as files know, has not started: it may have died at once."""
+        log, sent = run_directory(self.cube) / HEAD_LOG, self.run.submission
+        if self.run.waiting is None or sent is None or not log.exists() or log.stat().st_mtime < sent.at:
+            return []
+        return [f"  {log} ends: {line}" for line in last_lines(log, 1)]
+
+    def _who(self, left: int) -> str:
+        holder = self.run.holder
+        if holder is None and self.run.waiting is not None:
+            return f"nobody runs it yet: its head waits in the queue, job {self.run.waiting}"
+        if holder is None:
+            return "complete" if left == 0 else "nobody runs it: submit again to go on"
+        if self.progress is None or self.eta is None:
+            return f"run by {holder}"
+        restarts = f"{self.progress['restarts']:,} of {self.progress['total']:,} restarts of this run"
+        workers = self.progress["workers"]
+        return f"run by {holder}: {restarts}, {workers} workers, about {duration(self.eta)} left"
+
+    def _job_lines(self) -> list[str]:
+        """Worker jobs of a run under way; those of a run that ended are no more."""
+        if self.jobs is None or self.run.holder is None:
+            return []
+        counts = f"{self.jobs.wanted} wanted, {self.jobs.running} running, {self.jobs.n_lost} lost"
+        rows = [
+            f"  {job.job or '-':<10}{job.node or '-':<12}{job.workers:>3} workers  {job.state:<24}{job.name}"
+            for job in self.jobs.jobs
+        ]
+        gone = [
+            f"  {job.job or '-':<10}{job.node or '-':<12}{job.how:<36}{job.name}" for job in self.jobs.lost
+        ]
+        return [f"worker jobs: {counts}; {self.jobs.workers} workers", *rows, *gone[-5:]]
+
+
+def read_status(cube: Path) -> Status:
+    """Read the state of a cube, and of the driver that runs it; files only.
+
+    Raises
+    ------
+    sweeps.errors.InputError
+        If there is neither a cube at `cube` nor a trace of a run.
+    """
+    run, folder = read_run_state(cube), run_directory(cube)
+    datasets, blocks, skipped = _read_cube(cube) if cube.is_dir() or not folder.is_dir() else ((), (0, 0), {})
+    progress = None if run.holder is None else StateFile.read(folder / "state.json")
+    if progress is not None and run.head is not None and progress["at"] < run.head.at:
+        progress = None  # of a run before this one
+    return Status(cube, datasets, *blocks, skipped, run, read_job_list(folder), progress)
+
+
+def _read_cube(cube: Path) -> tuple[tuple[DatasetStatus, ...], tuple[int, int], dict[str, list[str]]]:
+    manifest = read_manifest(cube)
+    store = BlockStore(cube, read_only=True)
+    datasets, blocks, done = [], 0, 0
+    for plan in manifest.plans.values():
+        found = [cells for _, cells in store.all_statuses(plan)]
+        statuses = np.concatenate(found)
+        counts = [int(np.count_nonzero(statuses == state)) for state in (DONE, FAILED)]
+        datasets.append(DatasetStatus(plan.name, plan.n_cells, *counts))
+        blocks += len(found)
+        done += sum(1 for cells in found if np.isin(cells, (DONE, FAILED)).all())
+    skipped = manifest.runs[-1].get("skipped", {}) if manifest.runs else {}
+    return tuple(datasets), (blocks, done), skipped

@@ -1,0 +1,175 @@
+"""Why a cell is as it is: its state, what went wrong, what the logs say, how to run it alone."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.monitor.logs import job_logs, last_lines
+from storage.cube.blocks import BlockStore, failed_cells
+from storage.cube.manifest import read_manifest
+from storage.cube.schema import DONE, FAILED
+from storage.runfolder.failures import FILE_NAME, FailureRecord, read_failures
+from storage.runfolder.folder import run_directory
+from storage.runfolder.head import read_head
+from sweeps.cellnames import find_cell
+from sweeps.plan import Cell
+
+TRACEBACK_LINES = 12
+LOG_LINES = 8
+SEARCHED_LINES = 2000
+
+AFTERMATH = timedelta(seconds=2)
+"""What a log says so soon after a failure may belong to it."""
+
+UNKNOWN = "unknown"
+STATES = {DONE: "done", FAILED: "failed"}
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What is known of one cell.
+
+    Parameters
+    ----------
+    cell : str
+        Its name.
+    state : str
+        `done`, `failed` or `pending`.
+    restarts, seconds : int and float, or None
+        Of a cell that is done: restarts, and the solver's seconds for all of them.
+    failures : tuple of FailureRecord
+        All that were recorded, oldest first.
+    log : tuple of str
+        Last lines of the log nearest to the last failure, the first of them naming the file.
+    command : str
+        Runs the cell alone.
+    """
+
+    cell: str
+    state: str
+    restarts: int | None
+    seconds: float | None
+    failures: tuple[FailureRecord, ...]
+    log: tuple[str, ...]
+    command: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+    def lines(self) -> list[str]:
+        """Text for people."""
+        if self.state == "done":
+            text = f"{self.cell}: done, {self.restarts} restarts in {self.seconds:.3g} s"
+            return [text, *self._earlier()]
+        told = {"failed": "failed", "pending": "pending: not finished yet"}[self.state]
+        command = ["", "to run it alone:", f"  {self.command}"]
+        return [f"{self.cell}: {told}", *self._last(), *self._log(), *command]
+
+    def _earlier(self) -> list[str]:
+        if not self.failures:
+            return []
+        last, often = self.failures[-1], f"{len(self.failures)} times"
+        return [f"it had failed {often} before, the last time {last.at or UNKNOWN}: {last.cause}"]
+
+    def _last(self) -> list[str]:
+        if not self.failures:
+            return ["no failure is recorded"] if self.state == "failed" else []
+        last = self.failures[-1]
+        start, stop = last.restarts
+        facts = {
+            "cause": last.cause,
+            "when": last.at or UNKNOWN,
+            "restarts": f"{start}..{stop - 1}",
+            "node": last.node or UNKNOWN,
+            "job": last.job or "none",
+            "attempts": f"{len(self.failures)} failed",
+        }
+        told = [f"  {key + ':':<10}{value}" for key, value in facts.items()]
+        trace = last.traceback.strip().splitlines()[-TRACEBACK_LINES:]
+        return [*told, *_titled("the end of the traceback:", trace)]
+
+    def _log(self) -> list[str]:
+        return _titled(self.log[0], self.log[1:]) if self.log else []
+
+
+def explain(cube: Path, name: str, spec: Path | None = None) -> Explanation:
+    """Tell what is known of a cell; reads files only.
+
+    Parameters
+    ----------
+    cube : Path
+        The cube.
+    name : str
+        Name of the cell.
+    spec : Path or None
+        Sweep file for the command; None takes the one that was submitted last.
+
+    Raises
+    ------
+    sweeps.errors.InputError
+        If there is no such cell, or no cube.
+    """
+    plans = read_manifest(cube).plans
+    cell = find_cell(name, list(plans.values()))
+    run = run_directory(cube)
+    failures = tuple(record for record in read_failures(run / FILE_NAME) if record.cell == str(cell))
+    block = plans[cell.dataset].block_of(cell)
+    store, position = BlockStore(cube, read_only=True), list(block.cells()).index(cell)
+    status = int(store.statuses(block)[position])
+    arrays = store.read(block) if status == DONE else None
+    return Explanation(
+        cell=str(cell),
+        state=STATES.get(status, "pending"),
+        restarts=None if arrays is None else int(np.asarray(arrays["restarts_done"])[position]),
+        seconds=None if arrays is None else float(np.asarray(arrays["seconds"])[position]),
+        failures=failures,
+        log=() if status == DONE or not failures else _nearest_log(run, failures[-1]),
+        command=_command(cube, cell, spec),
+    )
+
+
+def failed_causes(cube: Path) -> dict[str, str]:
+    """Last cause of each cell that is marked failed, by name; reads files only."""
+    cells = failed_cells(cube, read_manifest(cube).plans.values())
+    causes = {record.cell: record.cause for record in read_failures(run_directory(cube) / FILE_NAME)}
+    return {str(cell): causes.get(str(cell), "no failure is recorded") for cell in cells}
+
+
+def _nearest_log(run: Path, failure: FailureRecord) -> tuple[str, ...]:
+    logs: Sequence[Path] = job_logs(run, failure.job) if failure.job else []
+    path = next(iter(logs), run / "log")
+    lines = last_lines(path, SEARCHED_LINES)
+    before = [line for line in lines if not _is_later(line, failure.at)][-LOG_LINES:]
+    if before:
+        return (f"{path}, up to then:", *before)
+    return (f"the end of {path}:", *lines[-LOG_LINES:]) if lines else ()
+
+
+def _is_later(line: str, at: str) -> bool:
+    """Whether a line of a log was written after a failure; False where that cannot be told."""
+    try:
+        written = datetime.fromisoformat(line[:19]).astimezone()
+        return written > datetime.fromisoformat(at) + AFTERMATH
+    except ValueError:
+        return False
+
+
+def _command(cube: Path, cell: Cell, spec: Path | None) -> str:
+    head = read_head(run_directory(cube))
+    file = str(spec.resolve()) if spec is not None else head.spec if head is not None else "SPEC"
+    command = ["sweep", "submit", file, "--results", str(cube.resolve().parent), "--workers", "0"]
+    if head is not None and head.data_dir is not None:
+        command += ["--data-dir", head.data_dir]
+    return shlex.join([*command, "--only", str(cell)])
+
+
+def _titled(title: str, lines: Sequence[str]) -> list[str]:
+    return ["", title, *(f"  {line}" for line in lines)] if lines else []

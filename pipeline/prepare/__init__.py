@@ -1,0 +1,1 @@
+"""What is to be run, checked against the data and the cube that is there."""

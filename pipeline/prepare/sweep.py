@@ -1,0 +1,98 @@
+"""Everything that can be known, or be wrong, before a sweep starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pipeline.work.batches import LONGEST
+from pipeline.work.timing import Timing
+from storage.cube.growth import align, differences
+from storage.cube.layout import size_problems
+from storage.cube.manifest import read_manifest
+from storage.runfolder.folder import run_directory
+from sweeps.errors import InputError, Problem
+from sweeps.file.spec import SweepSpec, load_spec
+from sweeps.inputs.load import Inputs, load_inputs
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A sweep that can run.
+
+    Parameters
+    ----------
+    spec : SweepSpec
+        The sweep file.
+    inputs : Inputs
+        Data sets and plans, chunked as the cube is.
+    cube : Path
+        Where results land; it need not exist yet.
+    """
+
+    spec: SweepSpec
+    inputs: Inputs
+    cube: Path
+
+    @property
+    def run(self) -> Path:
+        """Folder beside the cube: lease, journal, log, timings."""
+        return run_directory(self.cube)
+
+
+def cube_path(results: Path, name: str) -> Path:
+    """Where the cube of a sweep lies."""
+    return results / f"{name}.zarr"
+
+
+def prepare(path: Path, *, results: Path, data_dir: Path | None) -> Prepared:
+    """Read a sweep file, its data, and the cube it belongs to.
+
+    Raises
+    ------
+    InputError
+        With every problem found; nothing was written.
+    """
+    spec = load_spec(path)
+    inputs = load_inputs(spec, data_dir=data_dir)
+    cube = cube_path(results, spec.name)
+    problems = _results_problems(results, run_directory(cube))
+    for plan in inputs.plans:
+        problems += size_problems(f"{path.name} [grid], ", plan)
+    if problems:
+        raise InputError(problems)
+    return aligned(Prepared(spec, inputs, cube))
+
+
+def aligned(prepared: Prepared) -> Prepared:
+    """Lay the plans out as the cube that is there now does, if there is one.
+
+    Raises
+    ------
+    InputError
+        If the sweep is no growth of the one in the cube.
+    """
+    if not prepared.cube.exists():
+        return prepared
+    manifest = read_manifest(prepared.cube)
+    problems = differences(manifest, prepared.spec.to_dict(), prepared.inputs.plans)
+    if problems:
+        raise InputError(problems)
+    plans = tuple(align(manifest, prepared.inputs.plans))
+    return replace(prepared, inputs=replace(prepared.inputs, plans=plans))
+
+
+def _results_problems(results: Path, run: Path) -> list[Problem]:
+    problems = []
+    for place in (results, run):
+        if place.exists() and not place.is_dir():
+            problems.append(Problem(str(place), "a file", "a directory"))
+    parent = next(folder for folder in (results, *results.absolute().parents) if folder.exists())
+    if not problems and not parent.is_dir():
+        problems.append(Problem(str(results), f"{parent} is a file", "a directory"))
+    return problems
+
+
+def longest_batch(prepared: Prepared) -> float:
+    """Seconds a batch of a sweep may last: a single restart is never split."""
+    return max([LONGEST, *Timing.load(prepared.run / "pilot.json").measured.values()])

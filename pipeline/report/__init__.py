@@ -1,0 +1,1 @@
+"""The report: page, tables, text, and the comparison of cubes."""

@@ -1,0 +1,208 @@
+"""Two cubes in pairs: the same cell in both, and what differs between its scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pipeline.report.parts.ink import house_style, save
+from pipeline.report.sections.differences import draw_differences
+from pipeline.report.write import check_folder, write_tables
+from pipeline.scoring.labels import LABELS
+from pipeline.scoring.pairs import PLACE, difference_table, pair, total_table
+from pipeline.scoring.tables import cell_table
+from storage.cube.cube import open_cube
+from storage.cube.manifest import Manifest, read_manifest
+from storage.errors import storage_errors
+from sweeps.errors import InputError, Problem, gathered
+
+SHOWN = 5
+"""Unpaired cells named in the text; the file has all."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What two cubes say of the same cells.
+
+    Parameters
+    ----------
+    first, second : Path
+        Cubes A and B; differences are B less A.
+    settings : tuple of str
+        What their sweep files have differently.
+    pairs : pandas.DataFrame
+        A row per score and cell that is done in both: `PLACE`, `score`, `a`, `b`, `difference`.
+    table : pandas.DataFrame
+        From `difference_table`.
+    unpaired : pandas.DataFrame
+        `cell` and `why` of every cell without a partner that is done.
+    files : tuple of Path
+        What was written.
+    """
+
+    first: Path
+    second: Path
+    settings: tuple[str, ...]
+    pairs: pd.DataFrame
+    table: pd.DataFrame
+    unpaired: pd.DataFrame
+    files: tuple[Path, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "a": str(self.first),
+            "b": str(self.second),
+            "settings": list(self.settings),
+            "cells": self._cells,
+            "unpaired": self.unpaired["why"].value_counts().to_dict(),
+            "total": _records(total_table(self.pairs)),
+            "table": _records(self.table),
+            "files": [str(file) for file in self.files],
+        }
+
+    def lines(self) -> list[str]:
+        """Text for people."""
+        return [
+            f"A: {self.first}",
+            f"B: {self.second}",
+            *(f"  {line}" for line in self.settings),
+            f"{self._cells:,} cells are done in both",
+            *self._unpaired_lines(),
+            *_table_lines(self.table, total_table(self.pairs)),
+            *(f"written: {file}" for file in self.files),
+        ]
+
+    @property
+    def _cells(self) -> int:
+        return len(self.pairs[list(PLACE)].drop_duplicates())
+
+    def _unpaired_lines(self) -> Iterator[str]:
+        for why, group in self.unpaired.groupby("why", sort=True):
+            yield f"{len(group):,} {why}:"
+            yield from (f"  {cell}" for cell in group["cell"].head(SHOWN))
+            if len(group) > SHOWN:
+                yield f"  and {len(group) - SHOWN:,} more, in unpaired.csv"
+
+
+def write_comparison(first: Path, second: Path, folder: Path, scores: Sequence[str]) -> Comparison:
+    """Compare two cubes; write `pairs.csv`, `differences.csv`, `unpaired.csv` and a figure for each score.
+
+    Parameters
+    ----------
+    first, second : Path
+        Cubes A and B; sweeps may be writing to them.
+    folder : Path
+        Made if it is not there.
+    scores : sequence of str
+        Some of `pipeline.scoring.labels.LABELS`.
+
+    Raises
+    ------
+    InputError
+        If one is no cube, or `folder` is a file.
+    StorageError
+        If the file system refuses.
+    """
+    manifests = _manifests(first, second, folder)
+    cells = [cell_table(open_cube(manifest.path), manifest.plans) for manifest in manifests]
+    pairs, unpaired = pair(cells[0], cells[1], scores)
+    table = difference_table(pairs)
+    with storage_errors(folder), house_style():
+        folder.mkdir(parents=True, exist_ok=True)
+        files = write_tables(folder, {"pairs": pairs, "differences": table, "unpaired": unpaired})
+        for score in dict.fromkeys(scores):
+            figure = draw_differences(table, score)
+            if figure is not None:
+                save(figure, folder, score, "")
+                files += [folder / f"{score}.svg", folder / f"{score}.png"]
+    settings = tuple(_settings(manifests[0], manifests[1]))
+    return Comparison(first, second, settings, pairs, table, unpaired, tuple(files))
+
+
+def _manifests(first: Path, second: Path, folder: Path) -> list[Manifest]:
+    problems: list[Problem] = []
+    manifests = []
+    for cube in (first, second):
+        with gathered(problems):
+            manifests.append(read_manifest(cube))
+    with gathered(problems):
+        check_folder(folder)
+    if problems:
+        raise InputError(problems)
+    return manifests
+
+
+def _settings(a: Manifest, b: Manifest) -> Iterator[str]:
+    """What the resolved sweep files have differently, and what that means for pairs."""
+    found = [dict(_flat(manifest.spec)) for manifest in (a, b)]
+    for key in dict.fromkeys([*found[0], *found[1]]):
+        values = [str(side.get(key, "not there")) for side in found]
+        if values[0] != values[1] and key != "name":
+            yield f"{key}: A {values[0]}, B {values[1]}"
+    if a.spec["seed"] != b.spec["seed"]:
+        yield "the seeds differ: pairs have the same coordinates, but not the same draws"
+    for name in a.plans:
+        if name in b.plans and a.plans[name].checksum != b.plans[name].checksum:
+            yield f"{name} is not the same data in both: the checksums differ"
+
+
+def _flat(spec: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in spec.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{above}{key}.")
+        elif key == "datasets":
+            for entry in value:
+                yield f"{entry['name']}.scale", entry.get("scale")
+        else:
+            yield above + key, value
+
+
+def _table_lines(table: pd.DataFrame, total: pd.DataFrame) -> Iterator[str]:
+    for score, rows in table.groupby("score", sort=False):
+        label = LABELS[str(score)]
+        rule = {1: "more is better", -1: "less is better", 0: "the larger one wins"}[label.better]
+        yield ""
+        yield f"{label.short}, B less A: mean ± s.e. ({rule})"
+        yield _row("data set", "p", "m", "model", "pairs", "B - A", "B wins", "A wins", "ties")
+        for row in [*rows.itertuples(), *total[total["score"] == score].itertuples()]:
+            p, m = getattr(row, "p", math.nan), getattr(row, "m", math.nan)
+            yield _row(
+                getattr(row, "dataset", "all"),
+                "" if pd.isna(p) else f"{p:g}",
+                "" if pd.isna(m) else str(m),
+                str(row.model),
+                str(row.n),
+                _mean(float(row.difference), float(row.se)),
+                *("-" if pd.isna(share) else f"{share:.0%}" for share in (row.wins_b, row.wins_a, row.ties)),
+            )
+        missing = int(rows["n_missing"].sum())
+        if missing:
+            yield f"  {missing:,} pairs are left out: the score is not defined in one of the two"
+
+
+def _mean(mean: float, se: float) -> str:
+    if math.isnan(mean):
+        return "-"
+    return f"{mean:+.4g}" if math.isnan(se) else f"{mean:+.4g} ± {se:.2g}"
+
+
+def _row(*fields: str) -> str:
+    left = f"{fields[0]:<18.18} {fields[1]:>6} {fields[2]:>6} {fields[3]:<18.18}"
+    return left + f"{fields[4]:>6} {fields[5]:>18}" + "".join(f"{field:>8}" for field in fields[6:])
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows for JSON, which has no NaN."""
+    plain = table.astype(object).where(table.notna(), None)
+    return [{str(key): _plain(value) for key, value in row.items()} for row in plain.to_dict("records")]
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

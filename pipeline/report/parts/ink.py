@@ -1,0 +1,168 @@
+"""How figures look: palette, marks, and files that follow a page from light to dark."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import matplotlib.style
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from pipeline.report.parts.parts import Picture
+from sweeps.models import BASELINES, MODEL_CODES, baseline_of, split_model
+
+INK, RULE, GREY, PAPER = "#1f2328", "#d9dde3", "#57606a", "#ffffff"
+# Okabe and Ito's palette, told apart with every common colour blindness; markers differ for grey print.
+BLUE, VERMILLION, GREEN = "#0072b2", "#d55e00", "#009e73"
+# Shades of the same for both light and dark: points that are an image do not follow the page.
+CLASS_COLORS = ("#0f77b8", "#dd650f", "#109e78", "#cc79a7", "#e69f00", "#56b4e9")
+CLASS_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+VARIABLES = {
+    INK: "--ink",
+    RULE: "--rule",
+    GREY: "--grey",
+    PAPER: "--paper",
+    BLUE: "--blue",
+    VERMILLION: "--vermillion",
+    GREEN: "--green",
+}
+"""Colours that the page's style sheet has in a light and in a dark shade."""
+
+STYLES = {"posterior": (BLUE, "o"), "likelihood": (VERMILLION, "s"), "conditional": (GREEN, "^")}
+"""Colour and marker of each annotation term; a common variance has a dotted line and a hollow marker."""
+BASELINE_LINES = dict(zip(BASELINES, ("--", ":"), strict=True))
+FONTS = "'DejaVu Sans', 'Bitstream Vera Sans', Verdana, sans-serif"
+STYLE: dict[str, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9.5,
+    "text.parse_math": False,  # names of data sets are anybody's
+    "svg.fonttype": "none",
+    "svg.hashsalt": "sweep",
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "grid.color": RULE,
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": "medium",
+    "figure.facecolor": PAPER,
+    "savefig.facecolor": PAPER,
+}
+LEGEND_WIDTH = 2.1
+"""Inches of the longest entry of a legend; up to three of the short ones fit any figure."""
+LONGEST_NAME = 22
+PNG_DPI, IMAGE_DPI = 150, 200
+"""Dots per inch of a PNG file, and of points that are an image within an SVG."""
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """Settings under which all figures are drawn."""
+    with matplotlib.style.context(STYLE):
+        yield
+
+
+def mark(model: str) -> tuple[str, str, str, str]:
+    """Colour, marker, filling of the marker and line of a model."""
+    if model in BASELINES:
+        return GREY, "D", PAPER, BASELINE_LINES[model]
+    color, marker = STYLES[split_model(model)[0]]
+    common = baseline_of(model) != BASELINES[0]
+    return color, marker, PAPER if common else color, ":" if common else "-"
+
+
+def short(name: str) -> str:
+    """A name that fits a panel."""
+    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+
+
+def panels(
+    rows: int, columns: int, size: tuple[float, float], share: Literal["none", "all", "row", "col"] = "none"
+) -> tuple[Figure, list[list[Axes]]]:
+    """Figure of panels of one size in inches; `share` is which of them have the same axes."""
+    width, height = size[0] * columns + 0.9, size[1] * rows + 1.1
+    figure = Figure(figsize=(max(width, 4.2), height), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=share, sharey=share)
+    return figure, [list(line) for line in grid]
+
+
+def legend(figure: Figure, axes: Iterable[Axes], also: Iterable[Line2D] = ()) -> None:
+    """One legend for all panels, which need not show the same models."""
+    entries: dict[str, Artist] = {}
+    for panel in axes:
+        handles, labels = panel.get_legend_handles_labels()
+        entries.update(zip(labels, handles, strict=True))
+    entries |= {str(line.get_label()): line for line in also}
+    rank = {model: place for place, model in enumerate(MODEL_CODES)}
+    entries = dict(sorted(entries.items(), key=lambda entry: rank.get(entry[0], len(rank))))
+    if entries:
+        columns = len(entries) if len(entries) <= 3 else max(1, int(figure.get_figwidth() / LEGEND_WIDTH))
+        figure.legend(
+            list(entries.values()),
+            list(entries),
+            loc="outside lower center",
+            ncols=columns,
+            frameon=False,
+        )
+
+
+def save(figure: Figure, folder: Path, name: str, caption: str) -> Picture:
+    """Write a figure as SVG and PNG, light on white, and give it back for the page.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        Drawn in `house_style`.
+    folder : Path
+        Made if it is not there.
+    name, caption : str
+        As in `Picture`.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    buffer = io.StringIO()
+    with warnings.catch_warnings():
+        # Names of data sets may be in any script; the SVG has them as text all the same.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        figure.savefig(folder / f"{name}.png", dpi=PNG_DPI)
+        # The layout is found once, by the first of the two.
+        figure.set_layout_engine("none")
+        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        figure.savefig(buffer, format="svg", metadata=nothing, dpi=IMAGE_DPI)
+    svg = buffer.getvalue().replace("'DejaVu Sans'", FONTS)
+    (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
+    return Picture(name, caption, inline(svg, name))
+
+
+def inline(svg: str, name: str) -> str:
+    """SVG that stands in a page: no prologue, ids of its own, colours by variable.
+
+    Parameters
+    ----------
+    svg : str
+        Document as matplotlib writes it.
+    name : str
+        Prefix of its ids.
+    """
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg)
+    svg = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", svg)
+    found = "|".join(VARIABLES)
+    # Only in styles: text of the figure may well spell a colour.
+    return re.sub(
+        r'style="[^"]*"',
+        lambda style: re.sub(found, lambda color: f"var({VARIABLES[color[0]]})", style[0]),
+        svg,
+    )

@@ -1,0 +1,93 @@
+"""Curves: a score against the number of annotations, a row of panels per data set, a column per accuracy."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, MaxNLocator
+
+from pipeline.report.parts.ink import GREY, PAPER, legend, mark, panels, short
+from pipeline.report.parts.parts import spread
+from pipeline.scoring.labels import LABELS
+from sweeps.models import BASELINES
+
+PANEL = (2.6, 1.75)
+"""Width and height of a panel in inches."""
+MOST_ACCURACIES, MOST_DATASETS = 6, 24
+"""What one figure shows; a larger grid is shown in part, and the CSV files hold all of it."""
+
+
+def draw_curves(summary: pd.DataFrame, score: str, published: pd.DataFrame | None = None) -> Figure | None:
+    """Draw the mean of a score with its standard error.
+
+    Parameters
+    ----------
+    summary : pandas.DataFrame
+        From `pipeline.scoring.tables.summary_table`.
+    score : str
+        One of `pipeline.scoring.tables.SCORES`. Correct annotations get the accuracy as a line.
+    published : pandas.DataFrame, optional
+        From `pipeline.report.sections.against.compare`; drawn as crosses.
+
+    Returns
+    -------
+    Figure or None
+        None if no supervised cell has the score.
+    """
+    rows = summary[(summary["score"] == score) & (summary["n"] > 0)]
+    supervised = rows[rows["p"].notna()]
+    if supervised.empty:
+        return None
+    datasets = spread(list(supervised["dataset"].unique()), MOST_DATASETS)
+    accuracies = spread(sorted(supervised["p"].unique()), MOST_ACCURACIES)
+    figure, grid = panels(len(datasets), len(accuracies), PANEL, share="row")
+    for line, dataset in zip(grid, datasets, strict=True):
+        for axes, p in zip(line, accuracies, strict=True):
+            _panel(axes, rows[rows["dataset"] == dataset], float(p))
+            if score == "annotation_agreement":
+                axes.axhline(p, color=GREY, linestyle="-.", linewidth=1.2, label="accuracy p")
+            if published is not None:
+                _crosses(axes, published[(published["dataset"] == dataset) & (published["p"] == p)], score)
+        line[0].set_ylabel(f"{short(dataset)}\n{LABELS[score].axis}")
+    for axes, p in zip(grid[0], accuracies, strict=True):
+        axes.set_title(f"accuracy p = {p:g}")
+    for axes in grid[-1]:
+        axes.set_xlabel("annotations m (pairs)")
+    legend(figure, (axes for line in grid for axes in line), _published_entry(published))
+    return figure
+
+
+def _panel(axes: Axes, rows: pd.DataFrame, p: float) -> None:
+    for row in rows[rows["model"].isin(BASELINES)].itertuples():
+        color, _, _, line = mark(str(row.model))
+        level, error = float(row.mean), 0.0 if pd.isna(row.se) else float(row.se)
+        axes.axhline(level, color=color, linestyle=line, linewidth=1.2, label=str(row.model))
+        axes.axhspan(level - error, level + error, color=color, alpha=0.14, linewidth=0)
+    for model, points in rows[rows["p"] == p].groupby("model", sort=True):
+        color, marker, filling, line = mark(str(model))
+        m, mean = points["m"].to_numpy(dtype=float), points["mean"].to_numpy(dtype=float)
+        error = points["se"].fillna(0.0).to_numpy(dtype=float)
+        (drawn,) = axes.plot(m, mean, label=str(model), color=color, linestyle=line, linewidth=1.6)
+        drawn.set(marker=marker, markerfacecolor=filling, markersize=4.5)
+        axes.fill_between(m, mean - error, mean + error, color=color, alpha=0.22, linewidth=0)
+    axes.grid()
+    counts = sorted(rows["m"].dropna().unique())
+    few = FixedLocator(counts) if len(counts) <= 5 else MaxNLocator(nbins=5, integer=True)
+    axes.xaxis.set_major_locator(few)
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
+
+
+def _crosses(axes: Axes, published: pd.DataFrame, score: str) -> None:
+    rows = published[(published["score"] == score) & ~published["model"].isin(BASELINES)]
+    for model, points in rows.groupby("model", sort=True):
+        m, values = points["m"].to_numpy(dtype=float), points["published"].to_numpy(dtype=float)
+        axes.plot(m, values, "x", color=PAPER, markersize=7.5, markeredgewidth=3.2)
+        axes.plot(m, values, "x", color=mark(str(model))[0], markersize=6, markeredgewidth=1.5)
+
+
+def _published_entry(published: pd.DataFrame | None) -> list[Line2D]:
+    if published is None:
+        return []
+    return [Line2D([], [], color=GREY, marker="x", linestyle="", markeredgewidth=1.5, label="published")]

@@ -1,0 +1,74 @@
+"""Figure of paired differences between two cubes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, MaxNLocator
+
+from pipeline.report.parts.ink import GREY, legend, mark, panels, short
+from pipeline.report.parts.parts import spread
+from pipeline.report.sections.curves import MOST_ACCURACIES, MOST_DATASETS, PANEL
+from pipeline.scoring.labels import LABELS
+from sweeps.models import BASELINES
+
+
+def draw_differences(table: pd.DataFrame, score: str) -> Figure | None:
+    """Draw the mean difference of a score, B less A, with its standard error.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        From `pipeline.report.compare.difference_table`.
+    score : str
+        One of its scores.
+
+    Returns
+    -------
+    Figure or None
+        A row of panels per data set, a column per accuracy, baselines at m = 0; None without any pair.
+    """
+    rows = table[(table["score"] == score) & (table["n"] > 0)]
+    if rows.empty:
+        return None
+    datasets = spread(list(rows["dataset"].unique()), MOST_DATASETS)
+    accuracies = spread(sorted(rows["p"].dropna().unique()), MOST_ACCURACIES) or [np.nan]
+    figure, grid = panels(len(datasets), len(accuracies), PANEL, share="row")
+    for line, dataset in zip(grid, datasets, strict=True):
+        one = rows[rows["dataset"] == dataset]
+        for axes, p in zip(line, accuracies, strict=True):
+            _panel(axes, one[one["model"].isin(BASELINES) | (one["p"] == p)])
+        line[0].set_ylabel(f"{short(dataset)}\nB less A")
+    for axes, p in zip(grid[0], accuracies, strict=True):
+        axes.set_title("" if np.isnan(p) else f"accuracy p = {p:g}")
+    for axes in grid[-1]:
+        axes.set_xlabel("annotations m (pairs)")
+    figure.suptitle(f"{LABELS[score].axis}: B less A, mean ± standard error", fontsize="medium")
+    legend(figure, (axes for line in grid for axes in line))
+    return figure
+
+
+def _panel(axes: Axes, rows: pd.DataFrame) -> None:
+    axes.axhline(0, color=GREY, linewidth=1)
+    for model, points in rows.groupby("model", sort=True):
+        color, marker, filling, line = mark(str(model))
+        drawn = axes.errorbar(
+            points["m"].astype(float).fillna(0.0),
+            points["difference"],
+            points["se"].fillna(0.0),
+            color=color,
+            linestyle=line,
+            marker=marker,
+            markerfacecolor=filling,
+            markersize=4.5,
+            capsize=2.5,
+            linewidth=1.4,
+        )
+        drawn.set_label(str(model))
+    axes.grid()
+    counts = sorted({0, *rows["m"].dropna()})
+    few = FixedLocator(counts) if len(counts) <= 5 else MaxNLocator(nbins=5, integer=True)
+    axes.xaxis.set_major_locator(few)
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=5))

@@ -1,0 +1,164 @@
+"""The first sections of a page: what ran, when and on what, how much of it is there, what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from pipeline.report.parts.parts import Section, Table, Value, number, words
+from pipeline.scoring.tables import row_cell
+from storage.cube.manifest import FORMAT_VERSION, Manifest
+from storage.runfolder.failures import FailureRecord
+
+MOST_FAILURES, MOST_RUNS = 200, 50
+"""Rows of the tables."""
+
+
+def heading(manifest: Manifest, cells: pd.DataFrame, holder: str | None) -> Section:
+    """What ran, and how much of it is there.
+
+    Parameters
+    ----------
+    manifest : Manifest
+        Of the cube.
+    cells : pandas.DataFrame
+        From `pipeline.scoring.tables.cell_table`.
+    holder : str or None
+        Who runs the sweep now.
+    """
+    counts = cells["status"].value_counts()
+    done, failed = int(counts.get("done", 0)), int(counts.get("failed", 0))
+    left = len(cells) - done - failed
+    text = [f"{done:,} of {len(cells):,} cells are done, {failed:,} failed, {left:,} are left."]
+    if holder is not None:
+        text.append(f"This sweep is running: {holder}.")
+    if done < len(cells):
+        text.append("It is not complete: every number below is over the cells that are done.")
+    for name, reasons in left_out(manifest).items():
+        text.append(f"Left out: {name}, which was not available: {'; '.join(reasons)}.")
+    tables = [_facts(manifest), _datasets(manifest, cells)]
+    if manifest.runs:
+        tables.append(_runs(manifest))
+    return Section("head", "What ran", tuple(text), tuple(tables))
+
+
+def failures(cells: pd.DataFrame, records: Sequence[FailureRecord]) -> Section | None:
+    """Cells that failed, and why; None if there are none.
+
+    Parameters
+    ----------
+    cells : pandas.DataFrame
+        From `pipeline.scoring.tables.cell_table`.
+    records : sequence of FailureRecord
+        From `pipeline.work.failures.read_failures`; of other cells, too.
+    """
+    failed = cells[cells["status"] == "failed"]
+    if failed.empty:
+        return None
+    last = {record.cell: record for record in records}
+    rows = []
+    for _, row in failed.head(MOST_FAILURES).iterrows():
+        name = str(row_cell(row))
+        record = last.get(name)
+        known = (record.cause, record.node, record.at) if record else ("no record beside the cube", "", "")
+        rows.append(tuple(words(text) for text in (name, *known)))
+    beyond = len(failed) - len(rows)
+    note = f"{beyond:,} more are in cells.csv." if beyond else ""
+    table = Table("Failed cells", ("cell", "cause", "node", "when"), tuple(rows), note=note)
+    return Section("failures", "Failures", (f"{len(failed):,} cells failed.",), (table,))
+
+
+def left_out(manifest: Manifest) -> dict[str, list[str]]:
+    """Data sets the last run could not have, and why."""
+    skipped = manifest.runs[-1].get("skipped", {}) if manifest.runs else {}
+    return {name: list(reasons) for name, reasons in skipped.items() if name not in manifest.plans}
+
+
+def scaling(manifest: Manifest) -> str:
+    """How the features were scaled."""
+    scales = {entry["name"]: entry["scale"] for entry in manifest.spec["grid"]["datasets"]}
+    if len(set(scales.values())) == 1:
+        return str(next(iter(scales.values())))
+    return ", ".join(f"{name} {scale}" for name, scale in scales.items())
+
+
+def _facts(manifest: Manifest) -> Table:
+    spec, runs = manifest.spec, manifest.runs
+    grid, search = spec["grid"], spec.get("search", {})
+    facts = {
+        "sweep": spec["name"],
+        "cube": manifest.path,
+        "format version": FORMAT_VERSION,
+        "seed": spec["seed"],
+        "features scaled": scaling(manifest),
+        "accuracies p": _listed(grid.get("p", ())),
+        "annotations m": _listed(grid.get("m", ())),
+        "replicates": grid.get("replicates", "?"),
+        "models": _listed(grid.get("models", ())),
+        "restarts of a cell": grid.get("restarts", "?"),
+        "search": ", ".join(f"{key} {value}" for key, value in search.items()),
+    }
+    if spec.get("stop"):
+        facts["stop"] = ", ".join(f"{key} {value}" for key, value in spec["stop"].items())
+    if runs:
+        facts |= _versions(runs[-1])
+    return Table(
+        "Sweep", ("what", "value"), tuple((words(key), words(value)) for key, value in facts.items())
+    )
+
+
+def _versions(run: Mapping[str, Any]) -> dict[str, str]:
+    """What the last run ran on."""
+    fingerprint = run.get("fingerprint", {})
+    versions = {**fingerprint, **run.get("versions", {})}
+    versions.pop("cpu", None)
+    return {
+        "versions of the last run": ", ".join(f"{name} {value}" for name, value in versions.items()),
+        "processor": str(fingerprint.get("cpu", "unknown")),
+        "commit": str(run.get("commit") or "unknown"),
+    }
+
+
+def _datasets(manifest: Manifest, cells: pd.DataFrame) -> Table:
+    counts = cells.groupby(["dataset", "status"]).size().unstack(fill_value=0)
+    hours = cells.groupby("dataset")["seconds"].sum() / 3600
+    rows = []
+    for name, plan in manifest.plans.items():
+        state = counts.loc[name] if name in counts.index else pd.Series(dtype=int)
+        numbers = (plan.n_samples, plan.n_features, plan.n_clusters, plan.mixtures)
+        rows.append(
+            (
+                words(name),
+                *(number(value) for value in numbers),
+                words(plan.scale),
+                *(number(float(state.get(word, 0))) for word in ("done", "failed", "pending")),
+                number(float(hours.get(name, 0.0)), ".3f"),
+                Value(f"{plan.source}, {plan.checksum[:12]}", plan.source),
+            )
+        )
+    head = ("data set", "N", "D", "K", "mixtures", "scaled", "done", "failed", "left", "core-hours", "source")
+    note = (
+        "Core-hours are time in kernels of the cells that are done. Sources end with the start of a checksum."
+    )
+    return Table("Data sets", head, tuple(rows), note=note)
+
+
+def _runs(manifest: Manifest) -> Table:
+    rows = [
+        (
+            number(position),
+            *(words(run.get(key, "?")) for key in ("started", "host", "python")),
+            words(run.get("fingerprint", {}).get("cpu", "?")),
+        )
+        for position, run in enumerate(manifest.runs, start=1)
+    ]
+    beyond = len(rows) - MOST_RUNS
+    note = f"{beyond} earlier runs are left out." if beyond > 0 else ""
+    head = ("run", "started", "host", "python", "processor")
+    return Table("Runs", head, tuple(rows[-MOST_RUNS:]), note=note)
+
+
+def _listed(values: Iterable[object]) -> str:
+    return ", ".join(str(value) for value in values) or "none"

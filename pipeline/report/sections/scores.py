@@ -1,0 +1,177 @@
+"""Tables of scores: mixtures in the layout of the paper, real data sets a row per number of annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from pipeline.report.parts.parts import NOTHING, Table, Value, mean_and_error, number, spans, words
+from pipeline.scoring.labels import LABELS
+from pipeline.scoring.tables import pooled_nmi
+from sweeps.models import BASELINES, baseline_of
+from sweeps.plan import DatasetPlan
+
+ALONE = -1.0
+"""Accuracy of a baseline, which has none, as a key."""
+PAPER_SCORES = ("nmi", "goldberger_kl")
+REAL_SCORES = ("nmi", "relative_nmi", "goldberger_kl", "centroid_index", "annotation_agreement")
+
+
+@dataclass(frozen=True)
+class Means:
+    """Means of a cube by their coordinates.
+
+    Parameters
+    ----------
+    summary : pandas.DataFrame
+        From `pipeline.scoring.tables.summary_table`.
+    """
+
+    summary: pd.DataFrame
+    _found: dict[tuple[str, str, float, int, str], tuple[float, float]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        found = {}
+        for row in self.summary.itertuples():
+            p, m = (ALONE, 0) if pd.isna(row.p) else (row.p, row.m)
+            found[row.score, row.dataset, p, m, row.model] = (float(row.mean), float(row.se))
+        object.__setattr__(self, "_found", found)
+
+    def entry(self, score: str, dataset: str, p: float, m: int, model: str) -> Value:
+        """Entry of a table; baselines have neither p nor m."""
+        key = (score, dataset, ALONE, 0, model) if model in BASELINES else (score, dataset, p, m, model)
+        mean, se = self._found.get(key, (float("nan"), float("nan")))
+        return mean_and_error(mean, se)
+
+    def models(self, score: str, datasets: Iterable[str]) -> list[str]:
+        """Models that have a value of the score, baselines first."""
+        rows = self.summary[(self.summary["score"] == score) & self.summary["dataset"].isin(list(datasets))]
+        return sorted(rows["model"].unique(), key=lambda model: (model not in BASELINES, model))
+
+
+def score_tables(
+    summary: pd.DataFrame, plans: Mapping[str, DatasetPlan], written: Mapping[tuple[str, int], str]
+) -> list[Table]:
+    """All tables of a cube.
+
+    Parameters
+    ----------
+    summary : pandas.DataFrame
+        From `pipeline.scoring.tables.summary_table`.
+    plans : mapping of str to DatasetPlan
+        Grid of each data set.
+    written : mapping
+        From `pipeline.scoring.tables.written_counts`.
+    """
+    means = Means(summary)
+    tables = list(_paper_tables(means, plans))
+    tables += _pooled(summary, plans, written)
+    tables += _real_tables(means, plans, written)
+    tables += _baseline_table(means, plans)
+    return tables
+
+
+def families(plans: Mapping[str, DatasetPlan]) -> dict[str, list[DatasetPlan]]:
+    """Sets of mixtures that differ in K alone, by the name they have in the sweep file."""
+    found: dict[str, list[DatasetPlan]] = {}
+    for plan in plans.values():
+        if plan.mixtures is not None and plan.supervised:
+            found.setdefault(plan.name.removesuffix(f"_k{plan.n_clusters}"), []).append(plan)
+    return {name: sorted(group, key=lambda plan: plan.n_clusters) for name, group in found.items()}
+
+
+def _paper_tables(means: Means, plans: Mapping[str, DatasetPlan]) -> Iterator[Table]:
+    for name, group in families(plans).items():
+        for p in sorted({p for plan in group for p in plan.p}):
+            yield _paper_table(means, name, group, p)
+
+
+def _paper_table(means: Means, name: str, group: list[DatasetPlan], p: float) -> Table:
+    """Rows m, columns score × K × model; m = 0 is the baseline of the model's variance."""
+    columns = [
+        (score, plan, model) for score in PAPER_SCORES for plan in group for model in sorted(plan.models)
+    ]
+    rows = []
+    for m in sorted({0, *(m for plan in group for m in plan.m)}):
+        entries = [
+            means.entry(score, plan.name, p, m, model if m else baseline_of(model))
+            for score, plan, model in columns
+        ]
+        rows.append((number(m), *entries))
+    heads = spans(["", *(LABELS[score].short for score, _, _ in columns)])
+    clusters = tuple((f"K = {plan.n_clusters}", len(plan.models)) for _ in PAPER_SCORES for plan in group)
+    counts = ", ".join(f"{plan.mixtures} at K = {plan.n_clusters}" for plan in group)
+    return Table(
+        f"{name}, p = {p:g}",
+        ("m", *(model for _, _, model in columns)),
+        tuple(rows),
+        (heads, (("", 1), *clusters)),
+        f"Mean ± standard error over mixtures ({counts}). m = 0 is the model without annotations.",
+    )
+
+
+def _pooled(
+    summary: pd.DataFrame, plans: Mapping[str, DatasetPlan], written: Mapping[tuple[str, int], str]
+) -> Iterator[Table]:
+    real = [name for name, plan in plans.items() if plan.mixtures is None]
+    rows = summary[summary["dataset"].isin(real)]
+    pooled = pooled_nmi(rows, written)
+    if pooled.empty or pooled["n_datasets"].max() < 2:
+        return
+    models = sorted(pooled["model"].unique())
+    body = []
+    for (p, m), group in pooled.groupby(["p", "m"], sort=False):
+        found = {row.model: row for row in group.itertuples()}
+        entries = [
+            Value(f"{found[model].mean:.4f} ({found[model].n_datasets})", found[model].mean)
+            if model in found
+            else NOTHING
+            for model in models
+        ]
+        body.append((number(p, "g"), words(m), *entries))
+    levels = rows[rows["model"].isin(BASELINES) & (rows["score"] == "nmi") & rows["mean"].notna()]
+    note = "; ".join(
+        f"{model}: {group['mean'].mean():.4f} ({len(group)})" for model, group in levels.groupby("model")
+    )
+    title = "Real data sets: mean of their mean NMI (number of data sets)"
+    yield Table(title, ("p", "m", *models), tuple(body), note=note)
+
+
+def _real_tables(
+    means: Means, plans: Mapping[str, DatasetPlan], written: Mapping[tuple[str, int], str]
+) -> Iterator[Table]:
+    real = [plan for plan in plans.values() if plan.mixtures is None and plan.supervised]
+    names = [plan.name for plan in real]
+    columns = [(score, model) for score in REAL_SCORES for model in means.models(score, names)]
+    if not columns:
+        columns = [("annotation_agreement", model) for plan in real[:1] for model in sorted(plan.models)]
+    for p in sorted({p for plan in real for p in plan.p}):
+        rows = []
+        for plan in real:
+            for m in sorted(plan.m):
+                entries = [means.entry(score, plan.name, p, m, model) for score, model in columns]
+                count = Value(f"{m} ({written[plan.name, m]})" if (plan.name, m) in written else str(m), m)
+                rows.append((words(plan.name), count, *entries))
+        heads = spans(["", "", *(LABELS[score].short for score, _ in columns)])
+        head = ("data set", "m", *(model for _, model in columns))
+        note = "Mean ± standard error over redraws of the annotations."
+        yield Table(f"Real data sets, p = {p:g}", head, tuple(rows), (heads,), note)
+
+
+def _baseline_table(means: Means, plans: Mapping[str, DatasetPlan]) -> Iterator[Table]:
+    names = [name for name, plan in plans.items() if plan.baselines]
+    scores = ("nmi", "goldberger_kl", "centroid_index", "objective")
+    columns = [
+        (score, model) for score in scores for model in means.models(score, names) if model in BASELINES
+    ]
+    if names and columns:
+        rows = tuple(
+            (words(name), *(means.entry(score, name, ALONE, 0, model) for score, model in columns))
+            for name in names
+        )
+        heads = spans(["", *(LABELS[score].short for score, _ in columns)])
+        head = ("data set", *(model for _, model in columns))
+        note = "Mean ± standard error over mixtures; a real data set has one cell of each."
+        yield Table("Without annotations", head, rows, (heads,), note)

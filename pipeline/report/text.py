@@ -1,0 +1,153 @@
+"""The report of a cube as text for a terminal: how much is there, then the tables."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+import pandas as pd
+
+from pipeline.report.sections.heading import left_out, scaling
+from pipeline.scoring.labels import LABELS
+from pipeline.scoring.tables import SCORES, pooled_nmi, written_counts
+from storage.cube.manifest import Manifest
+from sweeps.models import BASELINES
+
+TITLES = {name: LABELS[name].short for name in SCORES if name != "objective"}
+"""Scores of the text tables; the objective, which compares within one cell only, stands in the CSV files."""
+
+OBJECTIVES = "Objectives, which the CSV files hold, compare within one model on one data set only."
+
+WIDTH, LABEL, COUNT, COLUMN = 100, 16, 7, 25
+"""Widths of the text tables, and of their columns."""
+MODELS_ACROSS = 3
+"""A table of more models goes on below."""
+
+
+def render(manifest: Manifest, cells: pd.DataFrame, summary: pd.DataFrame) -> str:
+    """Text of a report: how much is there, then the tables."""
+    parts = [_head(manifest, cells), _pooled(manifest, summary)]
+    for (dataset, p), rows in summary[summary["p"].notna()].groupby(["dataset", "p"], sort=False):
+        baseline = summary[(summary["dataset"] == dataset) & summary["model"].isin(BASELINES)]
+        title = f"{_size(manifest, str(dataset))}, p = {p:g}"
+        parts.append("\n".join(_block(title, rows, baseline)))
+    alone = [name for name, plan in manifest.plans.items() if not plan.supervised]
+    for dataset in alone:
+        rows = summary[summary["dataset"] == dataset]
+        parts.append("\n".join(_block(_size(manifest, dataset), rows.iloc[:0], rows)))
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _head(manifest: Manifest, cells: pd.DataFrame) -> str:
+    spec, counts = manifest.spec, cells["status"].value_counts()
+    lines = [
+        f"sweep {spec['name']}, seed {spec['seed']}, features scaled: {scaling(manifest)}",
+        f"cube {manifest.path}",
+        "cells: "
+        + ", ".join(f"{counts.get(word, 0)} {word}" for word in ("done", "failed", "pending"))
+        + f" of {len(cells)}",
+    ]
+    for name, reasons in left_out(manifest).items():
+        lines.append(f"LEFT OUT: {name}, which was not available:")
+        lines += [f"  {reason}" for reason in reasons]
+    if manifest.runs:
+        lines += _last_run(manifest)
+    lines.append(OBJECTIVES)
+    if counts.get("done", 0) != len(cells):
+        lines.append("This sweep is not complete: every number below is over the cells that are done.")
+    return "\n".join(lines)
+
+
+def _last_run(manifest: Manifest) -> list[str]:
+    run = manifest.runs[-1]
+    fingerprint = run.get("fingerprint", {})
+    versions = ", ".join(
+        f"{name} {fingerprint[name]}" for name in ("sweep", "numba", "numpy") if name in fingerprint
+    )
+    ordinal = "run 1" if len(manifest.runs) == 1 else f"the last of {len(manifest.runs)} runs"
+    lines = [f"{ordinal}: started {run.get('started', '?')} on {run.get('host', '?')}"]
+    if versions:
+        lines.append(f"  {versions}, {fingerprint.get('cpu', 'unknown CPU')}")
+    return lines
+
+
+def _size(manifest: Manifest, dataset: str) -> str:
+    plan = manifest.plans[dataset]
+    mixtures = f" × {plan.mixtures} mixtures" if plan.mixtures is not None else ""
+    return f"{dataset}: N = {plan.n_samples}, D = {plan.n_features}, K = {plan.n_clusters}{mixtures}"
+
+
+def _pooled(manifest: Manifest, summary: pd.DataFrame) -> str:
+    """Mean NMI over the real data sets, where there are several."""
+    real = [name for name, plan in manifest.plans.items() if plan.mixtures is None]
+    rows = summary[summary["dataset"].isin(real)]
+    pooled = pooled_nmi(rows, written_counts(manifest.plans, manifest.spec["grid"]["m"]))
+    if pooled.empty or pooled["n_datasets"].max() < 2:
+        return ""
+    lines = ["NMI, mean over data sets (number of data sets)"]
+    for models in _across(sorted(pooled["model"].unique())):
+        lines.append(_row("", "m", models))
+        for (p, m), group in pooled.groupby(["p", "m"], sort=False):
+            found = {row.model: f"{row.mean:.4f} ({row.n_datasets})" for row in group.itertuples()}
+            lines.append(_row(f"p = {p:g}", str(m), [found.get(model, "-") for model in models]))
+    for baseline in BASELINES:
+        levels = rows[(rows["model"] == baseline) & (rows["score"] == "nmi")]["mean"].dropna()
+        if len(levels):
+            lines.append(f"{baseline}: {levels.mean():.4f} ({len(levels)})")
+    return "\n".join(lines)
+
+
+def _block(title: str, rows: pd.DataFrame, baseline: pd.DataFrame) -> Iterator[str]:
+    """Lines of one table: a row per score and m, a column per model."""
+    yield title
+    for models in _across(sorted(baseline["model"].unique()) + sorted(rows["model"].unique())):
+        yield from _columns(rows, baseline, models)
+    yield from _gaps(pd.concat([baseline, rows]))
+
+
+def _across(models: list[str]) -> list[list[str]]:
+    """Models side by side, as many as a line takes."""
+    return [models[start : start + MODELS_ACROSS] for start in range(0, len(models), MODELS_ACROSS)]
+
+
+def _columns(rows: pd.DataFrame, baseline: pd.DataFrame, models: list[str]) -> Iterator[str]:
+    """Lines of some columns of a table, baselines before the others."""
+    supervised = [model for model in models if model not in BASELINES]
+    yield _row("mean ± s.e. (median)", "m", models, join=True)
+    for score, label in TITLES.items():
+        levels = baseline[baseline["score"] == score]
+        level = [_cell(levels[levels["model"] == model]) for model in models if model in BASELINES]
+        found = rows[(rows["score"] == score) & rows["model"].isin(supervised)]
+        if found.empty and set(level) - {"-"}:
+            yield _row(label, "", level)
+        for m, group in found.groupby("m", sort=True):
+            values = [_cell(group[group["model"] == model]) for model in supervised]
+            yield _row(label, str(m), [*level, *values])
+            label, level = "", [""] * len(level)
+
+
+def _gaps(rows: pd.DataFrame) -> Iterator[str]:
+    """Which means leave out cells that are done: a line per score, broken where it grows too wide."""
+    gaps = rows[rows["n_missing"] > 0]
+    for score, label in TITLES.items():
+        found = [
+            f"{row.model}{'' if pd.isna(row.m) else f' m = {row.m}'}: {row.n_missing} of {row.n_cells}"
+            for row in gaps[gaps["score"] == score].itertuples()
+        ]
+        if found:
+            reason = "the baseline is not done" if score == "relative_nmi" else "it is not defined"
+            line = f"{label} leaves out cells where {reason} ({'; '.join(found)})"
+            yield from textwrap.wrap(line, WIDTH, initial_indent="  ", subsequent_indent="    ")
+
+
+def _cell(rows: pd.DataFrame) -> str:
+    if rows.empty or rows["n"].iloc[0] == 0:
+        return "-"
+    mean, se, median = (rows[name].iloc[0] for name in ("mean", "se", "median"))
+    error = "-" if pd.isna(se) else f"{se:.3f}"
+    return f"{mean:.3f} ± {error} ({median:.3f})"
+
+
+def _row(label: str, m: str, values: list[str], *, join: bool = False) -> str:
+    lead = f"{label:<{LABEL + COUNT - 1 - len(m)}} {m}" if join else f"{label:<{LABEL}}{m:>{COUNT}}"
+    return (lead + "".join(f"{value:>{COLUMN}}" for value in values)).rstrip()

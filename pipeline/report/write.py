@@ -1,0 +1,171 @@
+"""The report of a cube: tables in text and CSV, and the page, from whatever of the sweep is there."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from pipeline.report.page import Content, write_page
+from pipeline.report.parts.published import Published, read_published
+from pipeline.report.sections import against
+from pipeline.report.sections.cell import choose_cell, named_cell
+from pipeline.report.text import WIDTH, render
+from pipeline.scoring.tables import cell_table, summary_table
+from storage.cube.cube import open_cube
+from storage.cube.manifest import Manifest, read_manifest
+from storage.errors import StorageError, storage_errors
+from storage.runfolder.failures import FILE_NAME, FailureRecord, read_failures
+from storage.runfolder.folder import run_directory
+from storage.runfolder.lease import read_lease
+from sweeps.errors import InputError, Problem, gathered
+from sweeps.plan import Cell
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a cube says.
+
+    Parameters
+    ----------
+    text : str
+        Summary and tables, at most 100 columns wide.
+    files : tuple of Path
+        Everything that was written.
+    cells, summary : pandas.DataFrame
+        From `pipeline.scoring.tables`.
+    """
+
+    text: str
+    files: tuple[Path, ...]
+    cells: pd.DataFrame
+    summary: pd.DataFrame
+
+    @property
+    def page(self) -> Path:
+        """The page, which needs none of the other files."""
+        return next(file for file in self.files if file.suffix == ".html")
+
+
+def write_report(
+    cube: Path, folder: Path, *, published: Path | None = None, cell: str | None = None
+) -> Report:
+    """Score a cube; write its tables as text and CSV, its figures, and a page with all of it.
+
+    Parameters
+    ----------
+    cube : Path
+        The cube; a sweep may be writing to it.
+    folder : Path
+        Gets `report.html`, `report.txt`, `summary.csv`, `cells.csv`, with published means `against.csv`,
+        and `figures/`. Made if it is not there.
+    published : Path, optional
+        Table of published means to stand beside ours, as `pipeline.page.read_published` takes it.
+    cell : str, optional
+        Cell to be drawn as scatter plots; else `pipeline.report.sections.cell.choose_cell` takes one.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    sweeps.errors.InputError
+        If there is no cube at `cube`, the table is wrong, or there is no such cell that is done, or
+        `folder` is a file; nothing is written then.
+    storage.errors.StorageError
+        If the file system refuses.
+    """
+    manifest, theirs, named = _inputs(cube, folder, published, cell)
+    tree = open_cube(cube)
+    cells = cell_table(tree, manifest.plans)
+    chosen = choose_cell(cells, named)
+    summary = summary_table(cells)
+    compared = None if theirs is None else against.compare(summary, manifest.plans, theirs)
+    text = render(manifest, cells, summary)
+    if compared is not None:
+        text += f"\n{textwrap.fill(against.summarise(compared), WIDTH)}\n"
+    tables = {"summary": summary, "cells": cells} | ({} if compared is None else {"against": compared})
+    content = Content(
+        manifest=manifest,
+        tree=tree,
+        cells=cells,
+        summary=summary,
+        cell=chosen,
+        compared=compared,
+        failures=_failures(cube),
+        holder=_holder(cube),
+    )
+    with storage_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        files = [folder / "report.txt"]
+        files[0].write_text(text, encoding="utf-8")
+        files += write_tables(folder, tables)
+        files += write_page(content, folder)
+    return Report(text, tuple(files), cells, summary)
+
+
+def _inputs(
+    cube: Path, folder: Path, published: Path | None, cell: str | None
+) -> tuple[Manifest, list[Published] | None, Cell | None]:
+    """Everything that may be bad input, read before anything is computed."""
+    problems: list[Problem] = []
+    manifest, theirs, named = None, None, None
+    with gathered(problems):
+        check_folder(folder)
+    with gathered(problems):
+        theirs = read_published(published) if published is not None else None
+    with gathered(problems):
+        manifest = read_manifest(cube)
+        named = named_cell(manifest.plans, cell) if cell is not None else None
+    if manifest is None or problems:
+        raise InputError(problems)
+    return manifest, theirs, named
+
+
+def _failures(cube: Path) -> tuple[FailureRecord, ...]:
+    # The directory of a run is its owner's alone; a cube is for everybody.
+    with suppress(PermissionError):
+        return tuple(read_failures(run_directory(cube) / FILE_NAME))
+    return ()
+
+
+def _holder(cube: Path) -> str | None:
+    with suppress(PermissionError, StorageError):
+        lease = read_lease(cube)
+        return str(lease.holder) if lease is not None and lease.seconds_left() != 0 else None
+    return None
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder for output that cannot be one, before anything is computed.
+
+    Raises
+    ------
+    InputError
+        If it, or a folder it is to stand in, is a file.
+    """
+    for place in (folder, *folder.parents):
+        if place.exists() and not place.is_dir():
+            raise InputError([Problem(str(place), "a file", "a folder to write to")])
+
+
+def write_tables(folder: Path, tables: Mapping[str, pd.DataFrame]) -> list[Path]:
+    """Write tables as CSV.
+
+    Parameters
+    ----------
+    folder : Path
+        It is there.
+    tables : mapping of str to pandas.DataFrame
+        By name of the file, without suffix.
+    """
+    files = []
+    for name, table in tables.items():
+        files.append(folder / f"{name}.csv")
+        table.to_csv(files[-1], index=False)
+    return files

@@ -1,0 +1,245 @@
+"""The driver's memory: which blocks are under way, what came back, what is still to be handed out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.prepare.wanted import Wanted
+from pipeline.work.merge import BlockResult, CellResult, from_record, to_record
+from pipeline.work.records import Failure, Partial, Work
+from pipeline.work.tasks import cell_annotations
+from storage.cube.blocks import BlockStore
+from storage.cube.schema import DONE
+from storage.runfolder.failures import append_failure
+from storage.runfolder.journal import Journal
+from sweeps.file.stopping import Stop
+from sweeps.inputs.load import Inputs
+from sweeps.plan import Block, Cell, DatasetPlan
+
+logger = logging.getLogger(__name__)
+
+COMPACT_BYTES = 64 * 2**20
+"""A journal that grew by this, and to twice its length, is rewritten without what is in the cube by now."""
+
+ATTEMPTS = 2
+"""A cell is marked failed when it fails, or kills its worker, this often on its own."""
+
+
+class Collector:
+    """Takes partial results, journals them, writes each block when its last cell is in.
+
+    Parameters
+    ----------
+    store : BlockStore
+        The cube.
+    journal : Journal
+        Results of blocks that are not complete.
+    inputs : Inputs
+        Data, for drawing the annotations of a finished block again.
+    seed : int
+        The sweep's seed.
+    failures : Path
+        Where failures are appended, one JSON document a line.
+    wanted : Wanted
+        What this run is to compute.
+    stop : Stop or None
+        When a cell has had restarts enough.
+    """
+
+    def __init__(
+        self,
+        store: BlockStore,
+        journal: Journal,
+        inputs: Inputs,
+        *,
+        seed: int,
+        failures: Path,
+        wanted: Wanted,
+        stop: Stop | None = None,
+    ) -> None:
+        self._store = store
+        self._journal = journal
+        self._inputs = inputs
+        self._plans = {plan.name: plan for plan in inputs.plans}
+        self._seed = seed
+        self._failures = failures
+        self._wanted = wanted
+        self._stop = stop
+        self._open: dict[Cell, BlockResult] = {}
+        self._seen: set[Block] = set()
+        self._attempts: dict[Cell, int] = {}
+        self._compacted = 0
+        self.blocks_written = 0
+        self._replayed = self._replay()
+
+    def count(self, plan: DatasetPlan) -> Iterator[tuple[Cell, int]]:
+        """Cells of a data set that are not settled, with the number of restarts left; opens nothing."""
+        for block, statuses in self._store.all_statuses(plan):
+            for cell in filter(self._wanted.runs, self._unsettled(block, statuses)):
+                if cell in self._open:
+                    yield cell, sum(work.stop - work.start for work in self.missing(cell))
+                elif cell in self._replayed:
+                    result = self._result(cell, self._replayed[cell])
+                    yield cell, sum(work.stop - work.start for work in result.missing())
+                else:
+                    yield cell, plan.restarts
+
+    def left(self, plan: DatasetPlan) -> Iterator[Work]:
+        """Work of a data set that is neither in the cube nor in the journal; opens its blocks on the way."""
+        # Only this process writes: what the status said at the start holds for each block until it is opened.
+        for block, statuses in self._store.all_statuses(plan, self._wanted.blocks(plan)):
+            result = self._open_block(block, statuses)
+            if result is not None:
+                for cell in filter(self._wanted.runs, list(result.cells)):
+                    yield from self.missing(cell)
+
+    def open_cell(self, cell: Cell) -> list[Work]:
+        """Restarts of one cell that are still to be run; opens its block if need be."""
+        if not self._wanted.runs(cell):
+            return []
+        block = self._plans[cell.dataset].block_of(cell)
+        self._open_block(block, self._store.statuses(block))
+        return self.missing(cell)
+
+    def take(self, results: Sequence[Partial | Failure]) -> list[Work]:
+        """Merge the results of a batch.
+
+        Parameters
+        ----------
+        results : sequence of Partial or Failure
+            What the batch returned.
+
+        Returns
+        -------
+        list of Work
+            What failed and is to be tried again, alone.
+
+        Raises
+        ------
+        Mismatch
+            If a restart that was known has another value now.
+        """
+        partials = [result for result in results if isinstance(result, Partial)]
+        wanted = [partial for partial in partials if partial.work.cell in self._open]
+        for partial in wanted:
+            self._open[partial.work.cell].cells[partial.work.cell].add(partial)
+        if wanted:
+            self._journal.append(*to_record(wanted))
+        again = [failure.work for failure in results if isinstance(failure, Failure) and self.charge(failure)]
+        self._write_complete({partial.work.cell for partial in wanted})
+        return again
+
+    def charge(self, failure: Failure) -> bool:
+        """Count a failure of a cell on its own; True if it may try again."""
+        cell = failure.work.cell
+        if cell not in self._open:
+            return False
+        self._attempts[cell] = self._attempts.get(cell, 0) + 1
+        append_failure(self._failures, str(cell), asdict(failure), self._attempts[cell])
+        if self._attempts[cell] < ATTEMPTS:
+            return True
+        logger.error("cell %s failed: %s", cell, failure.cause)
+        self._open[cell].cells[cell].failed = True
+        self._write_complete({cell})
+        return False
+
+    def wants(self, cell: Cell) -> bool:
+        """Whether restarts of a cell are still to be run."""
+        return bool(self.missing(cell))
+
+    def missing(self, cell: Cell) -> list[Work]:
+        """Restarts of one open cell that are still to be run."""
+        if cell not in self._open:
+            return []
+        result = self._open[cell].cells[cell]
+        return [] if result.failed else list(result.missing())
+
+    def seconds(self, cell: Cell) -> float | None:
+        """Seconds of a restart of a cell that is done in the cube, None for any other."""
+        block = self._plans[cell.dataset].block_of(cell)
+        position = list(block.cells()).index(cell)
+        if self._store.statuses(block)[position] != DONE:
+            return None
+        arrays = self._store.read(block)
+        return float(arrays["seconds"][position]) / int(arrays["restarts_done"][position])
+
+    def close(self) -> None:
+        """Drop from the journal what is in the cube."""
+        self._compact()
+
+    def _replay(self) -> dict[Cell, list[Partial]]:
+        known: dict[Cell, list[Partial]] = {}
+        for header, arrays in self._journal.replay():
+            for partial in from_record(header, arrays):
+                known.setdefault(partial.work.cell, []).append(partial)
+        return known
+
+    def _open_block(self, block: Block, statuses: NDArray[np.int8]) -> BlockResult | None:
+        """Cells of a block that are to be computed; None if there are none, or they were written since."""
+        if block in self._seen:
+            return next((self._open[cell] for cell in block.cells() if cell in self._open), None)
+        self._seen.add(block)
+        cells = {
+            cell: self._result(cell, self._replayed.pop(cell, ()))
+            for cell in self._unsettled(block, statuses)
+        }
+        if not cells:
+            return None
+        result = BlockResult(block, cells)
+        self._open |= dict.fromkeys(cells, result)
+        if result.complete:
+            # The journal held all of it: the driver died between the last batch and the write.
+            self._write(result)
+            return None
+        return result
+
+    def _result(self, cell: Cell, known: Iterable[Partial]) -> CellResult:
+        result = CellResult(cell, self._plans[cell.dataset].restarts, self._stop)
+        for partial in known:
+            result.add(partial)
+        return result
+
+    def _unsettled(self, block: Block, statuses: NDArray[np.int8]) -> list[Cell]:
+        cells = zip(block.cells(), statuses, strict=True)
+        return [cell for cell, status in cells if not self._wanted.settles(cell, status)]
+
+    def _write_complete(self, cells: set[Cell]) -> None:
+        # a block once, however many of its cells there are
+        for result in dict.fromkeys(self._open[cell] for cell in cells if cell in self._open):
+            if result.complete:
+                self._write(result)
+
+    def _write(self, result: BlockResult) -> None:
+        plan = self._plans[result.block.dataset]
+        arrays = result.into(self._store.read(result.block))
+        if not result.block.unsupervised:
+            arrays["annotations"] = self._annotations(result.block, plan)
+        self._store.write(result.block, arrays)
+        self.blocks_written += 1
+        for cell in result.cells:
+            del self._open[cell]
+        if self._journal.size > COMPACT_BYTES + 2 * self._compacted:
+            self._compact()
+
+    def _annotations(self, block: Block, plan: DatasetPlan) -> Any:
+        """Annotations of a block, of shape (n_mixtures · n_replicates, m, 3), from their coordinates."""
+        cells = [cell for cell in block.cells() if cell.model == block.models[0]]
+        source = self._inputs.sources[plan.name]
+        return np.stack(
+            [cell_annotations(self._seed, cell, source.arrays(cell.mixture)[1]) for cell in cells]
+        )
+
+    def _compact(self) -> None:
+        def live(header: dict[str, Any]) -> bool:
+            cells = [Cell(*entry["cell"]) for entry in header["partials"]]
+            return any(cell in self._open or cell in self._replayed for cell in cells)
+
+        self._journal.compact(live)
+        self._compacted = self._journal.size

@@ -1,0 +1,270 @@
+"""Submit and resume: one process hands out batches, merges what comes back and writes the cube."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from rich.console import Console
+
+from pipeline.prepare.sweep import Prepared, aligned
+from pipeline.prepare.wanted import Wanted
+from pipeline.run.collector import Collector
+from pipeline.run.progress import Clock, Display, display
+from pipeline.run.signals import uninterrupted
+from pipeline.text import duration
+from pipeline.work.batches import LONGEST, make_batches, target_seconds
+from pipeline.work.executor import Executor, Outcome
+from pipeline.work.failures import lost_with_its_worker
+from pipeline.work.records import Batch, Partial, Science, Work
+from pipeline.work.timing import Timing
+from storage.cube.blocks import BlockStore, failed_cells
+from storage.cube.cube import create, grow
+from storage.cube.manifest import append_run
+from storage.provenance import run_record
+from storage.runfolder.failures import FILE_NAME
+from storage.runfolder.folder import clean_leftovers
+from storage.runfolder.journal import Journal
+from storage.runfolder.lease import Lease
+from storage.runfolder.progress import StateFile
+from sweeps.plan import Cell, DatasetPlan
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """How a run ended.
+
+    Parameters
+    ----------
+    restarts, blocks : int
+        Done by this run.
+    spared : int
+        Restarts that the adaptive stop found unnecessary.
+    failed : tuple of Cell
+        Cells that are marked failed in the cube.
+    """
+
+    restarts: int
+    spared: int
+    blocks: int
+    failed: tuple[Cell, ...]
+
+
+class Driver:
+    """Runs what is left of a sweep.
+
+    Parameters
+    ----------
+    opened : Opened
+        The sweep, its cube and our lease.
+    executor : Executor
+        Runs the batches.
+    console : Console
+        Where progress is shown.
+    batch_restarts : int or None
+        Fixed number of restarts of a batch, for tests; None takes the pilot's timings.
+    time_limit : float or None
+        Seconds a batch may run, where they were asked for: batches are predicted to last a quarter at most.
+    """
+
+    def __init__(
+        self,
+        opened: Opened,
+        executor: Executor,
+        *,
+        console: Console,
+        batch_restarts: int | None = None,
+        time_limit: float | None = None,
+    ) -> None:
+        prepared = opened.prepared
+        self._spec = prepared.spec
+        self._cube = prepared.cube
+        self._plans = prepared.inputs.plans
+        self._collector = opened.collector
+        self._lease = opened.lease
+        self._executor = executor
+        self._console = console
+        self._batch_restarts = batch_restarts
+        self._longest = LONGEST if time_limit is None else time_limit / 4
+        self._length = self._longest
+        self._timing_file = prepared.run / "pilot.json"
+        self._timing = Timing.load(self._timing_file)
+        self._state = StateFile(prepared.run / "state.json")
+        self._again: deque[Batch] = deque()
+        self.solver_seconds = 0.0
+        self._spared = 0
+
+    def run(self) -> Outcomes:
+        """Time a few restarts, announce the end, then do everything that is left."""
+        restarts = self._pilot() + self._rest()
+        self._collector.close()
+        return Outcomes(
+            restarts, self._spared, self._collector.blocks_written, failed_cells(self._cube, self._plans)
+        )
+
+    def _pilot(self) -> int:
+        """Run one restart at the corners of each grid; they are results like any other.
+
+        Corners that are done already, because the file of timings was lost, tell their time from the cube.
+        """
+        for plan in self._plans:
+            for cell in self._timing.missing(plan):
+                self._timing.note_done(cell, self._collector.seconds(cell))
+        batches = deque(
+            self._batch(self._science(plan), replace(work, stop=work.start + 1))
+            for plan in self._plans
+            for cell in self._timing.missing(plan)
+            for work in self._collector.open_cell(cell)[:1]
+        )
+        done = 0
+        for _, partials in self._results(lambda: batches.popleft() if batches else None):
+            done += _restarts(partials)
+            for partial in partials:
+                self._timing.note(partial)
+        self._timing.save(self._timing_file)
+        return done
+
+    def _rest(self) -> int:
+        total, seconds = self._count()
+        workers = self._executor.workers
+        clock = Clock(seconds, workers)
+        self._length = min(target_seconds(seconds, workers), self._longest)
+        batches = (batch for plan in self._plans for batch in self._batches(plan))
+        few = "worker" if workers == 1 else "workers"
+        logger.info("%d restarts to run, about %s on %d %s", total, duration(clock.left()), workers, few)
+        done = 0
+        with display(total, clock.left(), self._console) as shown:
+            self._show(shown, 0, total, clock)
+            for batch, partials in self._results(lambda: next(batches, None)):
+                done += _restarts(partials)
+                self._spared += _spared(batch, partials)
+                clock.done += batch.predicted
+                self._show(shown, done + self._spared, total, clock)
+        return done
+
+    def _results(self, fresh: Callable[[], Batch | None]) -> Iterator[tuple[Batch, list[Partial]]]:
+        """Finished batches of `fresh` and of cells tried again, already merged."""
+
+        def next_batch() -> Batch | None:
+            while self._again:
+                batch = self._again.popleft()
+                if self._collector.wants(batch.work[0].cell):
+                    return batch
+            return fresh()
+
+        for batch, outcome in self._executor.results(next_batch):
+            self._lease.check()
+            with uninterrupted():
+                partials = self._take(batch, outcome)
+            self.solver_seconds += sum(partial.seconds for partial in partials)
+            yield batch, partials
+
+    def _take(self, batch: Batch, outcome: Outcome) -> list[Partial]:
+        if isinstance(outcome, list):
+            retried = self._collector.take(outcome)
+            partials = [result for result in outcome if isinstance(result, Partial)]
+        else:
+            retried, partials = self._lost(batch, outcome), []
+        for work in retried:
+            # Alone, so that whatever fails again is charged to this cell and to no other.
+            self._again += self._grouped(batch.science, [work])
+        return partials
+
+    def _lost(self, batch: Batch, error: BaseException) -> list[Work]:
+        """What to try again after a batch that ended without results, its worker killed for instance."""
+        work, failure = list(batch.work), lost_with_its_worker(batch.work[0], error)
+        others = len({item.cell for item in work}) - 1
+        cells = f"{work[0].cell} and {others} other cells" if others else str(work[0].cell)
+        logger.warning("lost: %s: %s", cells, failure.cause)
+        return work if others or self._collector.charge(failure) else []
+
+    def _count(self) -> tuple[int, float]:
+        """Restarts left, and the solver seconds predicted for them."""
+        total, seconds = 0, 0.0
+        for plan in self._plans:
+            for cell, restarts in self._collector.count(plan):
+                total += restarts
+                seconds += restarts * self._timing.seconds(cell)
+        return total, seconds
+
+    def _batches(self, plan: DatasetPlan) -> Iterator[Batch]:
+        return self._grouped(self._science(plan), self._collector.left(plan))
+
+    def _grouped(self, science: Science, work: Iterable[Work]) -> Iterator[Batch]:
+        return make_batches(science, work, self._timing, seconds=self._length, restarts=self._batch_restarts)
+
+    def _batch(self, science: Science, work: Work) -> Batch:
+        seconds = (work.stop - work.start) * self._timing.seconds(work.cell)
+        return Batch(science, work.cell.dataset, (work,), seconds)
+
+    def _science(self, plan: DatasetPlan) -> Science:
+        return Science(self._spec.seed, self._spec.search, plan.n_clusters, self._spec.stop)
+
+    def _show(self, shown: Display, done: int, total: int, clock: Clock) -> None:
+        left = clock.left()
+        shown.update(done, self._collector.blocks_written, left)
+        self._state.write(done, total, self._executor.workers, left)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A sweep whose cube is ours to write."""
+
+    prepared: Prepared
+    collector: Collector
+    lease: Lease
+
+
+@contextmanager
+def opened(prepared: Prepared, lease: Lease, wanted: Wanted) -> Iterator[Opened]:
+    """Make or grow the cube of a sweep, and collect into it.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        The sweep.
+    lease : Lease
+        Of its cube.
+    wanted : Wanted
+        What this run is to compute.
+
+    Raises
+    ------
+    sweeps.errors.InputError
+        If another driver has made a cube since that this sweep is no growth of.
+    storage.errors.StorageError
+        If the disk fails; nothing that was reported done is lost.
+    """
+    with uninterrupted():
+        clean_leftovers(prepared.cube)
+        prepared = aligned(prepared)
+        make = grow if prepared.cube.exists() else create
+        make(prepared.cube, prepared.inputs.plans, prepared.inputs.stacked, prepared.spec.to_dict())
+        append_run(prepared.cube, run_record(prepared.inputs.skipped))
+    with Journal(prepared.run / "journal") as journal:
+        collector = Collector(
+            BlockStore(prepared.cube),
+            journal,
+            prepared.inputs,
+            seed=prepared.spec.seed,
+            failures=prepared.run / FILE_NAME,
+            wanted=wanted,
+            stop=prepared.spec.stop,
+        )
+        yield Opened(prepared, collector, lease)
+
+
+def _spared(batch: Batch, partials: list[Partial]) -> int:
+    """Restarts of a batch that were not run because the ones before were enough."""
+    most = {(work.cell, work.start): work.stop for work in batch.work}
+    done = (partial.work for partial in partials)
+    return sum(most[work.cell, work.start] - work.stop for work in done)
+
+
+def _restarts(partials: list[Partial]) -> int:
+    return sum(partial.work.stop - partial.work.start for partial in partials)

@@ -1,0 +1,1 @@
+"""Scores of a cube, lazily, and the tables made of them."""

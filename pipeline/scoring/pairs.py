@@ -1,0 +1,111 @@
+"""Cells of two cubes in pairs, and the differences between their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from pipeline.scoring.labels import LABELS
+from pipeline.scoring.tables import row_cell
+
+PLACE = ("dataset", "mixture", "p", "m", "replicate", "model")
+"""Coordinates of a cell: equal in both cubes, they make a pair."""
+GROUP = ("dataset", "p", "m", "model")
+ONLY_A, ONLY_B, LEFT_A, LEFT_B = "only in A", "only in B", "not done in A", "not done in B"
+TIE = 1e-6
+"""Differences that are no larger come from rounding, or do not matter."""
+
+
+def pair(a: pd.DataFrame, b: pd.DataFrame, scores: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Match cells by their coordinates.
+
+    Parameters
+    ----------
+    a, b : pandas.DataFrame
+        From `pipeline.scoring.tables.cell_table`.
+    scores : sequence of str
+        Columns to compare.
+
+    Returns
+    -------
+    pairs, unpaired : pandas.DataFrame
+        As in `Comparison`. A score that is not defined in either cube stays, with a missing difference.
+    """
+    wanted = [*PLACE, "status", *dict.fromkeys(scores)]
+    # p is compared as seeds are: to nine decimals.
+    tables = [table[wanted].assign(p=table["p"].round(9)) for table in (a, b)]
+    both = tables[0].merge(tables[1], on=list(PLACE), how="outer", suffixes=("_a", "_b"), sort=False)
+    why = np.select(
+        [
+            both["status_b"].isna(),
+            both["status_a"].isna(),
+            both["status_a"] != "done",
+            both["status_b"] != "done",
+        ],
+        [ONLY_A, ONLY_B, LEFT_A, LEFT_B],
+        default="",
+    )
+    rest = both[why != ""]
+    names = [str(row_cell(row)) for _, row in rest.iterrows()]
+    unpaired = pd.DataFrame({"cell": names, "why": why[why != ""]}, dtype=object)
+    done = both[why == ""]
+    frames = []
+    for score in dict.fromkeys(scores):
+        values = done[list(PLACE)].assign(score=score)
+        for side in ("a", "b"):
+            values[side] = done[f"{score}_{side}"].astype(float)
+        frames.append(values.assign(difference=values["b"] - values["a"]))
+    return pd.concat(frames, ignore_index=True), unpaired
+
+
+def difference_table(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Paired differences by data set, accuracy, annotations and model.
+
+    Parameters
+    ----------
+    pairs : pandas.DataFrame
+        From `pair`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        `score`, `dataset`, `p`, `m`, `model`, `n` (pairs with a difference), `n_missing` (not defined in one
+        of the two), `mean_a`, `mean_b`, `difference` (mean of B less A), `se` (missing for n = 1), `wins_b`,
+        `wins_a`, `ties` (shares of n; B wins where it is better by more than `TIE`: less, for a divergence).
+    """
+    return _differences(pairs, ["score", *GROUP])
+
+
+def total_table(pairs: pd.DataFrame) -> pd.DataFrame:
+    """As `difference_table`, over all pairs of a score and model."""
+    return _differences(pairs, ["score", "model"])
+
+
+def _differences(pairs: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    # What is neither better nor worse is won by the larger one.
+    way = pairs["score"].map({name: label.better or 1 for name, label in LABELS.items()})
+    known = pairs["difference"].notna()
+    gain = (pairs["difference"] * way).where(known)
+    marked = pairs.assign(
+        missing=~known,
+        a=pairs["a"].where(known),
+        b=pairs["b"].where(known),
+        won=(gain > TIE).where(known).astype(float),
+        lost=(gain < -TIE).where(known).astype(float),
+        tied=(gain.abs() <= TIE).where(known).astype(float),
+    )
+    groups = marked.groupby(keys, dropna=False, sort=False)
+    table = groups.agg(
+        n=("difference", "count"),
+        n_missing=("missing", "sum"),
+        mean_a=("a", "mean"),
+        mean_b=("b", "mean"),
+        difference=("difference", "mean"),
+        se=("difference", "sem"),
+        wins_b=("won", "mean"),
+        wins_a=("lost", "mean"),
+        ties=("tied", "mean"),
+    )
+    return table.reset_index()

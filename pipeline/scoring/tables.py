@@ -1,0 +1,175 @@
+"""Scores of a cube as tables: one row per cell, and one per group of cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from pipeline.scoring.lazy import all_baseline_scores, relative_nmi, scores
+from pipeline.scoring.restarts import hits
+from storage.cube.schema import DONE, FAILED, PENDING
+from sweeps.file.spec import AnnotationCount
+from sweeps.models import BASELINES, baseline_of
+from sweeps.plan import Cell, DatasetPlan
+
+SCORES = (
+    "nmi",
+    "relative_nmi",
+    "goldberger_kl",
+    "centroid_index",
+    "annotation_agreement",
+    "objective",
+)
+GROUP = ("dataset", "n_clusters", "p", "m", "m_over_n", "model")
+KEYS = ("dataset", "n_clusters", "mixture", "p", "m", "m_over_n", "replicate", "model")
+STATE = ("status", "restarts_done", "best_restart", "seconds")
+FOUND = ("hits", "unseen_mass")
+"""Restarts that found the best objective of their cell; the estimate where a rule ended them."""
+STATUS_WORDS = {PENDING: "pending", DONE: "done", FAILED: "failed"}
+
+
+def cell_table(tree: xr.DataTree, plans: Mapping[str, DatasetPlan]) -> pd.DataFrame:
+    """Compute every score of every cell.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        An opened cube.
+    plans : mapping of str to DatasetPlan
+        Grid of each data set, from the cube's manifest.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per cell: `KEYS`, `STATE`, `FOUND`, `SCORES`. A coordinate that a cell does not have is
+        missing, and so is a score that is not defined or not there yet.
+    """
+    frames = [frame for plan in plans.values() for frame in _frames(tree, plan)]
+    if not frames:
+        return pd.DataFrame(columns=[*KEYS, *STATE, *FOUND, *SCORES])
+    table = pd.concat([_complete(frame) for frame in frames], ignore_index=True)
+    table["status"] = table["status"].map(STATUS_WORDS)
+    return table
+
+
+def summary_table(cells: pd.DataFrame) -> pd.DataFrame:
+    """Mean, standard error and median of each score over mixtures and replicates.
+
+    Parameters
+    ----------
+    cells : pandas.DataFrame
+        From `cell_table`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Tidy: `GROUP`, then `score`, `n_cells` (of the grid), `n` (with a value), `n_missing` (done, but the
+        score is not defined: the divergence of a degenerate cluster), `mean`, `se` (missing for n = 1),
+        `median`. A score that no cell of a data set can have, without true labels for instance, gives no row.
+    """
+    parts = [_summary(cells, score) for score in SCORES]
+    table = pd.concat(parts, ignore_index=True)
+    table["score"] = pd.Categorical(table["score"], SCORES)
+    order = ["dataset", "p", "m", "model", "score"]
+    # Data sets keep the order of the sweep file, and baselines, which have no p, come first.
+    rank = {name: position for position, name in enumerate(cells["dataset"].unique())}
+    table = table.sort_values(
+        order,
+        key=lambda column: column.map(rank) if column.name == "dataset" else column,
+        na_position="first",
+        kind="stable",
+    )
+    return table.astype({"score": str}).reset_index(drop=True)
+
+
+def written_counts(plans: Mapping[str, DatasetPlan], texts: list[str]) -> dict[tuple[str, int], str]:
+    """How the sweep file writes each m (`"1.5N"`), by data set and number."""
+    counts = [AnnotationCount(text) for text in texts]
+    return {
+        (plan.name, count.resolve(plan.n_samples)): count.text for plan in plans.values() for count in counts
+    }
+
+
+def pooled_nmi(summary: pd.DataFrame, written: Mapping[tuple[str, int], str]) -> pd.DataFrame:
+    """Mean over data sets of their mean NMI, by p, m as written and model.
+
+    Parameters
+    ----------
+    summary : pandas.DataFrame
+        From `summary_table`; every data set counts once, whatever its number of cells.
+    written : mapping
+        From `written_counts`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns `p`, `m` (text), `model`, `n_datasets`, `mean`; not for baselines, which have no p and m.
+    """
+    rows = summary[(summary["score"] == "nmi") & summary["p"].notna() & summary["mean"].notna()]
+    texts = [
+        written.get((name, int(m)), str(int(m))) for name, m in zip(rows["dataset"], rows["m"], strict=True)
+    ]
+    groups = rows.assign(m=texts).groupby(["p", "m", "model"], sort=False, observed=True)["mean"]
+    return groups.agg(n_datasets="count", mean="mean").reset_index()
+
+
+def row_cell(row: pd.Series) -> Cell:
+    """The cell of a row from `cell_table`."""
+    whole = {key: None if pd.isna(row[key]) else int(row[key]) for key in ("mixture", "m", "replicate")}
+    p = None if pd.isna(row["p"]) else float(row["p"])
+    return Cell(str(row["dataset"]), whole["mixture"], p, whole["m"], whole["replicate"], str(row["model"]))
+
+
+def _frames(tree: xr.DataTree, plan: DatasetPlan) -> list[pd.DataFrame]:
+    """Frames of the baselines and of the supervised cells of one data set, as far as there are any."""
+    found, baselines = scores(tree, plan.name), all_baseline_scores(tree, plan.name)
+    if "nmi" in found and baselines:
+        found["relative_nmi"] = relative_nmi(found, baselines)
+    frames = []
+    for model, baseline in baselines.items():
+        node = tree[f"{plan.name}/{model}"].to_dataset()
+        frames.append(_frame(baseline, node, plan).assign(model=model))
+    if plan.supervised:
+        frames.append(_frame(found, tree[plan.name].to_dataset(), plan))
+    return frames
+
+
+def _frame(found: xr.Dataset, node: xr.Dataset, plan: DatasetPlan) -> pd.DataFrame:
+    kept = {name: node[name] for name in (*STATE, "unseen_mass") if name in node}
+    both = found.assign(kept).assign(hits=hits(node)).compute()
+    if both.dims:
+        frame = both.to_dataframe().reset_index()
+    else:
+        frame = pd.DataFrame({name: [array.item()] for name, array in both.data_vars.items()})
+    return frame.assign(dataset=plan.name, n_clusters=plan.n_clusters)
+
+
+def _complete(frame: pd.DataFrame) -> pd.DataFrame:
+    """All columns, in order, whole numbers that can be missing."""
+    frame = frame.reindex(columns=[*KEYS, *STATE, *FOUND, *SCORES])
+    whole = dict.fromkeys(
+        ("n_clusters", "mixture", "m", "replicate", "restarts_done", "best_restart", "hits"), "Int64"
+    )
+    real = dict.fromkeys(("p", "m_over_n", "seconds", "unseen_mass", *SCORES), np.float64)
+    return frame.astype({**whole, **real, "model": str, "dataset": str})
+
+
+def _summary(cells: pd.DataFrame, score: str) -> pd.DataFrame:
+    done = cells["status"] == STATUS_WORDS[DONE]
+    marked = cells.assign(undefined=done & cells[score].isna())
+    groups = marked.groupby(list(GROUP), dropna=False, sort=False)
+    table = groups[score].agg(n_cells="size", n="count", mean="mean", se="sem", median="median")
+    table.insert(2, "n_missing", groups["undefined"].sum())
+    table = table.reset_index()
+    table.insert(len(GROUP), "score", score)
+    return table[_can_have(table)]
+
+
+def _can_have(table: pd.DataFrame) -> pd.Series:
+    """Groups where the score is defined for some cell of the data set and kind of model."""
+    baseline = table["model"].isin(BASELINES)
+    variance = table["model"].map(baseline_of)
+    return table.groupby([table["dataset"], baseline, variance])["n"].transform("sum") > 0

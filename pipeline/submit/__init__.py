@@ -1,0 +1,1 @@
+"""What happens before a run starts: check, plan, predict, hand over."""

@@ -1,0 +1,171 @@
+"""Detached runs: the head is started as a job of its own, or as a process that outlives the terminal."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pipeline.jobs import slurm
+from pipeline.jobs.checks import machine_problems, path_problems
+from pipeline.jobs.head import head_script, other_head
+from pipeline.jobs.keys import JobQueue
+from pipeline.jobs.slurm import head_name
+from pipeline.monitor.logs import last_lines
+from pipeline.monitor.state import read_run_state
+from pipeline.prepare.request import Checked
+from pipeline.run.head import COMPLETE, INTERNAL, nothing_to_do
+from storage.errors import StorageError, storage_errors
+from storage.runfolder.folder import make_run_directory
+from storage.runfolder.head import HEAD_LOG, Submission
+from storage.runfolder.lease import Lease, LeaseHeld
+from sweeps.errors import Problem
+
+logger = logging.getLogger(__name__)
+
+START_SECONDS = 20.0
+"""A process that has not taken the lease by then is left to itself; it usually takes three."""
+
+SCRIPT = "head.sh"
+
+
+def detach_problems(checked: Checked) -> list[Problem]:
+    """What keeps a profile from running without the process that submits."""
+    profile = checked.profile
+    if profile is None or not isinstance(profile.options, JobQueue):
+        return []
+    if profile.kind != "slurm":
+        found = f"profile {profile.name!r} of kind {profile.kind}"
+        hint = "leave out --detach, and run it under tmux, or in a job of your own"
+        return [Problem("--detach", found, "a profile of kind slurm, local or address", hint)]
+    if checked.options.dry_run:  # which shows the others as warnings
+        return []
+    return [*machine_problems(profile.options, profile.where), *path_problems(checked.prepared.run)]
+
+
+def detach(checked: Checked) -> int:
+    """Start the head of a run, and return.
+
+    Parameters
+    ----------
+    checked : Checked
+        What to run, without any `detach_problems`.
+
+    Returns
+    -------
+    int
+        0 when the head was started, or there was nothing to do; 1 when somebody runs the sweep already, or
+        the queue does not take the job; the exit code of a process that ended at once.
+    """
+    prepared = checked.prepared
+    if checked.settled:
+        return nothing_to_do(checked)
+    queue = None if checked.profile is None else checked.profile.options
+    try:
+        code = _queue(checked, queue) if isinstance(queue, JobQueue) else _spawn(checked)
+    except (StorageError, LeaseHeld, slurm.CommandFailed) as error:
+        logger.error("%s", error)
+        return INTERNAL
+    if code == COMPLETE:
+        cube = shlex.quote(str(prepared.cube))
+        logger.info("how it is: sweep status %s", cube)
+        logger.info("its log:   sweep logs %s --follow", cube)
+        logger.info("end it:    sweep cancel %s", cube)
+    return code
+
+
+def head_command(checked: Checked) -> list[str]:
+    """Arguments of `sweep` that make a process the head of this run."""
+    results = str(checked.prepared.cube.resolve().parent)
+    flags = checked.options.flags()
+    origin = None if checked.profile is None else checked.profile.origin
+    if origin is not None and "--cluster" not in flags:
+        # The file that was found from here need not be the one found from there.
+        flags += ["--cluster", str(origin.resolve())]
+    return ["submit", str(checked.spec.resolve()), "--results", results, *flags]
+
+
+def _queue(checked: Checked, options: JobQueue) -> int:
+    """Hand the head to the queue."""
+    run = make_run_directory(checked.prepared.cube)
+    with _nobody_else(checked.prepared.cube):
+        if (other := other_head(run)) is not None:
+            logger.error("%s", other)
+            return INTERNAL
+        script = run / SCRIPT
+        with storage_errors(script):
+            script.write_text(head_script(options, run, head_command(checked)), encoding="utf-8")
+        # Before the job can start: a record of the head that is older is of another run.
+        at = time.time()
+        number = slurm.submit(str(script), head_name(run))
+        Submission("slurm", number, socket.gethostname(), at).write(run)
+    logger.info("the head is job %s (%s); its script is %s", number, head_name(run), script)
+    return COMPLETE
+
+
+@contextmanager
+def _nobody_else(cube: Path) -> Iterator[None]:
+    """Hold the lease, so that of two submits only one hands over a head.
+
+    The lease of a head that died on another node counts until it is stale, and the next head waits for that.
+    """
+    try:
+        lease = Lease.acquire(cube)
+    except LeaseHeld as held:
+        job = held.holder.process.job_id if held.holder is not None else ""
+        if held.seconds_left is None or not job or any(j.number == job for j in slurm.live_jobs("")):
+            raise
+        logger.info("job %s, which ran it, is gone", job)
+        yield
+        return
+    with lease:
+        yield
+
+
+def _spawn(checked: Checked) -> int:
+    """Start the head as a process in a session of its own: no terminal's end reaches it."""
+    cube = checked.prepared.cube
+    with Lease.acquire(cube):
+        run = make_run_directory(cube)
+    log, at = run / HEAD_LOG, time.time()
+    command = [sys.executable, "-m", "pipeline", *head_command(checked)]
+    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    with storage_errors(log):
+        pid = os.posix_spawn(
+            sys.executable,
+            command,
+            {**os.environ, "PYTHONSAFEPATH": "1"},
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, str(log), append, 0o600),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ],
+            setsid=True,
+        )
+    Submission("process", str(pid), socket.gethostname(), at).write(run)
+    code = _first_seconds(cube, pid)
+    if code:
+        logger.error("the head ended with exit code %d:\n%s", code, "\n".join(last_lines(log, 20)))
+        return code
+    logger.info("the head is process %d of this machine; what it prints is in %s", pid, log)
+    return COMPLETE
+
+
+def _first_seconds(cube: Path, pid: int) -> int:
+    """Exit code of a head that ends before it holds the lease, 0 when all is well."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        holder = read_run_state(cube).holder
+        if holder is not None and holder.process.pid == pid:
+            break
+        time.sleep(0.1)
+    return 0

@@ -1,0 +1,180 @@
+"""What a profile would hand to the queue, and what of it cannot work, before anything is handed over."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dask.utils import format_bytes, parse_bytes
+
+from pipeline.jobs.checks import machine_problems, path_problems
+from pipeline.jobs.cluster import job_script, lifetime
+from pipeline.jobs.keys import JobQueue
+from pipeline.jobs.slurm import SEPARATOR, CommandFailed, run
+from pipeline.jobs.values import walltime_seconds
+from pipeline.prepare.sweep import Prepared, longest_batch
+from pipeline.text import duration
+
+WORKER_BYTES = 500 * 2**20
+"""Of a worker process that compiles the kernels: 450 MiB measured; 215 MiB where it finds them compiled."""
+
+NANNY_BYTES = 65 * 2**20
+"""Of the process that starts a job's workers: 60 MiB measured."""
+
+COPIES = 4
+"""A worker holds a data set as received, as read, centred and scaled."""
+
+
+@dataclass(frozen=True)
+class JobPlan:
+    """Worker jobs that would be asked for.
+
+    Parameters
+    ----------
+    count : int
+        Number of jobs.
+    script : str
+        Of the first one.
+    warnings : tuple of str
+        What cannot work, or not as wanted.
+    """
+
+    count: int
+    script: str
+    warnings: tuple[str, ...]
+
+    def lines(self) -> list[str]:
+        """Text for people."""
+        head = f"{self.count} worker {'job' if self.count == 1 else 'jobs'} of this script would be kept up:"
+        warnings = [f"WARNING: {warning}" for warning in self.warnings]
+        return [head, "", *self.script.strip().splitlines(), "", *warnings]
+
+
+def plan_jobs(options: JobQueue, prepared: Prepared, *, where: str, n_jobs: int) -> JobPlan:
+    """Plan the worker jobs of a sweep.
+
+    Parameters
+    ----------
+    options : JobQueue
+        The profile.
+    prepared : Prepared
+        The sweep.
+    where : str
+        File and profile, for messages.
+    n_jobs : int
+        Number of jobs.
+
+    Returns
+    -------
+    JobPlan
+        Nothing was written, and no job submitted; SLURM's limits are read where its commands answer.
+    """
+    longest = longest_batch(prepared)
+    largest = max((8 * plan.n_samples * plan.n_features for plan in prepared.inputs.plans), default=0)
+    warnings = [
+        *(str(problem) for problem in machine_problems(options, where)),
+        *(str(problem) for problem in path_problems(prepared.run)),
+        *_memory_warnings(options, COPIES * largest),
+        *_walltime_warnings(options, longest),
+        *(_slurm_warnings(options, n_jobs) if options.system == "slurm" else ()),
+    ]
+    return JobPlan(n_jobs, job_script(options, prepared.run, longest), tuple(warnings))
+
+
+def _memory_warnings(options: JobQueue, data: int) -> Iterator[str]:
+    need = NANNY_BYTES + options.cores * (WORKER_BYTES + data)
+    if options.memory < need:
+        has, wanted = format_bytes(options.memory), format_bytes(need)
+        yield f"memory {has} of a job is below the {wanted} that {options.cores} worker processes need"
+
+
+def _walltime_warnings(options: JobQueue, longest: float) -> Iterator[str]:
+    if options.walltime is not None and lifetime(options, longest) is None:
+        yield (
+            f"walltime {duration(options.walltime)} is too short for workers to end by themselves: "
+            f"a batch may last {longest:.0f} s, and two of them are kept free; "
+            "jobs will be killed with batches under way"
+        )
+
+
+def _slurm_warnings(options: JobQueue, n_jobs: int) -> Iterator[str]:
+    queue = options.keys.get("queue")
+    try:
+        limits = partition(queue)
+        memory, cores = largest_node(limits["PartitionName"])
+        jobs = most_jobs()
+    except CommandFailed as error:
+        yield f"the limits of SLURM were not checked: {error}"
+        return
+    name = limits["PartitionName"]
+    if limits.get("State", "UP") != "UP":
+        yield f"partition {name} is {limits['State']}: no job starts there"
+    most = walltime_seconds("slurm", limits.get("MaxTime", ""))
+    if most is not None and options.walltime is not None and options.walltime > most:
+        yield f"walltime {duration(options.walltime)} is above the {limits['MaxTime']} of partition {name}"
+    booked = parse_bytes(options.keys.get("job_mem", options.memory))
+    per_node = _number(limits.get("MaxMemPerNode", "")) * 2**20
+    room = min(filter(None, (memory, per_node)), default=booked)
+    if booked > room:
+        yield f"memory {format_bytes(booked)} of a job is above the {format_bytes(room)} of a node of {name}"
+    wanted = int(options.keys.get("job_cpu", options.cores))
+    widest = min(filter(None, (cores, _number(limits.get("MaxCPUsPerNode", "")))), default=wanted)
+    if wanted > widest:
+        yield f"cores {wanted} of a job are more than the {widest} of a node of {name}"
+    total = _number(limits.get("TotalCPUs", ""))
+    if total and wanted * n_jobs > total:
+        yield f"{n_jobs} jobs of {wanted} cores are more than the {total} of {name}: the rest waits"
+    if jobs and n_jobs > jobs:
+        yield f"{n_jobs} jobs are more than the {jobs} that SLURM takes"
+
+
+def _number(text: str) -> int:
+    """Whole number of a limit, 0 where there is none."""
+    return int(text) if text.isdigit() else 0
+
+
+def partition(name: str | None) -> dict[str, str]:
+    """What `scontrol show partition` says of a partition, of the default one where `name` is None.
+
+    Raises
+    ------
+    CommandFailed
+        If there is no such partition, or SLURM does not answer.
+    """
+    output = run(["scontrol", "--oneliner", "show", "partition", *([name] if name else [])])
+    records = [dict(re.findall(r"(\w+)=(\S*)", line)) for line in output.splitlines()]
+    chosen = [record for record in records if name or record.get("Default") == "YES"]
+    if not chosen:
+        raise CommandFailed(["scontrol"], "no default partition", transient=False)
+    return chosen[0]
+
+
+def largest_node(name: str) -> tuple[int, int]:
+    """Bytes of memory and number of cores of the largest node of a partition.
+
+    Raises
+    ------
+    CommandFailed
+        If SLURM does not answer.
+    """
+    output = run(["sinfo", "--noheader", f"--partition={name}", f"--format=%m{SEPARATOR}%c"])
+    rows = [
+        [int(re.sub(r"\D", "", text) or 0) for text in line.split(SEPARATOR)]
+        for line in output.split()
+        if SEPARATOR in line
+    ]
+    memory = max((row[0] for row in rows), default=0)
+    return memory * 2**20, max((row[1] for row in rows), default=0)
+
+
+def most_jobs() -> int:
+    """How many jobs SLURM holds at once, 0 where it does not say.
+
+    Raises
+    ------
+    CommandFailed
+        If SLURM does not answer.
+    """
+    found = re.search(r"^MaxJobCount\s*=\s*(\d+)", run(["scontrol", "show", "config"]), re.MULTILINE)
+    return int(found[1]) if found else 0

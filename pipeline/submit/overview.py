@@ -1,0 +1,241 @@
+"""What a sweep amounts to, before it runs."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.fit.data_notes import note_lines, sweep_notes
+from pipeline.prepare.sweep import Prepared
+from pipeline.work.batches import target_seconds
+from pipeline.work.records import Batch, Failure, Science, Work
+from pipeline.work.tasks import run_batch
+from pipeline.work.timing import Timing
+from storage.cube.schema import ArraySpec, Role, array_specs
+from sweeps.plan import Cell, DatasetPlan
+
+SEARCH_NANOSECONDS = 80.0
+"""Rough cost of one sample in one cluster in one pass, for a prediction before anything was timed."""
+
+
+@dataclass(frozen=True)
+class DatasetOverview:
+    """The work of one data set; `core_hours` is None where nothing was timed."""
+
+    name: str
+    n_samples: int
+    n_features: int
+    n_clusters: int
+    cells: int
+    restarts: int
+    blocks: int
+    files: int
+    bytes: int
+    seconds_per_restart: float
+    core_hours: float
+
+
+@dataclass(frozen=True)
+class PlanOverview:
+    """The work of a sweep.
+
+    Parameters
+    ----------
+    name : str
+        Of the sweep.
+    cube : Path
+        Where it would land.
+    datasets : tuple of DatasetOverview
+        Of those that are available.
+    skipped : dict of str to list of str
+        Data sets left out, and why.
+    notes : dict of str to list of str
+        What to know of data sets before trusting their solutions.
+    workers, batches : int
+        Batches depend on the number of workers.
+    timed : bool
+        Whether times were measured here; otherwise they are rough.
+    least : float
+        Share of the restarts that an adaptive stop leaves in any case; 1 without one.
+    """
+
+    name: str
+    cube: Path
+    datasets: tuple[DatasetOverview, ...]
+    skipped: dict[str, list[str]]
+    notes: dict[str, list[str]]
+    workers: int
+    batches: int
+    timed: bool
+    least: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, totals included."""
+        totals = {key: sum(getattr(d, key) for d in self.datasets) for key in _SUMMED}
+        return {**asdict(self), "cube": str(self.cube), "total": totals}
+
+    def lines(self) -> list[str]:
+        """Table for people."""
+        total = self.to_dict()["total"]
+        head = _row("data set", "N", "D", "K", "cells", "restarts", "files", "MB", "s/restart", "core-h")
+        rows = [
+            _row(
+                d.name,
+                d.n_samples,
+                d.n_features,
+                d.n_clusters,
+                *_amounts(asdict(d)),
+                f"{d.seconds_per_restart:.3g}",
+                f"{d.core_hours:.3g}",
+            )
+            for d in self.datasets
+        ]
+        foot = _row("total", "", "", "", *_amounts(total), "", f"{total['core_hours']:.3g}")
+        how = "measured by a pilot" if self.timed else "rough; --pilot measures"
+        hours = total["core_hours"] / self.workers
+        tail = [
+            f"{self.batches:,} batches for {self.workers} workers, about {_hours(hours)} in all ({how})",
+            f"results: {self.cube}",
+        ]
+        if self.least < 1:
+            few, short = math.ceil(self.least * total["restarts"]), self.least * total["core_hours"]
+            tail.insert(1, f"at most: the adaptive stop may end after {few:,} restarts, {short:.3g} core-h")
+        skipped = [f"SKIPPED {name}: {'; '.join(reasons)}" for name, reasons in self.skipped.items()]
+        return [head, *rows, foot, *tail, *skipped, *note_lines(self.notes)]
+
+
+_SUMMED = ("cells", "restarts", "blocks", "files", "bytes", "core_hours")
+
+
+def plan_overview(prepared: Prepared, *, workers: int | None = None, pilot: bool = False) -> PlanOverview:
+    """Count the work of a sweep.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        The sweep.
+    workers : int or None
+        Worker processes to plan for; None for one on each core.
+    pilot : bool
+        Time a restart at the corners of each grid, here and now. Otherwise timings of an earlier run are
+        taken, and where there are none a rough guess.
+
+    Returns
+    -------
+    PlanOverview
+    """
+    workers = workers or len(os.sched_getaffinity(0))
+    timing = Timing.load(prepared.run / "pilot.json")
+    if pilot:
+        _time_corners(prepared, timing)
+    datasets = tuple(_dataset(prepared, plan, timing) for plan in prepared.inputs.plans)
+    seconds = 3600 * sum(d.core_hours for d in datasets)
+    length = target_seconds(seconds, workers)
+    stop = prepared.spec.stop
+    return PlanOverview(
+        name=prepared.spec.name,
+        cube=prepared.cube,
+        datasets=datasets,
+        skipped={name: list(reasons) for name, reasons in prepared.inputs.skipped.items()},
+        notes=sweep_notes(prepared.inputs, variance_prior=prepared.spec.search.variance_prior),
+        workers=workers,
+        batches=sum(_batches(d, length) for d in datasets),
+        timed=not any(timing.missing(plan) for plan in prepared.inputs.plans),
+        least=1.0 if stop is None else stop.r_min / prepared.spec.grid.restarts,
+    )
+
+
+def _time_corners(prepared: Prepared, timing: Timing) -> None:
+    from kernels.search.hgs import warm_up
+
+    warm_up()
+    for plan in prepared.inputs.plans:
+        science = Science(prepared.spec.seed, prepared.spec.search, plan.n_clusters)
+        work = tuple(Work(cell, 0, 1) for cell in timing.missing(plan))
+        for result in run_batch(Batch(science, plan.name, work, 0.0), prepared.inputs.sources[plan.name]):
+            if isinstance(result, Failure):
+                raise RuntimeError(f"{result.work.cell}: {result.cause}")
+            timing.note(result)
+
+
+def _dataset(prepared: Prepared, plan: DatasetPlan, timing: Timing) -> DatasetOverview:
+    measured = not timing.missing(plan)
+    seconds = 0.0
+    for p, m, model, cells in _groups(plan):
+        cell = Cell(plan.name, 0 if plan.mixtures else None, p, m, None if p is None else 0, model)
+        each = timing.seconds(cell) if measured else _rough_seconds(prepared, plan, cell)
+        seconds += cells * plan.restarts * each
+    specs = array_specs(plan)
+    restarts = plan.n_cells * plan.restarts
+    return DatasetOverview(
+        name=plan.name,
+        n_samples=plan.n_samples,
+        n_features=plan.n_features,
+        n_clusters=plan.n_clusters,
+        cells=plan.n_cells,
+        restarts=restarts,
+        blocks=sum(1 for _ in plan.blocks()),
+        files=len({spec.node for spec in specs}) + sum(1 + _chunks(spec) for spec in specs),
+        bytes=sum(_bytes(spec) for spec in specs),
+        seconds_per_restart=seconds / restarts,
+        core_hours=seconds / 3600,
+    )
+
+
+def _groups(plan: DatasetPlan) -> Iterator[tuple[float | None, int | None, str, int]]:
+    """Cells that are predicted to last equally long, counted."""
+    mixtures = plan.mixtures or 1
+    for baseline in plan.baselines:
+        yield None, None, baseline, mixtures
+    for p in plan.p:
+        for m in plan.m:
+            for model in plan.models:
+                yield p, m, model, mixtures * plan.replicates
+
+
+def _rough_seconds(prepared: Prepared, plan: DatasetPlan, cell: Cell) -> float:
+    search = prepared.spec.search
+    searches = search.population + search.generations * search.offspring
+    candidates = (plan.n_samples + 2 * (cell.m or 0)) * plan.n_clusters
+    return searches * candidates * SEARCH_NANOSECONDS * 1e-9 * (1 + plan.n_features / 16)
+
+
+def _batches(dataset: DatasetOverview, length: float) -> int:
+    each = max(1, math.floor(length / max(dataset.seconds_per_restart, 1e-9)))
+    return math.ceil(dataset.restarts / each)
+
+
+def _chunks(spec: ArraySpec) -> int:
+    return math.prod(math.ceil(size / chunk) for size, chunk in zip(spec.shape, spec.chunks, strict=True))
+
+
+def _bytes(spec: ArraySpec) -> int:
+    """Size before compression."""
+    if spec.variable.role is Role.COORDINATE:
+        return 8 * math.prod(spec.shape)
+    return math.prod(spec.shape) * np.dtype(spec.variable.dtype).itemsize
+
+
+def _row(*fields: object) -> str:
+    widths = (18, 7, 5, 4, 9, 11, 7, 9, 11, 9)
+    first, *rest = (str(field) for field in fields)
+    return f"{first:<{widths[0]}}" + "".join(
+        f"{text:>{width}}" for text, width in zip(rest, widths[1:], strict=True)
+    )
+
+
+def _amounts(record: dict[str, Any]) -> tuple[str, str, str, str]:
+    counts = [f"{record[key]:,}" for key in ("cells", "restarts", "files")]
+    return counts[0], counts[1], counts[2], f"{record['bytes'] / 1e6:.1f}"
+
+
+def _hours(hours: float) -> str:
+    if hours < 0.1:
+        return f"{max(1, round(hours * 3600))} seconds"
+    return f"{hours * 60:.0f} minutes" if hours < 2 else f"{hours:.1f} hours"

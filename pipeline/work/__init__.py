@@ -1,0 +1,1 @@
+"""The unit of work: batches of restarts, their results, and how these merge."""

@@ -1,0 +1,33 @@
+"""The record of failures, `failures.jsonl`: which cell, why, where, when and how often."""
+
+from __future__ import annotations
+
+from pipeline.work.records import Failure, Work
+
+
+class BatchLost(Exception):
+    """A batch is given up: it ended its worker.
+
+    Parameters
+    ----------
+    cause : str
+        What happened.
+    node, job : str
+        Where.
+    """
+
+    def __init__(self, cause: str, node: str = "", job: str = "") -> None:
+        super().__init__(cause)
+        self.node = node
+        self.job = job
+
+
+def lost_with_its_worker(work: Work, error: BaseException) -> Failure:
+    """Failure of a work whose worker died under it."""
+    node, job = "", ""
+    last = getattr(error, "last_worker", None)  # of distributed's KilledWorker
+    if isinstance(error, BatchLost):
+        node, job = error.node, error.job
+    elif last is not None:
+        node, job = last.host, last.name if isinstance(last.name, str) else ""
+    return Failure(work, f"{type(error).__name__}: {error}", node, job, "")

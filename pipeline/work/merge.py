@@ -1,0 +1,198 @@
+"""Partial results become cells, cells become blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass, field
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.work.records import Partial, Work
+from pipeline.work.stopping import restarts_enough, unseen_mass
+from pipeline.work.tasks import missing_ranges
+from storage.cube.schema import DONE, FAILED, PENDING
+from sweeps.file.stopping import Stop
+from sweeps.plan import Block, Cell
+
+SOLUTION = ("labels", "centroids", "variances")
+"""Arrays of a partial result that describe its best restart."""
+
+
+class Mismatch(RuntimeError):
+    """A restart computed twice gave two values: a result cannot be trusted."""
+
+
+@dataclass(eq=False)
+class CellResult:
+    """Restarts of one cell so far, and the best of them.
+
+    Parameters
+    ----------
+    cell : Cell
+        Which.
+    restarts : int
+        How many there shall be.
+    stop : Stop or None
+        When fewer are enough.
+
+    Attributes
+    ----------
+    end : int or None
+        Number of restarts the cell ends with, None while some are missing.
+    """
+
+    cell: Cell
+    restarts: int
+    stop: Stop | None = None
+    objectives: NDArray[np.float64] = field(init=False)
+    seconds: float = 0.0
+    best: Partial | None = None
+    failed: bool = False
+    end: int | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self.objectives = np.full(self.restarts, np.nan)
+
+    @property
+    def status(self) -> int:
+        """Pending, done or failed."""
+        if self.failed:
+            return FAILED
+        return PENDING if self.end is None else DONE
+
+    @property
+    def unseen_mass(self) -> float:
+        """Estimated probability that one more restart finds something new, NaN without an adaptive stop."""
+        return np.nan if self.stop is None else unseen_mass(self._known(), self.stop.rule)
+
+    def add(self, partial: Partial) -> None:
+        """Take a partial result.
+
+        Raises
+        ------
+        Mismatch
+            If a restart that is known already has another objective now.
+        """
+        start, stop = partial.work.start, partial.work.stop
+        known = self.objectives[start:stop]
+        seen = ~np.isnan(known)
+        if not np.array_equal(known[seen], partial.objectives[seen]):
+            which = start + int(np.flatnonzero(seen & (known != partial.objectives))[0])
+            raise Mismatch(
+                f"cell {self.cell}, restart {which}: objective {partial.objectives[which - start]!r} now, "
+                f"{self.objectives[which]!r} before: a restart must give the same bits wherever it runs"
+            )
+        if not seen.all():
+            self.seconds += partial.seconds
+        self.objectives[start:stop] = partial.objectives
+        self.end = restarts_enough(self._known(), self.stop, self.restarts)
+        if self.best is None or _rank(partial) < _rank(self.best):
+            self.best = partial
+
+    def missing(self) -> Iterator[Work]:
+        """Restarts still to be run."""
+        if self.stop is not None:
+            known = self._known()
+            if self.end is None:
+                yield Work(self.cell, len(known), self.restarts, tuple(known.tolist()))
+            return
+        done = np.flatnonzero(~np.isnan(self.objectives)).tolist()
+        for start, stop in missing_ranges(self.restarts, done):
+            yield Work(self.cell, start, stop)
+
+    def _known(self) -> NDArray[np.float64]:
+        """Objectives of the restarts before the first that is missing."""
+        missing = np.isnan(self.objectives)
+        return self.objectives[: int(missing.argmax()) if missing.any() else self.restarts]
+
+
+def _rank(partial: Partial) -> tuple[float, int]:
+    """Order of solutions: larger objective first, then lower restart."""
+    return -float(partial.objectives[partial.best_restart - partial.work.start]), partial.best_restart
+
+
+@dataclass(eq=False)
+class BlockResult:
+    """Cells of one block that are being computed.
+
+    Parameters
+    ----------
+    block : Block
+        Which.
+    cells : dict of Cell to CellResult
+        Those not done in the cube yet, in storage order.
+    """
+
+    block: Block
+    cells: dict[Cell, CellResult]
+    _unsettled: list[CellResult] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._unsettled = list(reversed(self.cells.values()))
+
+    @property
+    def complete(self) -> bool:
+        """Whether every cell is done or failed; looks at none again that was."""
+        while self._unsettled and self._unsettled[-1].status != PENDING:
+            self._unsettled.pop()
+        return not self._unsettled
+
+    def into(self, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Lay the finished cells over `arrays`, whose leading axis is the cells of the block."""
+        for position, cell in enumerate(self.block.cells()):
+            result = self.cells.get(cell)
+            if result is None:
+                continue
+            arrays["status"][position] = result.status
+            if result.status != DONE:
+                continue
+            assert result.best is not None
+            arrays["log_likelihood"][position] = result.objectives
+            arrays["labels"][position] = result.best.labels
+            arrays["centroids"][position] = result.best.centroids
+            arrays["variances"][position] = result.best.variances
+            arrays["best_restart"][position] = result.best.best_restart
+            arrays["restarts_done"][position] = result.end
+            arrays["seconds"][position] = result.seconds
+            if "unseen_mass" in arrays:
+                arrays["unseen_mass"][position] = result.unseen_mass
+        return arrays
+
+
+def to_record(partials: list[Partial]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Partial results of one batch as a journal record: a header of plain values, and arrays.
+
+    A batch is of one data set, so that its solutions stack: four arrays, however many cells.
+    """
+    entries = [
+        {
+            "cell": list(astuple(partial.work.cell)),
+            "start": partial.work.start,
+            "stop": partial.work.stop,
+            "best_restart": partial.best_restart,
+            "seconds": partial.seconds,
+        }
+        for partial in partials
+    ]
+    arrays = {name: np.stack([getattr(partial, name) for partial in partials]) for name in SOLUTION}
+    arrays["objectives"] = np.concatenate([partial.objectives for partial in partials])
+    return {"partials": entries}, arrays
+
+
+def from_record(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> list[Partial]:
+    """Read back what `to_record` made."""
+    ends = list(accumulate((entry["stop"] - entry["start"] for entry in header["partials"]), initial=0))
+    return [
+        Partial(
+            work=Work(Cell(*entry["cell"]), entry["start"], entry["stop"]),
+            objectives=arrays["objectives"][ends[position] : ends[position + 1]],
+            best_restart=entry["best_restart"],
+            seconds=entry["seconds"],
+            # copies: one partial that is kept shall not keep those of a whole batch
+            **{name: arrays[name][position].copy() for name in SOLUTION},
+        )
+        for position, entry in enumerate(header["partials"])
+    ]

@@ -1,0 +1,84 @@
+"""What goes to a worker, and what comes back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sweeps.file.spec import Search
+from sweeps.file.stopping import Stop
+from sweeps.plan import Cell
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Some restarts `start..stop-1` of one cell.
+
+    With an adaptive stop `stop` is the most there may be, and `known` holds the objectives of the restarts
+    before `start`.
+    """
+
+    cell: Cell
+    start: int
+    stop: int
+    known: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Science:
+    """What every result depends on beside coordinates and data."""
+
+    seed: int
+    search: Search
+    n_clusters: int
+    stop: Stop | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The unit of a task: restarts of cells of one data set, and the seconds predicted for them."""
+
+    science: Science
+    dataset: str
+    work: tuple[Work, ...]
+    predicted: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Partial:
+    """Result of one `Work`.
+
+    Parameters
+    ----------
+    work : Work
+        What was done.
+    objectives : ndarray of shape (stop - start,)
+        Objective of each restart, in nats.
+    best_restart : int
+        Restart of the largest objective, the lowest on ties.
+    labels, centroids, variances : ndarray of shape (n_samples,), (n_clusters, n_features), (n_clusters,)
+        Its solution.
+    seconds : float
+        Time spent in the solver.
+    """
+
+    work: Work
+    objectives: NDArray[np.float64]
+    best_restart: int
+    labels: NDArray[np.int16]
+    centroids: NDArray[np.float64]
+    variances: NDArray[np.float64]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A `Work` that raised: what, where, and the traceback."""
+
+    work: Work
+    cause: str
+    node: str
+    job: str
+    traceback: str

@@ -1,0 +1,141 @@
+"""What a worker does: a batch of restarts, from coordinates to partial results."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+import traceback
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.optima import best_of
+from pipeline.work.records import Batch, Failure, Partial, Science, Work
+from pipeline.work.stopping import is_enough
+from sweeps.annotations.draw import draw_annotations
+from sweeps.inputs.load import Source
+from sweeps.models import BASELINES, split_model
+from sweeps.plan import Cell
+from sweeps.seeds import annotation_seed, search_seed
+
+
+def run_batch(batch: Batch, source: Source) -> list[Partial | Failure]:
+    """Run a batch; a cell that raises costs that cell alone.
+
+    Parameters
+    ----------
+    batch : Batch
+        Cells and restarts.
+    source : Source
+        Features and true labels of the batch's data set.
+
+    Returns
+    -------
+    list of Partial or Failure
+        One for each work, in order.
+    """
+    results: list[Partial | Failure] = []
+    for work in batch.work:
+        try:
+            results.append(_run(batch.science, work, source))
+        except Exception as error:
+            results.append(
+                Failure(
+                    work,
+                    f"{type(error).__name__}: {error}",
+                    socket.gethostname(),
+                    os.environ.get("SLURM_JOB_ID", ""),
+                    traceback.format_exc(),
+                )
+            )
+    return results
+
+
+def cell_annotations(seed: int, cell: Cell, labels_true: NDArray[np.int16] | None) -> NDArray[np.int32]:
+    """Annotations of a cell, of shape (m, 3); none for a baseline."""
+    if cell.model in BASELINES:
+        return np.empty((0, 3), dtype=np.int32)
+    assert labels_true is not None
+    assert cell.p is not None
+    assert cell.m is not None
+    assert cell.replicate is not None
+    where = annotation_seed(
+        seed, cell.dataset, mixture=cell.mixture, p=cell.p, m=cell.m, replicate=cell.replicate
+    )
+    return draw_annotations(np.random.default_rng(where), labels_true, p=cell.p, m=cell.m)
+
+
+def missing_ranges(restarts: int, done: Iterable[int]) -> list[tuple[int, int]]:
+    """Half-open ranges of the restarts not in `done`."""
+    left = sorted(set(range(restarts)) - set(done))
+    ranges: list[tuple[int, int]] = []
+    for restart in left:
+        if ranges and ranges[-1][1] == restart:
+            ranges[-1] = (ranges[-1][0], restart + 1)
+        else:
+            ranges.append((restart, restart + 1))
+    return ranges
+
+
+def _run(science: Science, work: Work, source: Source) -> Partial:
+    # Numba is loaded by whoever solves, not by the commands that only plan or read.
+    from kernels.problem.problem import build_problem, layers_from_annotations
+    from kernels.search.hgs import SearchSettings, run_restart
+
+    cell, search = work.cell, science.search
+    term, variance = split_model(cell.model)
+    X, labels_true = source.arrays(cell.mixture)
+    annotations = cell_annotations(science.seed, cell, labels_true)
+    problem = build_problem(
+        X,
+        layers_from_annotations(annotations, cell.p),
+        n_clusters=science.n_clusters,
+        model=term,
+        variance=variance,
+        min_cluster_size=search.min_cluster_size,
+        variance_prior=search.variance_prior,
+    )
+    settings = SearchSettings(
+        population=search.population,
+        offspring=search.offspring,
+        generations=search.generations,
+        patience=search.patience,
+        crossover=search.crossover,
+        mutation=search.mutation,
+        relocation=search.relocation,
+    )
+    started = time.perf_counter()
+    runs = []
+    objectives = list(work.known)
+    for restart in range(work.start, work.stop):
+        if science.stop is not None and is_enough(objectives, science.stop):
+            break
+        runs.append(run_restart(problem, settings, _rng(science.seed, cell, restart)))
+        objectives.append(runs[-1].objective)
+    seconds = time.perf_counter() - started
+    best = best_of([run.objective for run in runs])
+    return Partial(
+        work=Work(cell, work.start, work.start + len(runs)),
+        objectives=np.array([run.objective for run in runs]),
+        best_restart=work.start + best,
+        labels=runs[best].labels.astype(np.int16),
+        centroids=runs[best].centroids,
+        variances=runs[best].variances,
+        seconds=seconds,
+    )
+
+
+def _rng(seed: int, cell: Cell, restart: int) -> np.random.Generator:
+    where = search_seed(
+        seed,
+        cell.dataset,
+        mixture=cell.mixture,
+        p=cell.p,
+        m=cell.m,
+        replicate=cell.replicate,
+        model=cell.model,
+        restart=restart,
+    )
+    return np.random.default_rng(where)

@@ -1,0 +1,117 @@
+"""Measured seconds of a restart, and what they predict for the cells not run yet."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+
+from pipeline.work.records import Partial
+from storage.errors import storage_errors
+from storage.files import write_file
+from sweeps.plan import Cell, DatasetPlan
+
+logger = logging.getLogger(__name__)
+
+Key = tuple[str, str, float | None, int | None]
+"""Data set, model, accuracy and annotation count of a measured restart."""
+
+
+def pilot_cells(plan: DatasetPlan) -> list[Cell]:
+    """Cells timed to predict the others: the corners of each model's grid, first mixture and replicate."""
+    mixture = None if plan.mixtures is None else 0
+    cells = [Cell(plan.name, mixture, None, None, None, baseline) for baseline in plan.baselines]
+    if plan.models:
+        corners = product(sorted({min(plan.p), max(plan.p)}), sorted({min(plan.m), max(plan.m)}), plan.models)
+        cells += [Cell(plan.name, mixture, p, m, 0, model) for p, m, model in corners]
+    return cells
+
+
+@dataclass
+class Timing:
+    """Measured seconds of a restart, and what they predict.
+
+    Parameters
+    ----------
+    measured : dict
+        Seconds of one restart by data set, model, accuracy and annotation count.
+    """
+
+    measured: dict[Key, float]
+    _predicted: dict[Key, float] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, path: Path) -> Timing:
+        """Read a pilot's timings; a missing or unreadable file is an empty one, measured again."""
+        try:
+            rows = json.loads(path.read_text())
+            return cls({(d, model, p, m): float(seconds) for d, model, p, m, seconds in rows})
+        except FileNotFoundError:
+            return cls({})
+        except (OSError, ValueError, TypeError) as error:
+            logger.warning("%s is not readable (%s): restarts are timed again", path, error)
+            return cls({})
+
+    def save(self, path: Path) -> None:
+        """Write the timings, replacing the file in one step."""
+        rows = [[*key, seconds] for key, seconds in self.measured.items()]
+        with storage_errors(path):
+            write_file(path, json.dumps(rows).encode())
+
+    def note(self, partial: Partial) -> None:
+        """Take the time of a measured cell."""
+        self.note_done(partial.work.cell, partial.seconds / (partial.work.stop - partial.work.start))
+
+    def note_done(self, cell: Cell, seconds: float | None) -> None:
+        """Take the seconds of a restart of `cell`, where they are known."""
+        if seconds is not None:
+            self.measured[_key(cell)] = seconds
+            self._predicted.clear()
+
+    def missing(self, plan: DatasetPlan) -> list[Cell]:
+        """Pilot cells that were not timed yet."""
+        return [cell for cell in pilot_cells(plan) if _key(cell) not in self.measured]
+
+    def seconds(self, cell: Cell) -> float:
+        """Predict the seconds of one restart of `cell`, bilinear in accuracy and annotation count.
+
+        A cell of a data set and model that was never timed is taken to last a second.
+        """
+        key = _key(cell)
+        if key not in self._predicted:
+            self._predicted[key] = self._predict(cell)
+        return self._predicted[key]
+
+    def _predict(self, cell: Cell) -> float:
+        grid = {
+            (p, m): seconds
+            for (dataset, model, p, m), seconds in self.measured.items()
+            if (dataset, model) == (cell.dataset, cell.model)
+        }
+        if not grid:
+            return 1.0
+        if cell.p is None or cell.m is None:
+            return grid[None, None]
+        rows: dict[float, dict[int, float]] = {}
+        for (p, m), seconds in grid.items():
+            if p is not None and m is not None:
+                rows.setdefault(p, {})[m] = seconds
+        return _interpolate({p: _interpolate(row, cell.m) for p, row in rows.items()}, cell.p)
+
+
+def _key(cell: Cell) -> Key:
+    return cell.dataset, cell.model, cell.p, cell.m
+
+
+def _interpolate(points: Mapping[float, float] | Mapping[int, float], at: float) -> float:
+    """Linear between the two points around `at`, constant outside."""
+    ordered = sorted(points.items())
+    below = [point for point in ordered if point[0] <= at]
+    above = [point for point in ordered if point[0] >= at]
+    if not below or not above:
+        return (above or below)[0 if above else -1][1]
+    (x0, y0), (x1, y1) = below[-1], above[0]
+    return y0 if x1 == x0 else y0 + (y1 - y0) * (at - x0) / (x1 - x0)

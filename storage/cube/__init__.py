@@ -1,0 +1,1 @@
+"""The cube: schema, creation, growth, blocks, reading."""

@@ -1,0 +1,280 @@
+"""Blocks: the cells of one chunk position, written whole, status last."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import compress
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import zarr
+
+from storage.cube.compare import CellMismatch, compare_cells
+from storage.cube.manifest import ROOT_FILE, read_manifest
+from storage.cube.places import Place, Places
+from storage.cube.schema import DONE, FAILED, FIELDS, VARIABLES, result_names
+from storage.cube.store import DurableStore
+from storage.errors import storage_errors
+from storage.files import sync_directory
+from sweeps.plan import Block, Cell, DatasetPlan
+
+__all__ = ["BlockStore", "CellMismatch", "failed_cells"]
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+class BlockStore:
+    """Blocks of one cube.
+
+    It sees the grid as it was when it was opened: open it anew after the cube has grown.
+
+    Parameters
+    ----------
+    path : Path
+        The cube.
+    read_only : bool
+        For those who do not hold the lease.
+
+    Raises
+    ------
+    InputError
+        If this is no cube.
+    StorageError
+        If it cannot be read.
+    """
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self.path = path
+        self._plans = read_manifest(path).plans
+        self._places = {name: Places(plan) for name, plan in self._plans.items()}
+        with storage_errors(path):
+            store = DurableStore(path, read_only=read_only)
+            self._root = zarr.open_group(store, mode="r" if read_only else "r+", use_consolidated=True)
+        self._arrays: dict[str, zarr.Array[Any]] = {}
+
+    def statuses(self, block: Block) -> npt.NDArray[np.int8]:
+        """State of each cell.
+
+        Parameters
+        ----------
+        block : Block
+            A block of the cube.
+
+        Returns
+        -------
+        array of int8, shape (n_cells,)
+            `schema.PENDING`, `DONE` or `FAILED`, in the order of `block.cells()`.
+        """
+        place = self._place(block)
+        with self._reading():
+            return self._read_array(block, place, "status")
+
+    def all_statuses(
+        self, plan: DatasetPlan, blocks: Iterable[Block] | None = None
+    ) -> Iterator[tuple[Block, npt.NDArray[np.int8]]]:
+        """State of each cell of a data set, from one reading of the status arrays.
+
+        Parameters
+        ----------
+        plan : DatasetPlan
+            As `growth.align` gives it.
+        blocks : iterable of Block, optional
+            Some of its blocks; all by default.
+
+        Yields
+        ------
+        (Block, array of int8, shape (n_cells,))
+            In the order of `blocks`.
+        """
+        whole: dict[str, npt.NDArray[Any]] = {}
+        for block in plan.blocks() if blocks is None else blocks:
+            place = self._place(block)
+            if place.node not in whole:
+                with self._reading():
+                    whole[place.node] = np.asarray(self._array(place.node, "status")[...])
+            yield block, whole[place.node][place.region].reshape(-1)
+
+    def cells(self, plans: Iterable[DatasetPlan], state: int) -> Iterator[tuple[Block, Cell]]:
+        """Cells of some data sets whose `status` is `state`, each with its block."""
+        for plan in plans:
+            for block, statuses in self.all_statuses(plan):
+                found = statuses == state
+                if found.any():
+                    yield from ((block, cell) for cell in compress(block.cells(), found))
+
+    def read(self, block: Block) -> Arrays:
+        """All results of a block, in the layout of `write`; what is not done yet reads as fill values."""
+        place = self._place(block)
+        statuses = self.statuses(block)
+        with self._reading():
+            if (statuses == DONE).any():
+                results = {name: self._read_array(block, place, name) for name in self._names(block)}
+            else:
+                results = self._unwritten(block, place) | {"status": statuses}
+            if not block.unsupervised:
+                results["annotations"] = self._read_annotations(block, place)
+        return results
+
+    def write(self, block: Block, results: Mapping[str, npt.ArrayLike]) -> None:
+        """Write a block: whole chunks of every array, made durable, then its status, made durable.
+
+        Cells that are done already are compared, bit for bit but for `seconds`, and stay; if all are, no
+        file is touched. Failed and pending cells may change. Results of cells whose new status is not done
+        are dropped.
+
+        Parameters
+        ----------
+        block : Block
+            A block of the cube.
+        results : mapping of str to array
+            Leading axis: cells in the order of `block.cells()`. `log_likelihood` (n_cells, n_restarts),
+            `labels` (n_cells, n_samples), `centroids` (n_cells, n_clusters, n_features), `variances`
+            (n_cells, n_clusters), `best_restart`, `restarts_done`, `seconds`, `status` (n_cells,), in an
+            adaptive sweep `unseen_mass` (n_cells,), and for supervised blocks `annotations`
+            (n_mixtures · n_replicates, m, 3).
+
+        Raises
+        ------
+        CellMismatch
+            If a cell that is done has other results now: names the cell, the variables, and both values.
+        StorageError
+            If the file system refuses: nothing is marked failed for it.
+        ValueError
+            If names, shapes or types are not those above, or the block is not one of the cube.
+        """
+        place = self._place(block)
+        new = self._checked(block, place, results)
+        _drop_unfinished(new, len(block.models))
+        done = self.statuses(block) == DONE
+        known = self._annotations_known(block, place)
+        if done.any() or known.any():
+            self._keep_done(block, new, done, known)
+        if done.all():
+            return
+        with storage_errors(self.path, sum(values.nbytes for values in new.values())):
+            self._write_files(block, place, new)
+
+    def _keep_done(
+        self, block: Block, new: Arrays, done: npt.NDArray[np.bool_], known: npt.NDArray[np.bool_]
+    ) -> None:
+        stored = self.read(block)
+        compare_cells(block, stored, new, known)
+        for name in self._names(block):
+            new[name][done] = stored[name][done]
+        if not block.unsupervised:
+            new["annotations"][known] = stored["annotations"][known]
+        if known.all():
+            del new["annotations"]
+
+    def _write_files(self, block: Block, place: Place, new: Arrays) -> None:
+        names = [name for name in (*self._names(block), "annotations") if name in new and name != "status"]
+        for name in names:
+            if name == "annotations":
+                self._write_annotations(place, new[name])
+            else:
+                self._write_array(place, name, new[name])
+        for name in names:
+            sync_directory(self.path / place.node / name)
+        self._write_array(place, "status", new["status"])
+        sync_directory(self.path / place.node / "status")
+
+    def _write_array(self, place: Place, name: str, values: npt.NDArray[Any]) -> None:
+        self._array(place.node, name)[place.region] = values.reshape(place.shape + values.shape[1:])
+
+    def _write_annotations(self, place: Place, rows: npt.NDArray[Any]) -> None:
+        array = self._array(place.node, "annotations")
+        # whole chunks: the last one is filled up, as far as the array goes
+        length = min(ceil(rows.shape[1] / array.chunks[-2]) * array.chunks[-2], array.shape[-2])
+        padded = np.full((len(rows), length, len(FIELDS)), VARIABLES["annotations"].fill, dtype=array.dtype)
+        padded[:, : rows.shape[1]] = rows
+        array[(*place.region[:-1], slice(0, length))] = padded.reshape(*place.shape[:-1], length, len(FIELDS))
+
+    def _read_annotations(self, block: Block, place: Place) -> npt.NDArray[Any]:
+        assert block.m is not None
+        array = self._array(place.node, "annotations")
+        values = np.asarray(array[(*place.region[:-1], slice(0, block.m))])
+        return values.reshape(-1, block.m, len(FIELDS))
+
+    def _annotations_known(self, block: Block, place: Place) -> npt.NDArray[np.bool_]:
+        if block.unsupervised:
+            return np.zeros(1, dtype=bool)
+        with self._reading():
+            statuses = np.asarray(self._array(place.node, "status")[place.region[:-1]])
+        known: npt.NDArray[np.bool_] = np.any(statuses == DONE, axis=-1).reshape(-1)
+        return known
+
+    def _read_array(self, block: Block, place: Place, name: str) -> npt.NDArray[Any]:
+        values = np.asarray(self._array(place.node, name)[place.region])
+        return values.reshape(block.n_cells, *values.shape[len(place.region) :])
+
+    def _unwritten(self, block: Block, place: Place) -> Arrays:
+        return {
+            name: np.full(shape, VARIABLES[name].fill, dtype=VARIABLES[name].dtype)
+            for name, shape in self._shapes(block, place).items()
+        }
+
+    def _shapes(self, block: Block, place: Place) -> dict[str, tuple[int, ...]]:
+        arrays = {name: self._array(place.node, name) for name in self._names(block)}
+        return {name: (block.n_cells, *array.shape[len(place.region) :]) for name, array in arrays.items()}
+
+    def _array(self, node: str, name: str) -> zarr.Array[Any]:
+        path = f"{node}/{name}"
+        if path not in self._arrays:
+            array = self._root[path]
+            assert isinstance(array, zarr.Array)
+            self._arrays[path] = array
+        return self._arrays[path]
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        # zarr takes a chunk that is not there for one never written: a vanished cube would read as pending
+        with storage_errors(self.path):
+            os.stat(self.path / ROOT_FILE)
+            yield
+
+    def _checked(self, block: Block, place: Place, results: Mapping[str, npt.ArrayLike]) -> Arrays:
+        shapes = self._shapes(block, place)
+        if block.m is not None:
+            shapes["annotations"] = (block.n_cells // len(block.models), block.m, len(FIELDS))
+        problems = [f"{name}: unknown" for name in results if name not in shapes]
+        problems += [f"{name}: missing" for name in shapes if name not in results]
+        checked = {}
+        for name in shapes.keys() & results.keys():
+            values = np.asarray(results[name])
+            with np.errstate(invalid="ignore"):
+                checked[name] = values.astype(VARIABLES[name].dtype)
+            if values.shape != shapes[name]:
+                problems.append(f"{name}: shape {values.shape}, expected {shapes[name]}")
+            elif not np.array_equal(values, checked[name], equal_nan=values.dtype.kind == "f"):
+                problems.append(f"{name}: values that {VARIABLES[name].dtype} cannot hold")
+        if problems:
+            raise ValueError(f"results of block {block} do not fit the cube: {'; '.join(sorted(problems))}")
+        return checked
+
+    def _names(self, block: Block) -> tuple[str, ...]:
+        return result_names(self._plans[block.dataset])
+
+    def _place(self, block: Block) -> Place:
+        places = self._places.get(block.dataset)
+        place = None if places is None else places.locate(block)
+        if place is None:
+            raise ValueError(f"{self.path} has no block {block}")
+        return place
+
+
+def failed_cells(cube: Path, plans: Iterable[DatasetPlan]) -> tuple[Cell, ...]:
+    """Cells that the cube marks as failed."""
+    return tuple(cell for _, cell in BlockStore(cube, read_only=True).cells(plans, FAILED))
+
+
+def _drop_unfinished(results: Arrays, n_models: int) -> None:
+    done = results["status"] == DONE
+    for name in results.keys() - {"status", "annotations"}:
+        results[name][~done] = VARIABLES[name].fill
+    if "annotations" in results:
+        results["annotations"][~done.reshape(-1, n_models).any(axis=1)] = VARIABLES["annotations"].fill

@@ -1,0 +1,157 @@
+"""The cube on disk: made in one step, grown in one step."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+
+from storage.cube.growth import align, differences
+from storage.cube.manifest import ROOT_FILE, Manifest, commit, read_manifest, root_document, to_json
+from storage.cube.reading import cell_nodes, open_cube
+from storage.cube.store import CubeStore
+from storage.cube.template import InputArrays, Template, chunk_position, is_committed, render
+from storage.errors import storage_errors
+from storage.files import BUILDING, remove, sync_directory, write_file, write_files
+from sweeps.errors import InputError, Problem
+from sweeps.plan import DatasetPlan
+
+__all__ = ["Inputs", "cell_nodes", "create", "grow", "open_cube"]
+
+Inputs = Callable[[DatasetPlan], InputArrays]
+
+
+def create(path: Path, plans: Iterable[DatasetPlan], inputs: Inputs, spec: Mapping[str, Any]) -> None:
+    """Make a cube with nothing done: complete under another name, then renamed.
+
+    Parameters
+    ----------
+    path : Path
+        `<name>.zarr`; its directory is made if missing.
+    plans : iterable of DatasetPlan
+        The grid of each data set; chunk lengths are taken from them.
+    inputs : callable
+        From a plan to X and the true labels (None where there are none), with a leading mixture axis where
+        the plan has mixtures.
+    spec : mapping
+        The resolved sweep file, as JSON holds it: `name`, `seed`, `grid`, `search`, `data`, `stop`.
+
+    Raises
+    ------
+    InputError
+        If something stands at `path`.
+    StorageError
+        If the file system refuses.
+    """
+    if os.path.lexists(path):
+        raise InputError([Problem(str(path), "something that is there already", "a free name")])
+    plans = list(plans)
+    template = _merged(render(plan, {}, inputs(plan)) for plan in plans)
+    document = root_document(spec, plans, [], template.metadata)
+    files = template.metadata_files() | template.coordinates | template.inputs
+    building = path.with_name(path.name + BUILDING)
+    with storage_errors(path, _size(files)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        remove(building)
+        building.mkdir()
+        write_files(building, files.items())
+        write_file(building / ROOT_FILE, to_json(document))
+        sync_directory(building)
+        os.rename(building, path)
+        sync_directory(path.parent)
+
+
+def grow(path: Path, plans: Iterable[DatasetPlan], inputs: Inputs, spec: Mapping[str, Any]) -> None:
+    """Take new coordinates and data sets into a cube; what an interrupted growth left behind is removed.
+
+    Nothing that readers see changes before the root file is replaced. Chunk files of results are never
+    touched. With nothing new the cube stays as it is.
+
+    Parameters
+    ----------
+    path : Path
+        The cube.
+    plans, inputs, spec
+        As for `create`. `inputs` is called for data sets that are new or have new mixtures.
+
+    Raises
+    ------
+    InputError
+        If this is no cube, or the sweep is not a growth of the one in it.
+    StorageError
+        If the file system refuses.
+    """
+    manifest = read_manifest(path)
+    plans = list(plans)
+    problems = differences(manifest, spec, plans)
+    if problems:
+        raise InputError(problems)
+    grown = manifest.plans | {plan.name: plan for plan in align(manifest, plans)}
+    template = _merged(_render_growth(manifest, plan, inputs) for plan in grown.values())
+    document = root_document(spec, grown.values(), manifest.runs, template.metadata)
+    files = template.metadata_files() | template.coordinates
+    files |= {key: data for key, data in template.inputs.items() if not is_committed(key, manifest.metadata)}
+    with storage_errors(path, _size(files)):
+        _remove_uncommitted(path, manifest.metadata)
+        write_files(path, _changed(path, files))
+        unchanged = (path / ROOT_FILE).read_bytes() == to_json(document)
+    if not unchanged:
+        commit(path, document)
+
+
+def _render_growth(manifest: Manifest, plan: DatasetPlan, inputs: Inputs) -> Template:
+    old = manifest.plans.get(plan.name)
+    if old is not None and old.mixtures == plan.mixtures:
+        return render(plan, manifest.metadata, None)
+    data = inputs(plan)
+    if old is not None:
+        _compare_inputs(manifest.path, old, data)
+    return render(plan, manifest.metadata, data)
+
+
+def _compare_inputs(path: Path, old: DatasetPlan, inputs: InputArrays) -> None:
+    node = zarr.open_group(CubeStore(path, read_only=True), mode="r", use_consolidated=True)[old.name]
+    assert isinstance(node, zarr.Group)
+    for name, values in zip(("X", "labels_true"), inputs, strict=True):
+        if values is not None and not np.array_equal(np.asarray(node[name]), values[: old.mixtures]):
+            where = f"{path}/{old.name}/{name}"
+            hint = "another numpy may draw other numbers; use another name"
+            raise InputError([Problem(where, "other mixtures now", "the mixtures stored in the cube", hint)])
+
+
+def _remove_uncommitted(path: Path, metadata: Mapping[str, Any]) -> None:
+    """Remove nodes and chunks that the root does not know: all of them were left by an interrupted growth."""
+    for folder, subfolders, names in os.walk(path):
+        here = Path(folder)
+        for name in [name for name in subfolders if not name.startswith(".")]:
+            if (here / name).relative_to(path).as_posix() not in metadata:
+                remove(here / name)
+                subfolders.remove(name)
+        for name in names:
+            key = (here / name).relative_to(path).as_posix()
+            if chunk_position(name) is not None and not is_committed(key, metadata):
+                remove(here / name)
+
+
+def _changed(path: Path, files: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
+    for key, data in files.items():
+        file = path / key
+        if not file.exists() or file.read_bytes() != data:
+            yield key, data
+
+
+def _merged(templates: Iterable[Template]) -> Template:
+    merged = Template()
+    for template in templates:
+        merged.metadata |= template.metadata
+        merged.coordinates |= template.coordinates
+        merged.inputs |= template.inputs
+    return merged
+
+
+def _size(files: Mapping[str, bytes]) -> int:
+    return sum(map(len, files.values()))

@@ -1,0 +1,159 @@
+"""What of a grown sweep file an existing cube can take in, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+from storage.cube.manifest import Manifest
+from sweeps.errors import Problem
+from sweeps.plan import DatasetPlan
+from sweeps.seeds import accuracy_code
+
+HINT = "use another name"
+GROWING = {"source", "mixtures", "p", "m", "replicates", "models", "baselines"}
+CHUNKS = {"mixture_chunk", "replicate_chunk", "model_chunk"}
+STATED = {"adaptive"}
+"""Follows from the sweep file, whose own difference says more."""
+FIXED_TABLES = ("search", "stop", "data")
+RUNTIME_KEYS = {("data", "unavailable")}
+"""Keys of fixed tables that change no number."""
+
+
+def differences(manifest: Manifest, spec: Mapping[str, Any], plans: Iterable[DatasetPlan]) -> list[Problem]:
+    """Everything in which a sweep is not a growth of the one in the cube.
+
+    Parameters
+    ----------
+    manifest : Manifest
+        The cube as it is.
+    spec : mapping
+        The resolved sweep file: `name`, `seed`, `grid`, `search`, `data`, `stop`.
+    plans : iterable of DatasetPlan
+        The grid asked for, of the data sets that are available now.
+
+    Returns
+    -------
+    list of Problem
+        Empty where the sweep may be submitted to this cube.
+    """
+    new_plans = {plan.name: plan for plan in plans}
+    problems = list(_spec_differences(manifest, json.loads(json.dumps(spec))))
+    in_file = set(new_plans) | set(_names(spec))
+    for name, old in manifest.plans.items():
+        if name in new_plans:
+            problems += _plan_differences(manifest, old, new_plans[name])
+        elif name not in in_file:
+            where = f"{manifest.path}: grid.datasets"
+            problems.append(Problem(where, f"no {name!r}", f"{name!r}, which the cube holds", HINT))
+    return problems
+
+
+def align(manifest: Manifest, plans: Iterable[DatasetPlan]) -> list[DatasetPlan]:
+    """Plans as the cube lays them out.
+
+    Parameters
+    ----------
+    manifest : Manifest
+        The cube as it is.
+    plans : iterable of DatasetPlan
+        The grid asked for; `differences` must have found nothing.
+
+    Returns
+    -------
+    list of DatasetPlan
+        In the given order, with the chunk lengths and the source of the cube, and with what the cube has
+        already first among `p`, `m` and models.
+    """
+    return [_align(manifest.plans.get(plan.name), plan) for plan in plans]
+
+
+def _align(old: DatasetPlan | None, new: DatasetPlan) -> DatasetPlan:
+    if old is None:
+        return new
+    baselines = old.baselines + tuple(model for model in new.baselines if model not in old.baselines)
+    new = replace(new, source=old.source, mixture_chunk=old.mixture_chunk, baselines=baselines)
+    if not old.supervised:
+        return new
+    stored = {accuracy_code(p) for p in old.p}
+    return replace(
+        new,
+        p=old.p + tuple(p for p in new.p if accuracy_code(p) not in stored),
+        m=old.m + tuple(m for m in new.m if m not in old.m),
+        models=old.models + tuple(model for model in new.models if model not in old.models),
+        replicate_chunk=old.replicate_chunk,
+        model_chunk=old.model_chunk,
+    )
+
+
+def _spec_differences(manifest: Manifest, spec: Mapping[str, Any]) -> Iterator[Problem]:
+    old = manifest.spec
+    pairs = [("name", old.get("name"), spec.get("name")), ("seed", old.get("seed"), spec.get("seed"))]
+    pairs.append(("grid.restarts", old["grid"].get("restarts"), spec["grid"].get("restarts")))
+    for table in FIXED_TABLES:
+        pairs += _table_pairs(table, old.get(table) or {}, spec.get(table) or {})
+    for key, stored, asked in pairs:
+        if stored != asked:
+            yield Problem(f"{manifest.path}: {key}", _show(asked), f"{_show(stored)}, as in the cube", HINT)
+
+
+def _table_pairs(
+    table: str, old: Mapping[str, Any], new: Mapping[str, Any]
+) -> Iterator[tuple[str, Any, Any]]:
+    for key in sorted(set(old) | set(new)):
+        if (table, key) not in RUNTIME_KEYS:
+            yield f"{table}.{key}", old.get(key), new.get(key)
+
+
+def _plan_differences(manifest: Manifest, old: DatasetPlan, new: DatasetPlan) -> Iterator[Problem]:
+    where = f"{manifest.path}: data set {old.name}"
+    for key in sorted({field.name for field in fields(DatasetPlan)} - GROWING - CHUNKS - STATED):
+        stored, asked = getattr(old, key), getattr(new, key)
+        if stored != asked:
+            yield Problem(f"{where}, {key}", _show(asked), f"{_show(stored)}, as in the cube", HINT)
+    for gone in old.baselines:
+        if gone not in new.baselines:
+            yield Problem(f"{where}, models", f"no {gone!r}", f"{gone!r}, which the cube holds", HINT)
+    yield from _length(where, "mixtures", old.mixtures, new.mixtures, old.mixture_chunk)
+    if old.supervised:
+        yield from _removed(where, "p", _by_code(old.p), _by_code(new.p))
+        yield from _removed(where, "m", {m: m for m in old.m}, {m: m for m in new.m})
+        yield from _removed(where, "models", {m: m for m in old.models}, {m: m for m in new.models})
+        yield from _length(where, "replicates", old.replicates, new.replicates, old.replicate_chunk)
+        yield from _length(where, "number of models", len(old.models), len(new.models), old.model_chunk)
+
+
+def _by_code(accuracies: Iterable[float]) -> dict[int, float]:
+    return {accuracy_code(p): p for p in accuracies}
+
+
+def _removed(where: str, key: str, old: Mapping[Any, Any], new: Mapping[Any, Any]) -> Iterator[Problem]:
+    gone = [_show(old[code]) for code in old if code not in new]
+    if gone:
+        found = ", ".join(_show(value) for value in new.values()) or "none"
+        yield Problem(f"{where}, {key}", found, f"also {', '.join(gone)}, which the cube holds", HINT)
+
+
+def _length(where: str, key: str, old: int | None, new: int | None, chunk: int) -> Iterator[Problem]:
+    if old is None or new is None:
+        if old != new:
+            yield Problem(f"{where}, {key}", _show(new), f"{_show(old)}, as in the cube", HINT)
+    elif new < old:
+        yield Problem(f"{where}, {key}", str(new), f"at least the {old} in the cube", HINT)
+    elif new % chunk:
+        expected = f"a multiple of {chunk}, the length at creation"
+        yield Problem(f"{where}, {key}", str(new), expected, HINT)
+
+
+def _names(spec: Mapping[str, Any]) -> Iterator[str]:
+    for entry in spec["grid"].get("datasets", ()):
+        if isinstance(entry, str):
+            yield entry
+        elif isinstance(entry, Mapping) and "name" in entry:
+            yield str(entry["name"])
+
+
+def _show(value: object) -> str:
+    return "nothing" if value is None else repr(value)

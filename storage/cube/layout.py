@@ -1,0 +1,191 @@
+"""The metadata a cube must have, from its plans: any other could decode objects, or fill the memory."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from storage.cube.schema import ArraySpec, Role, array_specs, group_attributes, node_paths
+from sweeps.errors import Problem
+from sweeps.plan import DatasetPlan
+
+CHUNK_KEYS: dict[str, Any] = {"name": "default", "configuration": {"separator": "."}}
+"""Chunks of an array lie side by side: one directory to make durable, none to make while results come in."""
+
+COMPRESSION = "zstd"
+MOST_CELLS = 10**8
+"""Of a data set: the state of all of its cells is held in memory, a byte for each."""
+
+MOST_CHUNK_BYTES = 2**32
+"""A chunk is written and read whole, and held in memory by several hands at once."""
+
+ARRAY_KEYS = {"chunk_grid", "attributes", "storage_transformers"}
+ATTRIBUTES = {"long_name", "units", "flag_values", "flag_meanings"}
+"""Others could tell xarray to scale, to mask or to convert."""
+
+
+def layout_problems(path: Path, plans: Iterable[DatasetPlan], metadata: object) -> Iterator[Problem]:
+    """What of the metadata of a cube this version would not have written for these plans.
+
+    Parameters
+    ----------
+    path : Path
+        The cube.
+    plans : iterable of DatasetPlan
+        Its data sets.
+    metadata : object
+        What the root file holds as consolidated metadata: entries of groups and arrays by path.
+
+    Yields
+    ------
+    Problem
+        With the path of the entry. Nothing of the cube but the kind of its directories was looked at.
+    """
+    if not isinstance(metadata, Mapping):
+        yield Problem(str(path), "no consolidated metadata", "an entry for each node")
+        return
+    plans = list(plans)
+    specs = {spec.path: spec for plan in plans for spec in array_specs(plan)}
+    groups = {node: attributes for plan in plans for node, attributes in _groups(plan).items()}
+    for key in sorted(metadata.keys() - specs.keys() - groups.keys()):
+        yield Problem(f"{path}/{key}", f"{_kind(metadata[key])}", "no such variable")
+    for key in sorted((specs.keys() | groups.keys()) - metadata.keys()):
+        yield Problem(f"{path}/{key}", "no metadata", "some")
+    for key in sorted(metadata.keys() & (specs.keys() | groups.keys())):
+        expected = _array_entry(specs[key]) if key in specs else groups[key]
+        yield from _entry_problems(f"{path}/{key}", metadata[key], expected, specs.get(key))
+        yield from _directory_problems(path / key)
+
+
+def size_problems(where: str, plan: DatasetPlan) -> Iterator[Problem]:
+    """What of a plan is too large to be held in memory: the state of all cells, or a chunk."""
+    if plan.n_cells > MOST_CELLS:
+        yield Problem(f"{where}{plan.name}", f"{plan.n_cells:,} cells", f"at most {MOST_CELLS:,}")
+    for spec in array_specs(plan):
+        n_bytes = math.prod(spec.chunks) * _itemsize(spec)
+        if n_bytes > MOST_CHUNK_BYTES:
+            found = f"chunks of {n_bytes:,} bytes"
+            hint = "fewer replicates or mixtures at creation; both may grow"
+            yield Problem(f"{where}{spec.path}", found, f"at most {MOST_CHUNK_BYTES:,}", hint)
+
+
+def serializer(dtype: str) -> str:
+    """Name of the codec that turns values into bytes."""
+    return "vlen-utf8" if dtype == "string" else "bytes"
+
+
+def _entry_problems(
+    where: str, entry: object, expected: Mapping[str, Any], spec: ArraySpec | None
+) -> Iterator[Problem]:
+    if not isinstance(entry, Mapping):
+        yield Problem(where, "metadata that are no table", "zarr metadata")
+        return
+    known = expected.keys() | (ARRAY_KEYS if spec else {"consolidated_metadata"})
+    for key in sorted(entry.keys() - known):
+        yield Problem(where, f"a key {key[:60]!r}", f"one of {', '.join(sorted(known))}")
+    for key, wanted in expected.items():
+        found = _codec_names(entry.get(key)) if key == "codecs" else entry.get(key)
+        if _text(found) != _text(wanted):
+            name = "type" if key == "data_type" else key
+            yield Problem(where, f"{name} {_text(found)}", _text(wanted))
+    if spec is not None:
+        yield from _free_problems(where, entry, spec)
+
+
+def _free_problems(where: str, entry: Mapping[str, Any], spec: ArraySpec) -> Iterator[Problem]:
+    """Problems of what may be one of several things."""
+    grid = entry.get("chunk_grid")
+    if not _is_grid(grid, spec):
+        yield Problem(where, f"chunk_grid {_text(grid)}", f"chunks of shape {_text(spec.chunks)}")
+    attributes = entry.get("attributes", {})
+    if not isinstance(attributes, Mapping) or attributes.keys() - ATTRIBUTES:
+        yield Problem(where, f"attributes {_text(attributes)}", f"only {', '.join(sorted(ATTRIBUTES))}")
+    if entry.get("storage_transformers"):
+        yield Problem(where, "storage transformers", "none")
+
+
+def _is_grid(grid: object, spec: ArraySpec) -> bool:
+    shape = grid.get("configuration", {}) if isinstance(grid, Mapping) else {}
+    found = shape.get("chunk_shape") if isinstance(shape, Mapping) else None
+    if grid != {"name": "regular", "configuration": {"chunk_shape": found}}:
+        return False
+    if not isinstance(found, list) or len(found) != len(spec.chunks):
+        return False
+    return all(_is_length(n, *pair) for n, pair in zip(found, _chunk_bounds(spec), strict=True))
+
+
+def _chunk_bounds(spec: ArraySpec) -> Iterator[tuple[int, int]]:
+    """Least and largest length of a chunk along each dimension.
+
+    Coordinates and the longest row of annotations may have grown since; their chunks never do.
+    """
+    for dim, length in zip(spec.dims, spec.chunks, strict=True):
+        grows = spec.variable.role is Role.COORDINATE or dim == "annotation"
+        yield (1 if grows else length), length
+
+
+def _is_length(value: object, least: int, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def _array_entry(spec: ArraySpec) -> dict[str, Any]:
+    fill = spec.variable.fill
+    return {
+        "node_type": "array",
+        "zarr_format": 3,
+        "data_type": spec.variable.dtype,
+        "shape": spec.shape,
+        "dimension_names": spec.dims or None,
+        "chunk_key_encoding": CHUNK_KEYS,
+        "fill_value": "NaN" if isinstance(fill, float) else fill,
+        "codecs": [serializer(spec.variable.dtype), COMPRESSION],
+    }
+
+
+def _groups(plan: DatasetPlan) -> dict[str, dict[str, Any]]:
+    return {
+        node: {
+            "zarr_format": 3,
+            "node_type": "group",
+            "attributes": group_attributes(plan) if node == plan.name else {},
+        }
+        for node in node_paths(plan)
+    }
+
+
+def _directory_problems(path: Path) -> Iterator[Problem]:
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return  # gone, which whoever reads from it says
+    if not stat.S_ISDIR(mode):
+        yield Problem(
+            str(path), "a link" if stat.S_ISLNK(mode) else "no directory", "a directory of the cube"
+        )
+
+
+def _codec_names(codecs: object) -> object:
+    if not isinstance(codecs, list) or not all(isinstance(codec, Mapping) for codec in codecs):
+        return codecs
+    return [codec.get("name") for codec in codecs]
+
+
+def _itemsize(spec: ArraySpec) -> int:
+    return 8 if spec.variable.dtype == "string" else np.dtype(spec.variable.dtype).itemsize
+
+
+def _kind(entry: object) -> str:
+    kind = entry.get("node_type") if isinstance(entry, Mapping) else None
+    return "an array" if kind == "array" else "a node"
+
+
+def _text(value: object) -> str:
+    text = json.dumps(value, sort_keys=True)
+    return text if len(text) <= 200 else text[:197] + "..."

@@ -1,0 +1,200 @@
+"""What a cube holds: format version, resolved sweep file, grid, data checksums, history of runs.
+
+All of it is kept in the attributes of the root group, in the one file that also holds the consolidated
+metadata: a single rename commits the grid and the arrays together.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from storage.cube.layout import layout_problems, size_problems
+from storage.cube.records import plan_to_json, read_plans, run_problems, spec_problems
+from storage.errors import storage_errors
+from storage.files import read_regular, sync_directory, write_file
+from storage.runfolder.folder import check_run_directory
+from sweeps.errors import InputError, Problem
+from sweeps.plan import DatasetPlan
+
+FORMAT = "sweep cube"
+FORMAT_VERSION = 1
+ROOT_FILE = "zarr.json"
+LONGEST_ROOT = 2**26
+"""Bytes. A sweep of 1,000,000 cells needs 30 kB, and each run adds 1 kB."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The committed state of a cube.
+
+    Parameters
+    ----------
+    path : Path
+        The cube.
+    spec : dict
+        The resolved sweep file.
+    plans : dict of str to DatasetPlan
+        Grid and chunk lengths of each data set, coordinates in order of arrival.
+    runs : tuple of dict
+        One record of each run, oldest first.
+    metadata : dict
+        zarr metadata of every node below the root, by path.
+    """
+
+    path: Path
+    spec: dict[str, Any]
+    plans: dict[str, DatasetPlan]
+    runs: tuple[dict[str, Any], ...]
+    metadata: dict[str, dict[str, Any]]
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read and check the root of a cube: one small file, whatever is being written meanwhile.
+
+    Parameters
+    ----------
+    path : Path
+        The cube, `<name>.zarr`.
+
+    Returns
+    -------
+    Manifest
+        The state of the last commit.
+
+    Raises
+    ------
+    InputError
+        If this is no cube, one of another format version, or one with anything in it that this version would
+        not have written: other arrays, types, shapes, chunks or codecs, values out of range, links in the
+        place of directories or in the directory of its run. Nothing was decoded then, and no memory taken for
+        what it claims to be.
+    StorageError
+        If the file cannot be read.
+    """
+    document = _read_document(path)
+    check_run_directory(path)
+    attributes = document.get("attributes")
+    if not isinstance(attributes, dict) or attributes.get("format") != FORMAT:
+        raise _not_a_cube(path, "zarr data that no sweep has written")
+    if attributes.get("format_version") != FORMAT_VERSION:
+        found = f"format version {attributes.get('format_version')!r}"
+        hint = "read it with the release that wrote it, or use another name"
+        raise InputError([Problem(str(path), found, f"format version {FORMAT_VERSION}", hint)])
+    missing = [key for key in ("spec", "datasets", "runs") if key not in attributes]
+    if missing:
+        raise _not_a_cube(path, f"a damaged manifest without {', '.join(missing)}")
+    return _checked(path, attributes, document.get("consolidated_metadata"))
+
+
+def root_document(
+    spec: Mapping[str, Any],
+    plans: Iterable[DatasetPlan],
+    runs: Iterable[Mapping[str, Any]],
+    metadata: Mapping[str, Mapping[str, Any]],
+) -> dict[str, Any]:
+    """Content of the root file of a cube.
+
+    Parameters
+    ----------
+    spec, plans, runs, metadata
+        As in `Manifest`.
+
+    Returns
+    -------
+    dict
+        zarr metadata of the root group, with consolidated metadata.
+    """
+    return {
+        "zarr_format": 3,
+        "node_type": "group",
+        "attributes": {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "spec": dict(spec),
+            "datasets": {plan.name: plan_to_json(plan) for plan in plans},
+            "runs": [dict(run) for run in runs],
+        },
+        "consolidated_metadata": consolidated(metadata),
+    }
+
+
+def consolidated(metadata: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Consolidated metadata in the form that zarr reads."""
+    ordered = {key: metadata[key] for key in sorted(metadata)}
+    return {"kind": "inline", "must_understand": False, "metadata": ordered}
+
+
+def to_json(document: Mapping[str, Any]) -> bytes:
+    """Bytes of a metadata file; tuples are lists there, keys keep their order."""
+    return json.dumps(document).encode()
+
+
+def commit(path: Path, document: Mapping[str, Any]) -> None:
+    """Replace the root file: readers see the cube as it was, or as it is now."""
+    content = to_json(document)
+    with storage_errors(path, len(content)):
+        write_file(path / ROOT_FILE, content)
+        sync_directory(path)
+
+
+def append_run(path: Path, record: Mapping[str, Any]) -> None:
+    """Add one record to the history of runs; only the holder of the lease may.
+
+    Parameters
+    ----------
+    path : Path
+        The cube.
+    record : mapping
+        Anything JSON can hold: versions, git commit, machine, times.
+
+    Raises
+    ------
+    InputError
+        As `read_manifest`.
+    StorageError
+        If the root file cannot be replaced.
+    """
+    manifest = read_manifest(path)
+    runs = [*manifest.runs, record]
+    commit(path, root_document(manifest.spec, manifest.plans.values(), runs, manifest.metadata))
+
+
+def _read_document(path: Path) -> dict[str, Any]:
+    with storage_errors(path):
+        if not path.is_dir():
+            raise _not_a_cube(path, "a file" if path.exists() else "nothing")
+        try:
+            content = read_regular(path / ROOT_FILE, LONGEST_ROOT)
+        except FileNotFoundError:
+            raise _not_a_cube(path, "a directory without zarr.json") from None
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise _not_a_cube(path, f"a zarr.json that is no JSON ({error})") from error
+    if not isinstance(document, dict):
+        raise _not_a_cube(path, "a zarr.json that is no table")
+    return document
+
+
+def _checked(path: Path, attributes: Mapping[str, Any], consolidated: object) -> Manifest:
+    """The manifest, when every entry is one that a sweep would have written."""
+    problems = [*spec_problems(str(path), attributes["spec"]), *run_problems(str(path), attributes["runs"])]
+    plans = read_plans(str(path), attributes["datasets"], problems)
+    if not problems:
+        problems += [problem for plan in plans.values() for problem in size_problems(f"{path}/", plan)]
+    if problems:
+        raise InputError(problems)
+    metadata = consolidated.get("metadata") if isinstance(consolidated, Mapping) else None
+    problems += layout_problems(path, plans.values(), metadata)
+    if problems or not isinstance(metadata, dict):
+        raise InputError(problems)
+    return Manifest(path, attributes["spec"], plans, tuple(attributes["runs"]), metadata)
+
+
+def _not_a_cube(path: Path, found: str) -> InputError:
+    hint = "use another name or directory"
+    return InputError([Problem(str(path), found, "a cube written by a sweep", hint)])

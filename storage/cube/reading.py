@@ -1,0 +1,101 @@
+"""The cube as an xarray tree: lazy, sorted, and free of anything that is not done."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from storage.cube.manifest import read_manifest
+from storage.cube.schema import DONE, VARIABLES, Role
+from storage.cube.store import CubeStore
+from storage.errors import storage_errors
+
+SORTED_DIMS = ("p", "m")
+
+
+def open_cube(path: str | Path) -> xr.DataTree:
+    """Open a cube for reading, at any moment, also while it is written and grown.
+
+    The status of all cells is read first and everything else is masked by it: what is not done reads NaN, or
+    -1 for whole numbers, or 0 restarts. Files are whole or absent, and done cells never change, so what the
+    tree shows later is still the state of this moment. Nothing else is read before it is asked for.
+
+    Parameters
+    ----------
+    path : str or Path
+        The cube, `<name>.zarr`.
+
+    Returns
+    -------
+    xarray.DataTree
+        One node per data set, with a child for each baseline, such as `unsupervised`. `p` and `m` rise.
+
+    Raises
+    ------
+    InputError
+        If this is no cube, or one of another format version.
+    StorageError
+        If the file system refuses.
+    """
+    path = Path(path)
+    read_manifest(path)
+    with storage_errors(path):
+        store = CubeStore(path, read_only=True)
+        tree = xr.open_datatree(store, engine="zarr", chunks=None, consolidated=True)  # type: ignore[arg-type]
+        nodes = {node.path: _masked(node.to_dataset(inherit=False)) for node in tree.subtree}
+    return xr.DataTree.from_dict(nodes)
+
+
+def cell_nodes(tree: xr.DataTree) -> list[str]:
+    """Names of the data sets of a cube, in alphabetical order.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        From `open_cube`.
+
+    Returns
+    -------
+    list of str
+        `tree[name]` has the cells with annotations, `tree[name]["unsupervised"]` and
+        `tree[name]["unsupervised-common"]` the baselines; any may be missing.
+    """
+    return sorted(tree.children)
+
+
+def _masked(node: xr.Dataset) -> xr.Dataset:
+    node = node.isel({dim: _order(node[dim].values) for dim in SORTED_DIMS if dim in node.dims})
+    for name in node.coords:
+        node[name].load()
+    done = node["status"].variable.load() == DONE if "status" in node else None
+    lazy = {}
+    for name, array in node.data_vars.items():
+        if name != "status":
+            lazy[name] = _mask(str(name), _chunked(str(name), array.variable), done)
+    return node.assign(lazy)
+
+
+def _order(values: np.ndarray[Any, Any]) -> slice | np.ndarray[Any, Any]:
+    if (np.diff(values) > 0).all():
+        return slice(None)
+    return np.argsort(values)
+
+
+def _chunked(name: str, variable: xr.Variable) -> xr.Variable:
+    # The name xarray gives comes from path and modification time of the root, which writing a block does not
+    # change: a scheduler that still holds the old chunks would hand them out again.
+    return variable.chunk(variable.encoding["preferred_chunks"], name=f"{name}-{uuid.uuid4().hex}")
+
+
+def _mask(name: str, variable: xr.Variable, done: xr.Variable | None) -> xr.Variable:
+    declared = VARIABLES[name]
+    if done is None or declared.role is Role.INPUT or bool(done.all()):
+        return variable
+    cells = done.any("model") if declared.role is Role.ANNOTATION else done
+    fill = np.asarray(declared.fill, dtype=declared.dtype)
+    masked: xr.Variable = variable.where(cells, fill)  # type: ignore[no-untyped-call]
+    return masked

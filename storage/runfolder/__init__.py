@@ -1,0 +1,1 @@
+"""The folder beside the cube: lease, journal, records of a run."""

@@ -1,0 +1,1 @@
+"""Annotations: drawn, or read from files."""

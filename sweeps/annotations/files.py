@@ -1,0 +1,87 @@
+"""Annotation files: `i j kind weight annotator [accuracy]` lines of several annotators."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sweeps.annotations.draw import CANNOT, MUST
+from sweeps.annotations.links import Annotation, annotation_count, each_line, sample_pair, without_comment
+from sweeps.data.lines import Line, split_cells, to_number
+from sweeps.errors import InputError, Problem, did_you_mean, gathered
+
+KINDS = {"must": MUST, "m": MUST, "+": MUST, "cannot": CANNOT, "c": CANNOT, "-": CANNOT}
+KIND_NAMES = {MUST: "must", CANNOT: "cannot"}
+COLUMNS = "i j kind weight annotator, and an accuracy or none"
+
+
+def read_annotations(path: Path, n_samples: int) -> list[Annotation]:
+    """Read an annotation file.
+
+    A line holds two sample numbers from 1, the kind (`must`, `m` or `+`; `cannot`, `c` or `-`), a weight, the
+    annotator's name and, if the line has a sixth cell that is not empty, the probability that it is right.
+    Cells are separated by blanks, commas or tabs; `#` begins a comment. Weights are those of link files: a
+    self pair carries 2 per annotation. Lines of the same pair may repeat and contradict each other. An empty
+    file is an empty annotation graph.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    n_samples : int
+        Samples the numbers refer to.
+
+    Returns
+    -------
+    list of Annotation
+        In the order of the lines.
+
+    Raises
+    ------
+    InputError
+        With every problem of every line.
+    """
+    return each_line(path, lambda line: _annotation(line, path, n_samples))
+
+
+def _annotation(line: Line, path: Path, n_samples: int) -> Annotation:
+    text = without_comment(line)
+    cells = split_cells(text)
+    if len(cells) not in (5, 6):
+        raise InputError([Problem(line.where, repr(text[:60]), COLUMNS)])
+    problems: list[Problem] = []
+    # a pair that is no self pair, so that the weight is looked at whatever the samples are
+    pair, kind, count, name, accuracy = (0, 1), MUST, 1.0, "", None
+    with gathered(problems):
+        pair = sample_pair(cells[0], cells[1], n_samples, line.where)
+    with gathered(problems):
+        kind = _kind(cells[2], line.where)
+    with gathered(problems):
+        count = annotation_count(cells[3], pair, line.where)
+    with gathered(problems):
+        name = _name(cells[4], line.where)
+    with gathered(problems):
+        accuracy = _accuracy(cells[5], line.where) if len(cells) == 6 and cells[5] else None
+    if problems:
+        raise InputError(problems)
+    return Annotation(path, line.number, *pair, kind, count, name, accuracy)
+
+
+def _kind(cell: str, where: str) -> int:
+    kind = KINDS.get(cell.lower())
+    if kind is None:
+        hint = did_you_mean(cell.lower(), KIND_NAMES.values())
+        raise InputError([Problem(where, f"kind {cell[:60]!r}", "must (m, +) or cannot (c, -)", hint)])
+    return kind
+
+
+def _name(cell: str, where: str) -> str:
+    if not cell:
+        raise InputError([Problem(where, "no annotator", "a name")])
+    return cell
+
+
+def _accuracy(cell: str, where: str) -> float:
+    accuracy = to_number(cell)
+    if accuracy is None or not 0 < accuracy <= 1:
+        raise InputError([Problem(where, f"accuracy {cell[:60]}", "a number above 0, at most 1")])
+    return accuracy

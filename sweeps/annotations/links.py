@@ -1,0 +1,169 @@
+"""Link files: must-links or cannot-links as `i j weight` lines."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sweeps.data.lines import Line, read_lines, shortened, split_cells, to_number
+from sweeps.errors import InputError, Problem, gathered
+
+# The adjacency of a self pair counts both ends (model.md section 1), and so do link files.
+SELF_PAIR_WEIGHT = 2.0
+WHOLE = re.compile(r"-?\d{1,18}", re.ASCII)
+LINKS = "links"
+"""Annotator of all link files: they name none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """A line of a link file or of an annotation file.
+
+    Parameters
+    ----------
+    file : Path
+        Where it stands.
+    line : int
+        Number of the line, from 1.
+    first, second : int
+        The two samples, from 0.
+    kind : int
+        `sweeps.annotations.draw.MUST` or `CANNOT`.
+    count : float
+        Annotations it stands for.
+    annotator : str
+        Who made it.
+    accuracy : float or None
+        Probability that this one is right, if the line says so.
+    """
+
+    file: Path
+    line: int
+    first: int
+    second: int
+    kind: int
+    count: float
+    annotator: str = LINKS
+    accuracy: float | None = None
+
+    @property
+    def is_self_pair(self) -> bool:
+        """Whether it pairs a sample with itself."""
+        return self.first == self.second
+
+    @property
+    def weight(self) -> float:
+        """Weight as the file has it: a self pair carries 2 per annotation."""
+        return self.count * _unit(self.is_self_pair)
+
+
+def read_links(path: Path, n_samples: int, kind: int) -> list[Annotation]:
+    """Read a link file.
+
+    A line holds two sample numbers from 1 and a weight, separated by blanks, commas or tabs. Without a
+    weight the line is one annotation. A self pair carries weight 2 per annotation. `#` begins a comment.
+    Lines of the same pair, in either order, add up when they are laid out for the kernels. An empty file is
+    an empty annotation graph.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    n_samples : int
+        Samples the numbers refer to.
+    kind : int
+        `sweeps.annotations.draw.MUST` or `CANNOT`, what the file holds.
+
+    Returns
+    -------
+    list of Annotation
+        In the order of the lines.
+
+    Raises
+    ------
+    InputError
+        With every line that is not a link.
+    """
+    return each_line(path, lambda line: _link(line, path, n_samples, kind))
+
+
+def each_line(path: Path, parse: Callable[[Line], Annotation]) -> list[Annotation]:
+    """Annotations of all lines of a file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    parse : callable
+        From a line to its annotation; raises InputError for what is none.
+
+    Raises
+    ------
+    InputError
+        With the problems of every line.
+    """
+    annotations: list[Annotation] = []
+    problems: list[Problem] = []
+    for line in read_lines(path):
+        with gathered(problems):
+            annotations.append(parse(line))
+    if problems:
+        raise InputError(shortened(path, problems))
+    return annotations
+
+
+def _link(line: Line, path: Path, n_samples: int, kind: int) -> Annotation:
+    text = without_comment(line)
+    cells = split_cells(text)
+    if len(cells) not in (2, 3) or not all(WHOLE.fullmatch(cell) for cell in cells[:2]):
+        raise InputError([Problem(line.where, repr(text[:60]), "two sample numbers and a weight")])
+    pair = sample_pair(cells[0], cells[1], n_samples, line.where)
+    count = annotation_count(cells[2], pair, line.where) if len(cells) == 3 else 1.0
+    return Annotation(path, line.number, *pair, kind, count)
+
+
+def without_comment(line: Line) -> str:
+    """Text of a line up to its comment."""
+    return line.text.partition("#")[0].strip()
+
+
+def sample_pair(first: str, second: str, n_samples: int, where: str) -> tuple[int, int]:
+    """Two samples from 0, of cells that count from 1.
+
+    Raises
+    ------
+    InputError
+        For the first that is none.
+    """
+    for cell in (first, second):
+        if not (WHOLE.fullmatch(cell) and 1 <= int(cell) <= n_samples):
+            number = str(int(cell)) if WHOLE.fullmatch(cell) else repr(cell[:60])
+            expected = f"1 to {n_samples}"
+            raise InputError([Problem(where, f"sample {number}", expected, "samples are counted from 1")])
+    return int(first) - 1, int(second) - 1
+
+
+def annotation_count(cell: str, pair: tuple[int, int], where: str) -> float:
+    """Annotations that a weight stands for.
+
+    Raises
+    ------
+    InputError
+        If the weight is no number above 0, or does not fit a self pair.
+    """
+    weight = to_number(cell)
+    if weight is None or not (math.isfinite(weight) and weight > 0):
+        raise InputError([Problem(where, f"weight {cell}", "a finite number above 0")])
+    is_self_pair = pair[0] == pair[1]
+    if is_self_pair and weight % 2 == 1:
+        found = f"weight {weight:g} for the self pair of sample {pair[0] + 1}"
+        hint = "a self pair carries weight 2 per annotation"
+        raise InputError([Problem(where, found, "an even weight", hint)])
+    return weight / _unit(is_self_pair)
+
+
+def _unit(is_self_pair: bool) -> float:
+    return SELF_PAIR_WEIGHT if is_self_pair else 1.0

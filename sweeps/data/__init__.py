@@ -1,0 +1,1 @@
+"""Data sets: registry, download, tables of users."""

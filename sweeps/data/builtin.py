@@ -1,0 +1,207 @@
+"""The built-in data sets: found in the first source that has them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from sweeps.data.download import address, download_raw
+from sweeps.data.registry import BUILTIN, REGISTRY, Entry, parse_raw
+from sweeps.data.sources import DATA_DIR_VARIABLE, Damaged, Missing, data_folder, find_in_folder, user_cache
+from sweeps.data.tables import LabelledTable
+from sweeps.errors import InputError, Problem, did_you_mean
+
+logger = logging.getLogger(__name__)
+
+
+class Unavailable(Exception):
+    """A data set that cannot be had.
+
+    Parameters
+    ----------
+    name : str
+        The data set.
+    reasons : tuple of str
+        What was found at each source, in the order they were tried.
+    """
+
+    def __init__(self, name: str, reasons: tuple[str, ...]) -> None:
+        self.name = name
+        self.reasons = reasons
+        super().__init__("\n  ".join((f"data set {name!r} is not available:", *reasons)))
+
+    def __reduce__(self) -> tuple[type[Unavailable], tuple[str, tuple[str, ...]]]:
+        return Unavailable, (self.name, self.reasons)
+
+
+class Found(NamedTuple):
+    """A built-in data set and where it was.
+
+    Parameters
+    ----------
+    table : LabelledTable
+        Parsed and verified.
+    path : Path
+        The raw file, the zip that holds it, or the folder of scikit-learn's copies.
+    source : str
+        The same for people.
+    """
+
+    table: LabelledTable
+    path: Path
+    source: str
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is known of a built-in data set, and where it is on this machine.
+
+    Parameters
+    ----------
+    name : str
+        Name in sweep files.
+    n_samples, n_features, n_clusters : int
+        Sizes.
+    licence, landing_page : str
+        Of the published table.
+    source : str
+        Where it is had without a download; empty if nowhere.
+    reasons : tuple of str
+        If nowhere: what was found at each source.
+    """
+
+    name: str
+    n_samples: int
+    n_features: int
+    n_clusters: int
+    licence: str
+    landing_page: str
+    source: str
+    reasons: tuple[str, ...]
+
+
+def find(name: str, *, data_dir: Path | None = None, download: bool = True) -> Found:
+    """Find a built-in data set.
+
+    Sources, in order: `data_dir` (or `SWEEP_DATA_DIR`), the user cache, scikit-learn's own copy
+    (iris, wine), the public address. Every raw file is checked against its sha256.
+
+    Parameters
+    ----------
+    name : str
+        One of `BUILTIN`.
+    data_dir : Path, optional
+        Folder with raw files, or the zips they are published in.
+    download : bool
+        Whether the network may be used.
+
+    Raises
+    ------
+    Unavailable
+        If no source has it, or the data directory holds another file under its name: that is never
+        passed over in silence.
+    InputError
+        If the name is unknown or the data directory does not exist.
+    """
+    entry = _entry(name)
+    reasons: list[str] = []
+    for look in _looks(entry, data_folder(data_dir), download):
+        try:
+            return look()
+        except Missing as missing:
+            reasons.append(str(missing))
+            if isinstance(missing, Damaged):
+                break
+    raise Unavailable(name, tuple(reasons))
+
+
+def fetch(name: str, *, data_dir: Path | None = None) -> Path:
+    """Where a built-in data set is read from, after a download into the user cache if it was nowhere.
+
+    Raises
+    ------
+    Unavailable, InputError
+        As `find`.
+    """
+    return find(name, data_dir=data_dir).path
+
+
+def check(name: str, *, data_dir: Path | None = None) -> Record:
+    """Verify a built-in data set as it is on this machine; nothing is downloaded.
+
+    Raises
+    ------
+    InputError
+        If the name is unknown or the data directory does not exist.
+    """
+    source, reasons = "", tuple[str, ...]()
+    try:
+        source = find(name, data_dir=data_dir, download=False).source
+    except Unavailable as unavailable:
+        reasons = unavailable.reasons
+    entry = _entry(name)
+    sizes = entry.n_samples, entry.n_features, entry.n_clusters
+    return Record(name, *sizes, entry.published.licence, entry.published.landing_page, source, reasons)
+
+
+def catalogue(data_dir: Path | None = None) -> list[Record]:
+    """`check` of every built-in data set."""
+    return [check(name, data_dir=data_dir) for name in BUILTIN]
+
+
+def _entry(name: str) -> Entry:
+    if name not in REGISTRY:
+        expected = "one of " + ", ".join(BUILTIN)
+        raise InputError([Problem("data set", repr(name), expected, did_you_mean(name, BUILTIN))])
+    return REGISTRY[name]
+
+
+def _looks(entry: Entry, folder: Path | None, download: bool) -> Iterator[Callable[[], Found]]:
+    """The sources, as functions that raise `Missing` to pass on, `Damaged` to end the search."""
+    yield partial(_from_data_folder, entry, folder)
+    yield partial(_from_cache, entry)
+    if entry.sklearn:
+        yield partial(_from_sklearn, entry)
+    yield partial(_from_network, entry, download)
+
+
+def _from_data_folder(entry: Entry, folder: Path | None) -> Found:
+    if folder is None:
+        raise Missing(f"no data directory is set (--data-dir or {DATA_DIR_VARIABLE})")
+    raw = find_in_folder(entry, folder)
+    return Found(parse_raw(raw.content, entry), raw.path, f"data directory {raw.path}")
+
+
+def _from_cache(entry: Entry) -> Found:
+    try:
+        raw = find_in_folder(entry, user_cache())
+    except Damaged as damaged:
+        # unlike the data directory, the cache is ours: a new download replaces the file
+        logger.warning("passing over a damaged file in the user cache: %s", damaged)
+        raise Missing(str(damaged)) from damaged
+    return Found(parse_raw(raw.content, entry), raw.path, f"user cache {raw.path}")
+
+
+def _from_sklearn(entry: Entry) -> Found:
+    import sklearn
+    import sklearn.datasets
+
+    bunch = getattr(sklearn.datasets, entry.sklearn)()
+    X = np.ascontiguousarray(bunch.data, dtype=np.float64)
+    table = LabelledTable(X, bunch.target.astype(np.int16), entry.class_names)
+    if table.checksum() != entry.checksum:
+        raise Missing(f"scikit-learn {sklearn.__version__} ships another table")
+    return Found(table, Path(sklearn.datasets.__file__).parent, "scikit-learn's copy")
+
+
+def _from_network(entry: Entry, download: bool) -> Found:
+    if not download:
+        raise Missing(f"{address(entry)}: not downloaded yet")
+    raw = download_raw(entry, user_cache())
+    return Found(parse_raw(raw.content, entry), raw.path, f"downloaded from {address(entry)}")

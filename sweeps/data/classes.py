@@ -1,0 +1,89 @@
+"""Classes of samples: from what a user's file says to codes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sweeps.data.lines import read_lines, shortened, split_cells, to_number
+from sweeps.errors import InputError, Problem
+
+MAX_CLASSES = np.iinfo(np.int16).max + 1
+
+Encoded = tuple[NDArray[np.int16], tuple[str, ...]]
+
+
+def encode_classes(values: Sequence[str], where: Sequence[str]) -> Encoded:
+    """Codes of classes, in sorted order.
+
+    Classes that are all finite numbers are compared as numbers ("2" before "10", "1" the same as
+    "1.0"), others as text.
+
+    Parameters
+    ----------
+    values : sequence of str
+        Class of every sample.
+    where : sequence of str
+        Place of every sample, for problems.
+
+    Returns
+    -------
+    codes : array of shape (n_samples,)
+        Positions in the class names.
+    class_names : tuple of str
+        Each as it is first spelled.
+
+    Raises
+    ------
+    InputError
+        If a class is missing (empty or NaN), or there are more than an int16 can count.
+    """
+    numbers = [to_number(value) for value in values]
+    problems = [
+        Problem(place, "NaN" if value else "an empty cell", "a class")
+        for place, value, number in zip(where, values, numbers, strict=True)
+        if not value or (number is not None and math.isnan(number))
+    ]
+    numeric = all(number is not None and math.isfinite(number) for number in numbers)
+    keys = np.array(numbers if numeric else values)
+    distinct, first, codes = np.unique(keys, return_index=True, return_inverse=True)
+    if len(distinct) > MAX_CLASSES:
+        expected = f"at most {MAX_CLASSES}"
+        problems.append(
+            Problem(where[0], f"the first of {len(distinct)} classes", expected, "is it a feature?")
+        )
+    if problems:
+        raise InputError(problems)
+    return codes.astype(np.int16), tuple(values[position] for position in first.tolist())
+
+
+def read_labels(path: Path) -> Encoded:
+    """Read a file of classes, one per sample, separated by line ends, commas, tabs or blanks.
+
+    A first entry that is no number before entries that all are is taken for a header.
+
+    Returns
+    -------
+    codes, class_names
+        As of `encode_classes`.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or is empty, and as `encode_classes`.
+    """
+    entries = [(cell, line.where) for line in read_lines(path) for cell in split_cells(line.text)]
+    numbers = [to_number(cell) for cell, _ in entries]
+    if len(entries) > 1 and numbers[0] is None and None not in numbers[1:]:
+        del entries[0]
+    if not entries:
+        raise InputError([Problem(str(path), "no classes", "one per sample")])
+    values, where = zip(*entries, strict=True)
+    try:
+        return encode_classes(values, where)
+    except InputError as error:
+        raise InputError(shortened(path, error.problems)) from None

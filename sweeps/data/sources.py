@@ -1,0 +1,158 @@
+"""Finding the raw file of a built-in data set in folders and zips."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import zipfile
+import zlib
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from sweeps.data.registry import Entry
+from sweeps.errors import InputError, Problem
+
+DATA_DIR_VARIABLE = "SWEEP_DATA_DIR"
+USER_CACHE_VARIABLE = "SWEEP_USER_CACHE"
+
+# The largest raw file has 0.5 MB; a member far beyond is not one of ours, and maybe a bomb.
+MEMBER_LIMIT = 32_000_000
+ZIP_DEPTH = 2
+
+
+class Missing(Exception):
+    """The file is not here; the next source may have it."""
+
+
+class Damaged(Missing):
+    """A file of this name is here, but it is another one."""
+
+
+class Raw(NamedTuple):
+    """A raw file whose checksum was verified.
+
+    Parameters
+    ----------
+    content : bytes
+        The file, taken out of its zip.
+    path : Path
+        The file, or the zip that holds it.
+    """
+
+    content: bytes
+    path: Path
+
+
+def data_folder(data_dir: Path | None) -> Path | None:
+    """The data directory: `data_dir`, else `SWEEP_DATA_DIR`, else None.
+
+    Raises
+    ------
+    InputError
+        If one is named that is not a directory: a slip there must not change where data comes from.
+    """
+    named = data_dir if data_dir is not None else os.environ.get(DATA_DIR_VARIABLE)
+    if not named:
+        return None
+    folder = Path(named).expanduser()
+    if not folder.is_dir():
+        where = "--data-dir" if data_dir is not None else DATA_DIR_VARIABLE
+        raise InputError([Problem(where, repr(str(named)), "a directory that exists")])
+    return folder
+
+
+def user_cache() -> Path:
+    """Folder of downloaded raw files: `SWEEP_USER_CACHE`, else the operating system's user cache."""
+    named = os.environ.get(USER_CACHE_VARIABLE)
+    if named:
+        return Path(named).expanduser()
+    import pooch
+
+    return Path(pooch.os_cache("sweep")) / "data"
+
+
+def find_in_folder(entry: Entry, folder: Path) -> Raw:
+    """The raw file in a folder, as itself or inside the zip it is published in.
+
+    Raises
+    ------
+    Missing
+        If the folder has neither.
+    Damaged
+        If it has one of them with other content, or one that cannot be read.
+    """
+    try:
+        path = _path_in_folder(entry, folder)
+        content = path.read_bytes()
+    except OSError as error:
+        raise Damaged(f"{error.filename or folder} cannot be read: {error.strerror or error}") from error
+    try:
+        return Raw(verified(content, entry), path)
+    except Damaged as damaged:
+        raise Damaged(f"{path}: {damaged}") from None
+
+
+def verified(content: bytes, entry: Entry) -> bytes:
+    """The raw file, given itself or a zip that holds it at any place.
+
+    Raises
+    ------
+    Damaged
+        If the checksum differs, or the zip is broken or holds no such member.
+    """
+    found = hashlib.sha256(content).hexdigest()
+    if found == entry.sha256:
+        return content
+    if not content.startswith(b"PK"):
+        raise Damaged(f"{len(content)} bytes with sha256 {found}, expected sha256 {entry.sha256}")
+    return _from_zip(content, entry)
+
+
+def _from_zip(content: bytes, entry: Entry) -> bytes:
+    try:
+        members = _members(content, entry.file, ZIP_DEPTH)
+    # an encrypted member is a RuntimeError, an unknown compression a NotImplementedError
+    except (zipfile.BadZipFile, zlib.error, RuntimeError, EOFError, OSError) as error:
+        raise Damaged(f"a broken zip ({error})") from error
+    sums = [hashlib.sha256(member).hexdigest() for member in members]
+    if entry.sha256 in sums:
+        return members[sums.index(entry.sha256)]
+    if not members:
+        raise Damaged(f"a zip without a member {entry.file}")
+    raise Damaged(f"its member {entry.file} has sha256 {sums[0]}, expected {entry.sha256}")
+
+
+def _members(content: bytes, file: str, depth: int) -> list[bytes]:
+    found = []
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        for info in archive.infolist():
+            name = PurePosixPath(info.filename).name
+            nested = name.lower().endswith(".zip") and depth > 1
+            if info.file_size > MEMBER_LIMIT or not (nested or name == file):
+                continue
+            member = archive.read(info)
+            found += _members(member, file, depth - 1) if nested else [member]
+    return found
+
+
+def _path_in_folder(entry: Entry, folder: Path) -> Path:
+    published = PurePosixPath(unquote(urlsplit(entry.published.url).path)).name
+    if not folder.is_dir():
+        raise Missing(f"{folder} does not exist")
+    paths = sorted(folder.iterdir())
+    for path in paths:
+        if path.name == entry.file:
+            return path
+    for path in paths:
+        if _letters(path.name) == _letters(published):
+            return path
+    names = dict.fromkeys((entry.file, published))
+    raise Missing(f"{folder} holds no {' or '.join(names)}")
+
+
+def _letters(name: str) -> str:
+    """Letters and digits alone: browsers write `a+b.zip` as `a b.zip` or `a_b.zip`."""
+    return re.sub(r"[^a-z0-9]", "", name.lower())

@@ -1,0 +1,1 @@
+"""The sweep file: from TOML to a checked record."""

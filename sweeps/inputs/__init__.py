@@ -1,0 +1,1 @@
+"""Everything a sweep runs on: data sets, scaled or drawn."""

@@ -1,0 +1,235 @@
+"""From the data sets of a sweep file to arrays, and to the plan of each."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sweeps.data.builtin import Unavailable
+from sweeps.data.datasets import DataSet, load_builtin, load_table
+from sweeps.data.tables import scale
+from sweeps.errors import InputError, Problem, gathered
+from sweeps.file.datasets import Builtin, Dataset, Mixtures
+from sweeps.file.spec import SweepSpec
+from sweeps.inputs.mixtures import draw_mixture
+from sweeps.plan import DatasetPlan
+from sweeps.seeds import data_seed
+
+Arrays = tuple[NDArray[np.float64], NDArray[np.int16] | None]
+
+
+class Source(Protocol):
+    """What a worker needs to have the features of a cell."""
+
+    def arrays(self, mixture: int | None) -> Arrays:
+        """Features as used, of shape (n_samples, n_features), and true labels or None."""
+
+
+@dataclass(frozen=True, eq=False)
+class RealSource:
+    """A real data set, scaled."""
+
+    X: NDArray[np.float64]
+    labels_true: NDArray[np.int16] | None
+
+    def arrays(self, mixture: int | None) -> Arrays:
+        """Features as used and true labels; a real data set has no mixtures."""
+        return self.X, self.labels_true
+
+
+@dataclass(frozen=True)
+class MixtureSource:
+    """A recipe that draws each mixture from its coordinates."""
+
+    recipe: Mixtures
+    seed: int
+
+    def arrays(self, mixture: int | None) -> Arrays:
+        """Features as used and true labels of one mixture."""
+        if mixture is None:
+            raise ValueError(f"{self.recipe.name}: a mixture is known by its number")
+        rng = np.random.default_rng(data_seed(self.seed, self.recipe.name, mixture))
+        X, labels_true = draw_mixture(
+            rng,
+            n_clusters=self.recipe.n_clusters,
+            n_samples=self.recipe.n_samples,
+            n_features=self.recipe.n_features,
+            center_range=self.recipe.center,
+            variance_range=self.recipe.variance,
+        )
+        return scale(X, self.recipe.scale), labels_true
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Everything a sweep runs on.
+
+    Parameters
+    ----------
+    plans : tuple of DatasetPlan
+        In the order of the file.
+    sources : mapping of str to Source
+        By data set name.
+    skipped : mapping of str to tuple of str
+        Data sets that cannot be had, with the reason of each place tried.
+    """
+
+    plans: tuple[DatasetPlan, ...]
+    sources: Mapping[str, Source]
+    skipped: Mapping[str, tuple[str, ...]]
+
+    def stacked(self, plan: DatasetPlan) -> Arrays:
+        """Features and labels as the cube holds them: one real table, or all mixtures stacked."""
+        source = self.sources[plan.name]
+        if plan.mixtures is None:
+            return source.arrays(None)
+        features, labels = zip(*(source.arrays(mixture) for mixture in range(plan.mixtures)), strict=True)
+        return np.stack(features), np.stack(labels)
+
+
+def load_inputs(spec: SweepSpec, *, data_dir: Path | None = None) -> Inputs:
+    """Load every data set of a sweep and lay out its grid.
+
+    Parameters
+    ----------
+    spec : SweepSpec
+        The sweep.
+    data_dir : Path or None
+        Where to look for raw files first.
+
+    Returns
+    -------
+    Inputs
+
+    Raises
+    ------
+    InputError
+        With every problem of every data set; an unavailable one is a problem unless the file says to skip it.
+    """
+    plans, sources, skipped, problems = [], {}, {}, list[Problem]()
+    for entry in spec.grid.datasets:
+        with gathered(problems):
+            try:
+                source, data = _load(entry, spec.seed, data_dir)
+            except Unavailable as unavailable:
+                skipped[entry.name] = unavailable.reasons
+                continue
+            plans.append(_plan(spec, entry, data))
+            sources[entry.name] = source
+    if spec.unavailable == "error":
+        problems += [_unavailable(spec, name, reasons) for name, reasons in skipped.items()]
+    elif not plans and not problems:
+        problems.append(
+            Problem(spec.path.name, f"no data set that can be had of {', '.join(skipped)}", "at least one")
+        )
+    if problems:
+        raise InputError(problems)
+    return Inputs(tuple(plans), sources, skipped)
+
+
+def _load(entry: Dataset, seed: int, data_dir: Path | None) -> tuple[Source, DataSet | None]:
+    if isinstance(entry, Mixtures):
+        return MixtureSource(entry, seed), None
+    if isinstance(entry, Builtin):
+        data = load_builtin(entry.name, data_dir=data_dir)
+    else:
+        data = load_table(
+            entry.name, Path(entry.path), label_column=entry.label_column, n_clusters=entry.n_clusters
+        )
+    return RealSource(scale(data.X, entry.scale), data.labels_true), data
+
+
+def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None) -> DatasetPlan:
+    if isinstance(entry, Mixtures):
+        n_samples, n_features, n_clusters = entry.n_samples, entry.n_features, entry.n_clusters
+        checksum, source, has_labels = _recipe_checksum(entry), "drawn from the sweep's seed", True
+    else:
+        assert data is not None
+        n_samples, n_features = data.X.shape
+        n_clusters, checksum, source = data.n_clusters, data.checksum, data.source
+        has_labels = data.labels_true is not None
+    grid, mixtures = spec.grid, entry.count if isinstance(entry, Mixtures) else None
+    m = tuple(count.resolve(n_samples) for count in grid.m)
+    problems = _grid_problems(spec, entry.name, n_samples, n_clusters, has_labels, m)
+    if problems:
+        raise InputError(problems)
+    return DatasetPlan(
+        name=entry.name,
+        n_samples=n_samples,
+        n_features=n_features,
+        n_clusters=n_clusters,
+        checksum=checksum,
+        source=source,
+        has_labels=has_labels,
+        mixtures=mixtures,
+        p=grid.p if grid.supervised else (),
+        m=m if grid.supervised else (),
+        replicates=grid.replicates,
+        models=grid.supervised,
+        baselines=grid.baselines,
+        restarts=grid.restarts,
+        mixture_chunk=mixtures or 1,
+        replicate_chunk=grid.replicates,
+        model_chunk=max(1, len(grid.supervised)),
+        scale=entry.scale,
+        adaptive=spec.stop is not None,
+    )
+
+
+def _grid_problems(
+    spec: SweepSpec, name: str, n_samples: int, n_clusters: int, has_labels: bool, m: tuple[int, ...]
+) -> list[Problem]:
+    where = f"{spec.path.name} [grid], data set {name!r}"
+    problems = []
+    for count, value in zip(spec.grid.m, m, strict=True):
+        if value < 1:
+            problems.append(
+                Problem(f"{where}: m", f"{count.text} of {n_samples} samples = 0", "at least 1 annotation")
+            )
+    repeated = sorted({value for value in m if m.count(value) > 1 and value > 0})
+    for value in repeated:
+        texts = [repr(count.text) for count, other in zip(spec.grid.m, m, strict=True) if other == value]
+        problems.append(
+            Problem(f"{where}: m", f"{' and '.join(texts)}, both {value}", "each annotation count once")
+        )
+    if spec.grid.supervised and not has_labels:
+        problems.append(
+            Problem(
+                where,
+                "no true labels",
+                f"a label column: annotations for {', '.join(spec.grid.supervised)} are drawn from them",
+            )
+        )
+    smallest = n_clusters * spec.search.min_cluster_size
+    if n_samples < smallest:
+        problems.append(
+            Problem(
+                where,
+                f"{n_samples} samples",
+                f"at least n_clusters · min_cluster_size = {n_clusters} · {spec.search.min_cluster_size}",
+            )
+        )
+    return problems
+
+
+def _recipe_checksum(entry: Mixtures) -> str:
+    """Checksum of what a mixture is drawn from; how many there are may grow."""
+    recipe = asdict(entry)
+    del recipe["count"], recipe["scale"]
+    return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
+
+
+def _unavailable(spec: SweepSpec, name: str, reasons: tuple[str, ...]) -> Problem:
+    return Problem(
+        f"{spec.path.name} [grid] datasets",
+        f"{name!r}, which is not to be had: " + "; ".join(reasons),
+        "a data set that is at hand",
+        'see "sweep datasets list"; [data] unavailable = "skip" runs the rest',
+    )

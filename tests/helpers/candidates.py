@@ -1,0 +1,20 @@
+"""The inner loop of the local search alone: candidates evaluated, none accepted."""
+
+from __future__ import annotations
+
+from kernels.jit import jit
+from kernels.partition.gains import set_gains, set_links
+from kernels.partition.state import State
+from kernels.problem.data import Data
+
+
+@jit
+def sweep_candidates(data: Data, state: State, times: int) -> float:
+    """Evaluate all targets of all annotated samples, `times` over; the statistics must be set."""
+    total = 0.0
+    for _ in range(times):
+        for place in range(len(data.annotated)):
+            sample = data.annotated[place]
+            degree = set_links(data, state, sample)
+            total += set_gains(data, state, sample, degree)
+    return total

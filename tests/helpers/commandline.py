@@ -1,0 +1,12 @@
+"""The command as a user types it."""
+
+from __future__ import annotations
+
+from click.testing import CliRunner, Result
+
+from pipeline.commands.main import main
+
+
+def sweep(*arguments: object) -> Result:
+    """Run a command in this process."""
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])

@@ -1,0 +1,253 @@
+"""A compute cluster of real processes, of which any may be killed at any moment.
+
+Scheduler, nannies (each with its worker) and driver are processes of their own; what is dead is started
+again, as a queueing system and a patient user would.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import psutil
+import sabotage
+from sweeping import assert_same_bits, start
+
+from pipeline.work.merge import from_record
+from storage.cube.blocks import BlockStore
+from storage.cube.manifest import read_manifest
+from storage.cube.schema import DONE
+from storage.runfolder.folder import run_directory
+from storage.runfolder.journal import replay
+
+VICTIMS = ("worker", "nanny", "scheduler", "driver")
+
+Restart = tuple[str, int]
+
+DASK_LOG = {"DASK_LOGGING__DISTRIBUTED": "info"}
+
+
+def reported_done(cube: Path) -> set[Restart]:
+    """Restarts that are in the cube or in the journal."""
+    if not cube.exists():
+        return set()
+    found: set[Restart] = set()
+    for header, arrays in replay(run_directory(cube) / "journal"):
+        for partial in from_record(header, arrays):
+            found |= {(str(partial.work.cell), r) for r in range(partial.work.start, partial.work.stop)}
+    store = BlockStore(cube, read_only=True)
+    for plan in read_manifest(cube).plans.values():
+        for block, statuses in store.all_statuses(plan):
+            done = [cell for cell, status in zip(block.cells(), statuses, strict=True) if status == DONE]
+            found |= {(str(cell), restart) for cell in done for restart in range(plan.restarts)}
+    return found
+
+
+@dataclass
+class Snapshot:
+    """What was reported done when so much had been begun."""
+
+    done: set[Restart]
+    begun: int
+
+
+class Site:
+    """Scheduler, two nannies and a driver of one sweep after the other.
+
+    Parameters
+    ----------
+    folder : Path
+        For everything.
+    spec : Path
+        Sweep file; its workers are paced.
+    reference : Path
+        Its cube, from a run that nobody disturbed.
+    """
+
+    def __init__(self, folder: Path, spec: Path, reference: Path) -> None:
+        self.folder = folder
+        self.spec = spec
+        self.reference = reference
+        self.work_log = folder / "begun"
+        self.work_log.touch()
+        self.environment = {**os.environ, **sabotage.environment([("", "paced")], self.work_log), **DASK_LOG}
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.address = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
+        (folder / "cluster.yaml").write_text(f"lab: {{kind: address, address: '{self.address}'}}\n")
+        self.scheduler: subprocess.Popen[bytes] | None = None
+        self.nannies: list[subprocess.Popen[bytes] | None] = [None, None]
+        self.driver: subprocess.Popen[str] | None = None
+        self.excused = False
+        self.sweeps = 0
+        self.snapshots: list[Snapshot] = []
+        self.repeated = 0
+
+    @property
+    def results(self) -> Path:
+        """Where the sweep of now goes."""
+        return self.folder / str(self.sweeps)
+
+    @property
+    def cube(self) -> Path:
+        """Its cube."""
+        return self.results / f"{self.reference.name}"
+
+    def __enter__(self) -> Site:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end(self.driver, self.scheduler, *self.nannies)
+
+    def begun(self) -> list[tuple[str, int, int]]:
+        """Work that workers began, in order."""
+        lines = [line.rsplit(" ", 2) for line in self.work_log.read_text().splitlines()]
+        return [(cell, int(first), int(stop)) for cell, first, stop in lines]
+
+    def revive(self) -> None:
+        """Start again what is dead, and wait until work begins, or the sweep is finished."""
+        if self.scheduler is None or self.scheduler.poll() is not None:
+            port = self.address.rpartition(":")[2]
+            self.scheduler = self._dask("scheduler", "--host", "127.0.0.1", "--port", port)
+        for number, nanny in enumerate(self.nannies):
+            if nanny is None or nanny.poll() is not None:
+                options = ("--nthreads", "1", "--local-directory", str(self.folder / "scratch"))
+                self.nannies[number] = self._dask("worker", self.address, *options)
+        if self.driver is None:
+            choices = ("--profile", "lab", "--cluster", str(self.folder / "cluster.yaml"))
+            self.driver = start(self.spec, self.results, *choices, environment=self.environment)
+        before = len(self.begun())
+        self._wait(lambda: len(self.begun()) > before or self.over())
+
+    def over(self) -> bool:
+        """Whether the driver has ended."""
+        assert self.driver is not None
+        return self.driver.poll() is not None
+
+    def finish(self) -> None:
+        """Wait for the end of the sweep, whatever it takes, and look at what it left."""
+        while not self.finished():
+            self.revive()
+            self._wait(self.over)
+
+    def finished(self) -> bool:
+        """Whether the sweep came to its end; then the next one is begun.
+
+        A driver that failed is excused when it, or its scheduler, was killed.
+        """
+        if self.driver is None or not self.over():
+            return False
+        _, log = self.driver.communicate()
+        code, self.driver = self.driver.returncode, None
+        if code != 0:
+            assert self.excused, f"exit code {code}\n{log}"
+            assert "Traceback" not in log
+            self.excused = False
+            return False
+        self._check()
+        self.sweeps += 1
+        self.excused = False
+        return True
+
+    def kill(self, victim: str, rng: random.Random) -> None:
+        """Kill one process with -9, as it is."""
+        done = reported_done(self.cube)
+        self.snapshots.append(Snapshot(done, len(self.begun())))
+        if victim in ("driver", "scheduler"):
+            process = self.driver if victim == "driver" else self.scheduler
+            assert process is not None
+            process.kill()
+            process.wait()
+            self.excused = True
+            if victim == "scheduler":  # nannies that lost theirs end by themselves, some seconds later
+                self._end(*self.nannies)
+            return
+        nanny = rng.choice([nanny for nanny in self.nannies if nanny is not None])
+        with suppress(psutil.NoSuchProcess):
+            pids = [nanny.pid] if victim == "nanny" else workers_of(nanny.pid)
+            for pid in pids:
+                os.kill(pid, signal.SIGKILL)
+        if victim == "nanny":
+            nanny.wait()
+
+    def _check(self) -> None:
+        assert_same_bits(self.reference, self.cube)
+        begun = self.begun()
+        for snapshot in self.snapshots:
+            later = {(cell, r) for cell, first, stop in begun[snapshot.begun :] for r in range(first, stop)}
+            assert not later & snapshot.done, "what was reported done is computed again"
+        times = Counter((cell, r) for cell, first, stop in begun for r in range(first, stop))
+        self.repeated += sum(times.values()) - len(times)
+        self.snapshots.clear()
+        self.work_log.write_text("")
+
+    def _end(self, *processes: subprocess.Popen[Any] | None) -> None:
+        for process in processes:
+            if process is not None:
+                kill_family(process.pid)
+                process.communicate()
+
+    def _dask(self, program: str, *arguments: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "dask", program, "--no-dashboard", *arguments]
+        with (self.folder / f"{program}.log").open("ab") as log:
+            return subprocess.Popen(
+                command, cwd=self.folder, env=self.environment, start_new_session=True, stdout=log, stderr=log
+            )
+
+    def _wait(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 120
+        while not condition():
+            if time.monotonic() > deadline:
+                raise AssertionError(f"nothing goes on; {self._say()}")
+            time.sleep(0.02)
+
+    def _say(self) -> str:
+        log = run_directory(self.cube) / "log"
+        return log.read_text()[-3000:] if log.exists() else "no log"
+
+
+def workers_of(nanny: int) -> list[int]:
+    """Processes that a nanny started to work."""
+    children = psutil.Process(nanny).children()
+    return [child.pid for child in children if "spawn_main" in " ".join(child.cmdline())]
+
+
+def kill_family(pid: int) -> None:
+    """Kill a process of ours and all it started."""
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        for member in [*process.children(recursive=True), process]:
+            with suppress(psutil.NoSuchProcess):
+                member.kill()
+
+
+def trials(site: Site, victims: list[str], rng: random.Random, longest: float) -> Counter[str]:
+    """Kill one victim after the other, each at a random moment of a run that goes on; how many of each.
+
+    A sweep that ends between two kills is looked at, and the next one is begun.
+    """
+    killed: Counter[str] = Counter()
+    for victim in victims:
+        while True:
+            site.revive()
+            time.sleep(rng.uniform(0, longest))
+            if not site.finished() and site.driver is not None:
+                break
+        site.kill(victim, rng)
+        killed[victim] += 1
+    site.finish()
+    return killed

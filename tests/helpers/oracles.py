@@ -1,0 +1,304 @@
+"""Slow, obvious twins of the kernels, written from model.md with dense matrices and no state."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.problem.problem import MUST, Layer, Problem, build_problem
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem as the oracles see it."""
+
+    X: NDArray[np.float64]
+    layers: Sequence[Layer]
+    n_clusters: int
+    model: str
+    min_size: int = 2
+    kappa: float = 0.0
+    variance: str = "free"
+
+    def problem(self) -> Problem:
+        return build_problem(
+            self.X,
+            self.layers,
+            n_clusters=self.n_clusters,
+            model=self.model,
+            variance=self.variance,
+            min_cluster_size=self.min_size,
+            variance_prior=self.kappa,
+        )
+
+    @property
+    def used_layers(self) -> list[Layer]:
+        return [] if self.model == "unsupervised" else [layer for layer in self.layers if len(layer.pairs)]
+
+
+def adjacency(layer: Layer, n_samples: int) -> NDArray[np.float64]:
+    """A_ij; a self pair of weight w adds 2 w."""
+    A = np.zeros((n_samples, n_samples))
+    weights = np.ones(len(layer.pairs)) if layer.weights is None else layer.weights
+    for (i, j), weight in zip(layer.pairs, weights, strict=True):
+        A[i, j] += weight
+        A[j, i] += weight
+    return A
+
+
+def gmm(case: Case, labels: NDArray[np.integer]) -> float:
+    n_features = case.X.shape[1]
+    s2 = np.mean((case.X - case.X.mean(axis=0)) ** 2)
+    if case.variance == "common":
+        variance = common_variance(case, labels)
+        if case.kappa == 0.0 and variance <= 1e-10 * s2:
+            return 0.0
+        return float(-0.5 * n_features * (len(labels) + case.kappa) * (1.0 + np.log(variance)))
+    total = 0.0
+    for r in range(case.n_clusters):
+        members = case.X[labels == r]
+        n = len(members)
+        error = np.sum((members - members.mean(axis=0)) ** 2) if n else 0.0
+        if case.kappa == 0.0 and (n <= 1 or error <= 1e-10 * n * n_features * s2):
+            continue
+        variance = (error + case.kappa * n_features * s2) / (n_features * (n + case.kappa))
+        total -= 0.5 * n_features * (n + case.kappa) * (1.0 + np.log(variance))
+    return float(total)
+
+
+def common_variance(case: Case, labels: NDArray[np.integer]) -> float:
+    n_samples, n_features = case.X.shape
+    s2 = np.mean((case.X - case.X.mean(axis=0)) ** 2)
+    error = 0.0
+    for r in set(labels.tolist()):
+        members = case.X[labels == r]
+        error += np.sum((members - members.mean(axis=0)) ** 2)
+    return float((error + case.kappa * n_features * s2) / (n_features * (n_samples + case.kappa)))
+
+
+def annotation_term(case: Case, labels: NDArray[np.integer]) -> float:
+    """Annotations one by one: those of known accuracy, then each annotator's with the best accuracy."""
+    total = 0.0
+    unknown: dict[int, list[tuple[float, bool]]] = {}
+    for layer in case.used_layers:
+        weights = np.ones(len(layer.pairs)) if layer.weights is None else layer.weights
+        own = np.full(len(layer.pairs), np.nan) if layer.accuracies is None else layer.accuracies
+        for (i, j), weight, accuracy in zip(layer.pairs, weights, own, strict=True):
+            if i == j:
+                continue
+            right = (labels[i] == labels[j]) == (layer.kind == MUST)
+            p = layer.accuracy if np.isnan(accuracy) else accuracy
+            if p is None:
+                unknown.setdefault(layer.annotator, []).append((float(weight), bool(right)))
+                continue
+            p = min(max(p, 1e-6), 1 - 1e-6)
+            total += weight * np.log(p if right else 1 - p)
+    for votes in unknown.values():
+        weight = sum(w for w, _ in votes)
+        agreeing = sum(w for w, right in votes if right)
+        p = min(max(agreeing / weight, 0.5), 1 - 1e-6)
+        total += agreeing * np.log(p) + (weight - agreeing) * np.log(1 - p)
+    return float(total)
+
+
+def rates(layer: Layer, sizes: NDArray[np.integer], m: float) -> tuple[float, float]:
+    """lambda_in, lambda_out."""
+    assert layer.accuracy is not None
+    p = min(layer.accuracy, 1 - 1e-6)
+    inside = 0.5 * sum(n * (n + 1) for n in sizes.tolist())
+    outside = sum(a * b for a, b in itertools.combinations(sizes.tolist(), 2))
+    odds = p / (1 - p)
+    if layer.kind == MUST:
+        inner = (inside + outside / odds) / m
+        return inner, odds * inner
+    inner = (inside + odds * outside) / m
+    return inner, inner / odds
+
+
+def objective_parts(case: Case, labels: NDArray[np.integer]) -> tuple[float, float, float]:
+    labels = np.asarray(labels)
+    Z = np.eye(case.n_clusters)[labels]
+    sizes = np.bincount(labels, minlength=case.n_clusters)
+    if case.model == "conditional":
+        return gmm(case, labels), annotation_term(case, labels), 0.0
+    sbm = prior = 0.0
+    for layer in case.used_layers:
+        A = adjacency(layer, len(labels))
+        counts = Z.T @ A @ Z
+        exposure = np.outer(sizes, sizes).astype(float)
+        denominator = exposure.copy()
+        if case.model == "posterior":
+            inner, outer = rates(layer, sizes, A.sum() / 2)
+            rate = np.where(np.eye(case.n_clusters, dtype=bool), inner, outer)
+            denominator += rate * (1 + np.eye(case.n_clusters))
+        omega = np.zeros_like(counts)
+        np.divide(counts, denominator, out=omega, where=counts > 0)
+        logs = np.zeros_like(counts)
+        np.log(omega, out=logs, where=counts > 0)
+        sbm += 0.5 * np.sum(counts * logs - exposure * omega)
+        if case.model == "posterior":
+            upper = np.triu_indices(case.n_clusters)
+            prior += np.sum(np.log(rate[upper]) - rate[upper] * omega[upper])
+    return gmm(case, labels), float(sbm), float(prior)
+
+
+def objective(case: Case, labels: NDArray[np.integer]) -> float:
+    return sum(objective_parts(case, labels))
+
+
+def gain(case: Case, labels: NDArray[np.integer], sample: int, target: int) -> float:
+    moved = labels.copy()
+    moved[sample] = target
+    return objective(case, moved) - objective(case, labels)
+
+
+def partitions(n_samples: int, n_clusters: int, min_size: int) -> Iterator[NDArray[np.int64]]:
+    """Every partition once, clusters numbered by first appearance."""
+
+    def grow(labels: list[int], used: int) -> Iterator[list[int]]:
+        if len(labels) == n_samples:
+            if used == n_clusters:
+                yield labels
+            return
+        for label in range(min(used + 1, n_clusters)):
+            yield from grow([*labels, label], max(used, label + 1))
+
+    for labels in grow([], 0):
+        found = np.array(labels)
+        if np.bincount(found).min() >= min_size:
+            yield found
+
+
+def best_partition(case: Case) -> float:
+    every = partitions(len(case.X), case.n_clusters, case.min_size)
+    return max(objective(case, labels) for labels in every)
+
+
+def shuffle(rng: np.random.Generator, items: list[int]) -> None:
+    for last in range(len(items) - 1, 0, -1):
+        chosen = min(int(rng.random() * (last + 1)), last)
+        items[last], items[chosen] = items[chosen], items[last]
+
+
+def annotated_samples(case: Case) -> list[int]:
+    return sorted({int(i) for layer in case.used_layers for i in np.asarray(layer.pairs).ravel()})
+
+
+def phase_one(
+    case: Case, labels: NDArray[np.int64], rng: np.random.Generator, memory: list[list[int]]
+) -> int:
+    """Relocate annotated samples in place; `memory` holds the two orders, shuffled on by later passes."""
+    samples, clusters = memory
+    total = 0
+    while True:
+        shuffle(rng, samples)
+        moved = 0
+        for sample in samples:
+            moved += try_sample(case, labels, rng, sample, clusters)
+        total += moved
+        if moved == 0:
+            return total
+
+
+def try_sample(
+    case: Case, labels: NDArray[np.int64], rng: np.random.Generator, sample: int, clusters: list[int]
+) -> int:
+    if np.sum(labels == labels[sample]) <= case.min_size:
+        return 0
+    others = [k for k in clusters if k != labels[sample]]
+    if all(gain(case, labels, sample, k) <= 1e-9 for k in others):
+        return 0
+    shuffle(rng, clusters)
+    moved = 0
+    for target in clusters:
+        if target != labels[sample] and gain(case, labels, sample, target) > 1e-9:
+            labels[sample] = target
+            moved += 1
+    return moved
+
+
+def phase_two(case: Case, labels: NDArray[np.int64]) -> int:
+    total = 0
+    while True:
+        moved = phase_two_pass(case, labels)
+        total += moved
+        if moved == 0:
+            return total
+
+
+def phase_two_pass(case: Case, labels: NDArray[np.int64]) -> int:
+    n_features = case.X.shape[1]
+    s2 = np.mean((case.X - case.X.mean(axis=0)) ** 2)
+    cost = np.full((len(labels), case.n_clusters), np.inf)
+    shared = max(common_variance(case, labels), 1e-10 * s2)
+    for r in range(case.n_clusters):
+        members = case.X[labels == r]
+        n = len(members)
+        error = np.sum((members - members.mean(axis=0)) ** 2)
+        variance = (error + case.kappa * n_features * s2) / (n_features * (n + case.kappa))
+        if case.variance == "common":
+            variance = shared
+        elif case.kappa == 0.0 and (n <= 1 or error <= 1e-10 * n * n_features * s2):
+            continue
+        squares = np.sum((case.X - members.mean(axis=0)) ** 2, axis=1)
+        cost[:, r] = squares / (2 * variance) + 0.5 * n_features * np.log(variance)
+    annotated = set(annotated_samples(case))
+    moved = 0
+    for i in range(len(labels)):
+        source = labels[i]
+        if i in annotated or np.sum(labels == source) <= case.min_size or np.isinf(cost[i, source]):
+            continue
+        target = int(np.argmin(cost[i]))
+        if cost[i, target] < cost[i, source] - 1e-9:
+            labels[i] = target
+            moved += 1
+    return moved
+
+
+def local_search(case: Case, labels: NDArray[np.integer], rng: np.random.Generator) -> NDArray[np.int64]:
+    labels = labels.astype(np.int64)
+    best, best_value = labels.copy(), -np.inf
+    memory = [annotated_samples(case), list(range(case.n_clusters))]
+    while True:
+        changes = phase_one(case, labels, rng, memory) if memory[0] else 0
+        changes += phase_two(case, labels)
+        value = objective(case, labels)
+        if value > best_value:
+            best, best_value = labels.copy(), value
+        if changes == 0:
+            return best
+
+
+def draw_case(
+    seed: int,
+    *,
+    n_samples: int = 24,
+    n_features: int = 3,
+    n_clusters: int = 3,
+    model: str = "posterior",
+    accuracies: tuple[float, float] = (0.9, 0.9),
+    m: int = 30,
+    **settings: float,
+) -> Case:
+    """Random data with one must-link and one cannot-link layer; pairs repeat and some are self pairs."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_samples, n_features)) + rng.integers(0, 3, size=(n_samples, 1))
+    pairs = rng.integers(0, n_samples - n_samples // 5, size=(m, 2))
+    pairs[: m // 8, 1] = pairs[: m // 8, 0]
+    pairs[-3:] = pairs[-6:-3]
+    kinds = rng.integers(0, 2, size=m)
+    layers = [Layer(kind, pairs[kinds == kind], None, accuracies[kind]) for kind in (0, 1)]
+    return Case(X, layers, n_clusters, model, **settings)  # type: ignore[arg-type]
+
+
+def draw_labels(case: Case, seed: int) -> NDArray[np.int16]:
+    """Random labels that respect the least size."""
+    rng = np.random.default_rng(seed)
+    n_samples = len(case.X)
+    fixed = np.repeat(np.arange(case.n_clusters), case.min_size)
+    free = rng.integers(0, case.n_clusters, size=n_samples - len(fixed))
+    return rng.permutation(np.concatenate([fixed, free])).astype(np.int16)

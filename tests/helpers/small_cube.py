@@ -1,0 +1,128 @@
+"""Tiny grids, inputs and results for the tests of the storage layer."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from storage.cube.blocks import BlockStore
+from storage.cube.schema import DONE
+from storage.cube.template import chunk_position
+from sweeps.plan import Block, Cell, DatasetPlan
+
+SPEC: dict[str, Any] = {
+    "name": "tiny",
+    "seed": 7,
+    "grid": {
+        "datasets": [{"name": "a", "scale": "none"}, {"name": "b", "scale": "none"}],
+        "m": ["4"],
+        "restarts": 3,
+    },
+    "search": {"generations": 10, "population": 10},
+    "data": {"scale": "none", "unavailable": "error"},
+}
+
+
+def make_plan(name: str = "a", **changes: Any) -> DatasetPlan:
+    """A real data set with one accuracy, one annotation count, two replicates, one model and a baseline."""
+    values: dict[str, Any] = {
+        "name": name,
+        "n_samples": 5,
+        "n_features": 2,
+        "n_clusters": 2,
+        "checksum": "c0ffee",
+        "source": "drawn",
+        "has_labels": True,
+        "mixtures": None,
+        "p": (0.9,),
+        "m": (4,),
+        "replicates": 2,
+        "models": ("likelihood",),
+        "baselines": ("unsupervised",),
+        "restarts": 3,
+    } | changes
+    values.setdefault("mixture_chunk", values["mixtures"] or 1)
+    values.setdefault("replicate_chunk", values["replicates"])
+    values.setdefault("model_chunk", max(1, len(values["models"])))
+    return DatasetPlan(**values)
+
+
+def draw_inputs(plan: DatasetPlan) -> tuple[np.ndarray, np.ndarray | None]:
+    """X and true labels; those of a mixture do not depend on how many there are."""
+    lead = () if plan.mixtures is None else (plan.mixtures,)
+    rng = np.random.default_rng(zlib.crc32(plan.name.encode()))
+    features = rng.standard_normal((*lead, plan.n_samples, plan.n_features))
+    labels = np.broadcast_to(np.arange(plan.n_samples) % plan.n_clusters, (*lead, plan.n_samples))
+    return features, labels.astype(np.int16) if plan.has_labels else None
+
+
+def draw_cell(plan: DatasetPlan, cell: Cell) -> dict[str, np.ndarray]:
+    """Results of one cell, a function of its coordinates alone."""
+    rng = np.random.default_rng(zlib.crc32(str(cell).encode()))
+    return {
+        "log_likelihood": rng.standard_normal(plan.restarts),
+        "labels": rng.integers(0, plan.n_clusters, plan.n_samples).astype(np.int16),
+        "centroids": rng.standard_normal((plan.n_clusters, plan.n_features)),
+        "variances": rng.random(plan.n_clusters),
+        "best_restart": np.int32(rng.integers(plan.restarts)),
+        "restarts_done": np.int32(plan.restarts),
+        "seconds": rng.random(),
+        "status": np.int8(DONE),
+    }
+
+
+def draw_block(plan: DatasetPlan, block: Block) -> dict[str, np.ndarray]:
+    """Results of one block, all done, in the layout of `BlockStore.write`."""
+    cells = [draw_cell(plan, cell) for cell in block.cells()]
+    results = {name: np.stack([cell[name] for cell in cells]) for name in cells[0]}
+    if not block.unsupervised:
+        graphs = {(cell.mixture, cell.replicate): None for cell in block.cells()}
+        results["annotations"] = np.stack([draw_annotations(plan, block, *graph) for graph in graphs])
+    return results
+
+
+def draw_annotations(
+    plan: DatasetPlan, block: Block, mixture: int | None, replicate: int | None
+) -> np.ndarray:
+    """Annotations of one graph: the same for every model."""
+    assert block.m is not None
+    text = f"{block.dataset} {mixture} {block.p} {block.m} {replicate}"
+    rng = np.random.default_rng(zlib.crc32(text.encode()))
+    pairs = rng.integers(0, plan.n_samples, (block.m, 2))
+    return np.column_stack([pairs, rng.integers(0, 2, block.m)]).astype(np.int32)
+
+
+def fill(path: Path, plans: Iterable[DatasetPlan]) -> None:
+    """Write every block of some data sets."""
+    store = BlockStore(path)
+    for plan in plans:
+        for block in plan.blocks():
+            store.write(block, draw_block(plan, block))
+
+
+def files(path: Path) -> dict[str, str]:
+    """Sha256 of every file below a directory, by its relative name."""
+    found = [file for file in path.rglob("*") if file.is_file()]
+    return {str(f.relative_to(path)): hashlib.sha256(f.read_bytes()).hexdigest() for f in found}
+
+
+def result_files(path: Path) -> dict[str, str]:
+    """Sha256 of the chunk files of results, status and annotations included."""
+    inputs = {"X", "labels_true", "p", "m", "m_over_n", "replicate", "mixture", "model", "field"}
+    found = {}
+    for name, digest in files(path).items():
+        array, _, file = name.rpartition("/")
+        if chunk_position(file) is not None and array.rpartition("/")[2] not in inputs:
+            found[name] = digest
+    return found
+
+
+def load(path: Path) -> xr.DataTree:
+    """The cube as anybody opens it, read whole."""
+    return xr.open_datatree(path, engine="zarr", chunks={}).load()

@@ -1,0 +1,90 @@
+"""Small sweeps for tests, and the comparison of cubes bit by bit."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+from rich.console import Console
+
+from pipeline.submit.submission import Options, submit
+from storage.cube.cube import open_cube
+
+TINY = """
+name = "tiny"
+seed = 99
+[grid]
+datasets = [{mixture = {n_clusters = [2, 3], count = 2, n_samples = 30, n_features = 3}}, "iris"]
+p = [0.8, 1.0]
+m = ["0.5N", "1N"]
+replicates = 2
+models = ["unsupervised", "likelihood", "posterior"]
+restarts = 5
+[search]
+population = 3
+offspring = 2
+generations = 1
+"""
+
+
+def write_spec(folder: Path, text: str = TINY) -> Path:
+    """Put a sweep file into a folder."""
+    path = folder / "tiny.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def run(spec: Path, results: Path, **options: object) -> int:
+    """Submit without a terminal; serially unless told otherwise."""
+    choices = {"workers": 0, **options}
+    logging.getLogger("pipeline").setLevel(logging.INFO)
+    return submit(spec, Options(results=results, **choices), Console(stderr=True))  # type: ignore[arg-type]
+
+
+def start(
+    spec: Path, results: Path, *arguments: str, environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[str]:
+    """Start `sweep submit` as a process of its own, with more in its environment where that is asked for."""
+    command = [sys.executable, "-m", "pipeline", "submit", str(spec), "--results", str(results), *arguments]
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **(environment or {})},
+    )
+
+
+def assert_same_bits(one: Path, other: Path) -> None:
+    """Every array of two cubes but `seconds`, bit for bit, in order of their coordinates."""
+    trees = [open_cube(path) for path in (one, other)]
+    assert [node.path for node in trees[0].subtree] == [node.path for node in trees[1].subtree]
+    for node in trees[0].subtree:
+        expected, found = node.to_dataset(inherit=False), trees[1][node.path].to_dataset(inherit=False)
+        assert set(expected.variables) == set(found.variables), node.path
+        for name in expected.variables:
+            if name != "seconds":
+                _assert_equal(expected[name], found[name], f"{node.path}/{name}")
+
+
+def restarts_run(log: str) -> int:
+    """Restarts of a finished run, from what it logged last."""
+    found = re.findall(r"(\d+) restarts, \d+ blocks in", log)
+    return int(found[-1])
+
+
+def _assert_equal(expected: xr.DataArray, found: xr.DataArray, where: str) -> None:
+    assert expected.dims == found.dims, where
+    assert expected.dtype == found.dtype, where
+    one, other = expected.values, found.values
+    if one.dtype.kind in "if":
+        assert one.tobytes() == other.tobytes(), where
+    else:
+        assert np.array_equal(one, other), where

@@ -1,0 +1,136 @@
+"""A small cube in memory, in the layout of the real one, with random but self-consistent results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dask.array as da
+import numpy as np
+import xarray as xr
+
+from storage.cube.blocks import BlockStore
+from storage.cube.cube import create
+from storage.cube.schema import DONE, FAILED, PENDING, RESULTS, array_specs, coordinate_values
+from sweeps.plan import Block, Cell, DatasetPlan
+
+FAILED_CELL, PENDING_CELL = 1, 2
+"""Flat positions, in storage order, of the cells of each node that are not done."""
+
+
+def plan(name: str, **changes: object) -> DatasetPlan:
+    """Grid of 2 accuracies × 2 annotation counts × 3 replicates × 2 models, with a baseline."""
+    values: dict[str, object] = {
+        "name": name,
+        "n_samples": 24,
+        "n_features": 2,
+        "n_clusters": 3,
+        "checksum": "0" * 64,
+        "source": "drawn for a test",
+        "has_labels": True,
+        "mixtures": None,
+        "p": (0.9, 0.8),
+        "m": (12, 24),
+        "replicates": 3,
+        "models": ("likelihood", "posterior"),
+        "baselines": ("unsupervised",),
+        "restarts": 4,
+        "mixture_chunk": 2,
+        "replicate_chunk": 3,
+        "model_chunk": 2,
+    }
+    values.update(changes)
+    return DatasetPlan(**values)  # type: ignore[arg-type]
+
+
+def arrays(plan: DatasetPlan, seed: int = 0) -> dict[str, np.ndarray]:
+    """Every array of one data set by its path; one cell of each grid failed, one is pending."""
+    rng = np.random.default_rng(seed)
+    specs = {spec.path: spec for spec in array_specs(plan)}
+    values = {path: _draw(rng, spec.variable.name, spec.shape, plan) for path, spec in specs.items()}
+    for node in {spec.node for spec in specs.values()}:
+        status = values.get(f"{node}/status")
+        if status is not None:
+            _unfinish(node, specs, values, status)
+    return values
+
+
+def tree(*plans: DatasetPlan, chunked: bool = True) -> xr.DataTree:
+    """Cube of several data sets, in dask arrays chunked as on disk, or in plain ones."""
+    nodes: dict[str, xr.Dataset] = {"/": xr.Dataset()}
+    for number, dataset in enumerate(plans):
+        values = arrays(dataset, number)
+        for spec in array_specs(dataset):
+            node = nodes.setdefault(spec.node, xr.Dataset())
+            name, value = spec.variable.name, values[spec.path]
+            if name in coordinate_values(dataset):
+                nodes[spec.node] = node.assign_coords({name: (spec.dims, value)})
+            else:
+                lazy = da.from_array(value, chunks=spec.chunks) if chunked else value
+                nodes[spec.node] = node.assign({name: (spec.dims, lazy)})
+    return xr.DataTree.from_dict(nodes)
+
+
+def _draw(rng: np.random.Generator, name: str, shape: tuple[int, ...], plan: DatasetPlan) -> np.ndarray:
+    coordinates = coordinate_values(plan)
+    if name in coordinates:
+        return coordinates[name]
+    if name in ("labels", "labels_true"):
+        return rng.permuted(np.broadcast_to(np.arange(shape[-1]) % plan.n_clusters, shape), axis=-1).astype(
+            "i2"
+        )
+    if name == "annotations":
+        pairs = rng.integers(0, plan.n_samples, size=(*shape[:-1], 2))
+        kinds = rng.integers(0, 2, size=(*shape[:-1], 1))
+        drawn = np.concatenate([pairs, kinds], axis=-1).astype("i4")
+        for position, m in enumerate(plan.m):
+            drawn[..., position, :, m:, :] = -1
+        return drawn
+    if name in ("best_restart", "restarts_done"):
+        return np.full(shape, 0 if name == "best_restart" else plan.restarts, dtype="i4")
+    if name == "status":
+        return np.full(shape, DONE, dtype="i1")
+    return rng.uniform(0.5, 1.5, size=shape)
+
+
+def _unfinish(node: str, specs: dict, values: dict[str, np.ndarray], status: np.ndarray) -> None:
+    """Turn one cell into a failed and one into a pending one, where the node has so many."""
+    for position, word in ((FAILED_CELL, FAILED), (PENDING_CELL, PENDING)):
+        if position < status.size:
+            cell = np.unravel_index(position, status.shape)
+            for path, spec in specs.items():
+                if spec.node == node and spec.variable.role.value == "result":
+                    values[path][cell] = spec.variable.fill
+            status[cell] = word
+
+
+def write(path: Path, *plans: DatasetPlan, spec: dict[str, object]) -> None:
+    """Cube of several data sets on disk, written block by block; blocks hold what `tree` holds."""
+    values = {plan.name: arrays(plan, number) for number, plan in enumerate(plans)}
+
+    def inputs(plan: DatasetPlan) -> tuple[np.ndarray, np.ndarray | None]:
+        found = values[plan.name]
+        return found[f"{plan.name}/X"], found.get(f"{plan.name}/labels_true")
+
+    create(path, plans, inputs, spec)
+    store = BlockStore(path)
+    for plan in plans:
+        for block in plan.blocks():
+            store.write(block, _block(plan, block, values[plan.name]))
+
+
+def _block(plan: DatasetPlan, block: Block, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    node = f"{plan.name}/{block.models[0]}" if block.unsupervised else plan.name
+    cells = [_position(plan, cell) for cell in block.cells()]
+    results = {name: np.stack([values[f"{node}/{name}"][cell] for cell in cells]) for name in RESULTS}
+    if not block.unsupervised:
+        graphs = list(dict.fromkeys(cell[:-1] for cell in cells))
+        drawn = np.stack([values[f"{node}/annotations"][graph] for graph in graphs])
+        results["annotations"] = drawn[:, : block.m]
+    return results
+
+
+def _position(plan: DatasetPlan, cell: Cell) -> tuple[int, ...]:
+    place = () if cell.mixture is None else (cell.mixture,)
+    if cell.p is None or cell.m is None or cell.replicate is None:
+        return place
+    return (*place, plan.p.index(cell.p), plan.m.index(cell.m), cell.replicate, plan.models.index(cell.model))

@@ -1,0 +1,200 @@
+"""Every delta against the objective from scratch, over long random walks."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from oracles import Case, adjacency, draw_case, draw_labels, gain, objective_parts
+
+from kernels.partition.conditional import agreement_value
+from kernels.partition.exact import exact_gain
+from kernels.partition.gains import set_gains, set_links
+from kernels.partition.relocation import collect, relocate
+from kernels.partition.state import State, new_state
+from kernels.problem.data import CONDITIONAL
+from kernels.problem.problem import CANNOT, MUST, Layer
+
+STEPS = 150
+
+
+def with_layers(case: Case, layers: list[Layer]) -> Case:
+    return replace(case, layers=layers)
+
+
+def duplicates(model: str) -> Case:
+    case = draw_case(5, model=model, min_size=1)
+    X = case.X.copy()
+    X[:6] = X[0]
+    X[6:12] = X[6] + 1e-9 * np.arange(6)[:, None]
+    return Case(X, case.layers, 4, model, 1)
+
+
+def annotators(model: str) -> Case:
+    case = draw_case(6, model=model)
+    rng = np.random.default_rng(6)
+    layers = [
+        Layer(kind, rng.integers(0, 24, size=(9, 2)), None, accuracy)
+        for kind, accuracy in ((MUST, 0.95), (MUST, 0.6), (CANNOT, 0.3), (CANNOT, 1.0), (MUST, 1.0))
+    ]
+    if model == "conditional":
+        layers = [replace(layer, annotator=n // 2) for n, layer in enumerate(layers)]
+        layers[0] = replace(layers[0], accuracy=None)
+        layers[1] = replace(layers[1], accuracy=None)
+        layers[2] = replace(layers[2], accuracies=np.where(np.arange(9) % 2, np.nan, 0.7), accuracy=None)
+        layers[3] = replace(layers[3], accuracies=rng.uniform(0.0, 1.0, 9))
+    layers.insert(2, Layer(MUST, np.empty((0, 2), dtype=np.int64), None, 0.9))
+    return with_layers(case, layers)
+
+
+def fractional(model: str) -> Case:
+    case = draw_case(7, model=model)
+    rng = np.random.default_rng(7)
+    return with_layers(
+        case, [Layer(a.kind, a.pairs, rng.uniform(0.1, 3.0, len(a.pairs)), a.accuracy) for a in case.layers]
+    )
+
+
+def unknown_accuracies(model: str) -> Case:
+    """Without accuracies where the model can do without; one annotator has nothing but a self pair."""
+    case = draw_case(13, model=model, m=40)
+    if model == "posterior":
+        return case
+    rng = np.random.default_rng(13)
+    layers = [replace(layer, accuracy=None, annotator=layer.kind) for layer in case.layers]
+    layers.append(Layer(CANNOT, rng.integers(0, 24, size=(12, 2)), rng.uniform(0.1, 3.0, 12), annotator=1))
+    layers.append(Layer(MUST, np.array([[23, 23]]), annotator=7))
+    return with_layers(case, layers)
+
+
+CASES = {
+    "plain": lambda model: draw_case(1, model=model),
+    "two clusters": lambda model: draw_case(2, model=model, n_clusters=2, m=60),
+    "singletons": lambda model: draw_case(3, model=model, n_clusters=6, min_size=1),
+    "one feature": lambda model: draw_case(4, model=model, n_features=1),
+    "duplicates": duplicates,
+    "annotators": annotators,
+    "fractional weights": fractional,
+    "variance prior": lambda model: draw_case(8, model=model, kappa=0.7, min_size=1),
+    "no error": lambda model: draw_case(9, model=model, accuracies=(1.0, 1.0)),
+    "mostly errors": lambda model: draw_case(10, model=model, accuracies=(0.02, 0.1)),
+    "unknown accuracies": unknown_accuracies,
+    "must-links only": lambda model: with_layers(
+        draw_case(11, model=model), list(draw_case(11, model=model).layers)[:1]
+    ),
+}
+
+
+def check_statistics(case: Case, state: State) -> None:
+    labels = state.labels.astype(int)
+    centred = case.X - case.X.mean(axis=0)
+    Z = np.eye(case.n_clusters)[labels]
+    np.testing.assert_array_equal(state.sizes, Z.sum(axis=0))
+    for r in range(case.n_clusters):
+        members = centred[labels == r]
+        np.testing.assert_allclose(state.means[:, r], members.mean(axis=0), atol=1e-9)
+        error = np.sum((members - members.mean(axis=0)) ** 2)
+        np.testing.assert_allclose(state.errors[r], error, rtol=1e-9, atol=1e-14)
+    if case.model == "conditional":
+        return
+    for number, layer in enumerate(case.used_layers):
+        np.testing.assert_allclose(
+            state.edge_counts[number], Z.T @ adjacency(layer, len(labels)) @ Z, atol=1e-12
+        )
+
+
+@pytest.mark.parametrize("variance", ["free", "common"])
+@pytest.mark.parametrize("model", ["likelihood", "posterior", "conditional"])
+@pytest.mark.parametrize("name", CASES)
+def test_walk(name: str, model: str, variance: str) -> None:
+    case = replace(CASES[name](model), variance=variance)
+    data = case.problem().data
+    state = new_state(data)
+    state.labels[:] = draw_labels(case, 0)
+    collect(data, state)
+    rng = np.random.default_rng(1)
+    decided = 0
+    for _ in range(STEPS):
+        sample = int(rng.integers(len(case.X)))
+        labels = state.labels.astype(int)
+        source = labels[sample]
+        if state.sizes[source] <= case.min_size:
+            continue
+        degree = set_links(data, state, sample)
+        largest = set_gains(data, state, sample, degree)
+        gains = state.gains.copy()
+        assert gains[source] == 0.0
+        assert largest == gains.max()
+        for target in range(case.n_clusters):
+            if target == source:
+                continue
+            wanted = gain(case, labels, sample, target)
+            slack = state.slack[0, source, target] + degree * state.slack[1, source, target]
+            assert exact_gain(data, state, sample, target) == pytest.approx(wanted, rel=1e-9, abs=1e-8)
+            assert abs(gains[target] - wanted) <= slack + 1e-8
+            if abs(wanted - 1e-9) > 1e-8:
+                assert (gains[target] > 1e-9) == (wanted > 1e-9)
+                decided += slack < abs(wanted)
+        target = int(rng.choice([k for k in range(case.n_clusters) if k != source]))
+        relocate(data, state, sample, target)
+    assert decided > STEPS / 2, "the bound on the series decides next to nothing"
+    check_statistics(case, state)
+    collect(data, state)
+    check_statistics(case, state)
+    parts = objective_parts(case, state.labels.astype(int))
+    assert state.terms.sum() == pytest.approx(parts[0], abs=1e-8)
+    if data.model == CONDITIONAL:
+        value = sum(agreement_value(data, layer, agreed) for layer, agreed in enumerate(state.agreed))
+        assert value == pytest.approx(parts[1], abs=1e-9)
+
+
+@pytest.mark.parametrize("variance", ["free", "common"])
+def test_samples_without_annotations_gain_by_features_alone(variance: str) -> None:
+    """All candidates of a partition, where some have no links in some layers or none at all."""
+    case = replace(unknown_accuracies("conditional"), variance=variance)
+    bare = replace(case, model="unsupervised")
+    data = case.problem().data
+    state = new_state(data)
+    state.labels[:] = draw_labels(case, 1)
+    collect(data, state)
+    labels = state.labels.astype(int)
+    unseen = set(range(24)) - set(data.annotated.tolist())
+    assert unseen
+    for sample, target in itertools.product(range(24), range(3)):
+        if target != labels[sample] and state.sizes[labels[sample]] > 2:
+            set_gains(data, state, sample, set_links(data, state, sample))
+            wanted = gain(bare if sample in unseen else case, labels, sample, target)
+            assert state.gains[target] == pytest.approx(wanted, rel=1e-9, abs=1e-9)
+
+
+def test_common_variance_near_nothing_left() -> None:
+    """Rounding of a squared error that all but vanishes, and of one that is degenerate."""
+    X = np.repeat([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], 4, axis=0)
+    for noise in (0.0, 1e-7, 1e-5, 1e-3):
+        moved = X + noise * np.random.default_rng(0).normal(size=X.shape)
+        case = Case(moved, [], 3, "unsupervised", 1, variance="common")
+        data = case.problem().data
+        state = new_state(data)
+        state.labels[:] = np.repeat([0, 1, 2], 4)
+        state.labels[0] = 1
+        labels = state.labels.astype(int)
+        collect(data, state)
+        set_gains(data, state, 0, set_links(data, state, 0))
+        for target in (0, 2):
+            assert state.gains[target] == pytest.approx(gain(case, labels, 0, target), rel=1e-10)
+            assert exact_gain(data, state, 0, target) == pytest.approx(
+                gain(case, labels, 0, target), rel=1e-10
+            )
+
+
+def test_first_order_is_close_on_real_sizes() -> None:
+    """The series must decide nearly all candidates, or the fast path would not be one."""
+    case = draw_case(12, n_samples=120, n_clusters=4, m=200)
+    data = case.problem().data
+    state = new_state(data)
+    state.labels[:] = draw_labels(case, 3)
+    collect(data, state)
+    off = np.ones((4, 4), dtype=bool) ^ np.eye(4, dtype=bool)
+    assert (state.slack[0][off] + 4 * state.slack[1][off]).max() < 0.05

@@ -1,0 +1,255 @@
+"""Local search against its slow twin, and the whole search against all partitions."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from checkout import HELPERS
+from oracles import (
+    Case,
+    annotation_term,
+    best_partition,
+    common_variance,
+    draw_case,
+    draw_labels,
+    objective,
+    partitions,
+    phase_two_pass,
+)
+from oracles import local_search as slow_local_search
+from tiny import MODELS, VARIANCES, same, tiny_case
+
+from kernels.partition.objective import objective_terms
+from kernels.partition.relocation import collect
+from kernels.partition.state import CAPS, new_state
+from kernels.problem.problem import MUST, Layer, build_problem
+from kernels.search.hgs import SearchSettings, run_restart
+from kernels.search.local_search import assignment_pass, local_search, relocate_annotated
+
+
+def start(case: Case, seed: int):  # type: ignore[no-untyped-def]
+    data = case.problem().data
+    state = new_state(data)
+    state.labels[:] = draw_labels(case, seed)
+    return data, state
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("variance", VARIANCES)
+@pytest.mark.parametrize("kappa", [0.0, 2.0])
+def test_local_search_takes_the_slow_path(model: str, kappa: float, variance: str) -> None:
+    for seed in range(3):
+        case = draw_case(seed, model=model, kappa=kappa, n_samples=20, m=14)
+        case = replace(case, variance=variance)
+        if model == "conditional" and seed:
+            case = replace(case, layers=[replace(layer, accuracy=None) for layer in case.layers])
+        data, state = start(case, seed)
+        wanted = slow_local_search(case, state.labels, np.random.default_rng(seed))
+        value = local_search(data, state, np.random.default_rng(seed))
+        np.testing.assert_array_equal(state.labels, wanted)
+        assert value == pytest.approx(objective(case, wanted), abs=1e-9)
+        assert state.counters[CAPS] == 0
+
+
+@pytest.mark.parametrize("variance", VARIANCES)
+@pytest.mark.parametrize("model", MODELS[1:])
+def test_phase_one_is_monotone(model: str, variance: str) -> None:
+    moved = 0
+    for seed in range(10):
+        case = replace(draw_case(seed, model=model, n_samples=40, n_clusters=4, m=50), variance=variance)
+        data, state = start(case, seed)
+        before = objective(case, state.labels)
+        moved += relocate_annotated(data, state, np.random.default_rng(seed))
+        after = objective(case, state.labels)
+        assert after >= before
+        assert relocate_annotated(data, state, np.random.default_rng(seed + 1)) == 0
+    assert moved > 100
+
+
+@pytest.mark.parametrize("variance", VARIANCES)
+@pytest.mark.parametrize("kappa", [0.0, 1.0])
+def test_assignment_pass_agrees_with_oracle(kappa: float, variance: str) -> None:
+    moved = 0
+    for seed in range(10):
+        case = draw_case(seed, kappa=kappa, n_clusters=4, min_size=1 + seed % 3, m=6)
+        case = replace(case, variance=variance)
+        if seed % 2:
+            case.X[:5] = case.X[0]
+        data, state = start(case, seed)
+        wanted = state.labels.astype(np.int64)
+        if seed % 2:
+            wanted[:5], wanted[5:] = 0, np.maximum(wanted[5:], 1)
+            state.labels[:] = wanted
+        collect(data, state)
+        assert assignment_pass(data, state) == phase_two_pass(case, wanted)
+        moved += int(np.sum(state.labels != draw_labels(case, seed)))
+        np.testing.assert_array_equal(state.labels, wanted)
+    assert moved > 10
+
+
+TINY = [(9, 2, "free"), (9, 3, "free"), (8, 2, "common"), (8, 3, "common")]
+
+
+@pytest.mark.parametrize("model", [*MODELS, "unknown"])
+@pytest.mark.parametrize(("n_samples", "n_clusters", "variance"), TINY)
+def test_finds_the_best_of_all_partitions(model: str, n_samples: int, n_clusters: int, variance: str) -> None:
+    for seed in range(4):
+        case = replace(tiny_case(seed, n_clusters, model, n_samples), variance=variance)
+        restart = run_restart(case.problem(), SearchSettings(8, 8, 8), np.random.default_rng(seed))
+        assert restart.objective == pytest.approx(best_partition(case), abs=1e-8)
+
+
+@pytest.mark.parametrize("n_clusters", [2, 3])
+def test_the_best_partition_of_structureless_data_is_a_fixed_point(n_clusters: int) -> None:
+    """Phase 2 leaves it alone, though starts from Voronoi cells do not always get there."""
+    for seed in range(10):
+        X = np.random.default_rng(seed).normal(size=(8, 2))
+        problem = build_problem(X, n_clusters=n_clusters, model="unsupervised")
+        every = list(partitions(8, n_clusters, 2))
+        values = [sum(objective_terms(problem, labels)) for labels in every]
+        best = int(np.argmax(values))
+        state = new_state(problem.data)
+        state.labels[:] = every[best]
+        value = local_search(problem.data, state, np.random.default_rng(0))
+        assert value == pytest.approx(values[best])
+        assert np.array_equal(state.labels, every[best])
+
+
+def test_restart_is_consistent_and_repeats() -> None:
+    case = draw_case(4, n_samples=60, n_clusters=4, m=60)
+    case.X[:] += 100.0
+    problem = case.problem()
+    settings = SearchSettings(5, 4, 3)
+    restart = run_restart(problem, settings, np.random.default_rng(11))
+    assert same(restart, run_restart(problem, settings, np.random.default_rng(11)))
+    assert restart.labels.dtype == np.int16
+    assert restart.local_searches == 5 + 4 * 3
+    assert restart.evaluations > restart.relocations > 0
+    assert restart.caps_reached == 0
+    assert restart.sizes.min() >= 2
+    assert (restart.gmm, restart.sbm, restart.prior) == objective_terms(problem, restart.labels)
+    assert restart.objective == restart.gmm + restart.sbm + restart.prior
+    for r in range(4):
+        members = case.X[restart.labels == r]
+        assert len(members) == restart.sizes[r]
+        np.testing.assert_allclose(restart.centroids[r], members.mean(axis=0))
+        np.testing.assert_allclose(restart.variances[r], members.var(axis=0).mean())
+    others = [run_restart(problem, SearchSettings(2, 0, 0), np.random.default_rng(seed)) for seed in range(6)]
+    assert any(not same(others[0], other) for other in others[1:])
+
+
+def test_variance_prior_and_degenerate_clusters() -> None:
+    X = np.concatenate([np.zeros((5, 2)), np.random.default_rng(0).normal(5, 1, (9, 2))])
+    settings = SearchSettings(4, 4, 4)
+    plain = build_problem(X, n_clusters=3, model="unsupervised")
+    restart = run_restart(plain, settings, np.random.default_rng(0))
+    assert len(set(restart.labels[:5].tolist())) == 1
+    assert restart.variances[restart.labels[0]] == 0.0
+    bounded = [
+        run_restart(
+            build_problem(X * unit, n_clusters=3, model="unsupervised", variance_prior=1.0),
+            settings,
+            np.random.default_rng(0),
+        )
+        for unit in (1.0, 1024.0)
+    ]
+    s2 = np.mean((X - X.mean(axis=0)) ** 2)
+    assert (bounded[0].variances >= s2 / (bounded[0].sizes + 1.0) - 1e-12).all()
+    np.testing.assert_array_equal(bounded[0].labels, bounded[1].labels)
+
+
+@pytest.mark.parametrize("variance", VARIANCES)
+@pytest.mark.parametrize("model", MODELS)
+def test_one_cluster(model: str, variance: str) -> None:
+    case = replace(draw_case(1, n_clusters=1, model=model), variance=variance)
+    restart = run_restart(case.problem(), SearchSettings(2, 2, 1), np.random.default_rng(0))
+    assert not restart.labels.any()
+    assert restart.objective == pytest.approx(objective(case, restart.labels))
+    assert restart.evaluations == 0
+
+
+@pytest.mark.parametrize("variance", VARIANCES)
+def test_as_many_clusters_as_samples(variance: str) -> None:
+    case = replace(draw_case(2, n_samples=8, n_clusters=8, min_size=1, m=8), variance=variance)
+    restart = run_restart(case.problem(), SearchSettings(2, 2, 1), np.random.default_rng(0))
+    assert sorted(restart.labels.tolist()) == list(range(8))
+    assert not restart.variances.any()
+
+
+@pytest.mark.parametrize("kappa", [0.0, 3.0])
+def test_common_variance_is_stored_for_every_cluster(kappa: float) -> None:
+    case = replace(draw_case(4, n_clusters=4, kappa=kappa, model="conditional"), variance="common")
+    restart = run_restart(case.problem(), SearchSettings(3, 2, 1), np.random.default_rng(0))
+    np.testing.assert_allclose(restart.variances, common_variance(case, restart.labels))
+    assert restart.sbm == pytest.approx(annotation_term(case, restart.labels))
+    assert restart.prior == 0.0
+
+
+def test_settings_are_checked() -> None:
+    problem = build_problem(np.arange(8.0)[:, None], n_clusters=2, model="unsupervised")
+    for settings in (SearchSettings(1, 2, 3), SearchSettings(0, 2, 3), SearchSettings(3, -1, 3)):
+        with pytest.raises(ValueError, match="population"):
+            run_restart(problem, settings, np.random.default_rng(0))
+    assert run_restart(problem, SearchSettings(1, 0, 0), np.random.default_rng(0)).local_searches == 1
+
+
+def test_fractional_weights_scale() -> None:
+    """Half the weight of each of two copies is the weight of one."""
+    rng = np.random.default_rng(2)
+    pairs = rng.integers(0, 30, size=(40, 2))
+    X = rng.normal(size=(30, 2))
+    whole = build_problem(X, [Layer(MUST, pairs, None, 0.8)], n_clusters=3, model="posterior")
+    halves = Layer(MUST, np.concatenate([pairs, pairs[:, ::-1]]), np.full(80, 0.5), 0.8)
+    split = build_problem(X, [halves], n_clusters=3, model="posterior")
+    assert split.data.x_log_x.size > 0
+    third = Layer(MUST, np.concatenate([pairs, pairs]), np.repeat([0.25, 0.75], 40), 0.8)
+    tiny = Layer(MUST, pairs[:1], np.array([1e-9]), 0.8)
+    general = build_problem(X, [third, tiny], n_clusters=3, model="likelihood")
+    assert general.data.x_log_x.size == 0
+    labels = rng.integers(0, 3, size=30)
+    assert objective_terms(split, labels) == objective_terms(whole, labels)
+    settings = SearchSettings(3, 3, 2)
+    found = [run_restart(problem, settings, np.random.default_rng(0)) for problem in (whole, split)]
+    assert same(*found)
+
+
+PLAIN = """
+from dataclasses import replace
+import numpy as np
+from kernels.search.hgs import SearchSettings, run_restart
+from kernels.jit import DIRECTORY
+from oracles import draw_case
+models = ("unsupervised", "likelihood", "posterior", "conditional")
+for number, model in enumerate((*models, *models)):
+    case = draw_case(0, n_samples=12, n_features=2, n_clusters=3, model=model, m=10)
+    case = replace(case, variance="free" if number < 4 else "common")
+    if number > 4 and model == "conditional":
+        case = replace(case, layers=[replace(layer, accuracy=None) for layer in case.layers])
+    for relocation in ("annotated", "components"):
+        settings = SearchSettings(3, 2, 1, relocation=relocation)
+        restart = run_restart(case.problem(), settings, np.random.default_rng(5))
+        print(restart.labels.tolist(), restart.objective.hex(), restart.evaluations, restart.relocations)
+"""
+
+
+def test_plain_python_gives_the_same_bits() -> None:
+    here = str(HELPERS)
+    outputs = []
+    for disable in ("0", "1"):
+        environment = os.environ | {"NUMBA_DISABLE_JIT": disable, "PYTHONPATH": here}
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", PLAIN],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        outputs.append(done.stdout)
+    assert outputs[0] == outputs[1]
+    assert outputs[0].count("\n") == 16

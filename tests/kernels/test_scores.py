@@ -1,0 +1,122 @@
+"""Scores against scikit-learn and hand cases."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import normalized_mutual_info_score
+
+from kernels.problem.problem import CANNOT, MUST
+from kernels.scores import (
+    NORMALIZERS,
+    annotation_agreement,
+    centroid_index,
+    cluster_gaussians,
+    goldberger_kl,
+    nmi,
+    total_variance,
+)
+
+
+@pytest.mark.parametrize("normalizer", NORMALIZERS)
+def test_nmi_agrees_with_scikit_learn(normalizer: str) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        truth = rng.integers(0, rng.integers(2, 6), size=50)
+        found = np.where(rng.random(50) < 0.6, truth, rng.integers(0, 7, size=50)).astype(np.int16)
+        wanted = normalized_mutual_info_score(truth, found, average_method=normalizer)
+        assert nmi(truth, found, normalizer) == pytest.approx(wanted, abs=1e-12)
+
+
+def test_nmi_hand_cases() -> None:
+    assert nmi([0, 0, 1, 1], [7, 7, -3, -3]) == 1.0
+    assert nmi([0, 0, 1, 1], [0, 1, 0, 1]) == pytest.approx(0.0, abs=1e-15)
+    assert nmi([0, 0, 0], [1, 1, 1]) == 1.0
+    assert nmi([0, 0, 1], [1, 1, 1]) == 0.0
+    assert nmi([0, 0, 1, 1], [0, 1, 2, 3]) == 1.0
+    assert nmi([0, 0, 1, 1], [0, 1, 2, 3], "max") == pytest.approx(0.5)
+    with pytest.raises(ValueError, match="'sum'"):
+        nmi([0], [0], "sum")
+    with pytest.raises(ValueError, match="shapes"):
+        nmi([0, 1], [0])
+
+
+def test_cluster_gaussians() -> None:
+    X = np.array([[0.0, 0.0], [2.0, 0.0], [10.0, 10.0], [10.0, 14.0], [5.0, 5.0]]) + 1e6
+    sizes, centroids, variances = cluster_gaussians(X, np.array([0, 0, 2, 2, 3], dtype=np.int16), 4)
+    assert sizes.tolist() == [2, 0, 2, 1]
+    np.testing.assert_allclose(centroids[[0, 2, 3]] - 1e6, [[1, 0], [10, 12], [5, 5]])
+    np.testing.assert_allclose(variances[[0, 2, 3]], [0.5, 2.0, 0.0])
+    assert np.isnan(centroids[1]).all()
+    assert np.isnan(variances[1])
+    with pytest.raises(ValueError, match="labels go from -1"):
+        cluster_gaussians(X, np.full(5, -1), 4)
+    with pytest.raises(ValueError, match="labels are"):
+        cluster_gaussians(X, np.zeros(4, dtype=int), 4)
+
+
+def slow_kl(solution: list, truth: list) -> float:
+    total = 0.0
+    n, n_true = sum(c[0] for c in solution), sum(c[0] for c in truth)
+    for size, mean, variance in solution:
+        best = np.inf
+        for size_true, mean_true, variance_true in truth:
+            D = len(mean)
+            gap = np.sum((np.asarray(mean) - mean_true) ** 2)
+            kl = 0.5 * (
+                D * variance / variance_true + gap / variance_true - D + D * np.log(variance_true / variance)
+            )
+            best = min(best, kl + np.log((size / n) / (size_true / n_true)))
+        total += size / n * best
+    return total
+
+
+def test_goldberger_agrees_with_oracle() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        sets = [
+            [(int(rng.integers(2, 30)), rng.normal(size=3), rng.uniform(0.1, 2)) for _ in range(count)]
+            for count in (3, 4)
+        ]
+        arrays = [[np.array([cluster[part] for cluster in one]) for part in range(3)] for one in sets]
+        found = goldberger_kl(*arrays[0], *arrays[1], 1.0)
+        assert found == pytest.approx(slow_kl(*sets))
+
+
+def test_goldberger_hand_cases() -> None:
+    sizes, means, variances = np.array([3, 5]), np.array([[0.0], [9.0]]), np.array([1.0, 2.0])
+    same = (sizes, means, variances)
+    assert goldberger_kl(*same, *same, 1.0) == 0.0
+    # An empty cluster takes no part; a single sample or a vanishing variance does, on either side.
+    padded = (np.array([3, 0, 5]), np.array([[0.0], [np.nan], [9.0]]), np.array([1.0, np.nan, 2.0]))
+    assert goldberger_kl(*padded, *same, 1.0) == 0.0
+    for bad in ((np.array([1, 5]), means, variances), (sizes, means, np.array([1e-10, 2.0]))):
+        assert np.isnan(goldberger_kl(*bad, *same, 1.0))
+        assert np.isnan(goldberger_kl(*same, *bad, 1.0))
+    assert np.isfinite(goldberger_kl(sizes, means, np.array([1e-10, 2.0]), *same, 0.1))
+    one = (np.array([4]), np.array([[1.0, 1.0]]), np.array([2.0]))
+    other = (np.array([4]), np.array([[1.0, 3.0]]), np.array([1.0]))
+    assert goldberger_kl(*one, *other, 1.0) == pytest.approx(0.5 * (4 + 4 - 2 - 2 * np.log(2)))
+
+
+def test_centroid_index() -> None:
+    truth = np.array([[0.0], [10.0], [20.0]])
+    assert centroid_index(truth + 0.1, truth) == 0
+    assert centroid_index([[0.0], [0.1], [15.5]], truth) == 1
+    assert centroid_index([[0.0], [0.1], [0.2]], truth) == 2
+    assert centroid_index([[0.0]], truth) == 2
+    assert centroid_index(truth, [[0.0]]) == 2
+
+
+def test_annotation_agreement() -> None:
+    labels = np.array([0, 0, 1], dtype=np.int16)
+    rows = [(0, 1, MUST), (0, 2, MUST), (0, 2, CANNOT), (1, 1, MUST), (2, 2, CANNOT), (-1, -1, -1)]
+    assert annotation_agreement(np.array(rows, dtype=np.int32), labels) == pytest.approx(3 / 5)
+    assert annotation_agreement([(0, 1, CANNOT)], labels) == 0.0
+    assert np.isnan(annotation_agreement(np.full((4, 3), -1), labels))
+    assert np.isnan(annotation_agreement(np.empty((0, 3), dtype=int), labels))
+
+
+def test_total_variance() -> None:
+    X = np.random.default_rng(0).normal(size=(50, 4)) * 3 + 7
+    assert total_variance(X) == pytest.approx(X.var(axis=0).mean())

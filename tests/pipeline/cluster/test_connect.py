@@ -1,0 +1,267 @@
+"""Real compute clusters on this machine: worker processes, a running scheduler, TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import dask
+import psutil
+import pytest
+from checkout import ROOT
+from distributed import Client, LocalCluster
+from distributed.comm import CommClosedError
+from distributed.security import Security
+from distributed.system import MEMORY_LIMIT
+from sweeping import run, write_spec
+
+from pipeline.cluster import connect as connecting
+from pipeline.cluster import executor, plugins
+from pipeline.cluster.connect import connect, dashboard_address
+from pipeline.cluster.plugins import SamePackages, register
+from pipeline.cluster.profiles import Address, Local, Profile, Tls
+from pipeline.jobs.errors import ComputeClusterError
+from pipeline.startup import ShadowedPackageError
+from sweeps.errors import InputError
+
+
+def interrupts_blocked() -> bool:
+    """Ask the kernel for the mask of the worker's main thread; task code runs in another one."""
+    lines = Path(f"/proc/{os.getpid()}/status").read_text().splitlines()
+    mask = next(line for line in lines if line.startswith("SigBlk:")).split()[1]
+    return bool(int(mask, 16) >> (signal.SIGINT - 1) & 1)
+
+
+def test_local_workers_are_processes_of_one_thread_on_loopback(tmp_path: Path) -> None:
+    profile = Profile("local", Local(workers=3, dashboard_port=0), None)
+    with connect(profile, n_workers=2, run=tmp_path) as client:
+        workers = client.scheduler_info()["workers"]
+        assert [worker["nthreads"] for worker in workers.values()] == [1, 1]
+        assert {worker["memory_limit"] for worker in workers.values()} == {MEMORY_LIMIT // 2}
+        assert all(address.startswith("tcp://127.0.0.1:") for address in workers)
+        assert len({os.getpid(), *client.run(os.getpid).values()}) == 3
+        assert client.submit(pow, 2, 10).result() == 1024
+        assert str(dashboard_address(client)).startswith("http://127.0.0.1:")
+        here = psutil.Process()
+        sockets = [
+            socket
+            for process in (here, *here.children(recursive=True))
+            for socket in process.net_connections("inet")
+            if socket.status == psutil.CONN_LISTEN
+        ]
+        assert len(sockets) >= 4  # scheduler, dashboard, two workers
+        assert {socket.laddr.ip for socket in sockets} == {"127.0.0.1"}
+        if sys.platform == "linux":
+            assert all(client.run(interrupts_blocked).values())
+    assert client.status == "closed"
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def test_a_local_worker_gone_with_its_nanny_is_replaced(tmp_path: Path) -> None:
+    """As when its new process dies while it starts, and the nanny gives up."""
+    profile = Profile("local", Local(workers=1, dashboard_port=0), None)
+    with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "100ms"}),
+        connect(profile, run=tmp_path) as client,
+    ):
+        (nanny,) = client.cluster.workers.values()
+        client.cluster.sync(nanny.close)
+        assert client.submit(os.getpid).result(timeout=60) != os.getpid()
+
+
+def test_workers_that_cannot_be_started_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(**options: object) -> None:
+        raise RuntimeError("Nanny failed to start.") from OSError("no more processes")
+
+    monkeypatch.setattr(connecting, "LocalCluster", refuse)
+    profile = Profile("local", Local(), None)
+    with pytest.raises(ComputeClusterError, match="no more processes"), connect(profile, run=tmp_path):
+        pass
+
+
+def test_a_busy_dashboard_port_is_left_alone() -> None:
+    with socket.socket() as busy:
+        busy.bind((connecting.LOOPBACK, 0))
+        busy.listen()
+        port = busy.getsockname()[1]
+        assert connecting._free_port(port) == 0
+    assert connecting._free_port(port) == port
+
+
+@pytest.mark.parametrize(
+    "busy", ["client.map(time.sleep, [60, 60], pure=False)", "client.run(time.sleep, 60)"]
+)
+def test_interrupt_is_quiet_and_quick(busy: str, tmp_path: Path) -> None:
+    script = tmp_path / "interrupted.py"
+    script.write_text(
+        "import logging, sys, time\n"
+        "from pathlib import Path\n"
+        "from pipeline.cluster.connect import connect\n"
+        "from pipeline.cluster.profiles import Local, Profile\n"
+        "if __name__ == '__main__':\n"
+        "    logging.basicConfig(level=logging.WARNING)\n"
+        "    try:\n"
+        "        profile = Profile('local', Local(2, 0), None)\n"
+        "        with connect(profile, run=Path(sys.argv[1])) as client:\n"
+        "            print('ready', flush=True)\n"
+        f"            running = {busy}\n"
+        "            time.sleep(60)\n"
+        "    except KeyboardInterrupt:\n"
+        "        print('stopped')\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.5)
+    start = time.monotonic()
+    os.killpg(process.pid, signal.SIGINT)  # a terminal's Ctrl-C reaches the workers, too
+    out, err = process.communicate(timeout=60)
+    assert (out, err, process.returncode) == ("stopped\n", "", 0)
+    assert time.monotonic() - start < 30
+
+
+@pytest.fixture(scope="module")
+def tls_files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Security, Tls]:
+    security = Security.temporary()
+    folder = tmp_path_factory.mktemp("tls")
+    tls = Tls(folder / "ca.pem", folder / "client.pem", folder / "client.key")
+    tls.ca.write_text(security.tls_ca_file)
+    tls.cert.write_text(security.tls_client_cert)
+    tls.key.write_text(security.tls_client_key)
+    return security, tls
+
+
+@pytest.fixture(scope="module")
+def running(tls_files: tuple[Security, Tls]) -> Iterator[str]:
+    """Address of a scheduler with one worker that speaks TLS only."""
+    with LocalCluster(
+        n_workers=1,
+        threads_per_worker=1,
+        processes=False,
+        protocol="tls",
+        host="127.0.0.1",
+        security=tls_files[0],
+        dashboard_address="127.0.0.1:0",
+    ) as scheduler:
+        yield scheduler.scheduler_address
+
+
+def test_a_running_scheduler_over_tls(running: str, tls_files: tuple[Security, Tls], tmp_path: Path) -> None:
+    profile = Profile("lab", Address(running, tls_files[1]), tmp_path / "cluster.yaml")
+    for _ in range(2):  # it goes on after the first client has left
+        with connect(profile, run=tmp_path) as client:
+            assert client.submit(pow, 2, 10).result() == 1024
+            assert str(dashboard_address(client)).startswith("http")
+
+
+def test_a_running_scheduler_has_its_own_workers(tmp_path: Path) -> None:
+    profile = Profile("lab", Address("tcp://127.0.0.1:1"), tmp_path / "cluster.yaml")
+    with (
+        pytest.raises(InputError, match="--workers: found 2, expected none"),
+        connect(profile, n_workers=2, run=tmp_path),
+    ):
+        pass
+
+
+def test_no_scheduler_and_no_worker_are_bad_input(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(connecting, "PATIENCE", 0.5)
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    profile = Profile("lab", Address(f"tcp://127.0.0.1:{port}"), tmp_path / "cluster.yaml")
+    with pytest.raises(InputError, match="no scheduler at"), connect(profile, run=tmp_path):
+        pass
+    with LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0") as scheduler:
+        profile = Profile("lab", Address(scheduler.scheduler_address), tmp_path / "cluster.yaml")
+        with pytest.raises(InputError, match="no worker at"), connect(profile, run=tmp_path):
+            pass
+
+
+class ScalesUp(logging.Handler):
+    """Gives a scheduler a worker when the run complains that it has none."""
+
+    def __init__(self, scheduler: LocalCluster) -> None:
+        super().__init__()
+        self.scheduler = scheduler
+        self.complaints = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "no worker is connected" in record.getMessage():
+            self.complaints += 1
+            self.scheduler.scale(1)
+
+
+def test_a_run_that_lost_every_worker_says_so_and_waits(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(executor, "SILENCE", 0.2)
+    monkeypatch.setattr(Client, "wait_for_workers", lambda self, n, timeout: None)
+    quiet = {"protocol": "tcp", "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+    with LocalCluster(n_workers=0, threads_per_worker=1, processes=False, **quiet) as scheduler:
+        handler = ScalesUp(scheduler)
+        monkeypatch.setattr(executor.logger, "handlers", [handler])
+        site = tmp_path / "cluster.yaml"
+        site.write_text(f"lab: {{kind: address, address: '{scheduler.scheduler_address}'}}")
+        choices = {"workers": None, "profile": "lab", "cluster_file": site}
+        assert run(write_spec(tmp_path), tmp_path / "results", **choices) == 0
+    assert handler.complaints == 1
+
+
+def test_workers_are_checked_for_shadowed_packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(plugins, "check_shadowing", refuse)
+    profile = Profile("local", Local(1, 0), None)
+    with pytest.raises(ShadowedPackageError, match="kernels"), connect(profile, run=tmp_path):
+        pass
+
+
+def refuse() -> str:
+    raise ShadowedPackageError("kernels")
+
+
+def test_a_worker_that_joins_later_with_other_packages_ends(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    closed = []
+
+    class Late:
+        async def close(self, **how: object) -> None:
+            closed.append(how)
+
+    async def join() -> None:
+        await SamePackages().setup(Late())
+        await asyncio.sleep(0)
+
+    asyncio.run(join())
+    assert closed == []
+
+    def shadowed() -> str:
+        raise ShadowedPackageError("sweeps: found in another place")
+
+    monkeypatch.setattr("pipeline.cluster.plugins.check_shadowing", shadowed)
+    asyncio.run(join())
+    assert [how["nanny"] for how in closed] == [True]
+    assert "found in another place" in caplog.text
+
+
+def test_a_worker_that_is_lost_while_it_is_set_up_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    class Lossy:
+        def register_plugin(self, plugin: object) -> None:
+            raise CommClosedError("Stream is closed")
+
+    register(Lossy(), SamePackages())
+    assert "lost while it was set up: Stream is closed" in caplog.text

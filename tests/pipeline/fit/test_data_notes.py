@@ -1,0 +1,79 @@
+"""Sweeps, too, say what makes the objective of a data set a poor guide."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commandline import sweep
+from sweeping import run
+
+from pipeline.fit.data_notes import data_notes, equal_rows
+
+SPEC = """
+name = "notes"
+seed = 1
+[grid]
+datasets = [
+    {{name = "plain", path = "plain.csv", n_clusters = 2}},
+    {{name = "odd", path = "odd.csv", n_clusters = {k}}},
+    {{name = "drawn", mixture = {{n_clusters = [6], count = 1, n_samples = 6, n_features = 2}}}},
+]
+models = ["{model}"]
+restarts = 2
+[search]
+population = 2
+offspring = 1
+generations = 1
+min_cluster_size = 1
+variance_prior = {prior}
+"""
+
+
+def write_sweep(folder: Path, k: int = 2, model: str = "unsupervised", prior: float = 0.0) -> Path:
+    """Three data sets; rows 0 and 1 of the second are equal, and its last column is constant."""
+    X = np.random.default_rng(0).normal(size=(8, 3))
+    np.savetxt(folder / "plain.csv", X)
+    X[1] = X[0]
+    X[:, 2] = 0.5
+    np.savetxt(folder / "odd.csv", X)
+    path = folder / "notes.toml"
+    path.write_text(SPEC.format(k=k, model=model, prior=prior))
+    return path
+
+
+def test_a_sweep_says_so_before_it_starts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert run(write_sweep(tmp_path), tmp_path) == 0
+    said = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    constant, repeats, crowded = (text.removeprefix("NOTE data set ") for text in said)
+    assert constant.startswith("odd: 1 feature is constant, of 3")
+    assert repeats.startswith("odd: 2 of 8 rows are (nearly) equal")
+    assert crowded.startswith("drawn_k6: as many clusters as rows")
+
+
+def test_the_plan_says_so(tmp_path: Path) -> None:
+    spec = write_sweep(tmp_path, k=7, prior=1.0)
+    notes = json.loads(sweep("plan", spec, "--results", tmp_path, "--json").stdout)["notes"]
+    assert list(notes) == ["odd", "drawn_k6"]
+    assert notes["odd"][1].startswith("as many clusters as distinct rows (7 of 8)")
+    assert len(notes["odd"]) == 2
+    assert "NOTE data set odd: as many" in sweep("plan", spec, "--results", tmp_path).stdout
+    common = write_sweep(tmp_path, model="unsupervised-common")
+    assert "(nearly) equal" not in sweep("plan", common, "--results", tmp_path).stdout
+
+
+@pytest.mark.parametrize("place", [0.0, 0.5, 0.25])
+def test_rows_alike_count_as_equal_wherever_they_lie(place: float) -> None:
+    """Also on the lines of the grid that finds them."""
+    X = np.random.default_rng(1).normal(size=(1000, 2))
+    width = 1e-5 * np.sqrt(np.square(X - X.mean(axis=0)).mean())
+    X[:500] = X.mean(axis=0) + (np.round(X[:500] / width) + place) * width
+    X = np.concatenate([X, X[:500] + 1e-9, X[:500] - 1e-9])
+    sizes = np.sort(equal_rows(X))
+    assert sizes[500:].tolist() == [3] * 500
+    assert sizes[:500].tolist() == [1] * 500
+    (note,) = data_notes(X, 3, may_degenerate=True)
+    assert note.startswith("3 of 2000 rows")

@@ -1,0 +1,332 @@
+"""The estimator: scikit-learn's conventions, and the numbers of `sweep fit`."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import json
+import math
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import grimp
+import numpy as np
+import pytest
+from blobs import far_clusters
+from click.testing import CliRunner
+from scipy.stats import multivariate_normal
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from kernels.problem.problem import CANNOT, MUST, Layer
+from kernels.search.hgs import SearchSettings
+from pipeline.commands.fit import fit_command
+from pipeline.fit.estimator import AnnotatedClustering
+from pipeline.fit.inputs import FitOptions
+from pipeline.fit.solve import fit
+from sweeps.file.spec import METHOD, Search
+
+MUST_LINKS = [[0, 1], [4, 4], [10, 11], [0, 1], [3, 29]]
+CANNOT_LINKS = [[0, 15, 2], [21, 11, 0.5], [7, 7, 1]]
+SMALL: dict[str, Any] = {"restarts": 2, "generations": 2, "random_state": 5}
+
+
+@pytest.fixture(scope="module")
+def noise() -> np.ndarray:
+    """Forty samples without clusters: the search finds different solutions from different seeds."""
+    return np.random.default_rng(3).normal(size=(40, 3))
+
+
+@pytest.fixture(scope="module")
+def blobs() -> np.ndarray:
+    return far_clusters()[0]
+
+
+def small(n_clusters: int = 3, **changes: Any) -> AnnotatedClustering:
+    return AnnotatedClustering(n_clusters, **(SMALL | changes))
+
+
+def fitted_bits(estimator: AnnotatedClustering) -> dict[str, bytes]:
+    return {name: pickle.dumps(value) for name, value in vars(estimator).items() if name.endswith("_")}
+
+
+# No check is expected to fail: the list of exceptions is empty. `check_array_api_input` is skipped by
+# scikit-learn itself unless SCIPY_ARRAY_API is set.
+@parametrize_with_checks([AnnotatedClustering(restarts=2, generations=2)])
+def test_conventions_of_scikit_learn(estimator: AnnotatedClustering, check: Callable[..., None]) -> None:
+    check(estimator)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"model": "unsupervised"},
+        {"model": "likelihood"},
+        {"model": "posterior", "accuracy": 0.8},
+        {"model": "conditional"},
+        {"model": "conditional", "accuracy": 0.7, "variance": "common"},
+        {"accuracy": 0.9, "min_cluster_size": 5, "variance_prior": 1.5, "random_state": 2**40},
+    ],
+)
+def test_same_bits_as_the_command(changes: dict[str, Any], noise: np.ndarray, tmp_path: Path) -> None:
+    np.savetxt(tmp_path / "x", noise, fmt="%.17g")
+    # files count from 1, and self pairs twice
+    (tmp_path / "must").write_text("1 2 2\n5 5 2\n11 12\n4 30 1\n")
+    (tmp_path / "cannot").write_text("16 1 2\n12 22 0.5\n8 8 2\n")
+    estimator = small(**changes).fit(noise, must_link=MUST_LINKS, cannot_link=CANNOT_LINKS)
+    options = {
+        **{name.replace("_", "-"): value for name, value in (SMALL | changes).items()},
+        "n-clusters": 3,
+        "must-link": tmp_path / "must",
+        "cannot-link": tmp_path / "cannot",
+    }
+    options["seed"] = options.pop("random-state")
+    arguments = [text for name, value in options.items() for text in (f"--{name}", str(value))]
+    command = CliRunner().invoke(fit_command, [str(tmp_path / "x"), "--json", *arguments])
+    assert command.exit_code == 0, command.output
+    document = json.loads(command.stdout)
+    for name in ("model", "objective", "gmm", "sbm", "prior", "best_restart"):
+        assert getattr(estimator, f"{name}_") == document[name]
+    for name in ("labels", "sizes", "variances", "restart_objectives"):
+        assert getattr(estimator, f"{name}_").tolist() == document[name]
+    assert estimator.cluster_centers_.tolist() == document["centroids"]
+    assert len(set(estimator.restart_objectives_)) > 1  # or the seed would not matter
+
+
+def test_every_parameter_reaches_the_search(noise: np.ndarray) -> None:
+    given = {"restarts": 3, "min_cluster_size": 7, "variance_prior": 0.5}
+    search: dict[str, Any] = {"population": 3, "offspring": 4, "generations": 5, "patience": 2}
+    search |= {"crossover": "labels", "mutation": 0.5, "relocation": "all"}
+    estimator = AnnotatedClustering(4, model="posterior", accuracy=0.7, random_state=9, **given, **search)
+    estimator.fit(noise, must_link=[[0, 1]], cannot_link=[[2, 3, 4.0]])
+    layers = [
+        Layer(MUST, np.array([[0, 1]]), None, 0.7),
+        Layer(CANNOT, np.array([[2, 3]]), np.array([4.0]), 0.7),
+    ]
+    settings = SearchSettings(**search)
+    result = fit(noise, layers, n_clusters=4, model="posterior", settings=settings, seed=9, **given)
+    assert estimator.labels_.tolist() == result.best.labels.tolist()
+    assert estimator.restart_objectives_.tobytes() == result.restart_objectives.tobytes()
+    assert estimator.caps_reached_ == result.caps_reached
+    assert estimator.sizes_.min() >= 7
+
+
+def test_terms_add_up(blobs: np.ndarray) -> None:
+    estimator = small(accuracy=0.9).fit(blobs, must_link=MUST_LINKS)
+    assert estimator.objective_ == estimator.gmm_ + estimator.sbm_ + estimator.prior_
+    assert estimator.objective_ == estimator.restart_objectives_[estimator.best_restart_]
+    assert np.bincount(estimator.labels_).tolist() == estimator.sizes_.tolist() == [10, 10, 10]
+
+
+def test_defaults_are_those_of_the_sweep_file_and_of_the_command() -> None:
+    parameters = AnnotatedClustering().get_params()
+    for name, value in vars(Search()).items():
+        assert parameters[name] == value
+    options = {option.name: option.default for option in fit_command.params}
+    for name in ("restarts", "generations", "min_cluster_size", "variance_prior", "variance", *METHOD):
+        assert parameters[name] == options[name]
+
+
+@pytest.mark.parametrize("accuracy", [None, 0.9])
+@pytest.mark.parametrize("links", [None, [], [[0, 1]]])
+@pytest.mark.parametrize("model", [None, "unsupervised", "likelihood"])
+def test_model_is_chosen_as_by_the_command(
+    model: str | None, links: list[list[int]] | None, accuracy: float | None, blobs: np.ndarray
+) -> None:
+    given: dict[str, Any] = dict.fromkeys(inspect.signature(FitOptions).parameters)
+    given |= {"model": model, "accuracy": accuracy, "cannot_link": None if links is None else Path("some")}
+    estimator = small(model=model or "auto", accuracy=accuracy).fit(blobs, cannot_link=links)
+    assert estimator.model_ == FitOptions(**given).chosen_model
+
+
+def slow_costs(estimator: AnnotatedClustering, x: np.ndarray) -> list[float]:
+    """Costs of one sample, written down as in the text."""
+    costs = []
+    for center, variance in zip(estimator.cluster_centers_, estimator.variances_, strict=True):
+        squares = sum((a - b) ** 2 for a, b in zip(x.tolist(), center.tolist(), strict=True))
+        is_degenerate = variance == 0
+        cost = math.inf if is_degenerate else squares / (2 * variance) + len(x) / 2 * math.log(variance)
+        costs.append(cost)
+    return costs
+
+
+def test_predict_and_score_against_one_sample_at_a_time() -> None:
+    rng = np.random.default_rng(8)
+    # a wide and a narrow cluster: the closest centre is not always the cheapest
+    X = np.concatenate([rng.normal(0, 5, size=(60, 2)), rng.normal(4, 0.3, size=(60, 2))])
+    estimator = small(2).fit(X)
+    other = rng.normal(2, 4, size=(200, 2))
+    costs = np.array([slow_costs(estimator, x) for x in other])
+    predicted = estimator.predict(other)
+    assert predicted.dtype == estimator.labels_.dtype == np.int32
+    assert predicted.tolist() == costs.argmin(axis=1).tolist()
+    closest = np.square(other[:, None] - estimator.cluster_centers_).sum(axis=2).argmin(axis=1)
+    assert (predicted != closest).any()
+    expected = -costs.min(axis=1).mean() - math.log(2 * math.pi) - math.log(2)
+    assert estimator.score(other) == pytest.approx(expected, rel=1e-12)
+
+
+def test_labels_without_annotations_are_those_predicted(noise: np.ndarray) -> None:
+    estimator = small().fit(noise)
+    assert estimator.sizes_.min() > estimator.min_cluster_size
+    assert estimator.predict(noise).tolist() == estimator.labels_.tolist()
+
+
+def test_score_is_a_density(noise: np.ndarray) -> None:
+    estimator = small().fit(noise)
+    n_samples, n_features = noise.shape
+    dropped = 0.5 * n_samples * n_features * math.log(2 * math.pi) + n_samples * math.log(3)
+    assert n_samples * estimator.score(noise) == pytest.approx(estimator.objective_ - dropped, rel=1e-12)
+    clusters = zip(estimator.cluster_centers_, estimator.variances_, strict=True)
+    mixture = sum(multivariate_normal(mean, variance).pdf(noise) for mean, variance in clusters) / 3
+    assert estimator.score(noise) < np.log(mixture).mean() < estimator.score(noise) + math.log(3)
+
+
+def test_ties_go_to_the_lowest_cluster() -> None:
+    estimator = small(2).fit([[-3.0], [-1.0], [1.0], [3.0]])
+    assert sorted(estimator.cluster_centers_.ravel().tolist()) == [-2, 2]
+    assert estimator.predict([[0.0]]).tolist() == [0]
+
+
+def test_degenerate_cluster_is_announced_and_receives_nothing() -> None:
+    X = np.concatenate([np.zeros((5, 2)), np.random.default_rng(0).normal(9, 1, size=(10, 2))])
+    with pytest.warns(ConvergenceWarning, match=r"variance 0: \d; variance_prior above 0") as caught:
+        estimator = small(2).fit(X)
+    assert caught[0].filename == __file__
+    degenerate = int(estimator.labels_[0])
+    assert estimator.variances_[degenerate] == 0
+    assert set(estimator.predict(X)) == {1 - degenerate}
+    assert np.isfinite(estimator.score(X))
+    bounded = small(2, variance_prior=1.0).fit(X)
+    assert bounded.variances_.min() > 0
+    assert bounded.predict(X).tolist() == bounded.labels_.tolist()
+
+
+def test_features_that_tell_nothing_are_announced() -> None:
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    with pytest.warns(UserWarning, match="1 feature is constant, of 3") as caught:
+        small(2).fit(np.column_stack([X, np.ones(12)]))
+    assert caught[0].filename == __file__
+    with pytest.warns(UserWarning, match="as many clusters as rows"):
+        small(12, variance_prior=1.0, min_cluster_size=1).fit(X)
+    estimator = small(2, min_cluster_size=3).fit(np.concatenate([X, X[:1]]))
+    (note,) = estimator.notes_
+    assert note.startswith("2 of 13 rows are (nearly) equal")
+
+
+def test_nothing_is_predicted_if_all_clusters_are_degenerate() -> None:
+    X = np.repeat([[0.0], [100.0]], 3, axis=0)
+    with pytest.warns(ConvergenceWarning, match="variance 0: 0, 1;"), pytest.warns(UserWarning, match="rows"):
+        estimator = small(2).fit(X)
+    assert len(set(estimator.labels_)) == 2
+    for method in (estimator.predict, estimator.score):
+        with pytest.raises(ValueError, match="all clusters are degenerate"):
+            method(X)
+
+
+def test_links_move_samples_unless_the_model_does_not_see_them() -> None:
+    rng = np.random.default_rng(6)
+    X, labels = rng.normal(size=(60, 2)) + 1.5 * np.repeat([[0], [1]], 30, axis=0), np.repeat([0, 1], 30)
+    pairs = rng.integers(60, size=(400, 2))
+    together = labels[pairs[:, 0]] == labels[pairs[:, 1]]
+    links = {"must_link": pairs[together], "cannot_link": pairs[~together]}
+    alone, blind = small(2).fit(X), small(2, model="unsupervised").fit(X, **links)
+    assert blind.labels_.tobytes() == alone.labels_.tobytes()
+    assert (blind.objective_, blind.sbm_, blind.prior_) == (alone.objective_, 0, 0)
+    seeing = small(2, accuracy=0.99).fit_predict(X, **links)
+    assert len(set(zip(seeing.tolist(), labels.tolist(), strict=True))) == 2
+    assert len(set(zip(alone.labels_.tolist(), labels.tolist(), strict=True))) > 2
+
+
+def test_problem_without_solution_keeps_the_earlier_fit(blobs: np.ndarray) -> None:
+    estimator = small().fit(blobs)
+    before = fitted_bits(estimator)
+    for X, text in [
+        (np.ones((8, 2)), "all rows of X are equal"),
+        (blobs[:5, :1], "5 samples are fewer"),
+        (np.repeat([[0.0], [1.0]], 5, axis=0), "only 2 distinct rows"),
+    ]:
+        with pytest.raises(ValueError, match=text):
+            estimator.fit(X)
+    assert fitted_bits(estimator) == before
+
+
+def test_random_state(noise: np.ndarray) -> None:
+    fits = {
+        "number": small(random_state=5).fit(noise),
+        "numpy number": small(random_state=np.int64(5)).fit(noise),
+        "stream": small(random_state=np.random.RandomState(5)).fit(noise),
+        "none": small(random_state=None).fit(noise),
+    }
+    assert fits["number"].seed_ == 5
+    assert fitted_bits(fits["numpy number"]) == fitted_bits(fits["number"])
+    assert fits["stream"].seed_ == np.random.RandomState(5).randint(2**31 - 1)
+    assert fits["none"].seed_ not in (5, small(random_state=None).fit(noise).seed_)
+    for drawn in (fits["stream"], fits["none"]):
+        assert fitted_bits(small(random_state=drawn.seed_).fit(noise)) == fitted_bits(drawn)
+        assert drawn.restart_objectives_.tobytes() != fits["number"].restart_objectives_.tobytes()
+
+
+def test_global_state_governs_none_as_elsewhere_in_scikit_learn(noise: np.ndarray) -> None:
+    before = np.random.get_state()  # noqa: NPY002
+    try:
+        np.random.seed(1)  # noqa: NPY002
+        first = small(random_state=None).fit(noise).seed_
+        np.random.seed(1)  # noqa: NPY002
+        assert small(random_state=None).fit(noise).seed_ == first
+    finally:
+        np.random.set_state(before)  # noqa: NPY002
+
+
+def test_clones_and_copies(blobs: np.ndarray) -> None:
+    estimator = small(accuracy=0.9, variance_prior=0.1).fit(blobs, must_link=MUST_LINKS)
+    copy = clone(estimator)
+    assert copy.get_params() == estimator.get_params()
+    with pytest.raises(NotFittedError):
+        copy.predict(blobs)
+    assert fitted_bits(copy.fit(blobs, must_link=MUST_LINKS)) == fitted_bits(estimator)
+    restored = pickle.loads(pickle.dumps(estimator))
+    assert restored.predict(blobs).tolist() == estimator.predict(blobs).tolist()
+    assert restored.score(blobs) == estimator.score(blobs)
+
+
+def test_true_labels_are_not_used(blobs: np.ndarray) -> None:
+    estimator, other = small().fit(blobs), small().fit(blobs, ["no", "labels"])
+    assert fitted_bits(estimator) == fitted_bits(other)
+    assert small().fit_predict(blobs, "none").tolist() == estimator.labels_.tolist()
+    assert estimator.score(blobs, 1) == estimator.score(blobs)
+
+
+def test_links_reach_the_last_step_of_a_pipeline(blobs: np.ndarray) -> None:
+    steps = make_pipeline(StandardScaler(), small())
+    steps.fit(blobs, annotatedclustering__must_link=MUST_LINKS)
+    scaled = StandardScaler().fit_transform(blobs)
+    direct = small().fit(scaled, must_link=MUST_LINKS)
+    assert fitted_bits(steps[-1]) == fitted_bits(direct)
+    assert direct.model_ == "likelihood"
+
+
+def test_score_serves_model_selection(blobs: np.ndarray) -> None:
+    shuffled = np.random.default_rng(0).permutation(blobs)
+    mean = {k: cross_val_score(small(k), shuffled).mean() for k in (1, 2, 3)}
+    assert max(mean, key=lambda k: mean[k]) == 3
+
+
+def test_example_of_the_documentation() -> None:
+    (example,) = doctest.DocTestFinder(recurse=False).find(AnnotatedClustering, "AnnotatedClustering")
+    assert doctest.DocTestRunner().run(example) == (0, 5)
+
+
+def test_no_scheduler_is_imported() -> None:
+    graph = grimp.build_graph(
+        "pipeline", "storage", "kernels", "sweeps", include_external_packages=True, cache_dir=None
+    )
+    known = graph.find_upstream_modules("pipeline.fit.estimator")
+    assert "pipeline.fit.solve" in known
+    assert known.isdisjoint({"distributed", "dask", "dask_jobqueue", "click"})

@@ -1,0 +1,298 @@
+"""Worker jobs on a real SLURM: same bits, lost jobs replaced, clear ends, nobody else let in."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import slurm_site
+import stranger
+import sweeping
+from checkout import ROOT
+from click.testing import CliRunner
+from distributed.security import Security
+
+from pipeline.cluster.connect import connect, dashboard_address, load_profile
+from pipeline.commands.main import main
+from pipeline.jobs import slurm
+from pipeline.jobs.slurm import live_jobs, run_id
+from pipeline.jobs.slurm import run as slurm_run
+
+PROFILES = """
+slurm: {kind: slurm, cores: 1, memory: 1GB, walltime: "00:10:00", interface: lo, workers: 2}
+pair: {kind: slurm, cores: 2, memory: 2GB, walltime: "00:10:00", interface: lo}
+dies: {kind: slurm, cores: 1, memory: 1GB, interface: lo, failed_starts: 2, start_timeout: 60s,
+       job_script_prologue: ["echo this node lacks the module >&2; exit 3"]}
+refused: {kind: slurm, cores: 1, memory: 1GB, queue: nowhere, interface: lo, failed_starts: 2}
+waits: {kind: slurm, cores: 1, memory: 1GB, queue: closed, interface: lo, start_timeout: 4s}
+short: {kind: slurm, cores: 3, memory: 900MB, queue: short, walltime: "00:07:00", job_mem: 4G, interface: lo}
+wrong: {kind: slurm, cores: 1, memory: 1GB, interface: eth99}
+open: {kind: slurm, cores: 1, memory: 1GB, interface: lo, insecure: true}
+"""
+LONG = sweeping.TINY.replace("restarts = 5", "restarts = 100").replace("generations = 1", "generations = 4")
+"""Some ten seconds of work: enough to lose a job in."""
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Path]:
+    with slurm_site.slurm_site() as home:
+        yield home
+
+
+@pytest.fixture
+def cluster_file(tmp_path: Path) -> Path:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(PROFILES)
+    return path
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Path:
+    return sweeping.write_spec(tmp_path)
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.1)
+
+
+@contextmanager
+def submitted(*arguments: Any) -> Iterator[subprocess.Popen[str]]:
+    """`sweep submit` as a process, killed when the block ends."""
+    with sweeping.start(*arguments) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def restarts_done(run: Path) -> int:
+    try:
+        return int(json.loads((run / "state.json").read_text())["restarts"])
+    except FileNotFoundError:
+        return 0
+
+
+def submitted_jobs(run: Path) -> set[str]:
+    return {path.name for path in (run / "jobs").glob("*.err")}
+
+
+@pytest.mark.usefixtures("site")
+def test_worker_jobs_give_the_same_bits(spec: Path, cluster_file: Path, tmp_path: Path) -> None:
+    assert sweeping.run(spec, tmp_path / "serial") == 0
+    assert sweeping.run(spec, tmp_path, profile="slurm", cluster_file=cluster_file, workers=None) == 0
+    sweeping.assert_same_bits(tmp_path / "serial" / "tiny.zarr", tmp_path / "tiny.zarr")
+    assert slurm_site.queue() == []
+    run = tmp_path / "tiny.run"
+    named = re.compile(rf"sweep-{re.escape(run_id(run))}-[0-9a-f]{{4}}-[01]-\d+\.err")
+    assert len(submitted_jobs(run)) == 2
+    assert all(named.fullmatch(name) for name in submitted_jobs(run))
+    assert not (run / "tls").exists()
+
+
+@pytest.mark.usefixtures("site")
+def test_a_cancelled_job_is_replaced(cluster_file: Path, tmp_path: Path) -> None:
+    # The only job, of two processes: without another in its place the run would never end.
+    spec = sweeping.write_spec(tmp_path, LONG)
+    assert sweeping.run(spec, tmp_path / "serial") == 0
+    run = tmp_path / "tiny.run"
+    with submitted(spec, tmp_path, "--profile", "pair", "--cluster", str(cluster_file)) as process:
+        wait_until(lambda: restarts_done(run) > 0)
+        (name,) = slurm_site.queue()
+        slurm_site.cancel(name)
+        _, log = process.communicate(timeout=60)
+    assert process.returncode == 0, log
+    assert re.search(r"was lost; another one in 0 s|was cancelled; another one in 2 s", log)
+    assert "100.0 %" in log
+    assert len(submitted_jobs(run)) == 2
+    sweeping.assert_same_bits(tmp_path / "serial" / "tiny.zarr", tmp_path / "tiny.zarr")
+    assert slurm_site.queue() == []
+
+
+@pytest.mark.usefixtures("site")
+@pytest.mark.parametrize(
+    ("profile", "says"),
+    [
+        ("dies", r"worker jobs die at once: 2 times running[\s\S]*\.err:\s+this node lacks the module"),
+        ("refused", r"cannot be submitted: 2 times running[\s\S]*invalid partition specified: nowhere"),
+        ("waits", r"no worker for 0:00:04 \(start_timeout\): 1 pending \(PartitionDown\)"),
+    ],
+)
+def test_jobs_that_bring_no_worker_end_the_run(
+    profile: str, says: str, spec: Path, cluster_file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert sweeping.run(spec, tmp_path, profile=profile, cluster_file=cluster_file, workers=None) == 1
+    assert re.search(says, caplog.text)
+    assert slurm_site.queue() == []
+    assert not (tmp_path / "tiny.zarr").exists()
+
+
+@pytest.mark.usefixtures("site")
+def test_jobs_that_die_later_end_the_run_too(
+    spec: Path, cluster_file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The first job works for a while; those that take its place die at once."""
+    flag = tmp_path / "broken"
+    prologue = f"if test -e {flag}; then echo broken >&2; exit 3; fi"
+    cluster_file.write_text(re.sub(r'(?<=job_script_prologue: \[").*(?="])', prologue, PROFILES))
+    spec = sweeping.write_spec(tmp_path, LONG)
+    run = tmp_path / "tiny.run"
+    with submitted(spec, tmp_path, "--profile", "dies", "--cluster", str(cluster_file)) as process:
+        wait_until(lambda: restarts_done(run) > 0)
+        flag.touch()
+        (name,) = slurm_site.queue()
+        slurm_site.cancel(name)
+        _, log = process.communicate(timeout=60)
+    assert process.returncode == 1, log
+    assert "die at once" in log
+    assert "Traceback" not in log
+    assert log.rstrip().endswith("broken")
+    assert slurm_site.queue() == []
+
+
+@pytest.mark.usefixtures("site")
+def test_nobody_without_the_credentials_is_let_in(cluster_file: Path, tmp_path: Path) -> None:
+    with connect(load_profile("slurm", cluster_file), n_workers=1, run=tmp_path) as client:
+        address = client.scheduler.address
+        assert address.startswith("tls://127.0.0.1:")
+        assert str(dashboard_address(client)).startswith("http://127.0.0.1:")
+        strangers = {address: Security.temporary(), address.replace("tls", "tcp"): None}
+        for where, security in strangers.items():
+            with pytest.raises(OSError, match=r"TLS|reset by peer"):
+                asyncio.run(stranger.connect(where, security))
+        tls = tmp_path / "tls"
+        assert tls.stat().st_mode & 0o777 == 0o700
+        assert {path.stat().st_mode & 0o777 for path in tls.iterdir()} == {0o600}
+        secret = (tls / "key.pem").read_text().splitlines()[1]
+        (worker,) = client.scheduler_info()["workers"].values()
+        shown = [" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])]
+        assert any(f"--name {worker['name']} " in line for line in shown)
+        assert not any(secret in line for line in shown)
+        (job,) = live_jobs("sweep-")
+        script = slurm_run(["scontrol", "write", "batch_script", job.number, "-"])
+        assert f"--tls-key {tls}/key.pem" in script
+        assert secret not in script
+        # The pages of worker and scheduler are for this machine alone.
+        assert all(host == "127.0.0.1" for host in listening_hosts(client.run(os.getpid).values()))
+    assert not tls.exists()
+    assert job.name not in slurm_site.queue()
+
+
+def listening_hosts(pids: object) -> set[str]:
+    found = set()
+    for pid in [os.getpid(), *pids]:  # type: ignore[misc]
+        connections = psutil.Process(pid).net_connections("tcp")
+        found |= {c.laddr.ip for c in connections if c.status == psutil.CONN_LISTEN}
+    return found
+
+
+@pytest.mark.usefixtures("site")
+def test_plain_tcp_only_when_asked_for_and_one_command_ends_all_jobs(
+    cluster_file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[list[str]] = []
+    really_cancel = slurm.cancel
+
+    def cancel(numbers: Iterable[str]) -> None:
+        ended.append(sorted(numbers))
+        really_cancel(ended[-1])
+
+    monkeypatch.setattr(slurm, "cancel", cancel)
+    with connect(load_profile("open", cluster_file), n_workers=2, run=tmp_path) as client:
+        wait_until(lambda: len(live_jobs("sweep-")) == 2)
+        numbers = sorted(job.number for job in live_jobs("sweep-"))
+        ended.clear()
+        assert client.scheduler.address.startswith("tcp://127.0.0.1:")
+        assert client.submit(pow, 2, 10).result() == 1024
+    assert [jobs for jobs in ended if jobs] == [numbers]
+    assert "insecure" in caplog.text
+    assert not (tmp_path / "tls").exists()
+
+
+@pytest.mark.usefixtures("site")
+def test_dry_run_shows_the_script(spec: Path, cluster_file: Path, tmp_path: Path) -> None:
+    arguments = ["submit", str(spec), "--results", str(tmp_path / "r"), "--cluster", str(cluster_file)]
+    done = CliRunner().invoke(main, [*arguments, "--dry-run", "--profile", "short", "--workers", "2"])
+    assert done.exit_code == 0, done.output
+    assert not (tmp_path / "r").exists()
+    assert "2 worker jobs of this script" in done.stderr
+    script = done.stderr[done.stderr.index("#!/usr/bin/env bash") : done.stderr.index("WARNING")]
+    assert "#SBATCH -p short\n" in script
+    assert "\nexport PYTHONSAFEPATH=1\n" in script
+    assert " --nworkers 3 " in script
+    warnings = [line.split(": ", 1)[1] for line in done.stderr.splitlines() if line.startswith("WARNING")]
+    expected = [
+        "memory 858.31 MiB of a job is below the 1.53 GiB that 3 worker processes need",
+        "walltime 0:07:00 is above the 5:00 of partition short",
+        "memory 3.73 GiB of a job is above the 2.93 GiB of a node of short",
+        "cores 3 of a job are more than the 2 of a node of short",
+        "2 jobs of 3 cores are more than the 4 of short: the rest waits",
+    ]
+    assert [warning.replace("00:05:00", "5:00") for warning in warnings] == expected
+    fine = CliRunner().invoke(main, [*arguments, "--dry-run", "--profile", "slurm"])
+    assert "WARNING" not in fine.output
+    file = tmp_path / "job.sh"
+    file.write_text(fine.stderr[fine.stderr.index("#!/usr/bin/env bash") :])
+    subprocess.run(["sbatch", "--test-only", str(file)], check=True, capture_output=True)
+
+
+@pytest.mark.usefixtures("site")
+def test_an_unknown_interface_is_bad_input(spec: Path, cluster_file: Path, tmp_path: Path) -> None:
+    arguments = ["submit", str(spec), "--results", str(tmp_path), "--cluster", str(cluster_file)]
+    done = CliRunner().invoke(main, [*arguments, "--profile", "wrong"])
+    assert done.exit_code == 2
+    assert "wrong: interface: found 'eth99', expected one of this machine's: " in done.output
+    assert slurm_site.queue() == []
+
+
+@pytest.mark.heavy
+@pytest.mark.usefixtures("site")
+def test_the_readme_followed_to_the_letter(tmp_path: Path) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    fence = r"^<!-- {} -->\n```\w+\n(.*?)^```$"
+    (profile,) = re.findall(fence.format("cluster.yaml"), readme, re.MULTILINE | re.DOTALL)
+    (commands,) = re.findall(fence.format("on your cluster"), readme, re.MULTILINE | re.DOTALL)
+    (tmp_path / "cluster.yaml").write_text(profile)
+    said = {}
+    for line in commands.splitlines():
+        program, *arguments = line.split()
+        assert program == "sweep"
+        command = [sys.executable, "-m", "pipeline", *arguments]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        said[arguments[0], arguments[-1]] = done.stdout + done.stderr
+    assert "the head is job" in said["submit", "--detach"]
+    assert "100.0 %" in said["logs", "--follow"]
+    assert slurm_site.queue() == []
+
+
+@pytest.mark.heavy
+@pytest.mark.usefixtures("site")
+def test_jobs_of_a_killed_driver_are_ended_by_the_next(cluster_file: Path, tmp_path: Path) -> None:
+    spec = sweeping.write_spec(tmp_path, LONG)
+    assert sweeping.run(spec, tmp_path / "serial") == 0
+    run = tmp_path / "tiny.run"
+    # A third job finds no core and waits in the queue: nothing but its name tells whose it is.
+    arguments = ("--profile", "pair", "--cluster", str(cluster_file), "--workers", "3")
+    with submitted(spec, tmp_path, *arguments):
+        wait_until(lambda: restarts_done(run) > 0)
+    assert len(slurm_site.queue()) >= 1
+    with submitted(spec, tmp_path, *arguments) as again:
+        _, log = again.communicate(timeout=120)
+    assert again.returncode == 0, log
+    assert "of a run that did not end by itself" in log
+    sweeping.assert_same_bits(tmp_path / "serial" / "tiny.zarr", tmp_path / "tiny.zarr")
+    assert slurm_site.queue() == []

@@ -1,0 +1,163 @@
+"""The head in a job of its own on a real SLURM: it outlasts its walltime, and leaves nothing when ended."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import slurm_site
+import sweeping
+from click.testing import CliRunner, Result
+
+from pipeline.commands.main import main
+from pipeline.jobs.slurm import head_name
+from pipeline.monitor.state import read_run_state
+
+PROFILES = """
+slurm: {kind: slurm, cores: 1, memory: 1GB, walltime: "00:10:00", interface: lo, workers: 2}
+waits: {kind: slurm, cores: 1, memory: 1GB, interface: lo, head: {queue: closed}}
+brief: {kind: slurm, cores: 1, memory: 1GB, interface: lo, head: {walltime: "00:01:00"}}
+"""
+LONG = sweeping.TINY.replace("restarts = 5", "restarts = 300")
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Path]:
+    with slurm_site.slurm_site() as home:
+        yield home
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 180.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.1)
+
+
+def sweep(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def detach(folder: Path, text: str, profile: str) -> Result:
+    """Submit the sweep of a folder."""
+    (folder / "cluster.yaml").write_text(PROFILES)
+    spec = sweeping.write_spec(folder, text)
+    where = ("--results", folder, "--cluster", folder / "cluster.yaml", "--profile", profile)
+    return sweep("submit", spec, "--detach", *where)
+
+
+def slurm(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def head_number(run: Path) -> str:
+    return slurm("squeue", "--noheader", f"--name={head_name(run)}", "--format=%i").strip()
+
+
+def status(cube: Path) -> dict[str, object]:
+    found: dict[str, object] = json.loads(sweep("status", cube, "--json").stdout)
+    return found
+
+
+def restarts_done(cube: Path) -> bool:
+    return bool((status(cube)["run"] or {}).get("restarts"))  # type: ignore[attr-defined]
+
+
+@pytest.mark.usefixtures("site")
+def test_a_head_is_ended_submitted_again_and_goes_on_after_its_walltime(tmp_path: Path) -> None:
+    cube, run = tmp_path / "tiny.zarr", tmp_path / "tiny.run"
+    first = detach(tmp_path, LONG, "slurm")
+    assert first.exit_code == 0, first.output
+    number = head_number(run)
+    assert f"the head is job {number} ({head_name(run)})" in first.stderr
+    assert (run / "head.sh").stat().st_mode & 0o777 <= 0o644
+    wait_until(lambda: restarts_done(cube))
+    second = detach(tmp_path, LONG, "slurm")
+    assert second.exit_code == 1
+    assert re.search(rf"is being written by process \d+ on \S+, job {number}", second.stderr)
+    found = status(cube)
+    assert found["head"] | {"since": 0} == {  # type: ignore[operator]
+        "state": "running",
+        "job": number,
+        "node": "n1",
+        "restarts": 0,
+        "how": "",
+        "since": 0,
+    }
+    assert found["jobs"]["wanted"] == 2  # type: ignore[index]
+    worker = found["jobs"]["jobs"][0]["job"]  # type: ignore[index]
+    assert "distributed" in sweep("logs", cube, "--job", worker).stdout
+
+    ended = sweep("cancel", cube)
+    assert ended.exit_code == 0, ended.output
+    assert f"ended the head, job {number}" in ended.stdout
+    assert slurm_site.queue() == []
+    assert "stopped by SIGTERM" in (run / "log").read_text()
+    assert not (run / "tls").exists()
+
+    assert detach(tmp_path, LONG, "slurm").exit_code == 0
+    wait_until(lambda: restarts_done(cube))
+    number = head_number(run)
+    slurm("scancel", "--signal=USR1", "--batch", number)
+    wait_until(lambda: read_run_state(cube).waiting == number)
+    wait_until(lambda: slurm_site.queue() == [head_name(run)])
+    assert "queued again 1 times" in sweep("status", cube).stdout
+    third = detach(tmp_path, LONG, "slurm")
+    assert (third.exit_code, f"its head is job {number} already: pending" in third.stderr) == (1, True)
+    time.sleep(2)  # SLURM refuses a node that has just been told to end the job, and drops it then
+    slurm("scontrol", "update", f"JobId={number}", "StartTime=now")
+    followed = sweep("logs", cube, "--follow")
+    assert re.search(
+        r"stopped by SIGUSR1[\s\S]*the head goes on[\s\S]*100\.0 %[\s\S]*results: ", followed.stdout
+    )
+    wait_until(lambda: slurm_site.queue() == [])
+    assert status(cube)["complete"]
+    assert status(cube)["head"]["restarts"] == 1  # type: ignore[index]
+    assert sweep("verify", cube, "--sample", 3).exit_code == 0
+    again = detach(tmp_path, LONG, "slurm")
+    assert (again.exit_code, "nothing to run" in again.stderr) == (0, True)
+
+
+@pytest.mark.usefixtures("site")
+def test_a_head_that_waits_is_known_and_cancelled(tmp_path: Path) -> None:
+    cube = tmp_path / "tiny.zarr"
+    assert detach(tmp_path, sweeping.TINY, "waits").exit_code == 0
+    number = head_number(tmp_path / "tiny.run")
+    assert f"its head waits in the queue, job {number}" in sweep("status", cube).stdout
+    again = detach(tmp_path, sweeping.TINY, "waits")
+    assert (again.exit_code, "its head is job" in again.stderr) == (1, True)
+    choices = {"profile": "waits", "cluster_file": tmp_path / "cluster.yaml", "workers": None}
+    attached = sweeping.run(tmp_path / "tiny.toml", tmp_path, **choices)
+    assert attached == 1  # two heads would fight for the lease
+    ended = sweep("cancel", cube)
+    assert (ended.exit_code, f"ended the head, job {number}" in ended.stdout) == (0, True)
+    assert slurm_site.queue() == []
+    assert "nobody runs it: submit again" in sweep("status", cube).stdout
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(1500)
+@pytest.mark.usefixtures("site")
+def test_a_real_walltime_and_a_killed_head(tmp_path: Path) -> None:
+    """A minute's walltime ends the head again and again; in between it is killed without a word."""
+    cube, run = tmp_path / "tiny.zarr", tmp_path / "tiny.run"
+    longer = sweeping.TINY.replace("restarts = 5", "restarts = 900")
+    assert detach(tmp_path, longer, "brief").exit_code == 0
+    wait_until(lambda: restarts_done(cube))
+    holder = read_run_state(cube).holder
+    assert holder is not None
+    subprocess.run(["kill", "-9", str(holder.process.pid)], check=True)
+    wait_until(lambda: head_name(run) not in slurm_site.queue())
+    assert "died" in sweep("status", cube).stdout
+    assert detach(tmp_path, longer, "brief").exit_code == 0
+    wait_until(lambda: status(cube)["complete"], 900)
+    wait_until(lambda: slurm_site.queue() == [])
+    log = (run / "log").read_text()
+    assert log.count("the head goes on when its job starts again") >= 1
+    assert sweeping.run(tmp_path / "tiny.toml", tmp_path / "serial") == 0
+    sweeping.assert_same_bits(tmp_path / "serial" / "tiny.zarr", cube)

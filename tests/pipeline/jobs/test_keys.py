@@ -1,0 +1,171 @@
+"""Keys of queue profiles: what dask-jobqueue takes, what is refused, what the jobs are made of."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import signal
+from dataclasses import fields
+from pathlib import Path
+
+import dask
+import pytest
+from checkout import ROOT
+from dask_jobqueue import SLURMCluster
+from dask_jobqueue.slurm import SLURMJob
+
+from pipeline.cluster.profiles import load_profile
+from pipeline.jobs.checks import path_problems
+from pipeline.jobs.cluster import job_script, lifetime
+from pipeline.jobs.keys import CLASSES, DEPRECATED, OURS, JobQueue, cluster_class, known_keys
+from pipeline.jobs.slurm import run_id
+from pipeline.jobs.values import walltime_seconds
+from sweeps.errors import InputError
+
+
+def read(tmp_path: Path, text: str) -> JobQueue:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(f"big: {{{text}}}")
+    options = load_profile("big", path).options
+    assert isinstance(options, JobQueue)
+    return options
+
+
+def test_keys_are_those_of_the_installed_class() -> None:
+    parameters = {
+        name
+        for kind in (*SLURMCluster.__mro__, *SLURMJob.__mro__)
+        if kind.__module__.startswith("dask_jobqueue")
+        for name in inspect.signature(kind.__init__).parameters
+    }
+    catch_all = {"kwargs", "job_kwargs", "base_class_kwargs", "args"}
+    expected = parameters - OURS - DEPRECATED - catch_all - {"project"}
+    assert set(known_keys("slurm")) == expected
+    assert {"queue", "account", "walltime", "interface", "job_extra_directives"} <= expected
+
+
+@pytest.mark.parametrize("system", CLASSES)
+def test_every_system_prints_its_script(system: str, tmp_path: Path) -> None:
+    needed = {"htcondor": ", disk: 1GB", "oar": ", memory_per_core_property_name: mem_core"}
+    options = read(tmp_path, f"kind: {system}, cores: 4, memory: 8GB, interface: lo{needed.get(system, '')}")
+    assert options.keys["processes"] == 4
+    script = job_script(options, tmp_path / "some.run", 60.0)
+    assert "export PYTHONSAFEPATH=1" in script
+    assert "distributed.cli.dask_worker tls://SCHEDULER:PORT " in script
+    assert "--nthreads 1 " in script
+    assert "--nworkers 4 " in script
+    assert f"--tls-key {tmp_path}/some.run/tls/key.pem" in script
+    assert not (tmp_path / "some.run").exists()
+
+
+def test_importing_dask_jobqueue_leaves_ctrl_c_alone() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    cluster_class("slurm")
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_defaults_are_not_those_of_dask_s_configuration(tmp_path: Path) -> None:
+    mine = {"walltime": "07:00:00", "queue": "mine", "worker-extra-args": ["--no-such"], "extra": []}
+    with dask.config.set({"jobqueue": {"slurm": mine}}):
+        options = read(tmp_path, "kind: slurm, cores: 2, memory: 4GB")
+        script = job_script(options, tmp_path, 60.0)
+    assert "mine" not in script
+    assert "--no-such" not in script
+    assert (options.workers, options.start_timeout, options.failed_starts) == (1, 43_200.0, 3)
+    assert (options.memory, options.walltime, options.insecure) == (4_000_000_000, 1800.0, False)
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        ("quue: long", "unknown key 'quue'"),
+        ("quue: long", "did you mean 'queue'?"),
+        ("protocol: tcp", "unknown key 'protocol'"),
+        ("job_name: mine", "unknown key 'job_name'"),
+        ("extra: []", "unknown key 'extra'"),
+        ("processes: 1", "processes: found 1, expected 2, as many as cores"),
+        ("walltime: 10:00:00", 'walltime: found 36000, expected a time in quotes, such as "10:00:00"'),
+        ('walltime: "ten hours"', "expected a time such as"),
+        ("job_extra_directives: --exclusive", "expected a list of texts"),
+        ('queue: "a\\nb"', "expected a text of one line"),
+        ('job_script_prologue: ["a\\nb"]', "expected a text of one line"),
+        ("workers: 0", "workers: found 0, expected a whole number 1..100000"),
+        ("start_timeout: soon", 'expected a time such as "30min"'),
+        ("failed_starts: 0", "failed_starts: found 0"),
+        ("insecure: 1", "insecure: found 1, expected true or false"),
+    ],
+)
+def test_what_is_refused(keys: str, says: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=re.escape(says)):
+        read(tmp_path, f"kind: slurm, cores: 2, memory: 4GB, {keys}")
+
+
+def test_the_readme_explains_our_keys_and_its_example_is_one(tmp_path: Path) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^<!-- cluster.yaml -->\n```yaml\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+    path = tmp_path / "cluster.yaml"
+    path.write_text(example)
+    options = load_profile("slurm", path).options
+    assert isinstance(options, JobQueue)
+    assert (options.cores, options.workers, options.walltime) == (2, 2, 3600.0)
+    own = {field.name for field in fields(JobQueue)} - {"system", "keys"}
+    section = readme[readme.index("### On your cluster") : readme.index("## Test it")]
+    assert own <= set(re.findall(r"`(\w+)`", section))
+    assert all(f"`{system}`" in section or f"kind: {system}" in section for system in CLASSES)
+
+
+def test_cores_and_memory_are_wanted_together(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        read(tmp_path, "kind: slurm, memory: much")
+    assert [problem.where.rsplit(" ", 1)[1] for problem in caught.value.problems] == ["cores", "memory"]
+
+
+@pytest.mark.parametrize(
+    ("system", "text", "seconds"),
+    [
+        ("slurm", "30", 1800),
+        ("slurm", "30:10", 1810),
+        ("slurm", "1:00:00", 3600),
+        ("slurm", "2-00", 172_800),
+        ("slurm", "2-01:30:10", 178_210),
+        ("slurm", "UNLIMITED", None),
+        ("pbs", "01:00:00", 3600),
+        ("lsf", "00:30", None),
+    ],
+)
+def test_walltimes(system: str, text: str, seconds: float | None) -> None:
+    assert walltime_seconds(system, text) == seconds
+
+
+@pytest.mark.parametrize("hours", [1, 4, 48])
+def test_lifetime_leaves_room_for_two_batches(hours: int) -> None:
+    options = JobQueue("slurm", 1, 10**9, keys={"walltime": f"{hours}:00:00"})
+    found = lifetime(options, 90.0)
+    assert found is not None
+    assert sum(found) + 2 * 90.0 == pytest.approx(hours * 3600)
+    assert found[1] <= 300
+
+
+def test_no_lifetime_where_the_walltime_is_too_short(tmp_path: Path) -> None:
+    options = read(tmp_path, 'kind: slurm, cores: 1, memory: 1GB, walltime: "00:03:00"')
+    assert lifetime(options, 60.0) is None
+    assert "--lifetime" not in job_script(options, tmp_path / "a.run", 60.0)
+
+
+def test_a_lifetime_of_ones_own_is_kept(tmp_path: Path) -> None:
+    options = read(tmp_path, 'kind: slurm, cores: 1, memory: 1GB, worker_extra_args: ["--lifetime", "1h"]')
+    script = job_script(options, tmp_path / "a.run", 60.0)
+    assert script.count("--lifetime") == 1
+    assert "--lifetime 1h" in script
+
+
+def test_names_are_plain_and_each_cube_has_its_own(tmp_path: Path) -> None:
+    names = {run_id(tmp_path / "a" / "ünï x.run"), run_id(tmp_path / "b" / "ünï x.run")}
+    assert len(names) == 2
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+", name) for name in names)
+
+
+def test_paths_that_a_script_cannot_hold(tmp_path: Path) -> None:
+    assert path_problems(tmp_path / "plain.run") == []
+    for name in ("a b.run", "a%j.run", "a;b.run", "$HOME.run"):
+        assert [problem.where for problem in path_problems(tmp_path / name)] == ["--results"]

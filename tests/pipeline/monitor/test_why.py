@@ -1,0 +1,149 @@
+"""Why a cell failed, and that the command which is shown runs it, alone."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from sweeping import TINY, assert_same_bits, run, write_spec
+
+import pipeline.work.tasks
+from pipeline.commands.main import main
+from pipeline.work.records import Partial, Science, Work
+from storage.cube.blocks import BlockStore
+from storage.cube.manifest import read_manifest
+from storage.cube.schema import DONE, FAILED
+from storage.runfolder.failures import FILE_NAME, FailureRecord, read_failures
+from sweeps.inputs.load import Source
+from sweeps.plan import Cell
+
+BROKEN = [Cell("iris", None, 0.8, 75, replicate, "posterior") for replicate in (0, 1)]
+PENDING = Cell("iris", None, 1.0, 75, 0, "posterior")
+SMALL = TINY[: TINY.index("datasets")] + 'datasets = ["iris"]\n' + TINY[TINY.index("p = [") :]
+
+
+def sweep(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def state(cube: Path, cell: Cell) -> int:
+    block = read_manifest(cube).plans[cell.dataset].block_of(cell)
+    return int(BlockStore(cube, read_only=True).statuses(block)[list(block.cells()).index(cell)])
+
+
+@pytest.fixture
+def failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Cube of a finished run of two failed cells."""
+    solve = pipeline.work.tasks._run
+
+    def picky(science: Science, work: Work, source: Source) -> Partial:
+        if work.cell in BROKEN:
+            raise FloatingPointError("no such luck")
+        return solve(science, work, source)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pipeline.work.tasks, "_run", picky)
+        assert run(write_spec(tmp_path, SMALL), tmp_path) == 3
+    return tmp_path / "tiny.zarr"
+
+
+def test_a_failed_cell_and_the_command_that_runs_it_alone(failed: Path) -> None:
+    shown = sweep("why", failed, BROKEN[0])
+    assert shown.exit_code == 0, shown.output
+    for words in (
+        "failed",
+        "FloatingPointError: no such luck",
+        "2 failed",
+        "in picky",
+        "none",
+        "tiny.run/log, up to then:",
+    ):
+        assert words in shown.stdout
+    found = json.loads(sweep("why", failed, BROKEN[0], "--json").stdout)
+    assert (found["state"], len(found["failures"])) == ("failed", 2)
+    assert [failure["attempt"] for failure in found["failures"]] == [1, 2]
+    assert found["failures"][0]["at"].endswith("+00:00")
+    program, *arguments = shlex.split(shown.stdout.splitlines()[-1])
+    assert program == "sweep"
+    done = sweep(*arguments)
+    assert done.exit_code == 0, done.output
+    assert "5 restarts, 1 blocks" in done.stderr
+    assert [state(failed, cell) for cell in BROKEN] == [DONE, FAILED]
+    again = sweep("why", failed, BROKEN[0]).stdout
+    assert "done, 5 restarts in" in again
+    assert "it had failed 2 times before" in again
+    listed = sweep("why", failed)
+    assert listed.stdout == f"{BROKEN[1]}: FloatingPointError: no such luck\n"
+    assert json.loads(sweep("why", failed, "--json").stdout) == {
+        str(BROKEN[1]): "FloatingPointError: no such luck"
+    }
+
+
+def test_the_log_is_shown_up_to_the_failure(failed: Path) -> None:
+    """What came later, the end of the job for instance, tells nothing."""
+    run = failed.with_name("tiny.run")
+    records = [json.loads(line) for line in (run / FILE_NAME).read_text().splitlines()]
+    at = datetime(2026, 3, 1, 12, 0, 0).astimezone()
+    records[0] |= {"job": "34", "cell": str(BROKEN[0]), "at": at.astimezone(UTC).isoformat()}
+    (run / FILE_NAME).write_text(json.dumps(records[0]) + "\n")
+    (run / "jobs").mkdir()
+    log = run / "jobs" / "sweep-tiny-0-34.err"
+    times = ("11:59:59,100 - before", "12:00:00,000 - just", "12:00:01,000 - then", "12:30:00,000 - late")
+    log.write_text("no time\n" + "".join(f"2026-03-01 {line}\n" for line in times))
+    found = json.loads(sweep("why", failed, BROKEN[0], "--json").stdout)
+    assert found["log"][0] == f"{log}, up to then:"
+    assert [line[-6:] for line in found["log"][1:]] == ["o time", "before", "- just", "- then"]
+    assert "34" in sweep("why", failed, BROKEN[0]).stdout
+
+
+def test_an_unknown_cell_is_bad_input(failed: Path) -> None:
+    shown = sweep("why", failed, "iris/p=0.7/m=75/replicate=9/posterior")
+    assert shown.exit_code == 2
+    assert "p=0.7, expected p=0.8 | 1" in shown.stderr
+    assert "replicate=9, expected replicate=0..1" in shown.stderr
+    assert sweep("why", failed.with_name("none.zarr")).exit_code == 2
+
+
+def test_cells_alone_and_then_the_rest(tmp_path: Path) -> None:
+    """A part of a block waits in the journal, and is not computed again."""
+    spec = write_spec(tmp_path, SMALL)
+    assert run(spec, tmp_path / "serial") == 0
+    alone = sweep("submit", spec, "--results", tmp_path, "--workers", 0, "--only", PENDING)
+    assert alone.exit_code == 0, alone.output
+    assert "5 restarts, 0 blocks" in alone.stderr
+    assert "when the rest of the block is done" in alone.stderr
+    cube = tmp_path / "tiny.zarr"
+    assert "pending: not finished yet" in sweep("why", cube, PENDING).stdout
+    baseline = sweep("submit", spec, "--results", tmp_path, "--workers", 0, "--only", "iris/unsupervised")
+    assert "5 restarts, 1 blocks" in baseline.stderr
+    rest = sweep("submit", spec, "--results", tmp_path, "--workers", 0)
+    assert "75 restarts, 4 blocks" in rest.stderr
+    assert_same_bits(tmp_path / "serial" / "tiny.zarr", cube)
+
+
+def test_unknown_cells_start_nothing(tmp_path: Path) -> None:
+    spec = write_spec(tmp_path, SMALL)
+    shown = sweep("submit", spec, "--results", tmp_path / "r", "--only", "irs/x", "--only", "iris/y")
+    assert shown.exit_code == 2
+    assert "2 problems, nothing was started" in shown.stderr
+    assert "did you mean 'iris'?" in shown.stderr
+    assert not (tmp_path / "r").exists()
+
+
+def test_records_of_older_versions_and_torn_lines_are_read(tmp_path: Path) -> None:
+    record = {
+        "work": {"start": 2, "stop": 4},
+        "cause": "X",
+        "node": "n",
+        "job": "",
+        "traceback": "",
+        "cell": "c",
+    }
+    path = tmp_path / FILE_NAME
+    path.write_text(json.dumps(record) + "\n" + json.dumps(record)[:40])
+    assert read_failures(path) == [FailureRecord("c", "X", "n", "", "", "", 0, (2, 4))]
+    assert read_failures(tmp_path / "none") == []

@@ -1,0 +1,167 @@
+"""Lazy scores: the array cores cell by cell, and nothing computed before it is asked for."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from typing import Any
+
+import dask
+import numpy as np
+import pytest
+import toy_cube
+import xarray as xr
+
+from kernels import scores as core
+from pipeline.scoring.lazy import (
+    ATTRIBUTES,
+    NORMALIZERS,
+    all_baseline_scores,
+    baseline_scores,
+    relative_nmi,
+    scores,
+)
+from storage.cube.schema import DONE
+
+REAL = toy_cube.plan("iris")
+MIXED = toy_cube.plan("mixtures_k3", mixtures=2, replicates=1, replicate_chunk=1)
+
+
+def refuse(*args: Any, **kwargs: Any) -> None:
+    raise AssertionError("something was computed")
+
+
+def expected(tree: xr.DataTree, name: str, node: str, cell: dict[str, int]) -> dict[str, float]:
+    """Scores of one cell by the array cores."""
+    data, results = tree[name].to_dataset(), tree[node].to_dataset().isel(cell)
+    mixture = {"mixture": cell["mixture"]} if "mixture" in cell else {}
+    if int(results["status"]) != DONE:
+        return dict.fromkeys(ATTRIBUTES, math.nan)
+    X, truth = data["X"].isel(mixture).values, data["labels_true"].isel(mixture).values
+    labels, centroids = results["labels"].values, results["centroids"].values
+    gaussians = core.cluster_gaussians(X, truth, int(truth.max()) + 1)
+    sizes = np.bincount(labels, minlength=len(centroids))
+    found = {
+        "objective": float(results["log_likelihood"].max()),
+        "nmi": core.nmi(truth, labels, "min"),
+        "centroid_index": core.centroid_index(centroids, gaussians[1]),
+        "goldberger_kl": core.goldberger_kl(
+            sizes, centroids, results["variances"].values, *gaussians, core.total_variance(X)
+        ),
+    }
+    if "annotations" in results:
+        found["annotation_agreement"] = core.annotation_agreement(results["annotations"].values, labels)
+    return found
+
+
+@pytest.mark.parametrize("plan", [REAL, MIXED], ids=["real", "mixtures"])
+@pytest.mark.parametrize("chunked", [True, False], ids=["dask", "numpy"])
+def test_every_cell_equals_the_array_cores(plan: Any, chunked: bool) -> None:
+    tree = toy_cube.tree(plan, chunked=chunked)
+    name = plan.name
+    for node, found in ((name, scores(tree, name)), (f"{name}/unsupervised", baseline_scores(tree, name))):
+        found = found.compute()
+        for position in product(*map(range, found["nmi"].shape)):
+            cell = dict(zip(found["nmi"].dims, position, strict=True))
+            for score, value in expected(tree, name, node, cell).items():
+                if score in found:
+                    np.testing.assert_equal(
+                        float(found[score].isel(cell)), float(value), err_msg=f"{score} {cell}"
+                    )
+
+
+def test_dims_and_variables() -> None:
+    tree = toy_cube.tree(REAL, MIXED)
+    assert set(scores(tree, "iris")) == set(ATTRIBUTES)
+    assert set(baseline_scores(tree, "iris")) == set(ATTRIBUTES) - {"annotation_agreement"}
+    assert scores(tree, "iris")["nmi"].dims == ("p", "m", "replicate", "model")
+    assert scores(tree, "mixtures_k3")["nmi"].dims == ("mixture", "p", "m", "replicate", "model")
+    assert baseline_scores(tree, "iris")["nmi"].dims == ()
+    assert baseline_scores(tree, "mixtures_k3")["nmi"].dims == ("mixture",)
+    assert set(baseline_scores(tree, "mixtures_k3").coords) == {"mixture"}
+    assert scores(tree, "iris")["objective"].attrs["units"] == "nats"
+
+
+def test_nothing_is_computed_before_it_is_asked_for() -> None:
+    tree = toy_cube.tree(REAL)
+    with dask.config.set(scheduler=refuse):
+        found, baseline = scores(tree, "iris"), baseline_scores(tree, "iris")
+        difference = relative_nmi(found, {"unsupervised": baseline})
+        with pytest.raises(AssertionError, match="something was computed"):
+            difference.compute()
+
+
+def test_failed_and_pending_cells_are_missing() -> None:
+    found = scores(toy_cube.tree(REAL), "iris").compute()
+    missing = {toy_cube.FAILED_CELL, toy_cube.PENDING_CELL}
+    for score in found.values():
+        assert set(np.flatnonzero(np.isnan(score.values.ravel()))) == missing
+
+
+@pytest.mark.parametrize("chunked", [True, False], ids=["dask", "numpy"])
+@pytest.mark.parametrize("changes", [{}, {"mixtures": 2}], ids=["real", "mixtures"])
+def test_relative_nmi_is_against_the_baseline_of_the_same_variance(changes: Any, chunked: bool) -> None:
+    models = ("posterior", "posterior-common", "likelihood")
+    both = ("unsupervised", "unsupervised-common")
+    tree = toy_cube.tree(
+        toy_cube.plan("iris", models=models, model_chunk=3, baselines=both, **changes), chunked=chunked
+    )
+    found, baselines = scores(tree, "iris"), all_baseline_scores(tree, "iris")
+    assert tuple(baselines) == both
+    difference = relative_nmi(found, baselines).compute()
+    assert difference.dims == found["nmi"].dims
+    for model, baseline in zip(models, (both[0], both[1], both[0]), strict=True):
+        wanted = (found["nmi"].sel(model=model) - baselines[baseline]["nmi"]).compute()
+        np.testing.assert_array_equal(difference.sel(model=model), wanted.transpose(*difference.dims[:-1]))
+        assert np.isfinite(wanted).any()
+    without = relative_nmi(found, {both[1]: baselines[both[1]]}).compute()
+    assert np.isnan(without.sel(model=["posterior", "likelihood"])).all()
+    xr.testing.assert_equal(without.sel(model="posterior-common"), difference.sel(model="posterior-common"))
+
+
+def test_relative_nmi_is_the_difference_on_the_same_mixture() -> None:
+    tree = toy_cube.tree(MIXED)
+    found, baseline = scores(tree, "mixtures_k3").compute(), baseline_scores(tree, "mixtures_k3").compute()
+    difference = relative_nmi(found, {"unsupervised": baseline}).compute()
+    assert difference.dims == found["nmi"].dims
+    for mixture in range(2):
+        np.testing.assert_array_equal(
+            difference.isel(mixture=mixture),
+            found["nmi"].isel(mixture=mixture) - float(baseline["nmi"][mixture]),
+        )
+
+
+@pytest.mark.parametrize("normalizer", NORMALIZERS)
+def test_normalizer_is_passed_on(normalizer: str) -> None:
+    tree = toy_cube.tree(REAL)
+    found = baseline_scores(tree, "iris", normalizer=normalizer)["nmi"]
+    truth, labels = tree["iris/labels_true"].values, tree["iris/unsupervised/labels"].values
+    assert float(found) == core.nmi(truth, labels, normalizer)
+
+
+def test_unknown_normalizer_is_refused_at_once() -> None:
+    with pytest.raises(ValueError, match="found 'mean', expected one of min, geometric"):
+        scores(toy_cube.tree(REAL), "iris", normalizer="mean")
+
+
+def test_without_true_labels_the_rest_remains() -> None:
+    tree = toy_cube.tree(toy_cube.plan("own", has_labels=False))
+    assert set(scores(tree, "own")) == {"annotation_agreement", "objective"}
+    assert set(baseline_scores(tree, "own")) == {"objective"}
+
+
+def test_a_grid_without_baseline_or_without_supervised_models() -> None:
+    tree = toy_cube.tree(toy_cube.plan("a", baselines=()), toy_cube.plan("b", models=(), p=(), m=()))
+    assert not baseline_scores(tree, "a").data_vars
+    assert not scores(tree, "b").data_vars
+    assert float(baseline_scores(tree, "b")["nmi"]) >= 0
+
+
+def test_a_class_without_samples_has_no_centroid() -> None:
+    plan = toy_cube.plan("gap", models=(), p=(), m=())
+    tree = toy_cube.tree(plan, chunked=False)
+    truth = tree["gap/labels_true"].values
+    truth[truth == 1] = 2
+    X, centroids = tree["gap/X"].values, tree["gap/unsupervised/centroids"].values
+    means = np.stack([X[truth == label].mean(axis=0) for label in (0, 2)])
+    assert float(baseline_scores(tree, "gap")["centroid_index"]) == core.centroid_index(centroids, means)

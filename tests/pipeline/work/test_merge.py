@@ -1,0 +1,131 @@
+"""Merging of partial results."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from pipeline.optima import best_of
+from pipeline.work.merge import BlockResult, CellResult, Mismatch, from_record, to_record
+from pipeline.work.records import Partial, Work
+from pipeline.work.tasks import missing_ranges
+from storage.cube.schema import DONE, FAILED, PENDING
+from sweeps.plan import Block, Cell
+
+CELL = Cell("iris", None, 0.9, 75, 1, "posterior")
+OBJECTIVES = np.array([-3.0, -1.0, -2.0, -1.0, -5.0])
+
+
+def partial(start: int, stop: int, objectives: np.ndarray = OBJECTIVES, cell: Cell = CELL) -> Partial:
+    """A result whose solution tells which restart it comes from."""
+    part = objectives[start:stop]
+    best = start + best_of(part)
+    return Partial(
+        Work(cell, start, stop),
+        part.copy(),
+        best,
+        np.full(4, best, np.int16),
+        np.full((2, 3), float(best)),
+        np.full(2, float(best)),
+        0.5 * (stop - start),
+    )
+
+
+def test_any_order_of_any_split_gives_the_same_cell() -> None:
+    for cuts in [(0, 5), (0, 2, 5), (0, 1, 3, 5), (0, 1, 2, 3, 4, 5)]:
+        parts = [partial(a, b) for a, b in itertools.pairwise(cuts)]
+        for order in itertools.permutations(parts):
+            result = CellResult(CELL, 5)
+            for position, part in enumerate(order):
+                assert result.status == (PENDING if position < len(parts) else DONE)
+                result.add(part)
+            assert result.status == DONE
+            assert result.best is not None
+            assert result.best.best_restart == 1  # restart 3 is as good: the lowest wins
+            assert np.array_equal(result.objectives, OBJECTIVES)
+            assert result.seconds == pytest.approx(2.5)
+
+
+def test_what_is_missing_is_asked_for_again() -> None:
+    result = CellResult(CELL, 5)
+    result.add(partial(1, 2))
+    result.add(partial(4, 5))
+    assert [(work.start, work.stop) for work in result.missing()] == [(0, 1), (2, 4)]
+    assert missing_ranges(3, []) == [(0, 3)]
+    assert missing_ranges(3, [0, 1, 2]) == []
+
+
+def test_a_restart_computed_twice_must_give_the_same_bits() -> None:
+    result = CellResult(CELL, 5)
+    result.add(partial(0, 3))
+    result.add(partial(2, 5))
+    assert result.status == DONE
+    other = OBJECTIVES.copy()
+    other[2] = np.nextafter(other[2], 0)
+    with pytest.raises(Mismatch, match=r"iris/p=0.9/m=75/replicate=1/posterior, restart 2"):
+        result.add(partial(1, 4, other))
+
+
+def test_an_objective_that_is_not_finite_is_no_result() -> None:
+    with pytest.raises(ArithmeticError):
+        best_of([1.0, float("nan")])
+
+
+def test_a_journal_record_gives_back_what_went_in() -> None:
+    parts = [partial(0, 2), partial(2, 5, cell=Cell("mix", 3, None, None, None, "unsupervised"))]
+    header, arrays = to_record(parts)
+    for before, after in zip(parts, from_record(header, arrays), strict=True):
+        assert before.work == after.work
+        assert (before.best_restart, before.seconds) == (after.best_restart, after.seconds)
+        for name in ("objectives", "labels", "centroids", "variances"):
+            assert np.array_equal(getattr(before, name), getattr(after, name))
+            assert getattr(before, name).dtype == getattr(after, name).dtype
+
+
+def test_a_journal_record_has_as_many_arrays_for_a_thousand_cells_as_for_one() -> None:
+    assert len(to_record([partial(0, 2)] * 1000)[1]) == len(to_record([partial(0, 2)])[1])
+
+
+def test_finished_cells_are_laid_over_what_the_cube_holds() -> None:
+    block = Block("iris", 0.9, 75, None, (0, 3), ("posterior",))
+    cells = list(block.cells())
+    done, failed = CellResult(cells[1], 5), CellResult(cells[2], 5)
+    result = BlockResult(block, {cells[1]: done, cells[2]: failed})
+    assert not result.complete
+    done.add(partial(0, 5, cell=cells[1]))
+    failed.failed = True
+    assert result.complete
+    arrays = {
+        "log_likelihood": np.full((3, 5), np.nan),
+        "labels": np.full((3, 4), -1, np.int16),
+        "centroids": np.full((3, 2, 3), np.nan),
+        "variances": np.full((3, 2), np.nan),
+        "best_restart": np.full(3, -1, np.int32),
+        "restarts_done": np.zeros(3, np.int32),
+        "seconds": np.full(3, np.nan),
+        "status": np.array([DONE, PENDING, PENDING], np.int8),
+    }
+    result.into(arrays)
+    assert arrays["status"].tolist() == [DONE, DONE, FAILED]
+    assert arrays["restarts_done"].tolist() == [0, 5, 0]
+    assert arrays["best_restart"].tolist() == [-1, 1, -1]
+    assert arrays["labels"].tolist() == [[-1] * 4, [1] * 4, [-1] * 4]
+    assert np.array_equal(arrays["log_likelihood"][1], OBJECTIVES)
+
+
+def test_a_large_block_is_looked_at_once_however_many_batches_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    block = Block("iris", 0.9, 75, None, (0, 300), ("posterior",))
+    cells = {cell: CellResult(cell, 1) for cell in block.cells()}
+    looks = []
+    status = CellResult.status.fget
+    monkeypatch.setattr(CellResult, "status", property(lambda self: looks.append(self) or status(self)))
+    result = BlockResult(block, cells)
+    for cell in cells:
+        assert not result.complete
+        cells[cell].add(partial(0, 1, cell=cell))
+    assert result.complete
+    assert len(looks) < 3 * len(cells)

@@ -1,0 +1,98 @@
+"""What a worker does with a batch."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import kernels.search.hgs
+from kernels.partition.objective import objective_terms
+from kernels.problem.problem import build_problem, layers_from_annotations
+from pipeline.work.records import Batch, Failure, Partial, Science, Work
+from pipeline.work.tasks import cell_annotations, run_batch
+from sweeps.file.spec import Search
+from sweeps.inputs.load import RealSource
+from sweeps.models import MODEL_CODES, split_model
+from sweeps.plan import Cell
+
+SEARCH = Search(population=3, offspring=2, generations=2)
+SCIENCE = Science(11, SEARCH, 3)
+RNG = np.random.default_rng(3)
+LABELS = np.repeat(np.arange(3, dtype=np.int16), 10)
+SOURCE = RealSource(RNG.normal(size=(30, 2)) + 2.0 * LABELS[:, np.newaxis], LABELS)
+CELLS = [
+    Cell("blobs", None, None, None, None, "unsupervised"),
+    Cell("blobs", None, 0.9, 40, 0, "likelihood"),
+    Cell("blobs", None, 0.9, 40, 1, "posterior"),
+]
+
+
+def run(*work: Work) -> list[Partial]:
+    results = run_batch(Batch(SCIENCE, "blobs", work, 1.0), SOURCE)
+    assert all(isinstance(result, Partial) for result in results)
+    return [result for result in results if isinstance(result, Partial)]
+
+
+def test_every_split_of_the_restarts_gives_the_same_bits() -> None:
+    whole = run(*(Work(cell, 0, 4) for cell in CELLS))
+    for cell, result in zip(CELLS, whole, strict=True):
+        parts = run(Work(cell, 2, 4), Work(cell, 0, 1), Work(cell, 1, 2))
+        objectives = np.concatenate([parts[1].objectives, parts[2].objectives, parts[0].objectives])
+        assert np.array_equal(objectives, result.objectives)
+        best = next(part for part in parts if part.best_restart == result.best_restart)
+        for name in ("labels", "centroids", "variances"):
+            assert np.array_equal(getattr(best, name), getattr(result, name))
+
+
+EVERY_MODEL = [
+    Cell("blobs", None, *((None,) * 3 if model.startswith("unsupervised") else (0.9, 40, 0)), model)
+    for model in MODEL_CODES
+]
+
+
+@pytest.mark.parametrize("cell", EVERY_MODEL, ids=lambda cell: cell.model)
+def test_the_solution_has_the_objective_that_is_reported(cell: Cell) -> None:
+    (result,) = run(Work(cell, 0, 3))
+    annotations = cell_annotations(SCIENCE.seed, cell, LABELS)
+    term, variance = split_model(cell.model)
+    layers = layers_from_annotations(annotations, cell.p)
+    problem = build_problem(SOURCE.X, layers, n_clusters=3, model=term, variance=variance)
+    assert len(set(result.variances.tolist())) == (1 if variance == "common" else 3)
+    assert sum(objective_terms(problem, result.labels)) == result.objectives.max()
+    assert result.objectives[result.best_restart] == result.objectives.max()
+    assert result.seconds > 0
+
+
+def test_models_of_a_cell_see_the_same_annotations() -> None:
+    one, other = (Cell("blobs", None, 0.9, 40, 0, model) for model in ("likelihood", "posterior"))
+    assert np.array_equal(cell_annotations(1, one, LABELS), cell_annotations(1, other, LABELS))
+    assert cell_annotations(1, CELLS[0], LABELS).shape == (0, 3)
+
+
+def test_a_cell_that_raises_costs_that_cell_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    solve = kernels.search.hgs.run_restart
+
+    def picky(problem: object, settings: object, rng: np.random.Generator) -> object:
+        if run_restart_calls.pop(0):
+            raise RuntimeError("this kernel broke")
+        return solve(problem, settings, rng)  # type: ignore[arg-type]
+
+    run_restart_calls = [False, True, False]
+    monkeypatch.setattr(kernels.search.hgs, "run_restart", picky)
+    first, second, third = run_batch(
+        Batch(SCIENCE, "blobs", tuple(Work(cell, 0, 1) for cell in CELLS), 1.0), SOURCE
+    )
+    assert isinstance(first, Partial)
+    assert isinstance(third, Partial)
+    assert isinstance(second, Failure)
+    assert second.cause == "RuntimeError: this kernel broke"
+    assert "picky" in second.traceback
+    assert second.node
+
+
+def test_what_is_sent_to_workers_can_be_pickled() -> None:
+    batch = Batch(SCIENCE, "blobs", (Work(CELLS[1], 0, 1),), 1.0)
+    assert pickle.loads(pickle.dumps(batch)) == batch
+    assert np.array_equal(pickle.loads(pickle.dumps(SOURCE)).X, SOURCE.X)

@@ -1,0 +1,109 @@
+"""Cells computed again from the cube alone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+from click.testing import CliRunner
+from sweeping import run, write_spec
+
+import pipeline.work.tasks
+from pipeline.commands.main import main
+from pipeline.work.records import Partial, Science, Work
+from pipeline.work.verify import verify
+from storage.cube.manifest import ROOT_FILE
+from sweeps.errors import InputError
+from sweeps.inputs.load import Source
+
+
+@pytest.fixture(scope="module")
+def cube(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Cube of the tiny sweep."""
+    folder = tmp_path_factory.mktemp("verified")
+    assert run(write_spec(folder), folder) == 0
+    return folder / "tiny.zarr"
+
+
+def test_every_cell_is_reproduced(cube: Path) -> None:
+    verification = verify(cube, sample=1000)
+    assert len(verification.checks) == len({check.cell for check in verification.checks}) == 85
+    assert verification.good
+    assert verification.lines() == [f"{cube}: 85 of 85 cells have the same bits"]
+
+
+def test_the_sample_is_drawn_from_a_seed(cube: Path) -> None:
+    cells = [[check.cell for check in verify(cube, sample=5, seed=seed).checks] for seed in (1, 1, 2)]
+    assert cells[0] == cells[1] != cells[2]
+    assert len(set(cells[0])) == 5
+
+
+@pytest.mark.parametrize(
+    ("path", "where", "variable"),
+    [
+        ("iris/labels", (0, 1, 0, 1, 17), "labels"),
+        ("iris/log_likelihood", (0, 1, 0, 1, 2), "log_likelihood"),
+        ("iris/centroids", (0, 1, 0, 1, 2, 3), "centroids"),
+        ("iris/annotations", (0, 1, 0, 3, 0), "annotations"),
+        ("mixtures_k2/unsupervised/variances", (1, 0), "variances"),
+    ],
+)
+def test_a_flipped_value_is_found_and_named(
+    cube: Path, tmp_path: Path, path: str, where: tuple[int, ...], variable: str
+) -> None:
+    copy = tmp_path / "tiny.zarr"
+    shutil.copytree(cube, copy)
+    array = zarr.open_array(copy / path, mode="r+")
+    value = np.asarray(array[where])
+    array[where] = np.nextafter(value, np.inf) if value.dtype.kind == "f" else (value + 1) % 3
+    wrong = [check for check in verify(copy, sample=1000).checks if not check.good]
+    assert wrong
+    assert all(check.differs == (variable,) for check in wrong)
+    result = CliRunner().invoke(main, ["verify", str(copy), "--sample", "1000"])
+    assert result.exit_code == 1
+    assert f"DIFFERS {wrong[0].cell}: {variable}" in result.stdout
+
+
+def test_a_cell_that_cannot_be_computed_is_said(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(science: Science, work: Work, source: Source) -> Partial:
+        raise MemoryError("none left")
+
+    monkeypatch.setattr(pipeline.work.tasks, "_run", broken)
+    verification = verify(cube, sample=2)
+    assert not verification.good
+    assert [check.cause for check in verification.checks] == ["MemoryError: none left"] * 2
+
+
+def test_another_machine_is_named_when_bits_differ(cube: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "tiny.zarr"
+    shutil.copytree(cube, copy)
+    document = json.loads((copy / ROOT_FILE).read_text())
+    document["attributes"]["runs"][0]["fingerprint"]["cpu"] = "an abacus"
+    (copy / ROOT_FILE).write_text(json.dumps(document))
+    assert verify(copy, sample=3).good
+    zarr.open_array(copy / "iris/labels", mode="r+")[:] = 0
+    lines = "\n".join(verify(copy, sample=1000).lines())
+    assert "cpu an abacus" in lines
+    assert "promised for equal software" in lines
+
+
+def test_nothing_done_is_bad_input(cube: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "tiny.zarr"
+    shutil.copytree(cube, copy)
+    for path in copy.rglob("status"):
+        zarr.open_array(path, mode="r+")[...] = 0
+    with pytest.raises(InputError, match="no cell that is done"):
+        verify(copy, sample=1)
+    assert CliRunner().invoke(main, ["verify", str(tmp_path / "none.zarr")]).exit_code == 2
+
+
+def test_one_json_document(cube: Path) -> None:
+    result = CliRunner().invoke(main, ["verify", str(cube), "--sample", "3", "--json"])
+    assert result.exit_code == 0
+    document = json.loads(result.stdout)
+    assert document["good"] is True
+    assert len(document["checks"]) == 3

@@ -1,0 +1,357 @@
+"""Blocks: written whole, compared when done, never half."""
+
+import errno
+import os
+import pickle
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from small_cube import SPEC, draw_block, draw_inputs, files, fill, make_plan, result_files
+
+from storage.cube.blocks import BlockStore, CellMismatch
+from storage.cube.cube import create, grow
+from storage.cube.schema import DONE, FAILED, PENDING, RESULTS
+from storage.errors import StorageError
+from sweeps.plan import Block
+
+PLAN = make_plan("a", p=(0.9, 0.8), m=(4, 6), replicates=3, models=("likelihood", "posterior"))
+MIXTURE = make_plan("b", mixtures=4, mixture_chunk=2, m=(3,))
+BLOCK = Block("a", 0.8, 6, None, (0, 3), ("likelihood", "posterior"))
+Results = dict[str, np.ndarray]
+
+
+@pytest.fixture
+def cube(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.zarr"
+    create(path, [PLAN, MIXTURE], draw_inputs, SPEC)
+    return path
+
+
+@pytest.fixture
+def store(cube: Path) -> BlockStore:
+    return BlockStore(cube)
+
+
+def results(**changes: Any) -> Results:
+    return draw_block(PLAN, BLOCK) | {key: np.asarray(value) for key, value in changes.items()}
+
+
+def same(one: Results, other: Results) -> bool:
+    return one.keys() == other.keys() and all(
+        np.array_equal(one[name], other[name], equal_nan=one[name].dtype.kind == "f") for name in one
+    )
+
+
+def test_every_block_reads_back(store: BlockStore) -> None:
+    blocks = [(plan, block) for plan in (PLAN, MIXTURE) for block in plan.blocks()]
+    for plan, block in blocks:
+        assert (store.statuses(block) == PENDING).all()
+        store.write(block, draw_block(plan, block))
+    for plan, block in blocks:
+        assert same(store.read(block), draw_block(plan, block))
+        assert store.statuses(block).shape == (block.n_cells,)
+        assert (store.statuses(block) == DONE).all()
+
+
+def test_cells_land_at_their_coordinates(store: BlockStore, cube: Path) -> None:
+    fill(cube, [PLAN, MIXTURE])
+    tree = xr.open_datatree(cube, engine="zarr")
+    for plan in (PLAN, MIXTURE):
+        for block in plan.blocks():
+            node = tree[f"{plan.name}/unsupervised" if block.unsupervised else plan.name]
+            expected = draw_block(plan, block)["log_likelihood"]
+            for cell, values in zip(block.cells(), expected, strict=True):
+                names = () if block.unsupervised else ("p", "m", "replicate", "model")
+                place = {name: getattr(cell, name) for name in names}
+                if cell.mixture is not None:
+                    place["mixture"] = cell.mixture
+                assert np.array_equal(node["log_likelihood"].sel(place), values)
+
+
+def test_all_statuses_are_those_of_each_block(store: BlockStore) -> None:
+    for plan in (PLAN, MIXTURE):
+        for number, block in enumerate(plan.blocks()):
+            status = np.arange(block.n_cells) % 3 if number % 2 else np.zeros(block.n_cells)
+            store.write(block, draw_block(plan, block) | {"status": status})
+        found = list(store.all_statuses(plan))
+        assert [block for block, _ in found] == list(plan.blocks())
+        assert all(np.array_equal(values, store.statuses(block)) for block, values in found)
+
+
+def test_unfinished_cells_hold_nothing(store: BlockStore) -> None:
+    status = np.array([DONE, FAILED, PENDING, PENDING, FAILED, DONE])
+    store.write(BLOCK, results(status=status))
+    stored, drawn = store.read(BLOCK), results()
+    done = status == DONE
+    assert stored["status"].tolist() == status.tolist()
+    for name in RESULTS[:-1]:
+        assert np.array_equal(stored[name][done], drawn[name][done])
+    assert (stored["labels"][~done] == -1).all()
+    assert np.isnan(stored["log_likelihood"][~done]).all()
+    assert (stored["restarts_done"][~done] == 0).all()
+    assert np.array_equal(stored["annotations"][[0, 2]], drawn["annotations"][[0, 2]])
+    assert (stored["annotations"][1] == -1).all()
+
+
+def test_computed_again_nothing_is_touched(store: BlockStore, cube: Path) -> None:
+    nan = results()
+    nan["log_likelihood"][2, 1] = np.nan
+    store.write(BLOCK, nan)
+    before = {name: (cube / name).stat().st_ino for name in files(cube)}
+    store.write(BLOCK, nan | {"seconds": nan["seconds"] + 1})
+    store.write(BLOCK, results(status=np.zeros(BLOCK.n_cells)))
+    assert {name: (cube / name).stat().st_ino for name in files(cube)} == before
+    assert same(store.read(BLOCK), nan)
+
+
+@pytest.mark.parametrize(
+    ("name", "index", "old", "new"),
+    [
+        ("log_likelihood", (3, 1), 0.0, -0.0),
+        ("log_likelihood", (3, 1), 1.0, np.nextafter(1.0, 2.0)),
+        ("centroids", (3, 1, 0), 0.5, np.nan),
+        ("variances", (3, 0), np.nan, 0.5),
+        ("labels", (3, 4), 0, 1),
+        ("best_restart", (3,), 0, 1),
+        ("restarts_done", (3,), 3, 2),
+        ("status", (3,), DONE, FAILED),
+    ],
+)
+def test_another_result_names_cell_variable_and_both_values(
+    store: BlockStore, cube: Path, name: str, index: tuple[int, ...], old: float, new: float
+) -> None:
+    first, second = results(), results()
+    first[name][index] = old
+    second[name][index] = new
+    store.write(BLOCK, first)
+    before = files(cube)
+    with pytest.raises(CellMismatch) as caught:
+        store.write(BLOCK, second)
+    assert caught.value.cell == list(BLOCK.cells())[3]
+    assert name in caught.value.values
+    text = str(caught.value)
+    assert text.startswith("a/p=0.8/m=6/replicate=1/posterior")
+    dtype = first[name].dtype.type
+    assert f"stored {dtype(old).item()!r}, new {dtype(new).item()!r}" in text
+    assert files(cube) == before
+    assert str(pickle.loads(pickle.dumps(caught.value))) == text
+
+
+def test_all_that_differs_is_said_once(store: BlockStore) -> None:
+    store.write(BLOCK, results())
+    other = results()
+    other["labels"][2:4] = 1 - other["labels"][2:4]
+    other["best_restart"][2] += 1
+    with pytest.raises(CellMismatch, match=r"labels.*5 of 5.*best_restart.*and 1 more cells") as caught:
+        store.write(BLOCK, other)
+    assert list(caught.value.values) == ["labels", "best_restart"]
+
+
+def test_other_annotations_of_a_done_cell_are_a_mismatch(store: BlockStore) -> None:
+    store.write(BLOCK, results(status=[DONE, PENDING, DONE, DONE, PENDING, PENDING]))
+    other = results()
+    other["annotations"][2, 0, 2] = 1 - other["annotations"][2, 0, 2]
+    store.write(BLOCK, results(status=[PENDING] * 5 + [FAILED]) | {"annotations": other["annotations"]})
+    other = results()
+    other["annotations"][1, 3, 2] = 1 - other["annotations"][1, 3, 2]
+    with pytest.raises(CellMismatch, match=r"a/p=0.8/m=6/replicate=1.*annotations\[3, 2\]"):
+        store.write(BLOCK, other)
+
+
+def test_a_retry_completes_and_keeps_what_was_done(store: BlockStore) -> None:
+    first = results(status=[DONE, FAILED, DONE, DONE, FAILED, PENDING])
+    store.write(BLOCK, first)
+    again = results()
+    again["seconds"] = again["seconds"] + 10
+    again["labels"][1] = 0
+    store.write(BLOCK, again)
+    stored = store.read(BLOCK)
+    kept = np.array([0, 2, 3])
+    assert (stored["status"] == DONE).all()
+    assert np.array_equal(stored["seconds"][kept], first["seconds"][kept])
+    assert np.array_equal(stored["seconds"][[1, 4, 5]], again["seconds"][[1, 4, 5]])
+    assert (stored["labels"][1] == 0).all()
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rounds=st.lists(st.lists(st.sampled_from([PENDING, DONE, FAILED]), min_size=6, max_size=6), max_size=4)
+)
+def test_any_row_of_writes_ends_as_a_plain_table_of_cells_does(
+    tmp_path_factory: pytest.TempPathFactory, rounds: list[list[int]]
+) -> None:
+    path = tmp_path_factory.mktemp("row") / "tiny.zarr"
+    create(path, [PLAN], draw_inputs, SPEC)
+    store = BlockStore(path)
+    table: list[tuple[int, float]] = [(PENDING, np.nan)] * 6
+    for number, status in enumerate(rounds):
+        allowed = [
+            PENDING if old[0] == DONE and new == FAILED else new
+            for old, new in zip(table, status, strict=True)
+        ]
+        seconds = np.full(6, float(number))
+        store.write(BLOCK, results(status=allowed, seconds=seconds))
+        table = [
+            old if old[0] == DONE else (new, float(number) if new == DONE else np.nan)
+            for old, new in zip(table, allowed, strict=True)
+        ]
+    stored = store.read(BLOCK)
+    assert stored["status"].tolist() == [status for status, _ in table]
+    assert np.array_equal(stored["seconds"], [seconds for _, seconds in table], equal_nan=True)
+
+
+def test_a_second_model_shares_the_annotations_of_the_first(tmp_path: Path) -> None:
+    one = make_plan("a", models=("likelihood",))
+    two = replace(one, models=("likelihood", "posterior"))
+    create(tmp_path / "x.zarr", [one], draw_inputs, SPEC)
+    fill(tmp_path / "x.zarr", [one])
+    grow(tmp_path / "x.zarr", [two], draw_inputs, SPEC)
+    before = result_files(tmp_path / "x.zarr")
+    inodes = {name: (tmp_path / "x.zarr" / name).stat().st_ino for name in before}
+    store = BlockStore(tmp_path / "x.zarr")
+    block = list(two.blocks())[-1]
+    assert block.models == ("posterior",)
+    other = draw_block(two, block)
+    other["annotations"] = other["annotations"] * 0
+    with pytest.raises(CellMismatch, match=r"posterior.*annotations"):
+        store.write(block, other)
+    store.write(block, draw_block(two, block))
+    after = result_files(tmp_path / "x.zarr")
+    assert before.items() <= after.items()
+    assert {name: (tmp_path / "x.zarr" / name).stat().st_ino for name in before} == inodes
+    assert len(after) == len(before) + len(RESULTS)
+    assert same(store.read(block), draw_block(two, block))
+
+
+def test_status_follows_when_everything_else_is_on_disk(
+    store: BlockStore, cube: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[tuple[str, Path]] = []
+    fsync, rename = os.fsync, os.replace
+
+    def record_fsync(descriptor: int) -> None:
+        fsync(descriptor)
+        events.append(("durable", Path(os.readlink(f"/proc/self/fd/{descriptor}"))))
+
+    def record_rename(source: Path, target: Path) -> None:
+        rename(source, target)
+        events.append(("named", Path(target)))
+
+    monkeypatch.setattr(os, "fsync", record_fsync)
+    monkeypatch.setattr(os, "replace", record_rename)
+    store.write(BLOCK, results())
+    named = [path for event, path in events if event == "named"]
+    assert {path.parent.name for path in named} == {*RESULTS, "annotations"}
+    for path in named:
+        partial = path.with_name(path.name + ".partial")
+        steps = [("durable", partial), ("named", path), ("durable", path.parent)]
+        positions = [events.index(step) for step in steps]
+        assert positions == sorted(positions)
+    assert named[-1].parent.name == "status"
+    status_begins = events.index(("durable", named[-1].with_name(named[-1].name + ".partial")))
+    assert {events.index(("durable", path.parent)) < status_begins for path in named[:-1]} == {True}
+    assert len(events) == 3 * len(named)
+
+
+@pytest.mark.parametrize("where", ["log_likelihood", "annotations", "status"])
+def test_a_full_disk_marks_nothing(
+    store: BlockStore, cube: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    real = os.fsync
+
+    def full(descriptor: int) -> None:
+        if f"/{where}/" in os.readlink(f"/proc/self/fd/{descriptor}"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StorageError, match=r"needs [\d,]+ bytes of free space") as caught:
+        store.write(BLOCK, results())
+    assert caught.value.path == cube
+    assert not list(cube.rglob("*.partial"))
+    monkeypatch.undo()
+    assert (store.statuses(BLOCK) == PENDING).all()
+    store.write(BLOCK, results())
+    assert same(store.read(BLOCK), results())
+
+
+def test_a_vanished_cube_is_an_error_not_an_empty_one(store: BlockStore, cube: Path) -> None:
+    store.write(BLOCK, results())
+    shutil.rmtree(cube)
+    for action in (
+        lambda: store.statuses(BLOCK),
+        lambda: store.read(BLOCK),
+        lambda: list(store.all_statuses(PLAN)),
+        lambda: store.write(BLOCK, results()),
+    ):
+        with pytest.raises(StorageError, match="vanished"):
+            action()
+    assert not cube.exists()
+
+
+def test_an_array_that_vanished_is_not_made_again(store: BlockStore, cube: Path) -> None:
+    shutil.rmtree(cube / "a" / "variances")
+    with pytest.raises(StorageError, match=r"variances.*vanished"):
+        store.write(BLOCK, results())
+    assert not (cube / "a" / "variances").exists()
+    assert (store.statuses(BLOCK) == PENDING).all()
+
+
+def test_a_read_only_store_reads(cube: Path, store: BlockStore) -> None:
+    store.write(BLOCK, results())
+    reader = BlockStore(cube, read_only=True)
+    assert same(reader.read(BLOCK), results())
+    other = replace(BLOCK, p=0.9)
+    with pytest.raises(ValueError, match="read-only"):
+        reader.write(other, draw_block(PLAN, other))
+
+
+def test_results_that_do_not_fit_are_all_named(store: BlockStore) -> None:
+    wrong = results(labels=results()["labels"][:, 1:], best_restart=np.full(6, 0.5), extra=0)
+    wrong["status"] = np.full(6, np.nan)
+    del wrong["seconds"]
+    wrong["annotations"] = wrong["annotations"][:, :-1]
+    wrong["restarts_done"] = np.full(6, 2**40)
+    with pytest.raises(ValueError, match="do not fit") as caught:
+        store.write(BLOCK, wrong)
+    for said in (
+        "block a/p=0.8/m=6/replicates=0:3",
+        "labels: shape (6, 4), expected (6, 5)",
+        "best_restart: values that int32 cannot hold",
+        "restarts_done: values that int32 cannot hold",
+        "status: values that int8 cannot hold",
+        "annotations: shape (3, 5, 3), expected (3, 6, 3)",
+        "extra: unknown",
+        "seconds: missing",
+    ):
+        assert said in str(caught.value)
+    assert (store.statuses(BLOCK) == PENDING).all()
+
+
+def others(block: Block) -> list[Block]:
+    return [
+        replace(block, dataset="x"),
+        replace(block, p=0.85),
+        replace(block, m=5),
+        replace(block, mixtures=(0, 2)),
+        replace(block, replicates=(0, 2)),
+        replace(block, replicates=(3, 6)),
+        replace(block, models=("likelihood",)),
+        replace(block, models=("posterior", "likelihood")),
+        replace(block, models=("other", "posterior")),
+        Block("b", None, None, (1, 3), None, ("unsupervised",)),
+        Block("b", None, None, None, None, ("unsupervised",)),
+    ]
+
+
+@pytest.mark.parametrize("block", others(BLOCK), ids=repr)
+def test_a_block_that_is_no_whole_chunk_of_the_cube_is_refused(store: BlockStore, block: Block) -> None:
+    with pytest.raises(ValueError, match="has no block"):
+        store.statuses(block)

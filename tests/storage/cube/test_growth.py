@@ -1,0 +1,134 @@
+"""What a cube takes in and what it refuses."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_cube import SPEC, make_plan
+
+from storage.cube.growth import align, differences
+from storage.cube.manifest import Manifest
+from sweeps.plan import DatasetPlan
+
+OLD = make_plan("a", p=(0.8, 0.9), m=(4, 5), replicates=2)
+MIXTURE = make_plan("b", mixtures=4)
+BASELINE = make_plan("c", models=(), p=(), m=())
+
+
+def manifest(*plans: DatasetPlan, spec: dict[str, Any] = SPEC) -> Manifest:
+    return Manifest(Path("tiny.zarr"), spec, {plan.name: plan for plan in plans}, (), {})
+
+
+def found(old: DatasetPlan, new: DatasetPlan) -> list[str]:
+    return [str(problem) for problem in differences(manifest(old), SPEC, [new])]
+
+
+@pytest.mark.parametrize(
+    ("old", "changes"),
+    [
+        (OLD, {}),
+        (OLD, {"p": (0.9, 0.85, 0.8)}),
+        (OLD, {"m": (5, 4, 9)}),
+        (OLD, {"replicates": 6}),
+        (OLD, {"models": ("posterior", "likelihood")}),
+        (replace(OLD, baselines=()), {"baselines": ("unsupervised",)}),
+        (OLD, {"baselines": ("unsupervised-common", "unsupervised")}),
+        (OLD, {"source": "another place"}),
+        (OLD, {"p": (0.8 + 1e-12, 0.9)}),
+        (MIXTURE, {"mixtures": 8}),
+        (BASELINE, {"models": ("likelihood",), "p": (0.8,), "m": (4,), "replicates": 7}),
+    ],
+)
+def test_growth_is_taken_in(old: DatasetPlan, changes: dict[str, Any]) -> None:
+    assert found(old, replace(old, **changes)) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "changes", "said"),
+    [
+        (OLD, {"p": (0.9,)}, "p: found 0.9, expected also 0.8"),
+        (OLD, {"m": (6,)}, "m: found 6, expected also 4, 5"),
+        (OLD, {"replicates": 3}, "replicates: found 3, expected a multiple of 2"),
+        (OLD, {"replicates": 1}, "replicates: found 1, expected at least the 2"),
+        (OLD, {"models": ("posterior",)}, "models: found 'posterior', expected also 'likelihood'"),
+        (OLD, {"models": ()}, "models: found none, expected also 'likelihood'"),
+        (OLD, {"baselines": ()}, "models: found no 'unsupervised'"),
+        (OLD, {"baselines": ("unsupervised-common",)}, "models: found no 'unsupervised'"),
+        (OLD, {"n_clusters": 3}, "n_clusters: found 3, expected 2"),
+        (OLD, {"checksum": "bad"}, "checksum: found 'bad', expected 'c0ffee'"),
+        (OLD, {"restarts": 9}, "restarts: found 9, expected 3"),
+        (OLD, {"scale": "standard"}, "scale: found 'standard', expected 'none'"),
+        (OLD, {"mixtures": 3}, "mixtures: found 3, expected nothing"),
+        (MIXTURE, {"mixtures": None}, "mixtures: found nothing, expected 4"),
+        (MIXTURE, {"mixtures": 6}, "mixtures: found 6, expected a multiple of 4"),
+    ],
+)
+def test_anything_else_is_refused(old: DatasetPlan, changes: dict[str, Any], said: str) -> None:
+    problems = found(old, replace(old, **changes))
+    assert any(said in problem for problem in problems)
+    assert all("use another name" in problem for problem in problems)
+
+
+def test_every_difference_is_shown_at_once() -> None:
+    spec = SPEC | {
+        "seed": 8,
+        "grid": SPEC["grid"] | {"restarts": 4},
+        "search": {"generations": 10, "population": 9, "offspring": 3},
+        "data": {"scale": "standard", "unavailable": "skip"},
+        "stop": {"after": 5},
+    }
+    new = replace(OLD, p=(0.8,), n_clusters=3, restarts=4)
+    problems = differences(manifest(OLD, MIXTURE), spec | {"grid": {"restarts": 4}}, [new])
+    assert [problem.where.removeprefix("tiny.zarr: ") for problem in problems] == [
+        "seed",
+        "grid.restarts",
+        "search.offspring",
+        "search.population",
+        "stop.after",
+        "data.scale",
+        "data set a, n_clusters",
+        "data set a, restarts",
+        "data set a, p",
+        "grid.datasets",
+    ]
+
+
+def test_tuples_of_a_spec_are_the_lists_of_the_manifest() -> None:
+    spec = SPEC | {"search": {"rates": [1, 2]}}
+    asked = SPEC | {"search": {"rates": (1, 2)}}
+    assert differences(manifest(OLD, spec=spec), asked, [OLD]) == []
+
+
+@pytest.mark.parametrize(
+    ("datasets", "refused"), [(["a", "b"], False), (["a", {"name": "b"}], False), (["a"], True)]
+)
+def test_a_set_that_is_only_unavailable_is_not_removed(datasets: list[Any], refused: bool) -> None:
+    spec = SPEC | {"grid": SPEC["grid"] | {"datasets": datasets}}
+    assert bool(differences(manifest(OLD, MIXTURE), spec, [OLD])) == refused
+
+
+def test_align_keeps_what_is_there_first() -> None:
+    old = replace(OLD, models=("posterior",), source="first place")
+    asked = make_plan(
+        "a",
+        p=(0.7, 0.9 + 1e-13, 0.8),
+        m=(3, 5, 4),
+        replicates=4,
+        models=("likelihood", "posterior"),
+        source="second place",
+    )
+    (aligned,) = align(manifest(old), [asked])
+    assert aligned == replace(
+        old, p=(0.8, 0.9, 0.7), m=(4, 5, 3), replicates=4, models=("posterior", "likelihood")
+    )
+
+
+def test_align_leaves_new_sets_alone() -> None:
+    assert align(manifest(OLD), [MIXTURE, OLD]) == [MIXTURE, OLD]
+
+
+def test_align_takes_grid_chunks_of_the_plan_where_the_cube_has_no_grid() -> None:
+    asked = make_plan("c", replicates=6, models=("likelihood", "posterior"))
+    (aligned,) = align(manifest(BASELINE), [asked])
+    assert (aligned.replicate_chunk, aligned.model_chunk) == (6, 2)

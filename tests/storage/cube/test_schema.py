@@ -1,0 +1,94 @@
+"""The cube's variables against the table they are promised in."""
+
+import numpy as np
+import pytest
+from small_cube import make_plan
+
+from storage.cube.schema import RESULTS, VARIABLES, Role, array_specs, coordinate_values
+
+CELL = ("p", "m", "replicate", "model")
+PROMISED = {
+    "log_likelihood": ((*CELL, "restart"), "f8", np.nan),
+    "labels": ((*CELL, "sample"), "i2", -1),
+    "centroids": ((*CELL, "cluster", "feature"), "f8", np.nan),
+    "variances": ((*CELL, "cluster"), "f8", np.nan),
+    "best_restart": (CELL, "i4", -1),
+    "restarts_done": (CELL, "i4", 0),
+    "seconds": (CELL, "f8", np.nan),
+    "status": (CELL, "i1", 0),
+    "annotations": (("p", "m", "replicate", "annotation", "field"), "i4", -1),
+    "X": (("sample", "feature"), "f8", np.nan),
+    "labels_true": (("sample",), "i2", -1),
+}
+LENGTHS = {
+    "mixture": 6,
+    "p": 2,
+    "m": 2,
+    "replicate": 4,
+    "model": 2,
+    "restart": 3,
+    "sample": 5,
+    "feature": 2,
+    "cluster": 2,
+    "annotation": 9,
+    "field": 3,
+}
+CHUNKS = LENGTHS | {"mixture": 3, "p": 1, "m": 1, "replicate": 2, "model": 1}
+GRID = {
+    "p": (0.9, 0.8),
+    "m": (4, 9),
+    "replicates": 4,
+    "replicate_chunk": 2,
+    "models": ("likelihood", "posterior"),
+    "model_chunk": 1,
+}
+
+
+def specs_by_path(**changes: object) -> dict:
+    return {spec.path: spec for spec in array_specs(make_plan(**GRID | changes))}
+
+
+@pytest.mark.parametrize("mixtures", [None, 6])
+def test_arrays_are_those_promised(mixtures: int | None) -> None:
+    specs = specs_by_path(mixtures=mixtures, mixture_chunk=3)
+    mixture = () if mixtures is None else ("mixture",)
+    for name, (dims, dtype, fill) in PROMISED.items():
+        spec = specs[f"a/{name}"]
+        assert spec.dims == mixture + dims
+        assert spec.shape == tuple(LENGTHS[dim] for dim in spec.dims)
+        assert spec.chunks == tuple(CHUNKS[dim] for dim in spec.dims)
+        assert np.dtype(spec.variable.dtype) == np.dtype(dtype)
+        assert np.array_equal(spec.variable.fill, fill, equal_nan=True)
+
+
+@pytest.mark.parametrize("mixtures", [None, 6])
+def test_baseline_has_results_without_the_grid(mixtures: int | None) -> None:
+    specs = specs_by_path(mixtures=mixtures, mixture_chunk=3)
+    mixture = () if mixtures is None else ("mixture",)
+    baseline = {path: spec for path, spec in specs.items() if path.startswith("a/unsupervised/")}
+    assert {spec.variable.name for spec in baseline.values()} == set(RESULTS)
+    for spec in baseline.values():
+        assert spec.dims == mixture + PROMISED[spec.variable.name][0][4:]
+
+
+def test_coordinates_of_the_cube_are_those_of_its_dimensions() -> None:
+    specs = specs_by_path(mixtures=6)
+    coordinates = {s.variable.name for s in specs.values() if s.variable.role is Role.COORDINATE}
+    assert coordinates == {"p", "m", "m_over_n", "replicate", "mixture", "model", "field"}
+    values = coordinate_values(make_plan(**GRID, mixtures=6))
+    assert all(len(values[name]) == LENGTHS[specs[f"a/{name}"].dims[0]] for name in coordinates)
+    assert values["m_over_n"].tolist() == [4 / 5, 9 / 5]
+
+
+def test_a_set_without_models_has_inputs_and_baseline_only() -> None:
+    paths = set(specs_by_path(models=(), p=(), m=(), has_labels=False))
+    assert paths == {"a/X"} | {f"a/unsupervised/{name}" for name in RESULTS}
+
+
+def test_status_is_written_last() -> None:
+    assert RESULTS[-1] == "status"
+
+
+def test_fill_values_are_no_valid_coordinates() -> None:
+    values = coordinate_values(make_plan(**GRID, mixtures=6))
+    assert all(VARIABLES[name].fill not in values[name].tolist() for name in values)

@@ -1,0 +1,238 @@
+"""The journal after every kind of end."""
+
+import errno
+import io
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from crash import crash_everywhere
+
+from storage.errors import StorageError
+from storage.runfolder import journal as module
+from storage.runfolder.journal import MARK, Journal, JournalDamaged, replay
+
+ARRAYS = {
+    "objectives": np.array([1.5, np.nan, -0.0]),
+    "labels": np.array([[0, 1], [-1, 2]], dtype=np.int16),
+    "single": np.array(3, dtype=np.int8),
+    "nothing": np.empty((0, 4)),
+    "words": np.array(["a", "bcd"]),
+    "flags": np.array([True, False]),
+}
+
+
+def numbers(path: Path) -> list[int]:
+    return [header["number"] for header, _ in replay(path)]
+
+
+def make(path: Path, count: int) -> list[int]:
+    """Journal of some records; where each ends."""
+    ends = []
+    with Journal(path) as journal:
+        for number in range(count):
+            journal.append({"number": number}, {"x": np.arange(number + 1)})
+            ends.append(journal.size)
+    return ends
+
+
+def test_records_come_back_as_they_went_in(tmp_path: Path) -> None:
+    header = {"cells": [["iris", None, 0.8]], "text": "ü"}
+    with Journal(tmp_path / "journal") as journal:
+        journal.append(header, ARRAYS)
+        journal.append({}, {})
+        first, second = journal.replay()
+    assert first[0] == header
+    assert list(first[1]) == list(ARRAYS)
+    for name, values in ARRAYS.items():
+        assert first[1][name].dtype == values.dtype
+        assert first[1][name].shape == values.shape
+        assert first[1][name].tobytes() == values.tobytes()
+    assert second == ({}, {})
+    assert (tmp_path / "journal").stat().st_mode & 0o777 == 0o600
+
+
+def test_no_journal_is_an_empty_one(tmp_path: Path) -> None:
+    assert list(replay(tmp_path / "journal")) == []
+    assert make(tmp_path / "journal", 0) == []
+    assert list(replay(tmp_path / "journal")) == []
+
+
+def test_objects_are_refused(tmp_path: Path) -> None:
+    with Journal(tmp_path / "journal") as journal:
+        with pytest.raises(ValueError, match="Object arrays"):
+            journal.append({}, {"x": np.array([{}], dtype=object)})
+        journal.append({"number": 1}, {})
+    assert numbers(tmp_path / "journal") == [1]
+
+
+def test_a_last_record_cut_at_any_byte_is_dropped_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    ends = make(path, 3)
+    whole = path.read_bytes()
+    for length in range(ends[1], ends[2]):
+        path.write_bytes(whole[:length])
+        assert numbers(path) == [0, 1]
+        with Journal(path) as journal:
+            assert path.stat().st_size == ends[1]
+            journal.append({"number": 9}, {})
+        assert numbers(path) == [0, 1, 9]
+
+
+def test_a_first_record_cut_at_any_byte_leaves_an_empty_journal(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    (end,) = make(path, 1)
+    whole = path.read_bytes()
+    for length in range(end):
+        path.write_bytes(whole[:length])
+        with Journal(path) as journal:
+            assert journal.size == path.stat().st_size == 0
+
+
+@pytest.mark.parametrize("tail", [b"\0" * 500, MARK, MARK + b"\xff" * 300, b"junk"])
+def test_a_tail_of_junk_is_cut_and_said(
+    tmp_path: Path, tail: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "journal"
+    ends = make(path, 2)
+    path.write_bytes(path.read_bytes() + tail)
+    assert numbers(path) == [0, 1]
+    with Journal(path):
+        assert path.stat().st_size == ends[-1]
+    assert f"{len(tail)} bytes cut" in caplog.text
+
+
+def test_a_bit_turned_in_any_byte_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    ends = make(path, 3)
+    whole = path.read_bytes()
+    for position in range(len(whole)):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 0x10]) + whole[position + 1 :])
+        if position >= ends[1]:
+            assert numbers(path) == [0, 1]
+            continue
+        with pytest.raises(JournalDamaged, match="good ones after it") as caught:
+            numbers(path)
+        assert caught.value.offset == (0 if position < ends[0] else ends[0])
+        before = path.read_bytes()
+        with pytest.raises(JournalDamaged):
+            Journal(path)
+        assert path.read_bytes() == before
+
+
+def test_another_file_is_never_emptied(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    path.write_bytes(MARK.replace(b"\x01", b"\x02") + b"of a later version")
+    with pytest.raises(JournalDamaged, match="no journal of this version"):
+        Journal(path)
+    assert path.read_bytes().endswith(b"later version")
+
+
+def test_compact_keeps_what_is_wanted(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    make(path, 6)
+    with Journal(path) as journal:
+        before = journal.size
+        journal.compact(lambda header: header["number"] % 2 == 1)
+        assert journal.size == path.stat().st_size < before
+        journal.append({"number": 6}, ARRAYS)
+        assert [header["number"] for header, _ in journal.replay()] == [1, 3, 5, 6]
+    assert numbers(path) == [1, 3, 5, 6]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["journal"]
+
+
+def test_open_and_compact_crashed_anywhere(tmp_path: Path) -> None:
+    def fresh(number: int) -> Path:
+        path = tmp_path / str(number)
+        make(path, 4)
+        path.write_bytes(path.read_bytes() + MARK)
+        return path
+
+    def action(path: Path) -> None:
+        with Journal(path) as journal:
+            journal.compact(lambda header: header["number"] > 1)
+            journal.append({"number": 4}, {})
+
+    def check(path: Path) -> None:
+        assert numbers(path) in ([0, 1, 2, 3], [2, 3], [2, 3, 4])
+        with Journal(path) as journal:
+            journal.compact(lambda header: header["number"] in (2, 3))
+        assert numbers(path) == [2, 3]
+
+    changes = crash_everywhere(tmp_path, fresh, action, check)
+    kinds = [change.split()[0] for change in changes]
+    assert kinds == ["open", "os.truncate", "os.remove", "open", "os.rename"]
+
+
+def test_first_opening_crashed_anywhere(tmp_path: Path) -> None:
+    def check(path: Path) -> None:
+        assert numbers(path) == []
+        make(path, 1)
+        assert numbers(path) == [0]
+
+    crash_everywhere(tmp_path, lambda n: tmp_path / str(n), lambda path: make(path, 0), check)
+
+
+@pytest.mark.parametrize("written", [0, 10, 10**6])
+def test_a_full_disk_leaves_the_journal_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: int
+) -> None:
+    def fill_up(file: io.FileIO, data: bytes) -> None:
+        file.write(data[:written])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    path = tmp_path / "journal"
+    (end,) = make(path, 1)
+    with Journal(path) as journal:
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "_write_all", fill_up)
+            with pytest.raises(StorageError, match=r"bytes of free space") as caught:
+                journal.append({"number": 1}, ARRAYS)
+            with pytest.raises(StorageError, match="free space"):
+                journal.compact(lambda header: True)
+        assert caught.value.path == path
+        assert path.stat().st_size == end
+        journal.append({"number": 2}, {})
+    assert numbers(path) == [0, 2]
+
+
+def test_short_writes_are_gone_on_with(tmp_path: Path) -> None:
+    class Slow(io.FileIO):
+        def write(self, data: Any) -> int:
+            return super().write(bytes(data)[:7])
+
+    with Slow(tmp_path / "file", "w") as file:
+        module._write_all(file, bytes(range(100)))
+    assert (tmp_path / "file").read_bytes() == bytes(range(100))
+
+
+def test_what_was_reported_survives_a_kill(tmp_path: Path) -> None:
+    program = """
+import sys
+import numpy as np
+from pathlib import Path
+from storage.runfolder.journal import Journal
+journal = Journal(Path(sys.argv[1]))
+number = 0
+while True:
+    journal.append({"number": number}, {"x": np.zeros(5000)})
+    print(number, flush=True)
+    number += 1
+"""
+    path = tmp_path / "journal"
+    writer = subprocess.Popen([sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE, text=True)
+    assert writer.stdout is not None
+    with writer.stdout:
+        reported = [int(writer.stdout.readline()) for _ in range(20)]
+        os.kill(writer.pid, signal.SIGKILL)
+        reported += [int(line) for line in writer.stdout.read().splitlines()]
+    writer.wait()
+    found = numbers(path)
+    assert found == list(range(len(found)))
+    assert set(reported) <= set(found)
+    assert len(found) <= len(reported) + 1

@@ -1,0 +1,335 @@
+"""The lease: one holder, whoever dies, however many want it."""
+
+import errno
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crash import crash_everywhere
+
+from storage.errors import StorageError
+from storage.runfolder import holder as holder_module
+from storage.runfolder import lease as module
+from storage.runfolder.folder import clean_leftovers
+from storage.runfolder.holder import Holder, LeaseState, holder_to_json
+from storage.runfolder.lease import KEPT, Lease, LeaseHeld, LeaseLost, read_lease
+from storage.runfolder.process import ProcessIdentity, this_process
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from storage.runfolder.lease import Lease
+lease = Lease.acquire(Path(sys.argv[1]))
+print(lease.number, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def cube(tmp_path: Path) -> Path:
+    return tmp_path / "results" / "tiny.zarr"
+
+
+def run_of(cube: Path) -> Path:
+    return cube.with_suffix(".run")
+
+
+def other(**changes: Any) -> ProcessIdentity:
+    return replace(this_process(), **changes)
+
+
+ELSEWHERE = {"host": "node7", "boot_id": "another boot", "pid": 4242}
+DEAD = {"process_start": "long ago"}
+
+
+def leave_lease(cube: Path, process: ProcessIdentity, *, number: int = 1, age: float = 0.0) -> Holder:
+    """A lease as a process left it that did not give it back."""
+    run_of(cube).mkdir(parents=True, exist_ok=True)
+    holder = Holder(f"token {number}", "2026-01-02T03:04:05+00:00", False, process)
+    file = run_of(cube) / f"lease.{number}"
+    file.write_bytes(holder_to_json(holder))
+    os.utime(file, (time.time() - age,) * 2)
+    return holder
+
+
+def hold_in_process(cube: Path) -> subprocess.Popen[str]:
+    process = subprocess.Popen([sys.executable, "-c", HOLD, str(cube)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    with process.stdout:
+        assert process.stdout.readline() == "1\n"
+    return process
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def test_one_holds_it_and_the_other_names_the_holder(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "77")
+    with Lease.acquire(cube) as lease:
+        with pytest.raises(LeaseHeld) as caught:
+            Lease.acquire(cube)
+        assert caught.value.holder == lease.holder
+        assert caught.value.seconds_left is None
+        me = this_process()
+        for said in (str(cube), f"process {me.pid} on {me.host}", "job 77", lease.holder.since):
+            assert said in str(caught.value)
+        lease.check()
+    assert run_of(cube).stat().st_mode & 0o777 == 0o700
+
+
+def test_given_back_it_is_free_at_once(cube: Path) -> None:
+    for number in range(1, KEPT + 4):
+        with Lease.acquire(cube) as lease:
+            assert lease.number == number
+            assert len(list(run_of(cube).iterdir())) <= KEPT + 2
+    state = read_lease(cube)
+    assert state is not None
+    assert state.holder is not None
+    assert state.holder.released
+    assert state.seconds_left() == 0
+
+
+def test_nobody_ever_wrote(cube: Path) -> None:
+    assert read_lease(cube) is None
+    run_of(cube).mkdir(parents=True)
+    assert read_lease(cube) is None
+
+
+def test_a_killed_holder_is_taken_over_even_as_a_zombie(cube: Path) -> None:
+    process = hold_in_process(cube)
+    with pytest.raises(LeaseHeld, match=f"process {process.pid} on"):
+        Lease.acquire(cube)
+    os.kill(process.pid, signal.SIGSTOP)
+    with pytest.raises(LeaseHeld):
+        Lease.acquire(cube)
+    os.kill(process.pid, signal.SIGKILL)
+
+    def is_free() -> bool:
+        state = read_lease(cube)
+        return state is not None and state.seconds_left() == 0
+
+    wait_until(is_free)
+    assert Path(f"/proc/{process.pid}").exists(), "a zombie still has its process id"
+    with Lease.acquire(cube) as lease:
+        assert lease.number == 2
+    process.wait()
+
+
+def test_a_process_id_used_again_is_not_the_holder(cube: Path) -> None:
+    leave_lease(cube, other(**DEAD))
+    with Lease.acquire(cube) as lease:
+        assert lease.number == 2
+
+
+@pytest.mark.parametrize(
+    "changes", [ELSEWHERE, {"boot_id": "before the crash"}, {"pid_namespace": "a container", **DEAD}]
+)
+def test_a_holder_out_of_sight_counts_by_its_heartbeat(cube: Path, changes: dict[str, Any]) -> None:
+    holder = leave_lease(cube, other(**changes), age=100)
+    with pytest.raises(LeaseHeld) as caught:
+        Lease.acquire(cube)
+    assert caught.value.holder == holder
+    assert caught.value.seconds_left == pytest.approx(20, abs=5)
+    assert "last heartbeat 100 s ago, free after 20 s more without one" in str(caught.value)
+    with Lease.acquire(cube, stale_after=90) as lease:
+        assert lease.number == 2
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"token": 1}', b'{"process": {}}'])
+def test_a_lease_that_cannot_be_read_counts_by_its_heartbeat(cube: Path, content: bytes) -> None:
+    leave_lease(cube, this_process())
+    (run_of(cube) / "lease.1").write_bytes(content)
+    with pytest.raises(LeaseHeld, match="cannot be read"):
+        Lease.acquire(cube)
+    os.utime(run_of(cube) / "lease.1", (0, 0))
+    with Lease.acquire(cube) as lease:
+        assert lease.number == 2
+
+
+def race(cube: str, rounds: int, barrier: Any, results: Any) -> None:
+    for number in range(rounds):
+        barrier.wait()
+        try:
+            Lease.acquire(Path(f"{cube}.{number}.zarr"), beat_every=600)
+            results.put(number)
+        except LeaseHeld:
+            pass
+
+
+def test_of_many_takers_of_a_dead_lease_one_wins(tmp_path: Path) -> None:
+    rounds, takers = 30, 4
+    for number in range(rounds):
+        leave_lease(tmp_path / f"cube.{number}.zarr", other(**DEAD))
+    context = multiprocessing.get_context("spawn")
+    barrier, results = context.Barrier(takers), context.Queue()
+    arguments = (str(tmp_path / "cube"), rounds, barrier, results)
+    processes = [context.Process(target=race, args=arguments) for _ in range(takers)]
+    for process in processes:
+        process.start()
+    # all of them stay alive until every round is over, for a dead winner would be taken over
+    won = sorted(results.get(timeout=60) for _ in range(rounds))
+    for process in processes:
+        process.join()
+    assert won == list(range(rounds))
+    assert results.empty()
+
+
+def test_a_taker_who_slept_takes_nothing_away(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dead = leave_lease(cube, other(**DEAD))
+    seen = LeaseState(1, dead, 0.0, False)
+    with Lease.acquire(cube) as lease:
+        look = [lambda run, now: seen, holder_module.last_lease]
+        monkeypatch.setattr(module, "last_lease", lambda run, now: look.pop(0)(run, now))
+        with pytest.raises(LeaseHeld) as caught:
+            Lease.acquire(cube)
+        assert caught.value.holder == lease.holder
+        lease.check()
+
+
+def test_a_taker_who_slept_for_ages_takes_nothing_away(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_lease(cube, other(**DEAD), number=50)
+    dead = Holder("old", "", False, other(**DEAD))
+    with Lease.acquire(cube) as lease:
+        look = [lambda run, now: LeaseState(3, dead, 0.0, False), holder_module.last_lease]
+        monkeypatch.setattr(module, "last_lease", lambda run, now: look.pop(0)(run, now))
+        with pytest.raises(LeaseHeld):
+            Lease.acquire(cube)
+        lease.check()
+    assert sorted(path.name for path in run_of(cube).iterdir()) == ["lease.50", "lease.51"]
+
+
+def test_a_partial_file_cleaned_away_is_written_again(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = os.link
+    cleaned = []
+
+    def clean_first(source: Path, target: Path) -> None:
+        if not cleaned:
+            cleaned.append(source)
+            os.unlink(source)
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", clean_first)
+    with Lease.acquire(cube) as lease:
+        lease.check()
+    assert cleaned
+
+
+def test_a_request_repeated_by_the_network_is_won(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = os.link
+
+    def twice(source: Path, target: Path) -> None:
+        link(source, target)
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", twice)
+    with Lease.acquire(cube) as lease:
+        assert lease.number == 1
+
+
+def test_a_file_system_without_links_is_said(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(source: Path, target: Path) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(StorageError, match=r"lease\.1: needs a file system with hard links"):
+        Lease.acquire(cube)
+    assert list(run_of(cube).iterdir()) == []
+
+
+def test_the_heart_beats(cube: Path) -> None:
+    with Lease.acquire(cube, beat_every=0.01):
+        file = run_of(cube) / "lease.1"
+        os.utime(file, (0, 0))
+        wait_until(lambda: file.stat().st_mtime > 0)
+    os.utime(file, (0, 0))
+    time.sleep(0.1)
+    assert file.stat().st_mtime == 0
+
+
+def test_a_lease_taken_over_is_noticed_and_left_alone(cube: Path) -> None:
+    lost = threading.Event()
+    lease = Lease.acquire(cube, beat_every=0.01, on_lost=lost.set)
+    leave_lease(cube, other(**ELSEWHERE), number=2)
+    assert lost.wait(20)
+    assert lease.lost
+    with pytest.raises(LeaseLost, match=str(cube)):
+        lease.check()
+    lease.release()
+    assert not json.loads((run_of(cube) / "lease.1").read_bytes())["released"]
+    with pytest.raises(LeaseHeld, match="node7"):
+        Lease.acquire(cube)
+
+
+def test_check_notices_before_the_heartbeat(cube: Path) -> None:
+    with Lease.acquire(cube, beat_every=600) as lease:
+        lease.check()
+        (run_of(cube) / "lease.1").unlink()
+        with pytest.raises(LeaseLost):
+            lease.check()
+        assert lease.lost
+
+
+def test_released_from_the_callback(cube: Path) -> None:
+    done = threading.Event()
+
+    def stop() -> None:
+        lease.release()
+        done.set()
+
+    lease = Lease.acquire(cube, beat_every=0.05, on_lost=stop)
+    leave_lease(cube, other(**ELSEWHERE), number=2)
+    assert done.wait(20)
+
+
+def test_beats_that_fail_for_too_long_lose_the_lease(
+    cube: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    lease = Lease.acquire(cube, beat_every=600, stale_after=50)
+    now = time.monotonic() + 10**6
+    monkeypatch.setattr(module, "_clock", lambda: now)
+    lease.beat()
+    run_of(cube).rename(cube.with_suffix(".gone"))
+    now += 49
+    lease.beat()
+    assert not lease.lost
+    assert "heartbeat" in caplog.text
+    now += 2
+    lease.beat()
+    assert lease.lost
+    lease.release()
+
+
+def test_acquire_and_release_crashed_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Lease, "_keep", lambda lease, beat_every, on_lost: None)
+
+    def action(cube: Path) -> None:
+        Lease.acquire(cube).release()
+
+    def check(cube: Path) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(holder_module, "is_alive", lambda process: False)
+            with Lease.acquire(cube) as lease:
+                clean_leftovers(cube)
+                lease.check()
+        state = read_lease(cube)
+        assert state is not None
+        assert state.seconds_left() == 0
+        assert {path.suffix for path in run_of(cube).iterdir()} <= {".1", ".2"}
+
+    changes = crash_everywhere(tmp_path, lambda n: tmp_path / f"{n}.zarr", action, check)
+    kinds = [change.split()[0] for change in changes]
+    assert kinds == ["os.mkdir", "os.mkdir", "open", "os.link", "os.remove", "open", "os.rename"]

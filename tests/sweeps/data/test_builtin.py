@@ -1,0 +1,374 @@
+"""Built-in data sets: the same table from every source, and what is said when there is none."""
+
+from __future__ import annotations
+
+import csv
+import io
+import pickle
+import zipfile
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from sweeps.data.datasets import (
+    BUILTIN,
+    Unavailable,
+    catalogue,
+    check,
+    fetch,
+    load_builtin,
+    load_table,
+    scale,
+)
+from sweeps.data.registry import REGISTRY
+from sweeps.data.tables import LabelledTable
+from sweeps.errors import InputError
+
+CLASS_COUNTS = {
+    "diabetes": (36, 76, 33),
+    "iris": (50, 50, 50),
+    "iris-uci": (50, 50, 50),
+    "wine": (59, 71, 48),
+    "thyroid": (150, 35, 30),
+    "vertebral": (60, 100, 150),
+    "ecoli": (143, 77, 2, 2, 35, 20, 5, 52),
+    "breast-cancer": (444, 239),
+    "pendigits-389": (719, 719, 719),
+}
+STATS_NAMES = {
+    "diabetes": "Diabetes",
+    "iris": "Iris",
+    "iris-uci": "Iris",
+    "wine": "Wine",
+    "thyroid": "Thyroid",
+    "vertebral": "Vertebral",
+    "ecoli": "E. coli",
+    "breast-cancer": "Breast-Cancer",
+    "pendigits-389": "Pendigits-389",
+}
+
+
+@pytest.fixture(autouse=True)
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty user cache, no data directory, and a mirror that no socket leads to."""
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("SWEEP_USER_CACHE", str(cache))
+    monkeypatch.delenv("SWEEP_DATA_DIR", raising=False)
+    monkeypatch.setenv("SWEEP_DATA_MIRROR", "nowhere://")
+    return cache
+
+
+def iris_file() -> bytes:
+    """bezdekIris.data, byte for byte, from scikit-learn's copy of the table."""
+    iris = load_iris()
+    rows = [
+        ",".join(f"{value:.1f}" for value in x) + f",Iris-{iris.target_names[label]}\n"
+        for x, label in zip(iris.data, iris.target, strict=True)
+    ]
+    return ("".join(rows) + "\n").encode()
+
+
+def iris_uci_file() -> bytes:
+    """iris.data, byte for byte: two of its rows deviate from Fisher's table."""
+    lines = iris_file().split(b"\n")
+    lines[34] = lines[37] = b"4.9,3.1,1.5,0.1,Iris-setosa"
+    return b"\n".join(lines)
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return stream.getvalue()
+
+
+def folder(path: Path, files: dict[str, bytes]) -> Path:
+    path.mkdir()
+    for name, content in files.items():
+        (path / name).write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize("name", BUILTIN)
+def test_table_agrees_with_published_statistics(name: str, shared_data: Path) -> None:
+    data = load_builtin(name, data_dir=shared_data / "raw")
+    entry = REGISTRY[name]
+    expected = defaultdict(list)
+    with (shared_data / "column-stats.csv").open() as stream:
+        for row in csv.DictReader(stream):
+            if (row["dataset"], row["file"]) == (STATS_NAMES[name], entry.file):
+                for column in ("min", "max", "mean", "std"):
+                    expected[column].append(float(row[column]))
+    assert data.X.shape == (entry.n_samples, entry.n_features) == (len(data.X), len(expected["min"]))
+    np.testing.assert_allclose(data.X.min(axis=0), expected["min"], rtol=1e-7)
+    np.testing.assert_allclose(data.X.max(axis=0), expected["max"], rtol=1e-7)
+    np.testing.assert_allclose(data.X.mean(axis=0), expected["mean"], rtol=1e-7)
+    np.testing.assert_allclose(data.X.std(axis=0, ddof=1), expected["std"], rtol=1e-7)
+
+
+@pytest.mark.parametrize("name", BUILTIN)
+def test_classes_are_counted_in_the_order_of_their_names(name: str, shared_data: Path) -> None:
+    data = load_builtin(name, data_dir=shared_data / "raw")
+    assert data.labels_true is not None
+    assert data.labels_true.dtype == np.int16
+    assert tuple(np.bincount(data.labels_true)) == CLASS_COUNTS[name]
+    assert list(data.class_names) == sorted(data.class_names)
+    assert data.n_clusters == len(data.class_names) == len(CLASS_COUNTS[name])
+
+
+@pytest.mark.parametrize("name", BUILTIN)
+def test_checksum_is_the_registered_one_from_raw_file_zip_and_cache(
+    name: str, shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = REGISTRY[name]
+    raw = shared_data / "raw" / entry.file
+    zip_name = Path(entry.published.url).name
+    zips = folder(tmp_path / "zips", {zip_name: zipped({f"some/where/{entry.file}": raw.read_bytes()})})
+    cache = folder(tmp_path / "filled", {entry.file: raw.read_bytes()})
+    from_raw = load_builtin(name, data_dir=raw.parent)
+    monkeypatch.setenv("SWEEP_DATA_DIR", str(zips))
+    from_zip = load_builtin(name)
+    monkeypatch.setenv("SWEEP_DATA_DIR", "")
+    monkeypatch.setenv("SWEEP_USER_CACHE", str(cache))
+    from_cache = load_builtin(name)
+    assert {from_raw.checksum, from_zip.checksum, from_cache.checksum} == {entry.checksum}
+    assert from_raw.source == f"data directory {raw}"
+    assert from_zip.source == f"data directory {zips / zip_name}"
+    assert from_cache.source == f"user cache {cache / entry.file}"
+
+
+@pytest.mark.parametrize("name", ["iris", "wine"])
+def test_scikit_learn_holds_the_same_bits(name: str) -> None:
+    data = load_builtin(name)
+    assert data.source == "scikit-learn's copy"
+    assert data.checksum == REGISTRY[name].checksum
+    assert data.class_names == REGISTRY[name].class_names
+    assert tuple(np.bincount(data.labels_true)) == CLASS_COUNTS[name]
+
+
+def test_another_table_in_scikit_learn_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    changed = load_iris()
+    changed.data[0, 0] += 0.1
+    monkeypatch.setattr("sklearn.datasets.load_iris", lambda: changed)
+    with pytest.raises(Unavailable, match="ships another table"):
+        load_builtin("iris")
+
+
+def test_the_two_irises_differ_in_two_rows(tmp_path: Path) -> None:
+    files = folder(tmp_path / "data", {"bezdekIris.data": iris_file(), "iris.data": iris_uci_file()})
+    corrected = load_builtin("iris", data_dir=files)
+    uci = load_builtin("iris-uci", data_dir=files)
+    rows, columns = np.nonzero(corrected.X != uci.X)
+    assert rows.tolist() == [34, 37, 37]
+    assert corrected.X[[34, 37]].tolist() == [[4.9, 3.1, 1.5, 0.2], [4.9, 3.6, 1.4, 0.1]]
+    assert columns.tolist() == [3, 1, 2]
+    assert corrected.checksum != uci.checksum
+
+
+def test_iris_is_never_read_from_the_other_iris_file(tmp_path: Path) -> None:
+    files = folder(tmp_path / "data", {"iris.data": iris_uci_file()})
+    assert load_builtin("iris", data_dir=files).source == "scikit-learn's copy"
+
+
+def test_vertebral_has_the_digits_of_the_published_instance(shared_data: Path) -> None:
+    data = load_builtin("vertebral", data_dir=shared_data / "raw")
+    reference = shared_data / "reference-vertebral"
+    assert np.array_equal(data.X, np.loadtxt(reference / "vertebral.data"))
+    names = np.array(["Hernia", "Spondylolisthesis", "Normal"])
+    published = names[np.loadtxt(reference / "vertebral.label", dtype=int) - 1]
+    assert np.array_equal(np.array(data.class_names)[data.labels_true], published)
+
+
+@pytest.mark.parametrize("zip_name", ["iris.zip", "Iris.ZIP"])
+@pytest.mark.parametrize("member", ["iris.data", "deep/er/iris.data"])
+def test_zip_member_is_found_anywhere(zip_name: str, member: str, tmp_path: Path) -> None:
+    content = zipped({"readme.txt": b"hello", member: iris_uci_file()})
+    files = folder(tmp_path / "data", {zip_name: content})
+    assert load_builtin("iris-uci", data_dir=files).checksum == REGISTRY["iris-uci"].checksum
+
+
+def test_zip_in_a_zip_and_the_right_one_of_two_members(tmp_path: Path) -> None:
+    inner = zipped({"iris.data": iris_uci_file()})
+    content = zipped({"old/iris.data": b"an older table", "all.zip": inner})
+    files = folder(tmp_path / "data", {"iris.zip": content})
+    assert load_builtin("iris-uci", data_dir=files).checksum == REGISTRY["iris-uci"].checksum
+
+
+@pytest.mark.parametrize(
+    ("zip_name", "published"),
+    [("vertebral column.zip", "vertebral"), ("vertebral_column.zip", "vertebral"), ("wine.zip", "wine")],
+)
+def test_zip_is_known_by_its_letters(zip_name: str, published: str, tmp_path: Path) -> None:
+    files = folder(tmp_path / "data", {zip_name: zipped({REGISTRY[published].file: b"not this"})})
+    with pytest.raises(Unavailable, match=r"its member .* has sha256"):
+        load_builtin(published, data_dir=files)
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (b"5.1,3.5,1.4,0.2,Iris-setosa\r\n", "29 bytes with sha256 "),
+        (zipped({"other.data": b""}), "a zip without a member iris.data"),
+        (zipped({"iris.data": b"1,2"}), "its member iris.data has sha256 "),
+        (zipped({"iris.data": bytes(10_000)})[:60], "a broken zip"),
+        (zipped({"inner.zip": b"PK"}), "a broken zip"),
+    ],
+)
+def test_another_file_in_the_data_directory_ends_the_search(
+    content: bytes, found: str, tmp_path: Path, nowhere: Path
+) -> None:
+    folder(nowhere, {"iris.data": iris_uci_file()})
+    files = folder(tmp_path / "data", {"iris.data": content})
+    with pytest.raises(Unavailable) as caught:
+        load_builtin("iris-uci", data_dir=files)
+    assert len(caught.value.reasons) == 1
+    assert caught.value.reasons[0].startswith(f"{files / 'iris.data'}: {found}")
+    assert str(files / "iris.data") in str(caught.value)
+
+
+def test_unreadable_file_in_the_data_directory_ends_the_search(tmp_path: Path) -> None:
+    files = folder(tmp_path / "data", {})
+    (files / "bezdekIris.data").mkdir()
+    with pytest.raises(Unavailable, match=r"bezdekIris\.data cannot be read: Is a directory"):
+        load_builtin("iris", data_dir=files)
+
+
+def test_damaged_cache_is_passed_over_with_a_warning(nowhere: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder(nowhere, {"bezdekIris.data": b"half a fi"})
+    assert load_builtin("iris").source == "scikit-learn's copy"
+    assert "passing over a damaged file in the user cache" in caplog.text
+
+
+def test_unavailable_says_what_each_source_had(nowhere: Path, tmp_path: Path) -> None:
+    files = folder(tmp_path / "data", {})
+    with pytest.raises(Unavailable) as caught:
+        load_builtin("thyroid", data_dir=files, download=False)
+    assert caught.value.name == "thyroid"
+    assert caught.value.reasons == (
+        f"{files} holds no new-thyroid.data or thyroid+disease.zip",
+        f"{nowhere} does not exist",
+        "nowhere:/thyroid+disease.zip: not downloaded yet",
+    )
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert (copy.name, copy.reasons) == (caught.value.name, caught.value.reasons)
+
+
+def test_data_directory_that_is_none_is_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="--data-dir"):
+        load_builtin("iris", data_dir=tmp_path / "absent")
+    monkeypatch.setenv("SWEEP_DATA_DIR", str(tmp_path / "absent"))
+    with pytest.raises(InputError, match="SWEEP_DATA_DIR"):
+        check("iris")
+
+
+def test_unknown_name_gets_a_hint() -> None:
+    with pytest.raises(InputError, match="did you mean 'vertebral'"):
+        load_builtin("vertebrae")
+
+
+def test_catalogue_knows_sizes_sources_and_what_is_missing() -> None:
+    records = {record.name: record for record in catalogue()}
+    assert tuple(records) == BUILTIN
+    sources = {name for name, record in records.items() if record.source}
+    assert sources == {"iris", "wine"}
+    assert all(bool(record.source) != bool(record.reasons) for record in records.values())
+    thyroid = records["thyroid"]
+    assert (thyroid.n_samples, thyroid.n_features, thyroid.n_clusters) == (215, 5, 3)
+    assert thyroid.licence == "CC BY 4.0"
+    assert thyroid.landing_page == "https://archive.ics.uci.edu/dataset/102/thyroid+disease"
+
+
+def test_check_verifies_a_data_directory(tmp_path: Path) -> None:
+    files = folder(tmp_path / "data", {"iris.data": iris_uci_file()})
+    assert check("iris-uci", data_dir=files).source == f"data directory {files / 'iris.data'}"
+    (files / "iris.data").write_bytes(iris_file())
+    assert "expected sha256 6f608b71" in check("iris-uci", data_dir=files).reasons[0]
+
+
+def test_fetch_names_the_file_that_is_there(tmp_path: Path) -> None:
+    files = folder(tmp_path / "data", {"iris.data": iris_uci_file()})
+    assert fetch("iris-uci", data_dir=files) == files / "iris.data"
+    assert fetch("wine").is_dir()
+
+
+def test_checksum_sees_values_shape_and_labels() -> None:
+    X = np.arange(6.0).reshape(3, 2)
+    labels = np.array([0, 1, 1], dtype=np.int16)
+    tables = [
+        LabelledTable(X, labels, ()),
+        LabelledTable(X.reshape(2, 3), labels, ()),
+        LabelledTable(X, None, ()),
+        LabelledTable(X, labels[::-1], ()),
+        LabelledTable(np.nextafter(X, 9), labels, ()),
+    ]
+    assert len({table.checksum() for table in tables}) == len(tables)
+    same = LabelledTable(np.asfortranarray(X).astype(">f8"), labels.astype(np.int64), ("a", "b"))
+    assert same.checksum() == tables[0].checksum()
+
+
+def test_own_table_becomes_a_data_set(tmp_path: Path) -> None:
+    path = tmp_path / "own.csv"
+    path.write_text("a,b,kind\n1,2,x\n3,4,y\n5,6.5,x\n")
+    data = load_table("own", path, label_column="kind")
+    assert data.X.tolist() == [[1, 2], [3, 4], [5, 6.5]]
+    assert data.labels_true is not None
+    assert data.labels_true.tolist() == [0, 1, 0]
+    assert (data.name, data.class_names, data.n_clusters) == ("own", ("x", "y"), 2)
+    assert data.source == f"file {path}"
+    assert load_table("own", path, label_column=2, n_clusters=3).n_clusters == 3
+
+
+@pytest.mark.parametrize(
+    ("n_clusters", "found"),
+    [
+        (None, "neither classes nor n_clusters"),
+        (0, "0 for 2"),
+        (-1, "-1 for 2"),
+        (3, "3 for 2 distinct rows"),
+    ],
+)
+def test_number_of_clusters_must_fit(n_clusters: int | None, found: str, tmp_path: Path) -> None:
+    path = tmp_path / "own.data"
+    path.write_text("1 2\n1 2\n3 4\n")
+    with pytest.raises(InputError, match=found):
+        load_table("own", path, n_clusters=n_clusters)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"), [("appendicitis", (106, 7)), ("moons", (300, 2)), ("zoo", (101, 16))]
+)
+def test_foreign_tables_load(name: str, shape: tuple[int, int], shared_data: Path) -> None:
+    data = load_table(name, shared_data / "extra" / f"{name}.data", n_clusters=2)
+    assert data.X.shape == shape
+    assert data.labels_true is None
+
+
+def test_scaling_standard_and_minmax() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(5, [1, 100, 0.01], size=(50, 3))
+    standard = scale(X, "standard")
+    np.testing.assert_allclose(standard.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose((standard**2).mean(axis=0), 1)
+    np.testing.assert_allclose(standard * X.std(axis=0) + X.mean(axis=0), X)
+    minmax = scale(X, "minmax")
+    assert (minmax.min(axis=0) == 0).all()
+    assert (minmax.max(axis=0) == 1).all()
+    untouched = scale(X, "none")
+    assert np.array_equal(untouched, X)
+    assert not np.shares_memory(untouched, X)
+
+
+@pytest.mark.parametrize("how", ["standard", "minmax"])
+def test_scaling_turns_a_constant_column_into_zeros(how: str) -> None:
+    # the computed standard deviation of 0.1 repeated 150 times is 2.8e-17, not 0
+    X = np.column_stack([np.full(150, 0.1), np.arange(150.0)])
+    assert (scale(X, how)[:, 0] == 0).all()
+
+
+def test_unknown_scaling_is_refused() -> None:
+    with pytest.raises(ValueError, match="'standart'"):
+        scale(np.ones((2, 2)), "standart")

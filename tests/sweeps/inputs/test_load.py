@@ -1,0 +1,177 @@
+"""From the data sets of a sweep file to arrays and plans."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sweeps.data.builtin import Unavailable
+from sweeps.errors import InputError
+from sweeps.file.spec import SweepSpec, load_spec
+from sweeps.inputs.load import MixtureSource, load_inputs
+from sweeps.seeds import data_seed
+
+ROWS = "a,b,class\n" + "".join(f"{i},{i * i % 7},{'xy'[i % 2]}\n" for i in range(12))
+
+
+def spec(folder: Path, **changes: object) -> SweepSpec:
+    """A small sweep of one table and one mixture, with some keys changed."""
+    values: dict[str, object] = {
+        "datasets": [{"name": "mine", "path": "mine.csv", "label_column": "class"}],
+        "p": [0.9],
+        "m": ["0.5N", "1N"],
+        "replicates": 2,
+        "models": ["unsupervised", "likelihood"],
+        "restarts": 3,
+        "scale": "none",
+        "unavailable": "error",
+        "min_cluster_size": 2,
+    }
+    values |= changes
+    (folder / "mine.csv").write_text(ROWS)
+    grid = {k: values[k] for k in ("p", "m", "replicates", "models", "restarts")}
+    text = ['name = "s"', "seed = 5", "[grid]", f"datasets = {_toml(values['datasets'])}"]
+    text += [f"{key} = {_toml(value)}" for key, value in grid.items()]
+    text += ["[search]", f"min_cluster_size = {values['min_cluster_size']}"]
+    text += ["[data]", f"scale = {_toml(values['scale'])}", f"unavailable = {_toml(values['unavailable'])}"]
+    path = folder / "s.toml"
+    path.write_text("\n".join(text))
+    return load_spec(path)
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    return json.dumps(value)
+
+
+def said(folder: Path, **changes: object) -> list[str]:
+    with pytest.raises(InputError) as caught:
+        load_inputs(spec(folder, **changes))
+    return [str(problem) for problem in caught.value.problems]
+
+
+def test_a_table_becomes_a_plan_and_a_source(tmp_path: Path) -> None:
+    inputs = load_inputs(spec(tmp_path, scale="standard"))
+    (plan,) = inputs.plans
+    assert (plan.name, plan.n_samples, plan.n_features, plan.n_clusters) == ("mine", 12, 2, 2)
+    assert (plan.m, plan.p, plan.models, plan.baselines) == (
+        (6, 12),
+        (0.9,),
+        ("likelihood",),
+        ("unsupervised",),
+    )
+    assert (plan.replicate_chunk, plan.model_chunk, plan.scale, plan.mixtures) == (2, 1, "standard", None)
+    X, labels_true = inputs.stacked(plan)
+    assert np.allclose(X.mean(axis=0), 0)
+    assert np.allclose(X.std(axis=0), 1)
+    assert labels_true is not None
+    assert labels_true.tolist() == [0, 1] * 6
+
+
+def test_the_checksum_is_of_the_table_before_scaling(tmp_path: Path) -> None:
+    sums = {
+        load_inputs(spec(tmp_path, scale=how)).plans[0].checksum for how in ("none", "standard", "minmax")
+    }
+    assert len(sums) == 1
+    path = tmp_path / "mine.csv"
+    before = sums.pop()
+    made = spec(tmp_path)
+    path.write_text(ROWS.replace("11,2,y", "11,3,y"))
+    assert load_inputs(made).plans[0].checksum != before
+
+
+MIXTURE = {"mixture": {"n_clusters": [2, 3], "count": 3, "n_samples": 20, "n_features": 4}}
+
+
+def test_mixtures_are_functions_of_their_coordinates(tmp_path: Path) -> None:
+    inputs = load_inputs(spec(tmp_path, datasets=[MIXTURE]))
+    assert [plan.name for plan in inputs.plans] == ["mixtures_k2", "mixtures_k3"]
+    plan = inputs.plans[1]
+    X, labels_true = inputs.stacked(plan)
+    assert X.shape == (3, 20, 4)
+    assert labels_true is not None
+    for mixture in range(3):
+        again, labels = inputs.sources["mixtures_k3"].arrays(mixture)
+        assert np.array_equal(again, X[mixture])
+        assert labels is not None
+        assert np.array_equal(labels, labels_true[mixture])
+    rng = np.random.default_rng(data_seed(5, "mixtures_k3", 1))
+    assert np.array_equal(rng.uniform(-1, 1, size=(3, 4)), _centers(inputs.sources["mixtures_k3"], 1))
+    assert not np.array_equal(X[0], X[1])
+
+
+def _centers(source: object, mixture: int) -> np.ndarray:
+    """Centres of a mixture, from its own stream: the first numbers drawn."""
+    assert isinstance(source, MixtureSource)
+    rng = np.random.default_rng(data_seed(source.seed, source.recipe.name, mixture))
+    return rng.uniform(*source.recipe.center, size=(source.recipe.n_clusters, source.recipe.n_features))
+
+
+def test_more_mixtures_keep_the_checksum_and_another_recipe_does_not(tmp_path: Path) -> None:
+    def checksum(**changes: object) -> str:
+        mixture = {"mixture": {**MIXTURE["mixture"], **changes}}
+        return load_inputs(spec(tmp_path, datasets=[mixture])).plans[0].checksum
+
+    assert checksum() == checksum(count=6)
+    assert checksum() != checksum(variance=[1, 2])
+    assert checksum() != checksum(n_samples=21)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"m": ["0.01N"]}, ["mine", "0.01N of 12 samples = 0", "at least 1 annotation"]),
+        ({"m": ["0.5N", 6]}, ["'0.5N' and '6', both 6", "once"]),
+        ({"min_cluster_size": 7}, ["12 samples", "2 · 7"]),
+        (
+            {"datasets": [{"name": "mine", "path": "mine.csv", "label_column": 2, "n_clusters": 13}]},
+            ["n_clusters", "13 for 12 distinct rows"],
+        ),
+        ({"datasets": [{"name": "mine", "path": "none.csv", "n_clusters": 2}]}, ["none.csv", "No such file"]),
+    ],
+)
+def test_what_only_the_data_can_tell(tmp_path: Path, changes: dict[str, object], words: list[str]) -> None:
+    text = "\n".join(said(tmp_path, **changes))
+    for word in words:
+        assert word in text
+
+
+def test_annotations_need_true_labels(tmp_path: Path) -> None:
+    (tmp_path / "plain.csv").write_text("".join(f"{i},{i * i}\n" for i in range(9)))
+    plain = {"name": "plain", "path": "plain.csv", "n_clusters": 2}
+    assert "no true labels" in "\n".join(said(tmp_path, datasets=[plain]))
+    inputs = load_inputs(spec(tmp_path, datasets=[plain], models=["unsupervised"]))
+    assert inputs.stacked(inputs.plans[0])[1] is None
+
+
+def test_problems_of_all_data_sets_come_together(tmp_path: Path) -> None:
+    rows = [{"name": name, "path": f"{name}.csv", "n_clusters": 2} for name in ("one", "two")]
+    problems = said(tmp_path, datasets=[*rows, {"name": "mine", "path": "mine.csv"}])
+    assert len(problems) >= 3
+    text = "\n".join(problems)
+    assert "one.csv" in text
+    assert "two.csv" in text
+
+
+def _gone(name: str, **_: object) -> None:
+    raise Unavailable(name, ("nowhere",))
+
+
+def test_an_unavailable_data_set_is_an_error_or_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sweeps.inputs.load.load_builtin", _gone)
+    both = ["ecoli", {"name": "mine", "path": "mine.csv", "label_column": "class"}]
+    (problem,) = said(tmp_path, datasets=both)
+    assert "'ecoli', which is not to be had: nowhere" in problem
+    assert 'unavailable = "skip"' in problem
+    inputs = load_inputs(spec(tmp_path, datasets=both, unavailable="skip"))
+    assert [plan.name for plan in inputs.plans] == ["mine"]
+    assert inputs.skipped == {"ecoli": ("nowhere",)}
+    assert "at least one" in said(tmp_path, datasets=["ecoli"], unavailable="skip")[0]

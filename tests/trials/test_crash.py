@@ -1,0 +1,198 @@
+"""Every operation on the cube, crashed before and after every change it makes to files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import dask
+import pytest
+import small_cube
+import xarray as xr
+from crash import Crash, crash_everywhere, crashing
+from small_cube import SPEC, draw_block, draw_inputs, files, fill, make_plan, result_files
+
+from storage.cube.blocks import BlockStore
+from storage.cube.cube import create, grow, open_cube
+from storage.cube.schema import RESULTS
+from storage.runfolder.folder import clean_leftovers
+from sweeps.plan import DatasetPlan
+
+Plans = list[DatasetPlan]
+
+BASE = make_plan("a", baselines=())
+NEW_SET = make_plan("b", models=(), p=(), m=(), has_labels=False)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Whether things reach the disk is tested elsewhere; here only their order counts."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    """A cube with one data set, all of it done."""
+    path = tmp_path / "base" / "tiny.zarr"
+    create(path, [BASE], draw_inputs, SPEC)
+    fill(path, [BASE])
+    return path
+
+
+def copies(base: Path, root: Path) -> Callable[[int], Path]:
+    def fresh(number: int) -> Path:
+        path = root / str(number) / base.name
+        if base.exists():
+            shutil.copytree(base, path, copy_function=os.link)  # nothing is ever changed in place
+        return path
+
+    return fresh
+
+
+def looks_like_one_of(path: Path, states: list[xr.DataTree]) -> None:
+    """Anybody can open it, without a warning, and sees one of the states whole."""
+    plain = small_cube.load(path)
+    assert any(plain.identical(state) for state in states)
+    assert open_cube(path)["a"]["status"].sizes == plain["a"]["status"].sizes
+
+
+def grown(plan: DatasetPlan = BASE, **changes: Any) -> Plans:
+    return [replace(plan, **changes)]
+
+
+GROWTHS: dict[str, Plans] = {
+    "accuracy": grown(p=(0.9, 0.85)),
+    "annotation count": grown(m=(4, 6)),
+    "data set": [BASE, NEW_SET],
+    "replicates": grown(replicates=4),
+}
+
+
+def test_create(tmp_path: Path) -> None:
+    def action(path: Path) -> None:
+        create(path, [NEW_SET], draw_inputs, SPEC)
+
+    action(undisturbed := tmp_path / "undisturbed" / "tiny.zarr")
+    expected = files(undisturbed)
+
+    def check(path: Path) -> None:
+        if not path.exists():
+            clean_leftovers(path)
+            action(path)
+        assert files(path) == expected
+        assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+
+    root = tmp_path / "crashed"
+    changes = crash_everywhere(root, copies(tmp_path / "nothing" / "tiny.zarr", root), action, check)
+    assert changes[-1].endswith("tiny.zarr.new"), "the rename of the finished cube is the last change"
+    assert len(changes) > 2 * len(expected)
+
+
+@pytest.mark.parametrize("plans", GROWTHS.values(), ids=GROWTHS)
+def test_grow(base: Path, tmp_path: Path, plans: Plans) -> None:
+    old_results = result_files(base)
+    undisturbed = copies(base, tmp_path / "undisturbed")(0)
+    grow(undisturbed, plans, draw_inputs, SPEC)
+    states = [small_cube.load(base), small_cube.load(undisturbed)]
+    expected = files(undisturbed)
+
+    def check(path: Path) -> None:
+        looks_like_one_of(path, states)
+        assert result_files(path) == old_results
+        clean_leftovers(path)
+        grow(path, plans, draw_inputs, SPEC)
+        assert files(path) == expected
+
+    root = tmp_path / "crashed"
+    changes = crash_everywhere(
+        root, copies(base, root), lambda path: grow(path, plans, draw_inputs, SPEC), check
+    )
+    assert "zarr.json.partial" in changes[-1], "the rename of the root file is the last change"
+    assert Path(changes[-1].removeprefix("os.rename ")).parent.name == base.name
+    assert not states[0].identical(states[1])
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("replicates", "accuracy"), ("accuracy", "annotation count"), ("data set", "accuracy")],
+)
+def test_grow_another_way_after_a_crash(base: Path, tmp_path: Path, first: str, second: str) -> None:
+    old_results = result_files(base)
+    undisturbed = copies(base, tmp_path / "undisturbed")(0)
+    grow(undisturbed, GROWTHS[second], draw_inputs, SPEC)
+    expected = files(undisturbed)
+    counted = copies(base, tmp_path / "counted")(0)
+    with crashing(tmp_path) as counter:
+        grow(counted, GROWTHS[first], draw_inputs, SPEC)
+    last = len(counter.seen)
+    for at in (last // 3, last // 2, last):
+        path = copies(base, tmp_path / "crashed")(at)
+        with crashing(tmp_path, at) as injector:
+            grow(path, GROWTHS[first], draw_inputs, SPEC)
+        assert injector.crashed
+        clean_leftovers(path)
+        grow(path, GROWTHS[second], draw_inputs, SPEC)
+        assert files(path) == expected
+        assert result_files(path) == old_results
+
+
+def test_growth_that_is_given_up_leaves_nothing(base: Path, tmp_path: Path) -> None:
+    before = files(base)
+    plans = [replace(BASE, p=(0.9, 0.85), replicates=4), NEW_SET]
+    counted = copies(base, tmp_path / "counted")(0)
+    with crashing(tmp_path) as counter:
+        grow(counted, plans, draw_inputs, SPEC)
+    with crashing(tmp_path, len(counter.seen)):
+        grow(base, plans, draw_inputs, SPEC)
+    assert len(files(base)) > len(before)
+    clean_leftovers(base)
+    grow(base, [BASE], draw_inputs, SPEC)
+    assert files(base) == before
+
+
+def test_write_block(base: Path, tmp_path: Path) -> None:
+    plan = replace(BASE, p=(0.9, 0.85))
+    grow(base, [plan], draw_inputs, SPEC)
+    old_results = result_files(base)
+    block = list(plan.blocks())[-1]
+    undisturbed = copies(base, tmp_path / "undisturbed")(0)
+    BlockStore(undisturbed).write(block, draw_block(plan, block))
+    expected = files(undisturbed)
+    done = open_cube(undisturbed).load()
+    pending = open_cube(base).load()
+
+    def write(path: Path) -> None:
+        BlockStore(path).write(block, draw_block(plan, block))
+
+    def check(path: Path) -> None:
+        seen = open_cube(path).load()
+        assert seen.identical(done) or seen.identical(pending)
+        assert seen.identical(done) == (BlockStore(path).statuses(block) == 1).all()
+        small_cube.load(path)
+        assert old_results.items() <= result_files(path).items()
+        clean_leftovers(path)
+        write(path)
+        assert files(path) == expected
+
+    root = tmp_path / "crashed"
+    changes = crash_everywhere(root, copies(base, root), write, check)
+    assert changes[-1].endswith("status/c.1.0.0.0.partial"), "the rename of the status is the last change"
+    assert len(changes) == 2 * (len(RESULTS) + len(["annotations"]))
+
+
+def test_the_injector_stops_everything_after_the_crash(tmp_path: Path) -> None:
+    with crashing(tmp_path, 2) as injector:
+        (tmp_path / "first").write_text("")
+        try:
+            (tmp_path / "second").write_text("")
+        finally:
+            with pytest.raises(Crash):
+                (tmp_path / "first").unlink()
+    assert injector.crashed
+    assert [path.name for path in tmp_path.iterdir()] == ["first"]

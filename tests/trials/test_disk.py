@@ -1,0 +1,170 @@
+"""A disk that is full, read-only or gone: stop cleanly, say what is needed, blame no cell, go on later."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from crash import FullDisk, seen_by
+from sweeping import assert_same_bits, run, write_spec
+
+import pipeline.work.tasks
+from pipeline.work.records import Partial, Science, Work
+from storage.cube.cube import open_cube
+from storage.cube.schema import FAILED
+from storage.runfolder import holder
+from sweeps.inputs.load import Source
+
+SPEC = """
+name = "tiny"
+seed = 3
+[grid]
+datasets = ["iris"]
+p = [0.8, 1.0]
+m = ["0.5N"]
+replicates = 1
+models = ["unsupervised", "posterior"]
+restarts = 2
+[search]
+population = 3
+offspring = 2
+generations = 1
+"""
+
+Log = pytest.LogCaptureFixture
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reference")
+    assert run(write_spec(folder, SPEC), folder) == 0
+    return folder / "tiny.zarr"
+
+
+def goes_on(spec: Path, results: Path, reference: Path) -> None:
+    """Nothing was marked failed, and the same command finishes."""
+    cube = results / "tiny.zarr"
+    if cube.exists():
+        statuses = [node["status"].values for node in open_cube(cube).subtree if "status" in node]
+        assert not any((values == FAILED).any() for values in statuses)
+    assert not (results / "tiny.run" / "failures.jsonl").exists()
+    # A lease that could not be given back is that of a dead process for whoever comes next.
+    with patch.object(holder, "is_alive", lambda process: False):
+        assert run(spec, results) == 0
+    assert_same_bits(reference, cube)
+
+
+def count_changes(folder: Path) -> int:
+    """Changes to files that a whole run makes."""
+    spec = write_spec(folder, SPEC)
+    with seen_by(counter := FullDisk(folder / "counted", 0)):
+        assert run(spec, folder / "counted") == 0
+    return len(counter.seen)
+
+
+def full_from(number: int, folder: Path, reference: Path, caplog: Log) -> None:
+    """Run with a disk that is full from some change on, then with room."""
+    results = folder / str(number)
+    spec = write_spec(folder, SPEC)
+    caplog.clear()
+    with seen_by(injector := FullDisk(results, number)):
+        code = run(spec, results)
+    said = "free space (No space left on device)" in caplog.text
+    assert (code, said) == (1, True) if injector.crashed else (code == 0), injector.seen[number - 1]
+    assert str(results) in caplog.text
+    goes_on(spec, results, reference)
+
+
+def test_a_disk_that_is_full_from_some_change_on(tmp_path: Path, reference: Path, caplog: Log) -> None:
+    changes = count_changes(tmp_path)
+    for number in np.linspace(1, changes - 3, 4).astype(int).tolist():
+        full_from(number, tmp_path, reference, caplog)
+
+
+@pytest.mark.heavy
+def test_a_disk_that_is_full_from_any_change_on(tmp_path: Path, reference: Path, caplog: Log) -> None:
+    changes = count_changes(tmp_path)
+    for number in range(1, changes + 1):
+        full_from(number, tmp_path, reference, caplog)
+
+
+@contextmanager
+def small_disk(folder: Path, kilobytes: int) -> Iterator[None]:
+    """A file system of so many kilobytes at `folder`."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small disk")
+    folder.mkdir()
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "none", folder], check=False
+    ).returncode:
+        pytest.skip("no small disk can be mounted here")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def remount(folder: Path, option: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,{option}", folder], check=True)
+
+
+@pytest.mark.parametrize("kilobytes", [40, 160, 280])
+def test_a_small_disk(tmp_path: Path, reference: Path, kilobytes: int, caplog: Log) -> None:
+    """Full in the middle of a file: at first of the cube, then of blocks and the journal."""
+    disk, spec = tmp_path / "disk", write_spec(tmp_path, SPEC)
+    with small_disk(disk, kilobytes):
+        assert run(spec, disk) == 1
+        assert "free space (No space left on device)" in caplog.text
+        remount(disk, "size=16m")
+        goes_on(spec, disk, reference)
+
+
+def test_a_disk_that_is_read_only(tmp_path: Path, reference: Path, caplog: Log) -> None:
+    disk, spec = tmp_path / "disk", write_spec(tmp_path, SPEC)
+    needs = "needs a file system that is not read-only"
+    with small_disk(disk, 4000):
+        with seen_by(injector := FullDisk(disk, 60, errno.EROFS)):
+            assert run(spec, disk) == 1
+        assert injector.crashed
+        assert needs in caplog.text
+        remount(disk, "ro")
+        caplog.clear()
+        assert run(spec, disk) == 1
+        assert needs in caplog.text
+        assert f"{disk}/tiny.run" in caplog.text
+        remount(disk, "rw")
+        goes_on(spec, disk, reference)
+
+
+@pytest.mark.parametrize("number", [1, 4, 6])
+def test_a_path_that_vanishes(
+    tmp_path: Path, reference: Path, number: int, caplog: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results, spec = tmp_path / "results", write_spec(tmp_path, SPEC)
+    with monkeypatch.context() as patched:
+        at_work(patched, number, lambda: results.rename(tmp_path / "elsewhere"))
+        assert run(spec, results) == 1
+    assert str(results / "tiny") in caplog.text
+    assert not results.exists(), "nothing is made anew where a disk has gone"
+    (tmp_path / "elsewhere").rename(results)
+    goes_on(spec, results, reference)
+
+
+def at_work(patched: pytest.MonkeyPatch, number: int, happens: object) -> None:
+    """Let something happen while the work of this number is under way."""
+    solve, begun = pipeline.work.tasks._run, []
+
+    def interrupted(science: Science, work: Work, source: Source) -> Partial:
+        begun.append(work)
+        if len(begun) == number:
+            happens()  # type: ignore[operator]
+        return solve(science, work, source)
+
+    patched.setattr(pipeline.work.tasks, "_run", interrupted)

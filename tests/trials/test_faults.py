@@ -1,0 +1,110 @@
+"""Faults inside real worker processes: what they cost, and what is said of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import sabotage
+from sweeping import assert_same_bits, run, start, write_spec
+
+from storage.cube.blocks import BlockStore
+from storage.cube.manifest import read_manifest
+from storage.cube.schema import DONE, FAILED
+
+SPEC = """
+name = "tiny"
+seed = 5
+[grid]
+datasets = ["iris"]
+p = [0.8, 1.0]
+m = ["1N"]
+replicates = 3
+models = ["likelihood", "posterior"]
+restarts = 2
+[search]
+population = 3
+offspring = 2
+generations = 1
+"""
+
+LIMITED = """
+small: {kind: local, memory_limit: 700MiB, dashboard_port: 0}
+"""
+
+
+def cell(p: int, replicate: int, model: str = "posterior") -> str:
+    return f"iris/p={p}/m=150/replicate={replicate}/{model}"
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reference")
+    assert run(write_spec(folder, SPEC), folder) == 0
+    return folder / "tiny.zarr"
+
+
+def sabotaged(folder: Path, faults: list[tuple[str, str]], *arguments: str) -> tuple[int, str]:
+    """Submit in a process of its own whose workers have these faults."""
+    (folder / "cluster.yaml").write_text(LIMITED)
+    choices = ("--workers", "2", "--profile", "small", "--cluster", str(folder / "cluster.yaml"), *arguments)
+    process = start(write_spec(folder, SPEC), folder, *choices, environment=sabotage.environment(faults))
+    _, log = process.communicate(timeout=300)
+    return process.returncode, log
+
+
+def failed(cube: Path) -> dict[str, int]:
+    """Status of each cell that is not done."""
+    store = BlockStore(cube, read_only=True)
+    statuses = {}
+    for plan in read_manifest(cube).plans.values():
+        for block, values in store.all_statuses(plan):
+            statuses |= {str(c): int(s) for c, s in zip(block.cells(), values, strict=True) if s != DONE}
+    return statuses
+
+
+def causes(run_directory: Path) -> dict[str, list[str]]:
+    """What is said of each cell that failed."""
+    found: dict[str, list[str]] = {}
+    for line in (run_directory / "failures.jsonl").read_text().splitlines():
+        record = json.loads(line)
+        assert record["node"], record
+        found.setdefault(record["cell"], []).append(record["cause"])
+    return found
+
+
+def test_a_cell_that_never_ends_costs_itself_alone(
+    tmp_path: Path, reference: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its two processes are started again, or the run would hang: both workers are stuck in turn."""
+    broken = [cell(1, 0), cell(1, 1)]
+    faults = [(name, "endless") for name in broken]
+    code, log = sabotaged(tmp_path, [*faults, (cell(1, 2), "raises")], "--time-limit", "2")
+    assert code == 3, log
+    assert failed(tmp_path / "tiny.zarr") == dict.fromkeys([*broken, cell(1, 2)], FAILED)
+    for name in broken:
+        (once, twice) = causes(tmp_path / "tiny.run")[name]
+        assert once == twice
+        assert once.startswith("TimeLimitExceeded: ran for more than 2 s")
+        assert f"cell {name} failed: {once}" in log
+    assert causes(tmp_path / "tiny.run")[cell(1, 2)] == ["FloatingPointError: no such luck"] * 2
+    assert run(tmp_path / "tiny.toml", tmp_path, retry_failed=True) == 0
+    assert_same_bits(reference, tmp_path / "tiny.zarr")
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize(
+    ("fault", "says"), [("killed", "killed by a signal"), ("memory", "its memory limit")]
+)
+def test_a_cell_that_kills_its_workers_costs_itself_alone(
+    tmp_path: Path, reference: Path, fault: str, says: str
+) -> None:
+    code, log = sabotaged(tmp_path, [(cell(1, 1), fault)])
+    assert code == 3, log
+    assert failed(tmp_path / "tiny.zarr") == {cell(1, 1): FAILED}
+    (once, twice) = causes(tmp_path / "tiny.run")[cell(1, 1)]
+    assert once.startswith("WorkersDied: 3 worker processes died while they ran it")
+    assert says in once + twice
+    assert run(tmp_path / "tiny.toml", tmp_path, retry_failed=True) == 0
+    assert_same_bits(reference, tmp_path / "tiny.zarr")

@@ -1,0 +1,53 @@
+"""The whole evaluation in files: three cubes, made as they are shipped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from checkout import ROOT
+from small_cube import draw_block
+
+from pipeline.prepare.sweep import Prepared, prepare
+from pipeline.submit.overview import plan_overview
+from storage.cube.blocks import BlockStore
+from storage.cube.cube import create
+
+SHIPPED = ROOT / "sweeps"
+MOST_FILES = 3000
+
+
+@pytest.fixture
+def evaluation(shared_data: Path, tmp_path: Path) -> list[Prepared]:
+    names = ("uci", "uci-unscaled", "mixtures")
+    return [
+        prepare(SHIPPED / f"{name}.toml", results=tmp_path, data_dir=shared_data / "raw") for name in names
+    ]
+
+
+def n_files(prepared: Prepared) -> int:
+    return sum(1 for path in prepared.cube.rglob("*") if path.is_file())
+
+
+def make(prepared: Prepared) -> None:
+    create(prepared.cube, prepared.inputs.plans, prepared.inputs.stacked, prepared.spec.to_dict())
+
+
+def test_the_whole_evaluation_is_planned_below_three_thousand_files(evaluation: list[Prepared]) -> None:
+    assert len([plan for prepared in evaluation for plan in prepared.inputs.plans]) == 8 + 8 + 3
+    files = [plan_overview(prepared).to_dict()["total"]["files"] for prepared in evaluation]
+    assert sum(files) < MOST_FILES
+
+
+@pytest.mark.heavy
+def test_a_plan_tells_the_files_of_the_finished_cube(evaluation: list[Prepared]) -> None:
+    total = 0
+    for prepared in evaluation:
+        make(prepared)
+        store = BlockStore(prepared.cube)
+        for plan in prepared.inputs.plans:
+            for block in plan.blocks():
+                store.write(block, draw_block(plan, block))
+        assert n_files(prepared) == plan_overview(prepared).to_dict()["total"]["files"] + 1
+        total += n_files(prepared)
+    assert total < MOST_FILES

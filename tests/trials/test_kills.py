@@ -1,0 +1,118 @@
+"""kill -9 of any process at any moment, submit again: the bits of an undisturbed run, little done twice."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sabotage
+import xarray as xr
+from killing import VICTIMS, Site, trials
+from sweeping import assert_same_bits, run, start, write_spec
+
+from storage.cube.cube import open_cube
+from storage.cube.schema import DONE
+
+SPEC = """
+name = "tiny"
+seed = 11
+[grid]
+datasets = [{mixture = {n_clusters = [2, 3], count = 2, n_samples = 30, n_features = 3}}]
+p = [0.8, 1.0]
+m = ["1N"]
+replicates = 3
+models = ["unsupervised", "likelihood", "posterior"]
+restarts = 4
+[search]
+population = 3
+offspring = 2
+generations = 1
+"""
+
+LONGEST = 0.8
+"""Seconds from the first work to the kill; the sweep lasts some seconds, a batch half of one."""
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reference")
+    assert run(write_spec(folder, SPEC), folder) == 0
+    return folder / "tiny.zarr"
+
+
+def killed(folder: Path, reference: Path, count: int, seed: int) -> tuple[dict[str, int], Site]:
+    """So many kills; each kind of victim in turn, in an order by chance."""
+    rng = random.Random(seed)
+    victims = [VICTIMS[number % len(VICTIMS)] for number in range(count)]
+    rng.shuffle(victims)
+    with Site(folder, write_spec(folder, SPEC), reference) as site:
+        return trials(site, victims, rng, LONGEST), site
+
+
+def test_any_process_killed_at_any_moment(tmp_path: Path, reference: Path) -> None:
+    counts, site = killed(tmp_path, reference, 5, seed=1)
+    assert set(counts) == set(VICTIMS)
+    assert site.sweeps >= 1
+
+
+def test_a_reader_sees_whole_cells_and_a_second_submit_is_refused(tmp_path: Path, reference: Path) -> None:
+    spec, cube = write_spec(tmp_path, SPEC), tmp_path / "tiny.zarr"
+    expected = open_cube(reference).load()
+    first = start(spec, tmp_path, "--workers", "2", environment=sabotage.environment([("", "paced")]))
+    counts = [0]
+    try:
+        while first.poll() is None:
+            if not cube.exists():
+                time.sleep(0.05)
+                continue
+            if counts == [0]:
+                second = start(spec, tmp_path, "--workers", "0")
+            counts.append(whole_cells(open_cube(cube).load(), expected))
+    finally:
+        first.kill()
+        _, log = first.communicate()
+    _, refusal = second.communicate(timeout=60)
+    assert first.returncode == 0, log
+    assert second.returncode == 1
+    assert f"is being written by process {first.pid} on" in refusal
+    assert counts == sorted(counts)
+    assert len(set(counts)) >= 3, "the reader saw it grow"
+    assert_same_bits(reference, cube)
+
+
+def whole_cells(tree: xr.DataTree, expected: xr.DataTree) -> int:
+    """How many cells are done; each is as it is in the end, and the others are as if never begun."""
+    count = 0
+    for node in tree.subtree:
+        if "status" not in node:
+            continue
+        done = node["status"] == DONE
+        count += int(done.sum())
+        for name in ("log_likelihood", "labels", "centroids", "best_restart"):
+            found, final = node[name], expected[node.path][name]
+            fill = -1 if found.dtype.kind == "i" else np.nan
+            xr.testing.assert_equal(found, final.where(done, fill))
+    return count
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("mode", ["sys.exit", "graceful", "segfault"])
+def test_workers_that_end_of_themselves(tmp_path: Path, reference: Path, mode: str) -> None:
+    chaos = sabotage.environment([("", "paced")], chaos=f"10 {mode}")
+    process = start(write_spec(tmp_path, SPEC), tmp_path, "--workers", "2", environment=chaos)
+    _, log = process.communicate(timeout=300)
+    assert process.returncode == 0, log
+    assert_same_bits(reference, tmp_path / "tiny.zarr")
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(3600)
+def test_a_hundred_kills(tmp_path: Path, reference: Path) -> None:
+    """Shown with -s: how many of each, and how many restarts were computed twice for them."""
+    counts, site = killed(tmp_path, reference, 120, seed=2)
+    lines = [f"{victim:>10} {count:4d}" for victim, count in sorted(counts.items())]
+    print("\n".join(["", *lines, f"{site.sweeps} sweeps, {site.repeated} restarts repeated"]))  # noqa: T201
+    assert min(counts.values()) >= 25

@@ -1,0 +1,254 @@
+"""Run some, crash, fail, grow, submit again in any order: what was done stays, and the end is the same."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from crash import crashing
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from small_cube import result_files
+from sweeping import assert_same_bits, run, write_spec
+
+import pipeline.cluster.executor
+import pipeline.work.tasks
+from pipeline.optima import best_of
+from pipeline.run.signals import Stopped
+from pipeline.work.records import Partial, Science, Work
+from storage.cube.blocks import BlockStore
+from storage.cube.manifest import read_manifest
+from storage.cube.places import Places
+from storage.cube.schema import DONE, PENDING, RESULTS
+from storage.runfolder import holder
+from sweeps.inputs.load import Source
+from sweeps.plan import Block, Cell, DatasetPlan
+
+STAGES = {
+    "datasets": [
+        '"iris"',
+        '{mixture = {n_clusters = [2], count = COUNT, n_samples = 20, n_features = 2}}, "iris"',
+    ],
+    "p": ["0.8", "0.8, 1.0", "0.9, 0.8, 1.0"],
+    "m": ['"0.5N"', '30, "0.5N"'],
+    "replicates": ["1", "2", "4"],
+    "models": ['"posterior"', '"unsupervised", "posterior"', '"unsupervised", "posterior", "likelihood"'],
+    "COUNT": ["2", "4"],
+}
+
+
+def spec_text(stages: dict[str, int]) -> str:
+    """Sweep file at some stage of its growth."""
+    now = {key: STAGES[key][stage] for key, stage in stages.items()}
+    count = now.pop("COUNT")
+    replicates = now.pop("replicates")
+    lists = "\n".join(f"{key} = [{values}]" for key, values in now.items())
+    return f'name = "tiny"\nseed = 8\n[grid]\n{lists}\nreplicates = {replicates}\nrestarts = 3\n'.replace(
+        "COUNT", count
+    )
+
+
+def stub(science: Science, work: Work, source: Source) -> Partial:
+    """A solver that takes no time, as much a function of the coordinates as the real one."""
+    X, _ = source.arrays(work.cell.mixture)
+    rngs = [pipeline.work.tasks._rng(science.seed, work.cell, r) for r in range(work.start, work.stop)]
+    objectives = [float(rng.standard_normal()) for rng in rngs]
+    best = best_of(objectives)
+    rng, k = rngs[best], science.n_clusters
+    return Partial(
+        work=work,
+        objectives=np.array(objectives),
+        best_restart=work.start + best,
+        labels=rng.integers(0, k, len(X)).astype(np.int16),
+        centroids=rng.standard_normal((k, X.shape[1])),
+        variances=rng.random(k),
+        seconds=1e-6,
+    )
+
+
+class Solver:
+    """The stub, until it is told to stop or to fail."""
+
+    def __init__(self) -> None:
+        self.stop_after: int | None = None
+        self.broken = ""
+
+    def __call__(self, science: Science, work: Work, source: Source) -> Partial:
+        if self.broken and self.broken in str(work.cell):
+            raise FloatingPointError("no such luck")
+        if self.stop_after is not None:
+            self.stop_after -= 1
+            if self.stop_after < 0:
+                raise Stopped(15)
+        return stub(science, work, source)
+
+
+@contextmanager
+def quick(solver: Solver) -> Iterator[None]:
+    """Stub solver, nothing to compile, and every holder of a lease dead."""
+    with (
+        patch.object(pipeline.work.tasks, "_run", solver),
+        patch.object(pipeline.cluster.executor, "_warm_up", lambda: None),
+        patch.object(holder, "is_alive", lambda process: False),
+    ):
+        yield
+
+
+def chunk_files(plan: DatasetPlan, block: Block, names: dict[str, str]) -> dict[str, str]:
+    """Those of some files that hold results of a block."""
+    place = Places(plan).locate(block)
+    assert place is not None
+    lengths = [1, 1, plan.replicate_chunk, plan.model_chunk]
+    if plan.mixtures is not None:
+        lengths = [plan.mixture_chunk, *lengths]
+    position = [str(part.start // length) for part, length in zip(place.region, lengths, strict=False)]
+    prefix = ".".join(["c", *position])
+    places = [f"{place.node}/{name}/{prefix}" for name in RESULTS]
+    return {name: names[name] for name in names if any(name == p or name.startswith(f"{p}.") for p in places)}
+
+
+class Sweeping(RuleBasedStateMachine):
+    """One sweep and its cube, whatever happens to them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scratch = tempfile.TemporaryDirectory()
+        self.folder = Path(self.scratch.name)
+        self.cube = self.folder / "tiny.zarr"
+        self.stages = dict.fromkeys(STAGES, 0)
+        self.solver = Solver()
+        self.done: dict[Cell, tuple[bytes, ...]] = {}
+        self.statuses: dict[Cell, int] = {}
+        self.chunks: dict[str, str] = {}
+
+    def submit(self, **options: object) -> int:
+        with quick(self.solver):
+            return run(
+                write_spec(self.folder, spec_text(self.stages)), self.folder, batch_restarts=4, **options
+            )
+
+    @rule(key=st.sampled_from(sorted(STAGES)))
+    def grow(self, key: str) -> None:
+        """The file asks for more; what it may not ask for is left out."""
+        self.stages[key] = min(self.stages[key] + 1, len(STAGES[key]) - 1)
+
+    @rule()
+    def run_all(self) -> None:
+        assert self.submit(retry_failed=True) == 0
+
+    @rule(work=st.integers(0, 30))
+    def run_some(self, work: int) -> None:
+        self.solver.stop_after = work
+        assert self.submit() in (0, 3, 143)
+        self.solver.stop_after = None
+
+    @rule(model=st.sampled_from(["posterior", "replicate=0", "unsupervised"]))
+    def fail(self, model: str) -> None:
+        self.solver.broken = model
+        assert self.submit() in (0, 3)
+        self.solver.broken = ""
+
+    @rule(at=st.integers(1, 250))
+    def crash(self, at: int) -> None:
+        with crashing(self.folder, at):
+            self.submit()
+
+    @precondition(lambda self: self.cube.exists())
+    @invariant()
+    def what_was_done_stays(self) -> None:
+        store = BlockStore(self.cube, read_only=True)
+        files, now, chunks = result_files(self.cube), {}, {}
+        for plan in read_manifest(self.cube).plans.values():
+            for block, statuses in store.all_statuses(plan):
+                arrays = store.read(block)
+                if (statuses == DONE).all():
+                    chunks |= chunk_files(plan, block, files)
+                for position, (cell, status) in enumerate(zip(block.cells(), statuses.tolist(), strict=True)):
+                    now[cell] = status
+                    if status == DONE:
+                        bits = tuple(arrays[name][position].tobytes() for name in RESULTS)
+                        assert self.done.setdefault(cell, bits) == bits, cell
+        assert self.statuses.keys() <= now.keys()
+        for cell, status in self.statuses.items():
+            assert now[cell] == DONE if status == DONE else now[cell] != PENDING or status == PENDING, cell
+        assert self.chunks.items() <= chunks.items()
+        self.statuses, self.chunks = now, chunks
+
+    def teardown(self) -> None:
+        try:
+            assert self.submit(retry_failed=True) == 0
+            self.what_was_done_stays()
+            with quick(Solver()):
+                assert run(self.folder / "tiny.toml", self.folder / "undisturbed") == 0
+            assert_same_bits(self.folder / "undisturbed" / "tiny.zarr", self.cube)
+        finally:
+            self.scratch.cleanup()
+
+
+def explore(examples: int, steps: int) -> None:
+    run_state_machine_as_test(
+        Sweeping,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=steps,
+            phases=[Phase.generate],  # to shrink a failure takes minutes
+            deadline=None,
+            derandomize=True,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+def test_any_order_of_events() -> None:
+    explore(5, 7)
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(3600)
+def test_any_long_order_of_events() -> None:
+    explore(40, 20)
+
+
+def crash_at(number: int, folder: Path, undisturbed: Path) -> bool:
+    """Whether a run came to a change of this number; crashed before it, the next run ends all the same."""
+    results = folder / str(number)
+    spec = write_spec(folder, spec_text(dict.fromkeys(STAGES, 1)))
+    with quick(Solver()):
+        with crashing(results, number) as injector:
+            run(spec, results, batch_restarts=4)
+        assert run(spec, results) == 0
+    assert_same_bits(undisturbed, results / "tiny.zarr")
+    return injector.crashed
+
+
+@pytest.fixture
+def undisturbed(tmp_path: Path) -> Path:
+    with quick(Solver()):
+        assert run(write_spec(tmp_path, spec_text(dict.fromkeys(STAGES, 1))), tmp_path / "undisturbed") == 0
+    return tmp_path / "undisturbed" / "tiny.zarr"
+
+
+def test_a_whole_run_crashed_here_and_there(tmp_path: Path, undisturbed: Path) -> None:
+    assert all(crash_at(number, tmp_path, undisturbed) for number in (2, 150, 290))
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(3600)
+def test_a_whole_run_crashed_before_and_after_every_change(tmp_path: Path, undisturbed: Path) -> None:
+    number = 1
+    while crash_at(number, tmp_path, undisturbed):
+        number += 1
+    assert number > 290
