@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+SAME_OPTIMUM = 1e-6
+"""Nats. Objectives that differ by no more belong to one optimum: sums in another order differ by less."""
+
 
 def best_of(objectives: Sequence[float]) -> int:
     """Position of the largest objective, the lowest on ties.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sweeps.errors import InputError, Problem, did_you_mean
+from sweeps.errors import InputError, Problem, did_you_mean, gathered
 from sweeps.plan import ACCURACY, Cell, DatasetPlan
 from sweeps.seeds import accuracy_code
 
@@ -22,10 +22,8 @@ def find_cells(names: Iterable[str], plans: Sequence[DatasetPlan]) -> frozenset[
     cells: set[Cell] = set()
     problems: list[Problem] = []
     for name in names:
-        try:
+        with gathered(problems):
             cells.add(find_cell(name, plans))
-        except InputError as error:
-            problems += error.problems
     if problems:
         raise InputError(problems)
     return frozenset(cells)

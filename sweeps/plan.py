@@ -73,6 +73,10 @@ class Block:
         for mixture, replicate, model in product(_range(self.mixtures), _range(self.replicates), self.models):
             yield Cell(self.dataset, mixture, self.p, self.m, replicate, model)
 
+    def position(self, cell: Cell) -> int:
+        """Place of `cell` in storage order: its row in every array of the block."""
+        return list(self.cells()).index(cell)
+
     def __str__(self) -> str:
         parts = [self.dataset]
         if self.unsupervised:

@@ -14,8 +14,8 @@ import pandas as pd
 
 from kernels.partition.objective import objective_terms
 from kernels.problem.problem import build_problem, layers_from_annotations
+from pipeline.optima import SAME_OPTIMUM
 from pipeline.scoring.tables import row_cell
-from pipeline.work.stopping import BETTER
 from pipeline.work.tasks import cell_annotations
 from sweeps.file.spec import load_spec
 from sweeps.inputs.load import load_inputs
@@ -56,8 +56,8 @@ def main() -> None:
     groups = table.groupby(["sweep", "dataset", "p", "m", "model"], dropna=False, sort=False)["gap"]
     summary = groups.agg(
         cells="size",
-        solution_is_better=lambda gap: (gap > BETTER).sum(),
-        truth_is_better=lambda gap: (gap < -BETTER).sum(),
+        solution_is_better=lambda gap: (gap > SAME_OPTIMUM).sum(),
+        truth_is_better=lambda gap: (gap < -SAME_OPTIMUM).sum(),
         mean_gap="mean",
         least_gap="min",
     )

@@ -11,10 +11,10 @@ from claims import MODELS
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from pipeline.optima import SAME_OPTIMUM
 from pipeline.report.parts.ink import BLUE, INK, VERMILLION, legend, panels
 from pipeline.report.sections.against import LIMIT
 from pipeline.scoring.tables import KEYS
-from pipeline.work.stopping import BETTER
 
 DRAWS = 10_000
 """Of fifty mixtures among those at hand, to see how far a mean of fifty may lie."""
@@ -108,7 +108,8 @@ def changes(cells: pd.DataFrame, other: pd.DataFrame) -> Iterator[dict[str, Any]
     ------
     dict
         `dataset`, `model`, number of `cells`, in how many the other objective is `better` or `worse` by more
-        than `BETTER`, its mean change, that of each score with its standard error, and the ratio of times.
+        than `SAME_OPTIMUM`, its mean change, that of each score with its standard error, and the ratio of
+        times.
     """
     pairs = cells.merge(other, on=list(KEYS), suffixes=("", "_other"))
     for (dataset, model), rows in pairs.groupby(["dataset", "model"], sort=False):
@@ -116,7 +117,11 @@ def changes(cells: pd.DataFrame, other: pd.DataFrame) -> Iterator[dict[str, Any]
             continue
         gain = rows["objective_other"] - rows["objective"]
         found: dict[str, Any] = {"dataset": dataset, "model": model, "cells": len(rows)}
-        found |= {"better": (gain > BETTER).sum(), "worse": (gain < -BETTER).sum(), "gain": gain.mean()}
+        found |= {
+            "better": (gain > SAME_OPTIMUM).sum(),
+            "worse": (gain < -SAME_OPTIMUM).sum(),
+            "gain": gain.mean(),
+        }
         found["time"] = rows["seconds_other"].sum() / rows["seconds"].sum()
         for score in ("nmi", "goldberger_kl"):
             change = (rows[f"{score}_other"] - rows[score]).dropna()

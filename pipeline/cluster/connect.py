@@ -92,7 +92,7 @@ def connect(
             )
         else:
             opened = _address(profile, profile.options, n_workers)
-        with opened as client, _nothing_of_the_wreck():
+        with opened as client, _silenced_after_failure():
             check_packages(client)
             yield client
 
@@ -197,7 +197,7 @@ def _errors_only() -> Iterator[None]:
 
 
 @contextmanager
-def _nothing_of_the_wreck() -> Iterator[None]:
+def _silenced_after_failure() -> Iterator[None]:
     """After an exception, silence the libraries while messages to workers that are gone fail one by one."""
     try:
         yield

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from pipeline.commands.options import data_dir_option, json_option, reported
+from pipeline.exitcodes import COMPLETE, INTERNAL
 from sweeps.data.builtin import Record, Unavailable, catalogue, fetch
 from sweeps.data.registry import BUILTIN
 from sweeps.errors import InputError, Problem
@@ -54,7 +55,7 @@ def fetch_datasets(names: tuple[str, ...], data_dir: Path | None) -> None:
             except Unavailable as unavailable:
                 failed = True
                 click.echo(f"{name}: not to be had: {'; '.join(unavailable.reasons)}", err=True)
-    sys.exit(1 if failed else 0)
+    sys.exit(INTERNAL if failed else COMPLETE)
 
 
 @datasets.command("check")
@@ -71,7 +72,7 @@ def check_datasets(names: tuple[str, ...], data_dir: Path | None, as_json: bool)
     else:
         for record in records:
             click.echo(_checked(record))
-    sys.exit(0 if all(record.source for record in records) else 1)
+    sys.exit(COMPLETE if all(record.source for record in records) else INTERNAL)
 
 
 def _known(names: tuple[str, ...]) -> tuple[str, ...]:

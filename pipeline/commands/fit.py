@@ -12,6 +12,7 @@ import click
 from kernels.problem.problem import MODELS, VARIANCES
 from kernels.settings import CROSSOVERS, RELOCATED
 from pipeline.commands.options import json_option, reported
+from pipeline.optima import SAME_OPTIMUM
 from sweeps.data.tables import SCALES
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def fit_command(as_json: bool, **choices: Any) -> None:
 def summary(result: FitResult, judgement: Judgement) -> list[str]:
     """The result in a few lines, for people."""
     best, objectives = result.best, result.restart_objectives
-    hits = int((objectives >= best.objective - 1e-6 * abs(best.objective)).sum())
+    hits = int((objectives >= best.objective - SAME_OPTIMUM).sum())
     lines = [
         f"objective  {best.objective:.4f} nats, model {result.model!r}, {result.variance} variance"
         f" (gmm {best.gmm:.4f}, sbm {best.sbm:.4f}, prior {best.prior:.4f})",

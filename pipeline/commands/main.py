@@ -24,6 +24,7 @@ from pipeline.commands.options import (
 )
 from pipeline.commands.report import compare, report
 from pipeline.commands.runs import cancel, logs, status, why
+from pipeline.exitcodes import COMPLETE, INTERNAL
 from storage.provenance import package_version
 
 
@@ -89,7 +90,7 @@ def main(verbose: bool) -> None:
 def submit(spec: Path, **choices: Any) -> None:
     """Run the sweep file SPEC, or go on where it stopped."""
     from pipeline.commands.paths import find_spec
-    from pipeline.submit.submission import Options
+    from pipeline.prepare.request import Options
     from pipeline.submit.submission import submit as run
 
     with reported():
@@ -144,7 +145,7 @@ def verify(cube: Path, results: Path, sample: int, seed: int, as_json: bool) -> 
     with reported():
         verification = check(find_cube(cube, results), sample=sample, seed=seed)
     show(verification.to_dict() if as_json else verification.lines())
-    sys.exit(0 if verification.good else 1)
+    sys.exit(COMPLETE if verification.good else INTERNAL)
 
 
 main.add_command(datasets)

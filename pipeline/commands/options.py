@@ -11,9 +11,8 @@ from typing import Any
 
 import click
 
+from pipeline.exitcodes import BAD_INPUT
 from sweeps.errors import InputError
-
-INTERNAL, BAD_INPUT = 1, 2
 
 results_option = click.option(
     "--results",

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from pipeline.commands.options import INTERNAL, cube_argument, json_option, reported, results_option, show
+from pipeline.commands.options import cube_argument, json_option, reported, results_option, show
+from pipeline.exitcodes import INTERNAL
 
 
 @click.command()

@@ -47,7 +47,7 @@ class HeadJob:
             return None
         return cls(number, int(os.environ.get("SLURM_RESTART_COUNT") or 0))
 
-    def goes_on(self, number: int) -> bool:
+    def continues(self, number: int) -> bool:
         """Whether a signal means the walltime, and not that somebody wants the head to end.
 
         SLURM sends SIGUSR1 before it, as the script asks; SIGTERM at it, and when the job is cancelled.

@@ -122,7 +122,7 @@ def explain(cube: Path, name: str, spec: Path | None = None) -> Explanation:
     run = run_directory(cube)
     failures = tuple(record for record in read_failures(run / FILE_NAME) if record.cell == str(cell))
     block = plans[cell.dataset].block_of(cell)
-    store, position = BlockStore(cube, read_only=True), list(block.cells()).index(cell)
+    store, position = BlockStore(cube, read_only=True), block.position(cell)
     status = int(store.statuses(block)[position])
     arrays = store.read(block) if status == DONE else None
     return Explanation(

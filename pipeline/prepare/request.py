@@ -11,7 +11,7 @@ from pipeline.prepare.wanted import Wanted, is_settled
 
 
 @dataclass(frozen=True)
-class Checked:
+class Request:
     """A submit of which everything is known to be right.
 
     Parameters
@@ -48,7 +48,7 @@ class Checked:
 FLAGS = {"cluster_file": "--cluster"}
 """Flags that are not called like their field."""
 
-OWN = {"results", "dry_run", "detach", "batch_restarts"}
+OWN = {"results", "dry_run", "detach"}
 """Fields that a head is not told, or in another way."""
 
 
@@ -74,8 +74,6 @@ class Options:
         Names of the cells to run, marked failed or not; none for all.
     time_limit : float or None
         Seconds a batch may run on a worker; None is generous.
-    batch_restarts : int or None
-        Fixed batch length, for tests.
     """
 
     results: Path
@@ -89,7 +87,6 @@ class Options:
     data_dir: Path | None = None
     only: tuple[str, ...] = ()
     time_limit: float | None = None
-    batch_restarts: int | None = None
 
     def flags(self) -> list[str]:
         """The choices that a head has to be told, as arguments of `sweep submit`; paths are absolute."""

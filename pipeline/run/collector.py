@@ -164,7 +164,7 @@ class Collector:
     def seconds(self, cell: Cell) -> float | None:
         """Seconds of a restart of a cell that is done in the cube, None for any other."""
         block = self._plans[cell.dataset].block_of(cell)
-        position = list(block.cells()).index(cell)
+        position = block.position(cell)
         if self._store.statuses(block)[position] != DONE:
             return None
         arrays = self._store.read(block)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -66,8 +67,6 @@ class Driver:
         Runs the batches.
     console : Console
         Where progress is shown.
-    batch_restarts : int or None
-        Fixed number of restarts of a batch, for tests; None takes the pilot's timings.
     time_limit : float or None
         Seconds a batch may run, where they were asked for: batches are predicted to last a quarter at most.
     """
@@ -78,7 +77,6 @@ class Driver:
         executor: Executor,
         *,
         console: Console,
-        batch_restarts: int | None = None,
         time_limit: float | None = None,
     ) -> None:
         prepared = opened.prepared
@@ -89,22 +87,35 @@ class Driver:
         self._lease = opened.lease
         self._executor = executor
         self._console = console
-        self._batch_restarts = batch_restarts
         self._longest = LONGEST if time_limit is None else time_limit / 4
         self._length = self._longest
         self._timing_file = prepared.run / "pilot.json"
         self._timing = Timing.load(self._timing_file)
         self._state = StateFile(prepared.run / "state.json")
         self._again: deque[Batch] = deque()
-        self.solver_seconds = 0.0
+        self._solver_seconds = 0.0
         self._spared = 0
 
     def run(self) -> Outcomes:
         """Time a few restarts, announce the end, then do everything that is left."""
+        started = time.monotonic()
         restarts = self._pilot() + self._rest()
         self._collector.close()
+        self._say_done(restarts, time.monotonic() - started)
         return Outcomes(
             restarts, self._spared, self._collector.blocks_written, failed_cells(self._cube, self._plans)
+        )
+
+    def _say_done(self, restarts: int, seconds: float) -> None:
+        share = 100 * self._solver_seconds / max(seconds * self._executor.workers, 1e-9)
+        if self._spec.stop is not None:
+            logger.info("%d restarts were spared by the adaptive stop", self._spared)
+        logger.info(
+            "%d restarts, %d blocks in %s; %.0f %% of the workers' time was spent in the solver",
+            restarts,
+            self._collector.blocks_written,
+            duration(seconds),
+            share,
         )
 
     def _pilot(self) -> int:
@@ -161,7 +172,7 @@ class Driver:
             self._lease.check()
             with uninterrupted():
                 partials = self._take(batch, outcome)
-            self.solver_seconds += sum(partial.seconds for partial in partials)
+            self._solver_seconds += sum(partial.seconds for partial in partials)
             yield batch, partials
 
     def _take(self, batch: Batch, outcome: Outcome) -> list[Partial]:
@@ -196,7 +207,7 @@ class Driver:
         return self._grouped(self._science(plan), self._collector.left(plan))
 
     def _grouped(self, science: Science, work: Iterable[Work]) -> Iterator[Batch]:
-        return make_batches(science, work, self._timing, seconds=self._length, restarts=self._batch_restarts)
+        return make_batches(science, work, self._timing, seconds=self._length)
 
     def _batch(self, science: Science, work: Work) -> Batch:
         seconds = (work.stop - work.start) * self._timing.seconds(work.cell)

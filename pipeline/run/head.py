@@ -6,25 +6,24 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import TracebackType
 from urllib.parse import urlsplit
 
 from rich.console import Console
 
-from pipeline.cluster.connect import connect, dashboard_address
-from pipeline.cluster.executor import DaskExecutor
+from pipeline.exitcodes import COMPLETE, FAILED_CELLS, INTERNAL
 from pipeline.jobs.errors import ComputeClusterError
 from pipeline.jobs.head import HeadJob, other_head
 from pipeline.jobs.slurm import CommandFailed
-from pipeline.prepare.request import Checked
+from pipeline.prepare.request import Request
 from pipeline.prepare.sweep import Prepared, longest_batch
 from pipeline.run.driver import Driver, Outcomes, opened
 from pipeline.run.logfile import log_file
 from pipeline.run.signals import Stopped, stop_on_signal
-from pipeline.text import duration
 from pipeline.work.executor import Executor, SerialExecutor
 from pipeline.work.merge import Mismatch
 from storage.cube.blocks import CellMismatch, failed_cells
@@ -38,8 +37,6 @@ from storage.runfolder.lease import Lease, LeaseHeld, LeaseLost
 from storage.runfolder.process import this_process
 
 logger = logging.getLogger(__name__)
-
-COMPLETE, INTERNAL, FAILED_CELLS = 0, 1, 3
 
 TROUBLE = (StorageError, LeaseHeld, LeaseLost, JournalDamaged, Mismatch, CellMismatch, ComputeClusterError)
 """What ends a run with a message: no cell is to blame, nothing that was reported done is lost."""
@@ -57,12 +54,43 @@ class End:
     again: bool = False
 
 
-def run_head(checked: Checked, console: Console) -> int:
+class Ending:
+    """Takes what ends a run early, says it, and keeps how the run ended.
+
+    Parameters
+    ----------
+    own : HeadJob or None
+        The job this process is the head of.
+    """
+
+    def __init__(self, own: HeadJob | None) -> None:
+        self._own = own
+        self.end = End(INTERNAL, "ended by an error")
+
+    def __enter__(self) -> Ending:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if isinstance(error, Stopped):
+            # Asked once: SLURM's answer to a SIGTERM changes as the job ends.
+            again = self._own is not None and self._own.continues(error.number)
+            then = "the head resumes when its job starts again" if again else "submit again to resume"
+            logger.error("stopped by %s; what was finished is kept, %s", error, then)
+            self.end = End(128 + error.number, f"stopped by {error}", again)
+        elif isinstance(error, TROUBLE):
+            logger.error("%s", error)
+            self.end = End(INTERNAL, str(error))
+        return isinstance(error, (Stopped, *TROUBLE))
+
+
+def run_head(request: Request, console: Console) -> int:
     """Run what is left of a sweep in this process, and queue its job again when the walltime ends it.
 
     Parameters
     ----------
-    checked : Checked
+    request : Request
         What to run.
     console : Console
         Where progress is shown; warnings and results go through logging.
@@ -72,24 +100,43 @@ def run_head(checked: Checked, console: Console) -> int:
     int
         Exit code, as `pipeline.submit.submission.submit` has it.
     """
-    if checked.settled:
-        return nothing_to_do(checked)
-    own = HeadJob.current(checked.prepared.run)
-    if own is None and checked.queued and (other := _waiting_head(checked.prepared.run)) is not None:
+    if request.settled:
+        return nothing_to_do(request)
+    own = HeadJob.current(request.prepared.run)
+    if own is None and request.queued and (other := _waiting_head(request.prepared.run)) is not None:
         logger.error("%s", other)
         return INTERNAL
-    with stop_on_signal():
-        end = _end(lambda: _leased(checked, own, console), own)
-    if own is not None and end.again and not own.requeue():
-        _record(checked, own).now(ENDED, f"{end.how}, and not queued again").write(checked.prepared.run)
-    return end.code
+    ending = Ending(own)
+    with (
+        stop_on_signal(),
+        ending,
+        _lease(request.prepared.cube, patient=own is not None) as lease,
+        log_file(request.prepared.run),
+        _recorded(request, own, ending) as record,
+        # A second time, so that the record tells what ended the run while the lease is still ours.
+        ending,
+        # Workers before the cube: a compute cluster that is not available leaves nothing behind.
+        _executor(request, record) as executor,
+        opened(request.prepared, lease, request.wanted) as ours,
+    ):
+        driver = Driver(
+            ours,
+            executor,
+            console=console,
+            time_limit=request.options.time_limit,
+        )
+        ending.end = _conclude(request, driver.run())
+    if own is not None and ending.end.again and not own.requeue():
+        how = f"{ending.end.how}, and not queued again"
+        _record(request, own).now(ENDED, how).write(request.prepared.run)
+    return ending.end.code
 
 
-def nothing_to_do(checked: Checked) -> int:
+def nothing_to_do(request: Request) -> int:
     """Say so, and what failed or was skipped; the exit code of a run that ends like this."""
     logger.info("every cell is done: nothing to run")
-    failed = failed_cells(checked.prepared.cube, checked.prepared.inputs.plans)
-    return _conclude(checked, Outcomes(0, 0, 0, failed)).code
+    failed = failed_cells(request.prepared.cube, request.prepared.inputs.plans)
+    return _conclude(request, Outcomes(0, 0, 0, failed)).code
 
 
 def say_skipped(prepared: Prepared) -> None:
@@ -98,18 +145,18 @@ def say_skipped(prepared: Prepared) -> None:
         logger.warning("SKIPPED data set %s: %s", name, "; ".join(reasons))
 
 
-def _conclude(checked: Checked, outcomes: Outcomes) -> End:
-    prepared, wanted = checked.prepared, checked.wanted
+def _conclude(request: Request, outcomes: Outcomes) -> End:
+    prepared, wanted = request.prepared, request.wanted
     failed = list(filter(wanted.runs, outcomes.failed))
     for cell in failed:
         logger.error('failed: %s (for more: sweep why %s "%s")', cell, prepared.cube, cell)
     say_skipped(prepared)
     logger.info("results: %s", prepared.cube)
-    if wanted.only and not checked.settled:
+    if wanted.only and not request.settled:
         logger.info("its results are kept, and stand in the cube when the rest of the block is done")
     if failed:
         return End(FAILED_CELLS, "finished with failed cells")
-    strict = checked.options.strict and prepared.inputs.skipped
+    strict = request.options.strict and prepared.inputs.skipped
     return End(FAILED_CELLS if strict else COMPLETE, "finished")
 
 
@@ -120,41 +167,26 @@ def _waiting_head(run: Path) -> str | None:
         return None  # said again, and louder, when the worker jobs are submitted
 
 
-def _leased(checked: Checked, own: HeadJob | None, console: Console) -> End:
-    run = checked.prepared.run
-    with _lease(checked.prepared.cube, patient=own is not None) as lease, log_file(run):
-        record = _record(checked, own)
-        record.write(run)
-        with storage_errors(run):
-            remove(run / JOB_LIST)  # of the run before
-        end = End(INTERNAL, "ended by an error")
-        try:
-            end = _end(lambda: _conclude(checked, _work(checked, record, lease, console)), own)
-        finally:
-            # A disk that is full has been complained of already.
-            with suppress(StorageError):
-                record.now(REQUEUED if end.again else ENDED, end.how).write(run)
-    return end
-
-
-def _end(work: Callable[[], End], own: HeadJob | None) -> End:
+@contextmanager
+def _recorded(request: Request, own: HeadJob | None, ending: Ending) -> Iterator[HeadRecord]:
+    """Tell those who read files only that the run has begun, and how it ended."""
+    run = request.prepared.run
+    record = _record(request, own)
+    record.write(run)
+    with storage_errors(run):
+        remove(run / JOB_LIST)  # of the run before
     try:
-        return work()
-    except Stopped as stopped:
-        # Asked once: SLURM's answer to a SIGTERM changes as the job ends.
-        again = own is not None and own.goes_on(stopped.number)
-        then = "the head goes on when its job starts again" if again else "submit again to go on"
-        logger.error("stopped by %s; what was finished is kept, %s", stopped, then)
-        return End(128 + stopped.number, f"stopped by {stopped}", again)
-    except TROUBLE as error:
-        logger.error("%s", error)
-        return End(INTERNAL, str(error))
+        yield record
+    finally:
+        # A disk that is full has been complained of already.
+        with suppress(StorageError):
+            record.now(REQUEUED if ending.end.again else ENDED, ending.end.how).write(run)
 
 
-def _record(checked: Checked, own: HeadJob | None) -> HeadRecord:
-    data_dir = checked.options.data_dir
+def _record(request: Request, own: HeadJob | None) -> HeadRecord:
+    data_dir = request.options.data_dir
     return HeadRecord(
-        spec=str(checked.spec.resolve()),
+        spec=str(request.spec.resolve()),
         data_dir=None if data_dir is None else str(data_dir.resolve()),
         job=this_process().job_id,
         node=os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
@@ -179,48 +211,22 @@ def _lease(cube: Path, *, patient: bool) -> Iterator[Lease]:
         yield lease
 
 
-def _work(checked: Checked, record: HeadRecord, lease: Lease, console: Console) -> Outcomes:
-    prepared = checked.prepared
-    with (
-        # Workers before the cube: a compute cluster that cannot be had leaves nothing behind.
-        _executor(checked, record) as executor,
-        opened(prepared, lease, checked.wanted) as ours,
-    ):
-        driver = Driver(
-            ours,
-            executor,
-            console=console,
-            batch_restarts=checked.options.batch_restarts,
-            time_limit=checked.options.time_limit,
-        )
-        started = time.monotonic()
-        outcomes = driver.run()
-        seconds = time.monotonic() - started
-        share = 100 * driver.solver_seconds / max(seconds * executor.workers, 1e-9)
-        if prepared.spec.stop is not None:
-            logger.info("%d restarts were spared by the adaptive stop", outcomes.spared)
-        logger.info(
-            "%d restarts, %d blocks in %s; %.0f %% of the workers' time was spent in the solver",
-            outcomes.restarts,
-            outcomes.blocks,
-            duration(seconds),
-            share,
-        )
-    return outcomes
-
-
 @contextmanager
-def _executor(checked: Checked, record: HeadRecord) -> Iterator[Executor]:
-    prepared, profile = checked.prepared, checked.profile
+def _executor(request: Request, record: HeadRecord) -> Iterator[Executor]:
+    prepared, profile = request.prepared, request.profile
     if profile is None:
         yield SerialExecutor(prepared.inputs.sources)
         return
-    longest, workers = longest_batch(prepared), checked.options.workers
+    # Without a compute cluster dask's scheduler and the watch of the queue are not loaded.
+    from pipeline.cluster.connect import connect, dashboard_address
+    from pipeline.cluster.executor import DaskExecutor
+
+    longest, workers = longest_batch(prepared), request.options.workers
     with connect(profile, n_workers=workers, run=prepared.run, longest_batch=longest) as client:
         dashboard = _dashboard(dashboard_address(client))
         logger.info("dask dashboard: %s", dashboard)
         replace(record, dashboard=dashboard).write(prepared.run)
-        yield DaskExecutor(client, prepared.inputs.sources, time_limit=checked.options.time_limit)
+        yield DaskExecutor(client, prepared.inputs.sources, time_limit=request.options.time_limit)
 
 
 def _dashboard(address: str | None) -> str:

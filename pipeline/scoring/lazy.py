@@ -10,11 +10,9 @@ import numpy as np
 import xarray as xr
 
 from kernels import scores as core
+from storage.cube.schema import DONE
 from sweeps.errors import InputError, Problem
 from sweeps.models import BASELINES, UNSUPERVISED, baseline_of
-
-DONE = 1
-NORMALIZERS = ("min", "geometric", "arithmetic", "max")
 
 ATTRIBUTES = {
     "nmi": {"long_name": "normalised mutual information with the true labels", "units": "1"},
@@ -116,8 +114,8 @@ def relative_nmi(found: xr.Dataset, baselines: Mapping[str, xr.Dataset]) -> xr.D
 
 def _fit_scores(node: xr.Dataset, data: xr.Dataset, normalizer: str) -> dict[str, xr.DataArray]:
     """Scores that need no annotations; `data` holds X and labels_true."""
-    if normalizer not in NORMALIZERS:
-        raise ValueError(f"normalizer: found {normalizer!r}, expected one of {', '.join(NORMALIZERS)}")
+    if normalizer not in core.NORMALIZERS:
+        raise ValueError(f"normalizer: found {normalizer!r}, expected one of {', '.join(core.NORMALIZERS)}")
     found = {"objective": _lift(_best, (node["log_likelihood"], ["restart"]))}
     if "labels_true" not in data:
         return found

@@ -8,9 +8,9 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-SAME = 1e-6
-"""Nats; objectives that are no further apart are the same optimum."""
-GAPS = np.concatenate([[SAME], np.logspace(-4, 5, 19)])
+from pipeline.optima import SAME_OPTIMUM
+
+GAPS = np.concatenate([[SAME_OPTIMUM], np.logspace(-4, 5, 19)])
 """Upper edges, in nats, of the gaps that are counted."""
 
 
@@ -43,7 +43,7 @@ def within(node: xr.Dataset, gaps: NDArray[np.float64]) -> xr.DataArray:
 
 
 def hits(node: xr.Dataset) -> xr.DataArray:
-    """How many restarts of each cell found the best objective, within `SAME`; lazy."""
+    """How many restarts of each cell found the best objective, within `SAME_OPTIMUM`; lazy."""
     return within(node, GAPS[:1]).isel(gap=0).drop_vars("gap", errors="ignore")
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pipeline.exitcodes import COMPLETE, INTERNAL
 from pipeline.jobs import slurm
 from pipeline.jobs.checks import machine_problems, path_problems
 from pipeline.jobs.head import head_script, other_head
@@ -19,8 +20,8 @@ from pipeline.jobs.keys import JobQueue
 from pipeline.jobs.slurm import head_name
 from pipeline.monitor.logs import last_lines
 from pipeline.monitor.state import read_run_state
-from pipeline.prepare.request import Checked
-from pipeline.run.head import COMPLETE, INTERNAL, nothing_to_do
+from pipeline.prepare.request import Request
+from pipeline.run.head import nothing_to_do
 from storage.errors import StorageError, storage_errors
 from storage.runfolder.folder import make_run_directory
 from storage.runfolder.head import HEAD_LOG, Submission
@@ -35,26 +36,26 @@ START_SECONDS = 20.0
 SCRIPT = "head.sh"
 
 
-def detach_problems(checked: Checked) -> list[Problem]:
+def detach_problems(request: Request) -> list[Problem]:
     """What keeps a profile from running without the process that submits."""
-    profile = checked.profile
+    profile = request.profile
     if profile is None or not isinstance(profile.options, JobQueue):
         return []
     if profile.kind != "slurm":
         found = f"profile {profile.name!r} of kind {profile.kind}"
         hint = "leave out --detach, and run it under tmux, or in a job of your own"
         return [Problem("--detach", found, "a profile of kind slurm, local or address", hint)]
-    if checked.options.dry_run:  # which shows the others as warnings
+    if request.options.dry_run:  # which shows the others as warnings
         return []
-    return [*machine_problems(profile.options, profile.where), *path_problems(checked.prepared.run)]
+    return [*machine_problems(profile.options, profile.where), *path_problems(request.prepared.run)]
 
 
-def detach(checked: Checked) -> int:
+def detach(request: Request) -> int:
     """Start the head of a run, and return.
 
     Parameters
     ----------
-    checked : Checked
+    request : Request
         What to run, without any `detach_problems`.
 
     Returns
@@ -63,12 +64,12 @@ def detach(checked: Checked) -> int:
         0 when the head was started, or there was nothing to do; 1 when somebody runs the sweep already, or
         the queue does not take the job; the exit code of a process that ended at once.
     """
-    prepared = checked.prepared
-    if checked.settled:
-        return nothing_to_do(checked)
-    queue = None if checked.profile is None else checked.profile.options
+    prepared = request.prepared
+    if request.settled:
+        return nothing_to_do(request)
+    queue = None if request.profile is None else request.profile.options
     try:
-        code = _queue(checked, queue) if isinstance(queue, JobQueue) else _spawn(checked)
+        code = _queue(request, queue) if isinstance(queue, JobQueue) else _spawn(request)
     except (StorageError, LeaseHeld, slurm.CommandFailed) as error:
         logger.error("%s", error)
         return INTERNAL
@@ -80,27 +81,27 @@ def detach(checked: Checked) -> int:
     return code
 
 
-def head_command(checked: Checked) -> list[str]:
+def head_command(request: Request) -> list[str]:
     """Arguments of `sweep` that make a process the head of this run."""
-    results = str(checked.prepared.cube.resolve().parent)
-    flags = checked.options.flags()
-    origin = None if checked.profile is None else checked.profile.origin
+    results = str(request.prepared.cube.resolve().parent)
+    flags = request.options.flags()
+    origin = None if request.profile is None else request.profile.origin
     if origin is not None and "--cluster" not in flags:
         # The file that was found from here need not be the one found from there.
         flags += ["--cluster", str(origin.resolve())]
-    return ["submit", str(checked.spec.resolve()), "--results", results, *flags]
+    return ["submit", str(request.spec.resolve()), "--results", results, *flags]
 
 
-def _queue(checked: Checked, options: JobQueue) -> int:
+def _queue(request: Request, options: JobQueue) -> int:
     """Hand the head to the queue."""
-    run = make_run_directory(checked.prepared.cube)
-    with _nobody_else(checked.prepared.cube):
+    run = make_run_directory(request.prepared.cube)
+    with _nobody_else(request.prepared.cube):
         if (other := other_head(run)) is not None:
             logger.error("%s", other)
             return INTERNAL
         script = run / SCRIPT
         with storage_errors(script):
-            script.write_text(head_script(options, run, head_command(checked)), encoding="utf-8")
+            script.write_text(head_script(options, run, head_command(request)), encoding="utf-8")
         # Before the job can start: a record of the head that is older is of another run.
         at = time.time()
         number = slurm.submit(str(script), head_name(run))
@@ -128,13 +129,13 @@ def _nobody_else(cube: Path) -> Iterator[None]:
         yield
 
 
-def _spawn(checked: Checked) -> int:
+def _spawn(request: Request) -> int:
     """Start the head as a process in a session of its own: no terminal's end reaches it."""
-    cube = checked.prepared.cube
+    cube = request.prepared.cube
     with Lease.acquire(cube):
         run = make_run_directory(cube)
     log, at = run / HEAD_LOG, time.time()
-    command = [sys.executable, "-m", "pipeline", *head_command(checked)]
+    command = [sys.executable, "-m", "pipeline", *head_command(request)]
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     with storage_errors(log):
         pid = os.posix_spawn(

@@ -1,4 +1,4 @@
-"""The submit command: everything is checked, then the sweep is run, handed over, or only shown."""
+"""The submit command: everything is request, then the sweep is run, handed over, or only shown."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ from pathlib import Path
 from rich.console import Console
 
 from pipeline.cluster.profiles import load_profile
+from pipeline.exitcodes import COMPLETE
 from pipeline.fit.data_notes import note_lines, sweep_notes
 from pipeline.jobs.head import head_script
 from pipeline.jobs.keys import JobQueue
-from pipeline.prepare.request import Checked, Options
+from pipeline.prepare.request import Options, Request
 from pipeline.prepare.sweep import prepare
 from pipeline.prepare.wanted import Wanted
-from pipeline.run.head import COMPLETE, FAILED_CELLS, INTERNAL, run_head, say_skipped
+from pipeline.run.head import run_head, say_skipped
 from pipeline.startup import check_shadowing
 from pipeline.submit.detach import detach, detach_problems, head_command
 from pipeline.submit.jobplan import plan_jobs
 from pipeline.submit.overview import plan_overview
 from sweeps.cellnames import find_cells
 from sweeps.errors import InputError
-
-__all__ = ["COMPLETE", "FAILED_CELLS", "INTERNAL", "Options", "submit"]
 
 logger = logging.getLogger(__name__)
 
@@ -55,29 +54,29 @@ def submit(path: Path, options: Options, console: Console) -> int:
     prepared = prepare(path, results=options.results, data_dir=options.data_dir)
     wanted = Wanted(options.retry_failed, find_cells(options.only, prepared.inputs.plans))
     profile = None if options.workers == 0 else load_profile(options.profile, options.cluster_file)
-    checked = Checked(path, prepared, wanted, profile, options)
-    problems = detach_problems(checked) if options.detach else []
+    request = Request(path, prepared, wanted, profile, options)
+    problems = detach_problems(request) if options.detach else []
     if problems:
         raise InputError(problems)
     say_skipped(prepared)
     if options.dry_run:
-        for line in _dry_run(checked):
+        for line in _dry_run(request):
             console.print(line, highlight=False, markup=False, soft_wrap=True)
         return COMPLETE
     for line in note_lines(sweep_notes(prepared.inputs, variance_prior=prepared.spec.search.variance_prior)):
         logger.warning(line)
-    return detach(checked) if options.detach else run_head(checked, console)
+    return detach(request) if options.detach else run_head(request, console)
 
 
-def _dry_run(checked: Checked) -> list[str]:
-    prepared, profile, workers = checked.prepared, checked.profile, checked.options.workers
+def _dry_run(request: Request) -> list[str]:
+    prepared, profile, workers = request.prepared, request.profile, request.options.workers
     if profile is None or not isinstance(profile.options, JobQueue):
         return plan_overview(prepared, workers=workers).lines()
     options = profile.options
     n_jobs = workers or options.workers
     jobs = plan_jobs(options, prepared, where=profile.where, n_jobs=n_jobs)
     lines = [*plan_overview(prepared, workers=n_jobs * options.cores).lines(), "", *jobs.lines()]
-    if checked.options.detach:
-        script = head_script(options, prepared.run, head_command(checked))
+    if request.options.detach:
+        script = head_script(options, prepared.run, head_command(request))
         lines += ["", "the head would be a job of this script:", "", *script.splitlines()]
     return lines

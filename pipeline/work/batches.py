@@ -29,12 +29,7 @@ def target_seconds(total: float, workers: int) -> float:
 
 
 def make_batches(
-    science: Science,
-    work: Iterable[Work],
-    timing: Timing,
-    *,
-    seconds: float,
-    restarts: int | None = None,
+    science: Science, work: Iterable[Work], timing: Timing, *, seconds: float
 ) -> Iterator[Batch]:
     """Group the work of one data set into batches, in order.
 
@@ -48,8 +43,6 @@ def make_batches(
         Predictions.
     seconds : float
         Aim for this length.
-    restarts : int or None
-        Aim for this number of restarts instead.
 
     Yields
     ------
@@ -61,7 +54,7 @@ def make_batches(
     filled = predicted = 0.0
     for item in work:
         each = timing.seconds(item.cell)
-        size = each / seconds if restarts is None else 1 / restarts
+        size = each / seconds
         start = item.start
         while start < item.stop:
             # A sum of shares rounds: what misses a full batch by less than that is full.

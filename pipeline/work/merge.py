@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pipeline.work.records import Partial, Work
 from pipeline.work.stopping import restarts_enough, unseen_mass
 from pipeline.work.tasks import missing_ranges
+from storage.cube.compare import differing_rows
 from storage.cube.schema import DONE, FAILED, PENDING
 from sweeps.file.stopping import Stop
 from sweeps.plan import Block, Cell
@@ -79,8 +80,9 @@ class CellResult:
         start, stop = partial.work.start, partial.work.stop
         known = self.objectives[start:stop]
         seen = ~np.isnan(known)
-        if not np.array_equal(known[seen], partial.objectives[seen]):
-            which = start + int(np.flatnonzero(seen & (known != partial.objectives))[0])
+        other = seen & differing_rows(known, partial.objectives)
+        if other.any():
+            which = start + int(np.argmax(other))
             raise Mismatch(
                 f"cell {self.cell}, restart {which}: objective {partial.objectives[which - start]!r} now, "
                 f"{self.objectives[which]!r} before: a restart must give the same bits wherever it runs"

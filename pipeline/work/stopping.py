@@ -12,10 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.optima import SAME_OPTIMUM
 from sweeps.file.stopping import Stop
-
-BETTER = 1e-6
-"""Nats by which an objective must be larger to be another optimum."""
 
 
 def optimum_counts(objectives: Sequence[float] | NDArray[np.float64]) -> list[int]:
@@ -24,7 +22,8 @@ def optimum_counts(objectives: Sequence[float] | NDArray[np.float64]) -> list[in
     Parameters
     ----------
     objectives : array-like of shape (n,)
-        Objectives in nats, in any order. Those at most `BETTER` below the largest of an optimum belong to it.
+        Objectives in nats, in any order. Those at most `SAME_OPTIMUM` below the largest of an optimum belong
+        to it.
 
     Returns
     -------
@@ -34,7 +33,7 @@ def optimum_counts(objectives: Sequence[float] | NDArray[np.float64]) -> list[in
     counts: list[int] = []
     top = np.inf
     for value in sorted(map(float, objectives), reverse=True):
-        if not counts or value < top - BETTER:
+        if not counts or value < top - SAME_OPTIMUM:
             counts.append(0)
             top = value
         counts[-1] += 1

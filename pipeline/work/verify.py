@@ -13,6 +13,7 @@ from pipeline.work.merge import BlockResult, CellResult
 from pipeline.work.records import Batch, Failure, Science, Work
 from pipeline.work.tasks import cell_annotations, run_batch
 from storage.cube.blocks import BlockStore
+from storage.cube.compare import UNPROMISED, differing_rows
 from storage.cube.cube import open_cube
 from storage.cube.manifest import Manifest, read_manifest
 from storage.cube.schema import DONE
@@ -138,18 +139,18 @@ def _check(manifest: Manifest, store: BlockStore, tree: xr.DataTree, block: Bloc
     merged = CellResult(cell, plan.restarts, stop)
     merged.add(result)
     stored = store.read(block)
-    position = list(block.cells()).index(cell)
+    position = block.position(cell)
     fresh = BlockResult(block, {cell: merged}).into({name: values.copy() for name, values in stored.items()})
+    if not block.unsupervised:
+        fresh["annotations"][position // len(block.models)] = cell_annotations(
+            science.seed, cell, source.labels_true
+        )
+    rows = {name: position // len(block.models) if name == "annotations" else position for name in stored}
     differs = [
         name
-        for name in stored
-        if name not in ("seconds", "annotations")
-        and _bits(stored, name, position) != _bits(fresh, name, position)
+        for name, row in rows.items()
+        if name not in UNPROMISED and differing_rows(stored[name], fresh[name])[row]
     ]
-    if not block.unsupervised:
-        annotations = cell_annotations(science.seed, cell, source.labels_true)
-        if annotations.tobytes() != stored["annotations"][position // len(block.models)].tobytes():
-            differs.append("annotations")
     return CellCheck(str(cell), tuple(differs))
 
 
@@ -159,10 +160,6 @@ def _source(tree: xr.DataTree, cell: Cell) -> RealSource:
     where = {} if cell.mixture is None else {"mixture": cell.mixture}
     labels = node["labels_true"].sel(where).values if "labels_true" in node else None
     return RealSource(np.ascontiguousarray(node["X"].sel(where).values), labels)
-
-
-def _bits(arrays: dict[str, Any], name: str, position: int) -> bytes:
-    return bytes(np.ascontiguousarray(arrays[name][position]).tobytes())
 
 
 def _shown(record: dict[str, str]) -> str:

@@ -12,6 +12,9 @@ import numpy.typing as npt
 from storage.cube.schema import DONE, PENDING
 from sweeps.plan import Block, Cell
 
+UNPROMISED = ("seconds",)
+"""Variables whose bits are not promised: times are those of one run."""
+
 Pair = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 
 
@@ -63,10 +66,10 @@ def compare_cells(
         If one bit differs in anything but `seconds`.
     """
     both = (stored["status"] == DONE) & (new["status"] != PENDING)
-    names = [name for name in stored if name not in ("seconds", "annotations")]
-    differing = {name: _differing(stored[name], new[name]) & both for name in names}
+    names = [name for name in stored if name not in (*UNPROMISED, "annotations")]
+    differing = {name: differing_rows(stored[name], new[name]) & both for name in names}
     if not block.unsupervised:
-        rows = _differing(stored["annotations"], new["annotations"]) & annotations_known
+        rows = differing_rows(stored["annotations"], new["annotations"]) & annotations_known
         differing["annotations"] = np.repeat(rows, len(block.models)) & (new["status"] == DONE)
     cells = np.any(list(differing.values()), axis=0)
     if cells.any():
@@ -81,7 +84,8 @@ def _item(block: Block, results: Mapping[str, npt.NDArray[Any]], name: str, inde
     return np.asarray(results[name][row])
 
 
-def _differing(stored: npt.NDArray[Any], new: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def differing_rows(stored: npt.NDArray[Any], new: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Where two arrays have other bits, along their first axis: the one meaning of "the same bits"."""
     unequal = _unequal(stored, new).reshape(len(stored), -1)
     return np.asarray(unequal.any(axis=1))
 

@@ -12,7 +12,7 @@ import zarr
 
 from storage.cube.growth import align, differences
 from storage.cube.manifest import ROOT_FILE, Manifest, commit, read_manifest, root_document, to_json
-from storage.cube.reading import cell_nodes, open_cube
+from storage.cube.reading import open_cube
 from storage.cube.store import CubeStore
 from storage.cube.template import InputArrays, Template, chunk_position, is_committed, render
 from storage.errors import storage_errors
@@ -20,7 +20,7 @@ from storage.files import BUILDING, remove, sync_directory, write_file, write_fi
 from sweeps.errors import InputError, Problem
 from sweeps.plan import DatasetPlan
 
-__all__ = ["Inputs", "cell_nodes", "create", "grow", "open_cube"]
+__all__ = ["Inputs", "create", "grow", "open_cube"]
 
 Inputs = Callable[[DatasetPlan], InputArrays]
 

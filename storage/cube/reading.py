@@ -50,23 +50,6 @@ def open_cube(path: str | Path) -> xr.DataTree:
     return xr.DataTree.from_dict(nodes)
 
 
-def cell_nodes(tree: xr.DataTree) -> list[str]:
-    """Names of the data sets of a cube, in alphabetical order.
-
-    Parameters
-    ----------
-    tree : xarray.DataTree
-        From `open_cube`.
-
-    Returns
-    -------
-    list of str
-        `tree[name]` has the cells with annotations, `tree[name]["unsupervised"]` and
-        `tree[name]["unsupervised-common"]` the baselines; any may be missing.
-    """
-    return sorted(tree.children)
-
-
 def _masked(node: xr.Dataset) -> xr.Dataset:
     node = node.isel({dim: _order(node[dim].values) for dim in SORTED_DIMS if dim in node.dims})
     for name in node.coords:

@@ -13,7 +13,6 @@ import logging
 import os
 import time
 import uuid
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -93,7 +92,6 @@ class Lease:
         *,
         stale_after: float = STALE_AFTER,
         beat_every: float = BEAT_EVERY,
-        on_lost: Callable[[], None] | None = None,
     ) -> Self:
         """Take the lease, or say who has it.
 
@@ -106,8 +104,6 @@ class Lease:
             machine counts as gone as soon as its process is, or is a zombie.
         beat_every : float
             Seconds between heartbeats.
-        on_lost : callable, optional
-            Called once, from the heartbeat's thread, when somebody else has taken over.
 
         Raises
         ------
@@ -125,7 +121,7 @@ class Lease:
                     remove(lease_file(run, old))
             sync_directory(run)
         lease = cls(cube, number, holder, stale_after)
-        lease._thread = Thread(target=lease._keep, args=(beat_every, on_lost), name="lease", daemon=True)
+        lease._thread = Thread(target=lease._keep, args=(beat_every,), name="lease", daemon=True)
         lease._thread.start()
         return lease
 
@@ -175,13 +171,9 @@ class Lease:
         found = read_holder(self._file)
         return last == self.number and found is not None and found.token == self.holder.token
 
-    def _keep(self, beat_every: float, on_lost: Callable[[], None] | None) -> None:
-        while not self._stop.wait(beat_every):
+    def _keep(self, beat_every: float) -> None:
+        while not self.lost and not self._stop.wait(beat_every):
             self.beat()
-            if self.lost:
-                if on_lost is not None:
-                    on_lost()
-                return
 
     def __enter__(self) -> Self:
         return self

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 class Unavailable(Exception):
-    """A data set that cannot be had.
+    """A data set that no source has.
 
     Parameters
     ----------
@@ -71,7 +70,7 @@ class Record:
     licence, landing_page : str
         Of the published table.
     source : str
-        Where it is had without a download; empty if nowhere.
+        Where it is without a download; empty if nowhere.
     reasons : tuple of str
         If nowhere: what was found at each source.
     """
@@ -110,8 +109,10 @@ def find(name: str, *, data_dir: Path | None = None, download: bool = True) -> F
         If the name is unknown or the data directory does not exist.
     """
     entry = _entry(name)
+    looks = [partial(_from_data_folder, entry, data_folder(data_dir)), partial(_from_cache, entry)]
+    looks += [partial(_from_sklearn, entry)] if entry.sklearn else []
     reasons: list[str] = []
-    for look in _looks(entry, data_folder(data_dir), download):
+    for look in [*looks, partial(_from_network, entry, download)]:
         try:
             return look()
         except Missing as missing:
@@ -162,30 +163,21 @@ def _entry(name: str) -> Entry:
     return REGISTRY[name]
 
 
-def _looks(entry: Entry, folder: Path | None, download: bool) -> Iterator[Callable[[], Found]]:
-    """The sources, as functions that raise `Missing` to pass on, `Damaged` to end the search."""
-    yield partial(_from_data_folder, entry, folder)
-    yield partial(_from_cache, entry)
-    if entry.sklearn:
-        yield partial(_from_sklearn, entry)
-    yield partial(_from_network, entry, download)
-
-
 def _from_data_folder(entry: Entry, folder: Path | None) -> Found:
     if folder is None:
         raise Missing(f"no data directory is set (--data-dir or {DATA_DIR_VARIABLE})")
-    raw = find_in_folder(entry, folder)
-    return Found(parse_raw(raw.content, entry), raw.path, f"data directory {raw.path}")
+    content, path = find_in_folder(entry, folder)
+    return Found(parse_raw(content, entry), path, f"data directory {path}")
 
 
 def _from_cache(entry: Entry) -> Found:
     try:
-        raw = find_in_folder(entry, user_cache())
+        content, path = find_in_folder(entry, user_cache())
     except Damaged as damaged:
         # unlike the data directory, the cache is ours: a new download replaces the file
         logger.warning("passing over a damaged file in the user cache: %s", damaged)
         raise Missing(str(damaged)) from damaged
-    return Found(parse_raw(raw.content, entry), raw.path, f"user cache {raw.path}")
+    return Found(parse_raw(content, entry), path, f"user cache {path}")
 
 
 def _from_sklearn(entry: Entry) -> Found:
@@ -203,5 +195,5 @@ def _from_sklearn(entry: Entry) -> Found:
 def _from_network(entry: Entry, download: bool) -> Found:
     if not download:
         raise Missing(f"{address(entry)}: not downloaded yet")
-    raw = download_raw(entry, user_cache())
-    return Found(parse_raw(raw.content, entry), raw.path, f"downloaded from {address(entry)}")
+    path = download_raw(entry, user_cache())
+    return Found(parse_raw(path.read_bytes(), entry), path, f"downloaded from {address(entry)}")

@@ -8,24 +8,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sweeps.data.builtin import Record, Unavailable, catalogue, check, fetch, find
+from sweeps.data.builtin import find
 from sweeps.data.reading import read_table
-from sweeps.data.registry import BUILTIN
-from sweeps.data.tables import LabelledTable, scale
+from sweeps.data.tables import LabelledTable
 from sweeps.errors import InputError, Problem
-
-__all__ = [
-    "BUILTIN",
-    "DataSet",
-    "Record",
-    "Unavailable",
-    "catalogue",
-    "check",
-    "fetch",
-    "load_builtin",
-    "load_table",
-    "scale",
-]
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import logging
+import math
 import os
 import socket
-import tempfile
 import threading
 import time
+from functools import partial
 from pathlib import Path, PurePosixPath
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from sweeps.data.registry import Entry
-from sweeps.data.sources import Damaged, Missing, Raw, verified
+from sweeps.data.sources import Damaged, Missing, verified
 
 logger = logging.getLogger(__name__)
 
@@ -31,11 +33,7 @@ UNREACHABLE_SECONDS = 60.0
 _unreachable: dict[str, tuple[str, float]] = {}
 
 
-class _BrokenTransfer(Missing):
-    """The transfer began and failed: worth a second try."""
-
-
-class _NoHost(Missing):
+class _Unreachable(Missing):
     """The host is out of reach: a second try would only wait again."""
 
 
@@ -47,7 +45,7 @@ def address(entry: Entry) -> str:
     return f"{mirror.rstrip('/')}/{PurePosixPath(urlsplit(entry.published.url).path).name}"
 
 
-def download_raw(entry: Entry, cache: Path) -> Raw:
+def download_raw(entry: Entry, cache: Path) -> Path:
     """Download, verify and keep the raw file; `cache` gets the right file or nothing.
 
     Parameters
@@ -60,47 +58,46 @@ def download_raw(entry: Entry, cache: Path) -> Raw:
     Raises
     ------
     Missing
-        If it cannot be had; the text names address and cause.
+        If it is not available; the text names address and cause.
     """
+    import pooch
+
+    pooch.get_logger().setLevel(logging.ERROR)  # it prints to stderr past our own logging
     url = address(entry)
     try:
-        content = _fetch_verified(url, entry)
+        _check_address(url)
+        files = pooch.create(
+            cache, base_url="", registry={entry.file: entry.sha256}, urls={entry.file: url}, retry_if_failed=1
+        )
+        return Path(files.fetch(entry.file, downloader=partial(_download, entry)))
     except Missing as missing:
         raise Missing(f"{url}: {missing}") from missing
-    try:
-        return Raw(content, _keep(content, cache / entry.file))
     except OSError as error:
         raise Missing(f"{url}: cannot be kept in {cache}: {error.strerror or error}") from error
 
 
-def _fetch_verified(url: str, entry: Entry) -> bytes:
-    try:
-        return verified(_get(url), entry)
-    except (Damaged, _BrokenTransfer) as error:
-        logger.info("%s: %s; trying once more", url, error)
-        return verified(_get(url), entry)
-
-
-def _get(url: str) -> bytes:
-    host = _parts(url).netloc
-    cause, since = _unreachable.get(host, ("", -UNREACHABLE_SECONDS))
-    if cause and time.monotonic() - since < UNREACHABLE_SECONDS:
-        raise _NoHost(cause)
-    try:
-        return _get_from_host(url)
-    except _NoHost as no_host:
-        _unreachable[host] = (str(no_host), time.monotonic())
-        raise
-
-
-def _parts(url: str) -> SplitResult:
+def _check_address(url: str) -> None:
     try:
         parts = urlsplit(url)
-        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
-            return parts
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError as error:  # a port or a bracket that is none
         raise Missing(f"not an address: {error}") from error
-    raise Missing("not an http address")
+    if not usable:
+        raise Missing("not an http address")
+
+
+def _download(entry: Entry, url: str, target: str, _: object) -> None:
+    """Write the raw file to `target`; pooch tries once more after `Damaged`, which is a ValueError."""
+    host = urlsplit(url).netloc
+    cause, since = _unreachable.get(host, ("", -math.inf))
+    if time.monotonic() - since < UNREACHABLE_SECONDS:
+        raise _Unreachable(cause)
+    try:
+        content = verified(_get_from_host(url), entry)
+    except _Unreachable as unreachable:
+        _unreachable[host] = (str(unreachable), time.monotonic())
+        raise
+    Path(target).write_bytes(content)
 
 
 def _get_from_host(url: str) -> bytes:
@@ -113,31 +110,23 @@ def _get_from_host(url: str) -> bytes:
     try:
         pooch.HTTPDownloader(timeout=(CONNECT_SECONDS, READ_SECONDS))(url, body, None)
     except OSError as error:  # what requests raises are OSErrors
-        raise _explained(error, begun=body.size > 0) from error
-    return body.content()
+        raise _explained(error, begun=body.tell() > 0) from error
+    return body.getvalue()
 
 
-class _Body:
-    """A response body held in memory, bounded in size and time; the file pooch writes to."""
+class _Body(io.BytesIO):
+    """A response body held in memory, bounded in size and time."""
 
     def __init__(self) -> None:
-        self._chunks: list[bytes] = []
-        self.size = 0
+        super().__init__()
         self._deadline = time.monotonic() + TOTAL_SECONDS
 
-    def write(self, chunk: bytes) -> None:
-        self.size += len(chunk)
+    def write(self, chunk: bytes) -> int:  # type: ignore[override]  # bytes are all that pooch writes
         if time.monotonic() > self._deadline:
             raise Missing(f"not complete after {TOTAL_SECONDS:g} s")
-        if self.size > SIZE_LIMIT:
+        if self.tell() + len(chunk) > SIZE_LIMIT:
             raise Missing(f"larger than {SIZE_LIMIT // 1_000_000} MB")
-        self._chunks.append(chunk)
-
-    def flush(self) -> None:
-        """Nothing is held back."""
-
-    def content(self) -> bytes:
-        return b"".join(self._chunks)
+        return super().write(chunk)
 
 
 def _look_up(url: str) -> None:
@@ -157,34 +146,17 @@ def _look_up(url: str) -> None:
     thread.join(RESOLVE_SECONDS)
     cause = causes[0] if causes else f"no answer within {RESOLVE_SECONDS:g} s"
     if cause:
-        raise _NoHost(f"the name {parts.hostname} cannot be looked up: {cause}")
+        raise _Unreachable(f"the name {parts.hostname} cannot be looked up: {cause}")
 
 
 def _explained(error: OSError, *, begun: bool) -> Missing:
     response = getattr(error, "response", None)
     if response is not None:
         return Missing(f"the server answered {response.status_code} {response.reason}")
-    root = _root(error)
-    cause = getattr(root, "strerror", None) or str(root) or type(root).__name__
+    root: BaseException = error
+    while (cause := root.__cause__ or root.__context__) is not None:
+        root = cause
+    text = getattr(root, "strerror", None) or str(root) or type(root).__name__
     if begun or not isinstance(root, OSError) or isinstance(root, ConnectionResetError):
-        return _BrokenTransfer(f"the transfer broke off: {cause}")
-    return _NoHost(f"no connection: {cause}")
-
-
-def _root(error: BaseException) -> BaseException:
-    while (cause := error.__cause__ or error.__context__) is not None:
-        error = cause
-    return error
-
-
-def _keep(content: bytes, path: Path) -> Path:
-    """Write whole or not at all: other processes may fetch the same file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=".partial-")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-        Path(partial).replace(path)
-    finally:
-        Path(partial).unlink(missing_ok=True)
-    return path
+        return Damaged(f"the transfer broke off: {text}")
+    return _Unreachable(f"no connection: {text}")

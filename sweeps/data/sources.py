@@ -8,8 +8,8 @@ import os
 import re
 import zipfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from sweeps.data.registry import Entry
@@ -27,23 +27,8 @@ class Missing(Exception):
     """The file is not here; the next source may have it."""
 
 
-class Damaged(Missing):
+class Damaged(Missing, ValueError):
     """A file of this name is here, but it is another one."""
-
-
-class Raw(NamedTuple):
-    """A raw file whose checksum was verified.
-
-    Parameters
-    ----------
-    content : bytes
-        The file, taken out of its zip.
-    path : Path
-        The file, or the zip that holds it.
-    """
-
-    content: bytes
-    path: Path
 
 
 def data_folder(data_dir: Path | None) -> Path | None:
@@ -74,8 +59,15 @@ def user_cache() -> Path:
     return Path(pooch.os_cache("sweep")) / "data"
 
 
-def find_in_folder(entry: Entry, folder: Path) -> Raw:
+def find_in_folder(entry: Entry, folder: Path) -> tuple[bytes, Path]:
     """The raw file in a folder, as itself or inside the zip it is published in.
+
+    Returns
+    -------
+    content : bytes
+        The raw file, its checksum verified.
+    path : Path
+        The raw file, or the zip that holds it.
 
     Raises
     ------
@@ -90,43 +82,61 @@ def find_in_folder(entry: Entry, folder: Path) -> Raw:
     except OSError as error:
         raise Damaged(f"{error.filename or folder} cannot be read: {error.strerror or error}") from error
     try:
-        return Raw(verified(content, entry), path)
+        return verified(content, entry), path
     except Damaged as damaged:
         raise Damaged(f"{path}: {damaged}") from None
 
 
+def _path_in_folder(entry: Entry, folder: Path) -> Path:
+    if not folder.is_dir():
+        raise Missing(f"{folder} does not exist")
+    published = PurePosixPath(unquote(urlsplit(entry.published.url).path)).name
+    paths = sorted(folder.iterdir())
+    found = [path for path in paths if path.name == entry.file]
+    found += [path for path in paths if _letters(path.name) == _letters(published)]
+    if not found:
+        raise Missing(f"{folder} holds no {' or '.join(dict.fromkeys((entry.file, published)))}")
+    return found[0]
+
+
+def _letters(name: str) -> str:
+    """Letters and digits alone: browsers write `a+b.zip` as `a b.zip` or `a_b.zip`."""
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
 def verified(content: bytes, entry: Entry) -> bytes:
     """The raw file, given itself or a zip that holds it at any place.
+
+    The checksum is that of the raw file: a publisher may pack the same file anew. So what unpacks cannot be
+    told beforehand which zip is the right one, and a data directory is read without unpacking into it.
 
     Raises
     ------
     Damaged
         If the checksum differs, or the zip is broken or holds no such member.
     """
-    found = hashlib.sha256(content).hexdigest()
-    if found == entry.sha256:
+    if _sha256(content) == entry.sha256:
         return content
     if not content.startswith(b"PK"):
-        raise Damaged(f"{len(content)} bytes with sha256 {found}, expected sha256 {entry.sha256}")
-    return _from_zip(content, entry)
-
-
-def _from_zip(content: bytes, entry: Entry) -> bytes:
+        found = f"{len(content)} bytes with sha256 {_sha256(content)}"
+        raise Damaged(f"{found}, expected sha256 {entry.sha256}")
     try:
-        members = _members(content, entry.file, ZIP_DEPTH)
+        members = {_sha256(member): member for member in _members(content, entry.file, ZIP_DEPTH)}
     # an encrypted member is a RuntimeError, an unknown compression a NotImplementedError
     except (zipfile.BadZipFile, zlib.error, RuntimeError, EOFError, OSError) as error:
         raise Damaged(f"a broken zip ({error})") from error
-    sums = [hashlib.sha256(member).hexdigest() for member in members]
-    if entry.sha256 in sums:
-        return members[sums.index(entry.sha256)]
     if not members:
         raise Damaged(f"a zip without a member {entry.file}")
-    raise Damaged(f"its member {entry.file} has sha256 {sums[0]}, expected {entry.sha256}")
+    if entry.sha256 not in members:
+        raise Damaged(f"its member {entry.file} has sha256 {next(iter(members))}, expected {entry.sha256}")
+    return members[entry.sha256]
 
 
-def _members(content: bytes, file: str, depth: int) -> list[bytes]:
-    found = []
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _members(content: bytes, file: str, depth: int) -> Iterator[bytes]:
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         for info in archive.infolist():
             name = PurePosixPath(info.filename).name
@@ -134,25 +144,7 @@ def _members(content: bytes, file: str, depth: int) -> list[bytes]:
             if info.file_size > MEMBER_LIMIT or not (nested or name == file):
                 continue
             member = archive.read(info)
-            found += _members(member, file, depth - 1) if nested else [member]
-    return found
-
-
-def _path_in_folder(entry: Entry, folder: Path) -> Path:
-    published = PurePosixPath(unquote(urlsplit(entry.published.url).path)).name
-    if not folder.is_dir():
-        raise Missing(f"{folder} does not exist")
-    paths = sorted(folder.iterdir())
-    for path in paths:
-        if path.name == entry.file:
-            return path
-    for path in paths:
-        if _letters(path.name) == _letters(published):
-            return path
-    names = dict.fromkeys((entry.file, published))
-    raise Missing(f"{folder} holds no {' or '.join(names)}")
-
-
-def _letters(name: str) -> str:
-    """Letters and digits alone: browsers write `a+b.zip` as `a b.zip` or `a_b.zip`."""
-    return re.sub(r"[^a-z0-9]", "", name.lower())
+            if nested:
+                yield from _members(member, file, depth - 1)
+            else:
+                yield member

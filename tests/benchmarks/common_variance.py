@@ -20,7 +20,8 @@ from kernels.problem.problem import VARIANCES, build_problem, layers_from_annota
 from kernels.scores import nmi
 from kernels.search.hgs import SearchSettings, run_restart
 from sweeps.annotations.draw import draw_annotations
-from sweeps.data.datasets import load_builtin, scale
+from sweeps.data.datasets import load_builtin
+from sweeps.data.tables import scale
 
 MODELS = ("unsupervised", "posterior", "conditional")
 SPREADS = {"equal, 2": (2.0, 2.0), "1.5 to 2.5": (1.5, 2.5), "0 to 5": (0.0, 5.0)}

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from kernels.problem.problem import Problem, build_problem, layers_from_annotations
 from kernels.search.hgs import SearchSettings, run_restart, warm_up
 from sweeps.annotations.draw import draw_annotations
-from sweeps.data.datasets import load_builtin, scale
+from sweeps.data.datasets import load_builtin
+from sweeps.data.tables import scale
 from sweeps.inputs.mixtures import draw_mixture
 
 RAW = Path(__file__).parents[3] / "shared" / "data" / "raw"

@@ -17,7 +17,8 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.work.stopping import BETTER, optimum_counts, restarts_enough, unseen_mass
+from pipeline.optima import SAME_OPTIMUM
+from pipeline.work.stopping import optimum_counts, restarts_enough, unseen_mass
 from storage.cube.cube import open_cube
 from storage.cube.schema import DONE
 from sweeps.file.stopping import RULES, Stop
@@ -59,12 +60,12 @@ def line(name: str, cells: list[Full], stop: Stop) -> str:
     for cell, end in zip(cells, ends, strict=True):
         some, rest = cell.objectives[:end], cell.objectives[end:]
         lost.append(cell.objectives.max() - some.max())
-        missed += int(lost[-1] > BETTER)
+        missed += int(lost[-1] > SAME_OPTIMUM)
         spared += cell.seconds * len(rest) / len(cell.objectives)
         if len(rest):
             estimate.append(unseen_mass(some, stop.rule))
-            new.append(np.mean([np.abs(some - value).min() > BETTER for value in rest]))
-            better.append(np.mean(rest > some.max() + BETTER))
+            new.append(np.mean([np.abs(some - value).min() > SAME_OPTIMUM for value in rest]))
+            better.append(np.mean(rest > some.max() + SAME_OPTIMUM))
     total = sum(cell.seconds for cell in cells)
     early = len(estimate)
     means = [f"{np.mean(values):.4f}" if early else "-" for values in (estimate, new, better)]

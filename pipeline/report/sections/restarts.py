@@ -11,11 +11,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
+from pipeline.optima import SAME_OPTIMUM
 from pipeline.report.parts.ink import GREY, INK, RULE, legend, mark, panels, short
 from pipeline.report.parts.parts import Table, number, spread, words
 from pipeline.report.sections.curves import MOST_DATASETS
 from pipeline.scoring.labels import LABELS
-from pipeline.scoring.restarts import SAME, chance_of_best, restart_table
+from pipeline.scoring.restarts import chance_of_best, restart_table
 
 PANEL = (2.75, 1.9)
 ACROSS = 3
@@ -43,7 +44,7 @@ def draw_gaps(gaps: pd.DataFrame) -> Figure | None:
         gap, share = rows["gap"].to_numpy(dtype=float), rows["share"].to_numpy(dtype=float)
         axes.plot(gap, share, color=color, linestyle=line, label=model, linewidth=1.6, drawstyle="steps-post")
         axes.set_xscale("log")
-        axes.set_xticks([SAME, 1e-3, 1, 1e3], ["same", "0.001", "1", "1000"])
+        axes.set_xticks([SAME_OPTIMUM, 1e-3, 1, 1e3], ["same", "0.001", "1", "1000"])
         axes.minorticks_off()
 
     return _by_dataset(gaps, panel, "gap to the best of the cell (nats)", "restarts (share)")
@@ -162,9 +163,9 @@ def restart_entries(cells: pd.DataFrame) -> tuple[tuple[str, ...], tuple[Table, 
     if found.empty:
         return ("No cell is done.",), ()
     text = [
-        f"A hit is a restart whose objective is within {SAME:g} nats of the best of its cell. The best known"
-        " may not be the best there is: where a cell's best was found once only, more restarts may find"
-        " a better one, or another search: crossover, mutation and relocation in the sweep file."
+        f"A hit is a restart whose objective is within {SAME_OPTIMUM:g} nats of the best of its cell. The"
+        " best known may not be the best there is: where a cell's best was found once only, more restarts"
+        " may find a better one, or another search: crossover, mutation and relocation in the sweep file."
     ]
     if found["restarts"].max() <= 1:
         text.append("These cells ran one restart each, which says nothing of how many are needed.")

@@ -13,9 +13,9 @@ import toy_cube
 import xarray as xr
 
 from kernels import scores as core
+from kernels.scores import NORMALIZERS
 from pipeline.scoring.lazy import (
     ATTRIBUTES,
-    NORMALIZERS,
     all_baseline_scores,
     baseline_scores,
     relative_nmi,

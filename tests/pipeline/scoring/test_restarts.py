@@ -10,9 +10,9 @@ import pytest
 import toy_cube
 import xarray as xr
 
+from pipeline.optima import SAME_OPTIMUM
 from pipeline.scoring.restarts import (
     GAPS,
-    SAME,
     chance_of_best,
     gap_table,
     hits,
@@ -28,12 +28,12 @@ def node(*objectives: list[float]) -> xr.Dataset:
 
 
 def test_hits_are_within_a_millionth_of_a_nat() -> None:
-    found = hits(node([5.0, 5.0 - SAME / 2, 5.0 - 3 * SAME], [-1.0, -2.0, -1.0]))
+    found = hits(node([5.0, 5.0 - SAME_OPTIMUM / 2, 5.0 - 3 * SAME_OPTIMUM], [-1.0, -2.0, -1.0]))
     assert found.values.tolist() == [2, 2]
 
 
 def test_restarts_that_were_not_run_count_nowhere() -> None:
-    counts = within(node([1.0, 3.0, np.nan], [np.nan] * 3), np.array([SAME, 10.0]))
+    counts = within(node([1.0, 3.0, np.nan], [np.nan] * 3), np.array([SAME_OPTIMUM, 10.0]))
     assert counts.values.tolist() == [[1, 2], [0, 0]]
 
 

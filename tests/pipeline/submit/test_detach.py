@@ -204,7 +204,7 @@ def test_a_head_that_waits_is_told_from_one_that_died(tmp_path: Path) -> None:
     assert "waiting since" in sweep("status", cube).stdout
 
 
-def test_only_a_head_s_own_job_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_job_of_a_head_is_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     assert HeadJob.current(tmp_path) is None
     monkeypatch.setenv("SLURM_JOB_ID", "5")
@@ -215,7 +215,7 @@ def test_only_a_head_s_own_job_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
     assert HeadJob.current(tmp_path) == HeadJob("5", 2)
 
 
-@pytest.mark.parametrize("interrupted", ["_work", "_lease"])
+@pytest.mark.parametrize("interrupted", ["_executor", "_lease"])
 def test_a_head_asks_once_whether_its_time_is_over(
     interrupted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,7 +232,7 @@ def test_a_head_asks_once_whether_its_time_is_over(
     ended = sweep("submit", write_spec(tmp_path), "--workers", 0, "--results", tmp_path / "results")
     assert ended.exit_code == 128 + signal.SIGTERM, ended.output
     assert (answers, queued) == ([], ["5"])
-    if interrupted == "_work":
+    if interrupted == "_executor":
         record = read_head(run)
         assert record is not None
         assert record.state == REQUEUED

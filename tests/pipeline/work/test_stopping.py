@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from sweeping import TINY, assert_same_bits, restarts_run, run, start, write_spec
 
 import pipeline.work.tasks
+from pipeline.optima import SAME_OPTIMUM
 from pipeline.work.batches import make_batches
 from pipeline.work.merge import CellResult
 from pipeline.work.records import Batch, Partial, Science, Work
-from pipeline.work.stopping import BETTER, optimum_counts, restarts_enough, unseen_mass
+from pipeline.work.stopping import optimum_counts, restarts_enough, unseen_mass
 from pipeline.work.tasks import run_batch
 from pipeline.work.timing import Timing
 from pipeline.work.verify import verify
@@ -53,10 +54,10 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_objectives_within_a_millionth_are_one_optimum() -> None:
-    assert optimum_counts([-3.0, -1.0, -3.0 - 0.5 * BETTER, -1.0]) == [2, 2]
-    assert optimum_counts([-1.0, -1.0 - 1.5 * BETTER]) == [1, 1]
+    assert optimum_counts([-3.0, -1.0, -3.0 - 0.5 * SAME_OPTIMUM, -1.0]) == [2, 2]
+    assert optimum_counts([-1.0, -1.0 - 1.5 * SAME_OPTIMUM]) == [1, 1]
     # No chain: the third is too far from the best of the optimum, however close to the second.
-    assert optimum_counts([0.0, -0.7 * BETTER, -1.4 * BETTER]) == [2, 1]
+    assert optimum_counts([0.0, -0.7 * SAME_OPTIMUM, -1.4 * SAME_OPTIMUM]) == [2, 1]
     assert optimum_counts([]) == []
 
 
@@ -142,8 +143,8 @@ def test_a_cell_is_never_split() -> None:
         for r in range(5)
     ]
     science = Science(1, Search(), 3, RULE)
-    for restarts in (1, 7, 25):
-        batches = list(make_batches(science, work, Timing({}), seconds=1.0, restarts=restarts))
+    for seconds in (1, 7, 25):
+        batches = list(make_batches(science, work, Timing({}), seconds=seconds))
         assert [item for batch in batches for item in batch.work] == work
 
 

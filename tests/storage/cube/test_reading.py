@@ -14,7 +14,7 @@ import zarr
 from small_cube import SPEC, draw_block, draw_inputs, fill, make_plan
 
 from storage.cube.blocks import BlockStore
-from storage.cube.cube import cell_nodes, create, grow, open_cube
+from storage.cube.cube import create, grow, open_cube
 from storage.cube.schema import DONE, FAILED, PENDING, RESULTS
 from sweeps.errors import InputError
 
@@ -114,7 +114,7 @@ def test_a_tree_travels_to_a_worker(cube: Path) -> None:
 
 
 def test_data_sets_are_listed(cube: Path) -> None:
-    assert cell_nodes(open_cube(str(cube))) == ["a", "b"]
+    assert list(open_cube(str(cube)).children) == ["a", "b"]
 
 
 def test_no_cube_is_said(tmp_path: Path, cube: Path) -> None:

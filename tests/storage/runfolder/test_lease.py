@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -261,11 +260,9 @@ def test_the_heart_beats(cube: Path) -> None:
 
 
 def test_a_lease_taken_over_is_noticed_and_left_alone(cube: Path) -> None:
-    lost = threading.Event()
-    lease = Lease.acquire(cube, beat_every=0.01, on_lost=lost.set)
+    lease = Lease.acquire(cube, beat_every=0.01)
     leave_lease(cube, other(**ELSEWHERE), number=2)
-    assert lost.wait(20)
-    assert lease.lost
+    wait_until(lambda: lease.lost)
     with pytest.raises(LeaseLost, match=str(cube)):
         lease.check()
     lease.release()
@@ -281,18 +278,6 @@ def test_check_notices_before_the_heartbeat(cube: Path) -> None:
         with pytest.raises(LeaseLost):
             lease.check()
         assert lease.lost
-
-
-def test_released_from_the_callback(cube: Path) -> None:
-    done = threading.Event()
-
-    def stop() -> None:
-        lease.release()
-        done.set()
-
-    lease = Lease.acquire(cube, beat_every=0.05, on_lost=stop)
-    leave_lease(cube, other(**ELSEWHERE), number=2)
-    assert done.wait(20)
 
 
 def test_beats_that_fail_for_too_long_lose_the_lease(
@@ -314,7 +299,7 @@ def test_beats_that_fail_for_too_long_lose_the_lease(
 
 
 def test_acquire_and_release_crashed_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Lease, "_keep", lambda lease, beat_every, on_lost: None)
+    monkeypatch.setattr(Lease, "_keep", lambda lease, beat_every: None)
 
     def action(cube: Path) -> None:
         Lease.acquire(cube).release()

@@ -13,18 +13,10 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from sweeps.data.datasets import (
-    BUILTIN,
-    Unavailable,
-    catalogue,
-    check,
-    fetch,
-    load_builtin,
-    load_table,
-    scale,
-)
-from sweeps.data.registry import REGISTRY
-from sweeps.data.tables import LabelledTable
+from sweeps.data.builtin import Unavailable, catalogue, check, fetch
+from sweeps.data.datasets import load_builtin, load_table
+from sweeps.data.registry import BUILTIN, REGISTRY
+from sweeps.data.tables import LabelledTable, scale
 from sweeps.errors import InputError
 
 CLASS_COUNTS = {

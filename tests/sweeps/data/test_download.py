@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 
 from sweeps.data import download as module
-from sweeps.data.builtin import REGISTRY, Unavailable, fetch, find
+from sweeps.data.builtin import Unavailable, fetch, find
 from sweeps.data.download import address, download_raw
-from sweeps.data.registry import BUILTIN
+from sweeps.data.registry import BUILTIN, REGISTRY
 from sweeps.data.sources import Missing
 
 RAW = b"1,5.1,3.5\n2,4.9,3.0\n1,4.7,3.2\n"
@@ -268,10 +268,10 @@ def test_cache_that_cannot_be_written_is_said(server: Server, cache: Path) -> No
 
 
 def test_full_disk_leaves_nothing(server: Server, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(self: Path, target: Path) -> None:
+    def full(self: Path, content: bytes) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(Path, "replace", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     server.on(body(RAW))
     with pytest.raises(Missing, match=r"cannot be kept in .*: No space left on device"):
         download_raw(ENTRY, cache)
