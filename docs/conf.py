@@ -1,24 +1,24 @@
 """How the documentation is built: `python -m sphinx -W --keep-going -b html docs docs/_build/html`.
 
-Nothing is fetched from elsewhere, neither by the build nor by the pages it makes: no intersphinx, no CDN, no web
-font. Code cells are executed, and a warning of any kind is an error.
+Nothing is fetched from elsewhere, neither by the build nor by the pages it makes: no intersphinx, no CDN, no
+web font. Code cells are executed, and a warning of any kind is an error.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from importlib.metadata import files
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
-from jupyter_client.connect import ConnectionFileMixin
+from sphinx.application import Sphinx
 
 # `! sweep ...` in a code cell is the command of the environment that builds, activated or not.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-
-# Kernels listen on sockets of their own user, not on ports of the machine.
-ConnectionFileMixin.transport.default_value = "ipc"
+# What they print is text, not the progress bar of a terminal.
+os.environ |= {"TTY_COMPATIBLE": "0", "NO_COLOR": "1", "COLUMNS": "100"}
 
 # MathJax in one file, with glyphs as SVG paths: it loads neither fonts nor anything else.
 MATHJAX = next(file for file in files("sphinx-mathjax-offline") or () if file.name == "tex-svg.js")
@@ -36,6 +36,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"sweep {version}"
 html_static_path = ["static", str(MATHJAX.locate())]
 html_css_files = ["sweep.css"]
+html_sidebars = dict.fromkeys(("index", "model", "design", "repeat"), ())
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
@@ -63,8 +64,38 @@ nb_execution_in_temp = True
 nb_execution_raise_on_error = True
 nb_execution_timeout = 600
 nb_output_stderr = "remove-warn"
+nb_merge_streams = True
 
 # Docstrings name types and shapes; signatures stay short without them.
 autodoc_typehints = "none"
+toc_object_entries_show_parents = "hide"
 default_role = "literal"
 numpydoc_show_class_members = False
+
+
+# Links of the generated page to pages that have moved since.
+MOVED = {"(stopping.md)": "(guides/stopping.md)", "(solver.md)": "(explanation/solver.md)"}
+
+
+def mend_links(app: Sphinx, page: str, source: list[str]) -> None:
+    """Change the links of `repeat.md`, whose text is made by a program of its own."""
+    if page == "repeat":
+        for old, new in MOVED.items():
+            source[0] = source[0].replace(old, new)
+
+
+def mend_shapes(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Quote the names in shapes such as `(n_features_in_,)`, which would be references otherwise."""
+    lines[:] = [re.sub(r"\((\w+_),\)", r"(`\1`,)", line) for line in lines]
+
+
+def mend_defaults(app: Sphinx, context: object, lines: list[str]) -> None:
+    """Show a path that is the default of an option as it is typed."""
+    lines[:] = [re.sub(r"PosixPath\('(.*?)'\)", r"\1", line) for line in lines]
+
+
+def setup(app: Sphinx) -> None:
+    """Register them, `mend_shapes` before numpydoc."""
+    app.connect("source-read", mend_links)
+    app.connect("autodoc-process-docstring", mend_shapes, priority=400)
+    app.connect("sphinx-click-process-options", mend_defaults)
