@@ -1,1 +1,56 @@
-"""How a sweep runs: tasks, batches, compute cluster, driver, scores, report, commands."""
+"""The public face: names that stay, each loaded when it is first asked for.
+
+How a sweep runs is in the rooms below: tasks, batches, compute cluster, driver, scores, report, commands.
+
+| name | what it is |
+|---|---|
+| `AnnotatedClustering` | estimator of one table with annotations, by scikit-learn's conventions |
+| `load_sweep` | a sweep file, parsed and checked |
+| `open_cube` | the results of a sweep as an `xarray.DataTree`, while it runs too |
+| `scores`, `baseline_scores` | scores of one data set of a cube, computed when asked for |
+
+Examples
+--------
+>>> from pipeline import open_cube, scores
+>>> tree = open_cube("results/quick.zarr")  # doctest: +SKIP
+>>> scores(tree, "iris")["nmi"].mean("replicate").compute()  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pipeline.fit.estimator import AnnotatedClustering
+    from pipeline.scoring.lazy import baseline_scores, scores
+    from storage.cube.cube import open_cube
+    from sweeps.file.spec import load_spec as load_sweep
+
+__all__ = ["AnnotatedClustering", "baseline_scores", "load_sweep", "open_cube", "scores"]
+
+# The rooms load numba, xarray, scikit-learn: seconds that `sweep --help` can do without.
+_PLACES = {
+    "AnnotatedClustering": ("pipeline.fit.estimator", "AnnotatedClustering"),
+    "baseline_scores": ("pipeline.scoring.lazy", "baseline_scores"),
+    "load_sweep": ("sweeps.file.spec", "load_spec"),
+    "open_cube": ("storage.cube.cube", "open_cube"),
+    "scores": ("pipeline.scoring.lazy", "scores"),
+}
+
+
+if not TYPE_CHECKING:  # a type checker knows the names above, and should know that there are no others
+
+    def __getattr__(name):
+        if name not in _PLACES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from sweep_clustering import check_shadowing
+
+        check_shadowing()  # a script beside a `sweeps.py` of its own would else end in a puzzling ImportError
+        module, attribute = _PLACES[name]
+        value = globals()[name] = getattr(import_module(module), attribute)
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

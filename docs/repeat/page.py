@@ -23,7 +23,8 @@ from pipeline.report.parts.ink import house_style, save
 from pipeline.report.parts.published import read_published
 from pipeline.report.sections.against import compare, summarise
 from pipeline.report.sections.curves import draw_curves
-from pipeline.report.sections.relative import draw_boxes, draw_indices
+from pipeline.report.sections.index import draw_indices
+from pipeline.report.sections.relative import draw_boxes
 from pipeline.scoring.tables import KEYS, summary_table
 from sweeps.errors import InputError
 

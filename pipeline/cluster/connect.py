@@ -75,7 +75,7 @@ def connect(
     ComputeClusterError
         Where local workers cannot be started, worker jobs die at once, or none starts; also while the client
         is in use.
-    pipeline.startup.ShadowedPackageError
+    sweep_clustering.ShadowedPackageError
         Where a worker would import packages of another project.
     """
     with dask.config.set(SETTINGS), _errors_only():

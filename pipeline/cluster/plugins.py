@@ -7,7 +7,7 @@ import logging
 
 from distributed import Client, Worker, WorkerPlugin
 
-from pipeline.startup import ShadowedPackageError, check_shadowing
+from sweep_clustering import ShadowedPackageError, check_shadowing
 
 logger = logging.getLogger(__name__)
 

@@ -6,14 +6,16 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from pipeline.commands.options import data_dir_option, json_option, reported
 from pipeline.exitcodes import COMPLETE, INTERNAL
-from sweeps.data.builtin import Record, Unavailable, catalogue, fetch
-from sweeps.data.registry import BUILTIN
 from sweeps.errors import InputError, Problem
+
+if TYPE_CHECKING:
+    from sweeps.data.builtin import Record
 
 names_argument = click.argument("names", nargs=-1, metavar="[NAME]...")
 
@@ -28,6 +30,8 @@ def datasets() -> None:
 @json_option
 def list_datasets(data_dir: Path | None, as_json: bool) -> None:
     """Show sizes, licence, and where each data set would come from on this machine."""
+    from sweeps.data.builtin import catalogue
+
     with reported():
         records = catalogue(data_dir)
     if as_json:
@@ -47,6 +51,8 @@ def list_datasets(data_dir: Path | None, as_json: bool) -> None:
 @data_dir_option
 def fetch_datasets(names: tuple[str, ...], data_dir: Path | None) -> None:
     """Download what is not on this machine yet (all by default), for nodes without a network."""
+    from sweeps.data.builtin import Unavailable, fetch
+
     failed = False
     with reported():
         for name in _known(names):
@@ -54,7 +60,7 @@ def fetch_datasets(names: tuple[str, ...], data_dir: Path | None) -> None:
                 click.echo(f"{name}: {fetch(name, data_dir=data_dir)}")
             except Unavailable as unavailable:
                 failed = True
-                click.echo(f"{name}: not to be had: {'; '.join(unavailable.reasons)}", err=True)
+                click.echo(f"{name}: not available: {'; '.join(unavailable.reasons)}", err=True)
     sys.exit(INTERNAL if failed else COMPLETE)
 
 
@@ -64,6 +70,8 @@ def fetch_datasets(names: tuple[str, ...], data_dir: Path | None) -> None:
 @json_option
 def check_datasets(names: tuple[str, ...], data_dir: Path | None, as_json: bool) -> None:
     """Verify the checksums of what is on this machine; exit with 1 if something is missing or damaged."""
+    from sweeps.data.builtin import catalogue
+
     with reported():
         wanted = set(_known(names))
         records = [record for record in catalogue(data_dir) if record.name in wanted]
@@ -76,6 +84,8 @@ def check_datasets(names: tuple[str, ...], data_dir: Path | None, as_json: bool)
 
 
 def _known(names: tuple[str, ...]) -> tuple[str, ...]:
+    from sweeps.data.registry import BUILTIN
+
     unknown = [name for name in names if name not in BUILTIN]
     if unknown:
         raise InputError(Problem("NAME", repr(name), f"one of {', '.join(BUILTIN)}") for name in unknown)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from pipeline.commands.datasets import datasets
 from pipeline.commands.fit import fit_command
@@ -25,7 +24,6 @@ from pipeline.commands.options import (
 from pipeline.commands.report import compare, report
 from pipeline.commands.runs import cancel, logs, status, why
 from pipeline.exitcodes import COMPLETE, INTERNAL
-from storage.provenance import package_version
 
 
 class Echo(logging.Handler):
@@ -38,7 +36,7 @@ class Echo(logging.Handler):
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_version(), prog_name="sweep")
+@click.version_option(package_name="sweep-clustering", prog_name="sweep")
 @click.option("-v", "--verbose", is_flag=True, help="Say more on stderr.")
 def main(verbose: bool) -> None:
     """Benchmark sweeps of semi-supervised clustering with inaccurate pairwise annotations."""
@@ -89,6 +87,8 @@ def main(verbose: bool) -> None:
 @data_dir_option
 def submit(spec: Path, **choices: Any) -> None:
     """Run the sweep file SPEC, or go on where it stopped."""
+    from rich.console import Console
+
     from pipeline.commands.paths import find_spec
     from pipeline.prepare.request import Options
     from pipeline.submit.submission import submit as run

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from pipeline.commands.options import json_option, reported, results_option, show
-from pipeline.scoring.labels import LABELS
+from pipeline.scoring.catalogue import LABELS
 
 
 @click.command()

@@ -105,7 +105,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
 
     Examples
     --------
-    >>> from pipeline.fit.estimator import AnnotatedClustering
+    >>> from pipeline import AnnotatedClustering
     >>> X = [[0.0], [0.1], [0.3], [1.0], [1.2], [1.3]]
     >>> estimator = AnnotatedClustering(n_clusters=2, accuracy=0.9, random_state=0)
     >>> labels = estimator.fit_predict(X, must_link=[[0, 1], [3, 4]], cannot_link=[[2, 3]])

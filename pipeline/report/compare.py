@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pipeline.report.differences import draw_differences
 from pipeline.report.parts.ink import house_style, save
-from pipeline.report.sections.differences import draw_differences
 from pipeline.report.write import check_folder, write_tables
-from pipeline.scoring.labels import LABELS
+from pipeline.scoring.catalogue import LABELS
 from pipeline.scoring.pairs import PLACE, difference_table, pair, total_table
 from pipeline.scoring.tables import cell_table
 from storage.cube.cube import open_cube
@@ -101,7 +101,7 @@ def write_comparison(first: Path, second: Path, folder: Path, scores: Sequence[s
     folder : Path
         Made if it is not there.
     scores : sequence of str
-        Some of `pipeline.scoring.labels.LABELS`.
+        Some of `pipeline.scoring.catalogue.LABELS`.
 
     Raises
     ------

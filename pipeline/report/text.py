@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import pandas as pd
 
 from pipeline.report.sections.heading import left_out, scaling
-from pipeline.scoring.labels import LABELS
-from pipeline.scoring.tables import SCORES, pooled_nmi, written_counts
+from pipeline.scoring.catalogue import LABELS, QUALITIES
+from pipeline.scoring.tables import pooled_nmi, written_counts
 from storage.cube.manifest import Manifest
 from sweeps.models import BASELINES
 
-TITLES = {name: LABELS[name].short for name in SCORES if name != "objective"}
+TITLES = {name: LABELS[name].short for name in QUALITIES}
 """Scores of the text tables; the objective, which compares within one cell only, stands in the CSV files."""
 
 OBJECTIVES = "Objectives, which the CSV files hold, compare within one model on one data set only."

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from pipeline.report.page import Content, write_page
+from pipeline.report.page import write_page
 from pipeline.report.parts.published import Published, read_published
 from pipeline.report.sections import against
 from pipeline.report.sections.cell import choose_cell, named_cell
+from pipeline.report.sections.content import Content
 from pipeline.report.text import WIDTH, render
 from pipeline.scoring.tables import cell_table, summary_table
 from storage.cube.cube import open_cube
@@ -64,7 +65,7 @@ def write_report(
         Gets `report.html`, `report.txt`, `summary.csv`, `cells.csv`, with published means `against.csv`,
         and `figures/`. Made if it is not there.
     published : Path, optional
-        Table of published means to stand beside ours, as `pipeline.page.read_published` takes it.
+        Table of published means to stand beside ours, as `read_published` takes it.
     cell : str, optional
         Cell to be drawn as scatter plots; else `pipeline.report.sections.cell.choose_cell` takes one.
 
@@ -83,29 +84,29 @@ def write_report(
     manifest, theirs, named = _inputs(cube, folder, published, cell)
     tree = open_cube(cube)
     cells = cell_table(tree, manifest.plans)
-    chosen = choose_cell(cells, named)
     summary = summary_table(cells)
     compared = None if theirs is None else against.compare(summary, manifest.plans, theirs)
-    text = render(manifest, cells, summary)
-    if compared is not None:
-        text += f"\n{textwrap.fill(against.summarise(compared), WIDTH)}\n"
-    tables = {"summary": summary, "cells": cells} | ({} if compared is None else {"against": compared})
     content = Content(
         manifest=manifest,
         tree=tree,
         cells=cells,
         summary=summary,
-        cell=chosen,
+        cell=choose_cell(cells, named),
         compared=compared,
         failures=_failures(cube),
         holder=_holder(cube),
+        figures=folder / "figures",
     )
+    text = render(manifest, cells, summary)
+    tables = {"summary": summary, "cells": cells}
+    if compared is not None:
+        text += f"\n{textwrap.fill(against.summarise(compared), WIDTH)}\n"
+        tables["against"] = compared
     with storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        files = [folder / "report.txt"]
-        files[0].write_text(text, encoding="utf-8")
-        files += write_tables(folder, tables)
-        files += write_page(content, folder)
+        plain = folder / "report.txt"
+        plain.write_text(text, encoding="utf-8")
+        files = [plain, *write_tables(folder, tables), *write_page(content, folder / "report.html")]
     return Report(text, tuple(files), cells, summary)
 
 

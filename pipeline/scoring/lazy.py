@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,17 +10,10 @@ import numpy as np
 import xarray as xr
 
 from kernels import scores as core
-from storage.cube.schema import DONE
+from pipeline.scoring.catalogue import CATALOGUE
+from storage.cube.schema import DONE, VARIABLES
 from sweeps.errors import InputError, Problem
 from sweeps.models import BASELINES, UNSUPERVISED, baseline_of
-
-ATTRIBUTES = {
-    "nmi": {"long_name": "normalised mutual information with the true labels", "units": "1"},
-    "goldberger_kl": {"long_name": "Goldberger divergence, solution from truth", "units": "nats"},
-    "centroid_index": {"long_name": "centroid index", "units": "1"},
-    "annotation_agreement": {"long_name": "share of annotations the solution agrees with", "units": "1"},
-    "objective": {"long_name": "objective of the best restart", "units": "nats"},
-}
 
 
 def scores(tree: xr.DataTree, dataset: str, *, normalizer: str = "min") -> xr.Dataset:
@@ -46,17 +39,16 @@ def scores(tree: xr.DataTree, dataset: str, *, normalizer: str = "min") -> xr.Da
     ------
     ValueError
         For an unknown normalizer.
+
+    Examples
+    --------
+    >>> from pipeline import open_cube, scores
+    >>> found = scores(open_cube("results/quick.zarr"), "iris")
+    >>> found["nmi"].mean("replicate").dims
+    ('p', 'm', 'model')
     """
     node = tree[dataset].to_dataset()
-    if "labels" not in node:
-        return xr.Dataset()
-    found = _fit_scores(node, node, normalizer)
-    found["annotation_agreement"] = _lift(
-        _annotation_agreement,
-        (node["annotations"], ["annotation", "field"]),
-        (node["labels"], ["sample"]),
-    )
-    return _finished(found, node)
+    return _scores(node, node, normalizer) if "labels" in node else xr.Dataset()
 
 
 def baseline_scores(
@@ -78,11 +70,17 @@ def baseline_scores(
     ------
     ValueError
         For an unknown normalizer.
+
+    Examples
+    --------
+    >>> from pipeline import baseline_scores, open_cube
+    >>> baseline_scores(open_cube("results/quick.zarr"), "mixtures_k3")["nmi"].dims
+    ('mixture',)
     """
     if model not in tree[dataset].children:
         return xr.Dataset()
     node = tree[f"{dataset}/{model}"].to_dataset()
-    return _finished(_fit_scores(node, tree[dataset].to_dataset(), normalizer), node)
+    return _scores(node, tree[dataset].to_dataset(), normalizer)
 
 
 def all_baseline_scores(tree: xr.DataTree, dataset: str) -> dict[str, xr.Dataset]:
@@ -108,46 +106,40 @@ def relative_nmi(found: xr.Dataset, baselines: Mapping[str, xr.Dataset]) -> xr.D
     levels = [baselines[name]["nmi"] if name in baselines else xr.DataArray(np.nan) for name in wanted]
     level = xr.concat(levels, dim=found["model"], coords="minimal", compat="override")
     difference = found["nmi"] - level
-    difference.attrs = {"long_name": "NMI above the baseline of the same variance", "units": "1"}
-    return difference.rename("relative_nmi")
+    return difference.assign_attrs(_attributes("relative_nmi")).rename("relative_nmi")
 
 
-def _fit_scores(node: xr.Dataset, data: xr.Dataset, normalizer: str) -> dict[str, xr.DataArray]:
-    """Scores that need no annotations; `data` holds X and labels_true."""
+def _scores(node: xr.Dataset, data: xr.Dataset, normalizer: str) -> xr.Dataset:
+    """Every score whose arrays are there, masked by status; `data` holds X and labels_true."""
     if normalizer not in core.NORMALIZERS:
         raise ValueError(f"normalizer: found {normalizer!r}, expected one of {', '.join(core.NORMALIZERS)}")
-    found = {"objective": _lift(_best, (node["log_likelihood"], ["restart"]))}
-    if "labels_true" not in data:
-        return found
-    X = (data["X"], ["sample", "feature"])
-    labels_true = (data["labels_true"], ["sample"])
-    labels = (node["labels"], ["sample"])
-    centroids = (node["centroids"], ["cluster", "feature"])
-    found["nmi"] = _lift(_nmi, labels_true, labels, normalizer=normalizer)
-    found["goldberger_kl"] = _lift(
-        _goldberger_kl, X, labels_true, labels, centroids, (node["variances"], ["cluster"])
-    )
-    found["centroid_index"] = _lift(_centroid_index, X, labels_true, centroids)
-    return found
-
-
-def _finished(found: dict[str, xr.DataArray], node: xr.Dataset) -> xr.Dataset:
-    """Masked by status, with attributes, in the order of `ATTRIBUTES`."""
+    chosen = {"normalizer": normalizer}
+    arrays = {**data.data_vars, **node.data_vars}
     done = node["status"] == DONE
-    return xr.Dataset(
-        {name: found[name].where(done).assign_attrs(ATTRIBUTES[name]) for name in ATTRIBUTES if name in found}
-    )
+    found = {}
+    for name, score in CATALOGUE.items():
+        # A node without annotations of its own, a baseline, has none: those of `data` are of other cells.
+        there = all(array in (node if array == "annotations" else arrays) for array in score.arrays)
+        if score.of_cell is not None and there:
+            options = {option: chosen[option] for option in score.options}
+            value = _lift(score.of_cell, [arrays[array] for array in score.arrays], options)
+            found[name] = value.where(done).assign_attrs(_attributes(name))
+    return xr.Dataset(found)
+
+
+def _attributes(name: str) -> dict[str, str]:
+    return {"long_name": CATALOGUE[name].meaning, "units": CATALOGUE[name].units}
 
 
 def _lift(
-    function: Callable[..., float], *operands: tuple[xr.DataArray, list[str]], **kwargs: Any
+    function: Callable[..., float], arrays: Sequence[xr.DataArray], options: Mapping[str, Any]
 ) -> xr.DataArray:
-    """Apply `function` to the core dims of each operand, one cell at a time, only when computed."""
+    """Apply `function` to the arrays of one cell at a time, only when computed."""
     lifted: xr.DataArray = xr.apply_ufunc(
         partial(_fitting, function),
-        *(array for array, _ in operands),
-        input_core_dims=[dims for _, dims in operands],
-        kwargs=kwargs,
+        *arrays,
+        input_core_dims=[VARIABLES[str(array.name)].dims for array in arrays],
+        kwargs=options,
         vectorize=True,
         dask="parallelized",
         output_dtypes=[np.float64],
@@ -165,40 +157,3 @@ def _fitting(function: Callable[..., float], *arrays: np.ndarray, **kwargs: Any)
         raise InputError(
             [Problem("a cell of the cube", str(error), "labels and pairs of its data")]
         ) from error
-
-
-def _pending(labels: np.ndarray) -> bool:
-    return bool(labels.size == 0 or labels.min() < 0)
-
-
-def _best(log_likelihood: np.ndarray) -> float:
-    return float(np.fmax.reduce(log_likelihood))
-
-
-def _nmi(labels_true: np.ndarray, labels: np.ndarray, normalizer: str) -> float:
-    return np.nan if _pending(labels) else float(core.nmi(labels_true, labels, normalizer))
-
-
-def _goldberger_kl(
-    X: np.ndarray, labels_true: np.ndarray, labels: np.ndarray, centroids: np.ndarray, variances: np.ndarray
-) -> float:
-    if _pending(labels):
-        return np.nan
-    sizes = np.bincount(labels, minlength=len(variances))
-    truth = core.cluster_gaussians(X, labels_true, _n_classes(labels_true))
-    return float(core.goldberger_kl(sizes, centroids, variances, *truth, core.total_variance(X)))
-
-
-def _centroid_index(X: np.ndarray, labels_true: np.ndarray, centroids: np.ndarray) -> float:
-    if np.isnan(centroids).any():
-        return np.nan
-    sizes, centroids_true, _ = core.cluster_gaussians(X, labels_true, _n_classes(labels_true))
-    return float(core.centroid_index(centroids, centroids_true[sizes > 0]))
-
-
-def _annotation_agreement(annotations: np.ndarray, labels: np.ndarray) -> float:
-    return np.nan if _pending(labels) else float(core.annotation_agreement(annotations, labels))
-
-
-def _n_classes(labels_true: np.ndarray) -> int:
-    return int(labels_true.max()) + 1

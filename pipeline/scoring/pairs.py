@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from pipeline.scoring.labels import LABELS
+from pipeline.scoring.catalogue import LABELS
 from pipeline.scoring.tables import row_cell
 
 PLACE = ("dataset", "mixture", "p", "m", "replicate", "model")

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from pipeline.scoring.catalogue import SCORES
 from pipeline.scoring.lazy import all_baseline_scores, relative_nmi, scores
 from pipeline.scoring.restarts import hits
 from storage.cube.schema import DONE, FAILED, PENDING
@@ -15,14 +16,6 @@ from sweeps.file.spec import AnnotationCount
 from sweeps.models import BASELINES, baseline_of
 from sweeps.plan import Cell, DatasetPlan
 
-SCORES = (
-    "nmi",
-    "relative_nmi",
-    "goldberger_kl",
-    "centroid_index",
-    "annotation_agreement",
-    "objective",
-)
 GROUP = ("dataset", "n_clusters", "p", "m", "m_over_n", "model")
 KEYS = ("dataset", "n_clusters", "mixture", "p", "m", "m_over_n", "replicate", "model")
 STATE = ("status", "restarts_done", "best_restart", "seconds")

@@ -16,10 +16,10 @@ from pipeline.prepare.request import Options, Request
 from pipeline.prepare.sweep import prepare
 from pipeline.prepare.wanted import Wanted
 from pipeline.run.head import run_head, say_skipped
-from pipeline.startup import check_shadowing
 from pipeline.submit.detach import detach, detach_problems, head_command
 from pipeline.submit.jobplan import plan_jobs
 from pipeline.submit.overview import plan_overview
+from sweep_clustering import check_shadowing
 from sweeps.cellnames import find_cells
 from sweeps.errors import InputError
 

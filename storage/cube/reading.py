@@ -40,6 +40,13 @@ def open_cube(path: str | Path) -> xr.DataTree:
         If this is no cube, or one of another format version.
     StorageError
         If the file system refuses.
+
+    Examples
+    --------
+    >>> from pipeline import open_cube
+    >>> tree = open_cube("results/quick.zarr")
+    >>> tree["iris"]["log_likelihood"].dims
+    ('p', 'm', 'replicate', 'model', 'restart')
     """
     path = Path(path)
     read_manifest(path)

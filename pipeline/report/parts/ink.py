@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +16,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from pipeline.report.parts.parts import Picture
 from sweeps.models import BASELINES, MODEL_CODES, baseline_of, split_model
@@ -63,6 +65,10 @@ STYLE: dict[str, Any] = {
 LEGEND_WIDTH = 2.1
 """Inches of the longest entry of a legend; up to three of the short ones fit any figure."""
 LONGEST_NAME = 22
+MOST_ACCURACIES, MOST_DATASETS = 6, 24
+"""What one figure shows; a larger grid is shown in part, and the CSV files hold all of it."""
+ACROSS = 3
+"""Panels in a row where each data set has one."""
 PNG_DPI, IMAGE_DPI = 150, 200
 """Dots per inch of a PNG file, and of points that are an image within an SVG."""
 
@@ -96,6 +102,41 @@ def panels(
     figure = Figure(figsize=(max(width, 4.2), height), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False, sharex=share, sharey=share)
     return figure, [list(line) for line in grid]
+
+
+def dataset_panels(
+    names: Sequence[str], size: tuple[float, float], up: str, share: Literal["none", "all"] = "none"
+) -> tuple[Figure, list[Axes]]:
+    """Figure of one panel for each data set, under its name; `up` is the label of the y axes."""
+    columns = min(ACROSS, len(names))
+    figure, grid = panels(math.ceil(len(names) / columns), columns, size, share)
+    flat = [axes for line in grid for axes in line]
+    for axes in flat[len(names) :]:
+        axes.remove()
+    for axes, name in zip(flat, names, strict=False):
+        axes.set_title(short(name))
+    for line in grid:
+        line[0].set_ylabel(up)
+    return figure, flat[: len(names)]
+
+
+def accuracy_panels(
+    rows: int, accuracies: Sequence[float], size: tuple[float, float], share: Literal["all", "row"]
+) -> tuple[Figure, list[list[Axes]]]:
+    """Figure of a column of panels for each accuracy, over the number of annotations; NaN has no title."""
+    figure, grid = panels(rows, len(accuracies), size, share)
+    for axes, p in zip(grid[0], accuracies, strict=True):
+        axes.set_title("" if math.isnan(p) else f"accuracy p = {p:g}")
+    for axes in grid[-1]:
+        axes.set_xlabel("annotations m (pairs)")
+    return figure, grid
+
+
+def tick_counts(axes: Axes, counts: Sequence[float]) -> None:
+    """Ticks at the numbers of annotations themselves, where they are few."""
+    few = FixedLocator(counts) if len(counts) <= 5 else MaxNLocator(nbins=5, integer=True)
+    axes.xaxis.set_major_locator(few)
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
 
 
 def legend(figure: Figure, axes: Iterable[Axes], also: Iterable[Line2D] = ()) -> None:

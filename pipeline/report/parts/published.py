@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+
+import pandas as pd
 
 from sweeps.data.lines import read_lines, shortened, split_cells, to_number
 from sweeps.errors import InputError, Problem, did_you_mean
 from sweeps.models import BASELINES, MODEL_CODES
 
-COLUMNS = ("p", "n_clusters", "m", "model", "metric", "value")
-BOUNDS = {
-    "p": (0.0, 1.0, "a number from 0 to 1"),
-    "n_clusters": (1.0, math.inf, "a whole number, 1 or more"),
-    "m": (0.0, math.inf, "a whole number, 0 or more"),
-    "value": (0.0, math.inf, "a number, 0 or more"),
-}
-EXACT = 15
-"""Digits of a value that is not printed as a decimal."""
+MOST = sys.float_info.max
 METRICS = {"nmi": "nmi", "kl": "goldberger_kl"}
 """Scores by their names in a table of published values."""
+WORDS = {"model": tuple(MODEL_CODES), "metric": tuple(METRICS)}
+BOUNDS = {"p": (0, 1), "n_clusters": (1, MOST), "m": (0, MOST), "value": (0, MOST)}
+WHOLE = ["n_clusters", "m"]
+COLUMNS = {
+    "p": "a number from 0 to 1",
+    "n_clusters": "a whole number, 1 or more",
+    "m": "a whole number, 0 or more",
+    "value": "a number, 0 or more",
+    "model": f"one of {', '.join(WORDS['model'])}",
+    "metric": f"one of {', '.join(WORDS['metric'])}",
+}
+"""What each column holds."""
+EXACT = 15
+"""Digits of a value that is not printed as a decimal."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +59,6 @@ class Published:
     value: float
     digits: int
 
-    @property
-    def place(self) -> tuple[object, ...]:
-        """What it is the mean of."""
-        return (round(self.p, 9), self.n_clusters, self.m, self.model, self.score)
-
 
 def read_published(path: Path) -> list[Published]:
     """Read a table of published means.
@@ -75,70 +79,66 @@ def read_published(path: Path) -> list[Published]:
     """
     lines = read_lines(path)
     if not lines:
-        raise InputError([Problem(str(path), "nothing", f"a line of columns: {','.join(COLUMNS)}")])
-    head, *body = [(line.where, split_cells(line.text)) for line in lines]
-    names = head[1]
-    problems = list(_head_problems(head[0], names))
-    if problems:
-        raise InputError(problems)
-    if not body:
+        head = "p,n_clusters,m,model,metric,value"
+        raise InputError([Problem(str(path), "nothing", f"a line of columns: {head}")])
+    names, *rows = (split_cells(line.text) for line in lines)
+    problems = [
+        Problem(
+            lines[0].where,
+            f"{names.count(name)} columns {name!r} of {', '.join(map(repr, names))}",
+            f"one column {name!r}",
+            did_you_mean(name, names),
+        )
+        for name in COLUMNS
+        if names.count(name) != 1
+    ]
+    if not problems and not rows:
         problems.append(Problem(str(path), "no values", "a line for each published mean"))
-    found: dict[tuple[object, ...], str] = {}
-    published = []
-    for where, cells in body:
-        try:
-            row = _row(where, names, cells)
-        except InputError as error:
-            problems += error.problems
-            continue
-        published.append(row)
-        first = found.setdefault(row.place, where)
-        if first != where:
-            problems.append(Problem(where, f"the value of {first} again", "each value once"))
-    if problems:
-        raise InputError(shortened(path, problems))
-    return published
-
-
-def _head_problems(where: str, names: list[str]) -> Iterator[Problem]:
-    for name in COLUMNS:
-        if names.count(name) != 1:
-            found = f"{names.count(name)} columns {name!r} of {', '.join(map(repr, names))}"
-            yield Problem(where, found, f"one column {name!r}", did_you_mean(name, names))
-
-
-def _row(where: str, names: list[str], cells: list[str]) -> Published:
-    if len(cells) != len(names):
-        raise InputError([Problem(where, f"{len(cells)} cells", f"{len(names)}, one for each column")])
-    texts = dict(zip(names, cells, strict=True))
-    problems = [*_number_problems(where, texts), *_word_problems(where, texts)]
-    if not problems and (float(texts["m"]) == 0) != (texts["model"] in BASELINES):
-        expected = "m = 0 for a model without annotations, and for no other"
-        problems.append(Problem(where, f"m = {texts['m']} for {texts['model']}", expected))
     if problems:
         raise InputError(problems)
-    value = texts["value"]
-    return Published(
-        float(texts["p"]),
-        int(float(texts["n_clusters"])),
-        int(float(texts["m"])),
-        texts["model"],
-        METRICS[texts["metric"]],
-        float(value),
-        len(value.partition(".")[2]) if "e" not in value.lower() else EXACT,
-    )
+    body = {line.where: cells for line, cells in zip(lines[1:], rows, strict=True)}
+    whole = {where: cells for where, cells in body.items() if len(cells) == len(names)}
+    texts = pd.DataFrame.from_dict(whole, orient="index", columns=names)[list(COLUMNS)]
+    numbers = texts[list(BOUNDS)].map(to_number).astype(float)
+    found = {where: [] if where in whole else [_length(where, body[where], names)] for where in body}
+    for where, problem in _problems(texts, numbers):
+        found[where].append(problem)
+    if any(found.values()):
+        raise InputError(shortened(path, chain.from_iterable(found.values())))
+    return [
+        Published(
+            row.p,
+            row.n_clusters,
+            row.m,
+            row.model,
+            METRICS[row.metric],
+            float(row.value),
+            len(row.value.partition(".")[2]) if "e" not in row.value.lower() else EXACT,
+        )
+        for row in texts.assign(p=numbers["p"], **numbers[WHOLE].astype(int)).itertuples()
+    ]
 
 
-def _number_problems(where: str, texts: dict[str, str]) -> Iterator[Problem]:
-    for name, (low, high, kind) in BOUNDS.items():
-        found = to_number(texts[name])
-        whole = kind.startswith("a whole")
-        if found is None or not low <= found <= high or math.isinf(found) or (whole and found % 1):
-            yield Problem(f"{where}, {name}", repr(texts[name]), kind)
+def _length(where: str, cells: list[str], names: list[str]) -> Problem:
+    return Problem(where, f"{len(cells)} cells", f"{len(names)}, one for each column")
 
 
-def _word_problems(where: str, texts: dict[str, str]) -> Iterator[Problem]:
-    for name, known in (("model", list(MODEL_CODES)), ("metric", list(METRICS))):
-        if texts[name] not in known:
-            expected = "one of " + ", ".join(known)
-            yield Problem(f"{where}, {name}", repr(texts[name]), expected, did_you_mean(texts[name], known))
+def _problems(texts: pd.DataFrame, numbers: pd.DataFrame) -> Iterator[tuple[str, Problem]]:
+    """What is wrong with the lines that have every cell, by place of the line."""
+    wrong = pd.DataFrame({name: ~numbers[name].between(*bounds) for name, bounds in BOUNDS.items()})
+    wrong[WHOLE] |= numbers[WHOLE] % 1 != 0
+    for name, known in WORDS.items():
+        wrong[name] = ~texts[name].isin(known)
+    for name, bad in wrong.items():
+        for where, text in texts.loc[bad, name].items():
+            hint = did_you_mean(text, WORDS.get(name, ()))
+            yield where, Problem(f"{where}, {name}", repr(text), COLUMNS[name], hint)
+    mixed = ~wrong.any(axis=1) & ((numbers["m"] == 0) != texts["model"].isin(BASELINES))
+    for where, row in texts[mixed].iterrows():
+        expected = "m = 0 for a model without annotations, and for no other"
+        yield where, Problem(where, f"m = {row['m']} for {row['model']}", expected)
+    places = texts[list(WORDS)].join(numbers.drop(columns="value").round({"p": 9}))
+    for _, same in places[~wrong.any(axis=1) & ~mixed].groupby(list(places), sort=False):
+        first, *others = same.index
+        for where in others:
+            yield where, Problem(where, f"the value of {first} again", "each value once")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,20 +14,39 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.report.parts.ink import GREY, PAPER, legend, mark, panels
-from pipeline.report.parts.parts import Table, Value, number, spread, words
+from pipeline.report.parts.ink import GREY, MOST_ACCURACIES, PAPER, accuracy_panels, legend, mark
+from pipeline.report.parts.parts import Section, Table, Value, number, spread, words
 from pipeline.report.parts.published import Published
-from pipeline.report.sections.curves import MOST_ACCURACIES
-from pipeline.scoring.labels import LABELS
+from pipeline.report.sections.content import Content
+from pipeline.scoring.catalogue import LABELS
 from sweeps.models import BASELINES
 from sweeps.plan import DatasetPlan
 
-LIMIT = 2 * math.sqrt(2)
-"""Standard errors of ours within which a published mean agrees: it has an error of its own, as large."""
+Z_LIMIT = 2.0
+"""Values of z up to which a mean agrees."""
+LIMIT = Z_LIMIT * math.sqrt(2)
+"""The same in standard errors of ours: a published mean has an error of its own, taken to be as large."""
 WITHIN, ABOVE, BELOW = "within", "above", "below"
 NO_ERROR, NOT_DONE, ABSENT = "no standard error", "not done", "not in this cube"
 JUDGED = (WITHIN, ABOVE, BELOW)
 KINDS = {WITHIN: "good", ABOVE: "bad", BELOW: "bad"}
+
+PANEL = (3.0, 2.3)
+LINEAR, TICKS = 4.0, (-1000, -100, -30, -10, -6, -4, -2, 0, 2, 4, 6, 10, 30, 100, 1000)
+"""Up to this z the axis is linear; where an error is tiny, z may be anything."""
+APART = 0.36
+"""Distance between the models at one number of annotations, as a share of the step to the next."""
+CAPTION = "z of every published value, shown as the digit of its K; within the grey band ours agrees."
+
+
+def section(content: Content) -> Section | None:
+    """Verdicts on published values; None without any."""
+    compared = content.compared
+    if compared is None:
+        return None
+    pictures = content.save(draw_verdicts(compared), "z", CAPTION)
+    text, tables = entries(compared)
+    return Section("against", "Beside the published values", text, tables, pictures)
 
 
 def compare(
@@ -50,24 +70,13 @@ def compare(
         `m`, `model`, `score`, `mean`, `se`, `n`, `published`, `difference` (ours less theirs), `z`
         (difference by √2 standard errors, 0 where both print alike), `verdict`.
     """
-    ours = {
-        (
-            row.dataset,
-            -1.0 if row.model in BASELINES else round(row.p, 9),
-            0 if pd.isna(row.m) else row.m,
-            row.model,
-            row.score,
-        ): row
-        for row in summary.itertuples()
-    }
+    ours = {(row.dataset, *_place(row)): row for row in summary.itertuples()}
     rows = []
     for value in published:
         names = [
             p.name for p in plans.values() if p.mixtures is not None and p.n_clusters == value.n_clusters
         ]
-        for name in names or [""]:
-            p = -1.0 if value.model in BASELINES else round(value.p, 9)
-            rows.append(_judged(value, name, ours.get((name, p, value.m, value.model, value.score))))
+        rows += [_judged(value, name, ours.get((name, *_place(value)))) for name in names or [""]]
     return pd.DataFrame(rows)
 
 
@@ -139,6 +148,12 @@ def _values(compared: pd.DataFrame) -> Table:
     return Table("Every value", (*head, "difference", "z", "verdict"), rows)
 
 
+def _place(row: Any) -> tuple[object, ...]:
+    """What a mean is of; a model without annotations has one value for all p and m."""
+    over = (None, None) if row.model in BASELINES else (round(row.p, 9), row.m)
+    return (*over, row.model, row.score)
+
+
 def _judged(value: Published, dataset: str, ours: object) -> dict[str, object]:
     mean, se, n = (float(getattr(ours, key, math.nan)) for key in ("mean", "se", "n"))
     row = {
@@ -181,15 +196,6 @@ def _verdict(value: Published, there: bool, mean: float, se: float) -> str:
     return ABOVE if mean > value.value else BELOW
 
 
-PANEL = (3.0, 2.3)
-BAND = 2.0
-"""Values of z up to which a mean agrees."""
-LINEAR, TICKS = 4.0, (-1000, -100, -30, -10, -6, -4, -2, 0, 2, 4, 6, 10, 30, 100, 1000)
-"""Up to this z the axis is linear; where an error is tiny, z may be anything."""
-APART = 0.36
-"""Distance between the models at one number of annotations, as a share of the step to the next."""
-
-
 def draw_verdicts(compared: pd.DataFrame) -> Figure | None:
     """Draw z of every value: a row of panels per score, a column per accuracy, the digit of K in each point.
 
@@ -208,7 +214,7 @@ def draw_verdicts(compared: pd.DataFrame) -> Figure | None:
         return None
     scores = list(rows["score"].unique())
     accuracies = spread(sorted(rows["p"].unique()), MOST_ACCURACIES)
-    figure, grid = panels(len(scores), len(accuracies), PANEL, share="all")
+    figure, grid = accuracy_panels(len(scores), accuracies, PANEL, share="all")
     models = list(rows["model"].unique())
     for line, score in zip(grid, scores, strict=True):
         for axes, p in zip(line, accuracies, strict=True):
@@ -219,16 +225,12 @@ def draw_verdicts(compared: pd.DataFrame) -> Figure | None:
     most = max(LINEAR, float(rows["z"].abs().max()))
     grid[0][0].set_yticks([z for z in TICKS if abs(z) <= most], [f"{z:g}" for z in TICKS if abs(z) <= most])
     grid[0][0].minorticks_off()
-    for axes, p in zip(grid[0], accuracies, strict=True):
-        axes.set_title(f"accuracy p = {p:g}")
-    for axes in grid[-1]:
-        axes.set_xlabel("annotations m (pairs)")
     legend(figure, [], (_entry(model) for model in models))
     return figure
 
 
 def _panel(axes: Axes, rows: pd.DataFrame, models: list[str]) -> None:
-    axes.axhspan(-BAND, BAND, color=GREY, alpha=0.14, linewidth=0)
+    axes.axhspan(-Z_LIMIT, Z_LIMIT, color=GREY, alpha=0.14, linewidth=0)
     axes.axhline(0, color=GREY, linewidth=1)
     counts = sorted(rows["m"].unique())
     step = min((right - left for left, right in pairwise(counts)), default=1)

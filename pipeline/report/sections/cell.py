@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from pipeline.report.parts.ink import CLASS_COLORS, CLASS_MARKERS, PAPER
+from pipeline.report.parts.parts import Picture, Section
+from pipeline.report.sections.content import Content, pictured
 from pipeline.scoring.tables import row_cell
 from sweeps.cellnames import find_cell
 from sweeps.errors import InputError, Problem
@@ -28,10 +30,31 @@ MOST_POINTS = 2500
 """Points of a figure above which they are drawn as an image."""
 PAPER_DATASET = "vertebral"
 """Data set of the published matrix."""
+UNITS = {"none": "data units", "standard": "s.d.", "minmax": "of range"}
+"""Units of features, by scaling."""
+
+
+def section(content: Content) -> Section:
+    """The partitions of the chosen cell."""
+    if content.cell is None:
+        return pictured("cell", "One cell", ())
+    shown = read_cell(content.tree, content.cell)
+    text = f"{content.cell}. Labels have the colours that agree best with the truth."
+    return Section("cell", "One cell", (text,), pictures=tuple(_pictures(content, shown)))
+
+
+def _pictures(content: Content, shown: CellFigure) -> Iterator[Picture]:
+    unit = UNITS[content.manifest.plans[shown.cell.dataset].scale]
+    for key, labels in shown.partitions.items():
+        caption = f"{key}: {shown.cell}"
+        if key != "true" and "true" in shown.partitions:
+            wrong = int((labels != shown.partitions["true"]).sum())
+            caption += f"; {wrong} of {len(labels)} samples have another label than in truth"
+        yield from content.save(draw_matrix(shown, labels, unit), f"cell-{key}", caption)
 
 
 @dataclass(frozen=True)
-class Pose:
+class CellFigure:
     """A cell to be drawn.
 
     Parameters
@@ -107,7 +130,7 @@ def choose_cell(cells: pd.DataFrame, named: Cell | None) -> Cell | None:
     return row_cell(rows.loc[rank.sort_values(list(rank.columns), kind="stable").index[0]])
 
 
-def read_pose(tree: xr.DataTree, cell: Cell) -> Pose:
+def read_cell(tree: xr.DataTree, cell: Cell) -> CellFigure:
     """Read what is drawn of a cell: its features and labels, nothing else of the cube."""
     node = tree[cell.dataset].to_dataset()
     data = node if cell.mixture is None else node.sel(mixture=cell.mixture)
@@ -122,22 +145,22 @@ def read_pose(tree: xr.DataTree, cell: Cell) -> Pose:
     guide = partitions.get("true", partitions["annotated"])
     partitions = {key: match(labels, guide) for key, labels in partitions.items()}
     X = data["X"].values
-    return Pose(cell, X, telling(X, guide), partitions)
+    return CellFigure(cell, X, most_separating(X, guide), partitions)
 
 
-def draw_matrix(pose: Pose, labels: NDArray[np.int64], unit: str) -> Figure:
+def draw_matrix(shown: CellFigure, labels: NDArray[np.int64], unit: str) -> Figure:
     """Draw one partition: a panel for each pair of features, coloured and marked by label.
 
     Parameters
     ----------
-    pose : Pose
+    shown : CellFigure
         The cell.
     labels : ndarray of shape (n_samples,)
         One of its partitions.
     unit : str
         Of the features.
     """
-    chosen = pose.features
+    chosen = shown.features
     size = max(1, len(chosen) - 1)
     figure = Figure(figsize=(PANEL * size + 0.9, PANEL * size + 1.1), layout="constrained")
     grid = figure.subplots(size, size, squeeze=False, sharex="col", sharey="row")
@@ -149,7 +172,7 @@ def draw_matrix(pose: Pose, labels: NDArray[np.int64], unit: str) -> Figure:
                 axes.remove()
                 continue
             across, up = chosen[column], chosen[min(row + 1, len(chosen) - 1)]
-            _points(axes, pose.X[:, across], pose.X[:, up], labels, as_image)
+            _points(axes, shown.X[:, across], shown.X[:, up], labels, as_image)
             if row == size - 1:
                 axes.set_xlabel(f"feature {across + 1}\n({unit})")
             if column == 0:
@@ -175,7 +198,7 @@ def match(labels: NDArray[np.int64], guide: NDArray[np.int64]) -> NDArray[np.int
     return np.asarray(renamed)[labels].astype(np.int64)
 
 
-def telling(X: NDArray[np.float64], labels: NDArray[np.int64]) -> tuple[int, ...]:
+def most_separating(X: NDArray[np.float64], labels: NDArray[np.int64]) -> tuple[int, ...]:
     """Columns to draw, in rising order: those with the largest share of variance between the labels."""
     total = X.var(axis=0)
     classes, inverse = np.unique(labels, return_inverse=True)

@@ -2,21 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, MaxNLocator
 
-from pipeline.report.parts.ink import GREY, PAPER, legend, mark, panels, short
-from pipeline.report.parts.parts import spread
-from pipeline.scoring.labels import LABELS
+from pipeline.report.parts.ink import (
+    GREY,
+    MOST_ACCURACIES,
+    MOST_DATASETS,
+    PAPER,
+    accuracy_panels,
+    legend,
+    mark,
+    short,
+    tick_counts,
+)
+from pipeline.report.parts.parts import Section, spread
+from pipeline.report.sections.content import Content, pictured
+from pipeline.scoring.catalogue import LABELS
 from sweeps.models import BASELINES
 
 PANEL = (2.6, 1.75)
 """Width and height of a panel in inches."""
-MOST_ACCURACIES, MOST_DATASETS = 6, 24
-"""What one figure shows; a larger grid is shown in part, and the CSV files hold all of it."""
+CAPTION = "Mean over cells, with a band of one standard error. The grey line is the baseline."
+AGREEMENT = (
+    "Share of annotations that the solution takes for correct, mean and standard error. A solution"
+    " that knows the truth would meet the accuracy p."
+)
+
+
+def section(content: Content) -> Section:
+    """NMI and KL divergence, with published means where there are any."""
+    pictures = tuple(
+        picture
+        for score, name in (("nmi", "nmi"), ("goldberger_kl", "kl"))
+        for picture in content.save(draw_curves(content.summary, score, content.compared), name, CAPTION)
+    )
+    title = "NMI and KL divergence against annotations"
+    return pictured("curves", title, pictures, *not_drawn(content.cells))
+
+
+def agreement(content: Content) -> Section:
+    """Share of the annotations that a solution takes for correct."""
+    pictures = content.save(draw_curves(content.summary, "annotation_agreement"), "agreement", AGREEMENT)
+    return pictured("agreement", "Correct annotations", pictures)
+
+
+def not_drawn(cells: pd.DataFrame) -> Iterator[str]:
+    """Say where the figures of the page show a part of a large grid."""
+    counts = {"data sets": MOST_DATASETS, "accuracies": MOST_ACCURACIES}
+    found = {"data sets": cells["dataset"].nunique(), "accuracies": cells["p"].nunique()}
+    large = [f"{most} of {found[what]} {what}" for what, most in counts.items() if found[what] > most]
+    if large:
+        yield f"Figures show {' and '.join(large)}, evenly spread; summary.csv and cells.csv hold all."
 
 
 def draw_curves(summary: pd.DataFrame, score: str, published: pd.DataFrame | None = None) -> Figure | None:
@@ -27,7 +68,7 @@ def draw_curves(summary: pd.DataFrame, score: str, published: pd.DataFrame | Non
     summary : pandas.DataFrame
         From `pipeline.scoring.tables.summary_table`.
     score : str
-        One of `pipeline.scoring.tables.SCORES`. Correct annotations get the accuracy as a line.
+        One of `pipeline.scoring.catalogue.SCORES`. Correct annotations get the accuracy as a line.
     published : pandas.DataFrame, optional
         From `pipeline.report.sections.against.compare`; drawn as crosses.
 
@@ -42,7 +83,7 @@ def draw_curves(summary: pd.DataFrame, score: str, published: pd.DataFrame | Non
         return None
     datasets = spread(list(supervised["dataset"].unique()), MOST_DATASETS)
     accuracies = spread(sorted(supervised["p"].unique()), MOST_ACCURACIES)
-    figure, grid = panels(len(datasets), len(accuracies), PANEL, share="row")
+    figure, grid = accuracy_panels(len(datasets), accuracies, PANEL, share="row")
     for line, dataset in zip(grid, datasets, strict=True):
         for axes, p in zip(line, accuracies, strict=True):
             _panel(axes, rows[rows["dataset"] == dataset], float(p))
@@ -51,10 +92,6 @@ def draw_curves(summary: pd.DataFrame, score: str, published: pd.DataFrame | Non
             if published is not None:
                 _crosses(axes, published[(published["dataset"] == dataset) & (published["p"] == p)], score)
         line[0].set_ylabel(f"{short(dataset)}\n{LABELS[score].axis}")
-    for axes, p in zip(grid[0], accuracies, strict=True):
-        axes.set_title(f"accuracy p = {p:g}")
-    for axes in grid[-1]:
-        axes.set_xlabel("annotations m (pairs)")
     legend(figure, (axes for line in grid for axes in line), _published_entry(published))
     return figure
 
@@ -73,10 +110,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, p: float) -> None:
         drawn.set(marker=marker, markerfacecolor=filling, markersize=4.5)
         axes.fill_between(m, mean - error, mean + error, color=color, alpha=0.22, linewidth=0)
     axes.grid()
-    counts = sorted(rows["m"].dropna().unique())
-    few = FixedLocator(counts) if len(counts) <= 5 else MaxNLocator(nbins=5, integer=True)
-    axes.xaxis.set_major_locator(few)
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
+    tick_counts(axes, sorted(rows["m"].dropna().unique()))
 
 
 def _crosses(axes: Axes, published: pd.DataFrame, score: str) -> None:

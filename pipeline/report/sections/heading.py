@@ -1,39 +1,29 @@
-"""The first sections of a page: what ran, when and on what, how much of it is there, what is missing."""
+"""The head of a page: what ran, when and on what, how much of it is there, what is missing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
 
 from pipeline.report.parts.parts import Section, Table, Value, number, words
-from pipeline.scoring.tables import row_cell
+from pipeline.report.sections.content import Content
 from storage.cube.manifest import FORMAT_VERSION, Manifest
-from storage.runfolder.failures import FailureRecord
 
-MOST_FAILURES, MOST_RUNS = 200, 50
-"""Rows of the tables."""
+MOST_RUNS = 50
+"""Rows of the table of runs."""
 
 
-def heading(manifest: Manifest, cells: pd.DataFrame, holder: str | None) -> Section:
-    """What ran, and how much of it is there.
-
-    Parameters
-    ----------
-    manifest : Manifest
-        Of the cube.
-    cells : pandas.DataFrame
-        From `pipeline.scoring.tables.cell_table`.
-    holder : str or None
-        Who runs the sweep now.
-    """
+def section(content: Content) -> Section:
+    """What ran, and how much of it is there."""
+    manifest, cells = content.manifest, content.cells
     counts = cells["status"].value_counts()
     done, failed = int(counts.get("done", 0)), int(counts.get("failed", 0))
     left = len(cells) - done - failed
     text = [f"{done:,} of {len(cells):,} cells are done, {failed:,} failed, {left:,} are left."]
-    if holder is not None:
-        text.append(f"This sweep is running: {holder}.")
+    if content.holder is not None:
+        text.append(f"This sweep is running: {content.holder}.")
     if done < len(cells):
         text.append("It is not complete: every number below is over the cells that are done.")
     for name, reasons in left_out(manifest).items():
@@ -42,32 +32,6 @@ def heading(manifest: Manifest, cells: pd.DataFrame, holder: str | None) -> Sect
     if manifest.runs:
         tables.append(_runs(manifest))
     return Section("head", "What ran", tuple(text), tuple(tables))
-
-
-def failures(cells: pd.DataFrame, records: Sequence[FailureRecord]) -> Section | None:
-    """Cells that failed, and why; None if there are none.
-
-    Parameters
-    ----------
-    cells : pandas.DataFrame
-        From `pipeline.scoring.tables.cell_table`.
-    records : sequence of FailureRecord
-        From `pipeline.work.failures.read_failures`; of other cells, too.
-    """
-    failed = cells[cells["status"] == "failed"]
-    if failed.empty:
-        return None
-    last = {record.cell: record for record in records}
-    rows = []
-    for _, row in failed.head(MOST_FAILURES).iterrows():
-        name = str(row_cell(row))
-        record = last.get(name)
-        known = (record.cause, record.node, record.at) if record else ("no record beside the cube", "", "")
-        rows.append(tuple(words(text) for text in (name, *known)))
-    beyond = len(failed) - len(rows)
-    note = f"{beyond:,} more are in cells.csv." if beyond else ""
-    table = Table("Failed cells", ("cell", "cause", "node", "when"), tuple(rows), note=note)
-    return Section("failures", "Failures", (f"{len(failed):,} cells failed.",), (table,))
 
 
 def left_out(manifest: Manifest) -> dict[str, list[str]]:

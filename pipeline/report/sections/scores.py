@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from pipeline.report.parts.parts import NOTHING, Table, Value, mean_and_error, number, spans, words
-from pipeline.scoring.labels import LABELS
+from pipeline.report.parts.parts import NOTHING, Section, Table, Value, mean_and_error, number, spans, words
+from pipeline.report.sections.content import Content
+from pipeline.scoring.catalogue import LABELS, QUALITIES
 from pipeline.scoring.tables import pooled_nmi
 from sweeps.models import BASELINES, baseline_of
 from sweeps.plan import DatasetPlan
@@ -16,7 +17,23 @@ from sweeps.plan import DatasetPlan
 ALONE = -1.0
 """Accuracy of a baseline, which has none, as a key."""
 PAPER_SCORES = ("nmi", "goldberger_kl")
-REAL_SCORES = ("nmi", "relative_nmi", "goldberger_kl", "centroid_index", "annotation_agreement")
+
+
+def section(content: Content) -> Section:
+    """Every table of scores."""
+    text = f"Objectives compare within one model on one data set only. {_undefined(content.summary)}"
+    tables = score_tables(content.summary, content.manifest.plans, content.written)
+    return Section("scores", "Scores", (text,), tuple(tables))
+
+
+def _undefined(summary: pd.DataFrame) -> str:
+    missing = int(summary["n_missing"].sum())
+    if not missing:
+        return "Every score of every cell that is done is defined."
+    return (
+        f"{missing:,} scores of cells that are done are left out of the means: the divergence of a degenerate"
+        " cluster is not defined, and relative NMI needs the baseline. summary.csv counts them."
+    )
 
 
 @dataclass(frozen=True)
@@ -144,7 +161,7 @@ def _real_tables(
 ) -> Iterator[Table]:
     real = [plan for plan in plans.values() if plan.mixtures is None and plan.supervised]
     names = [plan.name for plan in real]
-    columns = [(score, model) for score in REAL_SCORES for model in means.models(score, names)]
+    columns = [(score, model) for score in QUALITIES for model in means.models(score, names)]
     if not columns:
         columns = [("annotation_agreement", model) for plan in real[:1] for model in sorted(plan.models)]
     for p in sorted({p for plan in real for p in plan.p}):

@@ -29,7 +29,7 @@ from pipeline.cluster.connect import connect, dashboard_address
 from pipeline.cluster.plugins import SamePackages, register
 from pipeline.cluster.profiles import Address, Local, Profile, Tls
 from pipeline.jobs.errors import ComputeClusterError
-from pipeline.startup import ShadowedPackageError
+from sweep_clustering import ShadowedPackageError
 from sweeps.errors import InputError
 
 

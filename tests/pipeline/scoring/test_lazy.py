@@ -14,8 +14,8 @@ import xarray as xr
 
 from kernels import scores as core
 from kernels.scores import NORMALIZERS
+from pipeline.scoring.catalogue import CATALOGUE
 from pipeline.scoring.lazy import (
-    ATTRIBUTES,
     all_baseline_scores,
     baseline_scores,
     relative_nmi,
@@ -23,6 +23,7 @@ from pipeline.scoring.lazy import (
 )
 from storage.cube.schema import DONE
 
+OF_CELLS = [name for name, score in CATALOGUE.items() if score.of_cell is not None]
 REAL = toy_cube.plan("iris")
 MIXED = toy_cube.plan("mixtures_k3", mixtures=2, replicates=1, replicate_chunk=1)
 
@@ -36,7 +37,7 @@ def expected(tree: xr.DataTree, name: str, node: str, cell: dict[str, int]) -> d
     data, results = tree[name].to_dataset(), tree[node].to_dataset().isel(cell)
     mixture = {"mixture": cell["mixture"]} if "mixture" in cell else {}
     if int(results["status"]) != DONE:
-        return dict.fromkeys(ATTRIBUTES, math.nan)
+        return dict.fromkeys(OF_CELLS, math.nan)
     X, truth = data["X"].isel(mixture).values, data["labels_true"].isel(mixture).values
     labels, centroids = results["labels"].values, results["centroids"].values
     gaussians = core.cluster_gaussians(X, truth, int(truth.max()) + 1)
@@ -72,8 +73,8 @@ def test_every_cell_equals_the_array_cores(plan: Any, chunked: bool) -> None:
 
 def test_dims_and_variables() -> None:
     tree = toy_cube.tree(REAL, MIXED)
-    assert set(scores(tree, "iris")) == set(ATTRIBUTES)
-    assert set(baseline_scores(tree, "iris")) == set(ATTRIBUTES) - {"annotation_agreement"}
+    assert set(scores(tree, "iris")) == set(OF_CELLS)
+    assert set(baseline_scores(tree, "iris")) == set(OF_CELLS) - {"annotation_agreement"}
     assert scores(tree, "iris")["nmi"].dims == ("p", "m", "replicate", "model")
     assert scores(tree, "mixtures_k3")["nmi"].dims == ("mixture", "p", "m", "replicate", "model")
     assert baseline_scores(tree, "iris")["nmi"].dims == ()

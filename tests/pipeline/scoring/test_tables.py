@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 import toy_cube
 
+from pipeline.scoring.catalogue import SCORES
 from pipeline.scoring.lazy import baseline_scores, scores
-from pipeline.scoring.tables import GROUP, SCORES, cell_table, pooled_nmi, summary_table, written_counts
+from pipeline.scoring.tables import GROUP, cell_table, pooled_nmi, summary_table, written_counts
 
 
 def cells(*rows: dict[str, object]) -> pd.DataFrame:

@@ -14,11 +14,13 @@ from matplotlib.figure import Figure
 
 from pipeline.report.parts.ink import CLASS_COLORS, GREY, STYLES, house_style, inline, save
 from pipeline.report.sections.against import draw_verdicts
-from pipeline.report.sections.cell import choose_cell, draw_matrix, match, read_pose, telling
+from pipeline.report.sections.cell import choose_cell, draw_matrix, match, most_separating, read_cell
 from pipeline.report.sections.curves import draw_curves
-from pipeline.report.sections.relative import draw_boxes, draw_indices, index_datasets, nearest_counts
-from pipeline.report.sections.restarts import draw_chances, draw_gaps, draw_times
+from pipeline.report.sections.index import draw_indices, index_datasets, nearest_counts
+from pipeline.report.sections.relative import draw_boxes
+from pipeline.report.sections.restarts import draw_chances, draw_gaps
 from pipeline.report.sections.scores import score_tables
+from pipeline.report.sections.times import draw_times
 from pipeline.scoring.restarts import gap_table
 from pipeline.scoring.tables import cell_table, summary_table, written_counts
 from sweeps.plan import DatasetPlan
@@ -186,7 +188,7 @@ def test_the_features_that_tell_classes_apart_are_drawn() -> None:
     X = rng.normal(size=(100, 9))
     X[:, [1, 3, 4, 5, 7, 8]] += 4 * labels[:, None]
     X[:, 0] = 1.0
-    assert telling(X, labels) == (1, 3, 4, 5, 7, 8)
+    assert most_separating(X, labels) == (1, 3, 4, 5, 7, 8)
 
 
 def test_the_shown_cell_is_the_published_one_where_it_is_there() -> None:
@@ -199,11 +201,11 @@ def test_the_shown_cell_is_the_published_one_where_it_is_there() -> None:
     tree = toy_cube.tree(*plans.values())
     cell = choose_cell(rest, None)
     assert cell is not None
-    pose = read_pose(tree, cell)
-    assert list(pose.partitions) == ["unsupervised", "annotated", "true"]
+    shown = read_cell(tree, cell)
+    assert list(shown.partitions) == ["unsupervised", "annotated", "true"]
     truth = tree["mix_k3"]["labels_true"].sel(mixture=cell.mixture).values
-    np.testing.assert_array_equal(pose.partitions["true"], truth)
-    figure = draw_matrix(pose, pose.partitions["true"], "s.d.")
+    np.testing.assert_array_equal(shown.partitions["true"], truth)
+    figure = draw_matrix(shown, shown.partitions["true"], "s.d.")
     points = [line for axes in figure.axes for line in axes.get_lines()]
     assert sum(len(line.get_xdata()) for line in points) == len(truth)
 

@@ -6,12 +6,20 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, MaxNLocator
 
-from pipeline.report.parts.ink import GREY, legend, mark, panels, short
+from pipeline.report.parts.ink import (
+    GREY,
+    MOST_ACCURACIES,
+    MOST_DATASETS,
+    accuracy_panels,
+    legend,
+    mark,
+    short,
+    tick_counts,
+)
 from pipeline.report.parts.parts import spread
-from pipeline.report.sections.curves import MOST_ACCURACIES, MOST_DATASETS, PANEL
-from pipeline.scoring.labels import LABELS
+from pipeline.report.sections.curves import PANEL
+from pipeline.scoring.catalogue import LABELS
 from sweeps.models import BASELINES
 
 
@@ -21,7 +29,7 @@ def draw_differences(table: pd.DataFrame, score: str) -> Figure | None:
     Parameters
     ----------
     table : pandas.DataFrame
-        From `pipeline.report.compare.difference_table`.
+        From `pipeline.scoring.pairs.difference_table`.
     score : str
         One of its scores.
 
@@ -35,16 +43,12 @@ def draw_differences(table: pd.DataFrame, score: str) -> Figure | None:
         return None
     datasets = spread(list(rows["dataset"].unique()), MOST_DATASETS)
     accuracies = spread(sorted(rows["p"].dropna().unique()), MOST_ACCURACIES) or [np.nan]
-    figure, grid = panels(len(datasets), len(accuracies), PANEL, share="row")
+    figure, grid = accuracy_panels(len(datasets), accuracies, PANEL, share="row")
     for line, dataset in zip(grid, datasets, strict=True):
         one = rows[rows["dataset"] == dataset]
         for axes, p in zip(line, accuracies, strict=True):
             _panel(axes, one[one["model"].isin(BASELINES) | (one["p"] == p)])
         line[0].set_ylabel(f"{short(dataset)}\nB less A")
-    for axes, p in zip(grid[0], accuracies, strict=True):
-        axes.set_title("" if np.isnan(p) else f"accuracy p = {p:g}")
-    for axes in grid[-1]:
-        axes.set_xlabel("annotations m (pairs)")
     figure.suptitle(f"{LABELS[score].axis}: B less A, mean ± standard error", fontsize="medium")
     legend(figure, (axes for line in grid for axes in line))
     return figure
@@ -68,7 +72,4 @@ def _panel(axes: Axes, rows: pd.DataFrame) -> None:
         )
         drawn.set_label(str(model))
     axes.grid()
-    counts = sorted({0, *rows["m"].dropna()})
-    few = FixedLocator(counts) if len(counts) <= 5 else MaxNLocator(nbins=5, integer=True)
-    axes.xaxis.set_major_locator(few)
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
+    tick_counts(axes, sorted({0, *rows["m"].dropna()}))

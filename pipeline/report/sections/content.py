@@ -1,0 +1,73 @@
+"""What a page is made from, and how a section saves its figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pandas as pd
+import xarray as xr
+from matplotlib.figure import Figure
+
+from pipeline.report.parts.ink import MOST_ACCURACIES, save
+from pipeline.report.parts.parts import Picture, Section, spread
+from pipeline.scoring.tables import written_counts
+from storage.cube.manifest import Manifest
+from storage.runfolder.failures import FailureRecord
+from sweeps.plan import Cell
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a page is made from.
+
+    Parameters
+    ----------
+    manifest : Manifest
+        Of the cube.
+    tree : xarray.DataTree
+        The cube, opened; read for gaps of restarts and one cell.
+    cells, summary : pandas.DataFrame
+        From `pipeline.scoring.tables`.
+    cell : Cell or None
+        Drawn as a matrix of scatter plots.
+    compared : pandas.DataFrame or None
+        From `pipeline.report.sections.against.compare`.
+    failures : tuple of FailureRecord
+        On record beside the cube.
+    holder : str or None
+        Who runs the sweep now.
+    figures : Path
+        Folder of the figures.
+    """
+
+    manifest: Manifest
+    tree: xr.DataTree
+    cells: pd.DataFrame
+    summary: pd.DataFrame
+    cell: Cell | None
+    compared: pd.DataFrame | None
+    failures: tuple[FailureRecord, ...]
+    holder: str | None
+    figures: Path
+
+    @cached_property
+    def written(self) -> dict[tuple[str, int], str]:
+        """How the sweep file writes each m."""
+        return written_counts(self.manifest.plans, self.manifest.spec["grid"].get("m", []))
+
+    @cached_property
+    def accuracies(self) -> list[float]:
+        """Those that are shown."""
+        return spread(sorted(self.cells["p"].dropna().unique().tolist()), MOST_ACCURACIES)
+
+    def save(self, figure: Figure | None, name: str, caption: str) -> tuple[Picture, ...]:
+        """Write a figure, if there was anything to draw."""
+        return () if figure is None else (save(figure, self.figures, name, caption),)
+
+
+def pictured(key: str, title: str, pictures: tuple[Picture, ...], *text: str) -> Section:
+    """Section of figures, which says so when there is nothing to draw."""
+    nothing = () if pictures else ("Nothing to show: no cell that is done has what this needs.",)
+    return Section(key, title, nothing + text, pictures=pictures)

@@ -1,0 +1,28 @@
+"""Cells that failed, and why."""
+
+from __future__ import annotations
+
+from pipeline.report.parts.parts import Section, Table, words
+from pipeline.report.sections.content import Content
+from pipeline.scoring.tables import row_cell
+
+MOST_FAILURES = 200
+"""Rows of the table."""
+
+
+def section(content: Content) -> Section | None:
+    """Cells that failed with their last record; None if there are none."""
+    failed = content.cells[content.cells["status"] == "failed"]
+    if failed.empty:
+        return None
+    last = {record.cell: record for record in content.failures}
+    rows = []
+    for _, row in failed.head(MOST_FAILURES).iterrows():
+        name = str(row_cell(row))
+        record = last.get(name)
+        known = (record.cause, record.node, record.at) if record else ("no record beside the cube", "", "")
+        rows.append(tuple(words(text) for text in (name, *known)))
+    beyond = len(failed) - len(rows)
+    note = f"{beyond:,} more are in cells.csv." if beyond else ""
+    table = Table("Failed cells", ("cell", "cause", "node", "when"), tuple(rows), note=note)
+    return Section("failures", "Failures", (f"{len(failed):,} cells failed.",), (table,))

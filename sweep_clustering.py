@@ -1,0 +1,85 @@
+"""Entry of the `sweep` command: a check that our four packages are ours, before any of them is imported.
+
+It stands beside them under a name that no script, folder or package of a user has: an entry inside `pipeline`
+could not say that another `pipeline` is found in its place.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+PACKAGES = ("pipeline", "kernels", "sweeps", "storage")
+
+BAD_INPUT = 2  # of pipeline.exitcodes, which is out of reach where it is needed here
+
+
+class ShadowedPackageError(ImportError):
+    """Something else stands before one of our packages on the import path."""
+
+
+def main() -> None:
+    """Run the command, or say in one message what stands before which of our packages."""
+    try:
+        check_shadowing()
+    except ShadowedPackageError as error:
+        print(f"sweep: {error}", file=sys.stderr)  # noqa: T201  # click would be loaded for this alone
+        sys.exit(BAD_INPUT)
+    from pipeline.commands.main import main as command
+
+    command(prog_name="sweep")
+
+
+def check_shadowing() -> str:
+    """Check that all four packages come from this installation: in a command, a script, or on a worker.
+
+    PyPI has other packages called `kernels` and `sweeps`, and a user may have a `pipeline.py`. A folder of
+    the same name without `__init__.py` does no harm: Python prefers ours.
+
+    Returns
+    -------
+    str
+        Folder they were found in.
+
+    Raises
+    ------
+    ShadowedPackageError
+        Naming everything that was found in place of a package, and what to do.
+    """
+    home = Path(__file__).resolve().parent
+    found = {package: location(package) for package in PACKAGES}
+    strangers = {package: place for package, place in found.items() if place != home / package}
+    if strangers:
+        lines = ["packages of this project are shadowed by others of the same name:"]
+        lines += [
+            f"  {package}: found {place or 'nothing'}, expected {home / package}"
+            for package, place in strangers.items()
+        ]
+        raise ShadowedPackageError("\n".join([*lines, *dict.fromkeys(map(_remedy, strangers.values()))]))
+    return str(home)
+
+
+def location(package: str) -> Path | None:
+    """File or folder that `import package` takes; None where there is nothing of that name.
+
+    It is looked for, not imported: code of others may do anything when imported.
+    """
+    found = find_spec(package)
+    if found is None:
+        return None
+    folders = list(found.submodule_search_locations or [])
+    return Path(folders[0] if folders else found.origin or "").resolve()
+
+
+def _remedy(place: Path | None) -> str:
+    if place is None:
+        return "install this project again"
+    if {"site-packages", "dist-packages"} & set(place.parts):
+        return "uninstall the other package, or use an environment of its own for this project"
+    safe = "with PYTHONSAFEPATH=1, which leaves out the current directory and that of the script"
+    return f"rename {place}, or run in another directory, without it in PYTHONPATH, or {safe}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""The names that `pipeline` gives: stable, documented, and loaded only when one is asked for."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import shutil
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from checkout import ROOT
+from small_cube import SPEC, draw_inputs, make_plan
+
+import pipeline
+from storage.cube.cube import create
+
+NAMES = {
+    "AnnotatedClustering": "pipeline.fit.estimator",
+    "baseline_scores": "pipeline.scoring.lazy",
+    "load_sweep": "sweeps.file.spec",
+    "open_cube": "storage.cube.reading",
+    "scores": "pipeline.scoring.lazy",
+}
+HEAVY = {
+    "click", "dask", "distributed", "kernels", "matplotlib", "numba", "numpy", "pandas", "pydantic", "scipy",
+    "sklearn", "storage", "sweeps", "xarray", "zarr",
+}  # fmt: skip
+
+
+def loaded(code: str) -> set[str]:
+    """Packages that a fresh process has loaded after some code."""
+    code += "; import sys; print(*{name.partition('.')[0] for name in sys.modules})"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], cwd=ROOT, capture_output=True, check=True, text=True
+    )
+    return set(done.stdout.split())
+
+
+def test_the_names_are_these() -> None:
+    assert set(pipeline.__all__) == set(NAMES)
+    assert set(NAMES) <= set(dir(pipeline))
+    assert list(pipeline.__all__) == sorted(pipeline.__all__)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_is_the_thing_itself(name: str) -> None:
+    value = getattr(pipeline, name)
+    assert value.__module__ == NAMES[name]
+    assert getattr(import_module(NAMES[name]), value.__name__) is value
+    assert getattr(pipeline, name) is value
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with the sweep of the examples and its cube, in which nothing is done yet."""
+    folder = tmp_path_factory.mktemp("checkout")
+    shutil.copytree(ROOT / "sweeps", folder / "sweeps", ignore=shutil.ignore_patterns("*.py"))
+    plans = [make_plan("iris"), make_plan("mixtures_k3", mixtures=3)]
+    create(folder / "results" / "quick.zarr", plans, draw_inputs, SPEC)
+    return folder
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "load_sweep"])
+def test_the_example_of_a_name_runs(name: str, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(checkout)
+    assert f"`{name}`" in (pipeline.__doc__ or "")
+    value = getattr(pipeline, name)
+    assert "Parameters\n    ----------\n" in value.__doc__
+    (example,) = doctest.DocTestFinder(recurse=False).find(value, name, globs={})
+    assert re.search(rf">>> from pipeline import .*\b{name}\b", example.docstring)
+    assert doctest.DocTestRunner().run(example).failed == 0
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="'pipeline' has no attribute 'opencube'"):
+        pipeline.opencube  # noqa: B018
+    with pytest.raises(ImportError, match="cannot import name 'opencube'"):
+        exec("from pipeline import opencube")
+
+
+def test_importing_loads_nothing_else() -> None:
+    assert not loaded("import pipeline; dir(pipeline)") & HEAVY
+
+
+def test_a_name_loads_what_it_needs_alone() -> None:
+    assert not loaded("from pipeline import load_sweep") & {
+        "kernels",
+        "numba",
+        "storage",
+        "xarray",
+        "distributed",
+    }
+    assert not loaded("from pipeline import AnnotatedClustering") & {"storage", "xarray", "distributed"}

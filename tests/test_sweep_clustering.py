@@ -1,0 +1,165 @@
+"""Every door says what stands before our packages, where ours are, and what to do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from checkout import ROOT
+
+import sweep_clustering
+from pipeline import exitcodes
+from sweep_clustering import PACKAGES, check_shadowing, location
+
+OTHERS = [name for name in PACKAGES if name != "pipeline"]
+SHADOWS = ["{}.py", "{}/__init__.py"]
+IMPORTED = "raise SystemExit('imported')"
+
+
+def python(*arguments: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in a folder, with our packages last on its path as in an installation."""
+    start = f"import sys; sys.path.append({str(ROOT)!r}); "
+    if arguments[0] == "-c":
+        arguments = ("-c", start + arguments[1], *arguments[2:])
+    return run([sys.executable, *arguments], folder, **variables)
+
+
+def run(command: list[str], folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, capture_output=True, check=False, text=True, cwd=folder, env={**os.environ, **variables}
+    )
+
+
+def shadow(folder: Path, package: str, form: str = "{}.py") -> Path:
+    """A module or package of the user's; what the messages call it."""
+    path = folder / form.format(package)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(IMPORTED)
+    return path.parent if path.name == "__init__.py" else path
+
+
+def console_script() -> str:
+    found = shutil.which("sweep", path=str(Path(sys.executable).parent))
+    if found is None:
+        pytest.skip("the command is not installed beside this Python")
+    return found
+
+
+def assert_said(text: str, package: str, stranger: Path) -> None:
+    assert f"{package}: found {stranger}, expected {ROOT / package}\n" in text
+    assert text.count("expected") == 1
+    assert f"rename {stranger}, or run " in text
+    assert "PYTHONSAFEPATH=1" in text
+    assert "Traceback" not in text
+
+
+def test_bad_input_has_one_exit_code() -> None:
+    assert sweep_clustering.BAD_INPUT == exitcodes.BAD_INPUT
+
+
+def test_this_installation_is_whole() -> None:
+    assert check_shadowing() == str(ROOT)
+
+
+def test_a_missing_package_is_nowhere() -> None:
+    assert location("no_package_of_this_name") is None
+    assert (location("this") or ROOT).name == "this.py"  # a module, not a package
+
+
+@pytest.mark.parametrize("form", SHADOWS)
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_shadowed_package_is_named_and_not_imported(package: str, form: str, tmp_path: Path) -> None:
+    stranger = shadow(tmp_path, package, form)
+    code = (
+        "from sweep_clustering import ShadowedPackageError, check_shadowing\n"
+        "try: check_shadowing()\n"
+        "except ShadowedPackageError as error: print(error)"
+    )
+    done = python("-c", code, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert_said(done.stdout, package, stranger)
+
+
+def test_a_package_that_was_installed_is_to_be_uninstalled(tmp_path: Path) -> None:
+    packages = tmp_path / "site-packages"
+    packages.mkdir()
+    stranger = shadow(packages, "kernels", "{}/__init__.py")
+    code = f"sys.path.insert(0, {str(packages)!r}); from sweep_clustering import main; main()"
+    done = python("-c", code, folder=tmp_path)
+    assert done.returncode == 2
+    assert (
+        f"kernels: found {stranger}, expected {ROOT / 'kernels'}\nuninstall the other package" in done.stderr
+    )
+    assert "rename" not in done.stderr
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_command_says_so_before_it_imports_anything(package: str, tmp_path: Path) -> None:
+    stranger = shadow(tmp_path, package)
+    done = python("-c", "from sweep_clustering import main; main()", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("sweep: packages of this project are shadowed")
+    assert_said(done.stderr, package, stranger)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_console_script_does_not_look_in_the_current_folder(package: str, tmp_path: Path) -> None:
+    stranger = shadow(tmp_path, package)
+    done = run([console_script(), "--help"], tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Usage: sweep ")
+    done = run([console_script(), "--help"], tmp_path, PYTHONPATH=str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert_said(done.stderr, package, stranger)
+
+
+@pytest.mark.parametrize("package", OTHERS)
+def test_the_module_looks_in_the_current_folder(package: str, tmp_path: Path) -> None:
+    stranger = shadow(tmp_path, package)
+    path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(ROOT))))
+    for name in ("pipeline", "sweep_clustering"):
+        done = python("-m", name, "--help", folder=tmp_path, PYTHONPATH=path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert_said(done.stderr, package, stranger)
+        done = python("-m", name, "--help", folder=tmp_path, PYTHONPATH=path, PYTHONSAFEPATH="1")
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_module_of_the_command_knows_of_a_pipeline_of_the_users(tmp_path: Path) -> None:
+    stranger = shadow(tmp_path, "pipeline")
+    done = python("-m", "sweep_clustering", "--help", folder=tmp_path, PYTHONPATH=str(ROOT))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert_said(done.stderr, "pipeline", stranger)
+
+
+@pytest.mark.parametrize("name", ["AnnotatedClustering", "open_cube", "load_sweep"])
+@pytest.mark.parametrize("package", OTHERS)
+def test_a_script_beside_a_module_of_its_own_is_told(name: str, package: str, tmp_path: Path) -> None:
+    stranger = shadow(tmp_path, package)
+    (tmp_path / "script.py").write_text(
+        f"import sys\nsys.path.append({str(ROOT)!r})\n"
+        f"try:\n    from pipeline import {name}\nexcept ImportError as error:\n    print(error)\n"
+    )
+    done = run([sys.executable, str(tmp_path / "script.py")], ROOT.parent)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert_said(done.stdout, package, stranger)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_folder_that_is_no_package_does_no_harm(package: str, tmp_path: Path) -> None:
+    (tmp_path / package).mkdir()
+    (tmp_path / package / "notes.txt").touch()
+    done = python("-c", "from pipeline import load_sweep; print(load_sweep.__module__)", folder=tmp_path)
+    assert (done.stdout, done.stderr) == ("sweeps.file.spec\n", "")
+    done = python("-c", "from sweep_clustering import main; main()", "--help", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_command_runs_as_a_module() -> None:
+    done = run([sys.executable, "-m", "pipeline", "--help"], ROOT)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Usage: sweep ")
