@@ -49,7 +49,7 @@ html_theme_options = {
     "footer_end": [],
     # Colours of code with enough contrast on either background.
     "pygments_light_style": "a11y-high-contrast-light",
-    "pygments_dark_style": "a11y-high-contrast-dark",
+    "pygments_dark_style": "github-dark",
 }
 mathjax_path = MATHJAX.name
 # The menu of an equation offers fonts and speech from a CDN.
@@ -65,6 +65,7 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 600
 nb_output_stderr = "remove-warn"
 nb_merge_streams = True
+nb_render_markdown_format = "myst"
 
 # Docstrings name types and shapes; signatures stay short without them.
 autodoc_typehints = "none"
