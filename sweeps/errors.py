@@ -55,6 +55,12 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else ""
 
 
+def shown(value: object) -> str:
+    """Short text of a value of TOML, YAML or JSON for a message."""
+    text = {True: "true", False: "false"}[value] if isinstance(value, bool) else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
 @contextmanager
 def gathered(problems: list[Problem]) -> Iterator[None]:
     """Add the problems of an `InputError` raised inside to a list, and go on after the block.

@@ -14,8 +14,8 @@ import yaml
 
 from pipeline.jobs.keys import CLASSES, JobQueue, read_job_queue
 from pipeline.jobs.values import size
-from sweeps.errors import InputError, Problem, did_you_mean
-from sweeps.file.toml import Bad, Table, choice, shown, whole
+from sweeps.errors import InputError, Problem, did_you_mean, shown
+from sweeps.file.toml import Bad, Table, choice, whole
 
 FILE_NAME = "cluster.yaml"
 DEFAULT = "local"

@@ -14,7 +14,7 @@ SETTLED_SECONDS = 10.0
 LOST_SECONDS = 60.0
 """Where the queue cannot be asked, a job whose workers are gone for so long is replaced."""
 
-INNOCENT = {"CANCELLED", "PREEMPTED", "NODE_FAIL"}
+ENDED_BY_OTHERS = {"CANCELLED", "PREEMPTED", "NODE_FAIL"}
 """States in which SLURM leaves a job that others have ended."""
 
 MOST_ABSENT = 10
@@ -32,14 +32,14 @@ class Slot:
     lost: float | None = None
     settled: bool = False
     absent: int = 0
-    early: int = 0
+    early_ends: int = 0
     deaths: int = 0
     replace_at: float | None = None
     workers: int = 0
     node: str = ""
     ended: str = ""
 
-    def look(self, job: Any, workers: int, now: float) -> None:
+    def update(self, job: Any, workers: int, now: float) -> None:
         """Take note of a job and of how many workers it has."""
         if job is not self.job:
             self.job, self.connected, self.lost, self.replace_at = job, None, None, None
@@ -49,20 +49,20 @@ class Slot:
             self.connected = now if self.connected is None else self.connected
             self.lost, self.absent = None, 0
             if now - self.connected >= SETTLED_SECONDS:
-                self.settled, self.early, self.deaths = True, 0, 0
+                self.settled, self.early_ends, self.deaths = True, 0, 0
         elif self.connected is not None and self.lost is None:
             self.lost = now
 
     @property
-    def innocent(self) -> bool:
+    def excused(self) -> bool:
         """Whether an end says nothing against the job: it worked for a while, or somebody ended it."""
-        return self.settled or self.ended in INNOCENT
+        return self.settled or self.ended in ENDED_BY_OTHERS
 
-    def bury(self, now: float) -> float:
+    def mark_ended(self, now: float) -> float:
         """Take note of the job's end; seconds until another one takes its place."""
-        self.early += 0 if self.settled else 1
-        self.deaths += 0 if self.innocent else 1
-        backoff = min(2.0**self.early, LONGEST_BACKOFF) if self.early else 0.0
+        self.early_ends += 0 if self.settled else 1
+        self.deaths += 0 if self.excused else 1
+        backoff = min(2.0**self.early_ends, LONGEST_BACKOFF) if self.early_ends else 0.0
         self.replace_at = now + backoff
         return backoff
 

@@ -1,4 +1,4 @@
-"""Worker jobs watched: lost ones are replaced, and a run that cannot have any ends with a message."""
+"""Worker jobs watched: lost ones are replaced, and a run without any ends with a message."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class JobWatch:
     cluster : pipeline.jobs.cluster.KeptCluster
         Whose jobs.
     client : distributed.Client
-        Whose tasks are cancelled when no worker can be had, so that nobody waits for them.
+        Whose tasks are cancelled when no worker is available, so that nobody waits for them.
     options : JobQueue
         The profile.
     name : str
@@ -68,7 +68,7 @@ class JobWatch:
         self._ask_at = self._place_at = 0.0
         self._pause = ASK_SECONDS[0]
         self._alive_at = time.monotonic()
-        self._said = ""
+        self._logged = ""
         self._ready = threading.Event()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="job-watch", daemon=True)
@@ -89,34 +89,22 @@ class JobWatch:
         Raises
         ------
         ComputeClusterError
-            When none can be had.
+            When none is available.
         """
         self._ready.wait()
         if self.failure is not None:
             raise self.failure
 
-    def _run(self) -> None:
-        while not self._stop.wait(LOOK_SECONDS):
-            try:
-                if self.failure is None:
-                    self._look()
-                else:
-                    self._cancel_tasks(str(self.failure))
-            except Exception:
-                # A compute cluster that is closing answers nothing; a watch that dies would let the run hang.
-                if not self._stop.is_set():
-                    logger.debug("a look at the worker jobs failed", exc_info=True)
-
-    def _look(self) -> None:
-        now = time.monotonic()
+    def look(self, now: float) -> None:
+        """Look at all jobs once, at `now` of the monotonic clock, and do what is due."""
         for name, (job, workers) in self._cluster.sync(self._cluster.watched).items():
-            self._slots.setdefault(name, Slot(job)).look(job, workers, now)
+            self._slots.setdefault(name, Slot(job)).update(job, workers, now)
         if any(not slot.waits for slot in self._slots.values()):
             self._alive_at = now
             self._ready.set()
         waiting = {name: slot for name, slot in self._slots.items() if slot.waits}
         if waiting and now >= self._ask_at:
-            self._ask(waiting, now)
+            self._ask_queue(waiting, now)
         elif not waiting:
             self._ask_at, self._pause = now, ASK_SECONDS[0]
         due = [name for name, slot in waiting.items() if now >= (slot.replace_at or math.inf)]
@@ -125,11 +113,23 @@ class JobWatch:
             for name in due:
                 self._slots[name].replace_at = math.inf  # once: what stands there next is another job
             self._ask_at, self._pause = now + ASK_SECONDS[0], ASK_SECONDS[0]
-        self._place(now)
+        self._find_nodes(now)
         self._list.show([slot.record(name, self._live or []) for name, slot in self._slots.items()])
         self._give_up(now)
 
-    def _ask(self, waiting: dict[str, Slot], now: float) -> None:
+    def _run(self) -> None:
+        while not self._stop.wait(LOOK_SECONDS):
+            try:
+                if self.failure is None:
+                    self.look(time.monotonic())
+                else:
+                    self._cancel_tasks(str(self.failure))
+            except Exception:
+                # A compute cluster that is closing answers nothing; a watch that dies would let the run hang.
+                if not self._stop.is_set():
+                    logger.debug("a look at the worker jobs failed", exc_info=True)
+
+    def _ask_queue(self, waiting: dict[str, Slot], now: float) -> None:
         """Ask the queue what became of the jobs without workers."""
         if self._options.system == "slurm":
             try:
@@ -139,8 +139,8 @@ class JobWatch:
                 logger.warning("the queue does not answer: %s", error)
         for name, slot in waiting.items():
             if slot.replace_at is None and slot.is_gone(self._live, now) and self._has_ended(slot):
-                self._bury(name, slot, now)
-        self._say_waiting(waiting)
+                self._record_end(name, slot, now)
+        self._log_waiting(waiting)
         self._pause = min(1.5 * self._pause, ASK_SECONDS[1])
         doubtful = any(slot.absent == 1 for slot in waiting.values())
         self._ask_at = now + (ASK_SECONDS[0] if doubtful else self._pause)
@@ -152,15 +152,15 @@ class JobWatch:
         slot.ended = slurm.end_state(slot.job.job_id)
         return slot.ended != "COMPLETING" or slot.absent >= MOST_ABSENT
 
-    def _bury(self, name: str, slot: Slot, now: float) -> None:
+    def _record_end(self, name: str, slot: Slot, now: float) -> None:
         """Note the end of a job, and when another is to take its place."""
-        backoff = slot.bury(now)
+        backoff = slot.mark_ended(now)
         early = "could not be submitted" if slot.job.refusal else "died at once"
-        how = "was cancelled" if slot.ended == "CANCELLED" else "was lost" if slot.innocent else early
+        how = "was cancelled" if slot.ended == "CANCELLED" else "was lost" if slot.excused else early
         self._list.lose(slot.record(name, self._live or []), how)
         logger.warning("worker job %s (%s) %s; another one in %.0f s", name, slot.job.job_id, how, backoff)
 
-    def _place(self, now: float) -> None:
+    def _find_nodes(self, now: float) -> None:
         """Find out where jobs run, for those who ask."""
         unplaced = [slot for slot in self._slots.values() if slot.workers and not slot.node]
         if self._options.system != "slurm" or not unplaced or now < self._place_at:
@@ -183,7 +183,7 @@ class JobWatch:
         if dead is not None and dead.deaths >= (3 * most if running else most):
             how = "cannot be submitted" if dead.job.refusal else "die at once"
             times = f"{dead.deaths} times running, and no worker is left"
-            self._fail(f"worker jobs {how}: {times}\n{self._words(dead)}")
+            self._fail(f"worker jobs {how}: {times}\n{self._cause_of_end(dead)}")
         elif now - self._alive_at > self._options.start_timeout:
             states = self._states(self._slots.values()) or "nothing is known of the jobs"
             self._fail(f"no worker for {duration(self._options.start_timeout)} (start_timeout): {states}")
@@ -197,11 +197,11 @@ class JobWatch:
         if futures:
             self._client.cancel(futures, force=True, msg=message)
 
-    def _say_waiting(self, waiting: dict[str, Slot]) -> None:
+    def _log_waiting(self, waiting: dict[str, Slot]) -> None:
         states = self._states(waiting.values())
-        if states and states != self._said:
+        if states and states != self._logged:
             logger.info("worker jobs without workers: %s", states)
-        self._said = states
+        self._logged = states
 
     def _states(self, slots: Iterable[Slot]) -> str:
         """States of jobs in the queue with their reasons, counted."""
@@ -210,7 +210,7 @@ class JobWatch:
         said = [f"{job.state.lower()} ({job.reason})" for job in found]
         return ", ".join(f"{said.count(text)} {text}" for text in sorted(set(said)))
 
-    def _words(self, slot: Slot) -> str:
+    def _cause_of_end(self, slot: Slot) -> str:
         """What a dead job left: the queue's refusal, or the end of its log."""
         if slot.job.refusal:
             return str(slot.job.refusal)

@@ -1,17 +1,15 @@
-"""Why a cell is as it is: its state, what went wrong, what the logs say, how to run it alone."""
+"""Why a cell is as it is: its state, what went wrong, where the log is, how to run it alone."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pipeline.monitor.logs import job_logs, last_lines
 from storage.cube.blocks import BlockStore, failed_cells
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE, FAILED
@@ -22,11 +20,6 @@ from sweeps.cellnames import find_cell
 from sweeps.plan import Cell
 
 TRACEBACK_LINES = 12
-LOG_LINES = 8
-SEARCHED_LINES = 2000
-
-AFTERMATH = timedelta(seconds=2)
-"""What a log says so soon after a failure may belong to it."""
 
 UNKNOWN = "unknown"
 STATES = {DONE: "done", FAILED: "failed"}
@@ -46,8 +39,9 @@ class Explanation:
         Of a cell that is done: restarts, and the solver's seconds for all of them.
     failures : tuple of FailureRecord
         All that were recorded, oldest first.
-    log : tuple of str
-        Last lines of the log nearest to the last failure, the first of them naming the file.
+    log : str
+        Command that shows the log of the job, or of the driver, that the last failure was in; empty where
+        nothing failed, or all is done.
     command : str
         Runs the cell alone.
     """
@@ -57,7 +51,7 @@ class Explanation:
     restarts: int | None
     seconds: float | None
     failures: tuple[FailureRecord, ...]
-    log: tuple[str, ...]
+    log: str
     command: str
 
     def to_dict(self) -> dict[str, Any]:
@@ -71,7 +65,8 @@ class Explanation:
             return [text, *self._earlier()]
         told = {"failed": "failed", "pending": "pending: not finished yet"}[self.state]
         command = ["", "to run it alone:", f"  {self.command}"]
-        return [f"{self.cell}: {told}", *self._last(), *self._log(), *command]
+        log = ["", "to see the log:", f"  {self.log}"] if self.log else []
+        return [f"{self.cell}: {told}", *self._last(), *log, *command]
 
     def _earlier(self) -> list[str]:
         if not self.failures:
@@ -95,9 +90,6 @@ class Explanation:
         told = [f"  {key + ':':<10}{value}" for key, value in facts.items()]
         trace = last.traceback.strip().splitlines()[-TRACEBACK_LINES:]
         return [*told, *_titled("the end of the traceback:", trace)]
-
-    def _log(self) -> list[str]:
-        return _titled(self.log[0], self.log[1:]) if self.log else []
 
 
 def explain(cube: Path, name: str, spec: Path | None = None) -> Explanation:
@@ -131,7 +123,7 @@ def explain(cube: Path, name: str, spec: Path | None = None) -> Explanation:
         restarts=None if arrays is None else int(np.asarray(arrays["restarts_done"])[position]),
         seconds=None if arrays is None else float(np.asarray(arrays["seconds"])[position]),
         failures=failures,
-        log=() if status == DONE or not failures else _nearest_log(run, failures[-1]),
+        log="" if status == DONE or not failures else _log_command(cube, failures[-1].job),
         command=_command(cube, cell, spec),
     )
 
@@ -143,23 +135,8 @@ def failed_causes(cube: Path) -> dict[str, str]:
     return {str(cell): causes.get(str(cell), "no failure is recorded") for cell in cells}
 
 
-def _nearest_log(run: Path, failure: FailureRecord) -> tuple[str, ...]:
-    logs: Sequence[Path] = job_logs(run, failure.job) if failure.job else []
-    path = next(iter(logs), run / "log")
-    lines = last_lines(path, SEARCHED_LINES)
-    before = [line for line in lines if not _is_later(line, failure.at)][-LOG_LINES:]
-    if before:
-        return (f"{path}, up to then:", *before)
-    return (f"the end of {path}:", *lines[-LOG_LINES:]) if lines else ()
-
-
-def _is_later(line: str, at: str) -> bool:
-    """Whether a line of a log was written after a failure; False where that cannot be told."""
-    try:
-        written = datetime.fromisoformat(line[:19]).astimezone()
-        return written > datetime.fromisoformat(at) + AFTERMATH
-    except ValueError:
-        return False
+def _log_command(cube: Path, job: str) -> str:
+    return shlex.join(["sweep", "logs", str(cube), *(["--job", job] if job else [])])
 
 
 def _command(cube: Path, cell: Cell, spec: Path | None) -> str:

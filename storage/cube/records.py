@@ -7,11 +7,11 @@ from dataclasses import asdict
 from typing import Any, TypeVar
 
 from sweeps.data.tables import SCALES
-from sweeps.errors import Problem
+from sweeps.errors import Problem, shown
 from sweeps.file.datasets import name_check
 from sweeps.file.spec import accuracy, annotation_count, read_search
 from sweeps.file.stopping import read_stop
-from sweeps.file.toml import Bad, Check, Table, array, choice, shown, whole
+from sweeps.file.toml import Bad, Check, Table, array, choice, whole
 from sweeps.models import BASELINES, MODEL_CODES
 from sweeps.plan import DatasetPlan
 from sweeps.seeds import accuracy_code

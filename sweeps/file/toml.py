@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from sweeps.errors import Problem, did_you_mean
+from sweeps.errors import Problem, did_you_mean, shown
 
 T = TypeVar("T")
 
@@ -106,12 +106,6 @@ class Table:
                 hint = did_you_mean(key, self._taken)
                 expected = "one of " + ", ".join(sorted(set(self._taken)))
                 self._problems.append(Problem(self._where, f"unknown key {key!r}", expected, hint))
-
-
-def shown(value: object) -> str:
-    """Short text of a TOML value for a message."""
-    text = {True: "true", False: "false"}[value] if isinstance(value, bool) else repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def array(value: Any) -> list[Any]:

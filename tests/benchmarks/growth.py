@@ -16,8 +16,8 @@ from pathlib import Path
 import click
 import matplotlib as mpl
 import numpy as np
-from candidates import sweep_candidates
 from numpy.typing import NDArray
+from solving.candidates import sweep_candidates
 
 from kernels.partition.relocation import collect
 from kernels.partition.state import EVALUATIONS, RELOCATIONS, State, new_state

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 import numpy as np
-from candidates import sweep_candidates
+from solving.candidates import sweep_candidates
 
 from kernels.partition.relocation import collect
 from kernels.partition.state import new_state

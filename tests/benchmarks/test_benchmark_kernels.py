@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from candidates import sweep_candidates
+from solving.candidates import sweep_candidates
 
 from kernels.partition.relocation import collect
 from kernels.partition.state import new_state

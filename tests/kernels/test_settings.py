@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from oracles import best_partition, draw_case, gain
-from tiny import MODELS, same, tiny_case
+from solving.oracles import best_partition, draw_case, gain
+from solving.tiny import MODELS, same, tiny_case
 
 from kernels.problem.problem import Problem, build_problem
 from kernels.search.hgs import Restart, SearchSettings, run_restart

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from checkout import ROOT
-from small_cube import SPEC, draw_inputs, make_plan
+from cubes.small import SPEC, draw_inputs, make_plan
 
 import pipeline
 from storage.cube.cube import create

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zarr
-from crash import crash_everywhere
+from processes.crash import crash_everywhere
 
 from storage.cube.store import DurableStore
 from storage.errors import StorageError, storage_errors

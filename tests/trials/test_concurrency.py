@@ -10,11 +10,11 @@ from pathlib import Path
 import dask
 import numpy as np
 import pytest
-import small_cube
 import xarray as xr
 from checkout import HELPERS
-from small_cube import SPEC, draw_cell, draw_inputs, fill
-from stages import LARGEST, STAGES, resume
+from cubes import small
+from cubes.small import SPEC, draw_cell, draw_inputs, fill
+from cubes.stages import LARGEST, STAGES, resume
 
 from storage.cube.cube import create, grow, open_cube
 from storage.cube.manifest import append_run
@@ -62,7 +62,7 @@ def test_a_reader_never_fails_and_never_sees_a_torn_cell(tmp_path: Path, masked:
                 if masked:
                     counts.append(check_cells(open_cube(path).load()))
                 else:
-                    small_cube.load(path)
+                    small.load(path)
                     counts.append(0)
         except BaseException as error:
             failures.append(error)
@@ -87,7 +87,7 @@ WRITER = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from stages import resume
+from cubes.stages import resume
 print("ready", flush=True)
 resume(Path(sys.argv[1]))
 """
@@ -98,7 +98,7 @@ def test_killed_over_and_over_the_cube_ends_as_an_undisturbed_one(tmp_path: Path
     path = tmp_path / "killed" / "tiny.zarr"
     create(path, STAGES[0], draw_inputs, SPEC)
     fill(path, STAGES[0])
-    before = small_cube.result_files(path)
+    before = small.result_files(path)
     rng = random.Random(1)
     kills = 0
     while True:
@@ -111,7 +111,7 @@ def test_killed_over_and_over_the_cube_ends_as_an_undisturbed_one(tmp_path: Path
             writer.kill()
         finished = writer.wait() == 0
         check_cells(open_cube(path).load())
-        assert before.items() <= small_cube.result_files(path).items()
+        assert before.items() <= small.result_files(path).items()
         if finished:
             break
         kills += 1
@@ -121,4 +121,4 @@ def test_killed_over_and_over_the_cube_ends_as_an_undisturbed_one(tmp_path: Path
     fill(undisturbed, STAGES[0])
     resume(undisturbed)
     resume(path)
-    assert small_cube.files(path) == small_cube.files(undisturbed)
+    assert small.files(path) == small.files(undisturbed)

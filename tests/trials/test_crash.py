@@ -11,10 +11,10 @@ from typing import Any
 
 import dask
 import pytest
-import small_cube
 import xarray as xr
-from crash import Crash, crash_everywhere, crashing
-from small_cube import SPEC, draw_block, draw_inputs, files, fill, make_plan, result_files
+from cubes import small
+from cubes.small import SPEC, draw_block, draw_inputs, files, fill, make_plan, result_files
+from processes.crash import Crash, crash_everywhere, crashing
 
 from storage.cube.blocks import BlockStore
 from storage.cube.cube import create, grow, open_cube
@@ -57,7 +57,7 @@ def copies(base: Path, root: Path) -> Callable[[int], Path]:
 
 def looks_like_one_of(path: Path, states: list[xr.DataTree]) -> None:
     """Anybody can open it, without a warning, and sees one of the states whole."""
-    plain = small_cube.load(path)
+    plain = small.load(path)
     assert any(plain.identical(state) for state in states)
     assert open_cube(path)["a"]["status"].sizes == plain["a"]["status"].sizes
 
@@ -99,7 +99,7 @@ def test_grow(base: Path, tmp_path: Path, plans: Plans) -> None:
     old_results = result_files(base)
     undisturbed = copies(base, tmp_path / "undisturbed")(0)
     grow(undisturbed, plans, draw_inputs, SPEC)
-    states = [small_cube.load(base), small_cube.load(undisturbed)]
+    states = [small.load(base), small.load(undisturbed)]
     expected = files(undisturbed)
 
     def check(path: Path) -> None:
@@ -174,7 +174,7 @@ def test_write_block(base: Path, tmp_path: Path) -> None:
         seen = open_cube(path).load()
         assert seen.identical(done) or seen.identical(pending)
         assert seen.identical(done) == (BlockStore(path).statuses(block) == 1).all()
-        small_cube.load(path)
+        small.load(path)
         assert old_results.items() <= result_files(path).items()
         clean_leftovers(path)
         write(path)

@@ -12,8 +12,8 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from crash import FullDisk, seen_by
-from sweeping import assert_same_bits, run, write_spec
+from processes.crash import FullDisk, seen_by
+from processes.sweeping import assert_same_bits, run, write_spec
 
 import pipeline.work.tasks
 from pipeline.work.records import Partial, Science, Work

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-import sabotage
-from sweeping import assert_same_bits, run, start, write_spec
+from processes import sabotage
+from processes.sweeping import assert_same_bits, run, start, write_spec
 
 from storage.cube.blocks import BlockStore
 from storage.cube.manifest import read_manifest

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from checkout import ROOT
-from small_cube import draw_block
+from cubes.small import draw_block
 
 from pipeline.prepare.sweep import Prepared, prepare
 from pipeline.submit.overview import plan_overview

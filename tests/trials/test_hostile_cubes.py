@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
-from small_cube import SPEC, draw_inputs, fill, make_plan
+from cubes.small import SPEC, draw_inputs, fill, make_plan
 
 from storage.cube.blocks import BlockStore
 from storage.cube.cube import create, grow, open_cube

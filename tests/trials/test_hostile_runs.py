@@ -8,10 +8,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-import toy_cube
 import zarr
 from click.testing import CliRunner
-from sweeping import write_spec
+from cubes import toy
+from processes.sweeping import write_spec
 
 from pipeline.commands.main import main
 from pipeline.prepare.sweep import prepare
@@ -77,7 +77,7 @@ def test_it_is_refused_by_every_command(hostile: Path, command: str) -> None:
 def test_values_that_no_solver_writes_are_bad_input(tmp_path: Path, name: str, value: int) -> None:
     cube = tmp_path / "toy.zarr"
     grid = {"datasets": [{"name": "iris", "scale": "none"}], "m": ["0.5N", "1N"]}
-    toy_cube.write(cube, toy_cube.plan("iris"), spec={"name": "toy", "seed": 7, "grid": grid})
+    toy.write(cube, toy.plan("iris"), spec={"name": "toy", "seed": 7, "grid": grid})
     array = zarr.open_array(cube / "iris" / name, mode="r+")
     array[(0,) * array.ndim] = value
     result = CliRunner().invoke(main, ["report", str(cube)])

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import sabotage
 import xarray as xr
-from killing import VICTIMS, Site, trials
-from sweeping import assert_same_bits, run, start, write_spec
+from processes import sabotage
+from processes.killing import VICTIMS, Site, trials
+from processes.sweeping import assert_same_bits, run, start, write_spec
 
 from storage.cube.cube import open_cube
 from storage.cube.schema import DONE

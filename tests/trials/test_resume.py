@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from crash import crashing
+from cubes.small import result_files
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -20,8 +20,8 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from small_cube import result_files
-from sweeping import assert_same_bits, run, write_spec
+from processes.crash import crashing
+from processes.sweeping import assert_same_bits, run, write_spec
 
 import pipeline.cluster.executor
 import pipeline.work.tasks

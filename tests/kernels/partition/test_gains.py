@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from oracles import Case, adjacency, draw_case, draw_labels, gain, objective_parts
+from solving.oracles import Case, adjacency, draw_case, draw_labels, gain, objective_parts
 
 from kernels.partition.conditional import agreement_value
 from kernels.partition.exact import exact_gain

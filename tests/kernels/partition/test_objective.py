@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from oracles import Case, draw_case, draw_labels, objective_parts
+from solving.oracles import Case, draw_case, draw_labels, objective_parts
 
 from kernels.partition.objective import objective_terms
 from kernels.problem.problem import (

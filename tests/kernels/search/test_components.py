@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from oracles import Case, adjacency, draw_case, gain, objective
 from scipy.sparse.csgraph import connected_components
-from tiny import MODELS
+from solving.oracles import Case, adjacency, draw_case, gain, objective
+from solving.tiny import MODELS
 
 from kernels.problem.problem import MUST, VARIANCES
 from kernels.search.hgs import Restart, SearchSettings, run_restart

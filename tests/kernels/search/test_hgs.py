@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from checkout import HELPERS
-from oracles import (
+from solving.oracles import (
     Case,
     annotation_term,
     best_partition,
@@ -21,8 +21,8 @@ from oracles import (
     partitions,
     phase_two_pass,
 )
-from oracles import local_search as slow_local_search
-from tiny import MODELS, VARIANCES, same, tiny_case
+from solving.oracles import local_search as slow_local_search
+from solving.tiny import MODELS, VARIANCES, same, tiny_case
 
 from kernels.partition.objective import objective_terms
 from kernels.partition.relocation import collect
@@ -223,7 +223,7 @@ from dataclasses import replace
 import numpy as np
 from kernels.search.hgs import SearchSettings, run_restart
 from kernels.jit import DIRECTORY
-from oracles import draw_case
+from solving.oracles import draw_case
 models = ("unsupervised", "likelihood", "posterior", "conditional")
 for number, model in enumerate((*models, *models)):
     case = draw_case(0, n_samples=12, n_features=2, n_clusters=3, model=model, m=10)

@@ -21,7 +21,7 @@ from distributed import Client, LocalCluster
 from distributed.comm import CommClosedError
 from distributed.security import Security
 from distributed.system import MEMORY_LIMIT
-from sweeping import run, write_spec
+from processes.sweeping import run, write_spec
 
 from pipeline.cluster import connect as connecting
 from pipeline.cluster import executor, plugins

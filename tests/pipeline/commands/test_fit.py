@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from blobs import far_clusters
 from click.testing import CliRunner, Result
+from solving.blobs import far_clusters
 
 from kernels.problem.problem import Problem
 from kernels.search.hgs import Restart, SearchSettings, run_restart

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from blobs import far_clusters
 from checkout import ROOT
 from click.testing import CliRunner, Result
+from solving.blobs import far_clusters
 
 from pipeline.commands.fit import fit_command
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 import zarr
-from commandline import sweep
-from sweeping import TINY, write_spec
+from processes.commandline import sweep
+from processes.sweeping import TINY, write_spec
 
 from storage.cube.manifest import ROOT_FILE
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commandline import sweep
-from sweeping import run
+from processes.commandline import sweep
+from processes.sweeping import run
 
 from pipeline.fit.data_notes import data_notes, equal_rows
 

@@ -14,7 +14,6 @@ from typing import Any
 import grimp
 import numpy as np
 import pytest
-from blobs import far_clusters
 from click.testing import CliRunner
 from scipy.stats import multivariate_normal
 from sklearn.base import clone
@@ -23,6 +22,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from solving.blobs import far_clusters
 
 from kernels.problem.problem import CANNOT, MUST, Layer
 from kernels.search.hgs import SearchSettings

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from blobs import far_clusters
 from scipy.sparse import coo_array
+from solving.blobs import far_clusters
 
 from kernels.problem.problem import MODELS
 from pipeline.fit.estimator import AnnotatedClustering

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from blobs import far_clusters
+from solving.blobs import far_clusters
 
 from kernels.partition.objective import objective_terms
 from kernels.problem.problem import CANNOT, MODELS, MUST, VARIANCES, Layer, build_problem

@@ -16,12 +16,10 @@ from typing import Any
 
 import psutil
 import pytest
-import slurm_site
-import stranger
-import sweeping
 from checkout import ROOT
 from click.testing import CliRunner
 from distributed.security import Security
+from processes import slurm_site, stranger, sweeping
 
 from pipeline.cluster.connect import connect, dashboard_address, load_profile
 from pipeline.commands.main import main

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import stranger
+from cubes.small import SPEC, draw_inputs, make_plan
 from distributed import Client, LocalCluster
 from distributed.security import Security
-from small_cube import SPEC, draw_inputs, make_plan
+from processes import stranger
 
 from pipeline.jobs.credentials import CA, CERT, KEY, credentials, fresh_credentials
 from storage.cube.cube import create

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import slurm_site
-import sweeping
 from click.testing import CliRunner, Result
+from processes import slurm_site, sweeping
 
 from pipeline.commands.main import main
 from pipeline.jobs.slurm import head_name

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import toy_cube
 from click.testing import CliRunner
+from cubes import toy
 
 from pipeline.commands.main import main
 from pipeline.scoring.pairs import difference_table, pair, total_table
@@ -88,12 +88,12 @@ def cubes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("compare")
     made = []
     for name, plans, seed, scale in (
-        ("first", [toy_cube.plan("iris"), toy_cube.plan("wine")], 7, "none"),
-        ("second", [toy_cube.plan("iris"), toy_cube.plan("mix_k3", mixtures=2)], 8, "standard"),
+        ("first", [toy.plan("iris"), toy.plan("wine")], 7, "none"),
+        ("second", [toy.plan("iris"), toy.plan("mix_k3", mixtures=2)], 8, "standard"),
     ):
         grid = {"datasets": [{"name": plan.name, "scale": scale} for plan in plans], "m": ["12", "24"]}
         cube = folder / f"{name}.zarr"
-        toy_cube.write(cube, *plans, spec={"name": name, "seed": seed, "grid": grid})
+        toy.write(cube, *plans, spec={"name": name, "seed": seed, "grid": grid})
         made.append(cube)
     return made[0], made[1]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import toy_cube
 from browser import Page, chromium
+from cubes import toy
 
 from pipeline.report.parts.html import render
 from pipeline.report.parts.ink import house_style, save
@@ -41,8 +41,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     """Page of a cube with everything: mixtures of the published K, an odd data set, published values."""
     folder = tmp_path_factory.mktemp("page")
     plans = (
-        toy_cube.plan("iris"),
-        toy_cube.plan(
+        toy.plan("iris"),
+        toy.plan(
             "odd",
             n_features=1,
             replicates=1,
@@ -51,10 +51,10 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
             baselines=(),
             restarts=1,
         ),
-        toy_cube.plan("mix_k6", n_clusters=6, mixtures=4, mixture_chunk=4, replicates=1, replicate_chunk=1),
+        toy.plan("mix_k6", n_clusters=6, mixtures=4, mixture_chunk=4, replicates=1, replicate_chunk=1),
     )
     cube = folder / "toy.zarr"
-    toy_cube.write(cube, *plans, spec=spec("toy", *(plan.name for plan in plans)))
+    toy.write(cube, *plans, spec=spec("toy", *(plan.name for plan in plans)))
     failure = {"cell": FAILED, "cause": "ValueError: <b>no</b>", "node": "n1", "job": "", "traceback": ""}
     record = json.dumps({**failure, "work": {"start": 0, "stop": 4}, "at": "2026-01-02"})
     (make_run_directory(cube) / FILE_NAME).write_text(record + "\n", encoding="utf-8")
@@ -128,10 +128,10 @@ def test_the_published_values_stand_beside_ours(report: Report) -> None:
 
 
 def test_a_cube_with_nothing_done_gives_a_page(tmp_path: Path) -> None:
-    plans = [toy_cube.plan("iris"), toy_cube.plan("mix_k6", n_clusters=6, mixtures=2)]
+    plans = [toy.plan("iris"), toy.plan("mix_k6", n_clusters=6, mixtures=2)]
 
     def inputs(plan: object) -> tuple[object, object]:
-        values = toy_cube.arrays(plan)  # type: ignore[arg-type]
+        values = toy.arrays(plan)  # type: ignore[arg-type]
         return values[f"{plan.name}/X"], values[f"{plan.name}/labels_true"]  # type: ignore[attr-defined]
 
     create(tmp_path / "toy.zarr", plans, inputs, spec("toy", "iris", "mix_k6"))  # type: ignore[arg-type]
@@ -152,7 +152,7 @@ def test_a_cube_with_nothing_done_gives_a_page(tmp_path: Path) -> None:
 )
 def test_a_cell_that_cannot_be_shown_is_bad_input(tmp_path: Path, cell: str, words: str) -> None:
     cube = tmp_path / "toy.zarr"
-    toy_cube.write(cube, toy_cube.plan("iris", replicates=1, replicate_chunk=1), spec=spec("toy", "iris"))
+    toy.write(cube, toy.plan("iris", replicates=1, replicate_chunk=1), spec=spec("toy", "iris"))
     with pytest.raises(InputError, match=words):
         write_report(cube, tmp_path / "out", cell=cell)
     assert not (tmp_path / "out").exists()

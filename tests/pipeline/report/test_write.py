@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import toy_cube
 from click.testing import CliRunner
+from cubes import toy
 
 from pipeline.commands.main import main
 from pipeline.report.text import render
@@ -37,7 +37,7 @@ def make(folder: Path, *plans: DatasetPlan, scales: tuple[str, ...] = ("standard
         "grid": {"datasets": entries, "m": ["0.5N", "1N"]},
     }
     cube = folder / "toy.zarr"
-    toy_cube.write(cube, *plans, spec=spec)
+    toy.write(cube, *plans, spec=spec)
     append_run(cube, RUN)
     return cube
 
@@ -54,11 +54,11 @@ def read(cube: Path) -> tuple[str, pd.DataFrame, pd.DataFrame]:
 def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     folder = tmp_path_factory.mktemp("report")
     plans = (
-        toy_cube.plan("iris"),
-        toy_cube.plan("thyroid"),
-        toy_cube.plan("own", has_labels=False),
-        toy_cube.plan("mixtures_k3", mixtures=2, replicates=1, replicate_chunk=1),
-        toy_cube.plan("alone", models=(), p=(), m=()),
+        toy.plan("iris"),
+        toy.plan("thyroid"),
+        toy.plan("own", has_labels=False),
+        toy.plan("mixtures_k3", mixtures=2, replicates=1, replicate_chunk=1),
+        toy.plan("alone", models=(), p=(), m=()),
     )
     return write_report(make(folder, *plans), folder / "out")
 
@@ -132,8 +132,8 @@ def test_left_out_means_are_named(report: Report) -> None:
 
 
 def test_a_complete_cube_says_nothing_of_gaps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(toy_cube, "_unfinish", lambda *_: None)
-    cube = make(tmp_path, toy_cube.plan("iris"), toy_cube.plan("wine"), scales=("standard", "none"))
+    monkeypatch.setattr(toy, "_unfinish", lambda *_: None)
+    cube = make(tmp_path, toy.plan("iris"), toy.plan("wine"), scales=("standard", "none"))
     text, cells, _ = read(cube)
     assert (cells["status"] == "done").all()
     assert "features scaled: iris standard, wine none" in text
@@ -144,9 +144,7 @@ def test_a_complete_cube_says_nothing_of_gaps(tmp_path: Path, monkeypatch: pytes
 def test_many_models_go_on_below(tmp_path: Path) -> None:
     baselines = ("unsupervised", "unsupervised-common")
     models = tuple(model for model in MODEL_CODES if model not in baselines)
-    wide = [
-        toy_cube.plan(name, models=models, model_chunk=6, baselines=baselines) for name in ("iris", "wine")
-    ]
+    wide = [toy.plan(name, models=models, model_chunk=6, baselines=baselines) for name in ("iris", "wine")]
     text, _, summary = read(make(tmp_path, *wide))
     assert max(map(len, text.splitlines())) <= 100
     block = next(part for part in text.split("\n\n") if part.startswith("iris") and "p = 0.9" in part)
@@ -164,7 +162,7 @@ def test_many_models_go_on_below(tmp_path: Path) -> None:
 
 
 def test_without_true_labels_there_is_a_page_all_the_same(tmp_path: Path) -> None:
-    report = write_report(make(tmp_path, toy_cube.plan("own", has_labels=False)), tmp_path / "out")
+    report = write_report(make(tmp_path, toy.plan("own", has_labels=False)), tmp_path / "out")
     figures = {file.stem for file in report.files if file.parent.name == "figures"}
     assert figures == {"agreement", "cell-unsupervised", "cell-annotated", "gaps", "restarts", "seconds"}
     assert all(file.stat().st_size > 1000 for file in report.files if file.parent.name == "figures")
@@ -178,14 +176,14 @@ def test_what_is_no_cube_is_bad_input(tmp_path: Path) -> None:
 
 def test_a_file_in_the_way_of_the_output_is_bad_input(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
-    cube = make(tmp_path, toy_cube.plan("iris"))
+    cube = make(tmp_path, toy.plan("iris"))
     for folder in (tmp_path / "taken", tmp_path / "taken" / "below"):
         with pytest.raises(InputError, match="found a file, expected a folder"):
             write_report(cube, folder)
 
 
 def test_every_bad_option_is_said_at_once_with_exit_code_2(tmp_path: Path) -> None:
-    cube = make(tmp_path, toy_cube.plan("iris"))
+    cube = make(tmp_path, toy.plan("iris"))
     table = tmp_path / "theirs.csv"
     table.write_text("p,m\n")
     options = ["--against", str(table), "--cell", "irys/unsupervised", "--out", str(table)]
@@ -203,5 +201,5 @@ def test_somebody_else_may_read_the_cube_but_not_its_run(
 
     monkeypatch.setattr("pipeline.report.write.read_failures", refused)
     monkeypatch.setattr("pipeline.report.write.read_lease", refused)
-    cube = make(tmp_path, toy_cube.plan("alone", models=(), p=(), m=()))
+    cube = make(tmp_path, toy.plan("alone", models=(), p=(), m=()))
     assert write_report(cube, tmp_path / "out").page.is_file()

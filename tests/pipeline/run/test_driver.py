@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
-from sweeping import TINY, assert_same_bits, restarts_run, run, start, write_spec
+from processes.sweeping import TINY, assert_same_bits, restarts_run, run, start, write_spec
 
 import pipeline.work.tasks
 from pipeline.work.merge import CellResult

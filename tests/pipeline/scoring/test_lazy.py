@@ -9,8 +9,8 @@ from typing import Any
 import dask
 import numpy as np
 import pytest
-import toy_cube
 import xarray as xr
+from cubes import toy
 
 from kernels import scores as core
 from kernels.scores import NORMALIZERS
@@ -24,8 +24,8 @@ from pipeline.scoring.lazy import (
 from storage.cube.schema import DONE
 
 OF_CELLS = [name for name, score in CATALOGUE.items() if score.of_cell is not None]
-REAL = toy_cube.plan("iris")
-MIXED = toy_cube.plan("mixtures_k3", mixtures=2, replicates=1, replicate_chunk=1)
+REAL = toy.plan("iris")
+MIXED = toy.plan("mixtures_k3", mixtures=2, replicates=1, replicate_chunk=1)
 
 
 def refuse(*args: Any, **kwargs: Any) -> None:
@@ -58,7 +58,7 @@ def expected(tree: xr.DataTree, name: str, node: str, cell: dict[str, int]) -> d
 @pytest.mark.parametrize("plan", [REAL, MIXED], ids=["real", "mixtures"])
 @pytest.mark.parametrize("chunked", [True, False], ids=["dask", "numpy"])
 def test_every_cell_equals_the_array_cores(plan: Any, chunked: bool) -> None:
-    tree = toy_cube.tree(plan, chunked=chunked)
+    tree = toy.tree(plan, chunked=chunked)
     name = plan.name
     for node, found in ((name, scores(tree, name)), (f"{name}/unsupervised", baseline_scores(tree, name))):
         found = found.compute()
@@ -72,7 +72,7 @@ def test_every_cell_equals_the_array_cores(plan: Any, chunked: bool) -> None:
 
 
 def test_dims_and_variables() -> None:
-    tree = toy_cube.tree(REAL, MIXED)
+    tree = toy.tree(REAL, MIXED)
     assert set(scores(tree, "iris")) == set(OF_CELLS)
     assert set(baseline_scores(tree, "iris")) == set(OF_CELLS) - {"annotation_agreement"}
     assert scores(tree, "iris")["nmi"].dims == ("p", "m", "replicate", "model")
@@ -84,7 +84,7 @@ def test_dims_and_variables() -> None:
 
 
 def test_nothing_is_computed_before_it_is_asked_for() -> None:
-    tree = toy_cube.tree(REAL)
+    tree = toy.tree(REAL)
     with dask.config.set(scheduler=refuse):
         found, baseline = scores(tree, "iris"), baseline_scores(tree, "iris")
         difference = relative_nmi(found, {"unsupervised": baseline})
@@ -93,8 +93,8 @@ def test_nothing_is_computed_before_it_is_asked_for() -> None:
 
 
 def test_failed_and_pending_cells_are_missing() -> None:
-    found = scores(toy_cube.tree(REAL), "iris").compute()
-    missing = {toy_cube.FAILED_CELL, toy_cube.PENDING_CELL}
+    found = scores(toy.tree(REAL), "iris").compute()
+    missing = {toy.FAILED_CELL, toy.PENDING_CELL}
     for score in found.values():
         assert set(np.flatnonzero(np.isnan(score.values.ravel()))) == missing
 
@@ -104,8 +104,8 @@ def test_failed_and_pending_cells_are_missing() -> None:
 def test_relative_nmi_is_against_the_baseline_of_the_same_variance(changes: Any, chunked: bool) -> None:
     models = ("posterior", "posterior-common", "likelihood")
     both = ("unsupervised", "unsupervised-common")
-    tree = toy_cube.tree(
-        toy_cube.plan("iris", models=models, model_chunk=3, baselines=both, **changes), chunked=chunked
+    tree = toy.tree(
+        toy.plan("iris", models=models, model_chunk=3, baselines=both, **changes), chunked=chunked
     )
     found, baselines = scores(tree, "iris"), all_baseline_scores(tree, "iris")
     assert tuple(baselines) == both
@@ -121,7 +121,7 @@ def test_relative_nmi_is_against_the_baseline_of_the_same_variance(changes: Any,
 
 
 def test_relative_nmi_is_the_difference_on_the_same_mixture() -> None:
-    tree = toy_cube.tree(MIXED)
+    tree = toy.tree(MIXED)
     found, baseline = scores(tree, "mixtures_k3").compute(), baseline_scores(tree, "mixtures_k3").compute()
     difference = relative_nmi(found, {"unsupervised": baseline}).compute()
     assert difference.dims == found["nmi"].dims
@@ -134,7 +134,7 @@ def test_relative_nmi_is_the_difference_on_the_same_mixture() -> None:
 
 @pytest.mark.parametrize("normalizer", NORMALIZERS)
 def test_normalizer_is_passed_on(normalizer: str) -> None:
-    tree = toy_cube.tree(REAL)
+    tree = toy.tree(REAL)
     found = baseline_scores(tree, "iris", normalizer=normalizer)["nmi"]
     truth, labels = tree["iris/labels_true"].values, tree["iris/unsupervised/labels"].values
     assert float(found) == core.nmi(truth, labels, normalizer)
@@ -142,25 +142,25 @@ def test_normalizer_is_passed_on(normalizer: str) -> None:
 
 def test_unknown_normalizer_is_refused_at_once() -> None:
     with pytest.raises(ValueError, match="found 'mean', expected one of min, geometric"):
-        scores(toy_cube.tree(REAL), "iris", normalizer="mean")
+        scores(toy.tree(REAL), "iris", normalizer="mean")
 
 
 def test_without_true_labels_the_rest_remains() -> None:
-    tree = toy_cube.tree(toy_cube.plan("own", has_labels=False))
+    tree = toy.tree(toy.plan("own", has_labels=False))
     assert set(scores(tree, "own")) == {"annotation_agreement", "objective"}
     assert set(baseline_scores(tree, "own")) == {"objective"}
 
 
 def test_a_grid_without_baseline_or_without_supervised_models() -> None:
-    tree = toy_cube.tree(toy_cube.plan("a", baselines=()), toy_cube.plan("b", models=(), p=(), m=()))
+    tree = toy.tree(toy.plan("a", baselines=()), toy.plan("b", models=(), p=(), m=()))
     assert not baseline_scores(tree, "a").data_vars
     assert not scores(tree, "b").data_vars
     assert float(baseline_scores(tree, "b")["nmi"]) >= 0
 
 
 def test_a_class_without_samples_has_no_centroid() -> None:
-    plan = toy_cube.plan("gap", models=(), p=(), m=())
-    tree = toy_cube.tree(plan, chunked=False)
+    plan = toy.plan("gap", models=(), p=(), m=())
+    tree = toy.tree(plan, chunked=False)
     truth = tree["gap/labels_true"].values
     truth[truth == 1] = 2
     X, centroids = tree["gap/X"].values, tree["gap/unsupervised/centroids"].values

@@ -7,8 +7,8 @@ from itertools import permutations
 import numpy as np
 import pandas as pd
 import pytest
-import toy_cube
 import xarray as xr
+from cubes import toy
 
 from pipeline.optima import SAME_OPTIMUM
 from pipeline.scoring.restarts import (
@@ -64,8 +64,8 @@ def test_enough_is_the_first_that_reaches_the_chance() -> None:
 
 
 def test_the_table_has_a_row_for_each_data_set_and_model() -> None:
-    plans = {"iris": toy_cube.plan("iris", restarts=4)}
-    cells = cell_table(toy_cube.tree(*plans.values()), plans)
+    plans = {"iris": toy.plan("iris", restarts=4)}
+    cells = cell_table(toy.tree(*plans.values()), plans)
     table = restart_table(cells).set_index("model")
     assert table["cells"].to_dict() == {"unsupervised": 1, "likelihood": 11, "posterior": 11}
     assert (table["restarts"] == 4).all()
@@ -75,8 +75,8 @@ def test_the_table_has_a_row_for_each_data_set_and_model() -> None:
 
 
 def test_gaps_are_shares_of_the_restarts_that_were_run() -> None:
-    plan = toy_cube.plan("iris")
-    tree = toy_cube.tree(plan)
+    plan = toy.plan("iris")
+    tree = toy.tree(plan)
     table = gap_table(tree, {"iris": plan.baselines})
     assert list(table["model"].unique()) == ["unsupervised", "likelihood", "posterior"]
     for model, rows in table.groupby("model"):
@@ -88,10 +88,10 @@ def test_gaps_are_shares_of_the_restarts_that_were_run() -> None:
 
 
 def test_nothing_done_gives_empty_tables() -> None:
-    plan = toy_cube.plan("iris", models=(), p=(), m=())
-    tree = toy_cube.tree(plan)
+    plan = toy.plan("iris", models=(), p=(), m=())
+    tree = toy.tree(plan)
     tree["iris/unsupervised"] = tree["iris/unsupervised"].to_dataset().assign(restarts_done=((), 0))
     assert gap_table(tree, {"iris": plan.baselines}).empty
-    cells = cell_table(toy_cube.tree(plan), {"iris": plan}).assign(status="pending")
+    cells = cell_table(toy.tree(plan), {"iris": plan}).assign(status="pending")
     assert isinstance(restart_table(cells), pd.DataFrame)
     assert restart_table(cells).empty

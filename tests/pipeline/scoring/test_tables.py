@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-import toy_cube
+from cubes import toy
 
 from pipeline.scoring.catalogue import SCORES
 from pipeline.scoring.lazy import baseline_scores, scores
@@ -82,13 +82,13 @@ def test_pooling_counts_every_data_set_once() -> None:
 
 
 def test_counts_are_found_as_the_file_writes_them() -> None:
-    plans = {"a": toy_cube.plan("a", n_samples=25)}
+    plans = {"a": toy.plan("a", n_samples=25)}
     assert written_counts(plans, ["0.5N", "1.5N", "12"]) == {("a", 12): "12", ("a", 37): "1.5N"}
 
 
 def test_one_row_per_cell_with_the_lazy_scores() -> None:
-    plans = [toy_cube.plan("iris"), toy_cube.plan("mixtures_k3", mixtures=2, replicates=1)]
-    tree = toy_cube.tree(*plans)
+    plans = [toy.plan("iris"), toy.plan("mixtures_k3", mixtures=2, replicates=1)]
+    tree = toy.tree(*plans)
     table = cell_table(tree, {plan.name: plan for plan in plans})
     assert len(table) == sum(plan.n_cells for plan in plans)
     assert table["status"].value_counts().to_dict() == {"done": 38, "failed": 3, "pending": 2}
@@ -106,8 +106,8 @@ def test_one_row_per_cell_with_the_lazy_scores() -> None:
 
 
 def test_summary_of_a_cube_has_every_group_once() -> None:
-    plans = {plan.name: plan for plan in (toy_cube.plan("iris"), toy_cube.plan("own", has_labels=False))}
-    table = summary_table(cell_table(toy_cube.tree(*plans.values()), plans))
+    plans = {plan.name: plan for plan in (toy.plan("iris"), toy.plan("own", has_labels=False))}
+    table = summary_table(cell_table(toy.tree(*plans.values()), plans))
     assert not table.duplicated([*GROUP, "score"]).any()
     own = table[table["dataset"] == "own"]
     assert set(own["score"]) == {"annotation_agreement", "objective"}
@@ -122,5 +122,5 @@ def test_summary_of_a_cube_has_every_group_once() -> None:
 
 
 def test_no_cells_no_rows() -> None:
-    assert len(cell_table(toy_cube.tree(), {})) == 0
-    assert len(summary_table(cell_table(toy_cube.tree(), {}))) == 0
+    assert len(cell_table(toy.tree(), {})) == 0
+    assert len(summary_table(cell_table(toy.tree(), {}))) == 0

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 from click.testing import CliRunner, Result
-from sweeping import TINY, write_spec
+from processes.sweeping import TINY, write_spec
 
 from pipeline.commands.main import main
 from pipeline.jobs import slurm

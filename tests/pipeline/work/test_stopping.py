@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sweeping import TINY, assert_same_bits, restarts_run, run, start, write_spec
+from processes.sweeping import TINY, assert_same_bits, restarts_run, run, start, write_spec
 
 import pipeline.work.tasks
 from pipeline.optima import SAME_OPTIMUM

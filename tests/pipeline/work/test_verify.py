@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import zarr
 from click.testing import CliRunner
-from sweeping import run, write_spec
+from processes.sweeping import run, write_spec
 
 import pipeline.work.tasks
 from pipeline.commands.main import main

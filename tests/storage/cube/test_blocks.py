@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from cubes.small import SPEC, draw_block, draw_inputs, files, fill, make_plan, result_files
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from small_cube import SPEC, draw_block, draw_inputs, files, fill, make_plan, result_files
 
 from storage.cube.blocks import BlockStore, CellMismatch
 from storage.cube.cube import create, grow

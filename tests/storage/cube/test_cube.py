@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from small_cube import SPEC, draw_block, draw_inputs, files, fill, load, make_plan, result_files
+from cubes.small import SPEC, draw_block, draw_inputs, files, fill, load, make_plan, result_files
 
 from storage.cube.blocks import BlockStore
 from storage.cube.cube import create, grow, open_cube

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_cube import SPEC, make_plan
+from cubes.small import SPEC, make_plan
 
 from storage.cube.growth import align, differences
 from storage.cube.manifest import Manifest

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import zarr
-from crash import crash_everywhere
-from small_cube import SPEC, draw_inputs, make_plan
+from cubes.small import SPEC, draw_inputs, make_plan
+from processes.crash import crash_everywhere
 
 from storage.cube.cube import create, open_cube
 from storage.cube.manifest import ROOT_FILE, append_run, read_manifest

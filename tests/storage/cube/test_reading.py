@@ -11,7 +11,7 @@ import dask.array
 import numpy as np
 import pytest
 import zarr
-from small_cube import SPEC, draw_block, draw_inputs, fill, make_plan
+from cubes.small import SPEC, draw_block, draw_inputs, fill, make_plan
 
 from storage.cube.blocks import BlockStore
 from storage.cube.cube import create, grow, open_cube

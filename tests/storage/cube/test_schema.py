@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from small_cube import make_plan
+from cubes.small import make_plan
 
 from storage.cube.schema import RESULTS, VARIABLES, Role, array_specs, coordinate_values
 

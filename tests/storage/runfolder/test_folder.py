@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from small_cube import SPEC, draw_inputs, files, make_plan
+from cubes.small import SPEC, draw_inputs, files, make_plan
 
 from storage.cube.cube import create
 from storage.runfolder.folder import clean_leftovers, make_run_directory, run_directory

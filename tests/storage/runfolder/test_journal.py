@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from crash import crash_everywhere
+from processes.crash import crash_everywhere
 
 from storage.errors import StorageError
 from storage.runfolder import journal as module

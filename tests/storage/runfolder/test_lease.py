@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crash import crash_everywhere
+from processes.crash import crash_everywhere
 
 from storage.errors import StorageError
 from storage.runfolder import holder as holder_module

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sweeping import TINY, write_spec
+from processes.sweeping import TINY, write_spec
 
 import pipeline.work.tasks
 from kernels import settings

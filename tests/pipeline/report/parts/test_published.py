@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import toy_cube
+from cubes import toy
 
 from pipeline.report.parts.published import Published, read_published
 from pipeline.report.sections.against import (
@@ -38,7 +38,7 @@ def summary(*rows: tuple[str, float | None, int | None, str, float, float]) -> p
     return table.assign(score="nmi", n=5)
 
 
-PLANS = {"mix_k3": toy_cube.plan("mix_k3", mixtures=5)}
+PLANS = {"mix_k3": toy.plan("mix_k3", mixtures=5)}
 
 
 def value(printed: str, *, m: int = 10, model: str = "posterior", p: float = 0.8) -> Published:
@@ -135,9 +135,9 @@ def test_what_the_cube_has_not_is_said_and_not_judged() -> None:
 
 def test_only_mixtures_are_compared_and_each_set_of_them() -> None:
     plans = {
-        "iris": toy_cube.plan("iris"),
-        "a": toy_cube.plan("a", mixtures=5),
-        "b": toy_cube.plan("b", mixtures=5),
+        "iris": toy.plan("iris"),
+        "a": toy.plan("a", mixtures=5),
+        "b": toy.plan("b", mixtures=5),
     }
     ours = summary(*((name, 0.8, 10, "posterior", 0.5, 0.1) for name in plans))
     assert compare(ours, plans, [value("0.5")])["dataset"].tolist() == ["a", "b"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import toy_cube
+from cubes import toy
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
@@ -54,7 +54,7 @@ def test_colors_are_told_apart(sight: np.ndarray) -> None:
 
 def cube(*plans: DatasetPlan) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, DatasetPlan]]:
     named = {plan.name: plan for plan in plans}
-    cells = cell_table(toy_cube.tree(*plans), named)
+    cells = cell_table(toy.tree(*plans), named)
     return cells, summary_table(cells), named
 
 
@@ -63,7 +63,7 @@ def titles(figure: Figure) -> list[str]:
 
 
 def test_curves_have_a_row_per_data_set_and_a_column_per_accuracy() -> None:
-    _, summary, _ = cube(toy_cube.plan("iris"), toy_cube.plan("wine"))
+    _, summary, _ = cube(toy.plan("iris"), toy.plan("wine"))
     figure = draw_curves(summary, "nmi")
     assert figure is not None
     assert titles(figure) == ["accuracy p = 0.8", "accuracy p = 0.9", "", ""]
@@ -76,7 +76,7 @@ def test_curves_have_a_row_per_data_set_and_a_column_per_accuracy() -> None:
 
 
 def test_published_means_are_crosses_at_their_place() -> None:
-    _, summary, _ = cube(toy_cube.plan("mix_k3", mixtures=3))
+    _, summary, _ = cube(toy.plan("mix_k3", mixtures=3))
     theirs = pd.DataFrame(
         {
             "dataset": ["mix_k3"] * 2,
@@ -136,9 +136,9 @@ def test_histograms_show_the_published_counts_or_the_nearest(found: list[int], s
 
 def test_histograms_count_the_cells_of_the_mixtures_nearest_to_six_clusters() -> None:
     cells, _, _ = cube(
-        toy_cube.plan("iris"),
-        toy_cube.plan("mix_k2", mixtures=2, n_clusters=2),
-        toy_cube.plan("mix_k5", mixtures=2, n_clusters=5),
+        toy.plan("iris"),
+        toy.plan("mix_k2", mixtures=2, n_clusters=2),
+        toy.plan("mix_k5", mixtures=2, n_clusters=5),
     )
     assert index_datasets(cells) == ["mix_k5"]
     assert index_datasets(cells[cells["dataset"] == "iris"]) == ["iris"]
@@ -163,10 +163,10 @@ def test_every_value_with_a_z_is_a_digit_at_its_place() -> None:
 
 
 def test_effort_is_drawn_from_the_cells() -> None:
-    plan = toy_cube.plan("iris")
+    plan = toy.plan("iris")
     cells, _, _ = cube(plan)
     for figure in (
-        draw_gaps(gap_table(toy_cube.tree(plan), {"iris": plan.baselines})),
+        draw_gaps(gap_table(toy.tree(plan), {"iris": plan.baselines})),
         draw_chances(cells),
         draw_times(cells),
     ):
@@ -193,12 +193,12 @@ def test_the_features_that_tell_classes_apart_are_drawn() -> None:
 
 def test_the_shown_cell_is_the_published_one_where_it_is_there() -> None:
     names = ("iris", "vertebral")
-    cells, _, plans = cube(*(toy_cube.plan(name) for name in names), toy_cube.plan("mix_k3", mixtures=2))
+    cells, _, plans = cube(*(toy.plan(name) for name in names), toy.plan("mix_k3", mixtures=2))
     assert str(choose_cell(cells, None)).startswith("vertebral/p=0.9/m=24/")
     rest = cells[cells["dataset"] == "mix_k3"]
     assert str(choose_cell(rest, None)).endswith("p=0.9/m=24/replicate=0/posterior")
     assert choose_cell(cells.assign(status="pending"), None) is None
-    tree = toy_cube.tree(*plans.values())
+    tree = toy.tree(*plans.values())
     cell = choose_cell(rest, None)
     assert cell is not None
     shown = read_cell(tree, cell)
@@ -211,7 +211,7 @@ def test_the_shown_cell_is_the_published_one_where_it_is_there() -> None:
 
 
 def test_tables_have_the_published_layout() -> None:
-    _, summary, plans = cube(*(toy_cube.plan(f"mix_k{k}", n_clusters=k, mixtures=3) for k in (2, 4)))
+    _, summary, plans = cube(*(toy.plan(f"mix_k{k}", n_clusters=k, mixtures=3) for k in (2, 4)))
     first, second, alone = score_tables(summary, plans, {})
     assert [first.title, second.title, alone.title] == ["mix, p = 0.8", "mix, p = 0.9", "Without annotations"]
     assert first.columns == ("m", *("likelihood", "posterior") * 4)
@@ -228,7 +228,7 @@ def test_tables_have_the_published_layout() -> None:
 
 
 def test_real_data_sets_stand_in_one_table_for_each_accuracy() -> None:
-    _, summary, plans = cube(toy_cube.plan("iris"), toy_cube.plan("wine"))
+    _, summary, plans = cube(toy.plan("iris"), toy.plan("wine"))
     tables = score_tables(summary, plans, written_counts(plans, ["0.5N", "1N"]))
     real = {table.title: table for table in tables}["Real data sets, p = 0.9"]
     assert [(row[0].text, row[1].text) for row in real.rows] == [
@@ -238,7 +238,7 @@ def test_real_data_sets_stand_in_one_table_for_each_accuracy() -> None:
 
 
 def test_figures_are_the_same_bytes_each_time(tmp_path: Path) -> None:
-    _, summary, _ = cube(toy_cube.plan("iris", p=(0.9,)))
+    _, summary, _ = cube(toy.plan("iris", p=(0.9,)))
     for name in ("a", "b"):
         with house_style():
             figure = draw_curves(summary, "nmi")

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from small_cube import SPEC, draw_inputs, fill, make_plan
+from cubes.small import SPEC, draw_inputs, fill, make_plan
 
 from storage.cube.cube import create, grow
 from storage.runfolder.folder import clean_leftovers

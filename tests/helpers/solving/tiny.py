@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from oracles import (
+from solving.oracles import (
     Case,
 )
 

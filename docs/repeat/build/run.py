@@ -1,7 +1,7 @@
-"""Repeat the published evaluation: `python docs/repeat/run.py [NAME ...]`, hours.
+"""Repeat the published evaluation: `python docs/repeat/build/run.py [NAME ...]`, hours.
 
-Runs the sweep files beside this one and keeps of each its cells' scores (`NAME.csv`) and what it cost
-(`NAME.json`): those named, or else those that have no such files yet. A sweep that was interrupted goes on
+Runs sweep files of the repeat and keeps of each its cells' scores (`NAME.csv`) and what it cost
+(`costs.json`): those named, or else those that have no scores yet. A sweep that was interrupted resumes
 where it stopped. Cubes land in `results`; real data are looked for as `sweep submit` does.
 """
 
@@ -14,9 +14,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
-HERE = Path(__file__).resolve().parent
+from files import CHECKOUT, COSTS, cells_file, sweep_file
+
 ORDER = (
     # The evaluation.
     "uci-p10",
@@ -47,7 +47,7 @@ ORDER = (
 def sweep(*arguments: str) -> str:
     """Run the command, its progress shown; returns its standard output. Ends as it does when it fails."""
     command = [sys.executable, "-m", "pipeline", *arguments]
-    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True, cwd=HERE.parents[1])
+    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True, cwd=CHECKOUT)
     if done.returncode:
         sys.exit(done.returncode)
     return done.stdout
@@ -55,23 +55,23 @@ def sweep(*arguments: str) -> str:
 
 def repeat(name: str) -> None:
     """Run one sweep, and keep its scores and its cost."""
-    spec = str(HERE / f"{name}.toml")
+    spec = str(sweep_file(name))
     plan = json.loads(sweep("plan", spec, "--pilot", "--json"))
     started = time.time()
     sweep("submit", spec, "--strict")
     finished = time.time()
     report = Path("results") / f"{name}.report"
     sweep("report", str(Path("results") / f"{name}.zarr"), "--out", str(report))
-    cells = HERE.parents[1] / report / "cells.csv"
-    cost: dict[str, Any] = {
+    costs = json.loads(COSTS.read_text(encoding="utf-8"))
+    costs[name] = {
         "predicted_core_hours_of_all_restarts": round(plan["total"]["core_hours"], 3),
         "least_share_of_restarts": plan["least"],
         "hours_of_the_last_submit": round((finished - started) / 3600, 3),
         "finished": time.strftime("%Y-%m-%d", time.gmtime(finished)),
         "cores": len(os.sched_getaffinity(0)),
     }
-    (HERE / f"{name}.json").write_text(json.dumps(cost, indent=1) + "\n")
-    shutil.copyfile(cells, HERE / f"{name}.csv")
+    shutil.copyfile(CHECKOUT / report / "cells.csv", cells_file(name))
+    COSTS.write_text(json.dumps(dict(sorted(costs.items())), indent=1) + "\n", encoding="utf-8")
 
 
 def main(names: list[str]) -> None:
@@ -80,7 +80,7 @@ def main(names: list[str]) -> None:
     if unknown:
         sys.stderr.write(f"found {', '.join(unknown)}, expected some of {', '.join(ORDER)}\n")
         sys.exit(2)
-    for name in names or [name for name in ORDER if not (HERE / f"{name}.csv").exists()]:
+    for name in names or [name for name in ORDER if not cells_file(name).exists()]:
         repeat(name)
 
 

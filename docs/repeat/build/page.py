@@ -1,4 +1,4 @@
-"""Build `docs/repeat.md` from the scores beside this file: `python docs/repeat/page.py [TABLE.csv]`.
+"""Build `docs/repeat.md` from the scores that are kept: `python docs/repeat/build/page.py [TABLE.csv]`.
 
 Takes what `run.py`, `truth.py` and `direction.py` have kept. With a table of published means (columns p,
 n_clusters, m, model, metric, value) it sets them beside ours and keeps the comparison in `against.csv`, which
@@ -17,6 +17,7 @@ from typing import Any
 import jinja2
 import pandas as pd
 from claims import FUNCTIONS, MODELS
+from files import COSTS, REPEAT, SCORES, cells_file, kept
 from why import beaten_by_truth, by_direction, changes, draw_searches, elsewhere, three_ways
 
 from pipeline.report.parts.ink import house_style, save
@@ -28,7 +29,6 @@ from pipeline.report.sections.relative import draw_boxes
 from pipeline.scoring.tables import KEYS, summary_table
 from sweeps.errors import InputError
 
-HERE = Path(__file__).resolve().parent
 ACCURACIES = ("p08", "p09", "p10")
 EVALUATIONS = ("mixtures", "uci", "uci-unscaled", "stronger")
 OTHERS = ("others-k2", "others-k4", "others-k6")
@@ -41,14 +41,9 @@ def load(evaluation: str) -> pd.DataFrame:
     return together(f"{evaluation}-{accuracy}" for accuracy in ACCURACIES)
 
 
-def there(pattern: str) -> list[str]:
-    """Sweeps of such a name that have been run."""
-    return sorted(path.stem for path in HERE.glob(f"{pattern}.csv"))
-
-
 def together(names: Iterable[str]) -> pd.DataFrame:
     """Cells of the sweeps that have been run; what several have stands once."""
-    paths = [HERE / f"{name}.csv" for name in names]
+    paths = [cells_file(name) for name in names]
     cells = pd.concat([pd.read_csv(path) for path in paths if path.exists()], ignore_index=True)
     whole = ("n_clusters", "mixture", "m", "replicate", "restarts_done", "best_restart", "hits")
     return cells.drop_duplicates(list(KEYS)).astype(dict.fromkeys(whole, "Int64")).reset_index(drop=True)
@@ -57,14 +52,14 @@ def together(names: Iterable[str]) -> pd.DataFrame:
 def costs() -> Iterator[dict[str, Any]]:
     """What each sweep was predicted to cost, and did."""
     parts = [f"{evaluation}-{accuracy}" for evaluation in EVALUATIONS for accuracy in ACCURACIES]
+    known = json.loads(COSTS.read_text(encoding="utf-8"))
     for name in (*parts, *TESTS):
-        path = HERE / f"{name}.json"
-        if path.exists():
-            cells = pd.read_csv(path.with_suffix(".csv"))
+        if name in known:
+            cells = pd.read_csv(cells_file(name))
             yield {
                 "sweep": name,
                 "note": "",
-                **json.loads(path.read_text()),
+                **known[name],
                 "core_hours": cells["seconds"].sum() / 3600,
                 "restarts": int(cells["restarts_done"].sum()),
                 "early": (cells["restarts_done"] < cells["restarts_done"].max()).mean(),
@@ -74,15 +69,15 @@ def costs() -> Iterator[dict[str, Any]]:
 
 def compared(mixtures: pd.DataFrame, summary: pd.DataFrame, table: str | None) -> pd.DataFrame:
     """Published means beside ours, of a table given now or as kept by an earlier call."""
-    kept = HERE / "against.csv"
+    path = SCORES / "against.csv"
     if table is None:
-        return pd.read_csv(kept)
+        return pd.read_csv(path)
     plans: Any = {
         name: SimpleNamespace(name=name, mixtures=50, n_clusters=int(rows["n_clusters"].iloc[0]))
         for name, rows in mixtures.groupby("dataset")
     }
     found = compare(summary, plans, read_published(Path(table))).round(5)
-    found.to_csv(kept, index=False)
+    found.to_csv(path, index=False)
     return found
 
 
@@ -100,8 +95,8 @@ def draw(cells: dict[str, pd.DataFrame], summaries: dict[str, pd.DataFrame], aga
     for p in sorted(uci["p"].dropna().unique()):
         figures[f"relative-nmi-p{p:g}"] = draw_boxes(uci, p, written(uci))
     for name, figure in figures.items():
-        save(figure, HERE, name, "")
-        (HERE / f"{name}.svg").unlink()
+        save(figure, REPEAT / "figures", name, "")
+        (REPEAT / "figures" / f"{name}.svg").unlink()
 
 
 def written(cells: pd.DataFrame) -> dict[tuple[str, int], str]:
@@ -119,13 +114,13 @@ def main(table: str | None = None) -> None:
     cells = {name: load(name) for name in EVALUATIONS}
     summaries = {name: summary_table(rows) for name, rows in cells.items()}
     for name, summary in summaries.items():
-        summary.round(5).to_csv(HERE / f"{name}-summary.csv", index=False)
+        summary.round(5).to_csv(SCORES / f"{name}-summary.csv", index=False)
     mixtures = cells["mixtures"]
     against = compared(mixtures, summaries["mixtures"], table)
     with house_style():
         draw(cells, summaries, against)
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string((HERE / "page.md").read_text(encoding="utf-8"))
+    template = environment.from_string(Path(__file__).with_name("page.md").read_text(encoding="utf-8"))
     single, uci_stronger = together(["one-restart"]), together(["uci-stronger"])
     text = template.render(
         mixtures=mixtures,
@@ -136,12 +131,12 @@ def main(table: str | None = None) -> None:
         against=against,
         costs=list(costs()),
         models=MODELS,
-        beaten=list(beaten_by_truth(pd.read_csv(HERE / "truth.csv"))),
+        beaten=list(beaten_by_truth(pd.read_csv(SCORES / "truth.csv"))),
         stronger_changes={
-            **{name: list(changes(mixtures, together([name]))) for name in there("stronger-p[01][0-9]")},
+            **{name: list(changes(mixtures, together([name]))) for name in kept("stronger-p[01][0-9]")},
             "uci-stronger": list(changes(cells["uci"], uci_stronger)),
         },
-        direction=by_direction(against, pd.read_csv(HERE / "direction.csv")),
+        direction=by_direction(against, pd.read_csv(SCORES / "direction.csv")),
         three_ways=list(three_ways(against, cells["stronger"])),
         elsewhere=list(elsewhere(against, together(OTHERS), single)),
         weaker=[
@@ -151,7 +146,7 @@ def main(table: str | None = None) -> None:
         summarise=summarise,
         **FUNCTIONS,
     )
-    (HERE.parent / "repeat.md").write_text(text, encoding="utf-8")
+    REPEAT.with_suffix(".md").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""KL in the other direction, of the cubes that `run.py` leaves: `python docs/repeat/direction.py`, seconds.
+"""KL in the other direction: `python docs/repeat/build/direction.py`, seconds, on the cubes `run.py` leaves.
 
 Writes `direction.csv`: means over mixtures of the divergence of the solution from the truth, as the scores
 have it, and of the truth from the solution.
@@ -12,11 +12,11 @@ from typing import Any
 
 import pandas as pd
 from claims import MODELS
+from files import CHECKOUT, SCORES
 
 from kernels.scores import cluster_gaussians, goldberger_kl, total_variance
 from storage.cube.cube import open_cube
 
-HERE = Path(__file__).resolve().parent
 KEYS = ["n_clusters", "p", "m", "model"]
 
 
@@ -45,9 +45,9 @@ def divergences(cube: Path) -> Iterator[dict[str, Any]]:
 
 def main() -> None:
     """Write the means."""
-    cubes = sorted((HERE.parents[1] / "results").glob("mixtures-p[01][0-9].zarr"))
+    cubes = sorted((CHECKOUT / "results").glob("mixtures-p[01][0-9].zarr"))
     table = pd.DataFrame(row for cube in cubes for row in divergences(cube))
-    table.groupby(KEYS).agg(["mean", "sem"]).round(5).pipe(flat).to_csv(HERE / "direction.csv", index=False)
+    table.groupby(KEYS).agg(["mean", "sem"]).round(5).pipe(flat).to_csv(SCORES / "direction.csv", index=False)
 
 
 def flat(table: pd.DataFrame) -> pd.DataFrame:

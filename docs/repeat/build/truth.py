@@ -1,4 +1,4 @@
-"""How the true labels do on the objectives of the evaluation: `python docs/repeat/truth.py`, a minute.
+"""How the true labels do on the objectives of the evaluation: `python docs/repeat/build/truth.py`, a minute.
 
 Takes the scores that `run.py` keeps and writes `truth.csv`. Where a solution beats the true labels, no better
 search would bring it nearer to them; where they beat it, the search has missed the optimum for certain.
@@ -7,10 +7,10 @@ search would bring it nearer to them; where they beat it, the search has missed 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from files import SCORES, cells_file, kept, sweep_file
 
 from kernels.partition.objective import objective_terms
 from kernels.problem.problem import build_problem, layers_from_annotations
@@ -20,15 +20,13 @@ from pipeline.work.tasks import cell_annotations
 from sweeps.file.spec import load_spec
 from sweeps.inputs.load import load_inputs
 
-HERE = Path(__file__).resolve().parent
-
 
 def gaps(name: str) -> Iterator[dict[str, Any]]:
     """Objective of each solution of a sweep less that of the true labels, nats."""
-    spec = load_spec(HERE / f"{name}.toml")
+    spec = load_spec(sweep_file(name))
     sources = load_inputs(spec).sources
     whole = dict.fromkeys(("mixture", "m", "replicate"), "Int64")
-    for _, row in pd.read_csv(HERE / f"{name}.csv").astype(whole).iterrows():
+    for _, row in pd.read_csv(cells_file(name)).astype(whole).iterrows():
         cell = row_cell(row)
         X, labels_true = sources[cell.dataset].arrays(cell.mixture)
         problem = build_problem(
@@ -50,8 +48,7 @@ def gaps(name: str) -> Iterator[dict[str, Any]]:
 
 def main() -> None:
     """Write what the sweeps that were run give."""
-    patterns = ("*-p[01][0-9].csv", "uci-stronger.csv")
-    names = [path.stem for pattern in patterns for path in sorted(HERE.glob(pattern))]
+    names = [*kept("*-p[01][0-9]"), *kept("uci-stronger")]
     table = pd.DataFrame(row for name in names for row in gaps(name))
     groups = table.groupby(["sweep", "dataset", "p", "m", "model"], dropna=False, sort=False)["gap"]
     summary = groups.agg(
@@ -61,7 +58,7 @@ def main() -> None:
         mean_gap="mean",
         least_gap="min",
     )
-    summary.round(3).reset_index().to_csv(HERE / "truth.csv", index=False)
+    summary.round(3).reset_index().to_csv(SCORES / "truth.csv", index=False)
 
 
 if __name__ == "__main__":

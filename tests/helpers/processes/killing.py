@@ -22,8 +22,8 @@ from types import TracebackType
 from typing import Any
 
 import psutil
-import sabotage
-from sweeping import assert_same_bits, start
+from processes import sabotage
+from processes.sweeping import assert_same_bits, start
 
 from pipeline.work.merge import from_record
 from storage.cube.blocks import BlockStore

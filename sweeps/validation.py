@@ -1,0 +1,182 @@
+"""Records read from files by pydantic, and its errors as problems that people can act on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
+
+from sweeps.errors import InputError, Problem, did_you_mean, shown
+
+R = TypeVar("R", bound=BaseModel)
+
+REFUSAL = "refusal"
+"""Type of the errors whose context has our own words."""
+
+KINDS = {
+    "bool_type": "true or false",
+    "dict_type": "a table",
+    "finite_number": "a finite number",
+    "float_type": "a finite number",
+    "int_type": "a whole number",
+    "list_type": "a list",
+    "model_type": "a table",
+    "string_type": "a text",
+    "tuple_type": "a list",
+    "too_short": "at least one value",
+}
+"""What is expected, by the name of pydantic's error."""
+
+
+class Record(BaseModel):
+    """Values of one table of a file: of the very types declared, without any other key, never changed."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _mark_unknown(cls, values: Any) -> Any:
+        """Unknown keys with the known ones in place of their values, for the hint."""
+        if not isinstance(values, Mapping):
+            return values
+        return {
+            key: value if key in cls.model_fields else Unknown(tuple(cls.model_fields))
+            for key, value in values.items()
+        }
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """Stands in for the value of an unknown key; `known` are the keys of its table."""
+
+    known: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Again:
+    """Stands in for an element that repeats another one; no type takes it."""
+
+    value: object
+
+
+ABSENT = object()
+"""Stands in for the value of a key that this file needs, though not every file does; no type takes it."""
+
+
+def read(
+    record: type[R],
+    values: object,
+    where: str,
+    *,
+    brackets: bool = False,
+    context: Mapping[str, Any] | None = None,
+) -> R:
+    """Validate what a file holds.
+
+    Parameters
+    ----------
+    record : type
+        What it should be.
+    values : object
+        What TOML, YAML or JSON gave.
+    where : str
+        File, and table where it is not the whole file, for messages.
+    brackets : bool
+        Whether tables at the top are written as in TOML: `sweep.toml [grid] p`.
+    context : mapping, optional
+        For the validators.
+
+    Raises
+    ------
+    InputError
+        With everything that is wrong, in all of the tables.
+    """
+    try:
+        return record.model_validate(values, context=context)
+    except ValidationError as error:
+        # No URL and no chained text: the problem says where, what was found, and what was expected.
+        raise InputError(problems_of(error, where, brackets=brackets)) from None
+
+
+def problems_of(error: ValidationError, where: str, *, brackets: bool = False) -> list[Problem]:
+    """Translate the errors of pydantic; parameters as of `read`."""
+    return [_problem(line, where, brackets) for line in error.errors(include_url=False)]
+
+
+def refusal(expected: str, hint: str = "", *, key: str = "", found: str = "") -> PydanticCustomError:
+    """Error for a validator to raise.
+
+    Parameters
+    ----------
+    expected : str
+        What should stand there.
+    hint : str
+        A remedy.
+    key, found : str
+        Where keys of a table contradict each other: the one that is blamed, and what was found there.
+    """
+    words = {"expected": expected, "hint": hint, "key": key, "found": found}
+    return PydanticCustomError(REFUSAL, "{expected}", words)
+
+
+def refused(schema: CoreSchema, expected: str, hint: str = "", options: tuple[str, ...] = ()) -> CoreSchema:
+    """Schema that says `expected` in place of pydantic's own words.
+
+    Parameters
+    ----------
+    schema : core schema
+        What is checked.
+    expected, hint : str
+        As of `refusal`.
+    options : tuple of str
+        Words that the hint is chosen from.
+    """
+    words = {"expected": expected, "hint": hint, "options": options}
+    return core_schema.custom_error_schema(
+        schema, REFUSAL, custom_error_message="{expected}", custom_error_context=words
+    )
+
+
+def _problem(line: ErrorDetails, where: str, brackets: bool) -> Problem:
+    value, words, names = line["input"], line.get("ctx", {}), _names(line["loc"])
+    if isinstance(value, Unknown):
+        expected, hint = "one of " + ", ".join(sorted(value.known)), did_you_mean(names[-1], value.known)
+        table = _place(where, names[:-1], brackets, table=True)
+        return Problem(table, f"unknown key {names[-1]!r}", expected, hint)
+    expected = words["expected"] if line["type"] == REFUSAL else KINDS.get(line["type"], line["msg"])
+    key = words.get("key")
+    place = _place(where, [*names, key] if key else names, brackets, table=expected == "a table" and not key)
+    if line["type"] == "missing" or value is ABSENT:
+        return Problem(place, "nothing", "this key")
+    if isinstance(value, Again):
+        return Problem(place, f"{shown(value.value)} again", "each value once")
+    if line["type"] != REFUSAL:
+        return Problem(place, "an empty list" if line["type"] == "too_short" else shown(value), expected)
+    options = words.get("options", ())
+    hint = words["hint"] or (did_you_mean(value, options) if isinstance(value, str) else "")
+    return Problem(place, words.get("found") or shown(value), expected, hint)
+
+
+def _names(loc: tuple[int | str, ...]) -> list[str]:
+    """Keys from the outside in, each with the positions in its list; kinds of a union are no keys."""
+    names: list[str] = []
+    for part in loc:
+        if isinstance(part, int) and names:
+            names[-1] += f"[{part}]"
+        elif not str(part).startswith("("):
+            names.append(str(part))
+    return names
+
+
+def _place(where: str, names: list[str], brackets: bool, *, table: bool) -> str:
+    """File, tables and key: `sweep.toml [grid] datasets[1].mixture count`."""
+    if not names:
+        return where
+    tables, key = (names, "") if table else (names[:-1], names[-1])
+    if brackets and tables:
+        tables = [f"[{tables[0]}]", *tables[1:]]
+        return " ".join(filter(None, (where, tables[0], ".".join(tables[1:]), key)))
+    return " ".join(filter(None, (where, ".".join(tables), key)))
