@@ -1,4 +1,4 @@
-"""The README speaks the truth: its examples run, its keys and commands exist."""
+"""README and docs speak the truth: examples run, keys, commands, links and equations exist."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import re
 import shlex
 import subprocess
 import sys
-from dataclasses import fields
+import tomllib
+from dataclasses import asdict, fields
 from pathlib import Path
 
 import pytest
@@ -15,13 +16,30 @@ import pytest
 from pipeline.cluster.profiles import Address, Local, Tls
 from pipeline.commands.main import main
 from sweeps.file.spec import Search, load_spec
+from sweeps.file.stopping import Stop
 
 ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+API = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
+CLUSTER = (DOCS / "guides" / "cluster.md").read_text(encoding="utf-8")
+MODEL = (DOCS / "model.md").read_text(encoding="utf-8")
+STOPPING = (DOCS / "guides" / "stopping.md").read_text(encoding="utf-8")
+SWEEP_FILE = (DOCS / "guides" / "sweep-file.md").read_text(encoding="utf-8")
+
+# docs/repeat.md is made by a program, and tests/test_repeat.py looks at it.
+PAGES = [
+    ROOT / "README.md",
+    *(
+        page
+        for page in sorted(DOCS.rglob("*.md"))
+        if page.relative_to(DOCS).parts[0] not in ("_build", "repeat", "repeat.md")
+    ),
+]
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+def blocks(language: str, page: str = README) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
 
 
 def command_after(marker: str) -> str:
@@ -57,13 +75,18 @@ def test_console_lines_leave_a_cube_and_a_report(folder: Path) -> None:
     assert (folder / "results" / "quick.report" / "report.html").is_file()
 
 
-@pytest.mark.parametrize("example", blocks("python"))
+@pytest.mark.parametrize("example", [*blocks("python"), *blocks("python", API)])
 def test_python_examples_run(example: str, folder: Path) -> None:
     run("-c", example, folder=folder)
 
 
+def test_code_that_the_site_does_not_execute_is_run_here() -> None:
+    with_python = {page for page in PAGES if blocks("python", page.read_text(encoding="utf-8"))}
+    assert with_python == {ROOT / "README.md", DOCS / "reference" / "api.md"}
+
+
 def test_the_sweep_file_example_is_one(tmp_path: Path) -> None:
-    (example,) = blocks("toml")
+    (example,) = blocks("toml", SWEEP_FILE)
     path = tmp_path / "example.toml"
     path.write_text(example, encoding="utf-8")
     spec = load_spec(path)
@@ -72,11 +95,24 @@ def test_the_sweep_file_example_is_one(tmp_path: Path) -> None:
         assert re.search(rf"^{name} = ", example, flags=re.MULTILINE)
 
 
+def test_the_tables_of_the_sweep_file_have_every_key_and_its_default() -> None:
+    explained = dict(re.findall(r"^\| `(\w+)` \| `?([^|`]+?)`? \| .* \|$", SWEEP_FILE, flags=re.MULTILINE))
+    stop = {key: "needed" if key == "risk" else str(value) for key, value in asdict(Stop()).items()}
+    search = {key: str(value) for key, value in asdict(Search()).items()}
+    data = {"scale": "none", "unavailable": "error"}
+    assert explained == search | data | stop
+
+
+def test_the_stop_example_has_the_defaults() -> None:
+    (example,) = blocks("toml", STOPPING)
+    assert tomllib.loads(example) == {"stop": asdict(Stop())}
+
+
 def test_every_profile_key_is_explained() -> None:
     keys = {key for kind in (Local, Address) for key in kind.model_fields} - {"kind"}
-    explained = set(re.findall(r"^\| (?:`\w+`)? *\| `(\w+)` \|", README, flags=re.MULTILINE))
+    explained = set(re.findall(r"^\| (?:`\w+`)? *\| `(\w+)` \|", CLUSTER, flags=re.MULTILINE))
     assert explained == keys
-    assert all(f"{key}: FILE" in README for key in Tls.model_fields)
+    assert all(f"{key}: FILE" in CLUSTER for key in Tls.model_fields)
 
 
 def test_every_command_is_named() -> None:
@@ -92,7 +128,21 @@ def test_the_two_commands_stand_once_and_are_what_ci_runs() -> None:
     assert "<!-- test command -->" in script.read_text()
 
 
-def test_linked_files_exist() -> None:
-    links = re.findall(r"\]\(([^)#:]+)\)", README)
-    assert links
-    assert [link for link in links if not (ROOT / link).is_file()] == []
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_linked_files_exist(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]+)[^):]*\)", page.read_text(encoding="utf-8"))
+    assert links or page.name != "README.md"
+    assert [link for link in links if not (page.parent / link).is_file()] == []
+
+
+def test_equations_are_numbered_in_order_and_docstrings_cite_those_there_are() -> None:
+    numbers = [int(number) for number in re.findall(r"^ *\$\$ \(eq-(\d+)\)$", MODEL, flags=re.MULTILINE)]
+    assert numbers == list(range(1, len(numbers) + 1))
+    cited = {
+        int(number)
+        for package in ("kernels", "pipeline", "storage", "sweeps", "tests")
+        for path in (ROOT / package).rglob("*.py")
+        for group in re.findall(r"model\.md, eqs?\.((?:[\s,a-z]+\(\d+\))+)", path.read_text(encoding="utf-8"))
+        for number in re.findall(r"\d+", group)
+    }
+    assert cited <= set(numbers)

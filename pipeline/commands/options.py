@@ -17,7 +17,7 @@ from sweeps.errors import InputError
 results_option = click.option(
     "--results",
     type=click.Path(path_type=Path),
-    default=Path("results"),
+    default="results",
     show_default=True,
     help="Folder of the cubes.",
 )

@@ -84,7 +84,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         and what warnings say.
     n_features_in_ : int
         Features seen by `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,), object
+    feature_names_in_ : ndarray of shape (`n_features_in_`,), object
         Their names; only after a fit to a data frame whose column names are texts.
 
     Examples

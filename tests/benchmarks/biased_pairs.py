@@ -1,7 +1,7 @@
 """What models make of pairs that were not drawn uniformly: `python tests/benchmarks/biased_pairs.py`.
 
 Mixtures of model.md section 4; the objects of the first third of a random order are drawn five times as
-often. Prints the tables of docs/models.md.
+often. Prints the tables of docs/guides/choosing-a-model.md.
 """
 
 from __future__ import annotations

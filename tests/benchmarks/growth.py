@@ -1,7 +1,7 @@
 """How the cost of a local search grows: `python tests/benchmarks/growth.py`, a few minutes.
 
 Varies one of N, m, K, D at a time, prints CPU time per local search and per candidate with their slopes,
-draws docs/growth.png, and measures the memory of a large problem in a process of its own (on Linux).
+draws docs/pictures/growth.png, and measures the memory of a large problem in a process of its own (on Linux).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sweeps.annotations.draw import draw_annotations
 from sweeps.inputs.mixtures import draw_mixture
 
 MODELS = ("likelihood", "posterior")
-FIGURE = Path(__file__).parents[2] / "docs" / "growth.png"
+FIGURE = Path(__file__).parents[2] / "docs" / "pictures" / "growth.png"
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@
     empty    restarts of no work, or of a sleep, through the real path: overhead, memory, blocks
     busy     share of the workers' wall time that is spent in the solver, on a part of the real sweep
 
-docs/scale.md has the figures and what follows from them.
+docs/explanation/scale.md has the figures and what follows from them.
 """
 
 from __future__ import annotations

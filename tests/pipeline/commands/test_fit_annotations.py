@@ -17,7 +17,7 @@ from solving.blobs import far_clusters
 from pipeline.commands.fit import fit_command
 
 Run = Callable[..., Result]
-DOCUMENTATION = ROOT / "docs" / "annotators.md"
+DOCUMENTATION = ROOT / "docs" / "guides" / "annotators.md"
 
 ANNOTATIONS = """# i j kind weight annotator
 1 2 must 1 ann

@@ -262,11 +262,11 @@ def test_an_unknown_interface_is_bad_input(spec: Path, cluster_file: Path, tmp_p
 
 @pytest.mark.heavy
 @pytest.mark.usefixtures("site")
-def test_the_readme_followed_to_the_letter(tmp_path: Path) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_guide_followed_to_the_letter(tmp_path: Path) -> None:
+    guide = (ROOT / "docs" / "guides" / "cluster.md").read_text(encoding="utf-8")
     fence = r"^<!-- {} -->\n```\w+\n(.*?)^```$"
-    (profile,) = re.findall(fence.format("cluster.yaml"), readme, re.MULTILINE | re.DOTALL)
-    (commands,) = re.findall(fence.format("on your cluster"), readme, re.MULTILINE | re.DOTALL)
+    (profile,) = re.findall(fence.format("cluster.yaml"), guide, re.MULTILINE | re.DOTALL)
+    (commands,) = re.findall(fence.format("on your cluster"), guide, re.MULTILINE | re.DOTALL)
     (tmp_path / "cluster.yaml").write_text(profile)
     said = {}
     for line in commands.splitlines():

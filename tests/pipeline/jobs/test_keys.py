@@ -109,16 +109,16 @@ def test_what_is_refused(keys: str, says: str, tmp_path: Path) -> None:
         read(tmp_path, f"kind: slurm, cores: 2, memory: 4GB, {keys}")
 
 
-def test_the_readme_explains_our_keys_and_its_example_is_one(tmp_path: Path) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"^<!-- cluster.yaml -->\n```yaml\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+def test_the_guide_explains_our_keys_and_its_example_is_one(tmp_path: Path) -> None:
+    guide = (ROOT / "docs" / "guides" / "cluster.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^<!-- cluster.yaml -->\n```yaml\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
     path = tmp_path / "cluster.yaml"
     path.write_text(example)
     options = load_profile("slurm", path).options
     assert isinstance(options, SlurmQueue)
     assert (options.cores, options.workers, options.walltime_seconds) == (2, 2, 3600.0)
     own = {*SlurmQueue.model_fields} - {"kind"}
-    section = readme[readme.index("### On your cluster") : readme.index("## Test it")]
+    section = guide[guide.index("## On your cluster") :]
     assert own <= set(re.findall(r"`(\w+)`", section))
     assert all(f"`{system}`" in section or f"kind: {system}" in section for system in CLASSES)
 

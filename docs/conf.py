@@ -1,0 +1,71 @@
+"""How the documentation is built: `python -m sphinx -W --keep-going -b html docs docs/_build/html`.
+
+Nothing is fetched from elsewhere, neither by the build nor by the pages it makes: no intersphinx, no CDN, no
+web font. Code cells are executed, and a warning of any kind is an error.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.metadata import files
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+# `! sweep ...` in a code cell is the command of the environment that builds, activated or not.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+# What they print is text, not the progress bar of a terminal.
+os.environ |= {"TTY_COMPATIBLE": "0", "NO_COLOR": "1", "COLUMNS": "100"}
+
+# MathJax in one file, with glyphs as SVG paths: it loads neither fonts nor anything else.
+MATHJAX = next(file for file in files("sphinx-mathjax-offline") or () if file.name == "tex-svg.js")
+
+project = "sweep"
+copyright = "the authors of sweep"
+version = release = installed_version("sweep-clustering")
+
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "numpydoc", "sphinx_click"]
+# repeat.md is a page; the folder of that name holds what it is built from.
+exclude_patterns = ["_build", "repeat"]
+nitpicky = True
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"sweep {version}"
+html_static_path = ["static", str(MATHJAX.locate())]
+html_css_files = ["sweep.css"]
+html_sidebars = dict.fromkeys(("index", "model", "design", "repeat"), ())
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "logo": {"text": "sweep"},
+    "navbar_align": "left",
+    "header_links_before_dropdown": 8,
+    "navbar_end": ["theme-switcher"],
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    # Colours of code with enough contrast on either background.
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "github-dark",
+}
+mathjax_path = MATHJAX.name
+# The menu of an equation offers fonts and speech from a CDN.
+mathjax3_config = {"options": {"enableMenu": False}}
+
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 4
+
+# Every cell runs at every build, in an empty folder of its page; what it writes to stderr is a warning.
+nb_execution_mode = "force"
+nb_execution_in_temp = True
+nb_execution_raise_on_error = True
+nb_execution_timeout = 600
+nb_output_stderr = "remove-warn"
+nb_merge_streams = True
+nb_render_markdown_format = "myst"
+
+# Docstrings name types and shapes; signatures stay short without them.
+autodoc_typehints = "none"
+toc_object_entries_show_parents = "hide"
+default_role = "literal"
+numpydoc_show_class_members = False
