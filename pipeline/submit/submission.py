@@ -1,4 +1,4 @@
-"""The submit command: everything is request, then the sweep is run, handed over, or only shown."""
+"""The submit command: everything is checked, then the sweep is run, handed over, or only shown."""
 
 from __future__ import annotations
 
