@@ -1,4 +1,4 @@
-"""What a sweep costs beside the solver: `python tests/benchmarks/scale.py COMMAND`.
+"""What a sweep costs beside the solver: `python -m tests.benchmarks.scale COMMAND`.
 
     plan     a sweep of a million cells: every command that looks at it, and the making of its cube
     empty    restarts of no work, or of a sleep, through the real path: overhead, memory, blocks
