@@ -2,7 +2,8 @@
 
 Without a name all that need nothing but time: half an hour. Prints the tables; with `--write` they replace
 those between the markers of README.md and docs/. `--check` measures nothing: every block of a document must
-have its benchmark, every table of a benchmark its block, and both the same columns. `stopping` needs `--cube`.
+have its benchmark, every table of a benchmark its block, and both the same columns. `stopping` needs
+`--cube`, and `scale` has commands of its own: `python -m tests.benchmarks scale --help`.
 """
 
 from __future__ import annotations
@@ -17,36 +18,38 @@ HERE = Path(__file__).resolve().parent
 # The modules stand beside this file, their helpers and the packages of the checkout where pytest has them.
 sys.path[:0] = [str(HERE), str(HERE.parent / "helpers"), str(HERE.parents[1])]
 
-from tables import blocks, documents, replaced  # noqa: E402
+from tables import Sentence, Table, blocks, documents, replaced  # noqa: E402
 
 BENCHMARKS = ("speed", "quality", "growth", "biased_pairs", "common_variance", "annotators")
 FROM_CUBES = "stopping"
 BY_HAND = "scale"
-"""Its tables join runs of an hour, on a quiet machine and on a busy one: `python -m tests.benchmarks.scale`."""
+"""Its tables join runs of an hour, on a quiet machine and on a busy one; it has commands of its own."""
 
 
 def problems() -> list[str]:
     """What documents and benchmarks say differently."""
-    heads = {table.name: table.head for name in (*BENCHMARKS, FROM_CUBES, BY_HAND) for table in owned(name)}
-    found = {}
+    every = {each.name: each for name in (*BENCHMARKS, FROM_CUBES, BY_HAND) for each in owned(name)}
+    found: list[str] = []
     wrong = []
     for path in documents():
         text = path.read_text(encoding="utf-8")
         for name, block in blocks(text):
-            found[name] = path
-            head = block.partition("\n")[0]
-            if name not in heads:
-                wrong.append(f"{path}: found a block of {name}, expected one of {', '.join(heads)}")
-            elif head != heads[name]:
-                wrong.append(f"{path}, {name}: found the columns {head}, expected {heads[name]}")
+            found.append(name)
+            if name not in every:
+                wrong.append(f"{path}: found a block of {name}, expected one of {', '.join(every)}")
+            elif not every[name].fits(block):
+                first = block.partition("\n")[0]
+                wrong.append(f"{path}, {name}: found {first}, expected {every[name].form}")
         if text.count("<!-- benchmark:") != len(list(blocks(text))):
             wrong.append(f"{path}: found a marker without its end, expected <!-- /benchmark -->")
-    return wrong + [f"{name}: found in no document, expected a block" for name in heads if name not in found]
+    counts = {name: found.count(name) for name in every}
+    return wrong + [f"{name}: found {n} blocks, expected one" for name, n in counts.items() if n != 1]
 
 
-def owned(name: str) -> tuple:
-    """Tables of one benchmark."""
-    return importlib.import_module(name).TABLES
+def owned(name: str) -> tuple[Table | Sentence, ...]:
+    """What one benchmark writes."""
+    owners: tuple[Table | Sentence, ...] = importlib.import_module(name).TABLES
+    return owners
 
 
 @click.command(help=__doc__)
@@ -75,4 +78,8 @@ def main(names: tuple[str, ...], write: bool, cubes: tuple[Path, ...], check: bo
 
 
 if __name__ == "__main__":
-    main()
+    program = "python -m tests.benchmarks"
+    if sys.argv[1:2] == [BY_HAND]:
+        importlib.import_module(BY_HAND).main(sys.argv[2:], prog_name=f"{program} {BY_HAND}")
+    else:
+        main(prog_name=program)

@@ -1,7 +1,7 @@
 """How the cost of a local search grows: `python -m tests.benchmarks growth`, a few minutes.
 
 Varies one of N, m, K, D at a time, measures CPU time per local search and per candidate with their slopes,
-draws growth.png of the documents, and measures the memory of a large problem in a process of its own (on Linux).
+draws growth.png of the documents, and measures the memory of a large problem (on Linux).
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def slope(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
 
 
 def rows(costs: dict[tuple[str, str], list[Cost]]) -> Iterator[tuple[str, ...]]:
-    """CPU time of a candidate along each axis: at both ends, and its slope over all and the upper two points."""
+    """CPU time of a candidate along each axis: at both ends, its slope over all and the upper two points."""
     for axis, model in costs:
         x = np.array([getattr(size, axis) for size in AXES[axis]], dtype=np.float64)
         y = np.array([cost.candidate for cost in costs[axis, model]])

@@ -31,13 +31,37 @@ class Table:
     columns: tuple[str, ...]
 
     @property
-    def head(self) -> str:
+    def form(self) -> str:
         """The first line in Markdown."""
         return _line(self.columns)
 
     def markdown(self, rows: Iterable[Iterable[object]]) -> str:
         """The table in Markdown."""
-        return "\n".join([self.head, "|---" * len(self.columns) + "|", *map(_line, rows)])
+        return "\n".join([self.form, "|---" * len(self.columns) + "|", *map(_line, rows)])
+
+    def fits(self, text: str) -> bool:
+        """Whether a document has a table of these columns."""
+        return text.partition("\n")[0] == self.form
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence with numbers that a benchmark owns.
+
+    Parameters
+    ----------
+    name : str
+        Of its markers.
+    form : str
+        With `{}` for each number.
+    """
+
+    name: str
+    form: str
+
+    def fits(self, text: str) -> bool:
+        """Whether a document has this sentence, whatever the numbers."""
+        return re.fullmatch(re.escape(self.form).replace(r"\{\}", r"[\d.]+"), text) is not None
 
 
 def documents() -> list[Path]:

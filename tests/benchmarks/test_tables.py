@@ -10,7 +10,8 @@ import pytest
 from checkout import ROOT
 from tables import Table, blocks, replaced
 
-TEXT = "a\n<!-- benchmark: x/y -->\n| old |\n<!-- /benchmark -->\nb\n<!-- benchmark: z -->\n1\n<!-- /benchmark -->\n"
+END = "<!-- /benchmark -->"
+TEXT = f"a\n<!-- benchmark: x/y -->\n| old |\n{END}\nb\n<!-- benchmark: z -->\n1\n{END}\n"
 
 
 def test_every_block_has_a_benchmark_and_every_table_a_block() -> None:
@@ -42,7 +43,7 @@ def test_a_small_run_fills_the_tables(name: str, sizes: dict[str, object]) -> No
     measured = benchmark.measure(**sizes)
     for table in benchmark.TABLES:
         head, rule, *rows = measured[table.name].splitlines()
-        assert (head, rule) == (table.head, "|---" * len(table.columns) + "|")
+        assert (head, rule) == (table.form, "|---" * len(table.columns) + "|")
         assert rows
         assert {row.count("|") for row in rows} == {len(table.columns) + 1}
         assert "nan" not in measured[table.name]
