@@ -78,15 +78,15 @@ class Effect(NamedTuple):
 
     def rule_row(self, name: str) -> tuple[str, ...]:
         """Row of the table of rules."""
-        missed = f"{self.missed / self.cells:.2%}", f"{self.missed / max(self.early, 1):.2%}"
-        return (*self._ended(name), *missed, f"{self.spared:.1%}", *self.estimate_new_better)
+        missed = f"{100 * self.missed / self.cells:.2f} %", f"{100 * self.missed / max(self.early, 1):.2f} %"
+        return (*self._ended(name), *missed, f"{100 * self.spared:.1f} %", *self.estimate_new_better)
 
     def group_row(self, name: str) -> tuple[str, ...]:
         """Row of the table of data sets."""
-        return (*self._ended(name), f"{self.missed} of {self.cells}", f"{self.spared:.0%}")
+        return (*self._ended(name), f"{self.missed} of {self.cells}", f"{100 * self.spared:.0f} %")
 
     def _ended(self, name: str) -> tuple[str, str, str]:
-        return name, f"{self.early / self.cells:.1%}", f"{self.mean:.1f}"
+        return name, f"{100 * self.early / self.cells:.1f} %", f"{self.mean:.1f}"
 
 
 def effect(cells: list[Full], stop: Stop) -> Effect:
