@@ -40,12 +40,12 @@ REFERENCE = {"K = 2": 26.0, "K = 4": 28.0, "K = 6": 39.0, "Vertebral": 36.0, "Pe
 """CPU milliseconds per local search of the published Julia code on a machine of this kind, ± 40 %."""
 
 
-def mixture(n_clusters: int, m: int, model: str, draw: int) -> Problem:
-    """N = 200, D = 10, annotations of accuracy 0.9."""
+def mixture(n_clusters: int, m: int, model: str, draw: int = 0) -> tuple[Problem, np.ndarray]:
+    """N = 200, D = 10, annotations of accuracy 0.9; and its classes."""
     rng = np.random.default_rng([n_clusters, m, draw])
     X, labels = draw_mixture(rng, n_clusters=n_clusters)
     layers = layers_from_annotations(draw_annotations(rng, labels, p=0.9, m=m), 0.9)
-    return build_problem(X, layers, n_clusters=n_clusters, model=model)
+    return build_problem(X, layers, n_clusters=n_clusters, model=model), labels
 
 
 def vertebral(folder: Path) -> Problem:
@@ -110,7 +110,9 @@ def clock() -> float:
 def measure() -> dict[str, str]:
     """Tables of whole restarts and of single candidates."""
     warm_up()
-    cases = {f"K = {k}": [mixture(k, 400, "posterior", draw) for draw in range(MIXTURES)] for k in (2, 4, 6)}
+    cases = {
+        f"K = {k}": [mixture(k, 400, "posterior", draw)[0] for draw in range(MIXTURES)] for k in (2, 4, 6)
+    }
     if (SHARED / "reference-vertebral").is_dir():
         cases["Vertebral"] = [vertebral(SHARED / "reference-vertebral")]
     if (SHARED / "raw").is_dir():
@@ -125,7 +127,7 @@ def measure() -> dict[str, str]:
         )
     candidates = []
     for model, m in product(MODELS, COUNTS):
-        nanoseconds = candidate_time(mixture(6, m, model, 0))
+        nanoseconds = candidate_time(mixture(6, m, model)[0])
         candidates.append((model, m, f"{nanoseconds:.0f}", f"{nanoseconds * clock():.0f}"))
     return {
         SEARCH.name: SEARCH.markdown(searches),
