@@ -22,6 +22,7 @@ TOP_LEVEL = PACKAGES | {
     "CONTRIBUTING.md",
     "LICENSE",
     "README.md",
+    "cluster.schema.json",
     "cluster.yaml",
     "docs",
     "pyproject.toml",
@@ -129,4 +130,6 @@ def test_wheel_lists_every_package() -> None:
     wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
     assert {path.parent.name for path in ROOT.glob("*/__init__.py")} == PACKAGES
     assert set(wheel["packages"]) == PACKAGES | {"sweep_clustering.py"}
-    assert wheel["force-include"] == {"cluster.yaml": "pipeline/cluster.yaml"}
+    assert wheel["force-include"] == {
+        name: f"pipeline/{name}" for name in ("cluster.yaml", "cluster.schema.json")
+    }

@@ -111,21 +111,6 @@ def head_script(options: SlurmQueue, run: RunFolder, arguments: Sequence[str]) -
     return "\n".join(lines) + "\n"
 
 
-def other_head(run: RunFolder) -> str | None:
-    """Words for a head of this run whose job is in the queue, None where there is none.
-
-    Raises
-    ------
-    CommandFailed
-        If squeue does not answer.
-    """
-    name = head_name(run)
-    for job in slurm.live_jobs(name):
-        if job.name == name:
-            return f"its head is job {job.number} already: {job.state.lower()} ({job.node or job.reason})"
-    return None
-
-
 def _warning(walltime: str | None) -> int:
     seconds = None if walltime is None else walltime_seconds("slurm", walltime)
     return int(WARNING_SECONDS if seconds is None else max(1.0, min(WARNING_SECONDS, seconds / 4)))

@@ -125,7 +125,7 @@ class JobQueue(Record):
 class SlurmQueue(JobQueue):
     """Worker processes in jobs of SLURM."""
 
-    head: HeadResources = Field(default=HeadResources(), description="The job of a detached head.")
+    head: HeadResources = Field(default_factory=HeadResources, description="The job of a detached head.")
 
 
 @cache

@@ -241,3 +241,18 @@ def job_prefix(run: RunFolder) -> str:
 def head_name(run: RunFolder) -> str:
     """Name of the job of a detached head; no worker job has it."""
     return f"{job_prefix(run)}head"
+
+
+def other_head(run: RunFolder) -> str | None:
+    """Words for a head of this run whose job is in the queue, None where there is none.
+
+    Raises
+    ------
+    CommandFailed
+        If squeue does not answer.
+    """
+    name = head_name(run)
+    for job in live_jobs(name):
+        if job.name == name:
+            return f"its head is job {job.number} already: {job.state.lower()} ({job.node or job.reason})"
+    return None

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.jobs.head import other_head
-from pipeline.jobs.slurm import CommandFailed
+from pipeline.jobs.slurm import CommandFailed, other_head
 from pipeline.monitor.state import read_run_state
 from storage.runfolder.folder import RunFolder
 from sweeps.errors import InputError, Problem, did_you_mean

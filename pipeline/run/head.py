@@ -17,8 +17,8 @@ from rich.console import Console
 
 from pipeline.exitcodes import COMPLETE, FAILED_CELLS, INTERNAL
 from pipeline.jobs.errors import ComputeClusterError
-from pipeline.jobs.head import HeadJob, other_head
-from pipeline.jobs.slurm import CommandFailed
+from pipeline.jobs.head import HeadJob
+from pipeline.jobs.slurm import CommandFailed, other_head
 from pipeline.prepare.request import Request
 from pipeline.prepare.sweep import Prepared, longest_batch
 from pipeline.run.driver import Driver, Outcomes, opened

@@ -15,9 +15,9 @@ from pathlib import Path
 from pipeline.exitcodes import COMPLETE, INTERNAL
 from pipeline.jobs import slurm
 from pipeline.jobs.checks import machine_problems, path_problems
-from pipeline.jobs.head import head_script, other_head
+from pipeline.jobs.head import head_script
 from pipeline.jobs.keys import JobQueue, SlurmQueue
-from pipeline.jobs.slurm import head_name
+from pipeline.jobs.slurm import head_name, other_head
 from pipeline.monitor.logs import last_lines
 from pipeline.monitor.state import read_run_state
 from pipeline.prepare.request import Request

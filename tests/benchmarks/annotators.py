@@ -1,4 +1,4 @@
-"""Whether annotators of different accuracy should be told apart: `python tests/benchmarks/annotators.py`.
+"""Whether annotators of different accuracy should be told apart: `python -m tests.benchmarks annotators`.
 
 Three annotators of accuracy 0.95, 0.7 and 0.5 make a third of the annotations of every mixture each. A model
 is fitted with two layers for every annotator, with all of them pooled, and with the best annotator alone.
@@ -9,14 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-import click
 import numpy as np
+from tables import Table, mean_error
 
 from kernels.problem.problem import Layer, build_problem, layers_from_annotations
 from kernels.scores import nmi
 from kernels.search.hgs import SearchSettings, run_restart
 from sweeps.annotations.draw import draw_annotations
 from sweeps.inputs.mixtures import draw_mixture
+
+TABLE = Table(
+    "annotators", ("m", "model", "apart", "pooled", "best alone", "apart - pooled", "apart - best alone")
+)
+TABLES = (TABLE,)
 
 ACCURACIES = 0.95, 0.7, 0.5
 
@@ -71,28 +76,16 @@ def scores(mixture: int, m: int, n_clusters: int, restarts: int) -> dict[tuple[s
     return found
 
 
-def mean_error(values: np.ndarray) -> str:
-    """Mean and standard error."""
-    return f"{values.mean():.3f} ± {values.std(ddof=1) / len(values) ** 0.5:.3f}"
-
-
-@click.command()
-@click.option("--mixtures", default=60, show_default=True, help="Mixtures of 200 samples in 10 dimensions.")
-@click.option("--m", default=(300, 400, 600), multiple=True, show_default=True, help="Annotations in all.")
-@click.option("--n-clusters", default=3, show_default=True)
-@click.option("--restarts", default=3, show_default=True)
-def main(mixtures: int, m: tuple[int, ...], n_clusters: int, restarts: int) -> None:
-    """Print a table of mean NMI ± standard error over mixtures, differences paired."""
-    click.echo("| m | model | apart | pooled | best alone | apart - pooled | apart - best alone |")
-    click.echo("|---|---|---|---|---|---|---|")
-    for count in m:
-        found = [scores(mixture, count, n_clusters, restarts) for mixture in range(mixtures)]
+def measure(
+    mixtures: int = 60, counts: tuple[int, ...] = (300, 400, 600), n_clusters: int = 3, restarts: int = 3
+) -> dict[str, str]:
+    """Mean NMI ± standard error over mixtures of 200 samples in 10 dimensions, differences paired."""
+    rows = []
+    for m in counts:
+        found = [scores(mixture, m, n_clusters, restarts) for mixture in range(mixtures)]
         for title in MODELS:
             column = {name: np.array([row[title, name] for row in found]) for name in LAYOUTS}
             levels = [mean_error(column[name]) for name in LAYOUTS]
             gains = [mean_error(column["apart"] - column[name]) for name in ("pooled", "best alone")]
-            click.echo(f"| {' | '.join([str(count), title, *levels, *gains])} |")
-
-
-if __name__ == "__main__":
-    main()
+            rows.append((m, title, *levels, *gains))
+    return {TABLE.name: TABLE.markdown(rows)}

@@ -1,24 +1,29 @@
-"""What models make of pairs that were not drawn uniformly: `python tests/benchmarks/biased_pairs.py`.
+"""What models make of pairs that were not drawn uniformly: `python -m tests.benchmarks biased_pairs`.
 
 Mixtures of model.md section 4; the objects of the first third of a random order are drawn five times as
-often. Prints the tables of docs/guides/choosing-a-model.md.
+often.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Iterator
 from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from tables import Table, mean_error
 
 from kernels.partition.objective import objective_terms
 from kernels.problem.problem import VARIANCES, build_problem, layers_from_annotations
 from kernels.scores import nmi
 from kernels.search.hgs import SearchSettings, run_restart
+
+TABLE = Table(
+    "biased_pairs",
+    ("m", "model", "uniform", "biased", "biased - uniform", "with who was drawn often"),
+)
+TABLES = (TABLE,)
 
 MODELS = ("unsupervised", "likelihood", "posterior", "conditional")
 DRAWINGS = ("uniform", "biased")
@@ -80,7 +85,7 @@ def fit(
     return Fit(nmi(instance.truth, best.labels), nmi(instance.often, best.labels), best.objective - truth)
 
 
-def measure(mixtures: int, m: int, restarts: int) -> dict[tuple[str, str, str], NDArray[np.float64]]:
+def scores(mixtures: int, m: int, restarts: int) -> dict[tuple[str, str, str], NDArray[np.float64]]:
     """Scores of shape (mixtures, 3) by model, variance and drawing."""
     found: dict[tuple[str, str, str], list[Fit]] = {}
     for number in range(mixtures):
@@ -94,39 +99,32 @@ def measure(mixtures: int, m: int, restarts: int) -> dict[tuple[str, str, str], 
     return {key: np.array(fits) for key, fits in found.items()}
 
 
-def mean_se(values: NDArray[np.float64]) -> str:
-    """Mean and its standard error."""
-    return f"{values.mean():.3f} ± {values.std(ddof=1) / np.sqrt(len(values)):.3f}"
-
-
-def rows(found: dict[tuple[str, str, str], NDArray[np.float64]]) -> Iterator[str]:
-    """Table in Markdown, and what tells the free models apart under uniform drawing."""
-    yield "| model | uniform | biased | biased - uniform | with who was drawn often | nats above the truth |"
-    yield "|---|---|---|---|---|---|"
+def rows(m: int, found: dict[tuple[str, str, str], NDArray[np.float64]]) -> Iterator[tuple[object, ...]]:
+    """A row per model; differences are paired."""
     for variance, model in product(VARIANCES, MODELS):
         uniform, biased = (found[model, variance, drawing] for drawing in DRAWINGS)
-        change = mean_se(biased[:, 0] - uniform[:, 0])
         name = model if variance == "free" else f"{model}-common"
-        scores = f"{mean_se(uniform[:, 0])} | {mean_se(biased[:, 0])} | {change}"
-        above = f"{uniform[:, 2].mean():.0f}, biased {biased[:, 2].mean():.0f}"
-        yield f"| {name} | {scores} | {mean_se(biased[:, 1])} | {above} |"
+        levels = mean_error(uniform[:, 0]), mean_error(biased[:, 0])
+        yield m, name, *levels, mean_error(biased[:, 0] - uniform[:, 0]), mean_error(biased[:, 1])
+
+
+def asides(m: int, found: dict[tuple[str, str, str], NDArray[np.float64]]) -> Iterator[str]:
+    """What the text below the table says beside it."""
+    for variance, model in product(VARIANCES, MODELS):
+        uniform, biased = (found[model, variance, drawing][:, 2].mean() for drawing in DRAWINGS)
+        above = f"nats above the true classes: uniform {uniform:.0f}, biased {biased:.0f}"
+        yield f"m = {m}, {model}, variance {variance}: {above}"
     for variance in VARIANCES:
         posterior, conditional = (found[model, variance, "uniform"] for model in MODELS[2:])
-        gain = mean_se(conditional[:, 0] - posterior[:, 0])
-        yield f"uniform, variance {variance}: conditional - posterior = {gain}"
+        gain = mean_error(conditional[:, 0] - posterior[:, 0])
+        yield f"m = {m}, uniform, variance {variance}: conditional - posterior = {gain}"
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--mixtures", type=int, default=40)
-    parser.add_argument("--restarts", type=int, default=2)
-    parser.add_argument("--m", type=int, nargs="+", default=[400])
-    arguments = parser.parse_args()
-    for m in arguments.m:
-        table = rows(measure(arguments.mixtures, m, arguments.restarts))
-        sys.stdout.write("\n".join([f"m = {m}", *table, ""]))
-
-
-if __name__ == "__main__":
-    main()
+def measure(mixtures: int = 40, counts: tuple[int, ...] = (400, 800), restarts: int = 2) -> dict[str, str]:
+    """NMI of every model under both drawings."""
+    found = {m: scores(mixtures, m, restarts) for m in counts}
+    lines = [line for m in counts for line in asides(m, found[m])]
+    return {
+        TABLE.name: TABLE.markdown(row for m in counts for row in rows(m, found[m])),
+        "beside the table": "\n".join(lines),
+    }

@@ -1,4 +1,4 @@
-"""When one variance for all clusters pays: `python tests/benchmarks/common_variance.py`, a minute.
+"""When one variance for all clusters pays: `python -m tests.benchmarks common_variance`, a minute.
 
 Mixtures of three and four clusters in ten features, means as in model.md section 4, of cluster variances that
 are equal, differ by half, or are drawn as there, and the small real data sets where they are found,
@@ -7,14 +7,14 @@ standardised; m = 2N uniform pairs of accuracy 0.8. On real data the standard er
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
-from biased_pairs import ACCURACY, N_FEATURES, mean_se
+from biased_pairs import ACCURACY, N_FEATURES
 from numpy.typing import NDArray
 from quality import RAW, REAL
+from tables import Table, mean_error
 
 from kernels.problem.problem import VARIANCES, build_problem, layers_from_annotations
 from kernels.scores import nmi
@@ -22,6 +22,10 @@ from kernels.search.hgs import SearchSettings, run_restart
 from sweeps.annotations.draw import draw_annotations
 from sweeps.data.datasets import load_builtin
 from sweeps.data.tables import scale
+
+COLUMNS = ("data", "model", "free", "common", "common - free")
+DRAWN, REAL_DATA = Table("common_variance/mixtures", COLUMNS), Table("common_variance/real", COLUMNS)
+TABLES = (DRAWN, REAL_DATA)
 
 MODELS = ("unsupervised", "posterior", "conditional")
 SPREADS = {"equal, 2": (2.0, 2.0), "1.5 to 2.5": (1.5, 2.5), "0 to 5": (0.0, 5.0)}
@@ -55,26 +59,32 @@ def scores(X: NDArray[np.float64], truth: NDArray[np.int16], number: int) -> lis
     return found
 
 
-def rows(name: str, found: list[list[float]]) -> Iterator[str]:
-    """Lines of the table in Markdown."""
+def rows(name: str, found: list[list[float]]) -> Iterator[tuple[str, ...]]:
+    """A row per model; differences are paired."""
     table = np.array(found).T
     for model, free, common in zip(MODELS, table[::2], table[1::2], strict=True):
-        yield f"| {name} | {model} | {mean_se(free)} | {mean_se(common)} | {mean_se(common - free)} |"
+        yield name, model, mean_error(free), mean_error(common), mean_error(common - free)
 
 
-def main() -> None:
-    """Measure and print."""
-    lines = ["| data | model | free | common | common - free |", "|---|---|---|---|---|"]
-    for n_samples, (name, spread) in product(SIZES, SPREADS.items()):
-        found = [scores(*draw(n_samples, spread, number), number) for number in range(MIXTURES)]
-        lines += rows(f"N = {n_samples}, variances {name}", found)
-    for name in REAL if RAW.is_dir() else ():
-        table = load_builtin(name, data_dir=RAW, download=False)
-        assert table.labels_true is not None
-        X = scale(table.X, "standard")
-        lines += rows(name, [scores(X, table.labels_true, number) for number in range(DRAWS)])
-    sys.stdout.write("\n".join([*lines, ""]))
+def measure() -> dict[str, str]:
+    """Mixtures, and real data where they are at hand."""
+    drawn = [
+        row
+        for n_samples, (name, spread) in product(SIZES, SPREADS.items())
+        for row in rows(
+            f"N = {n_samples}, variances {name}",
+            [scores(*draw(n_samples, spread, number), number) for number in range(MIXTURES)],
+        )
+    ]
+    measured = {DRAWN.name: DRAWN.markdown(drawn)}
+    if RAW.is_dir():
+        measured[REAL_DATA.name] = REAL_DATA.markdown(row for name in REAL for row in rows(name, real(name)))
+    return measured
 
 
-if __name__ == "__main__":
-    main()
+def real(name: str) -> list[list[float]]:
+    """Scores on one real data set, one list for each drawing of annotations."""
+    table = load_builtin(name, data_dir=RAW, download=False)
+    assert table.labels_true is not None
+    X = scale(table.X, "standard")
+    return [scores(X, table.labels_true, number) for number in range(DRAWS)]

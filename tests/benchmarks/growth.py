@@ -1,23 +1,24 @@
-"""How the cost of a local search grows: `python tests/benchmarks/growth.py`, a few minutes.
+"""How the cost of a local search grows: `python -m tests.benchmarks growth`, a few minutes.
 
-Varies one of N, m, K, D at a time, prints CPU time per local search and per candidate with their slopes,
-draws docs/pictures/growth.png, and measures the memory of a large problem in a process of its own (on Linux).
+Varies one of N, m, K, D at a time, measures CPU time per local search and per candidate with their slopes,
+draws growth.png of the documents, and measures the memory of a large problem (on Linux).
 """
 
 from __future__ import annotations
 
 import gc
-import subprocess
-import sys
 import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from multiprocessing import get_context
 from pathlib import Path
 
-import click
 import matplotlib as mpl
 import numpy as np
 from numpy.typing import NDArray
 from solving.candidates import sweep_candidates
+from tables import ROOT, Table
 
 from kernels.partition.relocation import collect
 from kernels.partition.state import EVALUATIONS, RELOCATIONS, State, new_state
@@ -30,8 +31,10 @@ from kernels.search.population import new_population
 from sweeps.annotations.draw import draw_annotations
 from sweeps.inputs.mixtures import draw_mixture
 
+TABLE = Table("growth", ("CPU ns per candidate", "from", "to", "slope, all", "slope, at the end"))
+TABLES = (TABLE,)
+
 MODELS = ("likelihood", "posterior")
-FIGURE = Path(__file__).parents[2] / "docs" / "pictures" / "growth.png"
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ def start(data: Data, state: State, rng: np.random.Generator) -> None:
     repair(data, state, centroids)
 
 
-def measure(size: Size, model: str) -> Cost:
+def cost(size: Size, model: str) -> Cost:
     """CPU time of local searches, one to five, and of the candidates of their last solution."""
     data = problem(size, model)
     state = new_state(data)
@@ -113,21 +116,32 @@ def slope(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
-def table(axis: str, model: str, costs: list[Cost]) -> list[str]:
-    """Rows of one axis and model; the last gives the slopes over all points and over the upper two."""
-    x = np.array([getattr(size, axis) for size in AXES[axis]], dtype=np.float64)
-    columns = np.array([[cost.search, cost.tried, cost.candidate] for cost in costs]).T
-    rows = [f"\n{model}, against {axis}", f"{axis:>8} {'ms/search':>10} {'ns/tried':>9} {'ns/candidate':>13}"]
-    for value, numbers, cost in zip(x, columns.T, costs, strict=True):
-        rows.append(
-            f"{value:8.0f} {numbers[0]:10.3f} {numbers[1]:9.1f} {numbers[2]:13.1f}"
-            f"   {100 * cost.relocations:.2f} % relocated"
+def rows(costs: dict[tuple[str, str], list[Cost]]) -> Iterator[tuple[str, ...]]:
+    """CPU time of a candidate along each axis: at both ends, its slope over all and the upper two points."""
+    for axis, model in costs:
+        x = np.array([getattr(size, axis) for size in AXES[axis]], dtype=np.float64)
+        y = np.array([cost.candidate for cost in costs[axis, model]])
+        title = f"{'N = m' if axis == 'N' else axis} = {x[0]:.0f} … {x[-1]:,.0f}"
+        yield (
+            f"{title if model == MODELS[0] else 'the same'}, {model}",
+            f"{y[0]:.0f}",
+            f"{y[-1]:.0f}",
+            f"{slope(x, y):.2f}",
+            f"{slope(x[-2:], y[-2:]):.2f}",
         )
-    every = [slope(x, y) for y in columns]
-    upper = [slope(x[-2:], y[-2:]) for y in columns]
-    rows.append(f"{'slope':>8} {every[0]:10.2f} {every[1]:9.2f} {every[2]:13.2f}")
-    rows.append(f"{'at end':>8} {upper[0]:10.2f} {upper[1]:9.2f} {upper[2]:13.2f}")
-    return rows
+
+
+def searches(axis: str, model: str, costs: list[Cost]) -> Iterator[str]:
+    """Lines on whole local searches along one axis, which the text beside the table speaks of."""
+    x = np.array([getattr(size, axis) for size in AXES[axis]], dtype=np.float64)
+    for value, cost in zip(x, costs, strict=True):
+        yield (
+            f"{model}, {axis} = {value:.0f}: {cost.search:.3f} ms a search, {cost.tried:.1f} ns tried,"
+            f" {100 * cost.relocations:.2f} % relocated"
+        )
+    for name in ("search", "tried"):
+        y = np.array([getattr(cost, name) for cost in costs])
+        yield f"{model}, {axis}: slope of {name} {slope(x, y):.2f}, at the end {slope(x[-2:], y[-2:]):.2f}"
 
 
 def draw(costs: dict[tuple[str, str], list[Cost]]) -> None:
@@ -155,7 +169,8 @@ def draw(costs: dict[tuple[str, str], list[Cost]]) -> None:
     panels[1, 0].set_ylabel("CPU ns per candidate")
     base = f"N = {BASE.N}, m = {BASE.m}, K = {BASE.K}, D = {BASE.D} but for the axis (m = N along N)"
     figure.suptitle(f"Mixtures, {base}", fontsize=10)
-    figure.savefig(FIGURE, dpi=110)
+    (path,) = (ROOT / "docs").rglob("growth.png")
+    figure.savefig(path, dpi=110)
 
 
 def resident(key: str) -> float:
@@ -164,8 +179,8 @@ def resident(key: str) -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith(key)) / 1024
 
 
-def memory() -> None:
-    """Print how far a search of the large problem goes beyond a process that only holds its data."""
+def memory() -> str:
+    """Say how far a search of the large problem goes beyond a process that only holds its data."""
     warm_up()
     rng = np.random.default_rng(0)
     X, labels = draw_mixture(rng, n_clusters=LARGE.K, n_samples=LARGE.N, n_features=LARGE.D)
@@ -182,27 +197,25 @@ def memory() -> None:
     local_search(data, state, rng)
     seconds = time.process_time() - began
     above = resident("VmHWM") - before
-    click.echo(
-        f"\nN = {LARGE.N}, m = {LARGE.m}, K = {LARGE.K}, D = {LARGE.D}, posterior: "
+    return (
+        f"N = {LARGE.N}, m = {LARGE.m}, K = {LARGE.K}, D = {LARGE.D}, posterior: "
         f"at most {above:.0f} MiB above the process that holds the data ({X.nbytes / 2**20:.0f} MiB); "
         f"{seconds:.1f} s a local search"
     )
 
 
-def main() -> None:
-    """Measure, print, draw."""
+def measure() -> dict[str, str]:
+    """Measure along all axes, draw, and measure the memory."""
     warm_up()
-    measure(Size(N=200, m=200, K=3, D=2), "posterior")
+    cost(Size(N=200, m=200, K=3, D=2), "posterior")
     costs = {
-        (axis, model): [measure(size, model) for size in sizes]
+        (axis, model): [cost(size, model) for size in sizes]
         for axis, sizes in AXES.items()
         for model in MODELS
     }
-    for (axis, model), measured in costs.items():
-        click.echo("\n".join(table(axis, model, measured)))
     draw(costs)
-    subprocess.run([sys.executable, __file__, "memory"], check=True)
-
-
-if __name__ == "__main__":
-    memory() if "memory" in sys.argv[1:] else main()
+    lines = [line for (axis, model), found in costs.items() for line in searches(axis, model, found)]
+    # A process of its own: memory that was once used here would hide what the large problem needs.
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        lines.append(pool.submit(memory).result())
+    return {TABLE.name: TABLE.markdown(rows(costs)), "beside the table": "\n".join(lines)}

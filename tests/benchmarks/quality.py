@@ -1,24 +1,22 @@
-"""What the settings of the search are worth: `python tests/benchmarks/quality.py`, a few minutes.
+"""What the settings of the search are worth: `python -m tests.benchmarks quality`, five to ten minutes.
 
 Every setting runs the same restarts on the same instances: mixtures of two, four and six clusters, and the
 small real data sets if they are found below ../shared/data/raw beside the checkout. The best known solution
 of an instance is the best of all of them; a restart hits if it comes within 1e-6 nats of it. A second table
-compares the best of three restarts of 50 generations. Two numbers may be given: restarts of each setting (8),
-and which draw of the instances (0).
+compares the best of three restarts of 50 generations.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import NamedTuple
 
-import click
 import numpy as np
+from checkout import SHARED
 from numpy.typing import NDArray
+from tables import Table
 
 from kernels.problem.problem import Problem, build_problem, layers_from_annotations
 from kernels.search.hgs import SearchSettings, run_restart, warm_up
@@ -27,7 +25,7 @@ from sweeps.data.datasets import load_builtin
 from sweeps.data.tables import scale
 from sweeps.inputs.mixtures import draw_mixture
 
-RAW = Path(__file__).parents[3] / "shared" / "data" / "raw"
+RAW = SHARED / "data" / "raw"
 REAL = ("diabetes", "iris", "wine", "thyroid", "vertebral", "ecoli")
 HIT = 1e-6
 HARD = 0.8
@@ -50,6 +48,16 @@ SETTINGS = {
     ),
     "the paper's, 30 generations": replace(PAPER, generations=30),
 }
+
+RATIO = Table(
+    "quality/settings",
+    ("settings", "hits", "hard", "never", "CPU ms", "CPU s a hit", "seconds to the best, ratio", "gap, nats"),
+)
+BEST = Table(
+    "quality/best_of_three",
+    ("best of three, 50 generations", "1e-3 below", "1e-3 above", "mean difference, nats", "CPU s"),
+)
+TABLES = (RATIO, BEST)
 
 COMPARED = ("the paper's", "labels, mutation 0.2, all", "labels, mutation 0.2, components")
 
@@ -91,30 +99,27 @@ def trial(problem: Problem, settings: SearchSettings, restarts: int) -> Trial:
     return Trial(np.array(found), (time.process_time() - began) / restarts)
 
 
-HEAD = (
-    "| settings | hits | hard | never | CPU ms | CPU s a hit | seconds to the best, ratio | gap, nats |",
-    "|---|---|---|---|---|---|---|---|",
-)
-
-
-def rows(trials: dict[str, list[Trial]]) -> Iterator[str]:
-    """A line per setting: hits, time, their quotient, mean distance to the best known."""
+def rows(trials: dict[str, list[Trial]]) -> Iterator[tuple[object, ...]]:
+    """A row per setting: hits, time, their quotient, mean distance to the best known."""
     best = [max(each.objectives.max() for each in every) for every in zip(*trials.values(), strict=True)]
     hits = {name: np.array(list(map(_hits, of, best))) for name, of in trials.items()}
     first = next(iter(trials))
     paper = np.log(list(map(_seconds_to_best, trials[first], best)))
     hard = hits[first] < HARD
-    yield f"{len(best)} instances; hard are {hard.sum()}, of fewer than {HARD:.0%} hits with {first} settings"
-    yield from HEAD
     for name, of in trials.items():
         seconds = np.array([each.seconds for each in of])
         logs = np.log(list(map(_seconds_to_best, of, best))) - paper
         ratio, error = np.exp(logs.mean()), np.exp(logs.std(ddof=1) / np.sqrt(len(logs)))
         gap = np.mean([top - each.objectives.mean() for each, top in zip(of, best, strict=True)])
         yield (
-            f"| {name} | {hits[name].mean():.2f} | {hits[name][hard].mean():.2f} | {(hits[name] == 0).sum()} "
-            f"| {1e3 * seconds.mean():.1f} | {seconds.sum() / hits[name].sum():.3f} "
-            f"| {ratio:.2f} ×/÷ {error:.2f} | {gap:.2f} |"
+            name,
+            f"{hits[name].mean():.2f}",
+            f"{hits[name][hard].mean():.2f}",
+            (hits[name] == 0).sum(),
+            f"{1e3 * seconds.mean():.1f}",
+            f"{seconds.sum() / hits[name].sum():.3f}",
+            f"{ratio:.2f} ×/÷ {error:.2f}",
+            f"{gap:.2f}",
         )
 
 
@@ -136,32 +141,27 @@ def best_of_three(problem: Problem, settings: SearchSettings, stream: int) -> Tr
     return Trial(np.array([max(found)]), time.process_time() - began)
 
 
-def comparison(draw: int) -> Iterator[str]:
+def comparison(draw: int) -> Iterator[tuple[object, ...]]:
     """How often the best of three falls short of, or exceeds, the paper's best of three."""
     problems = [problem for _, problem in instances(draw)]
     paper = [best_of_three(problem, PAPER, 0) for problem in problems]
-    yield "| best of three, 50 generations | 1e-3 below | 1e-3 above | mean difference, nats | CPU s |"
-    yield "|---|---|---|---|---|"
     for stream, name in enumerate(COMPARED, start=1):
         found = [best_of_three(problem, SETTINGS[name], stream) for problem in problems]
         gains = np.array([a.objectives[0] - b.objectives[0] for a, b in zip(found, paper, strict=True)])
         yield (
-            f"| {name} | {(gains < -SHORT).sum()} of {len(gains)} | {(gains > SHORT).sum()} "
-            f"| {gains.mean():+.2f} | {sum(each.seconds for each in found):.1f} |"
+            name,
+            f"{(gains < -SHORT).sum()} of {len(gains)}",
+            (gains > SHORT).sum(),
+            f"{gains.mean():+.2f}",
+            f"{sum(each.seconds for each in found):.1f}",
         )
 
 
-def main(restarts: int = 8, draw: int = 0) -> None:
-    """Run all settings, print both tables."""
+def measure(restarts: int = 8, draw: int = 0) -> dict[str, str]:
+    """Run all settings: so many restarts of each, on one draw of the instances."""
     warm_up()
     trials: dict[str, list[Trial]] = {name: [] for name in SETTINGS}
     for _, problem in instances(draw):
         for name, settings in SETTINGS.items():
             trials[name].append(trial(problem, settings, restarts))
-    click.echo("\n".join(rows(trials)) + "\n")
-    for line in comparison(draw):
-        click.echo(line)
-
-
-if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    return {RATIO.name: RATIO.markdown(rows(trials)), BEST.name: BEST.markdown(comparison(draw))}

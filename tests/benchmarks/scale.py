@@ -1,4 +1,4 @@
-"""What a sweep costs beside the solver: `python tests/benchmarks/scale.py COMMAND`.
+"""What a sweep costs beside the solver: `python -m tests.benchmarks scale COMMAND`.
 
     plan     a sweep of a million cells: every command that looks at it, and the making of its cube
     empty    restarts of no work, or of a sleep, through the real path: overhead, memory, blocks
@@ -28,6 +28,7 @@ import numpy as np
 import psutil
 from distributed import Worker, WorkerPlugin
 from rich.console import Console
+from tables import Table
 
 from pipeline.cluster.executor import DaskExecutor
 from pipeline.monitor.status import read_status
@@ -41,6 +42,18 @@ from storage.cube.blocks import failed_cells
 from storage.cube.cube import create, open_cube
 
 ROOT = Path(__file__).resolve().parents[2]
+NO_WORK = (
+    "run",
+    "blocks",
+    "driver, a batch",
+    "scheduler and I/O, a batch",
+    "workers, a batch",
+    "memory at first, half way, at last",
+    "journal",
+)
+IN_FEW = ("`empty --restarts 10`, quiet: 100,000 restarts", "µs a restart", "blocks/s", *NO_WORK[2:4])
+TABLES = (Table("scale/no_work", NO_WORK), Table("scale/workers", IN_FEW))
+"""Joined by hand from runs of `empty` on a quiet machine and on a busy one."""
 SAMPLES = 400
 """Readings of the memory in a run, evenly spread over its restarts."""
 
@@ -314,7 +327,3 @@ def busy(spec: Path, restarts: int, workers: int, data_dir: Path | None) -> None
     shown = ", ".join(f"{who} {seconds:.1f}" for who, seconds in used.items())
     share = 100 * used["workers"] / sum(used.values())
     click.echo(f"CPU seconds: {shown}; of them the workers' {share:.1f} %")
-
-
-if __name__ == "__main__":
-    main()

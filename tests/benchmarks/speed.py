@@ -1,18 +1,19 @@
-"""The solver's figures in one table: `python tests/benchmarks/speed.py`, half a minute.
+"""The solver's speed: `python -m tests.benchmarks speed`, half a minute.
 
 CPU time per local search of whole restarts, everything included, and per candidate relocation. Real data are
-looked for below ../shared/data beside the checkout, or below the folder given as argument.
+looked for below ../shared/data beside the checkout.
 """
 
 from __future__ import annotations
 
-import sys
 import time
+from itertools import product
 from pathlib import Path
 
-import click
 import numpy as np
+from checkout import SHARED as BESIDE
 from solving.candidates import sweep_candidates
+from tables import Sentence, Table
 
 from kernels.partition.relocation import collect
 from kernels.partition.state import new_state
@@ -23,18 +24,28 @@ from sweeps.annotations.draw import draw_annotations
 from sweeps.data.datasets import load_builtin
 from sweeps.inputs.mixtures import draw_mixture
 
-SHARED = Path(__file__).parents[3] / "shared" / "data"
+SEARCH = Table("speed/search", ("", "CPU ms per local search", "published code", "ratio", "candidates tried"))
+CANDIDATE = Table("speed/candidate", ("candidate, K = 6, D = 10", "m", "ns", "cycles"))
+SENTENCE = Sentence(
+    "speed/sentence",
+    "A local search takes {}, {} and {} ms of CPU at K = 2, 4 and 6 (N = 200, D = 10, m = 400, posterior).",
+)
+TABLES = (SEARCH, CANDIDATE, SENTENCE)
+
+SHARED = BESIDE / "data"
+MODELS, COUNTS = ("likelihood", "posterior"), (400, 800)
+"""Of the instances whose candidates are timed."""
 MIXTURES = 5
 REFERENCE = {"K = 2": 26.0, "K = 4": 28.0, "K = 6": 39.0, "Vertebral": 36.0, "Pendigits-389": 550.0}
 """CPU milliseconds per local search of the published Julia code on a machine of this kind, ± 40 %."""
 
 
-def mixture(n_clusters: int, m: int, model: str, draw: int) -> Problem:
-    """N = 200, D = 10, annotations of accuracy 0.9."""
+def mixture(n_clusters: int, m: int, model: str, draw: int = 0) -> tuple[Problem, np.ndarray]:
+    """N = 200, D = 10, annotations of accuracy 0.9; and its classes."""
     rng = np.random.default_rng([n_clusters, m, draw])
     X, labels = draw_mixture(rng, n_clusters=n_clusters)
     layers = layers_from_annotations(draw_annotations(rng, labels, p=0.9, m=m), 0.9)
-    return build_problem(X, layers, n_clusters=n_clusters, model=model)
+    return build_problem(X, layers, n_clusters=n_clusters, model=model), labels
 
 
 def vertebral(folder: Path) -> Problem:
@@ -96,28 +107,30 @@ def clock() -> float:
     return max(speeds, default=float("nan")) / 1e3
 
 
-def main(shared: Path) -> None:
-    """Measure and print."""
+def measure() -> dict[str, str]:
+    """Tables of whole restarts and of single candidates."""
     warm_up()
-    cases = {f"K = {k}": [mixture(k, 400, "posterior", draw) for draw in range(MIXTURES)] for k in (2, 4, 6)}
-    if (shared / "reference-vertebral").is_dir():
-        cases["Vertebral"] = [vertebral(shared / "reference-vertebral")]
-    if (shared / "raw").is_dir():
-        cases["Pendigits-389"] = [pendigits(shared / "raw")]
-    click.echo("| posterior | CPU ms per local search | published code | ratio | candidates |")
-    click.echo("|---|---|---|---|---|")
+    cases = {
+        f"K = {k}": [mixture(k, 400, "posterior", draw)[0] for draw in range(MIXTURES)] for k in (2, 4, 6)
+    }
+    if (SHARED / "reference-vertebral").is_dir():
+        cases["Vertebral"] = [vertebral(SHARED / "reference-vertebral")]
+    if (SHARED / "raw").is_dir():
+        cases["Pendigits-389"] = [pendigits(SHARED / "raw")]
+    searches, all_milliseconds = [], []
     for name, problems in cases.items():
         milliseconds, tried = search_time(problems, 2)
-        reference = REFERENCE[name]
-        ratio = reference / milliseconds
-        click.echo(f"| {name} | {milliseconds:.3f} | {reference:.0f} | {ratio:.0f} | {tried:,.0f} |")
-    click.echo(f"\n| candidate, K = 6, D = 10 | m | CPU ns | cycles at {clock():.1f} GHz |")
-    click.echo("|---|---|---|---|")
-    for model in ("likelihood", "posterior"):
-        for m in (400, 800):
-            nanoseconds = candidate_time(mixture(6, m, model, 0))
-            click.echo(f"| {model} | {m} | {nanoseconds:.1f} | {nanoseconds * clock():.0f} |")
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else SHARED)
+        all_milliseconds.append(f"{milliseconds:.1f}")
+        ratio = REFERENCE[name] / milliseconds
+        searches.append(
+            (name, f"{milliseconds:.2f}", f"{REFERENCE[name]:.0f}", f"{ratio:.0f}", f"{tried:,.0f}")
+        )
+    candidates = []
+    for model, m in product(MODELS, COUNTS):
+        nanoseconds = candidate_time(mixture(6, m, model)[0])
+        candidates.append((model, m, f"{nanoseconds:.0f}", f"{nanoseconds * clock():.0f}"))
+    return {
+        SEARCH.name: SEARCH.markdown(searches),
+        CANDIDATE.name: CANDIDATE.markdown(candidates),
+        SENTENCE.name: SENTENCE.form.format(*all_milliseconds[:3]),
+    }

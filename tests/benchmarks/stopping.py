@@ -1,6 +1,6 @@
 """What the adaptive stop spares and misses, on cells whose restarts were all run.
 
-    python tests/benchmarks/stopping.py results/uci.zarr ...
+    python -m tests.benchmarks stopping --cube results/uci.zarr ...
 
 Each rule is applied to the objectives in restart order, as by a sweep with `[stop]`. A miss is a cell whose
 best objective among the restarts run lies more than 1e-6 below that of all of them.
@@ -8,20 +8,37 @@ best objective among the restarts run lies more than 1e-6 below that of all of t
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-import click
 import numpy as np
 from numpy.typing import NDArray
+from tables import Table
 
 from pipeline.optima import SAME_OPTIMUM
 from pipeline.work.stopping import optimum_counts, restarts_enough, unseen_mass
 from storage.cube.cube import open_cube
 from storage.cube.schema import DONE
 from sweeps.file.stopping import RULES, Stop
+
+RULE = Table(
+    "stopping/rules",
+    (
+        "rule, risk",
+        "ended early",
+        "mean n",
+        "missed, of all",
+        "of those ended early",
+        "work spared",
+        "estimate at the end",
+        "new",
+        "better",
+    ),
+)
+GROUP = Table("stopping/data", ("", "ended early", "mean n", "missed", "work spared"))
+TABLES = (RULE, GROUP)
 
 RISKS = (0.01, 0.02, 0.05, 0.1, 0.2)
 
@@ -45,22 +62,44 @@ def full_cells(path: Path) -> Iterator[Full]:
         objectives = cells["log_likelihood"].values
         done = cells["status"].values.ravel() == DONE
         rows = objectives.reshape(-1, objectives.shape[-1])[done]
-        for row, seconds in zip(rows, cells["seconds"].values.ravel()[done], strict=True):
-            yield Full(group, row, float(seconds))
+        for restarts, seconds in zip(rows, cells["seconds"].values.ravel()[done], strict=True):
+            yield Full(group, restarts, float(seconds))
 
 
-def line(name: str, cells: list[Full], stop: Stop) -> str:
+class Effect(NamedTuple):
+    """What a rule does to some cells: numbers of cells, mean restarts, the share of work that is spared."""
+
+    cells: int
+    early: int
+    mean: float
+    missed: int
+    spared: float
+    estimate_new_better: tuple[str, ...]
+
+    def rule_row(self, name: str) -> tuple[str, ...]:
+        """Row of the table of rules."""
+        missed = f"{100 * self.missed / self.cells:.2f} %", f"{100 * self.missed / max(self.early, 1):.2f} %"
+        return (*self._ended(name), *missed, f"{100 * self.spared:.1f} %", *self.estimate_new_better)
+
+    def group_row(self, name: str) -> tuple[str, ...]:
+        """Row of the table of data sets."""
+        return (*self._ended(name), f"{self.missed} of {self.cells}", f"{100 * self.spared:.0f} %")
+
+    def _ended(self, name: str) -> tuple[str, str, str]:
+        return name, f"{100 * self.early / self.cells:.1f} %", f"{self.mean:.1f}"
+
+
+def effect(cells: list[Full], stop: Stop) -> Effect:
     """Ends, misses and work spared under one rule; the estimate where cells ended, and the truth.
 
     The truth is the share of the restarts after the end whose optimum none before it had found, and of those
     that were better than all before.
     """
     ends = [restarts_enough(cell.objectives, stop, len(cell.objectives)) or 0 for cell in cells]
-    missed, estimate, new, better, spared, lost = 0, [], [], [], 0.0, []
+    missed, estimate, new, better, spared = 0, [], [], [], 0.0
     for cell, end in zip(cells, ends, strict=True):
         some, rest = cell.objectives[:end], cell.objectives[end:]
-        lost.append(cell.objectives.max() - some.max())
-        missed += int(lost[-1] > SAME_OPTIMUM)
+        missed += int(cell.objectives.max() - some.max() > SAME_OPTIMUM)
         spared += cell.seconds * len(rest) / len(cell.objectives)
         if len(rest):
             estimate.append(unseen_mass(some, stop.rule))
@@ -68,32 +107,25 @@ def line(name: str, cells: list[Full], stop: Stop) -> str:
             better.append(np.mean(rest > some.max() + SAME_OPTIMUM))
     total = sum(cell.seconds for cell in cells)
     early = len(estimate)
-    means = [f"{np.mean(values):.4f}" if early else "-" for values in (estimate, new, better)]
-    return (
-        f"{name:<34} {len(cells):>6} {early / len(cells):>7.1%} {np.mean(ends):>6.1f} "
-        f"{missed / len(cells):>7.2%} {missed / max(early, 1):>7.2%} {np.mean(lost):>9.5f} "
-        f"{spared / total:>7.1%}  " + " ".join(means)
-    )
+    means = tuple(f"{np.mean(values):.4f}" if early else "-" for values in (estimate, new, better))
+    return Effect(len(cells), early, float(np.mean(ends)), missed, spared / total, means)
 
 
-def main(paths: list[str]) -> None:
-    """Print the tables."""
-    cells = [cell for path in paths for cell in full_cells(Path(path))]
+def measure(paths: Sequence[Path]) -> dict[str, str]:
+    """Apply every rule to all cells, and the default to those of each data set."""
+    cells = [cell for path in paths for cell in full_cells(path)]
     distinct = [len(optimum_counts(cell.objectives)) for cell in cells]
-    click.echo(f"{len(cells)} cells; distinct optima: median {np.median(distinct):.0f}, most {max(distinct)}")
-    click.echo(
-        f"{'rule, risk (r_min 10, step 5)':<34} {'cells':>6} {'early':>7} {'mean n':>6} {'missed':>7} "
-        f"{'of e.':>7} {'lost/nats':>9} {'spared':>7}  estimate, new, better"
-    )
-    for rule in RULES:
-        for risk in RISKS:
-            click.echo(line(f"{rule}, {risk}", cells, Stop(rule, risk)))
+    rules = [effect(cells, Stop(rule, risk)).rule_row(f"{rule}, {risk}") for rule in RULES for risk in RISKS]
     for r_min, step in ((5, 1), (10, 1), (20, 5)):
-        click.echo(line(f"{RULES[0]}, 0.05, {r_min}, {step}", cells, Stop(RULES[0], 0.05, r_min, step)))
-    click.echo(f"by data set: {RULES[0]}, 0.05")
+        stop = Stop(RULES[0], 0.05, r_min, step)
+        rules.append(effect(cells, stop).rule_row(f"{RULES[0]}, 0.05, r_min {r_min}, step {step}"))
+    groups = []
     for group in dict.fromkeys(cell.group for cell in cells):
-        click.echo(line(group, [cell for cell in cells if cell.group == group], Stop(RULES[0], 0.05)))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+        of_it = [cell for cell in cells if cell.group == group]
+        groups.append(effect(of_it, Stop(RULES[0], 0.05)).group_row(group))
+    optima = f"{len(cells)} cells; distinct optima: median {np.median(distinct):.0f}, most {max(distinct)}"
+    return {
+        RULE.name: RULE.markdown(rules),
+        GROUP.name: GROUP.markdown(groups),
+        "beside the tables": optima,
+    }

@@ -1,6 +1,6 @@
 """Speed of the kernels: `pytest tests/benchmarks --benchmark-only`.
 
-A candidate is one relocation tried. The mixtures are those of model.md section 4, N = 200 and D = 10.
+A candidate is one relocation tried. The mixtures are those of the table in the documents.
 """
 
 from __future__ import annotations
@@ -10,31 +10,19 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from solving.candidates import sweep_candidates
+from speed import COUNTS, MODELS, mixture
 
 from kernels.partition.relocation import collect
 from kernels.partition.state import new_state
-from kernels.problem.problem import Problem, build_problem, layers_from_annotations
 from kernels.scores import centroid_index, cluster_gaussians, goldberger_kl, nmi, total_variance
 from kernels.search.hgs import SearchSettings, run_restart
 from kernels.search.local_search import local_search
 
-MODELS = ["likelihood", "posterior"]
 Benchmark = Callable[..., object]
 
 
-def mixture(n_clusters: int, m: int, model: str, p: float = 0.9) -> tuple[Problem, np.ndarray]:
-    rng = np.random.default_rng(n_clusters)
-    labels = rng.integers(0, n_clusters, 200)
-    spread = np.sqrt(rng.uniform(0, 5, n_clusters))
-    X = rng.uniform(-1, 1, (n_clusters, 10))[labels] + rng.normal(size=(200, 10)) * spread[labels, None]
-    i, j = rng.integers(0, 200, size=(2, m))
-    kinds = ((labels[i] == labels[j]) != (rng.random(m) < p)).astype(np.int64)
-    layers = layers_from_annotations(np.column_stack([i, j, kinds]), p)
-    return build_problem(X, layers, n_clusters=n_clusters, model=model), labels
-
-
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("m", [400, 800])
+@pytest.mark.parametrize("m", COUNTS)
 def test_candidates(benchmark: Benchmark, model: str, m: int) -> None:
     """About 1,000 candidates at a good solution of K = 6."""
     problem, _ = mixture(6, m, model)

@@ -16,7 +16,7 @@ from solving.blobs import far_clusters
 
 from kernels.problem.problem import Problem
 from kernels.search.hgs import Restart, run_restart
-from kernels.settings import DEFAULT, SETTINGS, SearchSettings, Settings
+from kernels.settings import SETTINGS, SearchSettings, Settings
 from pipeline.commands.fit import fit_command
 from pipeline.fit.solve import fit
 from sweeps.data.tables import scale
@@ -129,9 +129,11 @@ def test_method_of_the_search_reaches_it(run: Run, monkeypatch: pytest.MonkeyPat
         return run_restart(problem, settings, rng)
 
     monkeypatch.setattr("pipeline.fit.solve.run_restart", spy)
-    chosen = Settings(7, 6, 1, 3, "labels", 0.1, "all", min_cluster_size=4, variance_prior=0.5)
+    sizes = {"population": 7, "offspring": 6, "generations": 1, "min_cluster_size": 4}
+    chosen = Settings(
+        **sizes, patience=3, crossover="labels", mutation=0.1, relocation="all", variance_prior=0.5
+    )
     options = [text for each in SETTINGS for text in (each.option, str(getattr(chosen, each.name)))]
-    assert [name for name, value in vars(chosen).items() if value == getattr(DEFAULT, name)] == []
     assert run("x.data", "-k", "3", *options).exit_code == 0
     assert run("x.data", "-k", "3").exit_code == 0
     assert seen[:2] == [chosen] * 2

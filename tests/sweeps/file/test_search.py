@@ -112,4 +112,4 @@ def test_choices_reach_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     batch = Batch(Science(1, search, 2), "some", (Work(cell, 0, 1),), 0.0)
     (partial,) = run_batch(batch, RealSource(X, None))
     assert isinstance(partial, pipeline.work.tasks.Partial)
-    assert seen == [Search(3, 2, 4, 1, "labels", 0.5, "all")]
+    assert seen == [search]

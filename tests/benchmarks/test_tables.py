@@ -1,0 +1,49 @@
+"""Documents and benchmarks agree on what is measured; small runs of the benchmarks give their tables."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+from checkout import ROOT
+from tables import Table, blocks, replaced
+
+END = "<!-- /benchmark -->"
+TEXT = f"a\n<!-- benchmark: x/y -->\n| old |\n{END}\nb\n<!-- benchmark: z -->\n1\n{END}\n"
+
+
+def test_every_block_has_a_benchmark_and_every_table_a_block() -> None:
+    command = [sys.executable, "-W", "error", "-m", "tests.benchmarks", "--check"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_stands_between_other_markers_stays() -> None:
+    assert list(blocks(TEXT)) == [("x/y", "| old |"), ("z", "1")]
+    assert replaced(TEXT, {"x/y": "| new |"}) == TEXT.replace("old", "new")
+    assert replaced(TEXT, {"other": "| new |"}) == TEXT
+
+
+def test_a_table_is_markdown() -> None:
+    table = Table("t", ("", "m"))
+    assert table.markdown([("a", 1), ("b", 2.5)]) == "| | m |\n|---|---|\n| a | 1 |\n| b | 2.5 |"
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("annotators", {"mixtures": 2, "counts": (30,), "restarts": 1}),
+        ("biased_pairs", {"mixtures": 2, "counts": (30,), "restarts": 1}),
+    ],
+)
+def test_a_small_run_fills_the_tables(name: str, sizes: dict[str, object]) -> None:
+    benchmark = importlib.import_module(name)
+    measured = benchmark.measure(**sizes)
+    for table in benchmark.TABLES:
+        head, rule, *rows = measured[table.name].splitlines()
+        assert (head, rule) == (table.form, "|---" * len(table.columns) + "|")
+        assert rows
+        assert {row.count("|") for row in rows} == {len(table.columns) + 1}
+        assert "nan" not in measured[table.name]
