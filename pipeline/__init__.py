@@ -46,7 +46,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and should know t
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from sweep_clustering import check_shadowing
 
-        check_shadowing()  # a script beside a `sweeps.py` of its own would else end in a puzzling ImportError
+        check_shadowing()  # a script beside another `sweeps.py` would otherwise end in a puzzling ImportError
         module, attribute = _PLACES[name]
         value = globals()[name] = getattr(import_module(module), attribute)
         return value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 COMPLETE = 0
 INTERNAL = 1
-"""A fault of the machine, a lease that is held, or, of a check, something that does not agree."""
+"""A fault of the machine, a lease that is held, or a check that found a difference."""
 BAD_INPUT = 2
 """Nothing was started, and nothing is lost."""
 FAILED_CELLS = 3

@@ -1,4 +1,4 @@
-"""When one objective is as good as another, and which restart is the best."""
+"""When two objectives count as the same optimum, and which restart is the best."""
 
 from __future__ import annotations
 

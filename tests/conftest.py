@@ -13,3 +13,13 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the real data sets (../shared/data) are not on this machine")
     return folder
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with the tiny sweep and its finished cube, run serially in one go; for reading only."""
+    from processes.sweeping import run, write_spec
+
+    folder = tmp_path_factory.mktemp("finished")
+    assert run(write_spec(folder), folder) == 0
+    return folder

@@ -1,4 +1,4 @@
-"""Compute clusters: from a profile to a connected client, and everything closed again."""
+"""Compute clusters: from a profile to a connected client, closed again at the end."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def connect(
     profile : Profile
         From `load_profile`.
     n_workers : int or None
-        Number of local worker processes, or of worker jobs, before the profile's own number. Not for a
-        running scheduler, whose workers are its own.
+        Number of local worker processes, or of worker jobs, in place of the profile's number. Not for a
+        running scheduler, which has its own workers.
     run : RunFolder
         For scratch files of local workers, credentials and logs of worker jobs.
     longest_batch : float
@@ -65,8 +65,8 @@ def connect(
     Yields
     ------
     distributed.Client
-        With at least one worker, none of which has packages of another project in place of ours. It is closed
-        on exit, local workers too; a running scheduler goes on.
+        With at least one worker, none of which has packages of another project under our names. It is closed
+        on exit, local workers too; a scheduler that was running before keeps running.
 
     Raises
     ------
@@ -81,9 +81,9 @@ def connect(
     """
     with dask.config.set(SETTINGS), _errors_only():
         if isinstance(profile.options, Local):
-            opened = _local(profile.options, n_workers, run.workers)
+            connection = _local(profile.options, n_workers, run.workers)
         elif isinstance(profile.options, JobQueue):
-            opened = connect_jobs(
+            connection = connect_jobs(
                 profile.options,
                 where=profile.where,
                 n_jobs=n_workers or profile.options.workers,
@@ -92,8 +92,8 @@ def connect(
                 dashboard_port=_free_port(profile.options.dashboard_port),
             )
         else:
-            opened = _address(profile, profile.options, n_workers)
-        with opened as client, _silenced_after_failure():
+            connection = _address(profile, profile.options, n_workers)
+        with connection as client, _silenced_after_failure():
             check_packages(client)
             yield client
 
@@ -112,7 +112,7 @@ def dashboard_address(client: Client) -> str | None:
 def _local(options: Local, n_workers: int | None, local_directory: Path) -> Iterator[Client]:
     count = n_workers or options.workers or CPU_COUNT
     with ExitStack() as stack:
-        with _interrupts_held_back(), _start_errors():
+        with _interrupts_blocked(), _start_errors():
             cluster = LocalCluster(
                 n_workers=count,
                 threads_per_worker=1,
@@ -170,8 +170,8 @@ def _address(profile: Profile, options: Address, n_workers: int | None) -> Itera
 
 
 @contextmanager
-def _interrupts_held_back() -> Iterator[None]:
-    """Let what is started in here ignore Ctrl-C: to stop is the driver's work.
+def _interrupts_blocked() -> Iterator[None]:
+    """Let processes that are started in here ignore Ctrl-C, which the driver alone handles.
 
     A terminal sends SIGINT to every process of the foreground group, and each worker would answer with a
     traceback. The mask is inherited by threads and by processes, so that workers started again later have it

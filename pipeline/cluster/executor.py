@@ -1,4 +1,4 @@
-"""Two ways to run batches: one after the other here, or on the workers of a dask client."""
+"""Batches as tasks on the workers of a dask client."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from distributed import Client, Future, Worker, WorkerPlugin
 
 from pipeline.cluster.losses import TOPICS, Losses
 from pipeline.cluster.plugins import register
-from pipeline.cluster.watchdog import Introduction, run_watched
+from pipeline.cluster.watchdog import ReportNanny, run_watched
 from pipeline.jobs.errors import ComputeClusterError
-from pipeline.work.executor import NextBatch, Outcome, _warm_up
+from pipeline.work.executor import NextBatch, Outcome, load_kernels
 from pipeline.work.records import Batch
 from sweeps.inputs.load import Source
 
@@ -30,10 +30,10 @@ LEAST_LIMIT, LIMIT_FACTOR = 1800.0, 30.0
 """Seconds, and multiple of the prediction: a minute at most, a second for the first restart of its kind."""
 
 SILENCE = 60.0
-"""Seconds without news after which it is asked whether any worker is left."""
+"""Seconds without an event after which the executor checks whether any worker is left."""
 
 ENDED = "ended"
-"""Beside the topics of the compute cluster: a batch has results, or an error."""
+"""Topic of this module, beside those of the compute cluster: a batch has results, or an error."""
 
 
 class KernelsReady(WorkerPlugin):  # type: ignore[misc]
@@ -42,8 +42,8 @@ class KernelsReady(WorkerPlugin):  # type: ignore[misc]
     name = "kernels-ready"
 
     async def setup(self, worker: Worker) -> None:
-        """Compile, or load from the node's cache, in a thread: the worker's heartbeat goes on."""
-        await asyncio.to_thread(_warm_up)
+        """Compile, or load from the node's cache, in a thread: the worker's heartbeat continues."""
+        await asyncio.to_thread(load_kernels)
 
 
 class DaskExecutor:
@@ -67,17 +67,17 @@ class DaskExecutor:
         self._time_limit = time_limit
         self._shipped: dict[str, Future] = {}
         self._workers, self._counted = 1, -math.inf
-        self._under_way: dict[str, tuple[Batch, Future]] = {}
+        self._in_progress: dict[str, tuple[Batch, Future]] = {}
         self._losses = Losses()
         self._inbox: SimpleQueue[tuple[str, Any]] = SimpleQueue()
         for topic in TOPICS:
             self._listen(topic)
-        register(client, Introduction())
+        register(client, ReportNanny())
         register(client, KernelsReady())
 
     @property
     def workers(self) -> int:
-        """Threads of all workers that were connected a second ago at most: each asking is a round trip."""
+        """Threads of all connected workers, at most a second old: each query is a round trip."""
         now = time.monotonic()
         if now - self._counted > 1.0:
             threads: Mapping[str, int] = self._client.nthreads()
@@ -87,18 +87,18 @@ class DaskExecutor:
     def results(self, next_batch: NextBatch) -> Iterator[tuple[Batch, Outcome]]:
         """Keep each worker busy and one batch ahead; what is queued beyond that only costs the scheduler."""
         while True:
-            while len(self._under_way) < 2 * self.workers and (batch := next_batch()) is not None:
+            while len(self._in_progress) < 2 * self.workers and (batch := next_batch()) is not None:
                 self._submit(batch)
-            if not self._under_way:
+            if not self._in_progress:
                 return
-            yield from self._news()
+            yield from self._next_ended()
 
     def _submit(self, batch: Batch) -> None:
         key = f"run_batch-{uuid4().hex}"
         limit = self._time_limit or generous_limit(batch)
         source = self._source(batch.dataset)
         future = self._client.submit(run_watched, batch, source, key, limit, key=key, pure=False)
-        self._under_way[key] = batch, future
+        self._in_progress[key] = batch, future
         self._losses.watch(key, limit)
         self._client.loop.add_callback(self._fetch, key, future)
 
@@ -107,44 +107,44 @@ class DaskExecutor:
         try:
             outcome: Outcome = await future
         except (Exception, asyncio.CancelledError) as error:
-            # What is no error of the task is nobody's fault: it was cancelled, or the scheduler is lost.
+            # Where the task itself has no error, it was cancelled, or the scheduler is lost.
             outcome = error if future.status == "error" else ComputeClusterError(f"scheduler lost: {error}")
         self._inbox.put((ENDED, (key, outcome)))
 
     def _listen(self, topic: str) -> None:
-        self._client.subscribe_topic(topic, partial(self._hear, topic))
+        self._client.subscribe_topic(topic, partial(self._receive, topic))
 
-    def _hear(self, topic: str, event: tuple[float, Any]) -> None:
-        """Take an event, in the client's thread; what is said of a worker has its address as topic."""
+    def _receive(self, topic: str, event: tuple[float, Any]) -> None:
+        """Take an event, in the client's thread; events about a worker have its address as topic."""
         message = event[1]
         if message.get("is") == "worker":
             self._listen(message["worker"])
         self._inbox.put((topic, message))
 
-    def _news(self) -> Iterator[tuple[Batch, Outcome]]:
-        """Wait until something is said; the batches that ended by it."""
-        topic, news = self._next_word()
-        ended = [news] if topic == ENDED else self._losses.read(topic, news).items()
+    def _next_ended(self) -> Iterator[tuple[Batch, Outcome]]:
+        """Wait for an event; the batches that ended by it, often none."""
+        topic, event = self._next_event()
+        ended = [event] if topic == ENDED else self._losses.read(topic, event).items()
         for key, outcome in ended:
-            if key in self._under_way:
+            if key in self._in_progress:
                 if isinstance(outcome, ComputeClusterError):
                     raise outcome
                 yield self._ended(key), outcome
 
-    def _next_word(self) -> tuple[str, Any]:
-        """The next of the inbox; a wait for workers is said once, as it may last for days."""
-        alone = False
-        while not alone:
+    def _next_event(self) -> tuple[str, Any]:
+        """The next event; a wait for workers is logged once, as it may last for days."""
+        no_worker = False
+        while not no_worker:
             with suppress(Empty):
                 return self._inbox.get(timeout=SILENCE)
-            alone = not self._client.nthreads()
+            no_worker = not self._client.nthreads()
         logger.warning("no worker is connected: the run waits for one")
         return self._inbox.get()
 
     def _ended(self, key: str) -> Batch:
-        batch, future = self._under_way.pop(key)
+        batch, future = self._in_progress.pop(key)
         self._losses.forget(key)
-        future.release()  # of one that is given up, too: the scheduler runs it no more
+        future.release()  # also that of a batch that is given up: the scheduler then drops its task
         return batch
 
     def _source(self, dataset: str) -> Future:
@@ -160,7 +160,7 @@ class DaskExecutor:
 
 
 def generous_limit(batch: Batch) -> float:
-    """Seconds that a batch may run: what never ends shall meet it, and nothing that is slow."""
+    """Seconds that a batch may run: long enough for any slow batch, so that only endless ones reach it."""
     return LEAST_LIMIT + LIMIT_FACTOR * batch.predicted
 
 

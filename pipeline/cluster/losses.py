@@ -1,4 +1,4 @@
-"""Which batches are given up and why, from what a compute cluster says of its workers.
+"""Which batches are given up and why, from the events of a compute cluster.
 
 A worker process that dies may be its batch's fault only if its nanny lives on: a node that is lost, preempted
 or at its walltime takes the nanny with it. Meanwhile the scheduler runs the batch elsewhere.
@@ -16,10 +16,10 @@ from pipeline.cluster.watchdog import TOPIC
 from pipeline.work.failures import BatchLost
 
 TOPICS = (TOPIC, "worker-restart-memory")
-"""Where workers and nannies speak; the scheduler's topics are the addresses of the workers."""
+"""Topics of workers and nannies; the scheduler's topics are the addresses of the workers."""
 
 DEATHS = 3
-"""A batch is given up when so many processes died under it; one or two may be chance, or somebody's kill."""
+"""A batch is given up when so many processes died while they ran it; one or two may be chance."""
 
 
 class TimeLimitExceeded(BatchLost):
@@ -32,7 +32,7 @@ class WorkersDied(BatchLost):
 
 @dataclass
 class Watched:
-    """A batch under way: where it runs since it started, and where processes died under it."""
+    """A batch in progress: where it runs since it started, and where processes died while they ran it."""
 
     limit: float
     where: Mapping[str, str] | None = None
@@ -42,34 +42,34 @@ class Watched:
 
 @dataclass
 class Losses:
-    """Sorts what a compute cluster says into verdicts on batches."""
+    """Decides from the events of a compute cluster which batches are given up."""
 
     _watched: dict[str, Watched] = field(default_factory=dict)
     _overran: set[str] = field(default_factory=set)
     _memory: dict[str, int] = field(default_factory=dict)
 
     def watch(self, key: str, limit: float) -> None:
-        """Expect news of a batch that may run for `limit` seconds."""
+        """Expect events of a batch that may run for `limit` seconds."""
         self._watched[key] = Watched(limit)
 
     def forget(self, key: str) -> None:
-        """Expect no more news of a batch."""
+        """Expect no more events of a batch."""
         del self._watched[key]
 
     def read(self, topic: str, event: Mapping[str, Any]) -> dict[str, BatchLost]:
-        """Take in what was said; the batches that are given up for it, by key."""
+        """Take an event; the batches that are given up because of it, by key."""
         if topic == "worker-restart-memory":
             self._memory[event["worker"]] = event["rss"]
         elif topic != TOPIC:
             if event.get("action") == "remove-worker" and not event["expected"]:
                 self._worker_gone(topic, event["processing-tasks"])
         elif event["is"] == "worker":
-            return self._nanny_lives(event["nanny"])
+            return self._nanny_seen(event["nanny"])
         elif event["key"] in self._watched:
-            return self._batch_says(self._watched[event["key"]], event)
+            return self._batch_event(self._watched[event["key"]], event)
         return {}
 
-    def _batch_says(self, watched: Watched, event: Mapping[str, str]) -> dict[str, BatchLost]:
+    def _batch_event(self, watched: Watched, event: Mapping[str, str]) -> dict[str, BatchLost]:
         if event["is"] == "started":
             watched.where = event
             return {}
@@ -82,12 +82,12 @@ class Losses:
             return
         for key in keys:
             watched = self._watched.get(key)
-            # What had not started there was only queued there, and is not to blame.
+            # A batch that was only queued there is not to blame.
             if watched is not None and watched.where is not None and watched.where["worker"] == worker:
                 watched.unexplained.append(watched.where)
                 watched.where = None
 
-    def _nanny_lives(self, nanny: str | None) -> dict[str, BatchLost]:
+    def _nanny_seen(self, nanny: str | None) -> dict[str, BatchLost]:
         lost: dict[str, BatchLost] = {}
         for key, watched in self._watched.items():
             explained = [where for where in watched.unexplained if where["nanny"] == nanny]

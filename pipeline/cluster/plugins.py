@@ -1,4 +1,4 @@
-"""What is done on every worker before it works, also on those that join later."""
+"""Set-up of every worker before it runs batches, also of workers that join later."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def check_packages(client: Client) -> None:
 def register(client: Client, plugin: WorkerPlugin) -> None:
     """Set a plugin up on all workers; what it raises there is raised here.
 
-    A worker that is lost meanwhile does not matter: the scheduler knows the plugin by then, and whoever comes
-    in its place is set up, too.
+    A worker that is lost meanwhile does not matter: the scheduler knows the plugin by then, and sets up the
+    worker that replaces it, too.
     """
     try:
         client.register_plugin(plugin)

@@ -1,4 +1,4 @@
-"""On a worker: what it says of the batches it runs, and the end of one that never ends."""
+"""On a worker: events about the batches it runs, and the end of one that exceeds its time limit."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from sweeps.inputs.load import Source
 logger = logging.getLogger(__name__)
 
 TOPIC = "sweep-batches"
-"""Where workers say what the driver cannot know: who started, who runs what, who overran."""
+"""Topic on which workers report what the driver cannot know: new worker, batch started, limit exceeded."""
 
 PATIENCE = 10.0
-"""Seconds for the scheduler to hear a message."""
+"""Seconds for the scheduler to receive a message."""
 
 TICK = 1.0
 GRACE = 1.0
 """Seconds between looks at the time, and for a batch to end by itself after all."""
 
 
-class Introduction(WorkerPlugin):  # type: ignore[misc]
-    """Tell which nanny a new worker has: a nanny seen again shows that only the process had died."""
+class ReportNanny(WorkerPlugin):  # type: ignore[misc]
+    """Report the nanny of a new worker: a nanny seen again shows that only the process had died."""
 
-    name = "introduction"
+    name = "report-nanny"
 
     def setup(self, worker: Worker) -> None:
-        """Say so once the worker is connected."""
+        """Report it once the worker is connected."""
         worker.log_event(TOPIC, {"is": "worker", "worker": worker.address, "nanny": worker.nanny})
 
 
 def run_watched(batch: Batch, source: Source, key: str, limit: float) -> list[Partial | Failure]:
-    """Run a batch on a dask worker, for so long.
+    """Run a batch on a dask worker, within a time limit.
 
     A kernel cannot be interrupted. So a batch that overruns takes its process with it, and the nanny starts
     another.
@@ -63,19 +63,19 @@ def run_watched(batch: Batch, source: Source, key: str, limit: float) -> list[Pa
     """
     worker = get_worker()
 
-    def say(what: str) -> None:
-        """Return when the scheduler has heard it: what comes next may be the end of this process."""
+    def report(what: str) -> None:
+        """Return when the scheduler has received it: this process may end right after."""
         message = {"is": what, "key": key, **_whereabouts(worker)}
         try:
             sync(worker.loop, worker.scheduler.log_event, callback_timeout=PATIENCE, topic=TOPIC, msg=message)
         except (OSError, TimeoutError) as error:
-            logger.warning("%s: the scheduler does not hear that it %s: %s", batch.work[0].cell, what, error)
+            logger.warning("%s: the scheduler was not told that it %s: %s", batch.work[0].cell, what, error)
 
     def overran() -> None:
         logger.error("%s ran for more than %g s: this process ends", batch.work[0].cell, limit)
-        say("overran")
+        report("overran")
 
-    say("started")
+    report("started")
     with deadline(limit, overran, end_process):
         return run_batch(batch, source)
 
@@ -84,9 +84,9 @@ def run_watched(batch: Batch, source: Source, key: str, limit: float) -> list[Pa
 def deadline(
     limit: float, overran: Callable[[], None], end: Callable[[], None], *, tick: float = TICK
 ) -> Iterator[None]:
-    """Call `overran` when the block takes longer than `limit` seconds, and `end` when it still goes on then.
+    """Call `overran` when the block takes longer than `limit` seconds, and `end` if it runs on after `GRACE`.
 
-    Time in which the whole process stood still, on a machine that slept for instance, does not count.
+    Time in which the whole process was stopped, on a machine that slept for instance, does not count.
     """
     done = Event()
 

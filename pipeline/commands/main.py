@@ -27,7 +27,7 @@ from pipeline.exitcodes import COMPLETE, INTERNAL
 
 
 class Echo(logging.Handler):
-    """Messages on stderr, wherever that points when they are said."""
+    """Log messages on stderr, wherever it points at the time of the message."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Show one message; a terminal that has been closed is no reason to fail."""
@@ -37,13 +37,13 @@ class Echo(logging.Handler):
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="sweep-clustering", prog_name="sweep")
-@click.option("-v", "--verbose", is_flag=True, help="Say more on stderr.")
+@click.option("-v", "--verbose", is_flag=True, help="Log more on stderr.")
 def main(verbose: bool) -> None:
     """Benchmark sweeps of semi-supervised clustering with inaccurate pairwise annotations."""
     root = logging.getLogger()
     if not any(isinstance(handler, Echo) for handler in root.handlers):
         root.addHandler(Echo())
-    # distributed sets its own level when it is imported, and tells of every connection at it.
+    # distributed sets its own level when it is imported, at which it logs every connection.
     os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "info" if verbose else "warning")
     for package in ("pipeline", "storage", "sweeps", "kernels"):
         logging.getLogger(package).setLevel(logging.DEBUG if verbose else logging.INFO)
@@ -52,7 +52,9 @@ def main(verbose: bool) -> None:
 @main.command()
 @spec_argument
 @results_option
-@click.option("--profile", default="local", show_default=True, help="Compute cluster, of cluster.yaml.")
+@click.option(
+    "--profile", default="local", show_default=True, help="Compute cluster to use, named in cluster.yaml."
+)
 @click.option(
     "--cluster",
     "cluster_file",
@@ -67,7 +69,7 @@ def main(verbose: bool) -> None:
 @click.option(
     "--detach",
     is_flag=True,
-    help="Check everything, start the run as a job of its own (slurm) or in the background, and return.",
+    help="Check everything, start the run as a separate job (slurm) or in the background, and return.",
 )
 @click.option(
     "--time-limit",
@@ -86,7 +88,7 @@ def main(verbose: bool) -> None:
 @click.option("--strict", is_flag=True, help="Exit with 3 when data sets were skipped.")
 @data_dir_option
 def submit(spec: Path, **choices: Any) -> None:
-    """Run the sweep file SPEC, or go on where it stopped."""
+    """Run the sweep file SPEC, or resume it where it stopped."""
     from rich.console import Console
 
     from pipeline.commands.paths import find_spec
@@ -96,21 +98,23 @@ def submit(spec: Path, **choices: Any) -> None:
     with reported():
         path, shipped = find_spec(spec)
         if shipped:
-            click.echo(f"taking the shipped {spec.name}: {path}", err=True)
+            click.echo(f"using the {spec.name} that is installed with sweep: {path}", err=True)
         sys.exit(run(path, Options(**choices), Console(stderr=True)))
 
 
 @main.command()
 @spec_argument
 @results_option
-@click.option("--workers", type=click.IntRange(min=1), help="Plan batches for so many.  [default: cores]")
+@click.option(
+    "--workers", type=click.IntRange(min=1), help="Number of workers to plan for.  [default: cores]"
+)
 @click.option("--pilot", is_flag=True, help="Time a few restarts and predict core-hours.")
 @json_option
 @data_dir_option
 def plan(
     spec: Path, results: Path, workers: int | None, pilot: bool, as_json: bool, data_dir: Path | None
 ) -> None:
-    """Show what SPEC amounts to: cells, restarts, batches, files and bytes."""
+    """Show how much work SPEC is: cells, restarts, batches, files and bytes."""
     from pipeline.commands.paths import find_spec
     from pipeline.prepare.sweep import prepare
     from pipeline.submit.overview import plan_overview
@@ -133,9 +137,7 @@ def plan(
     show_default=True,
     help="Number of cells, drawn at random.",
 )
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the draw of cells."
-)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the choice.")
 @json_option
 def verify(cube: Path, results: Path, sample: int, seed: int, as_json: bool) -> None:
     """Compute random cells of CUBE again and compare bits; exit with 1 if any differs."""

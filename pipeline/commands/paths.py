@@ -11,7 +11,7 @@ from sweeps.file.spec import load_spec
 
 
 def find_spec(path: Path) -> tuple[Path, bool]:
-    """Sweep file at `path`, or the shipped one of that name; whether the shipped one was taken.
+    """Sweep file at `path`, or the installed one of that name; whether the installed one was taken.
 
     Raises
     ------
@@ -28,7 +28,7 @@ def find_spec(path: Path) -> tuple[Path, bool]:
     ):
         return shipped / path.name, True
     names = ", ".join(sorted(f"sweeps/{file.name}" for file in shipped.glob("*.toml")))
-    raise InputError([Problem(str(path), "no such file", f"a sweep file, or a shipped one: {names}")])
+    raise InputError([Problem(str(path), "no such file", f"a sweep file, or an installed one: {names}")])
 
 
 def find_cube(path: Path, results: Path) -> Path:
@@ -51,12 +51,12 @@ def find_cube(path: Path, results: Path) -> Path:
 
 
 def find_run(path: Path, results: Path) -> Path:
-    """Cube at `path`, or of the sweep file at `path`, of which a run may have left traces only.
+    """Cube at `path`, or of the sweep file at `path`; it need not exist where there is a run folder.
 
     Raises
     ------
     InputError
-        If there is neither a cube nor a run, or what is left of one leads out of its directory.
+        If there is neither a cube nor a run, or if the run folder leads out of its directory.
     """
     cube = path
     if path.suffix == ".toml":

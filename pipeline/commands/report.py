@@ -21,7 +21,7 @@ from pipeline.scoring.catalogue import LABELS
 @click.option(
     "--against",
     type=click.Path(path_type=Path),
-    help="CSV of published means (p, n_clusters, m, model, metric, value) to judge ours by.",
+    help="CSV of published means (p, n_clusters, m, model, metric, value) to compare with.",
 )
 @click.option("--cell", help="Cell of the scatter plots, such as iris/p=0.9/m=75/replicate=0/posterior.")
 def report(cube: Path, results: Path, out: Path | None, against: Path | None, cell: str | None) -> None:
@@ -45,7 +45,7 @@ def report(cube: Path, results: Path, out: Path | None, against: Path | None, ce
     "scores",
     multiple=True,
     type=click.Choice(list(LABELS)),
-    help="Score to compare; may be given again.  [default: nmi]",
+    help="Score to compare; may be repeated.  [default: nmi]",
 )
 @click.option(
     "--out",
@@ -56,7 +56,7 @@ def report(cube: Path, results: Path, out: Path | None, against: Path | None, ce
 def compare(
     cube_a: Path, cube_b: Path, results: Path, scores: tuple[str, ...], out: Path | None, as_json: bool
 ) -> None:
-    """Compare the cells of CUBE_B with the same cells of CUBE_A: differences B less A, in pairs."""
+    """Compare the cells of CUBE_B with the same cells of CUBE_A: paired differences, B minus A."""
     from pipeline.commands.paths import find_cube
     from pipeline.report.compare import write_comparison
 

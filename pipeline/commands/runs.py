@@ -1,4 +1,4 @@
-"""Commands for runs that are under way, waiting, or ended: `sweep status`, `logs`, `cancel`, `why`."""
+"""Commands for runs in progress, waiting or ended: `sweep status`, `logs`, `cancel`, `why`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pipeline.exitcodes import INTERNAL
 @results_option
 @json_option
 def status(cube_or_spec: Path, results: Path, as_json: bool) -> None:
-    """Show how far a cube, or the cube of a sweep file, is; reads files only."""
+    """Show the progress of a cube, or of the cube of a sweep file; reads files only."""
     from pipeline.commands.paths import find_run
     from pipeline.monitor.status import read_status
 
@@ -29,7 +29,7 @@ def status(cube_or_spec: Path, results: Path, as_json: bool) -> None:
 @cube_argument
 @results_option
 @click.option("-n", "--lines", type=click.IntRange(min=0), default=20, show_default=True)
-@click.option("-f", "--follow", is_flag=True, help="Go on showing what is added, until the run ends.")
+@click.option("-f", "--follow", is_flag=True, help="Keep showing what is added, until the run ends.")
 @click.option("--head", is_flag=True, help="What a detached head printed, in place of the driver's log.")
 @click.option("--job", metavar="ID", help="Logs of a worker job, by number or name.")
 def logs(cube_or_spec: Path, results: Path, lines: int, follow: bool, head: bool, job: str | None) -> None:
@@ -73,7 +73,7 @@ def cancel(cube_or_spec: Path, results: Path) -> None:
 @results_option
 @json_option
 def why(cube_or_spec: Path, cell: str | None, results: Path, as_json: bool) -> None:
-    """Say why CELL failed, or how it is, and how to run it alone; without CELL, list the failed ones."""
+    """Show the state of CELL, why it failed, and how to run it alone; without CELL, list the failed cells."""
     from pipeline.commands.paths import find_cube
     from pipeline.monitor.why import explain, failed_causes
 

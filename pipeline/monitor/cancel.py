@@ -19,33 +19,34 @@ from storage.runfolder.folder import RunFolder
 from storage.runfolder.head import ENDED
 from storage.runfolder.holder import Holder
 
-Say = Callable[[str], None]
+Echo = Callable[[str], None]
 
 END_SECONDS = 60.0
-"""A head has so long to stop by itself; SLURM kills one that takes longer than KillWait, usually 30 s."""
+"""Time for a head to stop by itself; SLURM kills one that takes longer than KillWait, usually 30 s."""
 
 KILLED_SECONDS = 10.0
+"""Time for killed processes to be gone."""
 POLL_SECONDS = 0.5
 
 
 class CannotCancel(RuntimeError):
-    """Something goes on, and this is not the place to end it."""
+    """Something is running that cannot be ended from here."""
 
 
-def cancel(cube: Path, say: Say) -> None:
-    """End whatever runs a cube, or waits to; what was finished is kept.
+def cancel(cube: Path, echo: Echo) -> None:
+    """End the run of a cube, or the head that waits to start; what was finished is kept.
 
     Parameters
     ----------
     cube : Path
         The cube, which need not exist yet.
-    say : callable
+    echo : callable
         Takes lines for people.
 
     Raises
     ------
     CannotCancel
-        If something goes on, or may: it says what, and where to end it.
+        If something is running, or may be: the message says what, and where to end it.
     StorageError
         If the file system refuses.
     """
@@ -54,24 +55,24 @@ def cancel(cube: Path, say: Say) -> None:
     jobs = _jobs(run, state)
     if state.holder is None and not jobs:
         _forget(cube, state)
-        say(f"nobody runs {cube}: nothing to end")
+        echo(f"{cube} is not running: nothing to cancel")
         return
     heads = [job for job in jobs or [] if job.name == head_name(run)]
     _refuse_others(state, {job.number for job in heads})
     if heads:
         numbers = [job.number for job in heads]
         slurm.cancel(numbers)
-        say(f"ended the head, job {', '.join(numbers)}")
+        echo(f"ended the head, job {', '.join(numbers)}")
         _wait(lambda: read_run_state(cube).holder is None, END_SECONDS)
-    _end_process(cube, say)
+    _end_process(cube, echo)
     if jobs is not None:
-        _end_jobs(run, say)
+        _end_jobs(run, echo)
     _forget(cube, read_run_state(cube))
-    say(f"what was finished is kept in {cube}; submit again to go on")
+    echo(f"what was finished is kept in {cube}; submit again to resume")
 
 
 def _jobs(run: RunFolder, state: RunState) -> list[slurm.LiveJob] | None:
-    """Jobs of this run in the queue, None where no queue has anything to do with it."""
+    """Jobs of this run in the queue, None where it uses no queue."""
     holder, sent = state.holder, state.submission
     waits = state.waiting is not None or (holder is not None and bool(holder.process.job_id))
     if not (waits or run.job_logs.is_dir() or (sent is not None and sent.system == "slurm")):
@@ -83,19 +84,19 @@ def _jobs(run: RunFolder, state: RunState) -> list[slurm.LiveJob] | None:
     try:
         return slurm.live_jobs(job_prefix(run))
     except slurm.CommandFailed as error:
-        raise CannotCancel(f"nothing was ended, for the queue does not answer: {error}") from error
+        raise CannotCancel(f"nothing was cancelled, the queue does not answer: {error}") from error
 
 
 def _refuse_others(state: RunState, heads: set[str]) -> None:
-    """Leave a holder alone that cannot be ended from here."""
+    """Raise where the holder cannot be ended from here."""
     holder, lease = state.holder, state.lease
     if holder is None or lease is None or lease.alive or holder.process.job_id in heads:
         return
     job = holder.process.job_id
     if not job:
-        raise CannotCancel(f"run by {holder}: another machine, and no job of a queue; cancel it there")
+        raise CannotCancel(f"run by {holder}: on another machine, not in a queue; cancel it there")
     if _in_queue(job):
-        raise CannotCancel(f"run by {holder}: a job of your own making; scancel {job} ends it")
+        raise CannotCancel(f"run by {holder}: in a job that you submitted yourself; scancel {job} ends it")
 
 
 def _in_queue(number: str) -> bool:
@@ -105,7 +106,7 @@ def _in_queue(number: str) -> bool:
         return True
 
 
-def _end_process(cube: Path, say: Say) -> None:
+def _end_process(cube: Path, echo: Echo) -> None:
     """End a driver of this machine, and its workers with it."""
     state = read_run_state(cube)
     if state.holder is None or state.lease is None or not state.lease.alive:
@@ -122,11 +123,11 @@ def _end_process(cube: Path, say: Say) -> None:
         _, left = psutil.wait_procs(left, timeout=KILLED_SECONDS)
         if left:
             raise CannotCancel(f"still there: processes {', '.join(str(process.pid) for process in left)}")
-        say(f"ended process {driver.pid} and {len(family) - 1} of its own")
+        echo(f"ended process {driver.pid} and {len(family) - 1} child processes")
 
 
-def _end_jobs(run: RunFolder, say: Say) -> None:
-    """End worker jobs, until the queue shows none twice running."""
+def _end_jobs(run: RunFolder, echo: Echo) -> None:
+    """End worker jobs, until the queue shows none twice in a row."""
     prefix, seen, clear = job_prefix(run), set[str](), 0
     deadline = time.monotonic() + END_SECONDS
     while clear < 2:
@@ -142,12 +143,12 @@ def _end_jobs(run: RunFolder, say: Say) -> None:
         clear = 0 if left else clear + 1
         time.sleep(POLL_SECONDS)
     if seen:
-        say(f"ended {len(seen)} worker {'job' if len(seen) == 1 else 'jobs'}")
-    say("no job is left in the queue")
+        echo(f"ended {len(seen)} worker {'job' if len(seen) == 1 else 'jobs'}")
+    echo("no job is left in the queue")
 
 
 def _forget(cube: Path, state: RunState) -> None:
-    """Let no file say that a head still waits."""
+    """Correct the files that say that a head still waits."""
     if state.waiting is None:
         return
     run = RunFolder(cube)

@@ -15,8 +15,13 @@ from storage.runfolder.folder import RunFolder
 from sweeps.errors import InputError, Problem, did_you_mean
 
 POLL_SECONDS = 0.5
+"""Between looks at a log that is followed."""
+
 QUEUE_SECONDS = 10.0
+"""Between questions to the queue."""
+
 TAIL_BYTES = 65536
+"""The end of a log is searched in this many bytes, or in 200 a line where that is more."""
 
 JOB_LOG = re.compile(r"(?P<name>.+)(?:-|\.[eo])(?P<number>\d+)(?:\.(?:err|out))?")
 """Names that queueing systems give to the logs of their jobs."""
@@ -111,7 +116,7 @@ def follow(path: Path, cube: Path, *, lines: int) -> Iterator[str]:
 
 @dataclass
 class _End:
-    """Finds out that a run is over: from files, and from the queue while they say that its head waits there.
+    """Detects the end of a run: from files, and from the queue while they say that its head waits there.
 
     A job that could not be started writes no file.
     """
@@ -122,13 +127,13 @@ class _End:
     _asked: float = 0.0
 
     def reached(self) -> bool:
-        """Whether nobody runs it, and nobody waits to."""
+        """Whether it is not running, and not waiting to start."""
         state = read_run_state(self.cube)
         if state.waiting is None:
             self._missed = 0
         elif time.monotonic() - self._asked >= QUEUE_SECONDS:
             self._asked = time.monotonic()
-            # Twice: a job that starts is in the queue, but files may be late to tell.
+            # Twice: a job that has just started is no longer waiting, but its files may appear late.
             self._missed = self._missed + 1 if self._not_queued() else 0
             self.vanished = state.waiting if self._missed == 2 else ""
         return state.over or bool(self.vanished)
@@ -142,7 +147,7 @@ class _End:
 
 def _added(path: Path, start: int, over: Callable[[], bool]) -> Iterator[str]:
     while True:
-        # Asked first: what was written before the end is still read after it.
+        # Asked before reading, so that what was written just before the end is not missed.
         ended = over()
         if path.exists():
             with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Who runs a cube, or is about to: the lease and the files of the head, read together."""
+"""Who runs a cube, or waits to run it: the lease and the files of the head, read together."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from storage.runfolder.holder import Holder, LeaseState, read_lease
 
 @dataclass(frozen=True)
 class RunState:
-    """What files tell of a run.
+    """What its files say about a run.
 
     Parameters
     ----------
     lease : LeaseState or None
-        The lease as it is; None if nobody ever wrote the cube.
+        The lease as it is; None if no process ever held it.
     head : HeadRecord or None
         Of the last driver.
     submission : Submission or None
@@ -51,7 +51,7 @@ class RunState:
 
     @property
     def dashboard(self) -> str | None:
-        """How to reach the dashboard of the run under way."""
+        """How to reach the dashboard of the run in progress."""
         return self.head.dashboard if self.holder is not None and self.head is not None else None
 
     def to_dict(self) -> dict[str, Any] | None:
@@ -59,8 +59,8 @@ class RunState:
         if self.waiting is not None:
             at = max(record.at for record in (self.head, self.submission) if record is not None)
             again = self.head.restarts + 1 if self.head is not None and self.head.state == REQUEUED else 0
-            told = {"state": "waiting", "job": self.waiting, "node": "", "how": ""}
-            return {**told, "since": at, "restarts": again}
+            found = {"state": "waiting", "job": self.waiting, "node": "", "how": ""}
+            return {**found, "since": at, "restarts": again}
         if self.head is None:
             return None
         state = self.head.state if self.holder is not None or self.head.state != RUNNING else "died"
@@ -78,17 +78,17 @@ class RunState:
         again = f", queued again {found['restarts']} times" if found["restarts"] else ""
         how = f": {found['how']}" if found["how"] else ""
         if found["state"] == "waiting":
-            how = ", as far as files know"
+            how = ", according to its files"
         return [f"head: {what}{where}, {found['state']} since {since}{again}{how}"]
 
     @property
     def over(self) -> bool:
-        """Whether nobody runs it, and nobody waits to."""
+        """Whether it is not running, and not waiting to start."""
         return self.holder is None and self.waiting is None
 
 
 def read_run_state(cube: Path) -> RunState:
-    """Read what there is beside a cube, which need not exist yet.
+    """Read the files of a run beside its cube, which need not exist yet.
 
     Raises
     ------

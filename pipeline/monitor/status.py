@@ -37,7 +37,7 @@ class DatasetStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """State of a cube, and of the run that makes it.
+    """State of a cube, and of the run that fills it.
 
     Parameters
     ----------
@@ -48,13 +48,13 @@ class Status:
     blocks, blocks_done : int
         Blocks of the cube, and those without a pending cell.
     skipped : dict of str to list of str
-        Data sets the last run could not have, and why.
+        Data sets that were not available to the last run, and why.
     run : RunState
         Who runs it now, and the head.
     jobs : JobList or None
         Worker jobs of the last run, None where it had none.
     progress : Progress or None
-        What the driver wrote last of the run under way.
+        What the driver of the run in progress wrote last.
     """
 
     cube: Path
@@ -88,7 +88,7 @@ class Status:
 
     @property
     def eta(self) -> float | None:
-        """Seconds left of the run under way, None when nothing runs."""
+        """Seconds left of the run in progress, None when nothing runs."""
         if self.progress is None:
             return None
         return max(0.0, self.progress.left - (time.time() - self.progress.at))
@@ -101,13 +101,13 @@ class Status:
         foot = "{:<20}{cells:>9,}{done:>9,}{failed:>9,}{left:>9,}".format("total", **total)
         table = [head, *rows, foot, f"{self.blocks_done:,} of {self.blocks:,} blocks written"]
         skipped = [f"SKIPPED {name}: {'; '.join(reasons)}" for name, reasons in self.skipped.items()]
-        nothing = ["no cell yet: the cube is made when the first worker is there"]
+        nothing = ["no cell yet: the cube is created when the first worker has connected"]
         return [
             str(self.cube),
             *(table if self.datasets else nothing),
             *skipped,
             *self.run.lines(),
-            *self._head_said(),
+            *self._head_output(),
             *self._job_lines(),
             *([f"log: {self._log}"] if self._log.exists() else []),
             *([f"dashboard: {self.run.dashboard}"] if self.run.dashboard else []),
@@ -118,8 +118,8 @@ class Status:
     def _log(self) -> Path:
         return RunFolder(self.cube).log
 
-    def _head_said(self) -> list[str]:
-        """The last line of a head that, as far as files know, has not started: it may have died at once."""
+    def _head_output(self) -> list[str]:
+        """The last line of a head that has not started according to its files: it may have died at once."""
         log, sent = RunFolder(self.cube).head_log, self.run.submission
         if self.run.waiting is None or sent is None or not log.exists() or log.stat().st_mtime < sent.at:
             return []
@@ -128,9 +128,9 @@ class Status:
     def _who(self, left: int) -> str:
         holder = self.run.holder
         if holder is None and self.run.waiting is not None:
-            return f"nobody runs it yet: its head waits in the queue, job {self.run.waiting}"
+            return f"not running yet: its head waits in the queue, job {self.run.waiting}"
         if holder is None:
-            return "complete" if left == 0 else "nobody runs it: submit again to go on"
+            return "complete" if left == 0 else "not running: submit again to resume"
         if self.progress is None or self.eta is None:
             return f"run by {holder}"
         done = self.progress
@@ -138,7 +138,7 @@ class Status:
         return f"run by {holder}: {restarts}, {done.workers} workers, about {duration(self.eta)} left"
 
     def _job_lines(self) -> list[str]:
-        """Worker jobs of a run under way; those of a run that ended are no more."""
+        """Worker jobs of a run in progress; those of an ended run no longer exist."""
         if self.jobs is None or self.run.holder is None:
             return []
         counts = f"{self.jobs.wanted} wanted, {self.jobs.running} running, {self.jobs.n_lost} lost"

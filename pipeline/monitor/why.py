@@ -1,4 +1,4 @@
-"""Why a cell is as it is: its state, what went wrong, where the log is, how to run it alone."""
+"""The state of a cell: what went wrong, where the log is, how to run it alone."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from sweeps.cellnames import find_cell
 from sweeps.plan import Cell
 
 TRACEBACK_LINES = 12
+"""Of the end of a traceback."""
 
 UNKNOWN = "unknown"
 STATES = {DONE: "done", FAILED: "failed"}
@@ -27,7 +28,7 @@ STATES = {DONE: "done", FAILED: "failed"}
 
 @dataclass(frozen=True)
 class Explanation:
-    """What is known of one cell.
+    """What is known about one cell.
 
     Parameters
     ----------
@@ -38,7 +39,7 @@ class Explanation:
     restarts, seconds : int and float, or None
         Of a cell that is done: restarts, and the solver's seconds for all of them.
     failures : tuple of FailureRecord
-        All that were recorded, oldest first.
+        All recorded ones, oldest first.
     log : str
         Command that shows the log of the job, or of the driver, that the last failure was in; empty where
         nothing failed, or all is done.
@@ -67,16 +68,16 @@ class Explanation:
         if self.state == "done":
             text = f"{self.cell}: done, {self.restarts} restarts in {self.seconds:.3g} s"
             return [text, *self._earlier()]
-        told = {"failed": "failed", "pending": "pending: not finished yet"}[self.state]
+        state = {"failed": "failed", "pending": "pending: not finished yet"}[self.state]
         command = ["", "to run it alone:", f"  {self.command}"]
         log = ["", "to see the log:", f"  {self.log}"] if self.log else []
-        return [f"{self.cell}: {told}", *self._last(), *log, *command]
+        return [f"{self.cell}: {state}", *self._last(), *log, *command]
 
     def _earlier(self) -> list[str]:
         if not self.failures:
             return []
-        last, often = self.failures[-1], f"{len(self.failures)} times"
-        return [f"it had failed {often} before, the last time {last.at or UNKNOWN}: {last.cause}"]
+        last = self.failures[-1]
+        return [f"failed {len(self.failures)} times before, last at {last.at or UNKNOWN}: {last.cause}"]
 
     def _last(self) -> list[str]:
         if not self.failures:
@@ -90,13 +91,13 @@ class Explanation:
             "job": last.job or "none",
             "attempts": f"{len(self.failures)} failed",
         }
-        told = [f"  {key + ':':<10}{value}" for key, value in facts.items()]
+        table = [f"  {key + ':':<10}{value}" for key, value in facts.items()]
         trace = last.traceback.strip().splitlines()[-TRACEBACK_LINES:]
-        return [*told, *_titled("the end of the traceback:", trace)]
+        return [*table, *_titled("the end of the traceback:", trace)]
 
 
 def explain(cube: Path, name: str, spec: Path | None = None) -> Explanation:
-    """Tell what is known of a cell; reads files only.
+    """Collect what is known about a cell; reads files only.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""What is to be run, checked against the data and the cube that is there."""
+"""What is to be run, checked against the data and the existing cube."""

@@ -1,4 +1,4 @@
-"""A submit of which everything is known to be right: what the head is handed."""
+"""A checked submit: everything that the head of a run needs."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pipeline.prepare.wanted import Wanted, is_settled
 
 @dataclass(frozen=True)
 class Request:
-    """A submit of which everything is known to be right.
+    """A checked submit.
 
     Parameters
     ----------
     spec : Path
         Sweep file.
     prepared : Prepared
-        What it says, with data and cube.
+        Its contents, with data and cube.
     wanted : Wanted
         Which cells of it.
     profile : Profile or None
@@ -41,15 +41,15 @@ class Request:
 
     @property
     def queued(self) -> bool:
-        """Whether jobs of SLURM are to be its workers."""
+        """Whether its workers are jobs of SLURM."""
         return self.profile is not None and self.profile.kind == "slurm"
 
 
 FLAGS = {"cluster_file": "--cluster"}
-"""Flags that are not called like their field."""
+"""Flags that are not named like their field."""
 
-OWN = {"results", "dry_run", "detach"}
-"""Fields that a head is not told, or in another way."""
+NOT_FORWARDED = {"results", "dry_run", "detach"}
+"""Fields that a head does not need; the folder of results it gets as an absolute path."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,11 @@ class Options:
     detach, dry_run, retry_failed, strict : bool
         As in the command line.
     data_dir : Path or None
-        Where raw data files lie.
+        Folder with raw data files.
     only : tuple of str
-        Names of the cells to run, marked failed or not; none for all.
+        Names of the cells to run, marked failed or not; empty for all.
     time_limit : float or None
-        Seconds a batch may run on a worker; None is generous.
+        Seconds a batch may run on a worker; None for a generous default.
     """
 
     results: Path
@@ -89,11 +89,11 @@ class Options:
     time_limit: float | None = None
 
     def flags(self) -> list[str]:
-        """The choices that a head has to be told, as arguments of `sweep submit`; paths are absolute."""
+        """The choices that a head needs, as arguments of `sweep submit`; paths are absolute."""
         found: list[str] = []
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name in OWN or value == field.default:
+            if field.name in NOT_FORWARDED or value == field.default:
                 continue
             flag = FLAGS.get(field.name, "--" + field.name.replace("_", "-"))
             for item in value if isinstance(value, tuple) else [value]:

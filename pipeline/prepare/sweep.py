@@ -1,4 +1,4 @@
-"""Everything that can be known, or be wrong, before a sweep starts."""
+"""Everything that can be checked before a sweep starts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Prepared:
     inputs : Inputs
         Data sets and plans, chunked as the cube is.
     cube : Path
-        Where results land; it need not exist yet.
+        Where results are written; it need not exist yet.
     """
 
     spec: SweepSpec
@@ -41,7 +41,7 @@ class Prepared:
 
 
 def cube_path(results: Path, name: str) -> Path:
-    """Where the cube of a sweep lies."""
+    """Path of the cube of a sweep."""
     return results / f"{name}.zarr"
 
 
@@ -65,12 +65,12 @@ def prepare(path: Path, *, results: Path, data_dir: Path | None) -> Prepared:
 
 
 def aligned(prepared: Prepared) -> Prepared:
-    """Lay the plans out as the cube that is there now does, if there is one.
+    """Give the plans the chunks of the existing cube, if there is one.
 
     Raises
     ------
     InputError
-        If the sweep is no growth of the one in the cube.
+        If the sweep does not extend the one in the cube.
     """
     if not prepared.cube.exists():
         return prepared

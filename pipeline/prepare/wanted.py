@@ -23,7 +23,7 @@ class Wanted:
     retry_failed : bool
         Whether cells that are marked failed are tried again.
     only : frozenset of Cell
-        Cells to run, marked failed or not; none for all.
+        Cells to run, marked failed or not; empty for all.
     """
 
     retry_failed: bool = False
@@ -48,13 +48,13 @@ class Wanted:
 
 
 def is_settled(prepared: Prepared, wanted: Wanted) -> bool:
-    """Whether the cube holds all that is wanted already, so that a submit has nothing to do."""
+    """Whether the cube already holds all that is wanted, so that a submit has nothing to do."""
     if not prepared.cube.exists():
         return False
     plans = prepared.inputs.plans
     stored = read_manifest(prepared.cube).plans
     if any(stored.get(plan.name) != plan for plan in plans):
-        return False
+        return False  # the cube is to be grown first
     store = BlockStore(prepared.cube, read_only=True)
     if wanted.only:
         blocks = (block for plan in plans for block in wanted.blocks(plan))

@@ -1,4 +1,4 @@
-"""The driver's memory: which blocks are under way, what came back, what is still to be handed out."""
+"""Collecting results: which blocks are in progress, what came back, what is still to be handed out."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from sweeps.plan import Block, Cell, DatasetPlan
 logger = logging.getLogger(__name__)
 
 COMPACT_BYTES = 64 * 2**20
-"""A journal that grew by this, and to twice its length, is rewritten without what is in the cube by now."""
+"""A journal longer than this plus twice its length when last compacted is compacted again."""
 
 ATTEMPTS = 2
-"""A cell is marked failed when it fails, or kills its worker, this often on its own."""
+"""A cell is marked failed when it has failed this many times, or killed its worker while it ran alone."""
 
 
 class Collector:
@@ -49,7 +49,7 @@ class Collector:
     wanted : Wanted
         What this run is to compute.
     stop : Stop or None
-        When a cell has had restarts enough.
+        The rule that ends a cell before all of its restarts are run; None without one.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Collector:
         self._replayed = self._replay()
 
     def count(self, plan: DatasetPlan) -> Iterator[tuple[Cell, int]]:
-        """Cells of a data set that are not settled, with the number of restarts left; opens nothing."""
+        """Cells of a data set that are not settled, with the number of restarts left; opens no block."""
         for block, statuses in self._store.all_statuses(plan):
             for cell in filter(self._wanted.runs, self._unsettled(block, statuses)):
                 if cell in self._open:
@@ -100,7 +100,7 @@ class Collector:
                     yield from self.missing(cell)
 
     def open_cell(self, cell: Cell) -> list[Work]:
-        """Restarts of one cell that are still to be run; opens its block if need be."""
+        """Restarts of one cell that are still to be run; opens its block if it is not open yet."""
         if not self._wanted.runs(cell):
             return []
         block = self._plans[cell.dataset].block_of(cell)
@@ -123,9 +123,10 @@ class Collector:
         Raises
         ------
         Mismatch
-            If a restart that was known has another value now.
+            If a restart that was computed before has another value now.
         """
         partials = [result for result in results if isinstance(result, Partial)]
+        # The cells of a written block are closed: late results, of a failed cell for instance, are dropped.
         wanted = [partial for partial in partials if partial.work.cell in self._open]
         for partial in wanted:
             self._open[partial.work.cell].cells[partial.work.cell].add(partial)
@@ -210,7 +211,7 @@ class Collector:
         return [cell for cell, status in cells if not self._wanted.settles(cell, status)]
 
     def _write_complete(self, cells: set[Cell]) -> None:
-        # a block once, however many of its cells there are
+        # dict.fromkeys: each block once, even when several of its cells came in together
         for result in dict.fromkeys(self._open[cell] for cell in cells if cell in self._open):
             if result.complete:
                 self._write(result)

@@ -42,14 +42,14 @@ class Outcomes:
     ----------
     restarts, blocks : int
         Done by this run.
-    spared : int
-        Restarts that the adaptive stop found unnecessary.
+    unneeded : int
+        Restarts that the adaptive stop made unnecessary.
     failed : tuple of Cell
         Cells that are marked failed in the cube.
     """
 
     restarts: int
-    spared: int
+    unneeded: int
     blocks: int
     failed: tuple[Cell, ...]
 
@@ -59,30 +59,31 @@ class Driver:
 
     Parameters
     ----------
-    opened : Opened
-        The sweep, its cube and our lease.
+    sweep : OpenSweep
+        The sweep, its cube and the lease of it.
     executor : Executor
         Runs the batches.
     console : Console
         Where progress is shown.
     time_limit : float or None
-        Seconds a batch may run, where they were asked for: batches are predicted to last a quarter at most.
+        Seconds a batch may run, where the user gave a limit. Batches are predicted to last a quarter of it at
+        most, because predictions err.
     """
 
     def __init__(
         self,
-        opened: Opened,
+        sweep: OpenSweep,
         executor: Executor,
         *,
         console: Console,
         time_limit: float | None = None,
     ) -> None:
-        prepared = opened.prepared
+        prepared = sweep.prepared
         self._spec = prepared.spec
         self._cube = prepared.cube
         self._plans = prepared.inputs.plans
-        self._collector = opened.collector
-        self._lease = opened.lease
+        self._collector = sweep.collector
+        self._lease = sweep.lease
         self._executor = executor
         self._console = console
         self._longest = LONGEST if time_limit is None else time_limit / 4
@@ -92,22 +93,22 @@ class Driver:
         self._state = StateFile(prepared.run.state)
         self._again: deque[Batch] = deque()
         self._solver_seconds = 0.0
-        self._spared = 0
+        self._unneeded = 0
 
     def run(self) -> Outcomes:
-        """Time a few restarts, announce the end, then do everything that is left."""
+        """Time a few restarts, predict the duration, then do everything that is left."""
         started = time.monotonic()
         restarts = self._pilot() + self._rest()
         self._collector.close()
-        self._say_done(restarts, time.monotonic() - started)
+        self._log_summary(restarts, time.monotonic() - started)
         return Outcomes(
-            restarts, self._spared, self._collector.blocks_written, failed_cells(self._cube, self._plans)
+            restarts, self._unneeded, self._collector.blocks_written, failed_cells(self._cube, self._plans)
         )
 
-    def _say_done(self, restarts: int, seconds: float) -> None:
+    def _log_summary(self, restarts: int, seconds: float) -> None:
         share = 100 * self._solver_seconds / max(seconds * self._executor.workers, 1e-9)
         if self._spec.stop is not None:
-            logger.info("%d restarts were spared by the adaptive stop", self._spared)
+            logger.info("the adaptive stop made %d restarts unnecessary", self._unneeded)
         logger.info(
             "%d restarts, %d blocks in %s; %.0f %% of the workers' time was spent in the solver",
             restarts,
@@ -119,7 +120,7 @@ class Driver:
     def _pilot(self) -> int:
         """Run one restart at the corners of each grid; they are results like any other.
 
-        Corners that are done already, because the file of timings was lost, tell their time from the cube.
+        Corners that are done already, because the file of timings was lost, take their time from the cube.
         """
         for plan in self._plans:
             for cell in self._timing.missing(plan):
@@ -144,29 +145,30 @@ class Driver:
         clock = Clock(seconds, workers)
         self._length = min(target_seconds(seconds, workers), self._longest)
         batches = (batch for plan in self._plans for batch in self._batches(plan))
-        few = "worker" if workers == 1 else "workers"
-        logger.info("%d restarts to run, about %s on %d %s", total, duration(clock.left()), workers, few)
+        noun = "worker" if workers == 1 else "workers"
+        logger.info("%d restarts to run, about %s on %d %s", total, duration(clock.left()), workers, noun)
         done = 0
         with display(total, clock.left(), self._console) as shown:
             self._show(shown, 0, total, clock)
             for batch, partials in self._results(lambda: next(batches, None)):
                 done += _restarts(partials)
-                self._spared += _spared(batch, partials)
+                self._unneeded += _unneeded(batch, partials)
                 clock.done += batch.predicted
-                self._show(shown, done + self._spared, total, clock)
+                self._show(shown, done + self._unneeded, total, clock)
         return done
 
-    def _results(self, fresh: Callable[[], Batch | None]) -> Iterator[tuple[Batch, list[Partial]]]:
-        """Finished batches of `fresh` and of cells tried again, already merged."""
+    def _results(self, new_batch: Callable[[], Batch | None]) -> Iterator[tuple[Batch, list[Partial]]]:
+        """Finished batches of `new_batch` and of cells tried again, already merged."""
 
         def next_batch() -> Batch | None:
             while self._again:
                 batch = self._again.popleft()
                 if self._collector.wants(batch.work[0].cell):
                     return batch
-            return fresh()
+            return new_batch()
 
         for batch, outcome in self._executor.results(next_batch):
+            # Before anything is written: another driver may have taken over a lease that became stale.
             self._lease.check()
             with uninterrupted():
                 partials = self._take(batch, outcome)
@@ -180,12 +182,12 @@ class Driver:
         else:
             retried, partials = self._lost(batch, outcome), []
         for work in retried:
-            # Alone, so that whatever fails again is charged to this cell and to no other.
+            # Alone, so that another failure is charged to this cell and to no other.
             self._again += self._grouped(batch.science, [work])
         return partials
 
     def _lost(self, batch: Batch, error: BaseException) -> list[Work]:
-        """What to try again after a batch that ended without results, its worker killed for instance."""
+        """What to try again after a batch that ended without results, its worker having died for instance."""
         work, failure = list(batch.work), lost_with_its_worker(batch.work[0], error)
         others = len({item.cell for item in work}) - 1
         cells = f"{work[0].cell} and {others} other cells" if others else str(work[0].cell)
@@ -221,8 +223,8 @@ class Driver:
 
 
 @dataclass(frozen=True)
-class Opened:
-    """A sweep whose cube is ours to write."""
+class OpenSweep:
+    """A sweep whose cube this process may write."""
 
     prepared: Prepared
     collector: Collector
@@ -230,8 +232,8 @@ class Opened:
 
 
 @contextmanager
-def opened(prepared: Prepared, lease: Lease, wanted: Wanted) -> Iterator[Opened]:
-    """Make or grow the cube of a sweep, and collect into it.
+def open_sweep(prepared: Prepared, lease: Lease, wanted: Wanted) -> Iterator[OpenSweep]:
+    """Create or grow the cube of a sweep, and collect into it.
 
     Parameters
     ----------
@@ -245,12 +247,13 @@ def opened(prepared: Prepared, lease: Lease, wanted: Wanted) -> Iterator[Opened]
     Raises
     ------
     sweeps.errors.InputError
-        If another driver has made a cube since that this sweep is no growth of.
+        If another driver has created a cube meanwhile that this sweep does not extend.
     storage.errors.StorageError
         If the disk fails; nothing that was reported done is lost.
     """
     with uninterrupted():
         prepared.run.clean()
+        # Again, now that the lease is held: another driver may have created or grown the cube meanwhile.
         prepared = aligned(prepared)
         make = grow if prepared.cube.exists() else create
         make(prepared.cube, prepared.inputs.plans, prepared.inputs.stacked, prepared.spec.to_dict())
@@ -265,11 +268,11 @@ def opened(prepared: Prepared, lease: Lease, wanted: Wanted) -> Iterator[Opened]
             wanted=wanted,
             stop=prepared.spec.stop,
         )
-        yield Opened(prepared, collector, lease)
+        yield OpenSweep(prepared, collector, lease)
 
 
-def _spared(batch: Batch, partials: list[Partial]) -> int:
-    """Restarts of a batch that were not run because the ones before were enough."""
+def _unneeded(batch: Batch, partials: list[Partial]) -> int:
+    """Restarts of a batch that were not run because those before them were enough."""
     most = {(work.cell, work.start): work.stop for work in batch.work}
     done = (partial.work for partial in partials)
     return sum(most[work.cell, work.start] - work.stop for work in done)

@@ -21,7 +21,7 @@ from pipeline.jobs.head import HeadJob
 from pipeline.jobs.slurm import CommandFailed, other_head
 from pipeline.prepare.request import Request
 from pipeline.prepare.sweep import Prepared, longest_batch
-from pipeline.run.driver import Driver, Outcomes, opened
+from pipeline.run.driver import Driver, Outcomes, open_sweep
 from pipeline.run.logfile import log_file
 from pipeline.run.signals import Stopped, stop_on_signal
 from pipeline.work.executor import Executor, SerialExecutor
@@ -38,16 +38,24 @@ from storage.runfolder.process import this_process
 
 logger = logging.getLogger(__name__)
 
-TROUBLE = (StorageError, LeaseHeld, LeaseLost, JournalDamaged, Mismatch, CellMismatch, ComputeClusterError)
-"""What ends a run with a message: no cell is to blame, nothing that was reported done is lost."""
+EXPECTED_ERRORS = (
+    StorageError,
+    LeaseHeld,
+    LeaseLost,
+    JournalDamaged,
+    Mismatch,
+    CellMismatch,
+    ComputeClusterError,
+)
+"""They end a run with a message: no cell is to blame, nothing that was reported done is lost."""
 
 LEASE_SECONDS = 5.0
-"""Between attempts to take the lease of a head that died elsewhere."""
+"""Between attempts to take the lease of a head that died on another node."""
 
 
 @dataclass(frozen=True)
 class End:
-    """How a run ended: exit code, words, and whether its job is to be queued again."""
+    """How a run ended: exit code, description, and whether its job is to be queued again."""
 
     code: int
     how: str
@@ -55,7 +63,7 @@ class End:
 
 
 class Ending:
-    """Takes what ends a run early, says it, and keeps how the run ended.
+    """Handles the exceptions that end a run early: logs them, and keeps how the run ended.
 
     Parameters
     ----------
@@ -79,10 +87,10 @@ class Ending:
             then = "the head resumes when its job starts again" if again else "submit again to resume"
             logger.error("stopped by %s; what was finished is kept, %s", error, then)
             self.end = End(128 + error.number, f"stopped by {error}", again)
-        elif isinstance(error, TROUBLE):
+        elif isinstance(error, EXPECTED_ERRORS):
             logger.error("%s", error)
             self.end = End(INTERNAL, str(error))
-        return isinstance(error, (Stopped, *TROUBLE))
+        return isinstance(error, (Stopped, *EXPECTED_ERRORS))
 
 
 def run_head(request: Request, console: Console) -> int:
@@ -110,21 +118,18 @@ def run_head(request: Request, console: Console) -> int:
     with (
         stop_on_signal(),
         ending,
-        _lease(request.prepared.cube, patient=own is not None) as lease,
+        # A job that was queued again after its node was lost finds its own old lease, not stale yet.
+        _lease(request.prepared.cube, wait=own is not None) as lease,
         log_file(request.prepared.run.log),
         _recorded(request, own, ending) as record,
-        # A second time, so that the record tells what ended the run while the lease is still ours.
+        # Entered twice: this one sets the end before the record is written, the outer one handles errors
+        # of what stands between the two.
         ending,
         # Workers before the cube: a compute cluster that is not available leaves nothing behind.
         _executor(request, record) as executor,
-        opened(request.prepared, lease, request.wanted) as ours,
+        open_sweep(request.prepared, lease, request.wanted) as sweep,
     ):
-        driver = Driver(
-            ours,
-            executor,
-            console=console,
-            time_limit=request.options.time_limit,
-        )
+        driver = Driver(sweep, executor, console=console, time_limit=request.options.time_limit)
         ending.end = _conclude(request, driver.run())
     if own is not None and ending.end.again and not own.requeue():
         how = f"{ending.end.how}, and not queued again"
@@ -133,14 +138,14 @@ def run_head(request: Request, console: Console) -> int:
 
 
 def nothing_to_do(request: Request) -> int:
-    """Say so, and what failed or was skipped; the exit code of a run that ends like this."""
+    """Log that, and what failed or was skipped; the exit code of a run that ends like this."""
     logger.info("every cell is done: nothing to run")
     failed = failed_cells(request.prepared.cube, request.prepared.inputs.plans)
     return _conclude(request, Outcomes(0, 0, 0, failed)).code
 
 
-def say_skipped(prepared: Prepared) -> None:
-    """Say loudly which data sets are left out."""
+def warn_skipped(prepared: Prepared) -> None:
+    """Warn of each data set that is left out."""
     for name, reasons in prepared.inputs.skipped.items():
         logger.warning("SKIPPED data set %s: %s", name, "; ".join(reasons))
 
@@ -150,10 +155,10 @@ def _conclude(request: Request, outcomes: Outcomes) -> End:
     failed = list(filter(wanted.runs, outcomes.failed))
     for cell in failed:
         logger.error('failed: %s (for more: sweep why %s "%s")', cell, prepared.cube, cell)
-    say_skipped(prepared)
+    warn_skipped(prepared)
     logger.info("results: %s", prepared.cube)
     if wanted.only and not request.settled:
-        logger.info("its results are kept, and stand in the cube when the rest of the block is done")
+        logger.info("results are kept, and written to the cube when the rest of the block is done")
     if failed:
         return End(FAILED_CELLS, "finished with failed cells")
     strict = request.options.strict and prepared.inputs.skipped
@@ -164,12 +169,12 @@ def _waiting_head(run: RunFolder) -> str | None:
     try:
         return other_head(run)
     except CommandFailed:
-        return None  # said again, and louder, when the worker jobs are submitted
+        return None  # submitting the worker jobs meets the same error, and reports it
 
 
 @contextmanager
 def _recorded(request: Request, own: HeadJob | None, ending: Ending) -> Iterator[HeadRecord]:
-    """Tell those who read files only that the run has begun, and how it ended."""
+    """Record in the run folder that the run has begun, and how it ended."""
     run = request.prepared.run
     record = _record(request, own)
     record.write(run.head)
@@ -178,7 +183,7 @@ def _recorded(request: Request, own: HeadJob | None, ending: Ending) -> Iterator
     try:
         yield record
     finally:
-        # A disk that is full has been complained of already.
+        # A full disk has been reported already.
         with suppress(StorageError):
             record.now(REQUEUED if ending.end.again else ENDED, ending.end.how).write(run.head)
 
@@ -195,15 +200,15 @@ def _record(request: Request, own: HeadJob | None) -> HeadRecord:
 
 
 @contextmanager
-def _lease(cube: Path, *, patient: bool) -> Iterator[Lease]:
-    """The lease; a head in a job waits until one that died elsewhere counts as gone."""
+def _lease(cube: Path, *, wait: bool) -> Iterator[Lease]:
+    """Hold the lease; where `wait` is true, wait until the lease of a head that died elsewhere is stale."""
     deadline = time.monotonic() + 2 * STALE_AFTER
     while True:
         try:
             lease = Lease.acquire(cube)
             break
         except LeaseHeld as held:
-            if not patient or time.monotonic() > deadline:
+            if not wait or time.monotonic() > deadline:
                 raise
             logger.info("waiting: %s", held)
         time.sleep(LEASE_SECONDS)

@@ -1,4 +1,4 @@
-"""The log of a run beside its cube: what is said on the terminal, with times."""
+"""The log of a run beside its cube: what is shown on the terminal, with times."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 class LogFile(logging.FileHandler):
-    """A log that ends with one message where the disk takes no more: results are what matters."""
+    """A log that stops with one warning when the disk is full: results matter more than the log."""
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Say what the disk needs, and write nothing more."""
+        """Log what the disk needs, and write nothing more."""
         error = sys.exception()
         if not isinstance(error, OSError):
             super().handleError(record)
@@ -50,5 +50,5 @@ def log_file(path: Path) -> Iterator[None]:
         yield
     finally:
         root.removeHandler(handler)
-        with suppress(OSError):  # of a disk that is full, which was said
+        with suppress(OSError):  # a full disk, which has been reported
             handler.close()

@@ -16,6 +16,7 @@ from pipeline.text import duration
 logger = logging.getLogger(__name__)
 
 LINE_SECONDS = 10.0
+"""Shortest time between two lines of a log."""
 
 
 @dataclass
@@ -91,7 +92,7 @@ class Bar:
 
 
 class Lines:
-    """A line now and then, for a log."""
+    """An occasional line, for a log."""
 
     def __init__(self, total: int) -> None:
         self._total = total

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
-"""From a user, a machine that goes down, a queue before the walltime, a terminal that closes."""
+"""From Ctrl-C, a machine that shuts down, a queue before the walltime, a terminal that closes."""
 
 
 class Stopped(BaseException):
@@ -37,9 +37,9 @@ def stop_on_signal() -> Iterator[None]:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold signals back while files are written; they are answered when the block ends.
+    """Hold signals back while files are written; they are delivered when the block ends.
 
-    An exception out of nowhere inside zarr's event loop leaves tasks behind that complain at exit.
+    An exception raised by a signal inside zarr's event loop leaves tasks behind that log errors at exit.
     """
     pending: list[int] = []
     with _handled_by(lambda number, frame: pending.append(number)):
@@ -49,7 +49,7 @@ def uninterrupted() -> Iterator[None]:
 
 
 def _leave_terminal(shown: list[int]) -> None:
-    """Show nothing more on a terminal that has been closed: every attempt would be an error of its own."""
+    """Discard output to a terminal that has been closed: every write would be another error."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     for number in shown:
         os.dup2(nothing, number)
@@ -59,11 +59,11 @@ def _leave_terminal(shown: list[int]) -> None:
 @contextmanager
 def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread is ever interrupted
+        yield  # Python delivers signals to the main thread alone
         return
     before = {number: signal.getsignal(number) for number in NUMBERS}
     if before[signal.SIGHUP] is signal.SIG_IGN:
-        del before[signal.SIGHUP]  # nohup: the terminal may close
+        del before[signal.SIGHUP]  # started by nohup: it stays ignored
     for number in before:
         signal.signal(number, handler)
     try:

@@ -150,7 +150,7 @@ def _lift(
 
 
 def _fitting(function: Callable[..., float], *arrays: np.ndarray, **kwargs: Any) -> float:
-    """Score of one cell; values that no solver writes are the cube's fault."""
+    """Score of one cell; values that no solver writes are an error of the cube, not of the score."""
     try:
         return function(*arrays, **kwargs)
     except (IndexError, ValueError) as error:

@@ -15,7 +15,7 @@ PLACE = ("dataset", "mixture", "p", "m", "replicate", "model")
 GROUP = ("dataset", "p", "m", "model")
 ONLY_A, ONLY_B, LEFT_A, LEFT_B = "only in A", "only in B", "not done in A", "not done in B"
 TIE = 1e-6
-"""Differences that are no larger come from rounding, or do not matter."""
+"""Differences up to this come from rounding, or do not matter."""
 
 
 def pair(a: pd.DataFrame, b: pd.DataFrame, scores: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -72,7 +72,7 @@ def difference_table(pairs: pd.DataFrame) -> pd.DataFrame:
     -------
     pandas.DataFrame
         `score`, `dataset`, `p`, `m`, `model`, `n` (pairs with a difference), `n_missing` (not defined in one
-        of the two), `mean_a`, `mean_b`, `difference` (mean of B less A), `se` (missing for n = 1), `wins_b`,
+        of the two), `mean_a`, `mean_b`, `difference` (mean of B minus A), `se` (missing for n = 1), `wins_b`,
         `wins_a`, `ties` (shares of n; B wins where it is better by more than `TIE`: less, for a divergence).
     """
     return _differences(pairs, ["score", *GROUP])
@@ -84,10 +84,10 @@ def total_table(pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _differences(pairs: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    # What is neither better nor worse is won by the larger one.
-    way = pairs["score"].map({name: label.better or 1 for name, label in LABELS.items()})
+    # Of a score where neither direction is better, the larger value wins.
+    sign = pairs["score"].map({name: label.better or 1 for name, label in LABELS.items()})
     known = pairs["difference"].notna()
-    gain = (pairs["difference"] * way).where(known)
+    gain = (pairs["difference"] * sign).where(known)
     marked = pairs.assign(
         missing=~known,
         a=pairs["a"].where(known),

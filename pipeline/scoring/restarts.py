@@ -1,4 +1,4 @@
-"""How good restarts are: the gap of each to the best of its cell, and how many would have sufficed."""
+"""How good restarts are: the gap of each to the best of its cell, and how many would have been enough."""
 
 from __future__ import annotations
 

@@ -158,10 +158,10 @@ def _summary(cells: pd.DataFrame, score: str) -> pd.DataFrame:
     table.insert(2, "n_missing", groups["undefined"].sum())
     table = table.reset_index()
     table.insert(len(GROUP), "score", score)
-    return table[_can_have(table)]
+    return table[_is_defined(table)]
 
 
-def _can_have(table: pd.DataFrame) -> pd.Series:
+def _is_defined(table: pd.DataFrame) -> pd.Series:
     """Groups where the score is defined for some cell of the data set and kind of model."""
     baseline = table["model"].isin(BASELINES)
     variance = table["model"].map(baseline_of)

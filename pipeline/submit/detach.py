@@ -30,7 +30,7 @@ from sweeps.errors import Problem
 logger = logging.getLogger(__name__)
 
 START_SECONDS = 20.0
-"""A process that has not taken the lease by then is left to itself; it usually takes three."""
+"""A new process is watched so long, or until it holds the lease, which usually takes three seconds."""
 
 
 def detach_problems(request: Request) -> list[Problem]:
@@ -42,7 +42,7 @@ def detach_problems(request: Request) -> list[Problem]:
         found = f"profile {profile.name!r} of kind {profile.kind}"
         hint = "leave out --detach, and run it under tmux, or in a job of your own"
         return [Problem("--detach", found, "a profile of kind slurm, local or address", hint)]
-    if request.options.dry_run:  # which shows the others as warnings
+    if request.options.dry_run:  # a dry run shows the other problems as warnings
         return []
     return [*machine_problems(profile.options, profile.where), *path_problems(request.prepared.run)]
 
@@ -58,8 +58,8 @@ def detach(request: Request) -> int:
     Returns
     -------
     int
-        0 when the head was started, or there was nothing to do; 1 when somebody runs the sweep already, or
-        the queue does not take the job; the exit code of a process that ended at once.
+        0 when the head was started, or there was nothing to do; 1 when the sweep is running already, or the
+        queue refuses the job; the exit code of a process that ended at once.
     """
     prepared = request.prepared
     if request.settled:
@@ -72,9 +72,9 @@ def detach(request: Request) -> int:
         return INTERNAL
     if code == COMPLETE:
         cube = shlex.quote(str(prepared.cube))
-        logger.info("how it is: sweep status %s", cube)
-        logger.info("its log:   sweep logs %s --follow", cube)
-        logger.info("end it:    sweep cancel %s", cube)
+        logger.info("progress: sweep status %s", cube)
+        logger.info("its log:  sweep logs %s --follow", cube)
+        logger.info("end it:   sweep cancel %s", cube)
     return code
 
 
@@ -84,7 +84,7 @@ def head_command(request: Request) -> list[str]:
     flags = request.options.flags()
     origin = None if request.profile is None else request.profile.origin
     if origin is not None and "--cluster" not in flags:
-        # The file that was found from here need not be the one found from there.
+        # The head may start in another directory, where the search could find another file.
         flags += ["--cluster", str(origin.resolve())]
     return ["submit", str(request.spec.resolve()), "--results", results, *flags]
 
@@ -92,14 +92,14 @@ def head_command(request: Request) -> list[str]:
 def _queue(request: Request, options: SlurmQueue) -> int:
     """Hand the head to the queue."""
     run = request.prepared.run
-    with _nobody_else(request.prepared.cube):
+    with _exclusive(request.prepared.cube):
         if (other := other_head(run)) is not None:
             logger.error("%s", other)
             return INTERNAL
         script = run.script
         with storage_errors(script):
             script.write_text(head_script(options, run, head_command(request)), encoding="utf-8")
-        # Before the job can start: a record of the head that is older is of another run.
+        # Taken before the job can start: a head record that is older belongs to an earlier run.
         at = time.time()
         number = slurm.submit(str(script), head_name(run))
         sent = Submission(system="slurm", job=number, host=socket.gethostname(), at=at)
@@ -109,7 +109,7 @@ def _queue(request: Request, options: SlurmQueue) -> int:
 
 
 @contextmanager
-def _nobody_else(cube: Path) -> Iterator[None]:
+def _exclusive(cube: Path) -> Iterator[None]:
     """Hold the lease, so that of two submits only one hands over a head.
 
     The lease of a head that died on another node counts until it is stale, and the next head waits for that.
@@ -120,7 +120,7 @@ def _nobody_else(cube: Path) -> Iterator[None]:
         job = held.holder.process.job_id if held.holder is not None else ""
         if held.seconds_left is None or not job or any(j.number == job for j in slurm.live_jobs("")):
             raise
-        logger.info("job %s, which ran it, is gone", job)
+        logger.info("job %s, which ran it, has ended", job)
         yield
         return
     with lease:
@@ -128,7 +128,7 @@ def _nobody_else(cube: Path) -> Iterator[None]:
 
 
 def _spawn(request: Request) -> int:
-    """Start the head as a process in a session of its own: no terminal's end reaches it."""
+    """Start the head as a process in its own session, so that closing the terminal does not end it."""
     cube = request.prepared.cube
     Lease.acquire(cube).release()  # or say who runs it already
     log, at = request.prepared.run.head_log, time.time()
@@ -148,16 +148,16 @@ def _spawn(request: Request) -> int:
         )
     sent = Submission(system="process", job=str(pid), host=socket.gethostname(), at=at)
     sent.write(request.prepared.run.submission)
-    code = _first_seconds(cube, pid)
+    code = _early_exit(cube, pid)
     if code:
         logger.error("the head ended with exit code %d:\n%s", code, "\n".join(last_lines(log, 20)))
         return code
-    logger.info("the head is process %d of this machine; what it prints is in %s", pid, log)
+    logger.info("the head is process %d of this machine; its output is in %s", pid, log)
     return COMPLETE
 
 
-def _first_seconds(cube: Path, pid: int) -> int:
-    """Exit code of a head that ends before it holds the lease, 0 when all is well."""
+def _early_exit(cube: Path, pid: int) -> int:
+    """Exit code of a head that ends before it holds the lease, 0 when it keeps running."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         ended, status = os.waitpid(pid, os.WNOHANG)

@@ -1,4 +1,4 @@
-"""What a profile would hand to the queue, and what of it cannot work, before anything is handed over."""
+"""The worker jobs that a profile asks for, and what of them cannot work, before any is submitted."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from pipeline.prepare.sweep import Prepared, longest_batch
 from pipeline.text import duration
 
 WORKER_BYTES = 500 * 2**20
-"""Of a worker process that compiles the kernels: 450 MiB measured; 215 MiB where it finds them compiled."""
+"""Memory of a worker process that compiles the kernels: 450 MiB measured; 215 MiB with cached kernels."""
 
 NANNY_BYTES = 65 * 2**20
-"""Of the process that starts a job's workers: 60 MiB measured."""
+"""Memory of the process that starts a job's workers: 60 MiB measured."""
 
 COPIES = 4
-"""A worker holds a data set as received, as read, centred and scaled."""
+"""Of a data set in a worker: as received, as read, centred and scaled."""
 
 
 @dataclass(frozen=True)
 class JobPlan:
-    """Worker jobs that would be asked for.
+    """Worker jobs that would be submitted.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class JobPlan:
     script : str
         Of the first one.
     warnings : tuple of str
-        What cannot work, or not as wanted.
+        What cannot work, or not as intended.
     """
 
     count: int
@@ -46,7 +46,8 @@ class JobPlan:
 
     def lines(self) -> list[str]:
         """Text for people."""
-        head = f"{self.count} worker {'job' if self.count == 1 else 'jobs'} of this script would be kept up:"
+        noun = "job" if self.count == 1 else "jobs"
+        head = f"{self.count} worker {noun} of this script would be kept running:"
         warnings = [f"WARNING: {warning}" for warning in self.warnings]
         return [head, "", *self.script.strip().splitlines(), "", *warnings]
 
@@ -93,8 +94,8 @@ def _walltime_warnings(options: JobQueue, longest: float) -> Iterator[str]:
     if options.walltime_seconds is not None and lifetime(options, longest) is None:
         yield (
             f"walltime {duration(options.walltime_seconds)} is too short for workers to end by themselves: "
-            f"a batch may last {longest:.0f} s, and two of them are kept free; "
-            "jobs will be killed with batches under way"
+            f"a batch may last {longest:.0f} s, and time for two is kept in reserve; "
+            "jobs will be killed with batches in progress"
         )
 
 
@@ -125,7 +126,7 @@ def _slurm_warnings(options: JobQueue, n_jobs: int) -> Iterator[str]:
         yield f"cores {wanted} of a job are more than the {widest} of a node of {name}"
     total = _number(limits.get("TotalCPUs", ""))
     if total and wanted * n_jobs > total:
-        yield f"{n_jobs} jobs of {wanted} cores are more than the {total} of {name}: the rest waits"
+        yield f"{n_jobs} jobs of {wanted} cores are more than the {total} of {name}: the others will wait"
     if jobs and n_jobs > jobs:
         yield f"{n_jobs} jobs are more than the {jobs} that SLURM takes"
 

@@ -1,4 +1,4 @@
-"""What a sweep amounts to, before it runs."""
+"""How much work a sweep is, before it runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SEARCH_NANOSECONDS = 80.0
 
 @dataclass(frozen=True)
 class DatasetOverview:
-    """The work of one data set; `core_hours` is None where nothing was timed."""
+    """The work of one data set; its times are measured, or rough guesses where nothing was timed."""
 
     name: str
     n_samples: int
@@ -50,9 +50,9 @@ class PlanOverview:
     name : str
         Of the sweep.
     cube : Path
-        Where it would land.
+        Where its results would be written.
     datasets : tuple of DatasetOverview
-        Of those that are available.
+        Work of each data set that is available.
     skipped : dict of str to list of str
         Data sets left out, and why.
     notes : dict of str to list of str
@@ -62,7 +62,7 @@ class PlanOverview:
     timed : bool
         Whether times were measured here; otherwise they are rough.
     least : float
-        Share of the restarts that an adaptive stop leaves in any case; 1 without one.
+        Share of the restarts that are run in any case with an adaptive stop; 1 without one.
     """
 
     name: str
@@ -123,8 +123,8 @@ def plan_overview(prepared: Prepared, *, workers: int | None = None, pilot: bool
     workers : int or None
         Worker processes to plan for; None for one on each core.
     pilot : bool
-        Time a restart at the corners of each grid, here and now. Otherwise timings of an earlier run are
-        taken, and where there are none a rough guess.
+        Time a restart at the corners of each grid, in this process. Otherwise timings of an earlier run are
+        taken, and a rough guess where there are none.
 
     Returns
     -------

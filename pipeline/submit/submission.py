@@ -14,7 +14,7 @@ from pipeline.jobs.keys import JobQueue, SlurmQueue
 from pipeline.prepare.request import Options, Request
 from pipeline.prepare.sweep import prepare
 from pipeline.prepare.wanted import Wanted
-from pipeline.run.head import run_head, say_skipped
+from pipeline.run.head import run_head, warn_skipped
 from pipeline.submit.detach import detach, detach_problems, head_command
 from pipeline.submit.jobplan import plan_jobs
 from pipeline.submit.notes import note_lines, sweep_notes
@@ -58,7 +58,7 @@ def submit(path: Path, options: Options, console: Console) -> int:
     problems = detach_problems(request) if options.detach else []
     if problems:
         raise InputError(problems)
-    say_skipped(prepared)
+    warn_skipped(prepared)
     if options.dry_run:
         for line in _dry_run(request):
             console.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -13,7 +13,7 @@ SHORTEST, LONGEST = 0.5, 60.0
 """Bounds of a batch in seconds: below, the scheduler is busy; above, too much is lost with a worker."""
 
 SECONDS_PER_WORKER = 0.02
-"""Of a batch at the least, where there are many: 50 batches a second are half of what a driver can handle."""
+"""Shortest batch for each worker there is: 50 batches a second are half of what a driver can handle."""
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ def make_batches(
     timing : Timing
         Predictions.
     seconds : float
-        Aim for this length.
+        Length to aim for.
 
     Yields
     ------

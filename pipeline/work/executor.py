@@ -23,7 +23,7 @@ class Executor(Protocol):
         """How many batches can run at once."""
 
     def results(self, next_batch: NextBatch) -> Iterator[tuple[Batch, Outcome]]:
-        """Finished batches; asks `next_batch` for more until it has none and nothing is under way."""
+        """Finished batches; asks `next_batch` for more until it has none and nothing is in progress."""
 
 
 class SerialExecutor:
@@ -33,7 +33,7 @@ class SerialExecutor:
 
     def __init__(self, sources: Mapping[str, Source]) -> None:
         self._sources = sources
-        _warm_up()
+        load_kernels()
 
     def results(self, next_batch: NextBatch) -> Iterator[tuple[Batch, Outcome]]:
         """Run each batch before asking for the next."""
@@ -41,7 +41,8 @@ class SerialExecutor:
             yield batch, run_batch(batch, self._sources[batch.dataset])
 
 
-def _warm_up() -> None:
+def load_kernels() -> None:
+    """Compile the kernels, or load them from the cache: otherwise the first restart pays for it."""
     from kernels.search.hgs import warm_up
 
     warm_up()

@@ -1,4 +1,4 @@
-"""What is told of work whose worker died under it."""
+"""Batches that are lost with their worker."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class BatchLost(Exception):
 
 
 def lost_with_its_worker(work: Work, error: BaseException) -> Failure:
-    """Failure of a work whose worker died under it."""
+    """Failure of a work whose worker died while running it."""
     node, job = "", ""
     last = getattr(error, "last_worker", None)  # of distributed's KilledWorker
     if isinstance(error, BatchLost):

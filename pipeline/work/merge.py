@@ -35,7 +35,7 @@ class CellResult:
     cell : Cell
         Which.
     restarts : int
-        How many there shall be.
+        How many are planned.
     stop : Stop or None
         When fewer are enough.
 
@@ -137,7 +137,7 @@ class BlockResult:
 
     @property
     def complete(self) -> bool:
-        """Whether every cell is done or failed; looks at none again that was."""
+        """Whether every cell is done or failed; a cell that was found so is not looked at again."""
         while self._unsettled and self._unsettled[-1].status != PENDING:
             self._unsettled.pop()
         return not self._unsettled
@@ -193,7 +193,7 @@ def from_record(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> list
             objectives=arrays["objectives"][ends[position] : ends[position + 1]],
             best_restart=entry["best_restart"],
             seconds=entry["seconds"],
-            # copies: one partial that is kept shall not keep those of a whole batch
+            # copies: a view would keep the arrays of the whole batch in memory
             **{name: arrays[name][position].copy() for name in SOLUTION},
         )
         for position, entry in enumerate(header["partials"])

@@ -30,7 +30,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Science:
-    """What every result depends on beside coordinates and data."""
+    """What every result depends on besides coordinates and data."""
 
     seed: int
     search: Search

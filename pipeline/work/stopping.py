@@ -1,4 +1,4 @@
-"""Whether a cell has had restarts enough, from the objectives of its restarts alone.
+"""Whether a cell has had enough restarts, from the objectives of its restarts alone.
 
 The restarts of a cell are independent, so its optima are like species and its restarts like animals caught:
 how likely the next one is of an unknown species is a question with two classical answers. Both count every

@@ -80,7 +80,7 @@ def missing_ranges(restarts: int, done: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def _run(science: Science, work: Work, source: Source) -> Partial:
-    # Numba is loaded by whoever solves, not by the commands that only plan or read.
+    # Imported here, so that commands that only plan or read do not load numba.
     from kernels.problem.problem import build_problem, layers_from_annotations
     from kernels.search.hgs import run_restart
 

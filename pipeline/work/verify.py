@@ -89,7 +89,7 @@ class Verification:
         if wrong and self.there:
             lines.append(f"computed here with {_shown(self.here)}")
             lines += [f"in the cube, also  {_shown(other)}" for other in self.there]
-            lines.append("equal bits are promised for equal software and CPU model alone")
+            lines.append("equal bits are promised only for equal software and CPU model")
         return lines
 
 
@@ -103,7 +103,7 @@ def verify(path: Path, *, sample: int, seed: int = 0) -> Verification:
     sample : int
         How many cells, drawn without replacement from those that are done.
     seed : int
-        Of the draw.
+        Of the choice of cells.
 
     Returns
     -------

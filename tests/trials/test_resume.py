@@ -100,7 +100,7 @@ def quick(solver: Solver) -> Iterator[None]:
     """Stub solver, nothing to compile, and every holder of a lease dead."""
     with (
         patch.object(pipeline.work.tasks, "_run", solver),
-        patch.object(pipeline.cluster.executor, "_warm_up", lambda: None),
+        patch.object(pipeline.cluster.executor, "load_kernels", lambda: None),
         patch.object(holder, "is_alive", lambda process: False),
     ):
         yield

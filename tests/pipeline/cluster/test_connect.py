@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import signal
 import socket
@@ -17,14 +16,13 @@ import dask
 import psutil
 import pytest
 from checkout import ROOT
-from distributed import Client, LocalCluster
+from distributed import LocalCluster
 from distributed.comm import CommClosedError
 from distributed.security import Security
 from distributed.system import MEMORY_LIMIT
-from processes.sweeping import run, write_spec
 
 from pipeline.cluster import connect as connecting
-from pipeline.cluster import executor, plugins
+from pipeline.cluster import plugins
 from pipeline.cluster.connect import connect, dashboard_address
 from pipeline.cluster.plugins import SamePackages, register
 from pipeline.cluster.profiles import Address, Local, Profile, Tls
@@ -201,36 +199,6 @@ def test_no_scheduler_and_no_worker_are_bad_input(monkeypatch: pytest.MonkeyPatc
             connect(profile, run=RunFolder(tmp_path / "a.zarr")),
         ):
             pass
-
-
-class ScalesUp(logging.Handler):
-    """Gives a scheduler a worker when the run complains that it has none."""
-
-    def __init__(self, scheduler: LocalCluster) -> None:
-        super().__init__()
-        self.scheduler = scheduler
-        self.complaints = 0
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if "no worker is connected" in record.getMessage():
-            self.complaints += 1
-            self.scheduler.scale(1)
-
-
-def test_a_run_that_lost_every_worker_says_so_and_waits(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(executor, "SILENCE", 0.2)
-    monkeypatch.setattr(Client, "wait_for_workers", lambda self, n, timeout: None)
-    quiet = {"protocol": "tcp", "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
-    with LocalCluster(n_workers=0, threads_per_worker=1, processes=False, **quiet) as scheduler:
-        handler = ScalesUp(scheduler)
-        monkeypatch.setattr(executor.logger, "handlers", [handler])
-        site = tmp_path / "cluster.yaml"
-        site.write_text(f"lab: {{kind: address, address: '{scheduler.scheduler_address}'}}")
-        choices = {"workers": None, "profile": "lab", "cluster_file": site}
-        assert run(write_spec(tmp_path), tmp_path / "results", **choices) == 0
-    assert handler.complaints == 1
 
 
 def test_workers_are_checked_for_shadowed_packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,15 +12,6 @@ from processes.commandline import sweep
 from processes.sweeping import TINY, write_spec
 
 from storage.cube.manifest import ROOT_FILE
-
-
-@pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder with the tiny sweep and its finished cube."""
-    folder = tmp_path_factory.mktemp("done")
-    result = sweep("submit", write_spec(folder), "--results", folder, "--workers", 0)
-    assert result.exit_code == 0, result.output
-    return folder
 
 
 def snapshot(folder: Path) -> dict[str, bytes | None]:
@@ -134,8 +122,8 @@ def test_results_that_are_a_file(tmp_path: Path) -> None:
     refused(tmp_path, "results", "a file")
 
 
-def _copy_cube(done: Path, folder: Path) -> Path:
-    shutil.copytree(done / "tiny.zarr", folder / "results" / "tiny.zarr")
+def _copy_cube(finished: Path, folder: Path) -> Path:
+    shutil.copytree(finished / "tiny.zarr", folder / "results" / "tiny.zarr")
     return folder / "results" / "tiny.zarr"
 
 
@@ -152,135 +140,18 @@ def _copy_cube(done: Path, folder: Path) -> Path:
         (', "iris"]', "]", ["iris"]),
     ],
 )
-def test_a_cube_of_another_sweep(done: Path, tmp_path: Path, old: str, new: str, words: list[str]) -> None:
-    _copy_cube(done, tmp_path)
+def test_a_cube_of_another_sweep(
+    finished: Path, tmp_path: Path, old: str, new: str, words: list[str]
+) -> None:
+    _copy_cube(finished, tmp_path)
     write_spec(tmp_path, TINY.replace(old, new))
     refused(tmp_path, *words)
 
 
-def test_a_cube_of_another_format_version(done: Path, tmp_path: Path) -> None:
-    root = _copy_cube(done, tmp_path) / ROOT_FILE
+def test_a_cube_of_another_format_version(finished: Path, tmp_path: Path) -> None:
+    root = _copy_cube(finished, tmp_path) / ROOT_FILE
     document = json.loads(root.read_text())
     document["attributes"]["format_version"] = 99
     root.write_text(json.dumps(document))
     write_spec(tmp_path)
     refused(tmp_path, "format version 99", "format version 1")
-
-
-def test_an_unknown_profile(tmp_path: Path) -> None:
-    write_spec(tmp_path)
-    result = sweep("submit", tmp_path / "tiny.toml", "--results", tmp_path / "r", "--profile", "lcoal")
-    assert result.exit_code == 2
-    assert "lcoal" in result.stderr
-    assert not (tmp_path / "r").exists()
-
-
-def test_a_dry_run_starts_nothing(tmp_path: Path) -> None:
-    write_spec(tmp_path)
-    result = sweep("submit", tmp_path / "tiny.toml", "--results", tmp_path / "r", "--dry-run")
-    assert result.exit_code == 0
-    assert "mixtures_k3" in result.output
-    assert not (tmp_path / "r").exists()
-
-
-def test_the_plan_counts_what_is_written(done: Path, tmp_path: Path) -> None:
-    result = sweep("plan", done / "tiny.toml", "--results", tmp_path, "--json")
-    plan = json.loads(result.stdout)
-    assert plan["total"]["cells"] == 5 * 17
-    assert plan["total"]["restarts"] == 5 * 17 * 5
-    assert plan["total"]["files"] == sum(1 for path in (done / "tiny.zarr").rglob("*") if path.is_file()) - 1
-    assert plan["timed"] is False
-    measured = json.loads(
-        sweep("plan", done / "tiny.toml", "--results", tmp_path, "--json", "--pilot").stdout
-    )
-    assert measured["timed"] is True
-    assert measured["total"]["core_hours"] > 0
-    assert measured["batches"] >= 1
-    assert not list(tmp_path.iterdir())
-
-
-def test_the_plan_for_people(done: Path) -> None:
-    result = sweep("plan", done / "tiny.toml", "--results", done)
-    assert result.exit_code == 0
-    assert "mixtures_k2" in result.stdout
-    assert "425" in result.stdout
-    assert "measured by a pilot" in result.stdout  # the cube's own run timed its restarts
-
-
-@pytest.mark.parametrize("by", ["tiny.toml", "tiny.zarr"])
-def test_the_status_of_a_finished_cube(done: Path, by: str) -> None:
-    state = json.loads(sweep("status", done / by, "--results", done, "--json").stdout)
-    assert state["complete"] is True
-    assert state["total"] == {"cells": 85, "done": 85, "failed": 0, "left": 0}
-    assert [row["name"] for row in state["datasets"]] == ["mixtures_k2", "mixtures_k3", "iris"]
-    assert state["holder"] is None
-    assert state["eta_seconds"] is None
-    lines = sweep("status", done / by, "--results", done).stdout
-    assert lines.rstrip().endswith("complete")
-
-
-@pytest.mark.parametrize("command", ["status", "report"])
-def test_reading_what_is_no_cube(tmp_path: Path, command: str) -> None:
-    write_spec(tmp_path)
-    for what, words in [("none.zarr", "no such directory"), ("tiny.toml", "sweep submit"), (".", "a cube")]:
-        result = sweep(command, tmp_path / what, "--results", tmp_path)
-        assert result.exit_code == 2
-        assert words in result.stderr
-        assert "Traceback" not in result.output
-
-
-def test_the_report_is_written_beside_the_cube(done: Path, tmp_path: Path) -> None:
-    result = sweep("report", done / "tiny.toml", "--results", done, "--out", tmp_path / "r")
-    assert result.exit_code == 0, result.output
-    assert "iris" in result.stdout
-    assert {path.name for path in (tmp_path / "r").iterdir()} == {
-        "cells.csv", "figures", "report.html", "report.txt", "summary.csv",
-    }  # fmt: skip
-
-
-def test_data_sets_are_listed_with_their_source(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("SWEEP_DATA_DIR", raising=False)
-    monkeypatch.setenv("SWEEP_USER_CACHE", str(tmp_path))
-    rows = json.loads(sweep("datasets", "list", "--json").stdout)
-    assert len(rows) == 9
-    assert {row["name"] for row in rows if "scikit-learn" in row["source"]} == {"iris", "wine"}
-    assert "not on this machine" in sweep("datasets", "list").stdout
-    assert sweep("datasets", "check", "iris", "wine").exit_code == 0
-    missing = sweep("datasets", "check", "ecoli")
-    assert missing.exit_code == 1
-    assert "MISSING" in missing.stdout
-    unknown = sweep("datasets", "check", "irsi")
-    assert unknown.exit_code == 2
-    assert "'irsi'" in unknown.stderr
-
-
-def test_all_eight_are_good_in_a_data_directory(shared_data: Path) -> None:
-    result = sweep("datasets", "check", "--data-dir", shared_data / "raw")
-    assert result.exit_code == 0, result.output
-    assert result.stdout.count("good") == 9
-
-
-def test_skipped_data_sets_are_said_loudly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("SWEEP_DATA_DIR", raising=False)
-    monkeypatch.setenv("SWEEP_USER_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("SWEEP_DATA_MIRROR", "http://127.0.0.1:9")
-    with_ecoli = TINY.replace('"iris"]', '"ecoli"]')
-    write_spec(tmp_path, with_ecoli)
-    refused(tmp_path, "'ecoli', which is not to be had", 'unavailable = "skip"')
-    spec = write_spec(tmp_path, with_ecoli + '[data]\nunavailable = "skip"\n')
-    arguments = ("submit", spec, "--results", tmp_path, "--workers", 0)
-    result = sweep(*arguments)
-    assert result.exit_code == 0
-    assert result.stderr.count("SKIPPED data set ecoli") == 2  # at the start and at the end
-    assert "SKIPPED ecoli" in sweep("status", tmp_path / "tiny.zarr").stdout
-    assert "ecoli" in sweep("report", tmp_path / "tiny.zarr", "--out", tmp_path / "r").stdout
-    assert sweep(*arguments, "--strict").exit_code == 3
-
-
-def test_the_command_as_a_process(done: Path) -> None:
-    """No warning, nothing on stdout that is not asked for."""
-    command = [sys.executable, "-W", "error", "-m", "pipeline", "status", str(done / "tiny.zarr"), "--json"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ})
-    assert result.returncode == 0, result.stderr
-    assert result.stderr == ""
-    assert json.loads(result.stdout)["complete"] is True

@@ -241,7 +241,7 @@ def test_dry_run_shows_the_script(spec: Path, cluster_file: Path, tmp_path: Path
         "walltime 0:07:00 is above the 5:00 of partition short",
         "memory 3.73 GiB of a job is above the 2.93 GiB of a node of short",
         "cores 3 of a job are more than the 2 of a node of short",
-        "2 jobs of 3 cores are more than the 4 of short: the rest waits",
+        "2 jobs of 3 cores are more than the 4 of short: the others will wait",
     ]
     assert [warning.replace("00:05:00", "5:00") for warning in warnings] == expected
     fine = CliRunner().invoke(main, [*arguments, "--dry-run", "--profile", "slurm"])

@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from processes import slurm_site, sweeping
 
 from pipeline.commands.main import main
+from pipeline.jobs.head import HeadJob
 from pipeline.jobs.slurm import head_name
 from pipeline.monitor.state import read_run_state
 from storage.runfolder.folder import RunFolder
@@ -114,7 +115,7 @@ def test_a_head_is_ended_submitted_again_and_goes_on_after_its_walltime(tmp_path
     slurm("scontrol", "update", f"JobId={number}", "StartTime=now")
     followed = sweep("logs", cube, "--follow")
     assert re.search(
-        r"stopped by SIGUSR1[\s\S]*the head goes on[\s\S]*100\.0 %[\s\S]*results: ", followed.stdout
+        r"stopped by SIGUSR1[\s\S]*the head resumes[\s\S]*100\.0 %[\s\S]*results: ", followed.stdout
     )
     wait_until(lambda: slurm_site.queue() == [])
     assert status(cube)["complete"]
@@ -138,7 +139,7 @@ def test_a_head_that_waits_is_known_and_cancelled(tmp_path: Path) -> None:
     ended = sweep("cancel", cube)
     assert (ended.exit_code, f"ended the head, job {number}" in ended.stdout) == (0, True)
     assert slurm_site.queue() == []
-    assert "nobody runs it: submit again" in sweep("status", cube).stdout
+    assert "not running: submit again to resume" in sweep("status", cube).stdout
 
 
 @pytest.mark.heavy
@@ -160,6 +161,18 @@ def test_a_real_walltime_and_a_killed_head(tmp_path: Path) -> None:
     wait_until(lambda: status(cube)["complete"], 900)
     wait_until(lambda: slurm_site.queue() == [])
     log = run.log.read_text()
-    assert log.count("the head goes on when its job starts again") >= 1
+    assert log.count("the head resumes when its job starts again") >= 1
     assert sweeping.run(tmp_path / "tiny.toml", tmp_path / "serial") == 0
     sweeping.assert_same_bits(tmp_path / "serial" / "tiny.zarr", cube)
+
+
+def test_only_the_job_of_a_head_is_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    run = RunFolder(tmp_path / "a.zarr")
+    assert HeadJob.current(run) is None
+    monkeypatch.setenv("SLURM_JOB_ID", "5")
+    monkeypatch.setenv("SLURM_JOB_NAME", "something-else")
+    assert HeadJob.current(run) is None
+    monkeypatch.setenv("SLURM_JOB_NAME", head_name(run))
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "2")
+    assert HeadJob.current(run) == HeadJob("5", 2)

@@ -5,30 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import time
 from collections.abc import Callable
-from dataclasses import fields, replace
 from pathlib import Path
 
 import psutil
 import pytest
-from click.testing import CliRunner, Result
+from processes.commandline import sweep
 from processes.sweeping import TINY, write_spec
 
-from pipeline.commands.main import main
-from pipeline.jobs import slurm
-from pipeline.jobs.head import HeadJob
-from pipeline.jobs.slurm import head_name
-from pipeline.monitor.cancel import CannotCancel, cancel
 from pipeline.monitor.state import read_run_state
-from pipeline.prepare.request import OWN, Options
-from pipeline.run import head
-from pipeline.run.signals import Stopped
-from storage.runfolder.folder import RunFolder
-from storage.runfolder.head import REQUEUED, RUNNING, HeadRecord, Submission
-from storage.runfolder.holder import STALE_AFTER
-from storage.runfolder.lease import Lease, LeaseHeld
 
 LONG = TINY.replace("restarts = 5", "restarts = 4000")
 PROFILES = """
@@ -36,10 +22,6 @@ remote: {kind: pbs, cores: 1, memory: 1GB}
 broken: {kind: slurm, cores: 1, memory: 1GB, head: {core: 1, memory: much, walltime: 3600, queue: a b}}
 unknown: {kind: slurm, cores: 1, memory: 1GB, interface: eth99}
 """
-
-
-def sweep(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 120.0) -> None:
@@ -81,7 +63,7 @@ def test_a_detached_run_is_watched_and_ended(tmp_path: Path, monkeypatch: pytest
         if driver.is_running():
             driver.kill()
     status = sweep("status", spec).stdout
-    assert "nobody runs it: submit again to go on" in status
+    assert "not running: submit again to resume" in status
     assert "stopped by SIGTERM" in status
     followed = sweep("logs", spec, "--follow", "--lines", 50)
     assert re.search(r"restarts to run[\s\S]*stopped by SIGTERM; what was finished is kept", followed.stdout)
@@ -89,7 +71,7 @@ def test_a_detached_run_is_watched_and_ended(tmp_path: Path, monkeypatch: pytest
     assert "restarts to run" in sweep("logs", cube, "--head").stdout
     assert sweep("logs", cube, "--job", 7).exit_code == 2
     again = sweep("cancel", cube)
-    assert (again.exit_code, again.stdout) == (0, f"nobody runs {cube}: nothing to end\n")
+    assert (again.exit_code, again.stdout) == (0, f"{cube} is not running: nothing to cancel\n")
 
 
 def test_a_head_that_ends_at_once_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,121 +102,3 @@ def test_what_cannot_be_detached_is_bad_input(profile: str, words: list[str], tm
     for word in words:
         assert word in done.stderr
     assert not (tmp_path / "r").exists()
-
-
-def test_a_head_is_told_every_choice(tmp_path: Path) -> None:
-    options = Options(
-        tmp_path,
-        "p",
-        Path("c.yaml"),
-        3,
-        only=("a/b", "c"),
-        retry_failed=True,
-        strict=True,
-        data_dir=Path("d"),
-    )
-    flags = options.flags()
-    assert flags[:6] == ["--profile", "p", "--cluster", str(Path("c.yaml").resolve()), "--workers", "3"]
-    assert flags[6:8] == ["--retry-failed", "--strict"]
-    assert flags[-4:] == ["--only", "a/b", "--only", "c"]
-    known = {option for parameter in main.commands["submit"].params for option in parameter.opts}
-    for field in fields(Options):
-        if field.name not in OWN:
-            value = ("x",) if field.name == "only" else True
-            changed = replace(Options(tmp_path), **{field.name: value})
-            assert changed.flags()[0] in known, field.name
-
-
-def test_a_holder_elsewhere_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cube, said = tmp_path / "tiny.zarr", list[str]()
-    with Lease.acquire(cube):
-        file = RunFolder(cube).lease(1)
-        record = json.loads(file.read_text())
-        record["process"] |= {"host": "far", "boot_id": "another"}
-        file.write_text(json.dumps(record))
-        with pytest.raises(CannotCancel, match=r"on far, since.*another machine, and no job of a queue"):
-            cancel(cube, said.append)
-        record["process"]["job_id"] = "77"
-        file.write_text(json.dumps(record))
-        jobs = [slurm.LiveJob("77", "mine", "RUNNING", "n1", "None")]
-        monkeypatch.setattr("shutil.which", lambda name: name)
-        monkeypatch.setattr(slurm, "live_jobs", lambda prefix: [j for j in jobs if j.name.startswith(prefix)])
-        with pytest.raises(CannotCancel, match="scancel 77 ends it"):
-            cancel(cube, said.append)
-    assert said == []
-
-
-def test_a_head_in_a_job_waits_for_the_lease_of_one_that_died_elsewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(head, "LEASE_SECONDS", 0.1)
-    cube = tmp_path / "tiny.zarr"
-    Lease.acquire(cube).release()
-    file = RunFolder(cube).lease(1)
-    record = json.loads(file.read_text())
-    record |= {"released": False, "process": record["process"] | {"host": "far", "boot_id": "another"}}
-    file.write_text(json.dumps(record))
-    os.utime(file, (time.time() - STALE_AFTER + 1,) * 2)
-    with pytest.raises(LeaseHeld), head._lease(cube, patient=False):
-        pass
-    started = time.monotonic()
-    with head._lease(cube, patient=True) as lease:
-        assert lease.number == 2
-    assert time.monotonic() - started > 0.1
-
-
-def test_a_head_that_waits_is_told_from_one_that_died(tmp_path: Path) -> None:
-    cube = tmp_path / "tiny.zarr"
-    run = RunFolder(cube)
-    run.make()
-    assert read_run_state(cube).over
-    Submission(system="slurm", job="12", host="here", at=100.0).write(run.submission)
-    assert read_run_state(cube).waiting == "12"
-    status = sweep("status", cube)
-    assert status.exit_code == 0, status.output
-    assert "no cell yet" in status.stdout
-    assert "its head waits in the queue, job 12" in status.stdout
-    run.head_log.write_text("head.sh: line 12: python: No such file\n")
-    assert "head.log ends: head.sh: line 12: python: No such file" in sweep("status", cube).stdout
-    record = HeadRecord(spec="s", job="12", node="n1", state=RUNNING, at=101.0)
-    record.write(run.head)
-    assert read_run_state(cube).over
-    assert "job 12 on n1, died" in sweep("status", cube).stdout
-    record.now(REQUEUED, "stopped by SIGUSR1").write(run.head)
-    assert read_run_state(cube).waiting == "12"
-    assert "waiting since" in sweep("status", cube).stdout
-
-
-def test_only_the_job_of_a_head_is_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    run = RunFolder(tmp_path / "a.zarr")
-    assert HeadJob.current(run) is None
-    monkeypatch.setenv("SLURM_JOB_ID", "5")
-    monkeypatch.setenv("SLURM_JOB_NAME", "something-else")
-    assert HeadJob.current(run) is None
-    monkeypatch.setenv("SLURM_JOB_NAME", head_name(run))
-    monkeypatch.setenv("SLURM_RESTART_COUNT", "2")
-    assert HeadJob.current(run) == HeadJob("5", 2)
-
-
-@pytest.mark.parametrize("interrupted", ["_executor", "_lease"])
-def test_a_head_asks_once_whether_its_time_is_over(
-    interrupted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stopped(*_: object, **__: object) -> None:
-        raise Stopped(signal.SIGTERM)
-
-    answers, queued = [True], list[str]()
-    run = RunFolder(tmp_path / "results" / "tiny.zarr")
-    monkeypatch.setenv("SLURM_JOB_ID", "5")
-    monkeypatch.setenv("SLURM_JOB_NAME", head_name(run))
-    monkeypatch.setattr(head, interrupted, stopped)
-    monkeypatch.setattr(slurm, "is_out_of_time", lambda job: answers.pop())
-    monkeypatch.setattr(slurm, "requeue", queued.append)
-    ended = sweep("submit", write_spec(tmp_path), "--workers", 0, "--results", tmp_path / "results")
-    assert ended.exit_code == 128 + signal.SIGTERM, ended.output
-    assert (answers, queued) == ([], ["5"])
-    if interrupted == "_executor":
-        record = HeadRecord.read(run.head)
-        assert record is not None
-        assert record.state == REQUEUED

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 
@@ -90,9 +88,3 @@ def test_a_cell_that_raises_costs_that_cell_alone(monkeypatch: pytest.MonkeyPatc
     assert second.cause == "RuntimeError: this kernel broke"
     assert "picky" in second.traceback
     assert second.node
-
-
-def test_what_is_sent_to_workers_can_be_pickled() -> None:
-    batch = Batch(SCIENCE, "blobs", (Work(CELLS[1], 0, 1),), 1.0)
-    assert pickle.loads(pickle.dumps(batch)) == batch
-    assert np.array_equal(pickle.loads(pickle.dumps(SOURCE)).X, SOURCE.X)

@@ -1,0 +1,185 @@
+"""Batches as tasks: how many at once, what becomes of their results, and of workers that are gone."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Generator, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from distributed import Client, LocalCluster
+from processes.sweeping import run, write_spec
+
+from pipeline.cluster import executor
+from pipeline.cluster.executor import LEAST_LIMIT, LIMIT_FACTOR, DaskExecutor, generous_limit
+from pipeline.cluster.losses import TimeLimitExceeded
+from pipeline.cluster.watchdog import TOPIC
+from pipeline.jobs.errors import ComputeClusterError
+from pipeline.work.records import Batch, Science, Work
+from sweeps.file.search import Search
+from sweeps.plan import Cell
+
+SCIENCE = Science(1, Search(), 3)
+
+
+class ScalesUp(logging.Handler):
+    """Gives a scheduler a worker when the run complains that it has none."""
+
+    def __init__(self, scheduler: LocalCluster) -> None:
+        super().__init__()
+        self.scheduler = scheduler
+        self.complaints = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "no worker is connected" in record.getMessage():
+            self.complaints += 1
+            self.scheduler.scale(1)
+
+
+def test_a_run_that_lost_every_worker_says_so_and_waits(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(executor, "SILENCE", 0.2)
+    monkeypatch.setattr(Client, "wait_for_workers", lambda self, n, timeout: None)
+    quiet = {"protocol": "tcp", "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+    with LocalCluster(n_workers=0, threads_per_worker=1, processes=False, **quiet) as scheduler:
+        handler = ScalesUp(scheduler)
+        monkeypatch.setattr(executor.logger, "handlers", [handler])
+        site = tmp_path / "cluster.yaml"
+        site.write_text(f"lab: {{kind: address, address: '{scheduler.scheduler_address}'}}")
+        choices = {"workers": None, "profile": "lab", "cluster_file": site}
+        assert run(write_spec(tmp_path), tmp_path / "results", **choices) == 0
+    assert handler.complaints == 1
+
+
+class FakeFuture:
+    """A task that ends when the test says so: with a result, or with an error of a status."""
+
+    def __init__(self, arguments: tuple[Any, ...]) -> None:
+        self.arguments = arguments
+        self.outcome: Any = None
+        self.status = "pending"
+        self.released = False
+
+    def __await__(self) -> Generator[None, None, Any]:
+        if isinstance(self.outcome, BaseException):
+            raise self.outcome
+        return self.outcome
+        yield
+
+    def release(self) -> None:
+        self.released = True
+
+
+class FakeClient:
+    """What `DaskExecutor` asks of a client; tasks end in the order the test ends them."""
+
+    def __init__(self, workers: int) -> None:
+        self.loop = self
+        self.threads = {f"w{number}": 1 for number in range(workers)}
+        self.asked = 0
+        self.tasks: dict[str, FakeFuture] = {}
+        self.waiting: dict[str, Callable[[], None]] = {}
+        self.topics: dict[str, Callable[[tuple[float, Any]], None]] = {}
+        self.plugins: list[str] = []
+
+    def subscribe_topic(self, topic: str, handler: Callable[[tuple[float, Any]], None]) -> None:
+        self.topics[topic] = handler
+
+    def register_plugin(self, plugin: Any) -> None:
+        self.plugins.append(plugin.name)
+
+    def nthreads(self) -> dict[str, int]:
+        self.asked += 1
+        return self.threads
+
+    def submit(self, function: Any, *arguments: Any, key: str, pure: bool) -> FakeFuture:
+        self.tasks[key] = FakeFuture(arguments)
+        return self.tasks[key]
+
+    def add_callback(self, fetch: Any, key: str, future: FakeFuture) -> None:
+        self.waiting[key] = lambda: asyncio.run(fetch(key, future))
+
+    def end(self, key: str, outcome: Any, status: str = "finished") -> None:
+        self.tasks[key].outcome, self.tasks[key].status = outcome, status
+        self.waiting.pop(key)()
+
+
+def batches(count: int) -> list[Batch]:
+    cells = [Cell("iris", None, 0.8, 75, replicate, "posterior") for replicate in range(count)]
+    return [Batch(SCIENCE, "iris", (Work(cell, 0, 5),), 1.0) for cell in cells]
+
+
+def started(client: FakeClient, work: Iterable[Batch], **options: Any) -> tuple[DaskExecutor, Any]:
+    """An executor, and its results."""
+    left = list(work)
+    found = DaskExecutor(client, {"iris": "the data"}, **options)  # type: ignore[arg-type, dict-item]
+    return found, found.results(lambda: left.pop(0) if left else None)
+
+
+def test_two_batches_for_each_worker_are_in_flight() -> None:
+    client, work = FakeClient(2), batches(6)
+    _, results = started(client, work)
+    assert client.plugins == ["report-nanny", "kernels-ready"]
+    client.add_callback = lambda fetch, key, future: asyncio.run(fetch(key, future))  # type: ignore[method-assign]
+    assert next(results) == (work[0], None)
+    runs = [key for key in client.tasks if key.startswith("run_batch")]
+    assert len(runs) == 4
+    assert [key for key in client.tasks if not key.startswith("run_batch")] == ["source-iris"]
+    assert client.tasks[runs[0]].released
+    assert [batch for batch, _ in results] == work[1:]
+    assert all(client.tasks[key].released for key in client.tasks if key.startswith("run_batch"))
+
+
+def test_the_number_of_workers_is_asked_once_a_second() -> None:
+    client = FakeClient(3)
+    found, _ = started(client, [])
+    assert [found.workers for _ in range(100)] == [3] * 100
+    assert client.asked <= 2
+
+
+def test_an_error_of_a_task_is_its_outcome_and_a_lost_scheduler_ends_the_run() -> None:
+    client, work = FakeClient(1), batches(2)
+    _, results = started(client, work)
+    error = ValueError("no")
+
+    def end(fetch: Any, key: str, future: FakeFuture) -> None:
+        # The first task fails, the second is cancelled because the scheduler is lost.
+        outcomes = [(error, "error"), (asyncio.CancelledError("gone"), "cancelled")]
+        future.outcome, future.status = outcomes[len(client.waiting)]
+        client.waiting[key] = lambda: None
+        asyncio.run(fetch(key, future))
+
+    client.add_callback = end  # type: ignore[method-assign]
+    assert next(results) == (work[0], error)
+    with pytest.raises(ComputeClusterError, match="scheduler lost: gone"):
+        next(results)
+
+
+def test_a_batch_over_its_limit_is_given_up_and_its_late_result_is_dropped() -> None:
+    client, work = FakeClient(1), batches(2)
+    _, results = started(client, work, time_limit=7.0)
+
+    def say(fetch: Any, key: str, future: FakeFuture) -> None:
+        client.waiting[key] = lambda: asyncio.run(fetch(key, future))
+        if len(client.waiting) < 2:
+            return
+        first, second = client.waiting
+        assert client.tasks[first].arguments[3] == 7.0
+        event = {"key": first, "worker": "w0", "nanny": "n0", "node": "here", "job": ""}
+        client.topics[TOPIC]((0.0, event | {"is": "started"}))
+        client.topics[TOPIC]((0.0, event | {"is": "overran"}))
+        client.end(first, "too late")
+        client.end(second, "in time")
+
+    client.add_callback = say  # type: ignore[method-assign]
+    (given_up, error), (finished, outcome) = results
+    assert (given_up, finished, outcome) == (work[0], work[1], "in time")
+    assert isinstance(error, TimeLimitExceeded)
+
+
+def test_only_an_endless_batch_reaches_its_limit() -> None:
+    (batch,) = batches(1)
+    assert generous_limit(batch) == LEAST_LIMIT + LIMIT_FACTOR

@@ -1,0 +1,45 @@
+"""The commands that show what cubes hold, and how they end on bad input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from processes.commandline import sweep
+
+from sweeps.errors import InputError, Problem
+
+
+def test_the_report_is_written_beside_the_cube(finished: Path, tmp_path: Path) -> None:
+    result = sweep("report", finished / "tiny.toml", "--results", finished, "--out", tmp_path / "r")
+    assert result.exit_code == 0, result.output
+    assert "iris" in result.stdout
+    assert {path.name for path in (tmp_path / "r").iterdir()} == {
+        "cells.csv", "figures", "report.html", "report.txt", "summary.csv",
+    }  # fmt: skip
+
+
+def test_the_report_is_beside_the_cube_unless_told_otherwise(
+    finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def refuse(*arguments: object, **options: object) -> None:
+        asked.append((arguments, options))
+        raise InputError([Problem("--cell", "'x'", "a cell of the cube")])
+
+    monkeypatch.setattr("pipeline.report.write.write_report", refuse)
+    result = sweep("report", finished / "tiny.zarr", "--cell", "x")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "1 problem, nothing was started:\n  --cell: found 'x'" in result.stderr
+    folder = finished / "tiny.report"
+    assert asked == [((finished / "tiny.zarr", folder), {"published": None, "cell": "x"})]
+    assert not folder.exists()
+
+
+def test_scores_to_compare_are_those_of_the_catalogue(finished: Path) -> None:
+    cube = finished / "tiny.zarr"
+    result = sweep("compare", cube, cube, "--score", "accuracy")
+    assert result.exit_code == 2
+    for name in ("nmi", "goldberger_kl", "seconds"):
+        assert name in result.stderr

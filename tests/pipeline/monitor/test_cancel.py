@@ -1,0 +1,123 @@
+"""Ending a run: what is ended, what is left alone, and what is said of it; the queue is made up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from pipeline.jobs import slurm
+from pipeline.jobs.slurm import CommandFailed, LiveJob, head_name, job_prefix
+from pipeline.monitor import cancel as cancelling
+from pipeline.monitor.cancel import CannotCancel, cancel
+from pipeline.monitor.state import read_run_state
+from storage.runfolder.folder import RunFolder
+from storage.runfolder.head import ENDED, REQUEUED, HeadRecord, Submission
+from storage.runfolder.lease import Lease
+
+
+def test_a_holder_elsewhere_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cube, said = tmp_path / "tiny.zarr", list[str]()
+    with Lease.acquire(cube):
+        file = RunFolder(cube).lease(1)
+        record = json.loads(file.read_text())
+        record["process"] |= {"host": "far", "boot_id": "another"}
+        file.write_text(json.dumps(record))
+        with pytest.raises(CannotCancel, match=r"on far, since.*on another machine, not in a queue"):
+            cancel(cube, said.append)
+        record["process"]["job_id"] = "77"
+        file.write_text(json.dumps(record))
+        jobs = [slurm.LiveJob("77", "mine", "RUNNING", "n1", "None")]
+        monkeypatch.setattr("shutil.which", lambda name: name)
+        monkeypatch.setattr(slurm, "live_jobs", lambda prefix: [j for j in jobs if j.name.startswith(prefix)])
+        with pytest.raises(CannotCancel, match="scancel 77 ends it"):
+            cancel(cube, said.append)
+    assert said == []
+
+
+class Queue:
+    """Jobs of a user; those that are cancelled leave, all but the stubborn ones."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+        self.jobs = [LiveJob(str(10 + n), name, "PENDING", "", "None") for n, name in enumerate(names)]
+        self.stubborn: set[str] = set()
+        self.cancelled: list[str] = []
+        monkeypatch.setattr("shutil.which", lambda name: name)
+        monkeypatch.setattr(slurm, "live_jobs", self.live)
+        monkeypatch.setattr(slurm, "cancel", self.cancel)
+        monkeypatch.setattr(cancelling, "POLL_SECONDS", 0.0)
+
+    def live(self, prefix: str) -> list[LiveJob]:
+        return [job for job in self.jobs if job.name.startswith(prefix)]
+
+    def cancel(self, numbers: Iterable[str]) -> None:
+        wanted = set(numbers)
+        self.cancelled += sorted(wanted)
+        self.jobs = [job for job in self.jobs if job.number not in wanted or job.number in self.stubborn]
+
+
+@pytest.fixture
+def cube(tmp_path: Path) -> Path:
+    """Cube that is not there yet, whose head waits in the queue."""
+    path = tmp_path / "tiny.zarr"
+    run = RunFolder(path)
+    run.make()
+    Submission(system="slurm", job="10", host="here", at=90.0).write(run.submission)
+    return path
+
+
+def test_a_head_that_waits_is_cancelled_and_forgotten(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, said = RunFolder(cube), list[str]()
+    HeadRecord(spec="s", job="10", state=REQUEUED, at=100.0).write(run.head)
+    queue = Queue(monkeypatch, head_name(run), "another job")
+    cancel(cube, said.append)
+    assert queue.cancelled == ["10"]
+    assert said == [
+        "ended the head, job 10",
+        "no job is left in the queue",
+        f"what was finished is kept in {cube}; submit again to resume",
+    ]
+    assert read_run_state(cube).over
+    record = HeadRecord.read(run.head)
+    assert record is not None
+    assert (record.state, record.how) == (ENDED, "cancelled")
+
+
+def test_worker_jobs_that_were_left_are_ended(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prefix, said = job_prefix(RunFolder(cube)), list[str]()
+    queue = Queue(monkeypatch, f"{prefix}0b1c-0", f"{prefix}0b1c-1", "another job")
+    cancel(cube, said.append)
+    assert queue.cancelled == ["10", "11"]
+    assert "ended 2 worker jobs" in said
+
+
+def test_a_job_that_stays_in_the_queue_is_named(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = Queue(monkeypatch, f"{job_prefix(RunFolder(cube))}0b1c-0")
+    queue.stubborn = {"10"}
+    monkeypatch.setattr(cancelling, "END_SECONDS", 0.0)
+    with pytest.raises(CannotCancel, match=r"still in the queue: 10 \(pending\)"):
+        cancel(cube, print)
+
+
+def test_a_head_that_has_left_the_queue_is_forgotten(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Queue(monkeypatch, "another job")
+    said = list[str]()
+    cancel(cube, said.append)
+    assert said == [f"{cube} is not running: nothing to cancel"]
+    assert read_run_state(cube).over
+
+
+def test_without_the_queue_nothing_is_cancelled(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(prefix: str) -> list[LiveJob]:
+        raise CommandFailed(["squeue"], "no answer", transient=True)
+
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    with pytest.raises(CannotCancel, match="no squeue here: cancel it elsewhere"):
+        cancel(cube, print)
+    monkeypatch.setattr("shutil.which", lambda name: name)
+    monkeypatch.setattr(slurm, "live_jobs", silent)
+    with pytest.raises(CannotCancel, match="nothing was cancelled, the queue does not answer: squeue"):
+        cancel(cube, print)
+    assert read_run_state(cube).waiting == "10"

@@ -1,0 +1,76 @@
+"""Who runs a cube, or waits to run it, from files alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from processes.commandline import sweep
+
+from pipeline.monitor.state import RunState, read_run_state
+from storage.runfolder.folder import RunFolder
+from storage.runfolder.head import ENDED, REQUEUED, RUNNING, HeadRecord, Submission
+from storage.runfolder.holder import Holder, LeaseState
+from storage.runfolder.process import this_process
+
+
+def test_a_head_that_waits_is_told_from_one_that_died(tmp_path: Path) -> None:
+    cube = tmp_path / "tiny.zarr"
+    run = RunFolder(cube)
+    run.make()
+    assert read_run_state(cube).over
+    Submission(system="slurm", job="12", host="here", at=100.0).write(run.submission)
+    assert read_run_state(cube).waiting == "12"
+    status = sweep("status", cube)
+    assert status.exit_code == 0, status.output
+    assert "no cell yet" in status.stdout
+    assert "its head waits in the queue, job 12" in status.stdout
+    run.head_log.write_text("head.sh: line 12: python: No such file\n")
+    assert "head.log ends: head.sh: line 12: python: No such file" in sweep("status", cube).stdout
+    record = HeadRecord(spec="s", job="12", node="n1", state=RUNNING, at=101.0)
+    record.write(run.head)
+    assert read_run_state(cube).over
+    assert "job 12 on n1, died" in sweep("status", cube).stdout
+    record.now(REQUEUED, "stopped by SIGUSR1").write(run.head)
+    assert read_run_state(cube).waiting == "12"
+    assert "waiting since" in sweep("status", cube).stdout
+
+
+HOLDER = Holder(token="t", since="2026-01-01", released=False, process=this_process())
+HELD = LeaseState(1, HOLDER, 0.0, True)
+GONE = replace(HELD, alive=False)
+HEAD = HeadRecord(spec="s", job="12", node="n1", at=100.0, dashboard="http://here")
+SENT = Submission(system="slurm", job="12", host="here", at=90.0)
+
+
+@pytest.mark.parametrize(
+    ("state", "shown", "over"),
+    [
+        (RunState(None, None, None), None, True),
+        (RunState(None, None, SENT), ("waiting", "12"), False),
+        (RunState(None, None, SENT.model_copy(update={"system": "process"})), None, True),
+        (RunState(HELD, HEAD, SENT), ("running", "12"), False),
+        (RunState(GONE, HEAD, SENT), ("died", "12"), True),
+        (RunState(GONE, HEAD, SENT.model_copy(update={"job": "13", "at": 110.0})), ("waiting", "13"), False),
+        (RunState(GONE, HEAD.now(REQUEUED), SENT), ("waiting", "12"), False),
+        (RunState(GONE, HEAD.now(ENDED), SENT), ("ended", "12"), True),
+    ],
+)
+def test_the_lease_tells_who_runs_and_the_newer_file_who_waits(
+    state: RunState, shown: tuple[str, str] | None, over: bool
+) -> None:
+    found = state.to_dict()
+    assert (None if found is None else (found["state"], found["job"])) == shown
+    assert state.over == over
+    assert state.dashboard == ("http://here" if state.lease is HELD else None)
+
+
+def test_the_line_of_a_head_says_how_often_and_how_it_ended() -> None:
+    ended = HEAD.model_copy(update={"restarts": 2}).now(ENDED, "stopped by SIGTERM")
+    (line,) = RunState(None, ended, None).lines()
+    assert line.startswith("head: job 12 on n1, ended since ")
+    assert line.endswith(", queued again 2 times: stopped by SIGTERM")
+    (line,) = RunState(None, None, SENT).lines()
+    assert line.endswith(", according to its files")
+    assert RunState(None, None, None).lines() == []

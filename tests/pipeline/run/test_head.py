@@ -1,0 +1,200 @@
+"""The head of a run: how it ends, what is recorded of it, and how long it waits for the lease."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from processes.commandline import sweep
+from processes.sweeping import write_spec
+
+from pipeline.exitcodes import COMPLETE, FAILED_CELLS, INTERNAL
+from pipeline.jobs import slurm
+from pipeline.jobs.errors import ComputeClusterError
+from pipeline.jobs.head import HeadJob
+from pipeline.jobs.slurm import CommandFailed, head_name
+from pipeline.prepare.request import Options, Request
+from pipeline.prepare.sweep import prepare
+from pipeline.prepare.wanted import Wanted
+from pipeline.run import head
+from pipeline.run.driver import Outcomes
+from pipeline.run.head import End, Ending
+from pipeline.run.signals import Stopped
+from storage.errors import StorageError
+from storage.runfolder.folder import RunFolder
+from storage.runfolder.head import ENDED, REQUEUED, RUNNING, HeadRecord
+from storage.runfolder.holder import STALE_AFTER
+from storage.runfolder.lease import Lease, LeaseHeld
+from sweeps.plan import Cell
+
+REFUSED = CommandFailed(["scontrol"], "Requested operation is presently disabled", transient=False)
+
+
+def request_of(finished: Path, **options: object) -> Request:
+    """A submit of the finished sweep."""
+    spec = finished / "tiny.toml"
+    prepared = prepare(spec, results=finished, data_dir=None)
+    return Request(spec, prepared, Wanted(), None, Options(finished, **options))  # type: ignore[arg-type]
+
+
+def test_a_signal_ends_with_its_number_and_what_to_do(caplog: pytest.LogCaptureFixture) -> None:
+    ending = Ending(None)
+    with ending:
+        raise Stopped(signal.SIGTERM)
+    assert ending.end == End(128 + signal.SIGTERM, "stopped by SIGTERM")
+    assert "stopped by SIGTERM; what was finished is kept, submit again to resume" in caplog.text
+
+
+def test_a_signal_before_the_walltime_queues_the_job_again(caplog: pytest.LogCaptureFixture) -> None:
+    ending = Ending(HeadJob("5", 0))
+    with ending:
+        raise Stopped(signal.SIGUSR1)
+    assert ending.end == End(128 + signal.SIGUSR1, "stopped by SIGUSR1", again=True)
+    assert "the head resumes when its job starts again" in caplog.text
+
+
+def test_an_expected_error_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    ending = Ending(HeadJob("5", 0))
+    with ending:
+        raise ComputeClusterError("no worker for an hour")
+    assert ending.end == End(INTERNAL, "no worker for an hour")
+    assert [record.getMessage() for record in caplog.records] == ["no worker for an hour"]
+
+
+def test_an_unknown_error_is_not_hidden() -> None:
+    ending = Ending(None)
+    with pytest.raises(ZeroDivisionError), ending:
+        raise ZeroDivisionError
+    assert ending.end == End(INTERNAL, "ended by an error")
+
+
+def test_a_run_is_recorded_from_its_begin_to_its_end(finished: Path, tmp_path: Path) -> None:
+    request = request_of(finished, data_dir=Path("raw"))
+    request = replace(request, prepared=replace(request.prepared, cube=tmp_path / "other.zarr"))
+    run = request.prepared.run
+    run.make()
+    run.jobs.write_text("of the run before")
+    ending = Ending(None)
+    with head._recorded(request, HeadJob("5", 2), ending) as record:
+        assert (record.state, record.restarts) == (RUNNING, 2)
+        assert record.spec == str(request.spec.resolve())
+        assert record.data_dir == str(Path("raw").resolve())
+        assert HeadRecord.read(run.head) == record
+        assert not run.jobs.exists()
+        ending.end = End(COMPLETE, "finished")
+    after = HeadRecord.read(run.head)
+    assert after is not None
+    assert (after.state, after.how) == (ENDED, "finished")
+    assert after.at >= record.at
+
+
+def test_a_full_disk_does_not_hide_how_a_run_ended(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise StorageError(tmp_path, "room", "disk full")
+
+    request = request_of(finished)
+    request = replace(request, prepared=replace(request.prepared, cube=tmp_path / "other.zarr"))
+    request.prepared.run.make()
+    recorded = head._recorded(request, None, Ending(None))
+    monkeypatch.setattr(type(recorded.__enter__()), "write", full)
+    with pytest.raises(ZeroDivisionError):
+        recorded.gen.throw(ZeroDivisionError())  # type: ignore[attr-defined]
+
+
+def test_exit_codes_of_a_finished_run(finished: Path, caplog: pytest.LogCaptureFixture) -> None:
+    strict = request_of(finished, strict=True)
+    none = Outcomes(0, 0, 0, ())
+    assert head._conclude(strict, none) == End(COMPLETE, "finished")
+    inputs = replace(strict.prepared.inputs, skipped={"ecoli": ("not here", "nor there")})
+    skipping = replace(strict, prepared=replace(strict.prepared, inputs=inputs))
+    assert head._conclude(skipping, none) == End(FAILED_CELLS, "finished")
+    assert "SKIPPED data set ecoli: not here; nor there" in caplog.text
+    failed, other = (Cell("iris", None, 0.8, 75, replicate, "posterior") for replicate in (0, 1))
+    ended = head._conclude(strict, replace(none, failed=(failed,)))
+    assert ended == End(FAILED_CELLS, "finished with failed cells")
+    assert f'failed: {failed} (for more: sweep why {strict.prepared.cube} "{failed}")' in caplog.text
+    # A cell that failed earlier is no matter of a run of others.
+    alone = replace(strict, wanted=Wanted(only=frozenset({other})))
+    assert head._conclude(alone, replace(none, failed=(failed,))).code == COMPLETE
+
+
+def test_the_line_of_the_dashboard() -> None:
+    assert head._dashboard(None) == "none"
+    assert "ssh -L 8787:127.0.0.1:8787 " in head._dashboard("http://127.0.0.1:8787/status")
+
+
+def test_a_requeue_that_is_refused_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: object) -> None:
+        raise Stopped(signal.SIGUSR1)
+
+    def refuse(number: str) -> None:
+        raise REFUSED
+
+    run = RunFolder(tmp_path / "tiny.zarr")
+    monkeypatch.setenv("SLURM_JOB_ID", "5")
+    monkeypatch.setenv("SLURM_JOB_NAME", head_name(run))
+    monkeypatch.setattr(head, "_executor", stopped)
+    monkeypatch.setattr(slurm, "requeue", refuse)
+    ended = sweep("submit", write_spec(tmp_path), "--workers", 0, "--results", tmp_path)
+    assert ended.exit_code == 128 + signal.SIGUSR1
+    assert "the head was not queued again" in ended.stderr
+    record = HeadRecord.read(run.head)
+    assert record is not None
+    assert (record.state, record.how) == (ENDED, "stopped by SIGUSR1, and not queued again")
+
+
+def test_a_queue_that_does_not_answer_hides_no_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(run: RunFolder) -> str:
+        raise REFUSED
+
+    monkeypatch.setattr(head, "other_head", silent)
+    assert head._waiting_head(RunFolder(tmp_path / "tiny.zarr")) is None
+
+
+def test_a_head_in_a_job_waits_for_the_lease_of_one_that_died_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(head, "LEASE_SECONDS", 0.1)
+    cube = tmp_path / "tiny.zarr"
+    Lease.acquire(cube).release()
+    file = RunFolder(cube).lease(1)
+    record = json.loads(file.read_text())
+    record |= {"released": False, "process": record["process"] | {"host": "far", "boot_id": "another"}}
+    file.write_text(json.dumps(record))
+    os.utime(file, (time.time() - STALE_AFTER + 1,) * 2)
+    with pytest.raises(LeaseHeld), head._lease(cube, wait=False):
+        pass
+    started = time.monotonic()
+    with head._lease(cube, wait=True) as lease:
+        assert lease.number == 2
+    assert time.monotonic() - started > 0.1
+
+
+@pytest.mark.parametrize("interrupted", ["_executor", "_lease"])
+def test_a_head_asks_once_whether_its_time_is_over(
+    interrupted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise Stopped(signal.SIGTERM)
+
+    answers, queued = [True], list[str]()
+    run = RunFolder(tmp_path / "results" / "tiny.zarr")
+    monkeypatch.setenv("SLURM_JOB_ID", "5")
+    monkeypatch.setenv("SLURM_JOB_NAME", head_name(run))
+    monkeypatch.setattr(head, interrupted, stopped)
+    monkeypatch.setattr(slurm, "is_out_of_time", lambda job: answers.pop())
+    monkeypatch.setattr(slurm, "requeue", queued.append)
+    ended = sweep("submit", write_spec(tmp_path), "--workers", 0, "--results", tmp_path / "results")
+    assert ended.exit_code == 128 + signal.SIGTERM, ended.output
+    assert (answers, queued) == ([], ["5"])
+    if interrupted == "_executor":
+        record = HeadRecord.read(run.head)
+        assert record is not None
+        assert record.state == REQUEUED

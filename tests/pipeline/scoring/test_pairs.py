@@ -1,0 +1,77 @@
+"""Cells of two cubes in pairs: hand-made cells."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pipeline.scoring.pairs import difference_table, pair, total_table
+
+
+def cells(*rows: dict[str, object]) -> pd.DataFrame:
+    usual = {
+        "dataset": "iris",
+        "mixture": pd.NA,
+        "p": 0.9,
+        "m": 10,
+        "replicate": 0,
+        "model": "posterior",
+        "status": "done",
+        "nmi": 0.5,
+        "goldberger_kl": 1.0,
+    }
+    table = pd.DataFrame([{**usual, **row} for row in rows])
+    return table.astype({**dict.fromkeys(("mixture", "m", "replicate"), "Int64"), "p": float})
+
+
+BASELINE = {"p": np.nan, "m": pd.NA, "replicate": pd.NA, "model": "unsupervised"}
+
+
+def test_differences_are_paired_cell_by_cell() -> None:
+    a = cells(*({"replicate": r, "nmi": nmi} for r, nmi in enumerate((0.1, 0.5, 0.9))))
+    b = cells(*({"replicate": r, "nmi": nmi} for r, nmi in ((2, 0.9), (0, 0.4), (1, 0.6))))
+    pairs, unpaired = pair(a, b, ["nmi"])
+    assert unpaired.empty
+    (row,) = difference_table(pairs).itertuples()
+    differences = np.array([0.3, 0.1, 0.0])
+    assert (row.n, row.n_missing) == (3, 0)
+    assert row.difference == pytest.approx(differences.mean())
+    assert row.se == pytest.approx(differences.std(ddof=1) / np.sqrt(3))
+    assert (row.wins_b, row.wins_a, row.ties) == pytest.approx((2 / 3, 0, 1 / 3))
+    assert (row.mean_a, row.mean_b) == pytest.approx((0.5, 1.9 / 3))
+
+
+def test_less_divergence_wins_and_rounding_does_not() -> None:
+    a = cells(*({"replicate": r, "goldberger_kl": kl} for r, kl in enumerate((1.0,) * 4)))
+    b = cells(*({"replicate": r, "goldberger_kl": kl} for r, kl in enumerate((0.5, 0.6, 2.0, 1.0 + 1e-12))))
+    (row,) = difference_table(pair(a, b, ["goldberger_kl"])[0]).itertuples()
+    assert (row.wins_b, row.wins_a, row.ties) == (0.5, 0.25, 0.25)
+
+
+def test_baselines_pair_although_they_have_no_coordinates() -> None:
+    pairs, unpaired = pair(cells(BASELINE, {}), cells({}, BASELINE), ["nmi"])
+    assert len(pairs) == 2
+    assert unpaired.empty
+
+
+def test_cells_without_a_partner_are_named_with_the_reason() -> None:
+    a = cells({}, {"m": 20}, {"m": 30, "status": "failed"}, {"m": 40}, {"dataset": "wine"})
+    b = cells({}, {"m": 30}, {"m": 40, "status": "pending"}, {"dataset": "ecoli", "mixture": 3})
+    pairs, unpaired = pair(a, b, ["nmi"])
+    assert len(pairs) == 1
+    assert unpaired.set_index("cell")["why"].to_dict() == {
+        "iris/p=0.9/m=20/replicate=0/posterior": "only in A",
+        "iris/p=0.9/m=30/replicate=0/posterior": "not done in A",
+        "iris/p=0.9/m=40/replicate=0/posterior": "not done in B",
+        "wine/p=0.9/m=10/replicate=0/posterior": "only in A",
+        "ecoli/mixture=3/p=0.9/m=10/replicate=0/posterior": "only in B",
+    }
+
+
+def test_a_score_that_one_of_two_lacks_is_counted_and_left_out() -> None:
+    a = cells({"nmi": 0.5}, {"replicate": 1, "nmi": np.nan})
+    b = cells({"nmi": 0.7}, {"replicate": 1, "nmi": 0.9})
+    (row,) = total_table(pair(a, b, ["nmi"])[0]).itertuples()
+    assert (row.n, row.n_missing, row.mean_b) == (1, 1, 0.7)
+    assert row.difference == pytest.approx(0.2)

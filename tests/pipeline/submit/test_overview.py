@@ -1,0 +1,102 @@
+"""How much work a sweep is, counted before it runs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from processes.commandline import sweep
+from processes.sweeping import TINY, write_spec
+
+from pipeline.prepare.sweep import prepare
+from pipeline.submit import overview
+from pipeline.submit.overview import plan_overview
+from pipeline.work.records import Failure
+from pipeline.work.timing import Timing, pilot_cells
+
+
+def test_the_plan_counts_what_is_written(finished: Path, tmp_path: Path) -> None:
+    result = sweep("plan", finished / "tiny.toml", "--results", tmp_path, "--json")
+    plan = json.loads(result.stdout)
+    assert plan["total"]["cells"] == 5 * 17
+    assert plan["total"]["restarts"] == 5 * 17 * 5
+    assert (
+        plan["total"]["files"] == sum(1 for path in (finished / "tiny.zarr").rglob("*") if path.is_file()) - 1
+    )
+    assert plan["timed"] is False
+    measured = json.loads(
+        sweep("plan", finished / "tiny.toml", "--results", tmp_path, "--json", "--pilot").stdout
+    )
+    assert measured["timed"] is True
+    assert measured["total"]["core_hours"] > 0
+    assert measured["batches"] >= 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_plan_for_people(finished: Path) -> None:
+    result = sweep("plan", finished / "tiny.toml", "--results", finished)
+    assert result.exit_code == 0
+    assert "mixtures_k2" in result.stdout
+    assert "425" in result.stdout
+    assert "measured by a pilot" in result.stdout  # the cube's own run timed its restarts
+
+
+def test_measured_seconds_are_counted_by_model_and_place(tmp_path: Path) -> None:
+    """By hand: every restart lasts a second, those of "posterior" two."""
+    prepared = prepare(write_spec(tmp_path), results=tmp_path, data_dir=None)
+    timing = Timing({})
+    for plan in prepared.inputs.plans:
+        for cell in pilot_cells(plan):
+            timing.note_done(cell, 2.0 if cell.model == "posterior" else 1.0)
+    prepared.run.make()
+    timing.save(prepared.run.pilot)
+    found = plan_overview(prepared, workers=2)
+    assert found.timed
+    (iris,) = (dataset for dataset in found.datasets if dataset.name == "iris")
+    assert (iris.cells, iris.restarts, iris.blocks) == (17, 85, 5)
+    seconds = 5 * (1 + 8 * 1 + 8 * 2)  # restarts of the baseline and of eight cells of each model
+    assert iris.core_hours * 3600 == pytest.approx(seconds)
+    assert iris.seconds_per_restart == pytest.approx(seconds / 85)
+    # A fiftieth of a worker's share, 5 * 125 s for two workers: 6.25 s, four restarts of 1.47 s.
+    assert found.batches == sum(-(-dataset.restarts // 4) for dataset in found.datasets)
+    assert found.to_dict()["total"]["core_hours"] * 3600 == pytest.approx(5 * seconds)
+
+
+def test_an_adaptive_stop_shows_the_least_work(tmp_path: Path) -> None:
+    spec = write_spec(tmp_path, TINY + "[stop]\nrisk = 0.2\nr_min = 2\n")
+    found = plan_overview(prepare(spec, results=tmp_path, data_dir=None), workers=1)
+    assert found.least == 2 / 5
+    assert any("the adaptive stop may end after 170 restarts" in line for line in found.lines())
+
+
+def test_skipped_data_sets_and_notes_are_shown(tmp_path: Path) -> None:
+    prepared = prepare(write_spec(tmp_path), results=tmp_path, data_dir=None)
+    inputs = replace(prepared.inputs, skipped={"ecoli": ("not here", "nor there")})
+    lines = plan_overview(replace(prepared, inputs=inputs), workers=1).lines()
+    assert "SKIPPED ecoli: not here; nor there" in lines
+    assert any("rough; --pilot measures" in line for line in lines)
+
+
+def test_a_pilot_that_fails_is_no_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        overview, "run_batch", lambda batch, source: [Failure(batch.work[0], "ValueError: no", "", "", "")]
+    )
+    prepared = prepare(write_spec(tmp_path), results=tmp_path, data_dir=None)
+    with pytest.raises(RuntimeError, match=r"mixtures_k2/.*: ValueError: no"):
+        plan_overview(prepared, pilot=True)
+
+
+@pytest.mark.parametrize(
+    ("hours", "text"),
+    [
+        (0.0, "1 seconds"),
+        (0.05, "180 seconds"),
+        (0.5, "30 minutes"),
+        (1.9, "114 minutes"),
+        (2.5, "2.5 hours"),
+    ],
+)
+def test_times_are_shown_in_the_unit_that_fits(hours: float, text: str) -> None:
+    assert overview._hours(hours) == text

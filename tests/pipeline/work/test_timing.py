@@ -1,0 +1,87 @@
+"""Measured seconds of restarts, and what they predict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.work.records import Partial, Work
+from pipeline.work.timing import Timing, pilot_cells
+from storage.errors import StorageError
+from sweeps.plan import Cell, DatasetPlan
+
+PLAN = DatasetPlan(
+    name="a",
+    n_samples=10,
+    n_features=2,
+    n_clusters=3,
+    checksum="",
+    source="",
+    has_labels=True,
+    mixtures=4,
+    p=(0.9, 0.8, 1.0),
+    m=(10, 40, 20),
+    replicates=2,
+    models=("likelihood", "posterior"),
+    baselines=("unsupervised",),
+    restarts=5,
+    mixture_chunk=4,
+    replicate_chunk=2,
+    model_chunk=2,
+)
+
+
+def cell(p: float | None = 0.8, m: int | None = 10, model: str = "likelihood") -> Cell:
+    return Cell("a", 0, p, m, 0, model)
+
+
+def test_the_pilot_times_the_corners_of_each_model() -> None:
+    cells = pilot_cells(PLAN)
+    assert len(cells) == len(set(cells)) == 1 + 2 * 4
+    assert {(c.p, c.m) for c in cells if c.model == "posterior"} == {
+        (0.8, 10),
+        (0.8, 40),
+        (1.0, 10),
+        (1.0, 40),
+    }
+
+
+def test_predictions_are_bilinear_between_the_corners_and_constant_outside() -> None:
+    corners = {(0.8, 10): 1.0, (0.8, 40): 4.0, (1.0, 10): 2.0, (1.0, 40): 8.0}
+    timing = Timing({("a", "likelihood", p, m): seconds for (p, m), seconds in corners.items()})
+    for (p, m), seconds in corners.items():
+        assert timing.seconds(cell(p, m)) == seconds
+    assert timing.seconds(cell(0.8, 25)) == pytest.approx(2.5)
+    assert timing.seconds(cell(0.9, 25)) == pytest.approx(3.75)
+    assert timing.seconds(cell(0.5, 1)) == 1.0
+    assert timing.seconds(cell(1.0, 99)) == 8.0
+    assert timing.seconds(cell(model="posterior")) == 1.0
+
+
+def test_a_new_measurement_changes_the_prediction() -> None:
+    timing = Timing({("a", "likelihood", 0.8, 10): 1.0})
+    assert timing.seconds(cell(0.8, 20)) == 1.0
+    partial = Partial(
+        Work(cell(0.8, 30), 0, 2), np.zeros(2), 0, np.zeros(1, np.int16), np.zeros((1, 1)), np.zeros(1), 6.0
+    )
+    timing.note(partial)
+    assert timing.seconds(cell(0.8, 20)) == pytest.approx(2.0)
+
+
+def test_timings_survive_a_file_and_a_broken_file_is_measured_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    timing = Timing({("a", "unsupervised", None, None): 0.25, ("a", "posterior", 0.8, 10): 0.5})
+    timing.save(tmp_path / "pilot.json")
+    assert Timing.load(tmp_path / "pilot.json").measured == timing.measured
+    assert Timing.load(tmp_path / "none.json").measured == {}
+    (tmp_path / "pilot.json").write_text("[[1")
+    assert Timing.load(tmp_path / "pilot.json").measured == {}
+    assert "timed again" in caplog.text
+
+
+def test_timings_that_cannot_be_written_are_the_disks_fault(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="vanished"):
+        Timing({}).save(tmp_path / "gone" / "pilot.json")
