@@ -53,6 +53,37 @@ def nmi(labels_true: ArrayLike, labels: ArrayLike, normalizer: str = "min") -> f
     return min(max(information / norms[normalizer], 0.0), 1.0)
 
 
+def adjusted_rand(labels_true: ArrayLike, labels: ArrayLike) -> float:
+    """Rand index, adjusted for chance (Hubert and Arabie, J. Classification 2, 1985).
+
+    Parameters
+    ----------
+    labels_true, labels : array_like of shape (n_samples,)
+        Integers; which, does not matter.
+
+    Returns
+    -------
+    float
+        At most 1, for equal partitions; 0 is expected of chance, and below it is worse than chance.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ or are 0.
+    """
+    joint = _contingency(np.asarray(labels_true), np.asarray(labels))
+    together, pairs = _pairs(joint), _pairs(joint.sum())
+    of_true, of_found = _pairs(joint.sum(axis=1)), _pairs(joint.sum(axis=0))
+    if of_true == of_found and of_true in (0.0, pairs):
+        return 1.0  # both one class, or both all alone: the ratio would be 0 / 0
+    expected = of_true * of_found / pairs
+    return (together - expected) / (0.5 * (of_true + of_found) - expected)
+
+
+def _pairs(counts: NDArray[np.int64] | np.int64) -> float:
+    return float(np.sum(counts * (counts - 1)) / 2)
+
+
 def _contingency(first: NDArray[np.integer], second: NDArray[np.integer]) -> NDArray[np.int64]:
     if first.ndim != 1 or first.shape != second.shape or first.size == 0:
         raise ValueError(

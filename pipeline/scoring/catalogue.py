@@ -70,6 +70,10 @@ def _nmi(labels_true: np.ndarray, labels: np.ndarray, normalizer: str) -> float:
     return np.nan if _pending(labels) else float(core.nmi(labels_true, labels, normalizer))
 
 
+def _adjusted_rand(labels_true: np.ndarray, labels: np.ndarray) -> float:
+    return np.nan if _pending(labels) else core.adjusted_rand(labels_true, labels)
+
+
 def _goldberger_kl(
     X: np.ndarray, labels_true: np.ndarray, labels: np.ndarray, centroids: np.ndarray, variances: np.ndarray
 ) -> float:
@@ -114,6 +118,14 @@ CATALOGUE = {
             Label("relative NMI", "NMI above the baseline", 1),
             (),
             None,
+        ),
+        Score(
+            "adjusted_rand",
+            "Rand index with the true labels, adjusted for chance",
+            "1",
+            Label("ARI", "adjusted Rand index", 1),
+            ("labels_true", "labels"),
+            _adjusted_rand,
         ),
         Score(
             "goldberger_kl",

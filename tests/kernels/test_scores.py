@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.metrics import normalized_mutual_info_score
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from kernels.problem.problem import CANNOT, MUST
 from kernels.scores import (
     NORMALIZERS,
+    adjusted_rand,
     annotation_agreement,
     centroid_index,
     cluster_gaussians,
@@ -39,6 +40,24 @@ def test_nmi_hand_cases() -> None:
         nmi([0], [0], "sum")
     with pytest.raises(ValueError, match="shapes"):
         nmi([0, 1], [0])
+
+
+def test_adjusted_rand_agrees_with_scikit_learn() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        truth = rng.integers(0, rng.integers(1, 6), size=50)
+        found = np.where(rng.random(50) < 0.6, truth, rng.integers(0, 7, size=50)).astype(np.int16)
+        assert adjusted_rand(truth, found) == pytest.approx(adjusted_rand_score(truth, found), abs=1e-12)
+
+
+def test_adjusted_rand_hand_cases() -> None:
+    assert adjusted_rand([0, 0, 1, 1], [7, 7, -3, -3]) == 1.0
+    assert adjusted_rand([0, 0, 1, 1], [0, 1, 0, 1]) == pytest.approx(-0.5)
+    assert adjusted_rand([0, 0, 0], [1, 1, 1]) == 1.0
+    assert adjusted_rand([0, 1, 2], [2, 0, 1]) == 1.0
+    assert adjusted_rand([0, 0, 1], [1, 1, 1]) == 0.0
+    with pytest.raises(ValueError, match="shapes"):
+        adjusted_rand([0, 1], [0])
 
 
 def test_cluster_gaussians() -> None:

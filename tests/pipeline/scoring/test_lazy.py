@@ -45,6 +45,7 @@ def expected(tree: xr.DataTree, name: str, node: str, cell: dict[str, int]) -> d
     found = {
         "objective": float(results["log_likelihood"].max()),
         "nmi": core.nmi(truth, labels, "min"),
+        "adjusted_rand": core.adjusted_rand(truth, labels),
         "centroid_index": core.centroid_index(centroids, gaussians[1]),
         "goldberger_kl": core.goldberger_kl(
             sizes, centroids, results["variances"].values, *gaussians, core.total_variance(X)
