@@ -1,0 +1,52 @@
+"""Classes of samples as codes, and files of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from own_tables import problems, write
+
+from sweeps.data.classes import read_labels
+from sweeps.errors import InputError
+
+
+def test_more_classes_than_codes(tmp_path: Path) -> None:
+    path = write(tmp_path, "".join(f"{i} c{i}\n" for i in range(32769)))
+    assert problems(path, 1)[0] == (
+        "FILE, line 1, column 2: found the first of 32769 classes, expected at most 32768 (is it a feature?)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "codes", "class_names"),
+    [
+        ("2\n1\n10\n", [1, 0, 2], ("1", "2", "10")),
+        ("2,1,10", [1, 0, 2], ("1", "2", "10")),
+        ("2 1\n10", [1, 0, 2], ("1", "2", "10")),
+        ("2\t1\n\n10\n", [1, 0, 2], ("1", "2", "10")),
+        ("class\n2\n1\n", [1, 0], ("1", "2")),
+        ("b\na\nb\n", [1, 0, 1], ("a", "b")),
+        ("7", [0], ("7",)),
+    ],
+)
+def test_label_files(text: str, codes: list[int], class_names: tuple[str, ...], tmp_path: Path) -> None:
+    found, names = read_labels(write(tmp_path, text))
+    assert found.tolist() == codes
+    assert found.dtype == np.int16
+    assert names == class_names
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", "no classes"),
+        ("# none\n", "no classes"),
+        ("1\nnan\n", "line 2: found NaN"),
+        ("1,,2\n", "an empty cell"),
+    ],
+)
+def test_what_is_wrong_with_a_label_file(text: str, found: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=found):
+        read_labels(write(tmp_path, text))
