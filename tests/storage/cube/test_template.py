@@ -86,7 +86,7 @@ def test_chunk_positions_in_file_names(name: str, position: tuple[int, ...] | No
     assert chunk_position(name) == position
 
 
-@given(st.lists(st.tuples(st.integers(1, 7), st.integers(1, 4)), min_size=1, max_size=3))
+@given(st.lists(st.tuples(st.integers(1, 7), st.integers(1, 4)), min_size=1, max_size=2))
 def test_chunks_of_an_array_are_those_that_hold_an_element(dims: list[tuple[int, int]]) -> None:
     shape, chunks = zip(*dims, strict=True)
     entry = {

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from own_tables import problems, write
 
-from sweeps.data.classes import read_labels
+from sweeps.data.classes import encode_classes, read_labels
 from sweeps.errors import InputError
 
 
@@ -50,3 +52,30 @@ def test_label_files(text: str, codes: list[int], class_names: tuple[str, ...], 
 def test_what_is_wrong_with_a_label_file(text: str, found: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=found):
         read_labels(write(tmp_path, text))
+
+
+def places(values: list[str]) -> list[str]:
+    return [f"line {number}" for number in range(1, len(values) + 1)]
+
+
+@given(st.lists(st.sampled_from(["2", "10", "1e1", "a", "-0.0", "0", "inf", "b c"]), min_size=1))
+def test_codes_follow_the_sorted_classes(values: list[str]) -> None:
+    """Equal codes where the classes are equal; as numbers where all are finite numbers."""
+    codes, names = encode_classes(values, places(values))
+    numeric = not {"a", "inf", "b c"} & set(values)
+    keys = [float(value) if numeric else value for value in values]
+    order = sorted(set(keys))
+    assert codes.tolist() == [order.index(key) for key in keys]
+    assert names == tuple(next(v for v, k in zip(values, keys, strict=True) if k == key) for key in order)
+    assert codes.dtype == np.int16
+
+
+def test_every_missing_class_is_named() -> None:
+    values = ["a", "", "NaN", "b", "nan"]
+    with pytest.raises(InputError) as caught:
+        encode_classes(values, places(values))
+    assert [str(problem) for problem in caught.value.problems] == [
+        "line 2: found an empty cell, expected a class",
+        "line 3: found NaN, expected a class",
+        "line 5: found NaN, expected a class",
+    ]
