@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from solving.oracles import Case, adjacency, draw_case, draw_labels, objective_parts, rates
 
@@ -83,6 +83,7 @@ def test_logarithms_of_the_four_pairs_of_sizes() -> None:
                     assert state.logs[number, RATE, r, c] == pytest.approx(np.log(changed / inner), abs=1e-12)
 
 
+@settings(deadline=None)  # the first call may compile
 @given(st.floats(0.0, 1.0), st.floats(0.0, 1.0))
 def test_curvature_is_bounded_between_two_shares(one: float, other: float) -> None:
     low, high = sorted((one, other))

@@ -29,7 +29,7 @@ def test_every_array_has_its_own_memory(model: str) -> None:
 def test_shapes_follow_the_problem(model: str) -> None:
     case = draw_case(0, n_samples=20, n_features=5, n_clusters=4, model=model)
     state = new_state(case.problem().data)
-    layers = 0 if model == "unsupervised" else 2
+    layers = {"unsupervised": 0, "conditional": 1}.get(model, 2)  # all accuracies known: one layer
     blocks = 0 if model == "conditional" else layers
     assert state.labels.shape == state.best.shape == state.own.shape == (20,)
     assert state.means.shape == (5, 4)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from solving.oracles import adjacency, draw_case, draw_labels, rates
 
@@ -24,6 +24,7 @@ from kernels.partition.statistics import (
 from kernels.problem.problem import build_problem
 
 
+@settings(deadline=None)  # the first call may compile
 @given(
     st.lists(st.integers(0, 3), min_size=8, max_size=8),
     st.sampled_from([0.0, 1e3, -1e6]),
