@@ -1,7 +1,7 @@
-"""Where compiled kernels are kept between processes.
+"""Cache directory of compiled kernels.
 
-A cache that numba keeps by itself goes stale: it looks at the file of a kernel, never at those the kernel
-calls. The directory used here is named after everything the machine code depends on instead.
+numba's own cache goes stale: it checks the source file of a kernel, not those of the kernels it calls. Here
+the directory is named after everything the machine code depends on.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def fingerprint() -> str:
 
 
 def cache_directory() -> Path | None:
-    """Directory for compiled kernels, made if need be.
+    """Directory for compiled kernels, created if needed.
 
     `SWEEP_CACHE_DIR` if it is set; else the user's cache, or the node's temporary directory where the former
-    is on a network file system. Files there are pickles, so only a directory that is ours alone is used.
+    is on a network file system. Files there are pickles, so the directory must belong to this user alone.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def cache_directory() -> Path | None:
         _refuse_if_shared(leaf)
         tempfile.TemporaryFile(dir=leaf).close()
     except (OSError, RuntimeError) as error:
-        logger.warning("compiled kernels are not kept, each process compiles them again: %s", error)
+        logger.warning("compiled kernels are not cached, each process compiles again: %s", error)
         return None
     return leaf
 
@@ -108,7 +108,7 @@ def on_remote_filesystem(path: Path, mounts: Path = Path("/proc/mounts")) -> boo
     for line in lines:
         point, filesystem = line.split()[1:3]
         place = Path(point.replace("\\040", " "))
-        # The last of several mounts on one point is the one in force.
+        # >=: of several mounts on one point the last one counts.
         if resolved.is_relative_to(place) and len(place.parts) >= depth:
             kind, depth = filesystem, len(place.parts)
     return kind in REMOTE_FILESYSTEMS

@@ -1,9 +1,9 @@
 """The one place that decides how kernels are compiled.
 
-`nogil`, so that a worker's heartbeat goes on during a restart. `error_model="numpy"`, because the checks for
-a division by zero cost branches in inner loops; kernels guard their divisors instead, and so behave the same
-with NUMBA_DISABLE_JIT=1. `parallel` off: the unit of parallel work is the restart. `fastmath` off: sums keep
-their order, compiled or not.
+`nogil`, so that a worker's heartbeat continues during a restart. `error_model="numpy"`, because the checks
+for a division by zero cost branches in inner loops; kernels guard their divisors instead, and so behave the
+same with NUMBA_DISABLE_JIT=1. `parallel` off: the unit of parallel work is the restart. `fastmath` off: sums
+keep their order, compiled or not.
 """
 
 from __future__ import annotations
@@ -65,23 +65,23 @@ def _compile(function: F, **options: str) -> F:
             with _directory_for_ours():
                 compiled._cache = KernelCache(function)
         except (OSError, RuntimeError) as error:  # numba turns the first into the second
-            say_not_kept(str(error))
+            warn_not_cached(str(error))
     return cast(F, compiled)
 
 
 class KernelCache(FunctionCache):  # type: ignore[misc]  # numba has no types
-    """Files of one kernel; one that cannot be read or written costs a warning, not the run."""
+    """Files of one kernel; one that cannot be read or written gives a warning, not an error."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Machine code for a signature; None if there is none."""
         try:
             return super().load_overload(sig, target_context)
         except OSError as error:
-            say_not_kept(str(error))
+            warn_not_cached(str(error))
             return None
-        except Exception as error:  # whatever pickle makes of bytes that are not its own
+        except Exception as error:  # pickle may raise anything for damaged bytes
             logger.debug("machine code of a kernel cannot be read: %r", error)
-            self._start_anew()
+            self._discard()
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
@@ -89,30 +89,28 @@ class KernelCache(FunctionCache):  # type: ignore[misc]  # numba has no types
         try:
             super().save_overload(sig, data)
         except OSError as error:
-            say_not_kept(str(error))
+            warn_not_cached(str(error))
 
-    def _start_anew(self) -> None:
-        """Forget files that a power cut, for instance, has cut short."""
+    def _discard(self) -> None:
+        """Remove files that, for instance, a power cut has truncated."""
         try:
             self.flush()
         except OSError as error:
             self.disable()
-            say_not_kept(str(error))
+            warn_not_cached(str(error))
 
 
-def say_not_kept(why: str) -> None:
+def warn_not_cached(why: str) -> None:
     """Warn, once in a process, that the next one has to compile again."""
-    if not _said:
-        _said.append(why)
-        text = (
-            "compiled kernels are not kept in %s, each process compiles them again: %s (see SWEEP_CACHE_DIR)"
-        )
+    if not _warned:
+        _warned.append(why)
+        text = "compiled kernels are not cached in %s, each process compiles again: %s (see SWEEP_CACHE_DIR)"
         logger.warning(text, DIRECTORY, why)
 
 
 @contextmanager
 def _directory_for_ours() -> Iterator[None]:
-    """Set our directory only while one of ours is decorated: others' functions keep their own."""
+    """Set our directory only while a kernel of ours is decorated: other packages keep their own."""
     config = numba.core.config
     before = config.CACHE_DIR
     if DIRECTORY is not None:
@@ -124,15 +122,15 @@ def _directory_for_ours() -> Iterator[None]:
 
 
 _held: list[IO[bytes]] = []
-_said: list[str] = []
+_warned: list[str] = []
 
 
 @contextmanager
 def compile_lock() -> Iterator[None]:
     """Let one process at a time compile; the others then load what it wrote.
 
-    The first call ever says that it compiles, and so does one that waits for it, or comes after one that was
-    interrupted.
+    A process that finds no complete cache logs that it compiles, also while it waits for another, or after
+    one that was interrupted.
     """
     if DIRECTORY is None or fcntl is None or _held:
         yield
@@ -147,9 +145,9 @@ def compile_lock() -> Iterator[None]:
             _held.append(file)
             stack.callback(_held.clear)
         except OSError as error:
-            say_not_kept(str(error))
+            warn_not_cached(str(error))
         yield
-        if not _said:
+        if not _warned:
             with suppress(OSError):
                 complete.touch()
 

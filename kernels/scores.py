@@ -17,7 +17,7 @@ def nmi(labels_true: ArrayLike, labels: ArrayLike, normalizer: str = "min") -> f
     Parameters
     ----------
     labels_true, labels : array_like of shape (n_samples,)
-        Integers; which, does not matter.
+        Integers; only equality matters.
     normalizer : {"min", "geometric", "arithmetic", "max"}
         Mean of the two entropies; only "min" compares with the paper's tables.
 
@@ -188,7 +188,7 @@ def goldberger_kl(
     variances, variances_true : array_like of shape (n_clusters,)
         Variances per feature.
     total_variance : float
-        s², the scale of what counts as degenerate.
+        s², the scale of the degenerate rule.
 
     Returns
     -------
@@ -224,7 +224,7 @@ def _components(
 
 
 def centroid_index(centroids: ArrayLike, centroids_true: ArrayLike) -> int:
-    """Number of centroids that are nobody's nearest, the larger of the two directions.
+    """Number of centroids that are nearest to none of the others, the larger of the two directions.
 
     Parameters
     ----------

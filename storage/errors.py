@@ -1,4 +1,4 @@
-"""What can go wrong with the disk, said with the path and what is needed there."""
+"""Errors of the file system, with the path and what is needed there."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ NEEDS = {
     errno.EROFS: "a file system that is not read-only",
     errno.EACCES: "permission to read and write",
     errno.EPERM: "permission to change the file",
-    errno.ENOENT: "the directory to be there, and it has vanished",
-    errno.ENOTDIR: "a directory, and something else stands there",
-    errno.ESTALE: "the network file system back: its handle is stale",
+    errno.ENOENT: "the directory, which has vanished",
+    errno.ENOTDIR: "a directory, but something else is there",
+    errno.ESTALE: "the network file system to come back: its handle is stale",
     errno.EMFILE: "more open files (ulimit -n)",
     errno.EIO: "a disk that works: the system reports an input/output error",
 }
 
 
 class StorageError(Exception):
-    """The file system refused: no result is lost and no cell is to blame.
+    """The file system refused an operation: no result is lost, and no cell has failed.
 
     Parameters
     ----------
     path : Path
         Where it happened.
     need : str
-        What has to be there before the sweep can go on.
+        What is needed before the sweep can continue.
     reason : str
-        The system's own words.
+        The message of the system.
     """
 
     def __init__(self, path: Path, need: str, reason: str) -> None:
@@ -53,7 +53,7 @@ def storage_errors(path: Path, n_bytes: int | None = None) -> Iterator[None]:
     path : Path
         Named where the system's error names no file.
     n_bytes : int, optional
-        Size of what is being written, said when the disk is full.
+        Size of what is being written, named when the disk is full.
 
     Raises
     ------

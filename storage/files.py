@@ -11,10 +11,10 @@ from pathlib import Path
 from sweeps.errors import InputError, Problem
 
 PARTIAL = ".partial"
-"""Ending of a file that is being written; left over after a kill, and then nobody's."""
+"""Suffix of a file while it is written; one left by a killed process is removed later."""
 
 BUILDING = ".new"
-"""Ending of a cube that is being made; left over after a kill, and then nobody's."""
+"""Suffix of a cube while it is created; one left by a killed process is removed later."""
 
 
 def write_file(path: Path, data: bytes) -> None:
@@ -26,16 +26,18 @@ def write_file(path: Path, data: bytes) -> None:
     Parameters
     ----------
     path : Path
-        Its parent must exist: a directory that has vanished is an error, never made again.
+        Its parent must exist: a directory that has vanished is an error and is not created.
     data : bytes
         The whole content.
     """
     partial = path.with_name(path.name + PARTIAL)
     try:
+        # O_NOFOLLOW: a link under this name would lead the write out of the cube.
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
         with open(os.open(partial, flags, 0o666), "wb") as file:
             file.write(data)
             file.flush()
+            # Before the rename: otherwise the name could point to an empty file after a loss of power.
             os.fsync(file.fileno())
         os.replace(partial, path)
     except Exception:
@@ -112,6 +114,7 @@ def write_files(root: Path, files: Iterable[tuple[str, bytes]]) -> None:
             touched.add(folder.parent)
         write_file(path, data)
         touched.add(path.parent)
+    # Names last: every content is durable by now.
     for folder in sorted(touched):
         sync_directory(folder)
 

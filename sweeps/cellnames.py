@@ -17,7 +17,7 @@ def find_cells(names: Iterable[str], plans: Sequence[DatasetPlan]) -> frozenset[
     Raises
     ------
     InputError
-        With what is wrong with any of the names.
+        With the problems of all names.
     """
     cells: set[Cell] = set()
     problems: list[Problem] = []
@@ -46,7 +46,7 @@ def find_cell(name: str, plans: Iterable[DatasetPlan]) -> Cell:
     Raises
     ------
     InputError
-        With everything that is wrong with the name, and the coordinates there are.
+        With all problems of the name, and the coordinates the sweep has.
     """
     dataset, *pairs, model = [part.strip() for part in name.strip().split("/")] if "/" in name else [name, ""]
     known = {plan.name: plan for plan in plans}
@@ -61,7 +61,7 @@ def find_cell(name: str, plans: Iterable[DatasetPlan]) -> Cell:
 
 
 class _Reader:
-    """Reads the coordinates of one name, and notes what is wrong."""
+    """Reads the coordinates of one name, and collects its problems."""
 
     def __init__(self, name: str, plan: DatasetPlan) -> None:
         self.problems: list[Problem] = []
@@ -69,7 +69,7 @@ class _Reader:
         self._plan = plan
 
     def cell(self, model: str, pairs: list[str]) -> Cell:
-        """The cell; of use only where no problem was noted."""
+        """The cell; valid only if no problem was found."""
         plan = self._plan
         models = (*plan.models, *plan.baselines)
         if model not in models:

@@ -1,4 +1,4 @@
-"""What is wrong with an input, all of it at once."""
+"""Problems of an input, all reported at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Problem:
     where : str
         File, table and key, line, or cell.
     found, expected : str
-        What stands there, and what should.
+        What is there, and what should be.
     hint : str
         A remedy, for example a did-you-mean.
     """
@@ -33,7 +33,7 @@ class Problem:
 
 
 class InputError(ValueError):
-    """Bad input: nothing was started and nothing was written.
+    """Invalid input: nothing was started and nothing was written.
 
     Parameters
     ----------
@@ -63,12 +63,12 @@ def shown(value: object) -> str:
 
 @contextmanager
 def gathered(problems: list[Problem]) -> Iterator[None]:
-    """Add the problems of an `InputError` raised inside to a list, and go on after the block.
+    """Add the problems of an `InputError` raised inside to a list, and continue after the block.
 
     Parameters
     ----------
     problems : list of Problem
-        Grows; the caller raises them once everything was looked at.
+        Is extended; the caller raises them once everything has been checked.
     """
     try:
         yield

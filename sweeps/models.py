@@ -12,10 +12,10 @@ MODEL_CODES = {
     **TERM_CODES,
     **{term + COMMON: code + SUFFIX_CODE for term, code in TERM_CODES.items()},
 }
-"""All models, with their place in the seeds: a contract, no code is ever changed or used again."""
+"""All models, with their place in the seeds: a contract: a code is never changed or reused."""
 
 BASELINES = (UNSUPERVISED, UNSUPERVISED + COMMON)
-"""Models without annotations, which depend on the data alone."""
+"""Models without annotations: they depend only on the data."""
 
 
 def split_model(model: str) -> tuple[str, str]:
@@ -37,5 +37,5 @@ def split_model(model: str) -> tuple[str, str]:
 
 
 def baseline_of(model: str) -> str:
-    """Model without annotations and with the same variance: what is left of a difference to it is theirs."""
+    """Model without annotations and with the same variance: a difference to it is due to annotations."""
     return UNSUPERVISED + COMMON if model.endswith(COMMON) else UNSUPERVISED

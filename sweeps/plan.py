@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 
 ACCURACY = ".9g"
-"""Accuracies that are told apart, by 1e-9 or more, have different names."""
+"""Enough digits that accuracies 1e-9 apart, the closest allowed, have different names."""
 
 
 @dataclass(frozen=True, slots=True)

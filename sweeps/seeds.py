@@ -14,14 +14,14 @@ import numpy as np
 from sweeps.models import MODEL_CODES
 
 ABSENT = 2**32 - 1
-"""Stands for a coordinate that a stream does not depend on."""
+"""In place of a coordinate that a stream does not depend on."""
 
 DATA, ANNOTATIONS, SEARCH = 0, 1, 2
 """Purposes: drawing a mixture, drawing annotations, one restart of the search."""
 
 
 def accuracy_code(p: float) -> int:
-    """Accuracy as a whole number of 1e-9, the resolution at which two accuracies are told apart."""
+    """Accuracy as a whole number of 1e-9, the resolution at which accuracies are distinct."""
     return round(p * 1e9)
 
 

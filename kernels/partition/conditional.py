@@ -1,8 +1,9 @@
 """The annotation model "conditional": each annotated pair is right with its accuracy (model.md section 6).
 
-A partition enters by which pairs share a cluster alone. `State.agreed` holds, for the layer of annotations of
-known accuracy, their value in nats, and for a layer of unknown accuracy its agreeing weight; a pair that
-comes to share a cluster adds its weight to it. A candidate costs O(1) a layer once the links are set.
+All that matters of a partition is which pairs share a cluster. `State.agreed` holds, for the layer of
+annotations of known accuracy, their value in nats, and for a layer of unknown accuracy its agreeing weight; a
+pair that comes to share a cluster adds its weight to it. A candidate costs O(1) a layer once the links are
+set.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ def collect_agreement(data: Data, state: State) -> None:
             for entry in range(data.row_start[row], data.row_start[row + 1]):
                 if labels[data.partners[entry]] == labels[i]:
                     together += data.weights[entry]
+        # Each pair was met from both of its ends.
         state.agreed[layer] = data.apart[layer] + 0.5 * together
 
 
@@ -69,7 +71,7 @@ def add_agreement_gains(data: Data, state: State, source: int) -> None:
     """Add the change of all layers to the gains.
 
     Of unknown accuracy, from p to q with `after` agreeing: after log(q/p) + (total - after) log((1-q)/(1-p))
-    + change log(p/(1-p)). It rounds as the change does, where a difference of values rounds as the sum does.
+    + change log(p/(1-p)). Its rounding is that of the change; a difference of values has that of the sums.
     """
     for layer in range(data.totals.shape[0]):
         if state.n_touched[layer] == 0:
@@ -86,6 +88,7 @@ def add_agreement_gains(data: Data, state: State, source: int) -> None:
         odds = math.log(p / (1.0 - p))
         for target in range(data.n_clusters):
             change = links[target] - here
+            # Without a change the gain is 0: no logarithms.
             if change != 0.0:
                 after = agreed + change
                 rise = fitted_accuracy(data, layer, after) - p

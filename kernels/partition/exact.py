@@ -1,4 +1,4 @@
-"""Gain of one relocation, term by term: what the fast evaluation falls back on, and is tested against."""
+"""Gain of one relocation, term by term: the fallback of the fast evaluation, and its reference in tests."""
 
 from __future__ import annotations
 

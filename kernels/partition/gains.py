@@ -24,7 +24,7 @@ from kernels.problem.data import CONDITIONAL, IMPROVEMENT, LIKELIHOOD, POSTERIOR
 def squared_distances(x: Floats, centroids: Floats, distances: Floats) -> None:
     """Squared distances of one sample to all centroids, of shape (n_features, n_clusters).
 
-    Four features at a time: the sums wait for each other in memory, a dozen cycles a step.
+    Four features at a time: each sum in memory waits for the one before it, about a dozen cycles.
     """
     n_features = len(x)
     n_clusters = len(distances)
@@ -45,9 +45,9 @@ def squared_distances(x: Floats, centroids: Floats, distances: Floats) -> None:
 
 @jit_part
 def set_links(data: Data, state: State, sample: int) -> float:
-    """Annotations of `sample` with each cluster, itself left out; returns their number, itself included.
+    """Annotations of `sample` with each cluster, self pairs left out; returns their number with self pairs.
 
-    They do not depend on the sample's own label. The model "conditional" has no use for the number.
+    They do not depend on the sample's own label. The model "conditional" does not need the number.
     """
     if data.model == CONDITIONAL:
         set_agreement_links(data, state, sample)
@@ -64,6 +64,7 @@ def set_links(data: Data, state: State, sample: int) -> float:
         for entry in range(data.row_start[row], data.row_start[row + 1]):
             label = state.labels[data.partners[entry]]
             weight = data.weights[entry]
+            # Weights of block layers are above 0, so 0 is a cluster not met yet.
             if links[label] == 0.0:
                 touched[count] = label
                 count += 1
@@ -78,7 +79,7 @@ def set_links(data: Data, state: State, sample: int) -> float:
 def set_gains(data: Data, state: State, sample: int, degree: float) -> float:
     """Gain in nats of moving `sample`, whose links are set, to every cluster, 0 for its own; the largest.
 
-    A gain may be off by the slack of size_terms, but never on the other side of the threshold.
+    A gain may be off by the slack of size_terms; one that this could move across the threshold is exact.
     """
     source = int(state.labels[sample])
     squared_distances(data.X[sample], state.means, state.distances)
@@ -127,7 +128,7 @@ def set_gaussian_gains(data: Data, state: State, sample: int, source: int) -> No
 def set_pooled_gains(data: Data, state: State, sample: int, source: int) -> None:
     """Set the gains to their part in gmm under a common variance.
 
-    From the change of the error rather than from its two values, of which the sum over all samples rounds.
+    From the change of the error, not from its values before and after: those round as sums over all samples.
     """
     n_samples, n_features = data.X.shape
     prior = data.kappa * n_features * data.total_variance
@@ -142,7 +143,7 @@ def set_pooled_gains(data: Data, state: State, sample: int, source: int) -> None
     for target in range(data.n_clusters):
         joining = state.join[0, target] * state.distances[target]
         ratio = (removal + joining) / (before + prior)
-        # Close to -1 the change has lost what the sum still has.
+        # Near -1, 1 + ratio has lost the digits that the sum of what is left still has.
         if ratio < -0.5 or is_pooled_degenerate(data, min(before, rest + joining)):
             state.gains[target] = pooled_term(data, rest + joining) - state.terms[0]
         else:

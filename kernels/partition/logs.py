@@ -11,7 +11,7 @@ from kernels.problem.data import Floats
 
 LN2_HIGH = float.fromhex("0x1.62e42fee00000p-1")  # 33 bits: exact times any exponent
 LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
-# Mantissas are brought to [sqrt(1/2), sqrt(2)); this is sqrt(1/2) in the upper bits, less one exponent.
+# Bits of sqrt(1/2): mantissas are brought to [sqrt(1/2), sqrt(2)), where the series is shortest.
 ROOT_HALF = 0x3FE6A09E667F3BCD
 
 
@@ -19,8 +19,8 @@ ROOT_HALF = 0x3FE6A09E667F3BCD
 def array_log(values: Floats, logs: Floats) -> None:
     """Natural logarithms of positive normal numbers, to about one unit in the last place.
 
-    log x = e ln 2 + 2 atanh((f - 1) / (f + 1)) for x = 2^e f; the series is cut where it no longer adds to a
-    double. Without a call, so that the compiler makes vector code of it: numba's log is scalar.
+    log x = e ln 2 + 2 atanh((f - 1) / (f + 1)) for x = 2^e f; the series is cut where it no longer changes a
+    double. Two plain loops without a call, which the compiler vectorises; numba's log is scalar.
     """
     bits = values.view(np.int64)
     for i in range(len(values)):

@@ -51,10 +51,11 @@ def layer_terms(data: Data, state: State, layer: int) -> tuple[float, float]:
             exposure = float(state.sizes[r]) * float(state.sizes[c])
             count = counts[r, c]
             rate = inner if r == c else outer
+            # Half of a sum over ordered pairs: off the diagonal each pair stands for two.
             weight = 0.5 if r == c else 1.0
             denominator = exposure
             if data.model == POSTERIOR:
-                denominator += rate / weight
+                denominator += rate / weight  # (1 + delta_rs) lambda_rs
             omega = count / denominator if count > 0.0 else 0.0
             if count > 0.0:
                 sbm += weight * count * math.log(omega)

@@ -18,12 +18,12 @@ from kernels.partition.statistics import (
 from kernels.problem.data import CONDITIONAL, DEGENERATE, Data
 
 CANCELLATION = 1e-6
-"""A squared error that a removal leaves below this share is computed again from members."""
+"""A removal that leaves less than this share of a squared error has lost digits: recompute from members."""
 
 
 @jit
 def collect(data: Data, state: State) -> None:
-    """Set all statistics from members, unless they stem from members already."""
+    """Set all statistics from members, unless they are up to date."""
     if state.counters[STALE] != 0:
         collect_gaussians(data, state)
         if data.model == CONDITIONAL:
@@ -51,7 +51,7 @@ def refresh(data: Data, state: State) -> None:
 
 @jit_part
 def refresh_gaussians(data: Data, state: State) -> None:
-    """Set the terms, and `join`: what turns a squared distance into the gain of joining a cluster.
+    """Set the terms, and `join`: coefficients from a squared distance to the gain of joining a cluster.
 
     The squared error becomes error + join[0] d² + prior; a cluster is then degenerate up to join[3], and
     gains join[1] log(that) + join[2] if it is not.
@@ -67,9 +67,9 @@ def refresh_gaussians(data: Data, state: State) -> None:
         state.join[2, k] = half * (1.0 - data.log_freedom[size + 1]) - term
         state.join[3, k] = DEGENERATE * data.total_variance * n_features * (size + 1.0)
         if data.kappa > 0.0:
-            state.join[3, k] = 0.0
+            state.join[3, k] = 0.0  # no cluster is degenerate under a variance prior
         elif size == 0:
-            state.join[3, k] = 1e300
+            state.join[3, k] = 1e300  # one sample is degenerate, whatever its distance
 
 
 @jit_part
@@ -85,6 +85,7 @@ def refresh_pooled(data: Data, state: State) -> None:
 def error_after_removal(data: Data, state: State, sample: int, source: int) -> float:
     """Squared error of `source` without `sample`, whose squared distances are set."""
     size = state.sizes[source]
+    # One sample is left, or none: exactly 0, where the subtraction would round.
     if size <= 2:
         return 0.0
     left = state.errors[source] - size / (size - 1.0) * state.distances[source]
@@ -99,6 +100,7 @@ def relocate(data: Data, state: State, sample: int, target: int) -> None:
     source = int(state.labels[sample])
     n_source = state.sizes[source]
     n_target = state.sizes[target]
+    # Errors before means and sizes: they follow from the old ones.
     state.errors[source] = error_after_removal(data, state, sample, source)
     state.errors[target] += n_target / (n_target + 1.0) * state.distances[target]
     for d in range(data.X.shape[1]):

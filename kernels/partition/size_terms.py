@@ -2,7 +2,7 @@
 
 A relocation of a sample with annotations a_r changes the sizes of two clusters, and with them the
 denominators n_r n_s + (1 + delta_rs) lambda_rs of all rates. What that does to the counts as they are goes
-into a table `State.base[source, target]`, made anew after each relocation (one in about a hundred
+into a table `State.base[source, target]`, recomputed after each relocation (one in about a hundred
 candidates); the few counts that the sample carries along are added per candidate, from the logarithms kept
 here.
 
@@ -54,6 +54,7 @@ def add_likelihood_base(data: Data, state: State, layer: int) -> None:
             degrees[r] += counts[r, c]
     for s in range(data.n_clusters):
         size = state.sizes[s]
+        # An empty cluster is no source, but its index must be valid.
         leave = degrees[s] * (log_size[size] - log_size[max(size - 1, 0)])
         for t in range(data.n_clusters):
             size = state.sizes[t]
@@ -64,7 +65,7 @@ def add_likelihood_base(data: Data, state: State, layer: int) -> None:
 def set_logs(data: Data, state: State, layer: int) -> None:
     """Set the denominators of the layer at the current rates, their logarithms, and the shares of lambda.
 
-    The first 4 K² places of `denominators` end as shares q, in the order of `logs`, the last K² as u.
+    The first 4 K² places of `denominators` end as shares q, in the order of `logs`; the last K² stay e^u.
     """
     n_clusters = data.n_clusters
     area = n_clusters * n_clusters
@@ -86,6 +87,7 @@ def set_logs(data: Data, state: State, layer: int) -> None:
             values[place + 3 * area] = (n_r - 1.0) * (n_c + 1.0) + outer
             values[place + 4 * area] = 1.0 + (n_c - n_r + 1.0) * slope
         place = r * n_clusters + r
+        # On the diagonal (1 + delta) lambda is 2 lambda_in; nothing moves from r to r: 1, with logarithm 0.
         values[place] = n_r * n_r + inner
         values[place + area] = (n_r + 1.0) * (n_r + 1.0) + inner
         values[place + 2 * area] = (n_r - 1.0) * (n_r - 1.0) + inner
@@ -123,6 +125,7 @@ def add_posterior_base(data: Data, state: State, layer: int) -> None:
             # 1 + x + x² is above e^x up to 1.79; there is no bound beyond, so that the gain is found exactly.
             growth = 1.0 + size + size * size if size < 1.7 else np.inf
             state.slack[0, s, t] += u * u * growth * curvature
+            # The annotations carried along are counted over all layers: the largest factor bounds them.
             state.slack[1, s, t] = max(state.slack[1, s, t], size * largest)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from kernels.problem.data import CONDITIONAL, Data, Floats
 
 EVALUATIONS, RELOCATIONS, LOCAL_SEARCHES, CAPS, STALE = 0, 1, 2, 3, 4
-"""Places in `State.counters`; STALE is 1 while the statistics do not stem from members alone."""
+"""Places in `State.counters`; STALE is 1 until the statistics are recomputed from members."""
 
 
 class State(NamedTuple):

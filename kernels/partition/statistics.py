@@ -94,6 +94,7 @@ def collect_gaussians(data: Data, state: State) -> None:
         if state.sizes[k] > 0:
             for d in range(n_features):
                 means[d, k] /= state.sizes[k]
+    # A second pass, about the means: a difference of sums of squares would cancel.
     for i in range(n_samples):
         label = state.labels[i]
         total = 0.0
@@ -125,6 +126,7 @@ def error_without(data: Data, state: State, sample: int, cluster: int) -> float:
     """Squared error of the members of `cluster` other than `sample`, from members."""
     n_samples, n_features = data.X.shape
     total = 0.0
+    # Feature by feature, as a kernel cannot allocate an array for the means.
     for d in range(n_features):
         mean = 0.0
         size = 0

@@ -12,11 +12,14 @@ from kernels.problem.data import LARGEST_ACCURACY, Floats
 from kernels.problem.layers import MUST, Layer, layer_weights, pair_accuracies
 
 LARGEST_TABLE = 1 << 22
+"""Longest table of x log x, 32 MiB; for larger counts the kernels compute the logarithm."""
+
 LARGEST_INDEX = np.iinfo(np.int32).max
+"""Largest value that `row_start` can hold."""
 
 
 class Graph(NamedTuple):
-    """One layer as the kernels have it: pairs in either order, with weights that add up."""
+    """One layer as the kernels see it: pairs in either order; weights of repeated pairs add up."""
 
     pairs: NDArray[np.int64]  # (n_pairs, 2)
     weights: Floats  # (n_pairs,)
@@ -94,7 +97,7 @@ def conditional_adjacency(layers: Sequence[Layer], n_samples: int) -> Adjacency:
 
 
 def annotated_samples(layers: Sequence[Layer], n_samples: int) -> NDArray[np.bool_]:
-    """Which samples have an annotation, be it with themselves; shape (n_samples,)."""
+    """Which samples have an annotation, self pairs included; shape (n_samples,)."""
     annotated = np.zeros(n_samples, dtype=np.bool_)
     for layer in layers:
         annotated[np.asarray(layer.pairs)] = True
@@ -148,8 +151,10 @@ def _symmetric(
     self_weights = np.zeros((n_samples, n_layers))
     for number, (pairs, weights, *_) in enumerate(graphs):
         own = pairs[:, 0] == pairs[:, 1]
+        # add.at: += would count a repeated index once.
         np.add.at(self_weights[:, number], pairs[own, 0], 2.0 * weights[own])
         for first, second in (pairs[~own].T, pairs[~own, ::-1].T):
+            # One key sorts by sample, layer and partner, and is the same for repeated pairs.
             keys.append((first * n_layers + number) * n_samples + second)
             values.append(weights[~own])
     entries, inverse = np.unique(np.concatenate(keys), return_inverse=True)
@@ -168,6 +173,7 @@ def _row_sums(row_start: NDArray[np.int32], weights: Floats, n_samples: int, n_l
 
 def _spread(layer: Layer) -> float:
     """Factor of S_out in lambda_in: (1-p)/p of must-links, p/(1-p) of cannot-links; 1 without a prior."""
+    # The likelihood has no prior, and its accuracies are not checked.
     if layer.accuracy is None or not 0.0 < layer.accuracy <= 1.0:
         return 1.0
     p = min(layer.accuracy, LARGEST_ACCURACY)
@@ -175,7 +181,7 @@ def _spread(layer: Layer) -> float:
 
 
 def _table(weights: Floats, self_weights: Floats, totals: Floats) -> Floats:
-    """Table of x log x of every count, or nothing if weights are not whole or counts are very large.
+    """Table of x log x of every count; empty if weights are not whole or counts are very large.
 
     Entries of `edge_counts` are at most twice the layer's total, and the kernels add at most as much again.
     """

@@ -13,16 +13,16 @@ UNSUPERVISED, LIKELIHOOD, POSTERIOR, CONDITIONAL = 0, 1, 2, 3
 """Annotation terms of the objective: none, block model, block model with priors on its rates, pairs alone."""
 
 LARGEST_ACCURACY = 1 - 1e-6
-"""In place of a larger accuracy, where the model takes a logarithm of what is left."""
+"""Upper limit of an accuracy p where the model divides by 1 - p or takes its logarithm."""
 
 DEGENERATE = 1e-10
 """A cluster whose variance is at most this share of s² adds nothing to the objective (model.md section 2).
 
-In the variance "common" there is one variance, and so all clusters together add nothing, or none.
+Under the variance "common" the rule applies to all clusters together.
 """
 
 IMPROVEMENT = 1e-9
-"""A smaller gain, in nats, is none."""
+"""A gain counts only above this, in nats: far above rounding, so that no sample moves to and fro."""
 
 
 class Data(NamedTuple):

@@ -75,6 +75,7 @@ def pair_accuracies(layer: Layer) -> Floats:
     if layer.accuracies is not None:
         own = np.asarray(layer.accuracies, dtype=np.float64)
         given = np.where(np.isnan(own), given, own)
+    # clip keeps NaN.
     return np.asarray(np.clip(given, SMALLEST_ACCURACY, LARGEST_ACCURACY))
 
 
@@ -91,7 +92,7 @@ def inferred_accuracies(layers: Sequence[Layer], labels: ArrayLike) -> dict[int,
     Returns
     -------
     dict of int to float
-        By annotator, in rising order. Weighted; self pairs are left out, and NaN says that nothing is left.
+        By annotator, in ascending order. Weighted; self pairs are left out; NaN where no other pair is left.
     """
     clusters = np.asarray(labels)
     agreed: dict[int, float] = {}
@@ -107,7 +108,7 @@ def inferred_accuracies(layers: Sequence[Layer], labels: ArrayLike) -> dict[int,
 
 
 def check_layer(layer: Layer, number: int, n_samples: int, model: str) -> None:
-    """Refuse a layer with annotations that the model cannot use.
+    """Raise an error for a layer with annotations that the model cannot use.
 
     Raises
     ------

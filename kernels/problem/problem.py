@@ -50,7 +50,7 @@ class Problem:
     data : Data
         What the kernels see. The features are centred.
     means : ndarray of shape (n_features,)
-        Column means that were taken off.
+        Column means that were subtracted.
     model : str
         "unsupervised", "likelihood", "posterior" or "conditional".
     variance : str
@@ -106,7 +106,7 @@ def build_problem(
     Raises
     ------
     ValueError
-        If the input admits no solution or has none that makes sense; the text says what was found.
+        If the input has no valid solution; the text says what was found.
     """
     features = np.array(X, dtype=np.float64, order="C")
     _check_model(model, variance, n_clusters, settings)
@@ -143,11 +143,11 @@ def _check_model(model: str, variance: str, n_clusters: int, settings: Objective
 def _check_features(X: Floats, n_clusters: int, min_cluster_size: int) -> None:
     if X.ndim != 2 or 0 in X.shape:
         raise ValueError(f"X has shape {X.shape}, expected (n_samples, n_features), neither of them 0")
-    bad = np.argwhere(~np.isfinite(X))
-    if len(bad):
-        row, column = (int(index) for index in bad[0])
+    not_finite = np.argwhere(~np.isfinite(X))
+    if len(not_finite):
+        row, column = (int(index) for index in not_finite[0])
         raise ValueError(
-            f"X holds {len(bad)} values that are not finite, the first in row {row}, column {column}"
+            f"X holds {len(not_finite)} values that are not finite, the first in row {row}, column {column}"
         )
     if (X[0] == X).all():
         raise ValueError("all rows of X are equal: there is no variance to model")
@@ -156,7 +156,7 @@ def _check_features(X: Floats, n_clusters: int, min_cluster_size: int) -> None:
             f"{len(X)} samples are fewer than "
             f"n_clusters × min_cluster_size = {n_clusters} × {min_cluster_size}"
         )
-    # A few rows settle it nearly always; sorting all takes longer than the rest of the layout.
+    # The first rows nearly always hold enough distinct ones; sorting all rows takes longer than the layout.
     if n_clusters <= len(np.unique(X[: 8 * n_clusters], axis=0)):
         return
     distinct = len(np.unique(X, axis=0))
@@ -165,7 +165,7 @@ def _check_features(X: Floats, n_clusters: int, min_cluster_size: int) -> None:
 
 
 def _column_means(X: Floats) -> Floats:
-    """Means to the last bits: the second step takes off what rounding left of columns far from 0."""
+    """Means to the last bits: the second step subtracts what rounding left of columns far from 0."""
     means = X.mean(axis=0)
     return np.asarray(means + (X - means).mean(axis=0))
 
@@ -183,6 +183,7 @@ def _layout(
     n_samples, n_features = X.shape
     adjacency = (conditional_adjacency if model == "conditional" else block_adjacency)(layers, n_samples)
     annotated = annotated_samples(layers, n_samples)
+    # The tables reach n_samples + 1: gains look up the size of a cluster with one sample more.
     sizes = np.arange(n_samples + 2, dtype=np.float64)
     freedom = n_features * (sizes + kappa)
     return Data(

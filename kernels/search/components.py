@@ -1,7 +1,7 @@
-"""Relocation of whole must-link components, where relocations of single samples have come to an end.
+"""Relocation of whole must-link components, once no relocation of a single sample gains any more.
 
 Samples that must-links hold together may be stuck: each of them alone would lose its links by leaving. A
-component is a largest set of samples of one cluster that must-links connect. A move is judged by the
+component is a maximal set of samples of one cluster that must-links connect. A move is judged by the
 objective of the partition after it, computed from its statistics: O(K²) a layer and target, for few sets.
 """
 
@@ -63,14 +63,14 @@ def relocate_components(data: Data, state: State, rng: np.random.Generator, comp
     moved = 0
     for sample in state.order:
         if component.root[sample] < 0:
-            size = gather(data, state, component, sample)
+            size = list_component(data, state, component, sample)
             if 1 < size <= state.sizes[state.labels[sample]] - data.min_size:
                 moved += relocate_component(data, state, component, size)
     return moved
 
 
 @jit
-def gather(data: Data, state: State, component: Component, sample: int) -> int:
+def list_component(data: Data, state: State, component: Component, sample: int) -> int:
     """List the component of `sample`, which is in none yet; its size."""
     n_layers = data.totals.shape[0]
     members, root = component.members, component.root
@@ -102,13 +102,13 @@ def relocate_component(data: Data, state: State, component: Component, size: int
     squared_distances(component.mean, state.means, state.distances)
     set_component_links(data, state, component, size)
     n_source = state.sizes[source]
-    # The exact twin of `error_after_removal`; what cancels is left to the relocation of single samples.
+    # As `error_after_removal`, but not recomputed where digits cancel: the component then stays.
     left = state.errors[source] - scatter - size * n_source / (n_source - size) * state.distances[source]
     if left < CANCELLATION * state.errors[source]:
         return 0
     best = source
     for target in range(data.n_clusters):
-        foresee(data, state, component, size, source, target)
+        set_after(data, state, component, size, source, target)
         if target != source:
             component.after.errors[source] = left
             n_target = state.sizes[target]
@@ -169,8 +169,8 @@ def set_component_links(data: Data, state: State, component: Component, size: in
 
 
 @jit
-def foresee(data: Data, state: State, component: Component, size: int, source: int, target: int) -> None:
-    """Set the statistics in `after`, the squared errors of the two clusters apart."""
+def set_after(data: Data, state: State, component: Component, size: int, source: int, target: int) -> None:
+    """Set the statistics in `after`, except the squared errors of the two clusters."""
     after = component.after
     for k in range(data.n_clusters):
         after.sizes[k] = state.sizes[k]
@@ -190,11 +190,11 @@ def foresee(data: Data, state: State, component: Component, size: int, source: i
             if data.model == CONDITIONAL:
                 after.agreed[layer] += links[target] - here
             else:
-                foresee_edges(data, component, layer, source, target, here)
+                set_edges_after(data, component, layer, source, target, here)
 
 
 @jit_part
-def foresee_edges(
+def set_edges_after(
     data: Data, component: Component, layer: int, source: int, target: int, here: float
 ) -> None:
     """Change the edge counts in `after`; `here` are the annotations with the rest of the source."""

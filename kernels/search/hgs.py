@@ -27,7 +27,7 @@ __all__ = ["Restart", "SearchSettings", "run_restart", "warm_up"]
 
 
 class Restart(NamedTuple):
-    """Best solution of one restart, and what it took.
+    """Best solution of one restart, and the work it took.
 
     Parameters
     ----------
@@ -85,6 +85,7 @@ def _search(
             breed(data, state, rng, population, matching, count, schedule)
         repair(data, state, population.child)
         objective = local_search(data, state, rng)
+        # Moves of components cost time: they are tried for solutions that would survive, and are new.
         worst = population.objectives[population.ranking[size - 1]] if made >= size else -np.inf
         while (
             schedule.by_components
@@ -101,6 +102,7 @@ def _search(
             leading = population.objectives[population.ranking[0]]
             idle = 0 if leading > best + CLONE else idle + 1
             best = max(best, leading)
+            # idle > 0: a patience of 0 never stops the search.
             if idle == schedule.patience and idle > 0:
                 break
     return int(population.ranking[0])
@@ -119,7 +121,7 @@ def breed(
     """Set the child's centroids, and labels, from two distinct solutions of the first `count`."""
     first = draw_below(rng, count)
     second = draw_below(rng, count - 1)
-    if second >= first:
+    if second >= first:  # uniform over the others
         second += 1
     mother = population.ranking[first]
     father = population.ranking[second]
@@ -241,6 +243,7 @@ def _clusters(problem: Problem, labels: NDArray[np.int16]) -> tuple[NDArray[np.i
 @functools.cache
 def warm_up() -> None:
     """Compile, or load from the cache, all that a restart needs; one process at a time compiles."""
+    # One model is enough: the types of Data, and so the machine code, are the same for all.
     X = np.arange(12.0).reshape(6, 2)
     layers = [Layer(MUST, np.array([[0, 1]]), None, 0.9), Layer(CANNOT, np.array([[0, 5]]), None, 0.9)]
     problem = build_problem(X, layers, n_clusters=2, model="posterior")

@@ -23,8 +23,8 @@ MAX_ROUNDS, MAX_RELOCATION_PASSES, MAX_ASSIGNMENT_PASSES = 100, 1000, 200
 def local_search(data: Data, state: State, rng: np.random.Generator) -> float:
     """Improve `state.labels`; leave the best round end there, its statistics from members.
 
-    A round is not made if it would change nothing: when phase 2 moved no sample, the end of phase 1 still
-    stands, and without annotated samples the end of phase 2 does.
+    A round that would change nothing is skipped: when phase 2 moved no sample, phase 1 is still at its end,
+    and without annotated samples phase 2 is.
 
     Returns
     -------
@@ -53,6 +53,7 @@ def local_search(data: Data, state: State, rng: np.random.Generator) -> float:
         rounds += 1
     if unsettled:
         state.counters[CAPS] += 1
+    # A later round may end lower: phase 2 does not see sbm and prior.
     if value < best:
         copy_labels(state.best, state.labels)
         state.counters[STALE] = 1
@@ -87,8 +88,8 @@ def relocate_annotated(data: Data, state: State, rng: np.random.Generator) -> in
 def relocation_pass(data: Data, state: State, rng: np.random.Generator) -> int:
     """Try all clusters for each sample, in random order, each from where the sample then is.
 
-    The order of clusters is drawn only when there is a gain to be had: without one it does not matter. One
-    function of its own: inlined in its caller, it ran a fifth longer and took twice as long to compile.
+    The order of clusters is drawn only if some cluster gains: otherwise it does not matter. Not inlined:
+    inlined in its caller, it ran a fifth longer and took twice as long to compile.
     """
     shuffle(rng, state.order)
     total = 0
@@ -140,9 +141,10 @@ def assign_unannotated(data: Data, state: State) -> int:
 
 @jit
 def assignment_pass(data: Data, state: State) -> int:
-    """One pass with means and variances fixed; sizes follow the moves. A degenerate cluster is shut.
+    """One pass with means and variances fixed; sizes follow the moves.
 
-    Under a common variance the closest centroid is the cheapest, and no cluster is shut.
+    A degenerate cluster neither gives nor receives samples. Under a common variance the closest centroid is
+    the cheapest, and all clusters take part.
     """
     n_features = data.X.shape[1]
     precision = state.gains
@@ -151,6 +153,7 @@ def assignment_pass(data: Data, state: State) -> int:
     common = 0.0
     if data.common:
         freedom = n_features * (data.X.shape[0] + data.kappa)
+        # The floor keeps 1 / variance finite where all clusters are degenerate.
         common = max((pooled_error(data, state) + prior) / freedom, DEGENERATE * data.total_variance)
     for k in range(data.n_clusters):
         if data.common:

@@ -67,6 +67,7 @@ def match(matching: Matching) -> None:
                         via[column] = row
                     if nearest < 0 or reach[column] < reach[nearest]:
                         nearest = column
+            # Prices keep all reduced costs at 0 or more: no later path to this column is shorter.
             done[nearest] = True
             length = reach[nearest]
             if row_of[nearest] < 0:

@@ -1,4 +1,4 @@
-"""What makes new partitions: seeding, k-means, crossover, mutation, repair (model.md section 3).
+"""Operators that make new partitions: seeding, k-means, crossover, mutation, repair (model.md section 3).
 
 Centroids have shape (n_features, n_clusters) here, as in `State.means`.
 """
@@ -52,6 +52,7 @@ def draw_weighted(rng: np.random.Generator, weights: Floats) -> int:
             reached += weights[i]
             if reached > threshold:
                 return last
+    # Rounding may leave the sum at the threshold: the last sample with a weight.
     return last
 
 

@@ -86,6 +86,7 @@ def select(population: Population, count: int) -> None:
     """Rank the first `count` solutions by objective, clones of a better one last; the older first on ties."""
     ranking, clones = population.ranking, population.clones
     objectives = population.objectives
+    # Insertion is stable: on ties the older solution stays first.
     for rank in range(1, count):
         place = ranking[rank]
         hole = rank

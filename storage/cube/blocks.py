@@ -31,7 +31,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 class BlockStore:
     """Blocks of one cube.
 
-    It sees the grid as it was when it was opened: open it anew after the cube has grown.
+    It sees the grid as it was when it was opened: open it again after the cube has grown.
 
     Parameters
     ----------
@@ -178,6 +178,7 @@ class BlockStore:
                 self._write_annotations(place, new[name])
             else:
                 self._write_array(place, name, new[name])
+        # All results are durable, names included, before the status says done.
         for name in names:
             sync_directory(self.path / place.node / name)
         self._write_array(place, "status", new["status"])
@@ -188,7 +189,7 @@ class BlockStore:
 
     def _write_annotations(self, place: Place, rows: npt.NDArray[Any]) -> None:
         array = self._array(place.node, "annotations")
-        # whole chunks: the last one is filled up, as far as the array goes
+        # Whole chunks: the last one is filled up to the end of the array.
         length = min(ceil(rows.shape[1] / array.chunks[-2]) * array.chunks[-2], array.shape[-2])
         padded = np.full((len(rows), length, len(FIELDS)), VARIABLES["annotations"].fill, dtype=array.dtype)
         padded[:, : rows.shape[1]] = rows
@@ -232,7 +233,7 @@ class BlockStore:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        # zarr takes a chunk that is not there for one never written: a vanished cube would read as pending
+        # To zarr a missing chunk is one never written: a vanished cube would read as pending.
         with storage_errors(self.path):
             os.stat(self.path / ROOT_FILE)
             yield

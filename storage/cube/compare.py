@@ -19,7 +19,7 @@ Pair = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 
 
 class CellMismatch(Exception):
-    """A cell that is done came out differently when computed again.
+    """A done cell has another result when computed again.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def differing_rows(stored: npt.NDArray[Any], new: npt.NDArray[Any]) -> npt.NDArr
 def _unequal(stored: npt.NDArray[Any], new: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     if stored.dtype.kind != "f":
         return np.asarray(stored != new)
-    # == would take 0.0 for -0.0, and no NaN for any other
+    # Bits, not ==, which takes 0.0 for -0.0; but every NaN is the same missing value.
     unequal = np.asarray(stored).view(np.uint64) != np.asarray(new).view(np.uint64)
     return np.asarray(unequal & ~(np.isnan(stored) & np.isnan(new)))
 

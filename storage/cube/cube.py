@@ -1,4 +1,4 @@
-"""The cube on disk: made in one step, grown in one step."""
+"""The cube on disk: created in one step, extended in one step."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Inputs = Callable[[DatasetPlan], InputArrays]
 
 
 def create(path: Path, plans: Iterable[DatasetPlan], inputs: Inputs, spec: Mapping[str, Any]) -> None:
-    """Make a cube with nothing done: complete under another name, then renamed.
+    """Create a cube with nothing done: built under another name, then renamed.
 
     Parameters
     ----------
@@ -43,12 +43,12 @@ def create(path: Path, plans: Iterable[DatasetPlan], inputs: Inputs, spec: Mappi
     Raises
     ------
     InputError
-        If something stands at `path`.
+        If `path` exists.
     StorageError
         If the file system refuses.
     """
     if os.path.lexists(path):
-        raise InputError([Problem(str(path), "something that is there already", "a free name")])
+        raise InputError([Problem(str(path), "something there already", "a name not in use")])
     plans = list(plans)
     template = _merged(render(plan, {}, inputs(plan)) for plan in plans)
     document = root_document(spec, plans, [], template.metadata)
@@ -56,17 +56,18 @@ def create(path: Path, plans: Iterable[DatasetPlan], inputs: Inputs, spec: Mappi
     building = path.with_name(path.name + BUILDING)
     with storage_errors(path, _size(files)):
         path.parent.mkdir(parents=True, exist_ok=True)
-        remove(building)
+        remove(building)  # left by a killed creation
         building.mkdir()
         write_files(building, files.items())
         write_file(building / ROOT_FILE, to_json(document))
         sync_directory(building)
+        # The rename is the commit: before it, readers find no cube.
         os.rename(building, path)
         sync_directory(path.parent)
 
 
 def grow(path: Path, plans: Iterable[DatasetPlan], inputs: Inputs, spec: Mapping[str, Any]) -> None:
-    """Take new coordinates and data sets into a cube; what an interrupted growth left behind is removed.
+    """Extend a cube by new coordinates and data sets; remove what an interrupted growth left behind.
 
     Nothing that readers see changes before the root file is replaced. Chunk files of results are never
     touched. With nothing new the cube stays as it is.
@@ -81,7 +82,7 @@ def grow(path: Path, plans: Iterable[DatasetPlan], inputs: Inputs, spec: Mapping
     Raises
     ------
     InputError
-        If this is no cube, or the sweep is not a growth of the one in it.
+        If this is not a cube, or the sweep does not extend the one in it.
     StorageError
         If the file system refuses.
     """
@@ -97,6 +98,7 @@ def grow(path: Path, plans: Iterable[DatasetPlan], inputs: Inputs, spec: Mapping
     files |= {key: data for key, data in template.inputs.items() if not is_committed(key, manifest.metadata)}
     with storage_errors(path, _size(files)):
         _remove_uncommitted(path, manifest.metadata)
+        # Readers take nodes and shapes from the root: what is new lies beyond them until the commit.
         write_files(path, _changed(path, files))
         unchanged = (path / ROOT_FILE).read_bytes() == to_json(document)
     if not unchanged:
@@ -119,12 +121,12 @@ def _compare_inputs(path: Path, old: DatasetPlan, inputs: InputArrays) -> None:
     for name, values in zip(("X", "labels_true"), inputs, strict=True):
         if values is not None and not np.array_equal(np.asarray(node[name]), values[: old.mixtures]):
             where = f"{path}/{old.name}/{name}"
-            hint = "another numpy may draw other numbers; use another name"
+            hint = "a different numpy may draw different numbers; use another name"
             raise InputError([Problem(where, "other mixtures now", "the mixtures stored in the cube", hint)])
 
 
 def _remove_uncommitted(path: Path, metadata: Mapping[str, Any]) -> None:
-    """Remove nodes and chunks that the root does not know: all of them were left by an interrupted growth."""
+    """Remove nodes and chunks that the root does not list: all were left by an interrupted growth."""
     for folder, subfolders, names in os.walk(path):
         here = Path(folder)
         for name in [name for name in subfolders if not name.startswith(".")]:

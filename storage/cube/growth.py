@@ -1,4 +1,4 @@
-"""What of a grown sweep file an existing cube can take in, and what it refuses."""
+"""Check whether a changed sweep extends an existing cube."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ HINT = "use another name"
 GROWING = {"source", "mixtures", "p", "m", "replicates", "models", "baselines"}
 CHUNKS = {"mixture_chunk", "replicate_chunk", "model_chunk"}
 STATED = {"adaptive"}
-"""Follows from the sweep file, whose own difference says more."""
+"""Follows from the sweep file: the difference there is reported instead."""
 FIXED_TABLES = ("search", "stop", "data")
 RUNTIME_KEYS = {("data", "unavailable")}
 """Keys of fixed tables that change no number."""
 
 
 def differences(manifest: Manifest, spec: Mapping[str, Any], plans: Iterable[DatasetPlan]) -> list[Problem]:
-    """Everything in which a sweep is not a growth of the one in the cube.
+    """All differences that keep a sweep from extending the one in the cube.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def differences(manifest: Manifest, spec: Mapping[str, Any], plans: Iterable[Dat
     Returns
     -------
     list of Problem
-        Empty where the sweep may be submitted to this cube.
+        Empty if the sweep may be submitted to this cube.
     """
     new_plans = {plan.name: plan for plan in plans}
     problems = list(_spec_differences(manifest, json.loads(json.dumps(spec))))
@@ -52,7 +52,7 @@ def differences(manifest: Manifest, spec: Mapping[str, Any], plans: Iterable[Dat
 
 
 def align(manifest: Manifest, plans: Iterable[DatasetPlan]) -> list[DatasetPlan]:
-    """Plans as the cube lays them out.
+    """Plans with the layout of the cube.
 
     Parameters
     ----------
@@ -64,8 +64,8 @@ def align(manifest: Manifest, plans: Iterable[DatasetPlan]) -> list[DatasetPlan]
     Returns
     -------
     list of DatasetPlan
-        In the given order, with the chunk lengths and the source of the cube, and with what the cube has
-        already first among `p`, `m` and models.
+        In the given order, with the chunk lengths and the source of the cube, and with its `p`, `m` and
+        models before new ones.
     """
     return [_align(manifest.plans.get(plan.name), plan) for plan in plans]
 

@@ -21,18 +21,18 @@ CHUNK_KEYS: dict[str, Any] = {"name": "default", "configuration": {"separator": 
 
 COMPRESSION = "zstd"
 MOST_CELLS = 10**8
-"""Of a data set: the state of all of its cells is held in memory, a byte for each."""
+"""Of a data set: the status of all its cells is held in memory, one byte each."""
 
 MOST_CHUNK_BYTES = 2**32
-"""A chunk is written and read whole, and held in memory by several hands at once."""
+"""A chunk is written and read whole, and several copies of it are in memory at once."""
 
 ARRAY_KEYS = {"chunk_grid", "attributes", "storage_transformers"}
 ATTRIBUTES = {"long_name", "units", "flag_values", "flag_meanings"}
-"""Others could tell xarray to scale, to mask or to convert."""
+"""Others could make xarray scale, mask or convert values."""
 
 
 def layout_problems(path: Path, plans: Iterable[DatasetPlan], metadata: object) -> Iterator[Problem]:
-    """What of the metadata of a cube this version would not have written for these plans.
+    """Find metadata of a cube that this version would not have written for these plans.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def layout_problems(path: Path, plans: Iterable[DatasetPlan], metadata: object) 
     Yields
     ------
     Problem
-        With the path of the entry. Nothing of the cube but the kind of its directories was looked at.
+        With the path of the entry. Of the cube itself, only the types of its directories are looked at.
     """
     if not isinstance(metadata, Mapping):
         yield Problem(str(path), "no consolidated metadata", "an entry for each node")
@@ -57,7 +57,7 @@ def layout_problems(path: Path, plans: Iterable[DatasetPlan], metadata: object) 
     for key in sorted(metadata.keys() - specs.keys() - groups.keys()):
         yield Problem(f"{path}/{key}", f"{_kind(metadata[key])}", "no such variable")
     for key in sorted((specs.keys() | groups.keys()) - metadata.keys()):
-        yield Problem(f"{path}/{key}", "no metadata", "some")
+        yield Problem(f"{path}/{key}", "no metadata", "those of this variable or group")
     for key in sorted(metadata.keys() & (specs.keys() | groups.keys())):
         expected = _array_entry(specs[key]) if key in specs else groups[key]
         yield from _entry_problems(f"{path}/{key}", metadata[key], expected, specs.get(key))
@@ -65,7 +65,7 @@ def layout_problems(path: Path, plans: Iterable[DatasetPlan], metadata: object) 
 
 
 def size_problems(where: str, plan: DatasetPlan) -> Iterator[Problem]:
-    """What of a plan is too large to be held in memory: the state of all cells, or a chunk."""
+    """Find what of a plan is too large for memory: the status of all cells, or a chunk."""
     if plan.n_cells > MOST_CELLS:
         yield Problem(f"{where}{plan.name}", f"{plan.n_cells:,} cells", f"at most {MOST_CELLS:,}")
     for spec in array_specs(plan):
@@ -85,7 +85,7 @@ def _entry_problems(
     where: str, entry: object, expected: Mapping[str, Any], spec: ArraySpec | None
 ) -> Iterator[Problem]:
     if not isinstance(entry, Mapping):
-        yield Problem(where, "metadata that are no table", "zarr metadata")
+        yield Problem(where, "metadata that are not a table", "zarr metadata")
         return
     known = expected.keys() | (ARRAY_KEYS if spec else {"consolidated_metadata"})
     for key in sorted(entry.keys() - known):
@@ -100,7 +100,7 @@ def _entry_problems(
 
 
 def _free_problems(where: str, entry: Mapping[str, Any], spec: ArraySpec) -> Iterator[Problem]:
-    """Problems of what may be one of several things."""
+    """Problems of keys that may have one of several values."""
     grid = entry.get("chunk_grid")
     if not _is_grid(grid, spec):
         yield Problem(where, f"chunk_grid {_text(grid)}", f"chunks of shape {_text(spec.chunks)}")
@@ -132,6 +132,7 @@ def _chunk_bounds(spec: ArraySpec) -> Iterator[tuple[int, int]]:
 
 
 def _is_length(value: object, least: int, most: int) -> bool:
+    # JSON true is a bool, which Python takes for the whole number 1.
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
@@ -164,10 +165,10 @@ def _directory_problems(path: Path) -> Iterator[Problem]:
     try:
         mode = os.lstat(path).st_mode
     except OSError:
-        return  # gone, which whoever reads from it says
+        return  # gone: reading from it is an error of its own
     if not stat.S_ISDIR(mode):
         yield Problem(
-            str(path), "a link" if stat.S_ISLNK(mode) else "no directory", "a directory of the cube"
+            str(path), "a link" if stat.S_ISLNK(mode) else "not a directory", "a directory of the cube"
         )
 
 

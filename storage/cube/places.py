@@ -31,7 +31,7 @@ class Place:
 
 
 class Places:
-    """Where the blocks of one data set lie: their coordinates, looked up.
+    """Where the blocks of one data set lie.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Places:
         self._m = {m: index for index, m in enumerate(plan.m)}
 
     def locate(self, block: Block) -> Place | None:
-        """Place of a block, None if the grid has no such block, or the block is no whole chunk."""
+        """Place of a block; None if the grid has no such block, or the block is not a whole chunk."""
         region = self._region(block)
         parts = tuple(part for part in region if part is not None)
         if len(parts) < len(region):

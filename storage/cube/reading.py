@@ -22,7 +22,7 @@ def open_cube(path: str | Path) -> xr.DataTree:
 
     The status of all cells is read first and everything else is masked by it: what is not done reads NaN, or
     -1 for whole numbers, or 0 restarts. Files are whole or absent, and done cells never change, so what the
-    tree shows later is still the state of this moment. Nothing else is read before it is asked for.
+    tree shows later is still the state of this moment. Nothing else is read before it is used.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def open_cube(path: str | Path) -> xr.DataTree:
     Raises
     ------
     InputError
-        If this is no cube, or one of another format version.
+        If this is not a cube, or one of another format version.
     StorageError
         If the file system refuses.
 

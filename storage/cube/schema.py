@@ -21,7 +21,7 @@ COORDINATES_OF_GRID = ("p", "m", "m_over_n", "replicate", "model", "field")
 
 
 class Role(Enum):
-    """What a variable is: this settles its leading dimensions and the nodes it stands in."""
+    """Kind of a variable: it decides the leading dimensions and the nodes that have it."""
 
     RESULT = "result"
     ANNOTATION = "annotation"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class CubeStore(LocalStore):
-    """A zarr store that reads regular files alone: no link leads out of the cube, no pipe blocks."""
+    """A zarr store that reads regular files only: no link leads out of the cube, no pipe blocks."""
 
     async def get(
         self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
@@ -34,8 +34,8 @@ class CubeStore(LocalStore):
 class DurableStore(CubeStore):
     """A zarr store whose chunks are on disk before they replace what was there.
 
-    zarr's own store renames without fsync: after a loss of power a name may point to an empty file, also
-    where a good one stood before. A chunk that holds failed cells beside done ones is rewritten on a retry.
+    zarr's own store renames without fsync: after a loss of power a name may point to an empty file, even
+    where a good one was before. A chunk that holds failed cells beside done ones is rewritten on a retry.
     """
 
     async def _open(self, *, mode: AccessModeLiteral | None = None) -> None:

@@ -1,7 +1,7 @@
 """A cube in memory: the metadata of every node, and the chunk files of coordinates and inputs.
 
-Creating and growing both render the wanted state here, and then make the disk equal to it. zarr itself
-encodes, into a store in memory, so that nothing is on disk before all of it is known.
+Creating and growing both render the wanted state here, then make the disk equal to it. zarr encodes into a
+store in memory, so that nothing is written before everything is known.
 """
 
 from __future__ import annotations
@@ -118,6 +118,7 @@ def is_committed(key: str, committed: Mapping[str, Mapping[str, Any]]) -> bool:
 def _array(
     store: MemoryStore, entries: dict[str, Buffer], spec: ArraySpec, committed: Mapping[str, Any] | None
 ) -> zarr.Array[Any]:
+    # Chunk files that exist fix the chunk lengths: a grown array changes its shape alone.
     if committed is not None:
         content = to_json({**committed, "shape": list(spec.shape)})
         entries[f"{spec.path}/{METADATA_FILE}"] = default_buffer_prototype().buffer.from_bytes(content)

@@ -49,7 +49,7 @@ def _annotation(line: Line, path: Path, n_samples: int) -> Annotation:
     if len(cells) not in (5, 6):
         raise InputError([Problem(line.where, repr(text[:60]), COLUMNS)])
     problems: list[Problem] = []
-    # a pair that is no self pair, so that the weight is looked at whatever the samples are
+    # Not a self pair, so that the weight is checked even if the samples are invalid.
     pair, kind, count, name, accuracy = (0, 1), MUST, 1.0, "", None
     with gathered(problems):
         pair = sample_pair(cells[0], cells[1], n_samples, line.where)

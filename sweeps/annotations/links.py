@@ -25,7 +25,7 @@ class Annotation:
     Parameters
     ----------
     file : Path
-        Where it stands.
+        Where it was read.
     line : int
         Number of the line, from 1.
     first, second : int
@@ -33,7 +33,7 @@ class Annotation:
     kind : int
         `sweeps.annotations.draw.MUST` or `CANNOT`.
     count : float
-        Annotations it stands for.
+        Number of annotations it represents.
     annotator : str
         Who made it.
     accuracy : float or None
@@ -98,7 +98,7 @@ def each_line(path: Path, parse: Callable[[Line], Annotation]) -> list[Annotatio
     path : Path
         The file.
     parse : callable
-        From a line to its annotation; raises InputError for what is none.
+        From a line to its annotation; raises InputError for an invalid line.
 
     Raises
     ------
@@ -136,7 +136,7 @@ def sample_pair(first: str, second: str, n_samples: int, where: str) -> tuple[in
     Raises
     ------
     InputError
-        For the first that is none.
+        For the first that is not a sample.
     """
     for cell in (first, second):
         if not (WHOLE.fullmatch(cell) and 1 <= int(cell) <= n_samples):
@@ -147,7 +147,7 @@ def sample_pair(first: str, second: str, n_samples: int, where: str) -> tuple[in
 
 
 def annotation_count(cell: str, pair: tuple[int, int], where: str) -> float:
-    """Annotations that a weight stands for.
+    """Number of annotations that a weight represents.
 
     Raises
     ------

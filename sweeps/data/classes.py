@@ -1,4 +1,4 @@
-"""Classes of samples: from what a user's file says to codes."""
+"""Classes of samples, from the text of a user's file to codes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def encode_classes(values: Sequence[str], where: Sequence[str]) -> Encoded:
 def read_labels(path: Path) -> Encoded:
     """Read a file of classes, one per sample, separated by line ends, commas, tabs or blanks.
 
-    A first entry that is no number before entries that all are is taken for a header.
+    A first entry that is not a number, before entries that all are, is a header.
 
     Returns
     -------

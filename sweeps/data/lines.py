@@ -47,7 +47,7 @@ def read_lines(path: Path) -> list[Line]:
         raise InputError([Problem(str(path), found, "a text file in UTF-8")]) from error
     if "\0" in text:
         raise InputError([Problem(str(path), "NUL characters", "a text file")])
-    # not splitlines(): it also breaks at characters no editor counts as a line's end
+    # Not splitlines(): it also breaks at characters that editors do not count as line ends.
     lines = (line.strip() for line in text.split("\n"))
     numbered = (Line(f"{path}, line {number}", line, number) for number, line in enumerate(lines, start=1))
     return [line for line in numbered if line.text and not line.text.startswith("#")]
@@ -59,7 +59,7 @@ def unreadable(path: Path, error: OSError) -> Problem:
 
 
 def split_cells(text: str) -> list[str]:
-    """Cells of a line, split at commas if it has any, else at tabs, else at blanks; quotes are honoured."""
+    """Cells of a line, split at commas if it has any, else at tabs, else at blanks; quotes group."""
     separator = next((mark for mark in ",\t" if mark in text), " ")
     if '"' in text:
         try:

@@ -65,11 +65,11 @@ def _features(path: Path, arrays: Any, names: list[str]) -> NDArray[np.float64]:
     if 0 in X.shape:
         raise InputError([Problem(where, f"shape {X.shape}", "at least one sample and one feature")])
     X = X.astype(np.float64)
-    bad = np.argwhere(~np.isfinite(X)).tolist()
-    if bad:
+    not_finite = np.argwhere(~np.isfinite(X)).tolist()
+    if not_finite:
         raise InputError(
             Problem(f"{path}, {FEATURES}[{row}, {column}]", str(X[row, column]), "a finite number")
-            for row, column in bad
+            for row, column in not_finite
         )
     return X
 

@@ -32,7 +32,7 @@ def read_table(path: Path, *, label_column: str | int | None = None) -> Labelled
     Raises
     ------
     InputError
-        With every problem of the file, at most so many of a kind as a person reads.
+        With the problems of the file; the first 20 and a count if there are more.
     """
     reader = read_npz_table if path.suffix.lower() == ".npz" else read_text_table
     try:

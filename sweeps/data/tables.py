@@ -59,14 +59,14 @@ def scale(X: NDArray[np.float64], how: str) -> NDArray[np.float64]:
     Raises
     ------
     ValueError
-        If `how` is none of the three.
+        If `how` is none of these.
     """
     if how not in SCALES:
         raise ValueError(f"scale = {how!r}, expected one of {', '.join(SCALES)}")
     if how == "none":
         return X.astype(np.float64)
     lowest, highest = X.min(axis=0), X.max(axis=0)
-    # rounding gives a constant column a tiny standard deviation, so constancy is read off the range
+    # From the range: rounding gives a constant column a tiny standard deviation above 0.
     constant = lowest == highest
     if how == "standard":
         offset, width = X.mean(axis=0), X.std(axis=0)

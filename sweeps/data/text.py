@@ -114,12 +114,12 @@ def _features(grid: _Grid, label: int | None) -> NDArray[np.float64]:
     if not columns:
         raise InputError([Problem(str(grid.path), "no column beside the classes", "at least one feature")])
     numbers = [[to_number(row[position]) for position in columns] for row in grid.rows]
-    X = np.array(numbers, dtype=np.float64)  # None becomes NaN
+    X = np.array(numbers, dtype=np.float64)  # None becomes NaN, and so a problem below
     problems = []
     for column, position in enumerate(columns):
         if all(row[column] is None for row in numbers) and len(numbers) > 1:
             problems.append(_text_column_problem(grid, position))
-            X[:, column] = 0.0
+            X[:, column] = 0.0  # one problem for the column, not one for each cell
     for row, column in np.argwhere(~np.isfinite(X)).tolist():
         cell = grid.rows[row][columns[column]]
         where = f"{grid.where[row]}, {grid.column(columns[column])}"

@@ -26,7 +26,7 @@ Arrays = tuple[NDArray[np.float64], NDArray[np.int16] | None]
 
 
 class Source(Protocol):
-    """What a worker needs to have the features of a cell."""
+    """What a worker needs to get the features of a cell."""
 
     def arrays(self, mixture: int | None) -> Arrays:
         """Features as used, of shape (n_samples, n_features), and true labels or None."""
@@ -54,7 +54,7 @@ class MixtureSource:
     def arrays(self, mixture: int | None) -> Arrays:
         """Features as used and true labels of one mixture."""
         if mixture is None:
-            raise ValueError(f"{self.recipe.name}: a mixture is known by its number")
+            raise ValueError(f"{self.recipe.name}: expected the number of a mixture")
         rng = np.random.default_rng(data_seed(self.seed, self.recipe.name, mixture))
         X, labels_true = draw_mixture(
             rng,
@@ -78,7 +78,7 @@ class Inputs:
     sources : mapping of str to Source
         By data set name.
     skipped : mapping of str to tuple of str
-        Data sets that cannot be had, with the reason of each place tried.
+        Data sets that are unavailable, with the reason of each place tried.
     """
 
     plans: tuple[DatasetPlan, ...]
@@ -127,7 +127,7 @@ def load_inputs(spec: SweepSpec, *, data_dir: Path | None = None) -> Inputs:
         problems += [_unavailable(spec, name, reasons) for name, reasons in skipped.items()]
     elif not plans and not problems:
         problems.append(
-            Problem(spec.path.name, f"no data set that can be had of {', '.join(skipped)}", "at least one")
+            Problem(spec.path.name, f"no available data set among {', '.join(skipped)}", "at least one")
         )
     if problems:
         raise InputError(problems)
@@ -220,7 +220,7 @@ def _grid_problems(
 
 
 def _recipe_checksum(entry: Mixtures) -> str:
-    """Checksum of what a mixture is drawn from; how many there are may grow."""
+    """Checksum of the recipe of a mixture; the number of mixtures is left out, as it may grow."""
     recipe = asdict(entry)
     del recipe["count"], recipe["scale"]
     return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
@@ -229,7 +229,7 @@ def _recipe_checksum(entry: Mixtures) -> str:
 def _unavailable(spec: SweepSpec, name: str, reasons: tuple[str, ...]) -> Problem:
     return Problem(
         f"{spec.path.name} [grid] datasets",
-        f"{name!r}, which is not to be had: " + "; ".join(reasons),
-        "a data set that is at hand",
+        f"{name!r}, which is not available: " + "; ".join(reasons),
+        "an available data set",
         'see "sweep datasets list"; [data] unavailable = "skip" runs the rest',
     )

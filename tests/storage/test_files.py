@@ -1,16 +1,12 @@
-"""Durable files, and what is said when the file system refuses."""
+"""Durable files."""
 
 import errno
 import os
 from pathlib import Path
 
-import numpy as np
 import pytest
-import zarr
 from processes.crash import crash_everywhere
 
-from storage.cube.store import DurableStore
-from storage.errors import StorageError, storage_errors
 from storage.files import remove, write_file, write_files
 
 
@@ -61,43 +57,3 @@ def test_remove_takes_files_directories_and_nothing(tmp_path: Path) -> None:
     remove(tmp_path / "folder")
     remove(tmp_path / "nothing")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_durable_store_writes_what_zarr_reads(tmp_path: Path) -> None:
-    zarr.create_array(tmp_path / "x.zarr", shape=(4,), chunks=(2,), dtype="i4", fill_value=-1)
-    array = zarr.open_array(DurableStore(tmp_path / "x.zarr"), mode="r+")
-    assert isinstance(array, zarr.Array)
-    with pytest.raises(FileNotFoundError):
-        array[:2] = np.arange(2)
-    (tmp_path / "x.zarr" / "c").mkdir()
-    array[:2] = np.arange(2)
-    assert zarr.open_array(tmp_path / "x.zarr", mode="r")[:].tolist() == [0, 1, -1, -1]
-
-
-def test_durable_store_never_makes_a_vanished_cube(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        zarr.open_group(DurableStore(tmp_path / "x.zarr"), mode="r+")
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("code", "need"),
-    [
-        (errno.ENOSPC, "1,000 bytes of free space"),
-        (errno.EROFS, "not read-only"),
-        (errno.ENOENT, "vanished"),
-        (errno.ELOOP, "accepts the operation"),
-    ],
-)
-def test_storage_error_names_path_and_need(code: int, need: str) -> None:
-    with pytest.raises(StorageError) as caught, storage_errors(Path("cube"), 1000):
-        raise OSError(code, os.strerror(code))
-    assert caught.value.path == Path("cube")
-    assert need in str(caught.value)
-    assert os.strerror(code) in str(caught.value)
-
-
-def test_storage_error_prefers_the_path_of_the_system() -> None:
-    with pytest.raises(StorageError) as caught, storage_errors(Path("cube")):
-        Path("no such/file").read_bytes()
-    assert caught.value.path == Path("no such/file")

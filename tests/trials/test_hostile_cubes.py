@@ -88,7 +88,7 @@ METADATA: dict[str, tuple[Callable[[Document], object], str]] = {
     "scaling": (lambda d: entry(d, "a/X")["attributes"].update(scale_factor=2), "a/X: found attributes"),
     "transformers": (lambda d: entry(d, "a/X").update(storage_transformers=[{}]), "storage transformers"),
     "keys": (lambda d: entry(d, "a/X").update(sharding=1), "a/X: found a key 'sharding'"),
-    "no table": (lambda d: d["consolidated_metadata"]["metadata"].update({"a/X": 7}), "no table"),
+    "no table": (lambda d: d["consolidated_metadata"]["metadata"].update({"a/X": 7}), "not a table"),
     "missing": (lambda d: d["consolidated_metadata"]["metadata"].pop("a/X"), "a/X: found no metadata"),
     "another": (
         lambda d: d["consolidated_metadata"]["metadata"].update({"a/more": entry(d, "a/X")}),

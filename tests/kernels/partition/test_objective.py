@@ -16,11 +16,8 @@ from kernels.problem.problem import (
     Layer,
     Problem,
     build_problem,
-    inferred_accuracies,
-    layers_from_annotations,
 )
 from kernels.search.hgs import SearchSettings, run_restart
-from kernels.settings import ObjectiveSettings
 
 
 @pytest.mark.parametrize("variance", ["free", "common"])
@@ -107,45 +104,6 @@ HAND = np.array([[0.0], [1.0], [5.0], [7.0]])
 HAND_LABELS = [0, 0, 1, 1]
 
 
-def ann(layers: list[Layer]) -> float:
-    problem = build_problem(HAND, layers, n_clusters=2, model="conditional")
-    return objective_terms(problem, HAND_LABELS)[1]
-
-
-def test_conditional_by_hand() -> None:
-    right, wrong = np.array([[0, 1], [3, 2]]), np.array([[0, 2], [1, 1]])
-    assert ann([Layer(MUST, right, None, 0.8)]) == pytest.approx(2 * np.log(0.8))
-    assert ann([Layer(MUST, wrong, None, 0.8)]) == pytest.approx(np.log(0.2))
-    assert ann([Layer(CANNOT, wrong, np.array([3.0, 9.0]), 0.8)]) == pytest.approx(3 * np.log(0.8))
-    three = [Layer(MUST, right), Layer(MUST, wrong)]
-    assert ann(three) == pytest.approx(2 * np.log(2 / 3) + np.log(1 / 3))
-    apart = [three[0], Layer(MUST, wrong, annotator=4)]
-    # Alone, right beyond 1 - 1e-6 and wrong below one half are both held.
-    assert ann(apart) == pytest.approx(2 * np.log(1 - 1e-6) + np.log(0.5))
-    each = Layer(MUST, right, None, 0.9, np.array([0.0, np.nan]))
-    assert ann([each]) == pytest.approx(np.log(1e-6) + np.log(0.9))
-    assert ann([Layer(MUST, np.array([[1, 1]]))]) == 0.0
-
-
-def test_conditional_does_not_see_who_was_drawn() -> None:
-    """Pairs right at accuracy one half say nothing, however often a sample has them."""
-    often = np.array([[0, 1]] * 50 + [[0, 2]] * 50)
-    assert ann([Layer(MUST, often, None, 0.5)]) == pytest.approx(100 * np.log(0.5))
-
-
-def test_inferred_accuracies() -> None:
-    layers = [
-        Layer(MUST, np.array([[0, 1], [0, 2], [3, 3]]), np.array([2.0, 1.0, 5.0]), annotator=2),
-        Layer(CANNOT, np.array([[0, 3], [0, 1]]), np.array([1.0, 4.0]), annotator=2),
-        Layer(CANNOT, np.array([[1, 1]]), annotator=1),
-        Layer(CANNOT, np.empty((0, 2), dtype=np.int64), annotator=5),
-    ]
-    found = inferred_accuracies(layers, HAND_LABELS)
-    assert list(found) == [1, 2, 5]
-    assert found[2] == pytest.approx(3 / 8)
-    assert np.isnan([found[1], found[5]]).all()
-
-
 def test_common_variance_by_hand() -> None:
     problem = build_problem(HAND, n_clusters=2, model="unsupervised", variance="common")
     assert problem.variance == "common"
@@ -153,62 +111,10 @@ def test_common_variance_by_hand() -> None:
     assert gmm == pytest.approx(-2.0 * (1.0 + np.log((0.5 + 2.0) / 4)))
 
 
-def test_layers_from_annotations() -> None:
-    table = np.array([[0, 1, 0], [2, 2, 0], [3, 1, 1]], dtype=np.int32)
-    must, cannot = layers_from_annotations(table, 0.8)
-    assert (must.kind, cannot.kind, must.accuracy) == (MUST, CANNOT, 0.8)
-    assert must.pairs.tolist() == [[0, 1], [2, 2]]
-    assert cannot.pairs.tolist() == [[3, 1]]
-
-
 GOOD = np.arange(12.0).reshape(6, 2)
-PAIR = np.array([[0, 1]])
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"X": np.ones((6, 2))}, "rows of X are equal"),
-        ({"X": np.array([[0.0], [np.nan], [1.0], [2.0]])}, "not finite, the first in row 1, column 0"),
-        ({"X": np.arange(3.0)}, r"shape \(3,\)"),
-        ({"n_clusters": 4}, "6 samples are fewer"),
-        ({"X": np.repeat([[0.0], [1.0]], 5, axis=0), "n_clusters": 3}, "only 2 distinct rows"),
-        ({"n_clusters": 0}, "n_clusters is 0"),
-        ({"model": "common"}, "model is 'common'"),
-        ({"variance": "shared"}, "variance is 'shared'"),
-        ({"settings": ObjectiveSettings(min_cluster_size=0)}, "min_cluster_size is 0"),
-        ({"settings": ObjectiveSettings(variance_prior=-1.0)}, "variance_prior is -1"),
-        ({"layers": [Layer(MUST, np.array([[0, 6]]), None, 0.9)]}, "go from 0 to 6"),
-        ({"layers": [Layer(MUST, PAIR, np.array([0.0]), 0.9)]}, "above 0"),
-        ({"layers": [Layer(MUST, PAIR, np.ones(2), 0.9)]}, r"weights have shape \(2,\)"),
-        ({"layers": [Layer(2, PAIR, None, 0.9)]}, "kind is 2"),
-        ({"layers": [Layer(MUST, PAIR * 1.0, None, 0.9)]}, "pairs are float64"),
-        ({"layers": [Layer(MUST, PAIR)]}, "accuracy is None"),
-        ({"layers": [Layer(MUST, PAIR, None, 1.1)]}, "accuracy is 1.1"),
-        ({"layers": [Layer(CANNOT, PAIR, None, 0.0)]}, "accuracy is 0.0"),
-        ({"layers": [Layer(MUST, PAIR, None, 1.1)], "model": "conditional"}, "accuracy is 1.1"),
-        ({"layers": [Layer(MUST, PAIR, accuracies=np.ones(2))], "model": "conditional"}, r"shape \(2,\)"),
-        (
-            {"layers": [Layer(MUST, PAIR, accuracies=np.array([-0.1]))], "model": "conditional"},
-            r"in \[0, 1\]",
-        ),
-    ],
-)
-def test_refusals(change: dict[str, object], words: str) -> None:
-    given = {"X": GOOD, "layers": (), "n_clusters": 2, "model": "posterior"} | change
-    with pytest.raises(ValueError, match=words):
-        build_problem(**given)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("labels", [[0, 1], [0, 1, 2, 0, 1, 0], [0.0] * 6])
 def test_labels_are_checked(labels: list[float]) -> None:
     with pytest.raises(ValueError, match="labels"):
         objective_terms(build_problem(GOOD, n_clusters=2, model="unsupervised"), labels)
-
-
-def test_input_is_left_alone() -> None:
-    X = np.asfortranarray(GOOD + 5)
-    X.flags.writeable = False
-    problem = build_problem(X, n_clusters=2, model="unsupervised")
-    np.testing.assert_allclose(problem.data.X.mean(axis=0), 0.0, atol=1e-12)
-    np.testing.assert_allclose(problem.means, X.mean(axis=0))

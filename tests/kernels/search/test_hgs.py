@@ -1,4 +1,4 @@
-"""Local search against its slow twin, and the whole search against all partitions."""
+"""The whole search: against all partitions, against itself, and without a compiler."""
 
 from __future__ import annotations
 
@@ -11,87 +11,18 @@ import numpy as np
 import pytest
 from checkout import HELPERS
 from solving.oracles import (
-    Case,
     annotation_term,
     best_partition,
     common_variance,
     draw_case,
-    draw_labels,
     objective,
-    partitions,
-    phase_two_pass,
 )
-from solving.oracles import local_search as slow_local_search
 from solving.tiny import MODELS, VARIANCES, same, tiny_case
 
 from kernels.partition.objective import objective_terms
-from kernels.partition.relocation import collect
-from kernels.partition.state import CAPS, new_state
 from kernels.problem.problem import MUST, Layer, build_problem
 from kernels.search.hgs import SearchSettings, run_restart
-from kernels.search.local_search import assignment_pass, local_search, relocate_annotated
 from kernels.settings import ObjectiveSettings
-
-
-def start(case: Case, seed: int):  # type: ignore[no-untyped-def]
-    data = case.problem().data
-    state = new_state(data)
-    state.labels[:] = draw_labels(case, seed)
-    return data, state
-
-
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("variance", VARIANCES)
-@pytest.mark.parametrize("kappa", [0.0, 2.0])
-def test_local_search_takes_the_slow_path(model: str, kappa: float, variance: str) -> None:
-    for seed in range(3):
-        case = draw_case(seed, model=model, kappa=kappa, n_samples=20, m=14)
-        case = replace(case, variance=variance)
-        if model == "conditional" and seed:
-            case = replace(case, layers=[replace(layer, accuracy=None) for layer in case.layers])
-        data, state = start(case, seed)
-        wanted = slow_local_search(case, state.labels, np.random.default_rng(seed))
-        value = local_search(data, state, np.random.default_rng(seed))
-        np.testing.assert_array_equal(state.labels, wanted)
-        assert value == pytest.approx(objective(case, wanted), abs=1e-9)
-        assert state.counters[CAPS] == 0
-
-
-@pytest.mark.parametrize("variance", VARIANCES)
-@pytest.mark.parametrize("model", MODELS[1:])
-def test_phase_one_is_monotone(model: str, variance: str) -> None:
-    moved = 0
-    for seed in range(10):
-        case = replace(draw_case(seed, model=model, n_samples=40, n_clusters=4, m=50), variance=variance)
-        data, state = start(case, seed)
-        before = objective(case, state.labels)
-        moved += relocate_annotated(data, state, np.random.default_rng(seed))
-        after = objective(case, state.labels)
-        assert after >= before
-        assert relocate_annotated(data, state, np.random.default_rng(seed + 1)) == 0
-    assert moved > 100
-
-
-@pytest.mark.parametrize("variance", VARIANCES)
-@pytest.mark.parametrize("kappa", [0.0, 1.0])
-def test_assignment_pass_agrees_with_oracle(kappa: float, variance: str) -> None:
-    moved = 0
-    for seed in range(10):
-        case = draw_case(seed, kappa=kappa, n_clusters=4, min_size=1 + seed % 3, m=6)
-        case = replace(case, variance=variance)
-        if seed % 2:
-            case.X[:5] = case.X[0]
-        data, state = start(case, seed)
-        wanted = state.labels.astype(np.int64)
-        if seed % 2:
-            wanted[:5], wanted[5:] = 0, np.maximum(wanted[5:], 1)
-            state.labels[:] = wanted
-        collect(data, state)
-        assert assignment_pass(data, state) == phase_two_pass(case, wanted)
-        moved += int(np.sum(state.labels != draw_labels(case, seed)))
-        np.testing.assert_array_equal(state.labels, wanted)
-    assert moved > 10
-
 
 TINY = [(9, 2, "free"), (9, 3, "free"), (8, 2, "common"), (8, 3, "common")]
 
@@ -103,22 +34,6 @@ def test_finds_the_best_of_all_partitions(model: str, n_samples: int, n_clusters
         case = replace(tiny_case(seed, n_clusters, model, n_samples), variance=variance)
         restart = run_restart(case.problem(), SearchSettings(8, 8, 8), np.random.default_rng(seed))
         assert restart.objective == pytest.approx(best_partition(case), abs=1e-8)
-
-
-@pytest.mark.parametrize("n_clusters", [2, 3])
-def test_the_best_partition_of_structureless_data_is_a_fixed_point(n_clusters: int) -> None:
-    """Phase 2 leaves it alone, though starts from Voronoi cells do not always get there."""
-    for seed in range(10):
-        X = np.random.default_rng(seed).normal(size=(8, 2))
-        problem = build_problem(X, n_clusters=n_clusters, model="unsupervised")
-        every = list(partitions(8, n_clusters, 2))
-        values = [sum(objective_terms(problem, labels)) for labels in every]
-        best = int(np.argmax(values))
-        state = new_state(problem.data)
-        state.labels[:] = every[best]
-        value = local_search(problem.data, state, np.random.default_rng(0))
-        assert value == pytest.approx(values[best])
-        assert np.array_equal(state.labels, every[best])
 
 
 def test_restart_is_consistent_and_repeats() -> None:
@@ -222,6 +137,7 @@ def test_fractional_weights_scale() -> None:
 PLAIN = """
 from dataclasses import replace
 import numpy as np
+from kernels.settings import ObjectiveSettings
 from kernels.search.hgs import SearchSettings, run_restart
 from kernels.jit import DIRECTORY
 from solving.oracles import draw_case

@@ -1,20 +1,15 @@
-"""Seeding, k-means, matching, crossover, mutation, repair, survivors."""
+"""Seeding, k-means, crossover, mutation, repair."""
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
-from scipy.optimize import linear_sum_assignment
 
 from kernels.partition.state import new_state
 from kernels.problem.data import Data
 from kernels.problem.problem import build_problem
-from kernels.rng import draw_below, shuffle
-from kernels.search.matching import match, new_matching
+from kernels.search.matching import new_matching
 from kernels.search.operators import assign_closest, blend, cross, kmeans, mutate, repair, seed_centroids
-from kernels.search.population import Population, new_population, select
 from kernels.settings import ObjectiveSettings
 
 
@@ -24,21 +19,6 @@ def blobs(seed: int, n_samples: int = 40, n_clusters: int = 4, min_size: int = 2
     return build_problem(
         X, n_clusters=n_clusters, model="unsupervised", settings=ObjectiveSettings(min_size)
     ).data
-
-
-def test_match_agrees_with_scipy() -> None:
-    rng = np.random.default_rng(0)
-    for size in [1, 2, 3, 5, 8, 13] * 8:
-        cost = rng.random((size, size))
-        if rng.random() < 0.3:
-            cost = np.round(cost * 3)
-        matching = new_matching(size)
-        matching.cost[:] = cost
-        match(matching)
-        columns = matching.column_of
-        assert sorted(columns.tolist()) == list(range(size))
-        rows, best = linear_sum_assignment(cost)
-        assert cost[np.arange(size), columns].sum() == pytest.approx(cost[rows, best].sum())
 
 
 def test_seeding_takes_distinct_samples_far_apart() -> None:
@@ -189,45 +169,3 @@ def test_mutation_moves_one_centroid_onto_a_sample() -> None:
         chosen.add(int(sample))
     assert dropped == set(range(4))
     assert len(chosen) == 40
-
-
-def population(objectives: list[float], sizes: list[list[int]]) -> Population:
-    data = blobs(0, n_clusters=2)
-    made = new_population(data, len(objectives))
-    made.objectives[:] = objectives
-    made.sizes[:] = sizes
-    return made
-
-
-def test_survivors_are_the_best_with_clones_last() -> None:
-    same, other = [5, 35], [10, 30]
-    made = population([1.0, 3.0, 3.0 + 5e-8, 2.0, 3.0 - 1e-8, 3.0], [same, same, same, same, same, other])
-    select(made, 6)
-    # 2 is best; 1 and 4 are its clones; 5 has other sizes.
-    assert made.ranking.tolist() == [2, 5, 3, 0, 1, 4]
-
-
-def test_survivors_of_random_populations() -> None:
-    rng = np.random.default_rng(0)
-    for _ in range(30):
-        objectives = rng.integers(0, 4, size=8).astype(float)
-        sizes = [[s, 40 - s] for s in rng.integers(1, 3, size=8).tolist()]
-        made = population(objectives.tolist(), sizes)
-        select(made, 8)
-        keys = [(objectives[i], sizes[i][0]) for i in range(8)]
-        ranked = sorted(range(8), key=lambda i: (-objectives[i], i))
-        firsts = [i for place, i in enumerate(ranked) if keys[i] not in [keys[j] for j in ranked[:place]]]
-        assert made.ranking.tolist() == firsts + [i for i in ranked if i not in firsts]
-
-
-def test_draws_are_uniform() -> None:
-    rng = np.random.default_rng(0)
-    counts = np.bincount([draw_below(rng, 3) for _ in range(3000)], minlength=3)
-    assert counts.sum() == 3000
-    assert (np.abs(counts / 3000 - 1 / 3) < 0.04).all()
-    seen = dict.fromkeys(itertools.permutations(range(3)), 0)
-    items = np.arange(3)
-    for _ in range(3000):
-        shuffle(rng, items)
-        seen[tuple(items.tolist())] += 1
-    assert max(abs(count / 3000 - 1 / 6) for count in seen.values()) < 0.04

@@ -142,11 +142,11 @@ def test_interrupt_is_quiet_and_quick(busy: str, tmp_path: Path) -> None:
 def tls_files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Security, Tls]:
     security = Security.temporary()
     folder = tmp_path_factory.mktemp("tls")
-    tls = Tls(ca=folder / "ca.pem", cert=folder / "client.pem", key=folder / "client.key")
-    tls.ca.write_text(security.tls_ca_file)
-    tls.cert.write_text(security.tls_client_cert)
-    tls.key.write_text(security.tls_client_key)
-    return security, tls
+    ca, cert, key = folder / "ca.pem", folder / "client.pem", folder / "client.key"
+    ca.write_text(security.tls_ca_file)
+    cert.write_text(security.tls_client_cert)
+    key.write_text(security.tls_client_key)
+    return security, Tls(ca=ca, cert=cert, key=key)
 
 
 @pytest.fixture(scope="module")

@@ -39,7 +39,7 @@ def test_skipped_data_sets_are_said_loudly(tmp_path: Path, monkeypatch: pytest.M
     write_spec(tmp_path, with_ecoli)
     refused = sweep("submit", tmp_path / "tiny.toml", "--results", tmp_path, "--workers", 0)
     assert refused.exit_code == 2
-    assert "'ecoli', which is not to be had" in refused.stderr
+    assert "'ecoli', which is not available" in refused.stderr
     assert 'unavailable = "skip"' in refused.stderr
     assert not list(tmp_path.glob("tiny.[rz]*"))
     spec = write_spec(tmp_path, with_ecoli + '[data]\nunavailable = "skip"\n')

@@ -14,9 +14,8 @@ import pytest
 from sklearn.datasets import load_iris
 
 from sweeps.data.builtin import Unavailable, catalogue, check, fetch
-from sweeps.data.datasets import load_builtin, load_table
+from sweeps.data.datasets import load_builtin
 from sweeps.data.registry import BUILTIN, REGISTRY
-from sweeps.data.tables import LabelledTable, scale
 from sweeps.errors import InputError
 
 CLASS_COUNTS = {
@@ -285,82 +284,3 @@ def test_fetch_names_the_file_that_is_there(tmp_path: Path) -> None:
     files = folder(tmp_path / "data", {"iris.data": iris_uci_file()})
     assert fetch("iris-uci", data_dir=files) == files / "iris.data"
     assert fetch("wine").is_dir()
-
-
-def test_checksum_sees_values_shape_and_labels() -> None:
-    X = np.arange(6.0).reshape(3, 2)
-    labels = np.array([0, 1, 1], dtype=np.int16)
-    tables = [
-        LabelledTable(X, labels, ()),
-        LabelledTable(X.reshape(2, 3), labels, ()),
-        LabelledTable(X, None, ()),
-        LabelledTable(X, labels[::-1], ()),
-        LabelledTable(np.nextafter(X, 9), labels, ()),
-    ]
-    assert len({table.checksum() for table in tables}) == len(tables)
-    same = LabelledTable(np.asfortranarray(X).astype(">f8"), labels.astype(np.int64), ("a", "b"))
-    assert same.checksum() == tables[0].checksum()
-
-
-def test_own_table_becomes_a_data_set(tmp_path: Path) -> None:
-    path = tmp_path / "own.csv"
-    path.write_text("a,b,kind\n1,2,x\n3,4,y\n5,6.5,x\n")
-    data = load_table("own", path, label_column="kind")
-    assert data.X.tolist() == [[1, 2], [3, 4], [5, 6.5]]
-    assert data.labels_true is not None
-    assert data.labels_true.tolist() == [0, 1, 0]
-    assert (data.name, data.class_names, data.n_clusters) == ("own", ("x", "y"), 2)
-    assert data.source == f"file {path}"
-    assert load_table("own", path, label_column=2, n_clusters=3).n_clusters == 3
-
-
-@pytest.mark.parametrize(
-    ("n_clusters", "found"),
-    [
-        (None, "neither classes nor n_clusters"),
-        (0, "0 for 2"),
-        (-1, "-1 for 2"),
-        (3, "3 for 2 distinct rows"),
-    ],
-)
-def test_number_of_clusters_must_fit(n_clusters: int | None, found: str, tmp_path: Path) -> None:
-    path = tmp_path / "own.data"
-    path.write_text("1 2\n1 2\n3 4\n")
-    with pytest.raises(InputError, match=found):
-        load_table("own", path, n_clusters=n_clusters)
-
-
-@pytest.mark.parametrize(
-    ("name", "shape"), [("appendicitis", (106, 7)), ("moons", (300, 2)), ("zoo", (101, 16))]
-)
-def test_foreign_tables_load(name: str, shape: tuple[int, int], shared_data: Path) -> None:
-    data = load_table(name, shared_data / "extra" / f"{name}.data", n_clusters=2)
-    assert data.X.shape == shape
-    assert data.labels_true is None
-
-
-def test_scaling_standard_and_minmax() -> None:
-    rng = np.random.default_rng(3)
-    X = rng.normal(5, [1, 100, 0.01], size=(50, 3))
-    standard = scale(X, "standard")
-    np.testing.assert_allclose(standard.mean(axis=0), 0, atol=1e-12)
-    np.testing.assert_allclose((standard**2).mean(axis=0), 1)
-    np.testing.assert_allclose(standard * X.std(axis=0) + X.mean(axis=0), X)
-    minmax = scale(X, "minmax")
-    assert (minmax.min(axis=0) == 0).all()
-    assert (minmax.max(axis=0) == 1).all()
-    untouched = scale(X, "none")
-    assert np.array_equal(untouched, X)
-    assert not np.shares_memory(untouched, X)
-
-
-@pytest.mark.parametrize("how", ["standard", "minmax"])
-def test_scaling_turns_a_constant_column_into_zeros(how: str) -> None:
-    # the computed standard deviation of 0.1 repeated 150 times is 2.8e-17, not 0
-    X = np.column_stack([np.full(150, 0.1), np.arange(150.0)])
-    assert (scale(X, how)[:, 0] == 0).all()
-
-
-def test_unknown_scaling_is_refused() -> None:
-    with pytest.raises(ValueError, match="'standart'"):
-        scale(np.ones((2, 2)), "standart")

@@ -169,7 +169,7 @@ def test_an_unavailable_data_set_is_an_error_or_skipped(
     monkeypatch.setattr("sweeps.inputs.load.load_builtin", _gone)
     both = ["ecoli", {"name": "mine", "path": "mine.csv", "label_column": "class"}]
     (problem,) = said(tmp_path, datasets=both)
-    assert "'ecoli', which is not to be had: nowhere" in problem
+    assert "'ecoli', which is not available: nowhere" in problem
     assert 'unavailable = "skip"' in problem
     inputs = load_inputs(spec(tmp_path, datasets=both, unavailable="skip"))
     assert [plan.name for plan in inputs.plans] == ["mine"]

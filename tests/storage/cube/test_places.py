@@ -1,0 +1,105 @@
+"""Where blocks lie: every cell in one block, every block in one region, and no other blocks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from cubes.small import make_plan
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storage.cube.places import Place, Places
+from sweeps.plan import Block, DatasetPlan
+
+MODELS = ("likelihood", "posterior", "conditional")
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> DatasetPlan:
+    chunk = st.integers(1, 3)
+    mixture_chunk, replicate_chunk = draw(chunk), draw(chunk)
+    model_chunk = draw(st.sampled_from([1, 2]))
+    return make_plan(
+        "a",
+        p=draw(st.permutations([0.7, 0.8, 0.95]))[: draw(st.integers(1, 3))],
+        m=draw(st.permutations([2, 4, 9]))[: draw(st.integers(1, 3))],
+        mixtures=draw(st.sampled_from([None, mixture_chunk * draw(chunk)])),
+        mixture_chunk=mixture_chunk,
+        replicates=replicate_chunk * draw(chunk),
+        replicate_chunk=replicate_chunk,
+        models=MODELS[: model_chunk * draw(st.integers(1, 2 // model_chunk))],
+        model_chunk=model_chunk,
+        baselines=("unsupervised", "unsupervised-common")[: draw(st.integers(0, 2))],
+    )
+
+
+@given(plans())
+def test_blocks_tile_each_node_and_hold_its_cells_in_order(plan: DatasetPlan) -> None:
+    lead = () if plan.mixtures is None else (plan.mixtures,)
+    grid = (*lead, len(plan.p), len(plan.m), plan.replicates, len(plan.models))
+    hits = {"a": np.zeros(grid, int)} | {f"a/{name}": np.zeros(lead, int) for name in plan.baselines}
+    places = Places(plan)
+    for block in plan.blocks():
+        place = places.locate(block)
+        assert place is not None
+        hits[place.node][place.region] += 1
+        assert np.prod(place.shape, dtype=int) == block.n_cells
+        for cell, index in zip(block.cells(), np.ndindex(*place.shape), strict=True):
+            position = [part.start + i for part, i in zip(place.region, index, strict=True)]
+            if plan.mixtures is not None:
+                assert cell.mixture == position.pop(0)
+            if not block.unsupervised:
+                at_p, at_m, replicate, model = position
+                assert (plan.p[at_p], plan.m[at_m]) == (cell.p, cell.m)
+                assert (replicate, plan.models[model]) == (cell.replicate, cell.model)
+    for node, count in hits.items():
+        assert (count == 1).all(), node
+
+
+PLAN = make_plan(
+    "a",
+    p=(0.9, 0.8),
+    m=(6, 4),
+    replicates=4,
+    replicate_chunk=2,
+    models=("likelihood", "posterior"),
+    model_chunk=1,
+)
+BLOCK = Block("a", 0.8, 6, None, (2, 4), ("posterior",))
+
+
+def test_a_place_by_hand() -> None:
+    found = Places(PLAN).locate(BLOCK)
+    assert found == Place("a", (slice(1, 2), slice(0, 1), slice(2, 4), slice(1, 2)))
+    assert found.shape == (1, 1, 2, 1)
+    baseline = Block("a", None, None, None, None, ("unsupervised",))
+    assert Places(PLAN).locate(baseline) == Place("a/unsupervised", ())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"p": 0.85},
+        {"m": 5},
+        {"replicates": (1, 3)},
+        {"replicates": (2, 3)},
+        {"replicates": (4, 6)},
+        {"replicates": None},
+        {"mixtures": (0, 1)},
+        {"models": ("conditional",)},
+        {"models": ("likelihood", "posterior")},
+        {"p": None},
+    ],
+)
+def test_a_block_off_the_chunks_has_no_place(changes: dict[str, object]) -> None:
+    assert Places(PLAN).locate(replace(BLOCK, **changes)) is None
+
+
+def test_accuracies_are_those_that_share_a_random_stream() -> None:
+    """0.1 + 0.2 and 0.3 are one coordinate: p counts in steps of 1e-9."""
+    plan = make_plan("a", p=(0.9, 0.1 + 0.2))
+    found = Places(plan).locate(Block("a", 0.3, 4, None, (0, 2), ("likelihood",)))
+    assert found is not None
+    assert found.region[0] == slice(1, 2)
