@@ -13,6 +13,12 @@ from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any
 
+TERMS = ("unsupervised", "likelihood", "posterior", "conditional")
+"""Annotation terms of the objective, by name."""
+
+VARIANCES = ("free", "common")
+"""Each cluster has a variance of its own, or all share one."""
+
 
 @dataclass(frozen=True)
 class Setting:

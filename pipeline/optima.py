@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-
-import numpy as np
 
 SAME_OPTIMUM = 1e-6
 """Nats. Objectives that differ by no more belong to one optimum: sums in another order differ by less."""
@@ -18,6 +17,6 @@ def best_of(objectives: Sequence[float]) -> int:
     ArithmeticError
         If an objective is not a finite number.
     """
-    if not np.all(np.isfinite(objectives)):
+    if not all(map(math.isfinite, objectives)):
         raise ArithmeticError(f"an objective that is not finite: {list(objectives)}")
-    return int(np.argmax(objectives))
+    return max(range(len(objectives)), key=objectives.__getitem__)

@@ -18,21 +18,14 @@ from kernels.problem.layers import (
     inferred_accuracies,
     layers_from_annotations,
 )
-from kernels.settings import DEFAULT, ObjectiveSettings, require
+from kernels.settings import DEFAULT, TERMS, VARIANCES, ObjectiveSettings, require
 
-MODELS = {
-    "unsupervised": UNSUPERVISED,
-    "likelihood": LIKELIHOOD,
-    "posterior": POSTERIOR,
-    "conditional": CONDITIONAL,
-}
-VARIANCES = ("free", "common")
+MODELS = dict(zip(TERMS, (UNSUPERVISED, LIKELIHOOD, POSTERIOR, CONDITIONAL), strict=True))
 
 __all__ = [
     "CANNOT",
     "MODELS",
     "MUST",
-    "VARIANCES",
     "Layer",
     "Problem",
     "build_problem",

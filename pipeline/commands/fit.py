@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kernels.problem.problem import MODELS, VARIANCES
+from kernels.settings import TERMS, VARIANCES
 from pipeline.commands.options import json_option, reported
 from pipeline.commands.settings import takes_settings
 from pipeline.optima import SAME_OPTIMUM
@@ -35,7 +35,7 @@ file_type = click.Path(path_type=Path)
 @click.option("-k", "--n-clusters", type=int, required=True, help="Number of clusters.")
 @click.option(
     "--model",
-    type=click.Choice(list(MODELS)),
+    type=click.Choice(TERMS),
     help="What to maximise.  [default: posterior with --accuracy, likelihood with links, else unsupervised]",
 )
 @click.option(

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.prepare.sweep import cube_path
-from storage.runfolder.folder import CUBE_SUFFIX, RunFolder
+from storage.runfolder.folder import CUBE_SUFFIX, RunFolder, cube_path
 from sweeps.errors import InputError, Problem
-from sweeps.file.spec import load_spec
 
 
 def find_spec(path: Path) -> tuple[Path, bool]:
@@ -43,8 +41,7 @@ def find_cube(path: Path, results: Path) -> Path:
         if path.is_dir():
             return path
         raise InputError([Problem(str(path), "no such directory", "a cube, or a sweep file (.toml)")])
-    spec, _ = find_spec(path)
-    cube = cube_path(results, load_spec(spec).name)
+    cube = _cube_of(path, results)
     if not cube.is_dir():
         raise InputError([Problem(str(cube), "nothing", f"the cube of {path}", 'run "sweep submit" first')])
     return cube
@@ -60,9 +57,16 @@ def find_run(path: Path, results: Path) -> Path:
     """
     cube = path
     if path.suffix == ".toml":
-        spec, _ = find_spec(path)
-        cube = cube_path(results, load_spec(spec).name)
+        cube = _cube_of(path, results)
     run = RunFolder(cube)
     run.check()
     known = cube.suffix == CUBE_SUFFIX and run.path.is_dir()
     return cube if known else find_cube(path, results)
+
+
+def _cube_of(path: Path, results: Path) -> Path:
+    # Half a second of imports that a command given a cube can do without.
+    from sweeps.file.spec import load_spec
+
+    spec, _ = find_spec(path)
+    return cube_path(results, load_spec(spec).name)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
-from kernels.problem.problem import CANNOT, MODELS, MUST, VARIANCES, Layer
-from kernels.settings import wrong_settings
+from kernels.problem.problem import CANNOT, MUST, Layer
+from kernels.settings import TERMS, VARIANCES, wrong_settings
 from sweeps.errors import InputError, Problem, did_you_mean, gathered
 
 AUTO = "auto"
@@ -65,8 +65,8 @@ def _parameter_problems(parameters: Mapping[str, Any]) -> Iterator[Problem]:
     for setting, found, expected in wrong_settings(parameters):
         yield Problem(setting.name, repr(found), expected)
     model, accuracy = parameters["model"], parameters["accuracy"]
-    if not (isinstance(model, str) and model in (AUTO, *MODELS)):
-        known = AUTO, *MODELS
+    if not (isinstance(model, str) and model in (AUTO, *TERMS)):
+        known = AUTO, *TERMS
         hint = did_you_mean(model, known) if isinstance(model, str) else ""
         yield Problem("model", repr(model), f"one of {', '.join(known)}", hint)
     variance = parameters["variance"]

@@ -10,7 +10,7 @@ from pipeline.work.timing import Timing
 from storage.cube.growth import align, differences
 from storage.cube.layout import size_problems
 from storage.cube.manifest import read_manifest
-from storage.runfolder.folder import RunFolder
+from storage.runfolder.folder import RunFolder, cube_path
 from sweeps.errors import InputError, Problem
 from sweeps.file.spec import SweepSpec, load_spec
 from sweeps.inputs.load import Inputs, load_inputs
@@ -38,11 +38,6 @@ class Prepared:
     def run(self) -> RunFolder:
         """Folder beside the cube: lease, journal, log, timings."""
         return RunFolder(self.cube)
-
-
-def cube_path(results: Path, name: str) -> Path:
-    """Path of the cube of a sweep."""
-    return results / f"{name}.zarr"
 
 
 def prepare(path: Path, *, results: Path, data_dir: Path | None) -> Prepared:

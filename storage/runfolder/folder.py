@@ -16,6 +16,11 @@ CUBE_SUFFIX = ".zarr"
 LEASE = "lease."
 
 
+def cube_path(results: Path, name: str) -> Path:
+    """Path of the cube of a sweep."""
+    return results / f"{name}.zarr"
+
+
 class RunFolder:
     """`<name>.run` beside `<name>.zarr`, whether it exists or not.
 

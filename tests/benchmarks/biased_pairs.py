@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from tables import Table, mean_error
 
 from kernels.partition.objective import objective_terms
-from kernels.problem.problem import VARIANCES, build_problem, layers_from_annotations
+from kernels.problem.problem import build_problem, layers_from_annotations
 from kernels.scores import nmi
 from kernels.search.hgs import SearchSettings, run_restart
+from kernels.settings import VARIANCES
 
 TABLE = Table(
     "biased_pairs",

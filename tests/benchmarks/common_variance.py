@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from quality import RAW, REAL
 from tables import Table, mean_error
 
-from kernels.problem.problem import VARIANCES, build_problem, layers_from_annotations
+from kernels.problem.problem import build_problem, layers_from_annotations
 from kernels.scores import nmi
 from kernels.search.hgs import SearchSettings, run_restart
+from kernels.settings import VARIANCES
 from sweeps.annotations.draw import draw_annotations
 from sweeps.data.datasets import load_builtin
 from sweeps.data.tables import scale

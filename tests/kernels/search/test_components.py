@@ -12,8 +12,9 @@ from scipy.sparse.csgraph import connected_components
 from solving.oracles import Case, adjacency, draw_case, gain, objective
 from solving.tiny import MODELS
 
-from kernels.problem.problem import MUST, VARIANCES
+from kernels.problem.problem import MUST
 from kernels.search.hgs import Restart, SearchSettings, run_restart
+from kernels.settings import VARIANCES
 
 START = SearchSettings(population=1, offspring=0, generations=0)
 """One start and its local search."""

@@ -10,9 +10,9 @@ import pytest
 from solving.blobs import far_clusters
 
 from kernels.partition.objective import objective_terms
-from kernels.problem.problem import CANNOT, MODELS, MUST, VARIANCES, Layer, build_problem
+from kernels.problem.problem import CANNOT, MODELS, MUST, Layer, build_problem
 from kernels.search.hgs import run_restart
-from kernels.settings import ObjectiveSettings, Settings
+from kernels.settings import VARIANCES, ObjectiveSettings, Settings
 from pipeline.fit.solve import FitResult, fit
 from sweeps.data.builtin import find
 

@@ -10,9 +10,9 @@ import pytest
 from solving.blobs import far_clusters
 
 from kernels.partition.objective import objective_terms
-from kernels.problem.problem import CANNOT, MODELS, MUST, VARIANCES, Layer, build_problem
+from kernels.problem.problem import CANNOT, MODELS, MUST, Layer, build_problem
 from kernels.scores import annotation_agreement, nmi
-from kernels.settings import Settings
+from kernels.settings import VARIANCES, Settings
 from pipeline.fit.solve import FitResult, fit, to_json, weighted_agreement
 
 KEYS = [

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from processes.sweeping import TINY, write_spec
 
-from pipeline.prepare.sweep import cube_path, longest_batch, prepare
+from pipeline.prepare.sweep import longest_batch, prepare
 from pipeline.work.batches import LONGEST
+from storage.runfolder.folder import cube_path
 from sweeps.errors import InputError
 
 
