@@ -16,7 +16,8 @@ def size(value: Any) -> int:
     """Bytes of a size such as "4GiB"."""
     if isinstance(value, (str, int)) and not isinstance(value, bool):
         try:
-            found = int(parse_bytes(value))
+            # dask takes an empty text for one byte
+            found = 0 if value == "" else int(parse_bytes(value))
         except ValueError:
             found = 0
         if found > 0:
@@ -29,7 +30,7 @@ def time_span(value: Any) -> float:
     if isinstance(value, (str, int, float)) and not isinstance(value, bool):
         try:
             seconds = float(parse_timedelta(value))
-        except (ValueError, KeyError):
+        except (ValueError, KeyError, IndexError):  # the last for an empty text
             seconds = 0.0
         if seconds > 0:
             return seconds

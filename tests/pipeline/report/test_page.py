@@ -14,9 +14,8 @@ from cubes import toy
 
 from pipeline.report.parts.html import render
 from pipeline.report.parts.ink import house_style, save
-from pipeline.report.parts.parts import Section, Table, number, spread, words
-from pipeline.report.sections.curves import draw_curves, not_drawn
-from pipeline.report.sections.restarts import entries
+from pipeline.report.parts.parts import Section, Table, number, words
+from pipeline.report.sections.curves import draw_curves
 from pipeline.report.write import Report, write_report
 from storage.cube.cube import create
 from storage.runfolder.folder import RunFolder
@@ -156,28 +155,6 @@ def test_a_cell_that_cannot_be_shown_is_bad_input(tmp_path: Path, cell: str, wor
     with pytest.raises(InputError, match=words):
         write_report(cube, tmp_path / "out", cell=cell)
     assert not (tmp_path / "out").exists()
-
-
-def test_a_large_grid_is_drawn_in_part_and_says_so() -> None:
-    cells = pd.DataFrame({"dataset": [f"d{i}" for i in range(30)], "p": [0.8, 0.9, 1.0] * 10})
-    assert list(not_drawn(cells)) == [
-        "Figures show 24 of 30 data sets, evenly spread; summary.csv and cells.csv hold all."
-    ]
-    assert list(not_drawn(cells.head(24))) == []
-    (text,) = not_drawn(pd.DataFrame({"dataset": ["d"] * 7, "p": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]}))
-    assert "6 of 7 accuracies" in text
-
-
-def test_cells_that_a_rule_ended_are_called_so() -> None:
-    row = {"dataset": "d", "model": "posterior", "status": "done", "restarts_done": 10, "hits": 10}
-    for unseen, said in ((float("nan"), False), (0.02, True)):
-        text, _ = entries(pd.DataFrame([row | {"unseen_mass": unseen}]))
-        assert any("ended by a rule" in words for words in text) is said
-
-
-def test_a_table_spreads_to_the_ends() -> None:
-    assert spread([1, 2, 3], 3) == [1, 2, 3]
-    assert spread(range(10), 4) == [0, 3, 6, 9]
 
 
 def test_the_browser_has_nothing_to_complain_of(report: Report, page: Page) -> None:

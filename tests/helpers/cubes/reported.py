@@ -1,0 +1,58 @@
+"""Cubes on disk for the tests of reports, and what reports show of cubes in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+from cubes import toy
+from matplotlib.figure import Figure
+
+from pipeline.scoring.tables import cell_table, summary_table
+from storage.cube.manifest import append_run
+from sweeps.plan import DatasetPlan
+
+RUN = {
+    "started": "2026-01-02T03:04:05Z",
+    "host": "node",
+    "fingerprint": {"sweep": "0.1.0", "numba": "0.62.0", "numpy": "2.1.0", "cpu": "a CPU"},
+    "skipped": {"wine": ["data directory: no wine.data", "download: no route"]},
+}
+
+
+def make(folder: Path, *plans: DatasetPlan, scales: tuple[str, ...] = ("standard",)) -> Path:
+    """Cube of several data sets on disk, after one run."""
+    entries = [
+        {"name": plan.name, "scale": scales[number % len(scales)]} for number, plan in enumerate(plans)
+    ]
+    spec: dict[str, object] = {
+        "name": "toy",
+        "seed": 7,
+        "grid": {"datasets": entries, "m": ["0.5N", "1N"]},
+    }
+    cube = folder / "toy.zarr"
+    toy.write(cube, *plans, spec=spec)
+    append_run(cube, RUN)
+    return cube
+
+
+def tables(*plans: DatasetPlan) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, DatasetPlan]]:
+    """Cells, summary and plans of a cube in memory."""
+    named = {plan.name: plan for plan in plans}
+    cells = cell_table(toy.tree(*plans), named)
+    return cells, summary_table(cells), named
+
+
+def titles(figure: Figure) -> list[str]:
+    """Of the panels."""
+    return [axes.get_title() for axes in figure.axes]
+
+
+PLANS = (
+    toy.plan("iris"),
+    toy.plan("thyroid"),
+    toy.plan("own", has_labels=False),
+    toy.plan("mixtures_k3", mixtures=2, replicates=1, replicate_chunk=1),
+    toy.plan("alone", models=(), p=(), m=()),
+)
+"""Every kind of data set."""

@@ -1,0 +1,94 @@
+"""How figures look: colours, and the files they are written to."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cubes import toy
+from cubes.reported import tables
+from matplotlib.colors import to_rgb
+
+from pipeline.report.parts.ink import (
+    CLASS_COLORS,
+    GREY,
+    PAPER,
+    STYLES,
+    house_style,
+    inline,
+    mark,
+    save,
+    short,
+)
+from pipeline.report.sections.curves import draw_curves
+from sweeps.models import MODEL_CODES
+
+# Linear RGB as somebody without working green, or red, cones sees it (Machado, Oliveira and Fernandes, 2009).
+DEUTERANOPIA = np.array(
+    [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]]
+)
+
+
+PROTANOPIA = np.array(
+    [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
+)
+
+
+TO_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+
+
+WHITE = np.array([0.9505, 1.0, 1.089])
+
+
+def lab(color: str, sight: np.ndarray) -> np.ndarray:
+    """CIE L*a*b* of a colour as it is seen."""
+    rgb = np.array(to_rgb(color))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    x, y, z = np.cbrt(TO_XYZ @ np.clip(sight @ linear, 0, 1) / WHITE)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("sight", [np.eye(3), DEUTERANOPIA, PROTANOPIA], ids=["all", "no green", "no red"])
+def test_colors_are_told_apart(sight: np.ndarray) -> None:
+    models = [GREY, *(color for color, _ in STYLES.values())]
+    for palette in (models, CLASS_COLORS[:3]):
+        for one, other in combinations(palette, 2):
+            assert np.linalg.norm(lab(one, sight) - lab(other, sight)) > 15, (one, other)
+
+
+def test_figures_are_the_same_bytes_each_time(tmp_path: Path) -> None:
+    _, summary, _ = tables(toy.plan("iris", p=(0.9,)))
+    for name in ("a", "b"):
+        with house_style():
+            figure = draw_curves(summary, "nmi")
+            assert figure is not None
+            save(figure, tmp_path / name, "nmi", "caption")
+    for suffix in ("svg", "png"):
+        assert (tmp_path / "a" / f"nmi.{suffix}").read_bytes() == (
+            tmp_path / "b" / f"nmi.{suffix}"
+        ).read_bytes()
+
+
+def test_a_figure_in_the_page_has_ids_of_its_own_and_colours_by_variable() -> None:
+    svg = (
+        '<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg"><metadata>x</metadata>'
+        '<path id="p1" clip-path="url(#c)" style="stroke: #0072b2"/><use xlink:href="#p1"/>'
+        "<text>#0072b2</text></svg>"
+    )
+    assert inline(svg, "nmi") == (
+        '<svg><path id="nmi-p1" clip-path="url(#nmi-c)" style="stroke: var(--blue)"/>'
+        '<use xlink:href="#nmi-p1"/><text>#0072b2</text></svg>'
+    )
+
+
+def test_models_differ_by_more_than_their_colour() -> None:
+    looks = {model: mark(model) for model in MODEL_CODES}
+    assert len({(marker, filling, line) for _, marker, filling, line in looks.values()}) == len(looks)
+    assert looks["posterior-common"] == (looks["posterior"][0], looks["posterior"][1], PAPER, ":")
+
+
+def test_long_names_are_cut() -> None:
+    assert short("x" * 22) == "x" * 22
+    assert short("x" * 30) == "x" * 21 + "…"

@@ -1,0 +1,57 @@
+"""The head of a page: what ran, and how much of it is there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from cubes import toy
+from cubes.reported import RUN, make, tables
+
+from pipeline.report.sections import heading
+from pipeline.report.sections.heading import left_out, scaling, section
+from storage.cube.manifest import Manifest, read_manifest
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> Manifest:
+    return read_manifest(make(tmp_path, toy.plan("iris"), toy.plan("thyroid"), scales=("standard", "none")))
+
+
+def test_the_head_counts_cells_and_names_what_is_left_out(manifest: Manifest) -> None:
+    cells, _, _ = tables(*manifest.plans.values())
+    found = section(SimpleNamespace(manifest=manifest, cells=cells, holder="process 7"))  # type: ignore[arg-type]
+    assert found.text[0] == "46 of 50 cells are done, 2 failed, 2 are left."
+    assert "This sweep is running: process 7." in found.text
+    assert any("not complete" in text for text in found.text)
+    assert any(text.startswith("Left out: wine, which was not available: ") for text in found.text)
+    facts, datasets, runs = found.tables
+    assert {row[0].text: row[1].text for row in facts.rows}[
+        "features scaled"
+    ] == "iris standard, thyroid none"
+    assert [row[0].text for row in datasets.rows] == ["iris", "thyroid"]
+    assert [value.text for value in datasets.rows[0][6:9]] == ["23", "1", "1"]
+    assert [value.text for value in runs.rows[0][:3]] == ["1", RUN["started"], RUN["host"]]
+
+
+def test_one_scaling_for_all_is_said_once(manifest: Manifest, tmp_path: Path) -> None:
+    assert scaling(manifest) == "iris standard, thyroid none"
+    (tmp_path / "other").mkdir()
+    same = read_manifest(make(tmp_path / "other", toy.plan("iris"), toy.plan("thyroid")))
+    assert scaling(same) == "standard"
+
+
+def test_a_data_set_that_came_in_later_is_not_left_out(manifest: Manifest) -> None:
+    assert set(left_out(manifest)) == {"wine"}
+    later = replace(manifest, plans={**manifest.plans, "wine": toy.plan("wine")})
+    assert left_out(later) == {}
+    assert left_out(replace(manifest, runs=())) == {}
+
+
+def test_a_long_history_is_cut(manifest: Manifest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heading, "MOST_RUNS", 2)
+    table = heading._runs(replace(manifest, runs=manifest.runs * 5))
+    assert [row[0].text for row in table.rows] == ["4", "5"]
+    assert table.note == "3 earlier runs are left out."

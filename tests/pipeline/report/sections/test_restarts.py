@@ -1,0 +1,38 @@
+"""Gaps of restarts, and how many would have been enough."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from cubes import toy
+from cubes.reported import tables
+
+from pipeline.report.sections.restarts import draw_chances, draw_gaps, entries
+from pipeline.scoring.restarts import gap_table
+
+
+def test_restarts_are_drawn_from_the_cells() -> None:
+    plan = toy.plan("iris")
+    cells, _, _ = tables(plan)
+    for figure in (
+        draw_gaps(gap_table(toy.tree(plan), {"iris": plan.baselines})),
+        draw_chances(cells),
+    ):
+        assert figure is not None
+    nothing = cells.assign(status="pending")
+    assert draw_chances(nothing) is None
+
+
+def test_cells_that_a_rule_ended_are_called_so() -> None:
+    row = {"dataset": "d", "model": "posterior", "status": "done", "restarts_done": 10, "hits": 10}
+    for unseen, said in ((float("nan"), False), (0.02, True)):
+        text, _ = entries(pd.DataFrame([row | {"unseen_mass": unseen}]))
+        assert any("ended by a rule" in words for words in text) is said
+
+
+def test_the_table_of_restarts_by_hand() -> None:
+    row = {"dataset": "d", "model": "posterior", "status": "done", "restarts_done": 4, "unseen_mass": np.nan}
+    text, (table,) = entries(pd.DataFrame([row | {"hits": hits} for hits in (4, 1)]))
+    assert text
+    assert table.rows[0][0].text == "d"
+    assert entries(pd.DataFrame([row | {"hits": 0}]))[1] == ()

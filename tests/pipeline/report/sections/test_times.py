@@ -1,0 +1,33 @@
+"""Time in kernels, as boxes and as a table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from cubes import toy
+from cubes.reported import tables
+
+from pipeline.report.sections.times import draw_times, entries
+
+
+def test_times_are_drawn_where_there_are_any() -> None:
+    cells, _, _ = tables(toy.plan("iris"))
+    figure = draw_times(cells)
+    assert figure is not None
+    (axes,) = figure.axes
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names == ["iris, unsupervised", "iris, likelihood", "iris, posterior"]
+    assert draw_times(cells.assign(status="pending", seconds=np.nan)) is None
+
+
+def test_the_table_of_times_by_hand() -> None:
+    row = {"dataset": "d", "model": "posterior", "restarts_done": 10}
+    cells = pd.DataFrame([row | {"seconds": seconds} for seconds in (1.0, 2.0, 3.0, np.nan)])
+    (total,), (table,) = entries(cells)
+    assert total == "0.002 core-hours in kernels, for 3 cells."
+    ((dataset, model, count, quick, median, slow, restart, hours),) = table.rows
+    assert [value.text for value in (dataset, model, count)] == ["d", "posterior", "3"]
+    assert [value.text for value in (quick, median, slow)] == ["1.2", "2", "2.8"]
+    assert (restart.text, hours.text) == ("200", "0.0017")  # 6 s for 30 restarts
+    assert len(table.columns) == 8
+    assert entries(cells[cells["seconds"].isna()]) == (("No cell is done.",), ())
