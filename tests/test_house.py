@@ -14,6 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = {"pipeline", "kernels", "sweeps", "storage"}
+MIRRORED = {"pipeline"}
 TOP_LEVEL = PACKAGES | {
     ".ci",
     ".gitignore",
@@ -112,6 +113,13 @@ def test_tests_mirror_the_tree(tracked: list[Path]) -> None:
         "test_repeat.py",
         "test_sweep_clustering.py",
     }
+
+
+def test_every_module_of_some_length_has_its_tests(tracked: list[Path]) -> None:
+    modules = [path for path in tracked if path.parts[0] in MIRRORED and path.suffix == ".py"]
+    tests = {path: ROOT / "tests" / path.with_name(f"test_{path.name}") for path in modules}
+    long = [path for path in modules if len((ROOT / path).read_bytes().splitlines()) > 60]
+    assert [str(path) for path in long if not tests[path].is_file()] == []
 
 
 def test_no_file_speaks_of_one_machine(tracked: list[Path]) -> None:
