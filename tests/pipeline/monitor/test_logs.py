@@ -13,7 +13,6 @@ from pipeline.monitor import logs
 from pipeline.monitor.logs import find_logs, follow, job_logs, last_lines
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.head import Submission
-from storage.runfolder.jobs import JobList, JobListFile, JobRecord
 from storage.runfolder.lease import Lease
 from sweeps.errors import InputError
 
@@ -97,22 +96,3 @@ def test_following_ends_when_the_head_has_left_the_queue_without_a_word(
     assert text.startswith("the head, job 12, has left the queue without running")
     assert str(run.head_log) in text
     assert answers == []
-
-
-def test_the_list_of_jobs_is_written_when_it_changes(tmp_path: Path) -> None:
-    path = tmp_path / "jobs.json"
-    assert JobList.read(path) is None
-    file = JobListFile(path, 2)
-    job = JobRecord(name="sweep-a-0", job="7", node="n1", state="running", workers=2)
-    file.show([job])
-    before = path.stat().st_mtime_ns
-    file.show([job])
-    assert path.stat().st_mtime_ns == before
-    file.lose(job, "was lost")
-    file.show([JobRecord(name="sweep-a-0", job="8", node="", state="pending (Priority)", workers=0)])
-    found = JobList.read(path)
-    assert found is not None
-    assert (found.wanted, found.running, found.workers, found.n_lost) == (2, 0, 0, 1)
-    assert (found.jobs[0].job, found.lost[0].job, found.lost[0].how) == ("8", "7", "was lost")
-    path.write_text('{"wanted": 2, "jobs"')
-    assert JobList.read(path) is None

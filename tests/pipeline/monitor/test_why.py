@@ -16,7 +16,6 @@ from pipeline.work.records import Partial, Science, Work
 from storage.cube.blocks import BlockStore
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE, FAILED
-from storage.runfolder.failures import FailedWork, FailureRecord, read_failures
 from sweeps.inputs.load import Source
 from sweeps.plan import Cell
 
@@ -127,21 +126,3 @@ def test_unknown_cells_start_nothing(tmp_path: Path) -> None:
     assert "2 problems, nothing was started" in shown.stderr
     assert "did you mean 'iris'?" in shown.stderr
     assert not (tmp_path / "r").exists()
-
-
-def test_records_of_older_versions_and_torn_lines_are_read(tmp_path: Path) -> None:
-    record = {
-        "work": {"start": 2, "stop": 4},
-        "cause": "X",
-        "node": "n",
-        "job": "",
-        "traceback": "",
-        "cell": "c",
-    }
-    path = tmp_path / "failures.jsonl"
-    path.write_text(json.dumps(record) + "\n" + json.dumps(record)[:40])
-    work = FailedWork(start=2, stop=4)
-    assert read_failures(path) == [
-        FailureRecord(work=work, cause="X", node="n", job="", traceback="", cell="c", at="", attempt=0)
-    ]
-    assert read_failures(tmp_path / "none") == []
