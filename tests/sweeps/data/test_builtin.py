@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import csv
-import io
 import pickle
-import zipfile
 from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 import pytest
+from raw_files import folder, iris_file, iris_uci_file, zipped
 from sklearn.datasets import load_iris
 
 from sweeps.data.builtin import Unavailable, catalogue, check, fetch
@@ -50,38 +49,6 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("SWEEP_DATA_DIR", raising=False)
     monkeypatch.setenv("SWEEP_DATA_MIRROR", "nowhere://")
     return cache
-
-
-def iris_file() -> bytes:
-    """bezdekIris.data, byte for byte, from scikit-learn's copy of the table."""
-    iris = load_iris()
-    rows = [
-        ",".join(f"{value:.1f}" for value in x) + f",Iris-{iris.target_names[label]}\n"
-        for x, label in zip(iris.data, iris.target, strict=True)
-    ]
-    return ("".join(rows) + "\n").encode()
-
-
-def iris_uci_file() -> bytes:
-    """iris.data, byte for byte: two of its rows deviate from Fisher's table."""
-    lines = iris_file().split(b"\n")
-    lines[34] = lines[37] = b"4.9,3.1,1.5,0.1,Iris-setosa"
-    return b"\n".join(lines)
-
-
-def zipped(members: dict[str, bytes]) -> bytes:
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return stream.getvalue()
-
-
-def folder(path: Path, files: dict[str, bytes]) -> Path:
-    path.mkdir()
-    for name, content in files.items():
-        (path / name).write_bytes(content)
-    return path
 
 
 @pytest.mark.parametrize("name", BUILTIN)
@@ -174,60 +141,6 @@ def test_vertebral_has_the_digits_of_the_published_instance(shared_data: Path) -
     assert np.array_equal(np.array(data.class_names)[data.labels_true], published)
 
 
-@pytest.mark.parametrize("zip_name", ["iris.zip", "Iris.ZIP"])
-@pytest.mark.parametrize("member", ["iris.data", "deep/er/iris.data"])
-def test_zip_member_is_found_anywhere(zip_name: str, member: str, tmp_path: Path) -> None:
-    content = zipped({"readme.txt": b"hello", member: iris_uci_file()})
-    files = folder(tmp_path / "data", {zip_name: content})
-    assert load_builtin("iris-uci", data_dir=files).checksum == REGISTRY["iris-uci"].checksum
-
-
-def test_zip_in_a_zip_and_the_right_one_of_two_members(tmp_path: Path) -> None:
-    inner = zipped({"iris.data": iris_uci_file()})
-    content = zipped({"old/iris.data": b"an older table", "all.zip": inner})
-    files = folder(tmp_path / "data", {"iris.zip": content})
-    assert load_builtin("iris-uci", data_dir=files).checksum == REGISTRY["iris-uci"].checksum
-
-
-@pytest.mark.parametrize(
-    ("zip_name", "published"),
-    [("vertebral column.zip", "vertebral"), ("vertebral_column.zip", "vertebral"), ("wine.zip", "wine")],
-)
-def test_zip_is_known_by_its_letters(zip_name: str, published: str, tmp_path: Path) -> None:
-    files = folder(tmp_path / "data", {zip_name: zipped({REGISTRY[published].file: b"not this"})})
-    with pytest.raises(Unavailable, match=r"its member .* has sha256"):
-        load_builtin(published, data_dir=files)
-
-
-@pytest.mark.parametrize(
-    ("content", "found"),
-    [
-        (b"5.1,3.5,1.4,0.2,Iris-setosa\r\n", "29 bytes with sha256 "),
-        (zipped({"other.data": b""}), "a zip without a member iris.data"),
-        (zipped({"iris.data": b"1,2"}), "its member iris.data has sha256 "),
-        (zipped({"iris.data": bytes(10_000)})[:60], "a broken zip"),
-        (zipped({"inner.zip": b"PK"}), "a broken zip"),
-    ],
-)
-def test_another_file_in_the_data_directory_ends_the_search(
-    content: bytes, found: str, tmp_path: Path, nowhere: Path
-) -> None:
-    folder(nowhere, {"iris.data": iris_uci_file()})
-    files = folder(tmp_path / "data", {"iris.data": content})
-    with pytest.raises(Unavailable) as caught:
-        load_builtin("iris-uci", data_dir=files)
-    assert len(caught.value.reasons) == 1
-    assert caught.value.reasons[0].startswith(f"{files / 'iris.data'}: {found}")
-    assert str(files / "iris.data") in str(caught.value)
-
-
-def test_unreadable_file_in_the_data_directory_ends_the_search(tmp_path: Path) -> None:
-    files = folder(tmp_path / "data", {})
-    (files / "bezdekIris.data").mkdir()
-    with pytest.raises(Unavailable, match=r"bezdekIris\.data cannot be read: Is a directory"):
-        load_builtin("iris", data_dir=files)
-
-
 def test_damaged_cache_is_passed_over_with_a_warning(nowhere: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder(nowhere, {"bezdekIris.data": b"half a fi"})
     assert load_builtin("iris").source == "scikit-learn's copy"
@@ -246,14 +159,6 @@ def test_unavailable_says_what_each_source_had(nowhere: Path, tmp_path: Path) ->
     )
     copy = pickle.loads(pickle.dumps(caught.value))
     assert (copy.name, copy.reasons) == (caught.value.name, caught.value.reasons)
-
-
-def test_data_directory_that_is_none_is_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match="--data-dir"):
-        load_builtin("iris", data_dir=tmp_path / "absent")
-    monkeypatch.setenv("SWEEP_DATA_DIR", str(tmp_path / "absent"))
-    with pytest.raises(InputError, match="SWEEP_DATA_DIR"):
-        check("iris")
 
 
 def test_unknown_name_gets_a_hint() -> None:
