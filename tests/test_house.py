@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = {"pipeline", "kernels", "sweeps", "storage"}
-MIRRORED = {"pipeline"}
+MIRRORED = {"pipeline", "kernels", "storage"}
 TOP_LEVEL = PACKAGES | {
     ".ci",
     ".gitignore",
