@@ -1,4 +1,4 @@
-"""How good a solution is (model.md section 5), as plain numpy: too little work for a compiler."""
+"""How good a solution is (model.md, eqs. (27) to (32)), as plain numpy: too little work for a compiler."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _entropy(counts: NDArray[np.int64]) -> float:
 
 
 def total_variance(X: ArrayLike) -> float:
-    """Variance s² per feature about the overall mean, ddof 0 (model.md section 1).
+    """Variance s² per feature about the overall mean, ddof 0 (docs/model.md, eq. (1)).
 
     Parameters
     ----------

@@ -82,7 +82,7 @@ def _declared(default: int | float | str, meaning: str, **more: Any) -> Any:
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """Size and method of a restart; the defaults are the method of model.md section 3."""
+    """Size and method of a restart; the defaults are the method of docs/model.md, section 3."""
 
     population: int = _declared(10, "Solutions that survive a generation.", since=1, low=2, high=10_000)
     offspring: int = _declared(10, "Solutions made in a generation.", since=1, low=1, high=10_000)
@@ -110,7 +110,7 @@ class SearchSettings:
 
 @dataclass(frozen=True)
 class ObjectiveSettings:
-    """What is maximised, beside model and number of clusters (model.md section 2)."""
+    """What is maximised, beside model and number of clusters (docs/model.md, section 2)."""
 
     min_cluster_size: int = _declared(2, "Fewest samples of a cluster.", since=1, low=1)
     variance_prior: float = _declared(

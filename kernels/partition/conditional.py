@@ -1,4 +1,6 @@
-"""The annotation model "conditional": each annotated pair is right with its accuracy (model.md section 6).
+"""The annotation model "conditional": each annotated pair is right with its accuracy.
+
+Equations (36) to (38) of docs/model.md.
 
 All that matters of a partition is which pairs share a cluster. `State.agreed` holds, for the layer of
 annotations of known accuracy, their value in nats, and for a layer of unknown accuracy its agreeing weight; a

@@ -1,4 +1,7 @@
-"""Gain of one relocation, term by term: the fallback of the fast evaluation, and its reference in tests."""
+"""Gain of one relocation, term by term: the fallback of the fast evaluation, and its reference in tests.
+
+Equation (20) of docs/model.md.
+"""
 
 from __future__ import annotations
 

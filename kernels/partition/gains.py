@@ -1,4 +1,4 @@
-"""Gain of moving one sample to each other cluster, all parameters re-estimated (model.md section 3).
+"""Gain of moving one sample to each other cluster, all parameters re-estimated (model.md, eqs. (18) to (21)).
 
 All targets are evaluated together, from the source's part, computed once, and tables that change with a
 relocation only. Per candidate that leaves D multiplications, one logarithm, and per layer of a block model a

@@ -1,4 +1,4 @@
-"""The objective, from statistics of members (model.md section 2)."""
+"""The objective, from statistics of members (docs/model.md, eqs. (4) to (12))."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _evaluate(data: Data, state: State) -> tuple[float, float, float]:
 
 @first_call_alone
 def objective_terms(problem: Problem, labels: ArrayLike) -> tuple[float, float, float]:
-    """Objective of a partition, from scratch; its value is the sum of the three (model.md sections 2 and 6).
+    """Objective of a partition, from scratch; its value is the sum of the three (docs/model.md, eq. (4)).
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def objective_terms(problem: Problem, labels: ArrayLike) -> tuple[float, float, 
     Returns
     -------
     gmm, annotations, prior : float
-        Nats. The second is sbm of the block models and ann of "conditional" (model.md section 6); it and the
+        Nats. The second is sbm of the block models and ann of "conditional" (model.md, eq. (36)); it and the
         prior are 0 where the model lacks them.
 
     Raises

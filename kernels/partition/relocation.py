@@ -1,4 +1,7 @@
-"""A relocation of one sample, and what is derived from the statistics after it."""
+"""A relocation of one sample, and what is derived from the statistics after it.
+
+Equations (18) and (19) of docs/model.md.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """The part of the block model's gain that depends on source and target alone.
 
+Equations (22) and (23) of docs/model.md.
+
 A relocation of a sample with annotations a_r changes the sizes of two clusters, and with them the
 denominators n_r n_s + (1 + delta_rs) lambda_rs of all rates. What that does to the counts as they are goes
 into a table `State.base[source, target]`, recomputed after each relocation (one in about a hundred

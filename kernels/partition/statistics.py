@@ -14,7 +14,7 @@ from kernels.problem.data import DEGENERATE, Data
 
 @jit_part
 def is_degenerate(data: Data, size: int, error: float) -> bool:
-    """Whether a cluster of `size` samples and squared error `error` adds nothing (model.md section 2)."""
+    """Whether a cluster of `size` samples and squared error `error` adds nothing (docs/model.md, eq. (6))."""
     if data.kappa > 0.0:
         return False
     return size <= 1 or error <= DEGENERATE * data.total_variance * data.X.shape[1] * size
@@ -50,7 +50,7 @@ def is_pooled_degenerate(data: Data, error: float) -> bool:
 
 @jit_part
 def pooled_term(data: Data, error: float) -> float:
-    """Value of gmm under a common variance (model.md section 6), nats."""
+    """Value of gmm under a common variance (docs/model.md, eq. (34)), nats."""
     if is_pooled_degenerate(data, error):
         return 0.0
     n_samples, n_features = data.X.shape

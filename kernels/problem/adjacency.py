@@ -70,7 +70,7 @@ def block_adjacency(layers: Sequence[Layer], n_samples: int) -> Adjacency:
 
 
 def conditional_adjacency(layers: Sequence[Layer], n_samples: int) -> Adjacency:
-    """Adjacency of the model "conditional" (model.md section 6): what a pair adds when it shares a cluster.
+    """Adjacency of the model "conditional" (model.md, eq. (36)): what a pair adds when it shares a cluster.
 
     Annotations of known accuracy p are one layer with the weights ± w log(p / (1 - p)), in nats. Those of
     unknown accuracy are a layer for each annotator with the weights ± w. Self pairs are left out.

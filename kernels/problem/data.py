@@ -16,7 +16,7 @@ LARGEST_ACCURACY = 1 - 1e-6
 """Upper limit of an accuracy p where the model divides by 1 - p or takes its logarithm."""
 
 DEGENERATE = 1e-10
-"""A cluster whose variance is at most this share of s² adds nothing to the objective (model.md section 2).
+"""A cluster whose variance is at most this share of s² adds nothing to the objective (model.md, eq. (6)).
 
 Under the variance "common" the rule applies to all clusters together.
 """

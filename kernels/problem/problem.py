@@ -75,7 +75,7 @@ def build_problem(
     variance: str = "free",
     settings: ObjectiveSettings = DEFAULT,
 ) -> Problem:
-    """Check a problem and lay it out for the kernels (model.md sections 1, 2 and 6).
+    """Check a problem and lay it out for the kernels (docs/model.md, sections 1, 2 and 6).
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def build_problem(
     variance : {"free", "common"}
         Whether each cluster has its own variance, or all share one.
     settings : ObjectiveSettings
-        Least size of a cluster, and the variance prior, kappa of model.md section 2.
+        Least size of a cluster, and the variance prior, kappa of docs/model.md, eq. (7).
 
     Returns
     -------

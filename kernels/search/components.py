@@ -1,5 +1,7 @@
 """Relocation of whole must-link components, once no relocation of a single sample gains any more.
 
+Equations (40) and (41) of docs/model.md.
+
 Samples that must-links hold together may be stuck: each of them alone would lose its links by leaving. A
 component is a maximal set of samples of one cluster that must-links connect. A move is judged by the
 objective of the partition after it, computed from its statistics: O(K²) a layer and target, for few sets.

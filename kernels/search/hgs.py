@@ -1,4 +1,4 @@
-"""Hybrid genetic search: one restart (model.md section 3)."""
+"""Hybrid genetic search: one restart (docs/model.md, section 3)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Restart(NamedTuple):
         Cluster of every sample.
     objective, gmm, sbm, prior : float
         Nats, from scratch; the first is the sum of the others. `sbm` is the annotation term: ann of
-        model.md section 6 for "conditional".
+        docs/model.md, eq. (36), for "conditional".
     sizes : ndarray of shape (n_clusters,), int64
         Samples per cluster; none is empty.
     centroids : ndarray of shape (n_clusters, n_features)
@@ -179,7 +179,7 @@ def _by_first_appearance(labels: NDArray[np.int16]) -> NDArray[np.int16]:
 
 
 def run_restart(problem: Problem, settings: SearchSettings, rng: np.random.Generator) -> Restart:
-    """Run the hybrid genetic search once (model.md section 3).
+    """Run the hybrid genetic search once (docs/model.md, section 3).
 
     Parameters
     ----------

@@ -1,4 +1,7 @@
-"""Local search: relocation of annotated samples, then assignment of the others (model.md section 3)."""
+"""Local search: relocation of annotated samples, then assignment of the others.
+
+Equations (18) to (24) of docs/model.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Operators that make new partitions: seeding, k-means, crossover, mutation, repair (model.md section 3).
+"""Operators that make new partitions: seeding, k-means, crossover, mutation, repair.
+
+Equations (16) and (17) of docs/model.md.
 
 Centroids have shape (n_features, n_clusters) here, as in `State.means`.
 """

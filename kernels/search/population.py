@@ -1,4 +1,4 @@
-"""The solutions a restart keeps, and which of them survive a generation (model.md section 3)."""
+"""The solutions a restart keeps, and which of them survive a generation (docs/model.md, section 3)."""
 
 from __future__ import annotations
 

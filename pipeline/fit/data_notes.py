@@ -42,7 +42,7 @@ def data_notes(X: NDArray[np.float64], n_clusters: int, *, may_degenerate: bool)
 
 
 def equal_rows(X: NDArray[np.float64]) -> NDArray[np.integer]:
-    """Sizes of the groups of rows so alike that a cluster of them is degenerate (model.md section 2)."""
+    """Sizes of the groups of rows so alike that a cluster of them is degenerate (docs/model.md, eq. (6))."""
     centred = X - X.mean(axis=0)
     width = np.sqrt(DEGENERATE * np.mean(np.square(centred)))
     # two grids, as rows that are alike may lie on either side of a line of one of them

@@ -32,7 +32,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
     """Semi-supervised clustering with inaccurate pairwise annotations.
 
     Spherical Gaussians for the features and a model of the annotations, fitted together by the hybrid
-    genetic search (model.md sections 2, 3 and 6). What `sweep fit` computes, this computes too.
+    genetic search (docs/model.md, sections 2, 3 and 6). What `sweep fit` computes, this computes too.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         return self.labels_
 
     def predict(self, X: ArrayLike) -> NDArray[np.int32]:
-        """Cluster of smallest d²/2σ² + (D/2) log σ² (model.md section 3, phase 2), the lowest on ties.
+        """Cluster of smallest d²/2σ² + (D/2) log σ² (docs/model.md, eq. (24)), the lowest on ties.
 
         A degenerate cluster receives nothing.
 

@@ -18,7 +18,7 @@ NEARLY_DEGENERATE = 1e-6
 def solution_notes(
     X: NDArray[np.float64], labels: NDArray[np.integer], n_clusters: int, variance: str, variance_prior: float
 ) -> Iterator[str]:
-    """Say where the likelihood is unbounded or features carry nothing (model.md section 2).
+    """Say where the likelihood is unbounded or features carry nothing (docs/model.md, eqs. (6), (7)).
 
     Parameters
     ----------

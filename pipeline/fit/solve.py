@@ -23,7 +23,7 @@ Rounds = Callable[[Iterable[int]], Iterable[int]]
 
 @dataclass(frozen=True)
 class Scores:
-    """How good a solution is (model.md section 5); None where a score is not defined or nothing is known.
+    """How good a solution is (model.md, section 5); None where a score is not defined or nothing is known.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Scores of an opened cube (model.md section 5), lazily: nothing is read before a value is asked for."""
+"""Scores of an opened cube (model.md, section 5), lazily: nothing is read before a value is asked for."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def all_baseline_scores(tree: xr.DataTree, dataset: str) -> dict[str, xr.Dataset
 
 
 def relative_nmi(found: xr.Dataset, baselines: Mapping[str, xr.Dataset]) -> xr.DataArray:
-    """NMI of each supervised cell minus that of a baseline on the same data (model.md section 5).
+    """NMI of each supervised cell minus that of a baseline on the same data (docs/model.md, eq. (28)).
 
     The baseline is the one of the same variance: the difference is what the annotations add. A model whose
     baseline is not there has NaN.

@@ -12,7 +12,7 @@ MUST, CANNOT = 0, 1
 def draw_annotations(
     rng: np.random.Generator, labels_true: NDArray[np.integer], *, p: float, m: int
 ) -> NDArray[np.int32]:
-    """Draw `m` annotations of accuracy `p` (model.md section 4).
+    """Draw `m` annotations of accuracy `p` (docs/model.md, eq. (26)).
 
     Both ends of a pair are independent and uniform over the samples, so that a self pair has probability 1/N
     and the N² ordered pairs of the objective are exact. A pair whose true labels agree, a self pair included,

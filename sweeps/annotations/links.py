@@ -11,7 +11,7 @@ from pathlib import Path
 from sweeps.data.lines import Line, read_lines, shortened, split_cells, to_number
 from sweeps.errors import InputError, Problem, gathered
 
-# The adjacency of a self pair counts both ends (model.md section 1), and so do link files.
+# The adjacency of a self pair counts both ends (docs/model.md, eq. (3)), and so do link files.
 SELF_PAIR_WEIGHT = 2.0
 WHOLE = re.compile(r"-?\d{1,18}", re.ASCII)
 LINKS = "links"

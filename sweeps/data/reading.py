@@ -46,7 +46,7 @@ def read_table(path: Path, *, label_column: str | int | None = None) -> Labelled
 
 
 def _spread_problem(path: Path, table: LabelledTable) -> Problem | None:
-    """The model divides by the total variance (model.md section 1)."""
+    """The model divides by the total variance (docs/model.md, eq. (1))."""
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         total_variance = float(table.X.var(axis=0).mean())
     if not np.isfinite(total_variance):

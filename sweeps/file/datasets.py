@@ -37,7 +37,7 @@ class UserTable:
 
 @dataclass(frozen=True)
 class Mixtures:
-    """`count` draws of a mixture of spherical Gaussians (model.md section 4); the intervals drawn from."""
+    """`count` draws of a mixture of spherical Gaussians (model.md, eq. (25)); the intervals drawn from."""
 
     name: str
     n_clusters: int

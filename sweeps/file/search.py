@@ -15,7 +15,7 @@ from sweeps.validation import Record, read, refusal, refused
 
 @dataclass(frozen=True)
 class Search(Settings):
-    """Settings of the search (model.md section 3) and of the objective (section 2)."""
+    """Settings of the search (docs/model.md, section 3) and of the objective (section 2)."""
 
     def to_dict(self) -> dict[str, Any]:
         """Settings by name; those of later generations, which come last, only if not at their defaults.

@@ -15,7 +15,7 @@ def draw_mixture(
     center_range: tuple[float, float] = (-1.0, 1.0),
     variance_range: tuple[float, float] = (0.0, 5.0),
 ) -> tuple[NDArray[np.float64], NDArray[np.int16]]:
-    """Draw a mixture and samples from it (model.md section 4).
+    """Draw a mixture and samples from it (docs/model.md, eq. (25)).
 
     The order of the draws is fixed: centres, variances, labels, noise. A cluster may stay empty.
 

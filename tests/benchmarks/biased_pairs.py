@@ -1,6 +1,6 @@
 """What models make of pairs that were not drawn uniformly: `python -m tests.benchmarks biased_pairs`.
 
-Mixtures of model.md section 4; the objects of the first third of a random order are drawn five times as
+Mixtures of docs/model.md, eq. (25); the objects of the first third of a random order are drawn five times as
 often.
 """
 
@@ -50,7 +50,7 @@ class Instance(NamedTuple):
 
 
 def draw_instance(rng: np.random.Generator, n_clusters: int) -> Instance:
-    """Mixture of model.md section 4; the first third of a random order is drawn often."""
+    """Mixture of docs/model.md, eq. (25); the first third of a random order is drawn often."""
     means = rng.uniform(-1.0, 1.0, size=(n_clusters, N_FEATURES))
     deviations = np.sqrt(rng.uniform(0.0, 5.0, size=n_clusters))
     truth = rng.integers(0, n_clusters, size=N_SAMPLES)

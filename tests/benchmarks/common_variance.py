@@ -1,6 +1,6 @@
 """When one variance for all clusters pays: `python -m tests.benchmarks common_variance`, a minute.
 
-Mixtures of three and four clusters in ten features, means as in model.md section 4, of cluster variances that
+Mixtures of three and four clusters in ten features, means as in model.md, eq. (25), of cluster variances that
 are equal, differ by half, or are drawn as there, and the small real data sets where they are found,
 standardised; m = 2N uniform pairs of accuracy 0.8. On real data the standard error is that of five drawings.
 """

@@ -1,4 +1,4 @@
-"""Slow, obvious twins of the kernels, written from model.md with dense matrices and no state."""
+"""Slow, obvious twins of the kernels, written from docs/model.md with dense matrices and no state."""
 
 from __future__ import annotations
 

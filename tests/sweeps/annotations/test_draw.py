@@ -1,4 +1,4 @@
-"""Drawing of annotations: the law of model.md section 4."""
+"""Drawing of annotations: the law of docs/model.md, eq. (26)."""
 
 from __future__ import annotations
 

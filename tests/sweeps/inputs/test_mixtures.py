@@ -1,4 +1,4 @@
-"""Drawing of mixtures: the laws of model.md section 4, and the streams that must not move."""
+"""Drawing of mixtures: the laws of docs/model.md, eq. (25), and the streams that must not move."""
 
 from __future__ import annotations
 
