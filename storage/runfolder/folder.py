@@ -52,11 +52,11 @@ class RunFolder:
         self.submission = path / "submission.json"  # a detached head         submit           monitor
 
     def lease(self, number: int) -> Path:
-        """Lease of the n-th holder, `lease.<n>`; written by it, read by whoever wants to write or to look."""
+        """Lease of the n-th holder, `lease.<n>`; written by it, read by all others."""
         return self.path / f"{LEASE}{number}"
 
     def unnumbered_lease(self, token: str) -> Path:
-        """A lease that has no number yet, of a process that wants one; read by nobody else."""
+        """A lease that has no number yet, of a process that wants one; read by no other."""
         return self.path / f"{LEASE}{token}{PARTIAL}"
 
     def lease_numbers(self) -> list[int]:
@@ -67,7 +67,7 @@ class RunFolder:
     def make(self) -> Path:
         """Make the folder, for its owner alone: it holds keys and addresses of a compute cluster.
 
-        The directory it is to stand in is made if missing.
+        Its parent is made if missing.
 
         Returns
         -------
@@ -77,7 +77,7 @@ class RunFolder:
         Raises
         ------
         InputError
-            If something else stands there, it is another user's, or it holds what no run leaves behind.
+            If it is not a directory, belongs to another user, or holds what no run leaves behind.
         StorageError
             If it cannot be made.
         """
@@ -103,7 +103,7 @@ class RunFolder:
             If it is a link or a file, or holds links, pipes or devices.
         """
         problems: list[Problem] = []
-        # Nothing there, or what is another user's own business: nobody is led anywhere.
+        # A folder that is missing, or closed to us, cannot lead anywhere.
         with suppress(FileNotFoundError, PermissionError):
             problems += self._strange()
         if problems:

@@ -1,4 +1,4 @@
-"""What files tell of the head of a run, scheduler and driver: how it was started, and how it ended."""
+"""Records of the head of a run (scheduler and driver): how it was started, and how it ended."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ RUNNING, REQUEUED, ENDED = "running", "requeued", "ended"
 
 
 class HeadRecord(FileRecord):
-    """The last driver of a cube; whether it lives is for the lease to say.
+    """The last driver of a cube; the lease tells whether it is alive.
 
     Parameters
     ----------
     spec : str
         Sweep file, an absolute path.
     data_dir : str or None
-        Where raw data files lie.
+        Directory of raw data files.
     job : str
         Of a queue; empty outside.
     node : str
@@ -29,7 +29,7 @@ class HeadRecord(FileRecord):
     state : str
         `running`, `requeued` (its job waits in the queue again), `ended`.
     at : float
-        Unix time since which it is so.
+        Unix time since when.
     how : str
         How it ended.
     """

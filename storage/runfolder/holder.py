@@ -38,9 +38,9 @@ class Holder(FileRecord):
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
-        """Holder written in a lease file, None if it is gone or makes no sense.
+        """Holder written in a lease file; None if the file is gone or invalid.
 
-        A disk that fails for a moment is an error, and no lease that is gone: it is asked again.
+        Other errors of the disk are raised: they do not mean that the lease is gone.
         """
         try:
             return cls.model_validate_json(path.read_bytes())
@@ -59,7 +59,7 @@ class LeaseState:
     Parameters
     ----------
     number : int
-        Its place in the row of all leases of this cube.
+        Its position among all leases of this cube.
     holder : Holder or None
         None if the file cannot be read.
     age : float
@@ -81,7 +81,7 @@ class LeaseState:
 
 
 def read_lease(cube: Path) -> LeaseState | None:
-    """The lease of a cube as it is, for those who only look.
+    """The lease of a cube, for readers.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def read_lease(cube: Path) -> LeaseState | None:
     Returns
     -------
     LeaseState or None
-        None if nobody ever wrote it.
+        None if the cube was never written.
 
     Raises
     ------

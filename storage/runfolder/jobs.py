@@ -1,4 +1,4 @@
-"""The list of worker jobs in the folder of a run, for those who read files only."""
+"""The list of worker jobs in the folder of a run, for commands that only read files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from storage.runfolder.record import FileRecord, Record
 logger = logging.getLogger(__name__)
 
 KEPT = 20
-"""Of the jobs that ended."""
+"""Jobs that ended and are still listed."""
 
 
 class JobRecord(Record):
@@ -55,9 +55,9 @@ class JobList(FileRecord):
     Parameters
     ----------
     wanted : int
-        How many are kept up.
+        Number of jobs the run maintains.
     jobs : tuple of JobRecord
-        Those that stand or wait now.
+        Those that run or wait now.
     n_lost : int
         How many ended and were replaced.
     lost : tuple of LostJob
@@ -95,7 +95,7 @@ class JobListFile:
     path : Path
         Replaced in one step.
     wanted : int
-        How many jobs are kept up.
+        Number of jobs the run maintains.
     """
 
     def __init__(self, path: Path, wanted: int) -> None:
@@ -105,12 +105,12 @@ class JobListFile:
         self._written: tuple[object, ...] = ()
 
     def lose(self, record: JobRecord, how: str) -> None:
-        """Note the end of a job."""
+        """Record the end of a job."""
         lost = LostJob(name=record.name, job=record.job, node=record.node, how=how, at=time.time())
         self._lost.append(lost)
 
     def show(self, jobs: Sequence[JobRecord]) -> None:
-        """Write the list if it is another one than before; a disk that refuses is only logged."""
+        """Write the list if it has changed; an error of the disk is only logged."""
         now = (tuple(jobs), len(self._lost))
         if now == self._written:
             return

@@ -2,8 +2,8 @@
 
 A record is a head and a body. The head holds a mark, the length of the body, its sha256 and a checksum of
 itself; the body holds the length of a JSON text, the text, and one npy array after the other. Records are
-only ever added. What a kill leaves is a torn tail: a bad stretch with no good record after it. Anything else
-is damage, and is said.
+only ever added. A kill leaves a torn tail: invalid bytes with no valid record after them. Anything else is
+damage, and an error.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class JournalDamaged(Exception):
     path : Path
         The journal.
     offset : int
-        Where the bad stretch begins.
+        Where the invalid bytes begin.
     found : str
         What is wrong.
     """
@@ -96,7 +96,7 @@ class Journal:
         return self._end
 
     def append(self, header: Mapping[str, Any], arrays: Mapping[str, npt.ArrayLike]) -> None:
-        """Add a record; when this returns it survives a loss of power.
+        """Add a record; once this returns, it survives a loss of power.
 
         Parameters
         ----------
@@ -150,7 +150,7 @@ class Journal:
                         _write_all(file, _frame(body))
                 os.fsync(file.fileno())
                 os.replace(partial, self.path)
-            # from here on the old file has no name: nothing may be added to it
+            # The old file has no name from here on: a record added to it would be lost.
             self._file.close()
             self._file, self._end = file, file.tell()
             sync_directory(self.path.parent)
@@ -178,7 +178,7 @@ def replay(path: Path) -> Iterator[tuple[Header, Arrays]]:
     Parameters
     ----------
     path : Path
-        A journal, perhaps of a run that is going on; none is taken for an empty one.
+        A journal, maybe of a run in progress; a missing one is empty.
 
     Yields
     ------
@@ -199,7 +199,7 @@ def replay(path: Path) -> Iterator[tuple[Header, Arrays]]:
 
 
 def _open(path: Path) -> io.FileIO:
-    # no buffer: a record that could not be written must not be tried again behind our back
+    # No buffer: it would write a record that has failed again later, on its own.
     file = io.FileIO(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "rb+")
     with _closed_on_error(file):
         sync_directory(path.parent)
@@ -278,7 +278,7 @@ def _body_at(file: BinaryIO, offset: int) -> bytes | None:
     mark, length, digest, checksum = HEAD.unpack(head)
     if mark != MARK or checksum != zlib.crc32(HEAD.pack(mark, length, digest, 0)):
         return None
-    # a checked head does not lie about the length, so nothing absurd is read
+    # The head has its own checksum, so its length is safe to read.
     body = file.read(length)
     return body if len(body) == length and hashlib.sha256(body).digest() == digest else None
 

@@ -1,7 +1,7 @@
 """The lease: one writer for each cube, on any machine, without flock.
 
 `<name>.run/lease.<n>` is made by the n-th holder, with `link`, which only one can do. The highest number
-counts. Nobody removes or replaces a lease that counts: who finds its holder gone makes the next number. So a
+counts. No other process removes or replaces it: one that finds its holder gone makes the next number. So a
 slow contender can never take away the lease of a quicker one, as it could with one file that is removed and
 made again.
 """
@@ -40,13 +40,13 @@ BEAT_EVERY = 10.0
 """Seconds between heartbeats."""
 
 KEPT = 8
-"""Old leases that stay, so that a contender who slept finds the number it wants taken."""
+"""Old leases that stay, so that a contender that was suspended finds the number it wants taken."""
 
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 
 
 class LeaseHeld(Exception):
-    """Somebody else writes this cube."""
+    """Another process writes this cube."""
 
     def __init__(self, cube: Path, state: LeaseState, seconds_left: float | None) -> None:
         self.cube = cube
@@ -125,7 +125,7 @@ class Lease:
 
     @property
     def lost(self) -> bool:
-        """Whether the heartbeat found that somebody else has taken over, or has failed for too long."""
+        """Whether the heartbeat found that another process has taken over, or has failed for too long."""
         return self._lost.is_set()
 
     def check(self) -> None:
@@ -142,7 +142,7 @@ class Lease:
             raise LeaseLost(f"{self.cube}: the lease of {self.holder} has been taken over or removed")
 
     def beat(self) -> None:
-        """Say that the holder lives, once; the heartbeat's thread calls this."""
+        """One heartbeat: show that the holder lives; called by the thread."""
         try:
             if self._is_ours():
                 os.utime(self._file)
@@ -186,7 +186,7 @@ def _take_number(run: RunFolder, holder: Holder, stale_after: float) -> int:
     partial = run.unnumbered_lease(holder.token)
     try:
         while True:
-            # Written anew in every round, the file also shows what the clock of the file system says now.
+            # Written again in every round: its time is that of the file system's clock, as for heartbeats.
             _write(partial, holder.to_json())
             last = last_lease(run, partial.stat().st_mtime)
             left = last.seconds_left(stale_after) if last is not None else 0.0
@@ -204,7 +204,7 @@ def _take_number(run: RunFolder, holder: Holder, stale_after: float) -> int:
 
 
 def _link(partial: Path, file: Path, holder: Holder) -> bool:
-    """Whether the number is ours now; False if somebody was quicker, or cleaned our partial file away."""
+    """Whether the number is ours now; False if another process was quicker, or removed our partial file."""
     try:
         os.link(partial, file)
     except (FileExistsError, FileNotFoundError):
@@ -226,5 +226,5 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _clock() -> float:
-    """Seconds that go on while the machine sleeps, where the system has such a clock."""
+    """Seconds of a clock that also runs while the machine sleeps, where there is one."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))

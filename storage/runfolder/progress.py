@@ -1,4 +1,4 @@
-"""How far the driver is, for those who read files only."""
+"""Progress of the driver, for commands that only read files."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Progress(FileRecord):
     restarts, total : int
         Done and wanted in this run.
     workers : int
-        How many there are.
+        Number of workers.
     left : float
         Seconds that the rest will take.
     at : float
-        Unix time at which it was so.
+        Unix time of this state.
     """
 
     restarts: int
@@ -34,12 +34,12 @@ class Progress(FileRecord):
 
 
 class StateFile:
-    """Tells `sweep status`, which reads only files, how far the driver is.
+    """Writes the progress of the driver for `sweep status`, which only reads files.
 
     Parameters
     ----------
     path : Path
-        Replaced in one step, now and then.
+        Replaced in one step, every few seconds.
     """
 
     def __init__(self, path: Path) -> None:
@@ -47,7 +47,7 @@ class StateFile:
         self._last = -WRITE_EVERY
 
     def write(self, restarts: int, total: int, workers: int, left: float) -> None:
-        """Note restarts done and wanted in this run, workers, and seconds left."""
+        """Write restarts done and wanted in this run, workers, and seconds left."""
         now = time.monotonic()
         if now - self._last < WRITE_EVERY and restarts < total:
             return

@@ -15,8 +15,8 @@ from storage.files import write_file
 class Record(BaseModel):
     """Values of the very types declared, without any other key, never changed.
 
-    Programs write these and programs read them: what is wrong with one is told to nobody, in contrast to the
-    records of files that people write.
+    Programs write and read these: problems of one are not reported, in contrast to those of files that people
+    write.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
