@@ -175,7 +175,7 @@ def _read(origin: Path) -> dict[Any, Any]:
 
 
 def _options(where: str, entry: object, folder: Path) -> Local | Address | JobQueue:
-    # With a wrong kind nobody knows which of the other keys are right.
+    # With a wrong kind it is unknown which other keys are right.
     kind = read(Kind, entry, where).kind
     if kind in CLASSES:
         return read(job_queue(kind), entry, where)

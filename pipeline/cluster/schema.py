@@ -18,7 +18,7 @@ SCHEMA_NAME = "cluster.schema.json"
 
 
 class _Terse(GenerateJsonSchema):
-    """Without what tells an editor nothing: titles that repeat the key, and null, which no key may be."""
+    """Without what is of no use to an editor: titles that repeat the key, and null, which no key may be."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False

@@ -45,7 +45,7 @@ def equal_rows(X: NDArray[np.float64]) -> NDArray[np.integer]:
     """Sizes of the groups of rows so alike that a cluster of them is degenerate (docs/model.md, eq. (6))."""
     centred = X - X.mean(axis=0)
     width = np.sqrt(DEGENERATE * np.mean(np.square(centred)))
-    # two grids, as rows that are alike may lie on either side of a line of one of them
+    # two grids, because rows that are alike may be on two sides of a line of one of them
     first, second = (
         np.unique(np.floor(centred / width + shift), axis=0, return_inverse=True)[1].ravel()
         for shift in (0.0, 0.5)

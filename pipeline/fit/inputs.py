@@ -52,7 +52,7 @@ class FitOptions:
 
     @property
     def has_links(self) -> bool:
-        """Whether a file of annotations is given, be it empty."""
+        """Whether a file of annotations is given, even an empty one."""
         return not (self.must_link is None and self.cannot_link is None and self.annotations is None)
 
     def without_effect(self) -> list[str]:
@@ -110,7 +110,7 @@ def read_inputs(options: FitOptions) -> FitInputs:
     with gathered(problems):
         accuracies = read_accuracies(options.annotator_accuracy or ())
     with gathered(problems):
-        # without features the files are still looked through for what is wrong whatever their number
+        # without features the files are still checked, as far as the number of samples does not matter
         annotations = _annotations(options, sys.maxsize if table is None else len(table.X))
         problems += _annotator_problems(options, annotations, accuracies)
     if problems or table is None:

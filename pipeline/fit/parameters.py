@@ -18,7 +18,7 @@ PLACE = "**settings : as declared"
 def with_settings(estimator: Estimator) -> Estimator:
     """Give a class whose `__init__` takes `**settings` the signature and the docstring that name them.
 
-    scikit-learn, `inspect` and whoever shows help read both; so a setting is a parameter once it is declared.
+    scikit-learn, `inspect` and tools that show help read both, so a declared setting is a parameter.
     """
     init = vars(estimator)["__init__"]
     signature = inspect.signature(init)

@@ -32,7 +32,7 @@ class Scores:
     goldberger_kl : float or None
         Nats, in the scaled features; None also if a degenerate cluster takes part.
     centroid_index : int or None
-        Centroids that are nobody's nearest.
+        Centroids that are nearest to no centroid of the truth, or the other way round if that is more.
     annotation_agreement : float or None
         Share of the annotations the solution agrees with.
     """

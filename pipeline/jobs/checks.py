@@ -32,7 +32,7 @@ def machine_problems(options: JobQueue, where: str) -> list[Problem]:
 
 
 def path_problems(run: RunFolder) -> list[Problem]:
-    """Paths that would fall apart in a job script."""
+    """Paths that would be split in a job script."""
     paths = {"--results": str(run.path.resolve()), "python": sys.executable}
-    expected = "a path of letters, digits and ./+@=,:_-, for it stands in job scripts"
+    expected = "a path of letters, digits and ./+@=,:_-, as it is written into job scripts"
     return [Problem(name, path, expected) for name, path in paths.items() if not SAFE_PATH.fullmatch(path)]

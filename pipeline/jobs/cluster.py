@@ -35,7 +35,7 @@ DEATH_SECONDS = 300
 ENVIRONMENT = (
     # The directory a job starts in must not stand before the installed packages.
     "export PYTHONSAFEPATH=1",
-    # This process asks its libraries for warnings only; the log of a job that ended should say more.
+    # This process asks its libraries for warnings only; the log of a job should tell more about its end.
     "export DASK_LOGGING__DISTRIBUTED=info",
 )
 """First lines of a worker job."""
@@ -125,7 +125,7 @@ class KeptCluster:
 def connect_jobs(
     options: JobQueue, *, where: str, n_jobs: int, run: RunFolder, longest_batch: float, dashboard_port: int
 ) -> Iterator[Client]:
-    """Start a scheduler in this process, and keep worker jobs up until the block ends.
+    """Start a scheduler in this process, and keep worker jobs running until the block ends.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def job_keys(
         "protocol": "tcp://" if security is None else "tls://",
         "log_directory": str(run.job_logs.resolve()),
         "job_script_prologue": [*ENVIRONMENT, *prologue],
-        # A worker's own pages tell everyone who asks what it does; here nobody off its node can ask.
+        # A worker's own pages show everyone what it does; on loopback only its own node can read them.
         "worker_extra_args": [
             *("--dashboard-address", f"{LOOPBACK}:0"),
             *_lifetime(options, extra, longest_batch),

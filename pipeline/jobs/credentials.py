@@ -15,7 +15,7 @@ CA, CERT, KEY = "ca.pem", "cert.pem", "key.pem"
 
 @contextmanager
 def fresh_credentials(folder: Path) -> Iterator[Security]:
-    """Make credentials that nobody else has, and remove them in the end.
+    """Create new credentials, and remove them at the end.
 
     Parameters
     ----------

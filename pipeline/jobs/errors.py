@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class ComputeClusterError(RuntimeError):
-    """No worker can be had: what was finished is kept."""
+    """No worker is available: what was finished is kept."""

@@ -1,4 +1,4 @@
-"""The job of a detached head in SLURM's queue: its script, and how it goes on after its walltime."""
+"""The job of a detached head in SLURM's queue: its script, and how it resumes after its walltime."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from storage.runfolder.folder import RunFolder
 logger = logging.getLogger(__name__)
 
 WARNING_SECONDS = 180.0
-"""The head is told to stop so long before its walltime; SLURM may do it a minute earlier."""
+"""Time before its walltime at which the head is told to stop; SLURM may do it a minute earlier."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class HeadJob:
         return cls(number, int(os.environ.get("SLURM_RESTART_COUNT") or 0))
 
     def continues(self, number: int) -> bool:
-        """Whether a signal means the walltime, and not that somebody wants the head to end.
+        """Whether a signal means the walltime, and not that a user wants the head to end.
 
         SLURM sends SIGUSR1 before it, as the script asks; SIGTERM at it, and when the job is cancelled.
         """
@@ -61,7 +61,7 @@ class HeadJob:
         try:
             slurm.requeue(self.number)
         except slurm.CommandFailed as error:
-            logger.error("the head was not queued again (%s); submit again to go on", error)
+            logger.error("the head was not queued again (%s); submit again to resume", error)
             return False
         return True
 

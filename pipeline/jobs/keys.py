@@ -86,7 +86,7 @@ class JobQueue(Record):
         description="Cores, hence worker processes of one thread, of each job."
     )
     memory: Size = Field(description="Memory of each job, shared by its processes.")
-    workers: Annotated[int, Whole(1, 100_000)] = Field(default=1, description="Worker jobs that are kept up.")
+    workers: Annotated[int, Whole(1, 100_000)] = Field(default=1, description="Worker jobs to keep running.")
     dashboard_port: Annotated[int, Whole(0, 65_535)] = Field(
         default=8787, description="Port wanted for the dashboard; a free one is taken when it is busy."
     )
@@ -94,7 +94,7 @@ class JobQueue(Record):
         default=12 * 3600.0, description="Time without any worker after which the run gives up; default: 12h."
     )
     failed_starts: Annotated[int, Whole(1, 1000)] = Field(
-        default=3, description="Give up when a job died at once this many times running."
+        default=3, description="Give up when a job died at once this many times in a row."
     )
     insecure: bool = Field(
         default=False, description="No TLS: who reaches the scheduler's port can run code as you."

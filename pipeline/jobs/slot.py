@@ -1,4 +1,4 @@
-"""A wanted worker job as the watch sees it: has it workers, is it gone, and was its end a bad one."""
+"""A wanted worker job as the watch sees it: whether it has workers, is gone, and why it ended."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ MOST_ABSENT = 10
 """Answers of the queue without a job after which it is replaced, though it is still being cleaned up."""
 
 LONGEST_BACKOFF = 300.0
+"""Seconds before a job that keeps dying is replaced; the wait doubles up to this."""
 
 
 @dataclass
 class Slot:
-    """What is known of one wanted job, and of those that stood in its place before."""
+    """What is known about one wanted job, and about those that it replaces."""
 
     job: Any
     connected: float | None = None
@@ -55,7 +56,7 @@ class Slot:
 
     @property
     def excused(self) -> bool:
-        """Whether an end says nothing against the job: it worked for a while, or somebody ended it."""
+        """Whether the end is not the job's fault: it worked for a while, or it was ended from outside."""
         return self.settled or self.ended in ENDED_BY_OTHERS
 
     def mark_ended(self, now: float) -> float:
@@ -67,7 +68,7 @@ class Slot:
         return backoff
 
     def record(self, name: str, live: list[slurm.LiveJob]) -> JobRecord:
-        """What is to be told of it; `live` are the jobs in the queue when it was asked last."""
+        """Its record for the list of jobs; `live` are the jobs in the queue when it was asked last."""
         number = self.job.job_id or ""
         state = "refused" if self.job.refusal else "gone" if self.replace_at is not None else "submitted"
         found = next((job for job in live if job.number == number), None)
@@ -89,6 +90,6 @@ class Slot:
         if live is None:
             return self.lost is not None and now - self.lost > LOST_SECONDS
         listed = any(job.number == self.job.job_id for job in live)
-        # Twice, so that an answer given while the job was on its way says nothing.
+        # Twice, because one answer may be from before the job entered the queue.
         self.absent = 0 if listed else self.absent + 1
         return self.absent >= 2

@@ -27,7 +27,7 @@ TRANSIENT = re.compile(
     r"communication connection failure|unable to establish",
     re.IGNORECASE,
 )
-"""What SLURM says when its controller is away or busy; any other refusal would come again."""
+"""What SLURM says when its controller is away or busy; any other error would come again."""
 
 SEPARATOR = "|"
 
@@ -124,7 +124,7 @@ def live_jobs(prefix: str) -> list[LiveJob]:
 def submit(script: str, name: str) -> str:
     """Number of the job made from a script, or of the job of that name that is in the queue.
 
-    An sbatch that did not answer may have been heard: it is repeated only when squeue shows no such job.
+    An sbatch that did not answer may have succeeded: it is repeated only when squeue shows no such job.
 
     Raises
     ------
@@ -147,7 +147,7 @@ def submit(script: str, name: str) -> str:
 
 
 def cancel(numbers: Iterable[str]) -> None:
-    """End jobs; that one is gone already, or that SLURM does not answer, is only logged."""
+    """End jobs; if one is gone already, or SLURM does not answer, that is only logged."""
     wanted = list(numbers)
     if not wanted:
         return
@@ -160,7 +160,7 @@ def cancel(numbers: Iterable[str]) -> None:
 def cancel_all(prefix: str, *, keep: str = "") -> int:
     """End own jobs whose names start with `prefix`; their number, 0 where SLURM does not answer.
 
-    A job named `keep` goes on.
+    A job named `keep` keeps running.
     """
     try:
         jobs = [job for job in live_jobs(prefix) if job.name != keep]
@@ -206,7 +206,7 @@ def requeue(number: str) -> None:
 
 def _once(command: Sequence[str], timeout: float) -> str:
     try:
-        # A session of its own: a terminal's Ctrl-C must not end a command half-way.
+        # In its own session, so that Ctrl-C in the terminal does not end a command half-way.
         done = subprocess.run(
             list(command),
             stdin=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""Types of the values in a profile: what is taken, what an editor is told, what a message expects."""
+"""Types of the values in a profile: how each is checked, and what schema and messages say it should be."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def plain(value: Any) -> Any:
 
 
 def word(value: Any) -> str:
-    """A text without blanks: it stands in a line of a script."""
+    """A text without blanks, because it becomes part of a line of a script."""
     if not isinstance(value, str) or not value.isprintable() or value.split() != [value]:
         raise refusal("a text without blanks")
     return value

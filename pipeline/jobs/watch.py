@@ -32,6 +32,7 @@ PLACE_SECONDS = 10.0
 """Between questions to the queue where jobs run."""
 
 TAIL_LINES = 15
+"""Of the log of a job that died at once."""
 
 
 class JobWatch:
@@ -50,7 +51,7 @@ class JobWatch:
     run : RunFolder
         The logs of the jobs are there, and their list is kept there.
     n_jobs : int
-        How many jobs are kept up.
+        How many jobs are kept running.
     """
 
     def __init__(
@@ -161,7 +162,7 @@ class JobWatch:
         logger.warning("worker job %s (%s) %s; another one in %.0f s", name, slot.job.job_id, how, backoff)
 
     def _find_nodes(self, now: float) -> None:
-        """Find out where jobs run, for those who ask."""
+        """Find out on which nodes jobs run, for `sweep status`."""
         unplaced = [slot for slot in self._slots.values() if slot.workers and not slot.node]
         if self._options.kind != "slurm" or not unplaced or now < self._place_at:
             return
@@ -182,7 +183,7 @@ class JobWatch:
         running = any(job.running for job in (self._live or []))
         if dead is not None and dead.deaths >= (3 * most if running else most):
             how = "cannot be submitted" if dead.job.refusal else "die at once"
-            times = f"{dead.deaths} times running, and no worker is left"
+            times = f"{dead.deaths} times in a row, and no worker is left"
             self._fail(f"worker jobs {how}: {times}\n{self._cause_of_end(dead)}")
         elif now - self._alive_at > self._options.start_timeout:
             states = self._states(self._slots.values()) or "nothing is known of the jobs"
@@ -207,8 +208,8 @@ class JobWatch:
         """States of jobs in the queue with their reasons, counted."""
         live = {job.number: job for job in (self._live or [])}
         found = [live[slot.job.job_id] for slot in slots if slot.job.job_id in live]
-        said = [f"{job.state.lower()} ({job.reason})" for job in found]
-        return ", ".join(f"{said.count(text)} {text}" for text in sorted(set(said)))
+        states = [f"{job.state.lower()} ({job.reason})" for job in found]
+        return ", ".join(f"{states.count(text)} {text}" for text in sorted(set(states)))
 
     def _cause_of_end(self, slot: Slot) -> str:
         """What a dead job left: the queue's refusal, or the end of its log."""

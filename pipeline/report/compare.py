@@ -28,12 +28,12 @@ SHOWN = 5
 
 @dataclass(frozen=True)
 class Comparison:
-    """What two cubes say of the same cells.
+    """Scores of the same cells in two cubes.
 
     Parameters
     ----------
     first, second : Path
-        Cubes A and B; differences are B less A.
+        Cubes A and B; differences are B minus A.
     settings : tuple of str
         What their sweep files have differently.
     pairs : pandas.DataFrame
@@ -169,7 +169,7 @@ def _table_lines(table: pd.DataFrame, total: pd.DataFrame) -> Iterator[str]:
         label = LABELS[str(score)]
         rule = {1: "more is better", -1: "less is better", 0: "the larger one wins"}[label.better]
         yield ""
-        yield f"{label.short}, B less A: mean ± s.e. ({rule})"
+        yield f"{label.short}, B minus A: mean ± s.e. ({rule})"
         yield _row("data set", "p", "m", "model", "pairs", "B - A", "B wins", "A wins", "ties")
         for row in [*rows.itertuples(), *total[total["score"] == score].itertuples()]:
             p, m = getattr(row, "p", math.nan), getattr(row, "m", math.nan)

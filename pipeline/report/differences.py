@@ -24,7 +24,7 @@ from sweeps.models import BASELINES
 
 
 def draw_differences(table: pd.DataFrame, score: str) -> Figure | None:
-    """Draw the mean difference of a score, B less A, with its standard error.
+    """Draw the mean difference of a score, B minus A, with its standard error.
 
     Parameters
     ----------
@@ -48,8 +48,8 @@ def draw_differences(table: pd.DataFrame, score: str) -> Figure | None:
         one = rows[rows["dataset"] == dataset]
         for axes, p in zip(line, accuracies, strict=True):
             _panel(axes, one[one["model"].isin(BASELINES) | (one["p"] == p)])
-        line[0].set_ylabel(f"{short(dataset)}\nB less A")
-    figure.suptitle(f"{LABELS[score].axis}: B less A, mean ± standard error", fontsize="medium")
+        line[0].set_ylabel(f"{short(dataset)}\nB minus A")
+    figure.suptitle(f"{LABELS[score].axis}: B minus A, mean ± standard error", fontsize="medium")
     legend(figure, (axes for line in grid for axes in line))
     return figure
 

@@ -14,14 +14,14 @@ from storage.cube.manifest import Manifest
 from sweeps.models import BASELINES
 
 TITLES = {name: LABELS[name].short for name in QUALITIES}
-"""Scores of the text tables; the objective, which compares within one cell only, stands in the CSV files."""
+"""Scores of the text tables; the objective, which compares within one cell only, is in the CSV files."""
 
 OBJECTIVES = "Objectives, which the CSV files hold, compare within one model on one data set only."
 
 WIDTH, LABEL, COUNT, COLUMN = 100, 16, 7, 25
 """Widths of the text tables, and of their columns."""
 MODELS_ACROSS = 3
-"""A table of more models goes on below."""
+"""A table of more models continues below."""
 
 
 def render(manifest: Manifest, cells: pd.DataFrame, summary: pd.DataFrame) -> str:

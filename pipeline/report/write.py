@@ -29,7 +29,7 @@ from sweeps.plan import Cell
 
 @dataclass(frozen=True)
 class Report:
-    """What a cube says.
+    """The report of a cube.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def write_report(
         Gets `report.html`, `report.txt`, `summary.csv`, `cells.csv`, with published means `against.csv`,
         and `figures/`. Made if it is not there.
     published : Path, optional
-        Table of published means to stand beside ours, as `read_published` takes it.
+        Table of published means to show beside those of the cube, as `read_published` takes it.
     cell : str, optional
         Cell to be drawn as scatter plots; else `pipeline.report.sections.cell.choose_cell` takes one.
 
@@ -148,7 +148,7 @@ def check_folder(folder: Path) -> None:
     Raises
     ------
     InputError
-        If it, or a folder it is to stand in, is a file.
+        If it, or a folder above it, is a file.
     """
     for place in (folder, *folder.parents):
         if place.exists() and not place.is_dir():

@@ -15,7 +15,7 @@ from storage.provenance import package_version
 
 
 def render(title: str, sections: list[Section]) -> str:
-    """HTML of a page; all text of sections is escaped, all that it needs stands in it."""
+    """HTML of a page; all text of sections is escaped, it loads nothing from elsewhere."""
     folder = files("pipeline.report.parts")
     texts = {
         name: folder.joinpath(f"page.{name}").read_text(encoding="utf-8") for name in ("html", "css", "js")

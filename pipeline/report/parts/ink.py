@@ -45,7 +45,7 @@ FONTS = "'DejaVu Sans', 'Bitstream Vera Sans', Verdana, sans-serif"
 STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 9.5,
-    "text.parse_math": False,  # names of data sets are anybody's
+    "text.parse_math": False,  # names of data sets may hold dollar signs
     "svg.fonttype": "none",
     "svg.hashsalt": "sweep",
     "text.color": INK,
@@ -187,7 +187,7 @@ def save(figure: Figure, folder: Path, name: str, caption: str) -> Picture:
 
 
 def inline(svg: str, name: str) -> str:
-    """SVG that stands in a page: no prologue, ids of its own, colours by variable.
+    """SVG for a page: no prologue, ids with a prefix, colours by variable.
 
     Parameters
     ----------

@@ -70,7 +70,7 @@ class Picture:
     caption : str
         What it shows.
     svg : str
-        To stand in the page; colours are variables of the style sheet.
+        For the page; colours are variables of the style sheet.
     """
 
     name: str

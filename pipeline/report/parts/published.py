@@ -1,4 +1,4 @@
-"""A table of published means, as somebody wrote it down."""
+"""A table of published means, written by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Published means beside ours, and a verdict for each."""
+"""Published means beside those of the cube, and a verdict for each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sweeps.plan import DatasetPlan
 Z_LIMIT = 2.0
 """Values of z up to which a mean agrees."""
 LIMIT = Z_LIMIT * math.sqrt(2)
-"""The same in standard errors of ours: a published mean has an error of its own, taken to be as large."""
+"""The same in standard errors of the cube's mean: the published mean is taken to have an equal error."""
 WITHIN, ABOVE, BELOW = "within", "above", "below"
 NO_ERROR, NOT_DONE, ABSENT = "no standard error", "not done", "not in this cube"
 JUDGED = (WITHIN, ABOVE, BELOW)
@@ -67,7 +67,7 @@ def compare(
     -------
     pandas.DataFrame
         A row per value, and per set of mixtures of that K if there are several: `dataset`, `n_clusters`, `p`,
-        `m`, `model`, `score`, `mean`, `se`, `n`, `published`, `difference` (ours less theirs), `z`
+        `m`, `model`, `score`, `mean`, `se`, `n`, `published`, `difference` (cube minus published), `z`
         (difference by √2 standard errors, 0 where both print alike), `verdict`.
     """
     ours = {(row.dataset, *_place(row)): row for row in summary.itertuples()}
@@ -174,7 +174,7 @@ def _judged(value: Published, dataset: str, ours: object) -> dict[str, object]:
 
 
 def _prints_alike(value: Published, mean: float) -> bool:
-    """Whether ours, rounded as the published value is, is the same: mixtures all alike leave no error."""
+    """Whether our mean, rounded as the published value is, is the same: equal mixtures leave no error."""
     return not math.isnan(mean) and round(mean, value.digits) == value.value
 
 

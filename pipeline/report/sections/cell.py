@@ -90,7 +90,7 @@ def named_cell(plans: Mapping[str, DatasetPlan], name: str) -> Cell:
 
 
 def choose_cell(cells: pd.DataFrame, named: Cell | None) -> Cell | None:
-    """The cell that is named, or the one that says most.
+    """The cell that is named, or the most informative one.
 
     Without a name: among cells with annotations that are done, the published data set before other real ones
     and these before mixtures, then the model with priors, the highest accuracy, and m nearest to N.

@@ -35,7 +35,7 @@ def section(content: Content) -> Section:
 
 
 def left_out(manifest: Manifest) -> dict[str, list[str]]:
-    """Data sets the last run could not have, and why."""
+    """Data sets that were not available to the last run, and why."""
     skipped = manifest.runs[-1].get("skipped", {}) if manifest.runs else {}
     return {name: list(reasons) for name, reasons in skipped.items() if name not in manifest.plans}
 

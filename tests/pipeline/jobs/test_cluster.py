@@ -126,8 +126,8 @@ def test_a_cancelled_job_is_replaced(cluster_file: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("profile", "says"),
     [
-        ("dies", r"worker jobs die at once: 2 times running[\s\S]*\.err:\s+this node lacks the module"),
-        ("refused", r"cannot be submitted: 2 times running[\s\S]*invalid partition specified: nowhere"),
+        ("dies", r"worker jobs die at once: 2 times in a row[\s\S]*\.err:\s+this node lacks the module"),
+        ("refused", r"cannot be submitted: 2 times in a row[\s\S]*invalid partition specified: nowhere"),
         ("waits", r"no worker for 0:00:04 \(start_timeout\): 1 pending \(PartitionDown\)"),
     ],
 )

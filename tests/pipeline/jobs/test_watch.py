@@ -107,7 +107,7 @@ def test_jobs_that_die_at_once_end_the_run_with_the_end_of_a_log(run: RunFolder,
     (run.job_logs / "dask-worker-2.err").write_text("another job\n")
     assert site.dies_until_given_up() == 3
     message = str(site.watch.failure)
-    assert message.startswith("worker jobs die at once: 3 times running, and no worker is left\n")
+    assert message.startswith("worker jobs die at once: 3 times in a row, and no worker is left\n")
     shown = [f"  line {number}" for number in range(40 - TAIL_LINES, 40)]
     assert message.splitlines()[1:] == [f"the end of {run.job_logs / 'dask-worker-3.err'}:", *shown]
     assert site.lost == [("1", "died at once"), ("2", "died at once"), ("3", "died at once")]
@@ -130,7 +130,7 @@ def test_jobs_that_are_refused_end_the_run_with_the_refusal(
     site.cluster.submit(f"{NAME}0")
     assert site.dies_until_given_up() == 2
     assert str(site.watch.failure).splitlines() == [
-        "worker jobs cannot be submitted: 2 times running, and no worker is left",
+        "worker jobs cannot be submitted: 2 times in a row, and no worker is left",
         "sbatch: error: Invalid account",
     ]
     assert site.lost == [("", "could not be submitted")] * 2
