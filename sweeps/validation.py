@@ -22,6 +22,7 @@ KINDS = {
     "finite_number": "a finite number",
     "float_type": "a finite number",
     "int_type": "a whole number",
+    "invalid_key": "a text as its key",
     "list_type": "a list",
     "model_type": "a table",
     "string_type": "a text",
