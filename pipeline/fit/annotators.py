@@ -1,4 +1,4 @@
-"""Annotators of a fit: what each is told apart by, and how each comes out of it."""
+"""Annotators of a fit: the layers made for each, and how far the solution agrees with each."""
 
 from __future__ import annotations
 

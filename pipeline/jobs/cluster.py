@@ -90,7 +90,7 @@ class SlurmCommands:
 
 
 class KeptCluster:
-    """Over dask-jobqueue's clusters: which jobs have workers, and which are replaced, is the watch's work.
+    """Over dask-jobqueue's clusters: the watch decides which jobs are replaced, from those with workers.
 
     dask's own replacement waits for a worker to be lost, so that a job which ended before its worker came,
     or one of several processes, is never replaced.

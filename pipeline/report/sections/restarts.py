@@ -1,4 +1,4 @@
-"""Restarts: their gaps to the best of a cell, and how many would have sufficed."""
+"""Restarts: their gaps to the best of a cell, and how many would have been enough."""
 
 from __future__ import annotations
 
