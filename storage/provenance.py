@@ -10,9 +10,46 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field
+
+from sweeps.keytypes import Listed
+from sweeps.validation import Record
 
 PACKAGES = ("numba", "llvmlite", "numpy", "scipy", "xarray", "zarr", "dask", "distributed")
+
+
+class RunRecord(Record):
+    """What ran where, kept in the cube; keys that other releases add are kept, too.
+
+    Parameters
+    ----------
+    started : str
+        Time, UTC.
+    host, python : str
+        Machine, and version of Python.
+    versions, fingerprint : dict of str to str
+        Versions of libraries, and what equal bits are promised for.
+    commit : str
+        Commit of the checkout; empty for an installed wheel.
+    skipped : dict of str to tuple of str
+        Unavailable data sets, and why.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    started: str = "?"
+    host: str = "?"
+    python: str = "?"
+    versions: dict[str, str] = Field(default_factory=dict)
+    fingerprint: dict[str, str] = Field(default_factory=dict)
+    commit: str = ""
+    skipped: dict[str, Annotated[tuple[str, ...], Listed()]] = Field(default_factory=dict)
+
+    def dump(self) -> dict[str, Any]:
+        """Plain JSON values, of the keys that were given."""
+        return self.model_dump(mode="json", exclude_unset=True)
 
 
 def package_version() -> str:
@@ -34,7 +71,7 @@ def fingerprint() -> dict[str, str]:
     }
 
 
-def run_record(skipped: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+def run_record(skipped: Mapping[str, tuple[str, ...]]) -> RunRecord:
     """Record of a run that starts now.
 
     Parameters
@@ -42,15 +79,15 @@ def run_record(skipped: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
     skipped : mapping
         Unavailable data sets and why.
     """
-    return {
-        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "host": socket.gethostname(),
-        "python": platform.python_version(),
-        "versions": {name: version(name) for name in PACKAGES},
-        "fingerprint": fingerprint(),
-        "commit": _commit(),
-        "skipped": {name: list(reasons) for name, reasons in skipped.items()},
-    }
+    return RunRecord(
+        started=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        host=socket.gethostname(),
+        python=platform.python_version(),
+        versions={name: version(name) for name in PACKAGES},
+        fingerprint=fingerprint(),
+        commit=_commit(),
+        skipped=dict(skipped),
+    )
 
 
 @cache

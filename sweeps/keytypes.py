@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from pydantic import (
     GetCoreSchemaHandler,
@@ -12,10 +12,12 @@ from pydantic import (
     ValidationError,
     ValidatorFunctionWrapHandler,
 )
-from pydantic.json_schema import JsonSchemaValue
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
+from pydantic_core.core_schema import TupleSchema
 
-from sweeps.validation import Again, refusal, refused
+from sweeps.errors import shown
+from sweeps.validation import EMPTY, StandIn, refusal, refused
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ class Each:
     identity : callable
         From an element as the file holds it to what tells elements apart; what it raises of a wrong one is
         left to the type of the elements.
-    shortest : int
+    shortest : {0, 1}
         Least number of elements.
     """
 
@@ -128,22 +130,25 @@ class Each:
     shortest: int = 1
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        elements = listed(handler(source))
-        elements["min_length"] = self.shortest
-        return core_schema.no_info_before_validator_function(self._mark_repeated, elements)
+        return core_schema.no_info_before_validator_function(
+            self._mark_repeated, _taking_lists(handler(source))
+        )
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        return {**handler(schema), "uniqueItems": True}
+        return {**handler(schema), "uniqueItems": True, "minItems": self.shortest}
 
     def _mark_repeated(self, values: Any) -> Any:
         if not isinstance(values, list):
             return values
+        if len(values) < self.shortest:
+            return EMPTY
         seen: set[Hashable] = set()
         marked = []
         for value in values:
             try:
                 identity = self.identity(value)
-                marked.append(Again(value) if identity in seen else value)
+                again = StandIn(f"{shown(value)} again", "each value once")
+                marked.append(again if identity in seen else value)
                 seen.add(identity)
             except (TypeError, ValueError, ArithmeticError):
                 marked.append(value)
@@ -180,6 +185,16 @@ class Interval:
         return pair
 
 
+@dataclass(frozen=True)
+class Expected:
+    """Any type, in words of our own."""
+
+    expected: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return refused(handler(source), self.expected)
+
+
 class Given:
     """A value, or None where its key is left out: a file cannot say None."""
 
@@ -189,6 +204,28 @@ class Given:
         return inner
 
 
-def listed(schema: Any) -> Any:
-    """Return the schema of a tuple that takes the lists of TOML, YAML and JSON."""
-    return {**schema, "strict": False}
+class Listed:
+    """A tuple that TOML, YAML and JSON have as a list."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return _taking_lists(handler(source))
+
+
+class Terse(GenerateJsonSchema):
+    """JSON Schema without what is of no use to an editor: titles that repeat the key, and null."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        """No key has a title."""
+        return False
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        """Schema of a key with a default; None is none."""
+        if schema.get("default") is None:
+            return self.generate_inner(schema["schema"])
+        return super().default_schema(schema)
+
+
+def _taking_lists(schema: CoreSchema) -> TupleSchema:
+    elements = cast(TupleSchema, schema)
+    elements["strict"] = False
+    return elements

@@ -5,6 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from typing import Annotated, ClassVar
+
+from pydantic import ConfigDict, Strict
+
+from sweeps.data.tables import SCALES
+from sweeps.keytypes import Choice, Each, Real, Text, Whole
+from sweeps.models import BASELINES, MODEL_CODES
+from sweeps.seeds import accuracy_code
+
+Name = Annotated[
+    str,
+    Text(
+        "a name of letters, digits, '.', '_' and '-'",
+        "a path or a blank cannot be part of a name, nor '.' or '-' begin one",
+        pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$",
+    ),
+]
+"""What can name a cube or one of its nodes."""
+
+Accuracy = Annotated[float, Real("an accuracy in (0, 1]", ge=1e-9, le=1)]
+Scale = Annotated[str, Choice(SCALES)]
+Clusters = Annotated[int, Whole(1, 32_767)]
+Length = Annotated[int, Whole(1, 10**6)]
+Source = Annotated[str, Text("a text of at most 10,000 characters", longest=10_000)]
+Flag = Annotated[bool, Strict()]
+Supervised = Annotated[str, Choice(tuple(model for model in MODEL_CODES if model not in BASELINES))]
+Baseline = Annotated[str, Choice(BASELINES)]
 
 ACCURACY = ".9g"
 """Enough digits that accuracies 1e-9 apart, the closest allowed, have different names."""
@@ -128,25 +155,27 @@ class DatasetPlan:
         Whether a cell may end before its last restart.
     """
 
-    name: str
-    n_samples: int
-    n_features: int
-    n_clusters: int
-    checksum: str
-    source: str
-    has_labels: bool
-    mixtures: int | None
-    p: tuple[float, ...]
-    m: tuple[int, ...]
-    replicates: int
-    models: tuple[str, ...]
-    baselines: tuple[str, ...]
-    restarts: int
-    mixture_chunk: int
-    replicate_chunk: int
-    model_chunk: int
-    scale: str = "none"
-    adaptive: bool = False
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
+
+    name: Name
+    n_samples: Annotated[int, Whole(1, 10**9)]
+    n_features: Length
+    n_clusters: Clusters
+    checksum: Source
+    source: Source
+    has_labels: Flag
+    mixtures: Length | None
+    p: Annotated[tuple[Accuracy, ...], Each(accuracy_code, shortest=0)]
+    m: Annotated[tuple[Annotated[int, Whole(1, 2**31 - 1)], ...], Each(int, shortest=0)]
+    replicates: Length
+    models: Annotated[tuple[Supervised, ...], Each(str, shortest=0)]
+    baselines: Annotated[tuple[Baseline, ...], Each(str, shortest=0)]
+    restarts: Length
+    mixture_chunk: Length
+    replicate_chunk: Length
+    model_chunk: Length
+    scale: Scale = "none"
+    adaptive: Flag = False
 
     @property
     def supervised(self) -> bool:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
 from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
 
 from sweeps.errors import InputError, Problem, did_you_mean, shown
 
-R = TypeVar("R", bound=BaseModel)
+R = TypeVar("R")
 
 REFUSAL = "refusal"
 """Type of the errors whose context has our own words."""
@@ -27,7 +27,6 @@ KINDS = {
     "model_type": "a table",
     "string_type": "a text",
     "tuple_type": "a list",
-    "too_short": "at least one value",
 }
 """What is expected, by the name of pydantic's error."""
 
@@ -40,13 +39,17 @@ class Record(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _mark_unknown(cls, values: Any) -> Any:
-        """Unknown keys with the known ones in place of their values, for the hint."""
-        if not isinstance(values, Mapping):
-            return values
-        return {
-            key: value if key in cls.model_fields else Unknown(tuple(cls.model_fields))
-            for key, value in values.items()
-        }
+        return (
+            marked(values, cls.model_fields)
+            if isinstance(values, Mapping) and cls.model_config["extra"] == "forbid"
+            else values
+        )
+
+
+def marked(values: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
+    """Return a table in which the unknown keys say what the known ones are."""
+    names = tuple(known)
+    return {key: value if key in names else Unknown(names) for key, value in values.items()}
 
 
 @dataclass(frozen=True)
@@ -57,14 +60,15 @@ class Unknown:
 
 
 @dataclass(frozen=True)
-class Again:
-    """Stands in for an element that repeats another one; no type takes it."""
+class StandIn:
+    """Stands in for a value that other values rule out, in the words of the message; no type takes it."""
 
-    value: object
+    found: str
+    expected: str
 
 
-ABSENT = object()
-"""Stands in for the value of a key that this file needs, though not every file does; no type takes it."""
+ABSENT = StandIn("nothing", "this key")
+EMPTY = StandIn("an empty list", "at least one value")
 
 
 def read(
@@ -80,7 +84,7 @@ def read(
     Parameters
     ----------
     record : type
-        What it should be.
+        What it should be: a `Record`, or a dataclass with annotated fields.
     values : object
         What TOML, YAML or JSON gave.
     where : str
@@ -96,7 +100,7 @@ def read(
         With everything that is wrong, in all of the tables.
     """
     try:
-        return record.model_validate(values, context=context)
+        return TypeAdapter(record).validate_python(values, context=context)
     except ValidationError as error:
         # No URL and no chained text: the problem says where, what was found, and what was expected.
         raise InputError(problems_of(error, where, brackets=brackets)) from None
@@ -150,12 +154,12 @@ def _problem(line: ErrorDetails, where: str, brackets: bool) -> Problem:
     expected = words["expected"] if line["type"] == REFUSAL else KINDS.get(line["type"], line["msg"])
     key = words.get("key")
     place = _place(where, [*names, key] if key else names, brackets, table=expected == "a table" and not key)
-    if line["type"] == "missing" or value is ABSENT:
-        return Problem(place, "nothing", "this key")
-    if isinstance(value, Again):
-        return Problem(place, f"{shown(value.value)} again", "each value once")
+    if line["type"] == "missing":
+        value = ABSENT
+    if isinstance(value, StandIn):
+        return Problem(place, value.found, value.expected)
     if line["type"] != REFUSAL:
-        return Problem(place, "an empty list" if line["type"] == "too_short" else shown(value), expected)
+        return Problem(place, shown(value), expected)
     options = words.get("options", ())
     hint = words["hint"] or (did_you_mean(value, options) if isinstance(value, str) else "")
     return Problem(place, words.get("found") or shown(value), expected, hint)

@@ -15,7 +15,8 @@ import pytest
 
 from pipeline.cluster.profiles import Address, Local, Tls
 from pipeline.commands.main import main
-from sweeps.file.spec import Search, load_spec
+from sweeps.file.search import Search
+from sweeps.file.spec import load_spec
 from sweeps.file.stopping import Stop
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -97,7 +98,9 @@ def test_the_sweep_file_example_is_one(tmp_path: Path) -> None:
 
 def test_the_tables_of_the_sweep_file_have_every_key_and_its_default() -> None:
     explained = dict(re.findall(r"^\| `(\w+)` \| `?([^|`]+?)`? \| .* \|$", SWEEP_FILE, flags=re.MULTILINE))
-    stop = {key: "needed" if key == "risk" else str(value) for key, value in asdict(Stop()).items()}
+    stop = {
+        key: "needed" if key == "risk" else str(value) for key, value in Stop(risk=0.05).model_dump().items()
+    }
     search = {key: str(value) for key, value in asdict(Search()).items()}
     data = {"scale": "none", "unavailable": "error"}
     assert explained == search | data | stop
@@ -105,7 +108,7 @@ def test_the_tables_of_the_sweep_file_have_every_key_and_its_default() -> None:
 
 def test_the_stop_example_has_the_defaults() -> None:
     (example,) = blocks("toml", STOPPING)
-    assert tomllib.loads(example) == {"stop": asdict(Stop())}
+    assert tomllib.loads(example) == {"stop": Stop(risk=0.05).model_dump()}
 
 
 def test_every_profile_key_is_explained() -> None:

@@ -4,36 +4,23 @@ from __future__ import annotations
 
 import json
 from importlib.metadata import version
-from typing import Annotated, Any, Union
+from typing import Annotated, Union
 
 from pydantic import Field, TypeAdapter
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import core_schema
 
 from pipeline.cluster.profiles import Address, Local
 from pipeline.jobs.keys import CLASSES, job_queue
+from sweeps.keytypes import Terse
 
 SCHEMA_NAME = "cluster.schema.json"
 """Stands beside cluster.yaml, in a checkout and in a wheel."""
-
-
-class _Terse(GenerateJsonSchema):
-    """Without what is of no use to an editor: titles that repeat the key, and null, which no key may be."""
-
-    def field_title_should_be_set(self, schema: Any) -> bool:
-        return False
-
-    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
-        if schema.get("default") is None:
-            return self.generate_inner(schema["schema"])
-        return super().default_schema(schema)
 
 
 def cluster_schema() -> str:
     """Profiles by name, each with the keys of its kind; queues have those of the installed dask-jobqueue."""
     kinds = (Local, Address, *map(job_queue, CLASSES))
     profile = Annotated[Union[kinds], Field(discriminator="kind")]  # type: ignore[valid-type]  # noqa: UP007
-    schema = TypeAdapter(dict[str, profile]).json_schema(schema_generator=_Terse)
+    schema = TypeAdapter(dict[str, profile]).json_schema(schema_generator=Terse)
     for record in schema["$defs"].values():
         # In Python a profile of a class needs no kind; in the file nothing else tells what it is.
         if "kind" in record["properties"]:

@@ -23,6 +23,7 @@ from pipeline.commands.options import (
 )
 from pipeline.commands.report import compare, report
 from pipeline.commands.runs import cancel, logs, status, why
+from pipeline.commands.schema import schema
 from pipeline.exitcodes import COMPLETE, INTERNAL
 
 
@@ -109,13 +110,31 @@ def submit(spec: Path, **choices: Any) -> None:
     "--workers", type=click.IntRange(min=1), help="Number of workers to plan for.  [default: cores]"
 )
 @click.option("--pilot", is_flag=True, help="Time a few restarts and predict core-hours.")
+@click.option(
+    "--resolved", is_flag=True, help="Print SPEC as it is understood, defaults filled in; load no data."
+)
 @json_option
 @data_dir_option
 def plan(
-    spec: Path, results: Path, workers: int | None, pilot: bool, as_json: bool, data_dir: Path | None
+    spec: Path,
+    results: Path,
+    workers: int | None,
+    pilot: bool,
+    resolved: bool,
+    as_json: bool,
+    data_dir: Path | None,
 ) -> None:
     """Show how much work SPEC is: cells, restarts, batches, files and bytes."""
     from pipeline.commands.paths import find_spec
+
+    if resolved:
+        from sweeps.file.spec import load_spec
+        from sweeps.file.written import as_file, as_toml
+
+        with reported():
+            sweep = load_spec(find_spec(spec)[0])
+        show(as_file(sweep) if as_json else as_toml(sweep).splitlines())
+        return
     from pipeline.prepare.sweep import prepare
     from pipeline.submit.overview import plan_overview
 
@@ -152,5 +171,5 @@ def verify(cube: Path, results: Path, sample: int, seed: int, as_json: bool) -> 
 
 main.add_command(datasets)
 main.add_command(fit_command, "fit")
-for command in (cancel, compare, logs, report, status, why):
+for command in (cancel, compare, logs, report, schema, status, why):
     main.add_command(command)

@@ -180,5 +180,5 @@ def _read_cube(cube: Path) -> tuple[tuple[DatasetStatus, ...], tuple[int, int], 
         datasets.append(DatasetStatus(plan.name, plan.n_cells, *counts))
         blocks += len(found)
         done += sum(1 for cells in found if np.isin(cells, (DONE, FAILED)).all())
-    skipped = manifest.runs[-1].get("skipped", {}) if manifest.runs else {}
-    return tuple(datasets), (blocks, done), skipped
+    skipped = manifest.runs[-1].skipped if manifest.runs else {}
+    return tuple(datasets), (blocks, done), {name: list(reasons) for name, reasons in skipped.items()}

@@ -49,7 +49,7 @@ def prepare(path: Path, *, results: Path, data_dir: Path | None) -> Prepared:
         With every problem found; nothing was written.
     """
     spec = load_spec(path)
-    inputs = load_inputs(spec, data_dir=data_dir)
+    inputs = load_inputs(spec, path.name, data_dir=data_dir)
     cube = cube_path(results, spec.name)
     problems = _results_problems(results, RunFolder(cube).path)
     for plan in inputs.plans:
@@ -70,7 +70,7 @@ def aligned(prepared: Prepared) -> Prepared:
     if not prepared.cube.exists():
         return prepared
     manifest = read_manifest(prepared.cube)
-    problems = differences(manifest, prepared.spec.to_dict(), prepared.inputs.plans)
+    problems = differences(manifest, prepared.spec, prepared.inputs.plans)
     if problems:
         raise InputError(problems)
     plans = tuple(align(manifest, prepared.inputs.plans))

@@ -141,12 +141,12 @@ def _manifests(first: Path, second: Path, folder: Path) -> list[Manifest]:
 
 def _settings(a: Manifest, b: Manifest) -> Iterator[str]:
     """What the resolved sweep files have differently, and what that means for pairs."""
-    found = [dict(_flat(manifest.spec)) for manifest in (a, b)]
+    found = [dict(_flat(manifest.spec.dump())) for manifest in (a, b)]
     for key in dict.fromkeys([*found[0], *found[1]]):
         values = [str(side.get(key, "not there")) for side in found]
         if values[0] != values[1] and key != "name":
             yield f"{key}: A {values[0]}, B {values[1]}"
-    if a.spec["seed"] != b.spec["seed"]:
+    if a.spec.seed != b.spec.seed:
         yield "the seeds differ: pairs have the same coordinates, but not the same draws"
     for name in a.plans:
         if name in b.plans and a.plans[name].checksum != b.plans[name].checksum:

@@ -53,6 +53,6 @@ def write_page(content: Content, path: Path) -> list[Path]:
     """
     with house_style():
         sections = [found for section in SECTIONS if (found := section(content)) is not None]
-    path.write_text(render(str(content.manifest.spec["name"]), sections), encoding="utf-8")
+    path.write_text(render(content.manifest.spec.name, sections), encoding="utf-8")
     pictures = [picture.name for section in sections for picture in section.pictures]
     return [path, *(content.figures / f"{name}.{suffix}" for name in pictures for suffix in ("svg", "png"))]

@@ -41,7 +41,7 @@ def render(manifest: Manifest, cells: pd.DataFrame, summary: pd.DataFrame) -> st
 def _head(manifest: Manifest, cells: pd.DataFrame) -> str:
     spec, counts = manifest.spec, cells["status"].value_counts()
     lines = [
-        f"sweep {spec['name']}, seed {spec['seed']}, features scaled: {scaling(manifest)}",
+        f"sweep {spec.name}, seed {spec.seed}, features scaled: {scaling(manifest)}",
         f"cube {manifest.path}",
         "cells: "
         + ", ".join(f"{counts.get(word, 0)} {word}" for word in ("done", "failed", "pending"))
@@ -60,12 +60,12 @@ def _head(manifest: Manifest, cells: pd.DataFrame) -> str:
 
 def _last_run(manifest: Manifest) -> list[str]:
     run = manifest.runs[-1]
-    fingerprint = run.get("fingerprint", {})
+    fingerprint = run.fingerprint
     versions = ", ".join(
         f"{name} {fingerprint[name]}" for name in ("sweep", "numba", "numpy") if name in fingerprint
     )
     ordinal = "run 1" if len(manifest.runs) == 1 else f"the last of {len(manifest.runs)} runs"
-    lines = [f"{ordinal}: started {run.get('started', '?')} on {run.get('host', '?')}"]
+    lines = [f"{ordinal}: started {run.started} on {run.host}"]
     if versions:
         lines.append(f"  {versions}, {fingerprint.get('cpu', 'unknown CPU')}")
     return lines
@@ -81,7 +81,7 @@ def _pooled(manifest: Manifest, summary: pd.DataFrame) -> str:
     """Mean NMI over the real data sets, where there are several."""
     real = [name for name, plan in manifest.plans.items() if plan.mixtures is None]
     rows = summary[summary["dataset"].isin(real)]
-    pooled = pooled_nmi(rows, written_counts(manifest.plans, manifest.spec["grid"]["m"]))
+    pooled = pooled_nmi(rows, written_counts(manifest.plans, manifest.spec.grid.m))
     if pooled.empty or pooled["n_datasets"].max() < 2:
         return ""
     lines = ["NMI, mean over data sets (number of data sets)"]

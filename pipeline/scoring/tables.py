@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -78,9 +78,10 @@ def summary_table(cells: pd.DataFrame) -> pd.DataFrame:
     return table.astype({"score": str}).reset_index(drop=True)
 
 
-def written_counts(plans: Mapping[str, DatasetPlan], texts: list[str]) -> dict[tuple[str, int], str]:
+def written_counts(
+    plans: Mapping[str, DatasetPlan], counts: Sequence[AnnotationCount]
+) -> dict[tuple[str, int], str]:
     """How the sweep file writes each m (`"1.5N"`), by data set and number."""
-    counts = [AnnotationCount(text) for text in texts]
     return {
         (plan.name, count.resolve(plan.n_samples)): count.text for plan in plans.values() for count in counts
     }

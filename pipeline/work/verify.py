@@ -19,8 +19,6 @@ from storage.cube.manifest import Manifest, read_manifest
 from storage.cube.schema import DONE
 from storage.provenance import fingerprint
 from sweeps.errors import InputError, Problem
-from sweeps.file.search import Search
-from sweeps.file.stopping import Stop
 from sweeps.inputs.load import RealSource
 from sweeps.plan import Block, Cell
 
@@ -124,14 +122,14 @@ def verify(path: Path, *, sample: int, seed: int = 0) -> Verification:
     tree = open_cube(path)
     checks = tuple(_check(manifest, store, tree, *done[position]) for position in drawn)
     here = fingerprint()
-    others = {tuple(run["fingerprint"].items()) for run in manifest.runs if run["fingerprint"] != here}
+    others = {tuple(run.fingerprint.items()) for run in manifest.runs if run.fingerprint != here}
     return Verification(path, checks, here, tuple(dict(other) for other in sorted(others)))
 
 
 def _check(manifest: Manifest, store: BlockStore, tree: xr.DataTree, block: Block, cell: Cell) -> CellCheck:
     plan = manifest.plans[cell.dataset]
-    stop = Stop(**manifest.spec["stop"]) if "stop" in manifest.spec else None
-    science = Science(manifest.spec["seed"], Search(**manifest.spec["search"]), plan.n_clusters, stop)
+    spec, stop = manifest.spec, manifest.spec.stop
+    science = Science(spec.seed, spec.search, plan.n_clusters, stop)
     source = _source(tree, cell)
     (result,) = run_batch(Batch(science, cell.dataset, (Work(cell, 0, plan.restarts),), 0.0), source)
     if isinstance(result, Failure):

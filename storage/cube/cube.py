@@ -18,6 +18,7 @@ from storage.cube.template import InputArrays, Template, chunk_position, is_comm
 from storage.errors import storage_errors
 from storage.files import BUILDING, remove, sync_directory, write_file, write_files
 from sweeps.errors import InputError, Problem
+from sweeps.file.spec import SweepSpec
 from sweeps.plan import DatasetPlan
 
 __all__ = ["Inputs", "create", "grow", "open_cube"]
@@ -25,7 +26,7 @@ __all__ = ["Inputs", "create", "grow", "open_cube"]
 Inputs = Callable[[DatasetPlan], InputArrays]
 
 
-def create(path: Path, plans: Iterable[DatasetPlan], inputs: Inputs, spec: Mapping[str, Any]) -> None:
+def create(path: Path, plans: Iterable[DatasetPlan], inputs: Inputs, spec: SweepSpec) -> None:
     """Create a cube with nothing done: built under another name, then renamed.
 
     Parameters
@@ -37,8 +38,8 @@ def create(path: Path, plans: Iterable[DatasetPlan], inputs: Inputs, spec: Mappi
     inputs : callable
         From a plan to X and the true labels (None where there are none), with a leading mixture axis where
         the plan has mixtures.
-    spec : mapping
-        The resolved sweep file, as JSON holds it: `name`, `seed`, `grid`, `search`, `data`, `stop`.
+    spec : SweepSpec
+        The sweep; the cube keeps its dump.
 
     Raises
     ------
@@ -66,7 +67,7 @@ def create(path: Path, plans: Iterable[DatasetPlan], inputs: Inputs, spec: Mappi
         sync_directory(path.parent)
 
 
-def grow(path: Path, plans: Iterable[DatasetPlan], inputs: Inputs, spec: Mapping[str, Any]) -> None:
+def grow(path: Path, plans: Iterable[DatasetPlan], inputs: Inputs, spec: SweepSpec) -> None:
     """Extend a cube by new coordinates and data sets; remove what an interrupted growth left behind.
 
     Nothing that readers see changes before the root file is replaced. Chunk files of results are never

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
 from storage.cube.manifest import Manifest
 from sweeps.errors import Problem
+from sweeps.file.spec import SweepSpec
 from sweeps.plan import DatasetPlan
 from sweeps.seeds import accuracy_code
 
@@ -17,20 +17,17 @@ GROWING = {"source", "mixtures", "p", "m", "replicates", "models", "baselines"}
 CHUNKS = {"mixture_chunk", "replicate_chunk", "model_chunk"}
 STATED = {"adaptive"}
 """Follows from the sweep file: the difference there is reported instead."""
-FIXED_TABLES = ("search", "stop", "data")
-RUNTIME_KEYS = {("data", "unavailable")}
-"""Keys of fixed tables that change no number."""
 
 
-def differences(manifest: Manifest, spec: Mapping[str, Any], plans: Iterable[DatasetPlan]) -> list[Problem]:
+def differences(manifest: Manifest, spec: SweepSpec, plans: Iterable[DatasetPlan]) -> list[Problem]:
     """All differences that keep a sweep from extending the one in the cube.
 
     Parameters
     ----------
     manifest : Manifest
         The cube as it is.
-    spec : mapping
-        The resolved sweep file: `name`, `seed`, `grid`, `search`, `data`, `stop`.
+    spec : SweepSpec
+        The sweep asked for.
     plans : iterable of DatasetPlan
         The grid asked for, of the data sets that are available now.
 
@@ -40,8 +37,8 @@ def differences(manifest: Manifest, spec: Mapping[str, Any], plans: Iterable[Dat
         Empty if the sweep may be submitted to this cube.
     """
     new_plans = {plan.name: plan for plan in plans}
-    problems = list(_spec_differences(manifest, json.loads(json.dumps(spec))))
-    in_file = set(new_plans) | set(_names(spec))
+    problems = list(_spec_differences(manifest, spec))
+    in_file = set(new_plans) | {entry.name for entry in spec.grid.datasets}
     for name, old in manifest.plans.items():
         if name in new_plans:
             problems += _plan_differences(manifest, old, new_plans[name])
@@ -88,23 +85,20 @@ def _align(old: DatasetPlan | None, new: DatasetPlan) -> DatasetPlan:
     )
 
 
-def _spec_differences(manifest: Manifest, spec: Mapping[str, Any]) -> Iterator[Problem]:
-    old = manifest.spec
-    pairs = [("name", old.get("name"), spec.get("name")), ("seed", old.get("seed"), spec.get("seed"))]
-    pairs.append(("grid.restarts", old["grid"].get("restarts"), spec["grid"].get("restarts")))
-    for table in FIXED_TABLES:
-        pairs += _table_pairs(table, old.get(table) or {}, spec.get(table) or {})
-    for key, stored, asked in pairs:
+def _spec_differences(manifest: Manifest, spec: SweepSpec) -> Iterator[Problem]:
+    old, new = _fixed(manifest.spec), _fixed(spec)
+    for key in dict.fromkeys([*old, *new]):
+        stored, asked = old.get(key), new.get(key)
         if stored != asked:
             yield Problem(f"{manifest.path}: {key}", _show(asked), f"{_show(stored)}, as in the cube", HINT)
 
 
-def _table_pairs(
-    table: str, old: Mapping[str, Any], new: Mapping[str, Any]
-) -> Iterator[tuple[str, Any, Any]]:
-    for key in sorted(set(old) | set(new)):
-        if (table, key) not in RUNTIME_KEYS:
-            yield f"{table}.{key}", old.get(key), new.get(key)
+def _fixed(spec: SweepSpec) -> dict[str, Any]:
+    """What of a sweep may not change, by table and key; `[data]` changes no number."""
+    fixed: dict[str, Any] = {"name": spec.name, "seed": spec.seed, "grid.restarts": spec.grid.restarts}
+    for table, values in (("search", vars(spec.search)), ("stop", dict(spec.stop or ()))):
+        fixed |= {f"{table}.{key}": values[key] for key in sorted(values)}
+    return fixed
 
 
 def _plan_differences(manifest: Manifest, old: DatasetPlan, new: DatasetPlan) -> Iterator[Problem]:
@@ -145,14 +139,6 @@ def _length(where: str, key: str, old: int | None, new: int | None, chunk: int) 
     elif new % chunk:
         expected = f"a multiple of {chunk}, the length at creation"
         yield Problem(f"{where}, {key}", str(new), expected, HINT)
-
-
-def _names(spec: Mapping[str, Any]) -> Iterator[str]:
-    for entry in spec["grid"].get("datasets", ()):
-        if isinstance(entry, str):
-            yield entry
-        elif isinstance(entry, Mapping) and "name" in entry:
-            yield str(entry["name"])
 
 
 def _show(value: object) -> str:

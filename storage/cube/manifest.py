@@ -7,18 +7,21 @@ metadata: a single rename commits the grid and the arrays together.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from storage.cube.layout import layout_problems, size_problems
-from storage.cube.records import plan_to_json, read_plans, run_problems, spec_problems
+from storage.cube.records import plan_to_json, read_plans
 from storage.errors import storage_errors
 from storage.files import read_regular, sync_directory, write_file
+from storage.provenance import RunRecord
 from storage.runfolder.folder import RunFolder
-from sweeps.errors import InputError, Problem
+from sweeps.errors import InputError, Problem, gathered, shown
+from sweeps.file.spec import SweepSpec, load
 from sweeps.plan import DatasetPlan
+from sweeps.validation import read
 
 FORMAT = "sweep cube"
 FORMAT_VERSION = 1
@@ -35,20 +38,20 @@ class Manifest:
     ----------
     path : Path
         The cube.
-    spec : dict
-        The resolved sweep file.
+    spec : SweepSpec
+        The sweep as it was understood.
     plans : dict of str to DatasetPlan
         Grid and chunk lengths of each data set, coordinates in order of arrival.
-    runs : tuple of dict
+    runs : tuple of RunRecord
         One record of each run, oldest first.
     metadata : dict
         zarr metadata of every node below the root, by path.
     """
 
     path: Path
-    spec: dict[str, Any]
+    spec: SweepSpec
     plans: dict[str, DatasetPlan]
-    runs: tuple[dict[str, Any], ...]
+    runs: tuple[RunRecord, ...]
     metadata: dict[str, dict[str, Any]]
 
 
@@ -91,9 +94,9 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def root_document(
-    spec: Mapping[str, Any],
+    spec: SweepSpec,
     plans: Iterable[DatasetPlan],
-    runs: Iterable[Mapping[str, Any]],
+    runs: Iterable[RunRecord],
     metadata: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
     """Content of the root file of a cube.
@@ -114,9 +117,9 @@ def root_document(
         "attributes": {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
-            "spec": dict(spec),
+            "spec": spec.dump(),
             "datasets": {plan.name: plan_to_json(plan) for plan in plans},
-            "runs": [dict(run) for run in runs],
+            "runs": [run.dump() for run in runs],
         },
         "consolidated_metadata": consolidated(metadata),
     }
@@ -141,15 +144,15 @@ def commit(path: Path, document: Mapping[str, Any]) -> None:
         sync_directory(path)
 
 
-def append_run(path: Path, record: Mapping[str, Any]) -> None:
+def append_run(path: Path, record: RunRecord) -> None:
     """Add one record to the history of runs; only the holder of the lease may.
 
     Parameters
     ----------
     path : Path
         The cube.
-    record : mapping
-        Anything JSON can hold: versions, git commit, machine, times.
+    record : RunRecord
+        Of a run that starts.
 
     Raises
     ------
@@ -182,7 +185,10 @@ def _read_document(path: Path) -> dict[str, Any]:
 
 def _checked(path: Path, attributes: Mapping[str, Any], consolidated: object) -> Manifest:
     """The manifest, when every entry is one that a sweep would have written."""
-    problems = [*spec_problems(str(path), attributes["spec"]), *run_problems(str(path), attributes["runs"])]
+    problems: list[Problem] = []
+    with gathered(problems):
+        spec = load(f"{path}: spec", attributes["spec"])
+    runs = list(_runs(str(path), attributes["runs"], problems))
     plans = read_plans(str(path), attributes["datasets"], problems)
     if not problems:
         problems += [problem for plan in plans.values() for problem in size_problems(f"{path}/", plan)]
@@ -192,7 +198,16 @@ def _checked(path: Path, attributes: Mapping[str, Any], consolidated: object) ->
     problems += layout_problems(path, plans.values(), metadata)
     if problems or not isinstance(metadata, dict):
         raise InputError(problems)
-    return Manifest(path, attributes["spec"], plans, tuple(attributes["runs"]), metadata)
+    return Manifest(path, spec, plans, tuple(runs), metadata)
+
+
+def _runs(where: str, records: object, problems: list[Problem]) -> Iterator[RunRecord]:
+    if not isinstance(records, list):
+        problems.append(Problem(f"{where}: runs", shown(records), "a list of records"))
+        return
+    for position, record in enumerate(records):
+        with gathered(problems):
+            yield read(RunRecord, record, f"{where}: runs[{position}]")
 
 
 def _not_a_cube(path: Path, found: str) -> InputError:

@@ -2,163 +2,182 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import (
+    Discriminator,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    Tag,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, InitErrorDetails, core_schema
 
 from sweeps.data.registry import BUILTIN
-from sweeps.data.tables import SCALES
-from sweeps.errors import Problem, did_you_mean
-from sweeps.file.toml import Bad, Table, choice, interval, whole
+from sweeps.errors import did_you_mean
+from sweeps.keytypes import Checked, Each, Expected, Interval, Text, Whole
+from sweeps.plan import Clusters, Name, Scale
+from sweeps.validation import Record, refusal
 
-NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+SCALE = "How the features are scaled; that of [data] where it is left out."
 
 
-@dataclass(frozen=True)
-class Builtin:
+class Named(Record):
+    """A data set, by the name of its node in the cube."""
+
+    name: Name = Field(description="Name in the cube.")
+
+
+class Builtin(Named):
     """One of the data sets known by name."""
 
-    name: str
-    scale: str
+    scale: Scale = Field("none", description=SCALE)
 
 
-@dataclass(frozen=True)
-class UserTable:
-    """A table of the user's own; `path` is absolute."""
+class UserTable(Named):
+    """A table of the user's own; `path` is absolute once the file was read."""
 
-    name: str
-    path: str
-    label_column: str | int | None
-    n_clusters: int | None
-    scale: str
-
-
-@dataclass(frozen=True)
-class Mixtures:
-    """`count` draws of a mixture of spherical Gaussians (model.md, eq. (25)); the intervals drawn from."""
-
-    name: str
-    n_clusters: int
-    count: int
-    n_samples: int
-    n_features: int
-    center: tuple[float, float]
-    variance: tuple[float, float]
-    scale: str
+    path: Annotated[str, Text(shortest=1)] = Field(
+        description="Table: CSV or text with a row per sample, or .npz; relative to the folder of this file."
+    )
+    label_column: Annotated[str | int | None, Expected("a column's name or index")] = Field(
+        None, description="Column of the true labels, by name or index; left out where there are none."
+    )
+    n_clusters: Clusters | None = Field(
+        None, description="Number of clusters; that of the classes where it is left out."
+    )
+    scale: Scale = Field("none", description=SCALE)
 
 
-Dataset = Builtin | UserTable | Mixtures
+class Draw(Record):
+    """How mixtures of spherical Gaussians are drawn (model.md, eq. (25))."""
+
+    count: Annotated[int, Whole(1, 10**6)] = Field(description="Number of mixtures.")
+    n_samples: Annotated[int, Whole(2, 10**9)] = Field(200, description="Samples of a mixture.")
+    n_features: Annotated[int, Whole(1, 10**6)] = Field(10, description="Features.")
+    center: Annotated[tuple[float, float], Interval()] = Field(
+        (-1.0, 1.0), description="Interval that the coordinates of the centers are drawn from."
+    )
+    variance: Annotated[
+        tuple[float, float],
+        Interval("a pair [low, high] with 0 ≤ low ≤ high and 0 < high", least=0, above=0),
+    ] = Field((0.0, 5.0), description="Interval that the variances of the clusters are drawn from.")
 
 
-def read_datasets(grid: Table, path: Path, scale: str, problems: list[Problem]) -> tuple[Dataset, ...]:
-    """Read the key `datasets` of a grid.
+class _OneSize(Named):
+    n_clusters: Clusters
 
-    Parameters
-    ----------
-    grid : Table
-        Table of the sweep file that has the key.
-    path : Path
-        Sweep file; a user's `path` is relative to its folder.
-    scale : str
-        Scaling of the data sets that do not say their own.
-    problems : list of Problem
-        Grows with everything found wrong.
 
-    Returns
-    -------
-    tuple of Builtin, UserTable or Mixtures
-        The good ones; a mixture with several `n_clusters` gives as many data sets.
-    """
-    found: dict[str, Dataset] = {}
-    for position, value in enumerate(grid.each("datasets", lambda value: value, repr)):
-        where = f"datasets[{position}]"
-        for dataset in _dataset(value, grid, where, path, scale, problems):
+class Mixtures(Draw, _OneSize):
+    """`count` draws of a mixture with one number of clusters; the order of the bases is that of the keys."""
+
+    scale: Scale = "none"
+
+
+class Recipe(Draw):
+    """Mixtures as a sweep file asks for them."""
+
+    n_clusters: Annotated[tuple[Clusters, ...], Each(int)] = Field(
+        description="Numbers of clusters; each gives a data set."
+    )
+
+
+class MixtureEntry(Record):
+    """Data sets of mixtures, named `<name>_k<n_clusters>`."""
+
+    name: Name = Field("mixtures", description="What the names of the data sets begin with.")
+    mixture: Recipe = Field(description="What is drawn.")
+    scale: Scale = Field("none", description=SCALE)
+
+
+def _known(value: Any) -> str:
+    if not isinstance(value, str):
+        raise refusal("the name of a data set, or a table")
+    if value not in BUILTIN:
+        is_path = "/" in value or "\\" in value or Path(value).suffix != ""
+        own = 'a table of your own is {name = "...", path = "..."}'
+        raise refusal(
+            "one of " + ", ".join(BUILTIN) + ", or a table", own if is_path else did_you_mean(value, BUILTIN)
+        )
+    return value
+
+
+class KnownEntry(Builtin):
+    """One of the data sets that come with this package, or that it can fetch."""
+
+    name: Annotated[str, Checked(_known, {"type": "string", "enum": list(BUILTIN)})] = Field(
+        description="Name of the data set."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: Any) -> Any:
+        return {"name": value} if isinstance(value, str) else value
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        table = handler.resolve_ref_schema(handler(schema))
+        return {"anyOf": [table["properties"]["name"], table]}
+
+
+def _kind(value: Any) -> str:
+    """Which of a union a table, or a record, is."""
+    for key, kind in (("mixture", "(entry)"), ("count", "(mixtures)"), ("path", "(table)")):
+        if key in (value if isinstance(value, Mapping) else getattr(value, "model_fields_set", ())):
+            return kind
+    return "(known)"
+
+
+OwnTable = Annotated[UserTable, Tag("(table)")]
+Dataset = Annotated[
+    Annotated[Builtin, Tag("(known)")] | OwnTable | Annotated[Mixtures, Tag("(mixtures)")],
+    Discriminator(_kind),
+]
+Entry = Annotated[
+    Annotated[KnownEntry, Tag("(known)")] | OwnTable | Annotated[MixtureEntry, Tag("(entry)")],
+    Discriminator(_kind),
+]
+
+
+class AsWritten:
+    """Data sets as a sweep file asks for them; the context of validation has its `folder` and `scale`."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        entries = handler.generate_schema(Annotated[tuple[Entry, ...], Each(repr)])
+        return core_schema.with_info_after_validator_function(_resolved, entries)
+
+
+def _resolved(entries: tuple[Any, ...], info: ValidationInfo) -> tuple[Any, ...]:
+    context: Any = info.context
+    folder, scale = context["folder"], context["scale"]
+    found: dict[str, Any] = {}
+    again: list[InitErrorDetails] = []
+    for position, entry in enumerate(entries):
+        scaled = entry if "scale" in entry.model_fields_set else entry.model_copy(update={"scale": scale})
+        for dataset in _datasets(scaled, folder):
             if dataset.name in found:
-                grid.problem(where, f"the name {dataset.name!r} again", "a name used once")
+                error = refusal("a name used once", found=f"the name {dataset.name!r} again")
+                again.append(InitErrorDetails(type=error, loc=(position,), input=dataset.name))
             found.setdefault(dataset.name, dataset)
+    if again:
+        raise ValidationError.from_exception_data("data sets", again)
     return tuple(found.values())
 
 
-def _dataset(
-    value: Any, grid: Table, where: str, path: Path, scale: str, problems: list[Problem]
-) -> Sequence[Dataset]:
-    if isinstance(value, str):
-        value = {"name": value}
-    table = Table(f"{path.name} [grid] {where}", value, problems)
-    if "mixture" in table:
-        return _mixtures(table, scale, problems, f"{path.name} [grid] {where}.mixture")
-    own_scale = table.optional("scale", choice(SCALES), scale)
-    if "path" not in table:
-        name = table.required("name", _builtin_name, "")
-        table.close()
-        return [Builtin(name, own_scale)] if name else []
-    dataset = UserTable(
-        name=table.required("name", name_check, "unnamed"),
-        path=str((path.parent / table.required("path", _text, ".")).resolve()),
-        label_column=table.optional("label_column", _label_column, None),
-        n_clusters=table.optional("n_clusters", whole(1, 32_767), None),
-        scale=own_scale,
-    )
-    table.close()
-    return [dataset]
-
-
-def _mixtures(table: Table, scale: str, problems: list[Problem], where: str) -> list[Mixtures]:
-    name = table.optional("name", name_check, "mixtures")
-    own_scale = table.optional("scale", choice(SCALES), scale)
-    recipe = Table(where, table.raw("mixture"), problems)
-    table.close()
-    clusters = recipe.each("n_clusters", whole(1, 32_767), int)
-    mixtures = Mixtures(
-        name=name,
-        n_clusters=0,
-        count=recipe.required("count", whole(1, 10**6), 1),
-        n_samples=recipe.optional("n_samples", whole(2, 10**9), 200),
-        n_features=recipe.optional("n_features", whole(1, 10**6), 10),
-        center=recipe.optional("center", interval, (-1.0, 1.0)),
-        variance=recipe.optional("variance", _variance_interval, (0.0, 5.0)),
-        scale=own_scale,
-    )
-    recipe.close()
-    return [Mixtures(**{**vars(mixtures), "name": f"{name}_k{k}", "n_clusters": k}) for k in clusters]
-
-
-def name_check(value: Any) -> str:
-    """A text that can name a cube or one of its nodes."""
-    if not isinstance(value, str) or not NAME.fullmatch(value):
-        hint = "a path or a blank cannot be part of a name, nor '.' or '-' begin one"
-        raise Bad("a name of letters, digits, '.', '_' and '-'", hint)
-    return value
-
-
-def _builtin_name(value: Any) -> str:
-    if not isinstance(value, str):
-        raise Bad("the name of a data set, or a table")
-    if value not in BUILTIN:
-        is_path = "/" in value or "\\" in value or Path(value).suffix != ""
-        hint = (
-            'a table of your own is {name = "...", path = "..."}' if is_path else did_you_mean(value, BUILTIN)
-        )
-        raise Bad("one of " + ", ".join(BUILTIN) + ", or a table", hint)
-    return value
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value:
-        raise Bad("a text")
-    return value
-
-
-def _label_column(value: Any) -> str | int:
-    if isinstance(value, bool) or not isinstance(value, (str, int)):
-        raise Bad("a column's name or index")
-    return value
-
-
-def _variance_interval(value: Any) -> tuple[float, float]:
-    low, high = interval(value)
-    if low < 0 or high <= 0:
-        raise Bad("a pair [low, high] with 0 ≤ low ≤ high and 0 < high")
-    return low, high
+def _datasets(entry: KnownEntry | UserTable | MixtureEntry, folder: Path) -> Iterator[Named]:
+    if isinstance(entry, KnownEntry):
+        yield Builtin(name=entry.name, scale=entry.scale)
+    elif isinstance(entry, UserTable):
+        yield entry.model_copy(update={"path": str((folder / entry.path).resolve())})
+    else:
+        shared = {key: getattr(entry.mixture, key) for key in Draw.model_fields}
+        for k in entry.mixture.n_clusters:
+            yield Mixtures(name=f"{entry.name}_k{k}", n_clusters=k, scale=entry.scale, **shared)

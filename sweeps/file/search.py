@@ -9,8 +9,7 @@ from pydantic import Field, GetCoreSchemaHandler, ValidatorFunctionWrapHandler, 
 from pydantic_core import CoreSchema, core_schema
 
 from kernels.settings import SETTINGS, Setting, Settings, wrong_settings
-from sweeps.errors import Problem, gathered
-from sweeps.validation import Record, read, refusal, refused
+from sweeps.validation import Record, refusal, refused
 
 
 @dataclass(frozen=True)
@@ -77,10 +76,3 @@ KEYS: dict[str, Any] = {
 SearchTable = create_model(
     "Search", __base__=Record, __doc__="Settings of the search and of its objective.", **KEYS
 )
-
-
-def read_search(where: str, values: object, problems: list[Problem]) -> Search:
-    """Read the table; its problems are added to a list, and the defaults stand in for it."""
-    with gathered(problems):
-        return Search(**dict(read(SearchTable, values, where)))
-    return Search()

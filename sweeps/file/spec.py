@@ -5,20 +5,26 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field, PlainSerializer, ValidationInfo, field_validator, model_validator
 
 from sweeps.data.tables import SCALES
 from sweeps.errors import InputError, Problem
-from sweeps.file import toml as tomlcheck
-from sweeps.file.datasets import Dataset, name_check, read_datasets
-from sweeps.file.search import Search, read_search
-from sweeps.file.stopping import Stop, read_stop
-from sweeps.file.toml import Bad, Table, choice, whole
+from sweeps.file.datasets import AsWritten, Dataset
+from sweeps.file.search import Search
+from sweeps.file.stopping import Stop
+from sweeps.keytypes import Checked, Choice, Each, Given, Whole
 from sweeps.models import BASELINES, MODEL_CODES
+from sweeps.plan import Accuracy, Name, Scale
 from sweeps.seeds import accuracy_code
+from sweeps.validation import ABSENT, EMPTY, Record, read, refusal
+
+COUNT = r"\s*(\d+(?:\.\d*)?|\.\d+)?\s*N\s*"
 
 
 @dataclass(frozen=True)
@@ -34,16 +40,52 @@ class AnnotationCount:
         return int(self.text)
 
 
-@dataclass(frozen=True)
-class Grid:
+def annotation_count(value: Any) -> AnnotationCount:
+    """Number of annotations as a file, or the text kept in a cube, has it."""
+    if isinstance(value, AnnotationCount):
+        return value
+    if isinstance(value, str) and value.isdecimal() and len(value) < 12:
+        value = int(value)
+    if isinstance(value, str):
+        match = re.fullmatch(COUNT, value)
+        if match is not None and (match[1] is None or Fraction(match[1]) > 0):
+            return AnnotationCount(f"{match[1] or '1'}N")
+    elif isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**31:
+        return AnnotationCount(str(value))
+    raise refusal('a whole number of at least 1, or a text such as "1.5N"')
+
+
+Count = Annotated[
+    AnnotationCount,
+    Checked(
+        annotation_count,
+        {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": rf"^{COUNT}$|^\d+$"}]},
+    ),
+    PlainSerializer(lambda count: count.text),
+]
+
+
+class Grid(Record):
     """What is crossed with what."""
 
-    datasets: tuple[Dataset, ...]
-    p: tuple[float, ...]
-    m: tuple[AnnotationCount, ...]
-    replicates: int
-    models: tuple[str, ...]
-    restarts: int
+    datasets: Annotated[tuple[Dataset, ...], Each(repr)] = Field(
+        description="Data sets: names of known ones, tables of your own, mixtures."
+    )
+    p: Annotated[tuple[Accuracy, ...], Each(accuracy_code, shortest=0)] = Field(
+        (), description="Accuracies: probabilities that an annotation is right."
+    )
+    m: Annotated[tuple[Count, ...], Each(lambda value: annotation_count(value).text, shortest=0)] = Field(
+        (), description='Numbers of annotations: whole numbers, or shares of the samples such as "1.5N".'
+    )
+    replicates: Annotated[int, Whole(1, 10**6)] = Field(
+        1, description="How often the annotations are drawn anew."
+    )
+    models: Annotated[tuple[Annotated[str, Choice(tuple(MODEL_CODES))], ...], Each(str)] = Field(
+        description="Models; those that use annotations need p, m and replicates."
+    )
+    restarts: Annotated[int, Whole(1, 10**6)] = Field(
+        description="Independent runs of the search for each cell; the best one is kept."
+    )
 
     @property
     def supervised(self) -> tuple[str, ...]:
@@ -56,46 +98,110 @@ class Grid:
         return tuple(model for model in self.models if model in BASELINES)
 
 
-@dataclass(frozen=True)
-class SweepSpec:
-    """A whole sweep file.
+class Data(Record):
+    """What is done about the data sets."""
+
+    unavailable: Annotated[str, Choice(("error", "skip"))] = Field(
+        "error", description="What to do about a data set that is not available."
+    )
+
+
+class SweepSpec(Record):
+    """A sweep as it was understood: every default filled in, paths absolute.
+
+    The cube keeps its `dump`; its format version is that of the cube.
+    """
+
+    name: Name = Field(description="Names the cube.")
+    seed: Annotated[int, Whole(0, 2**63 - 1)] = Field(description="Root of every random stream.")
+    grid: Grid = Field(description="What is crossed with what.")
+    search: Search = Field(Search(), description="How each solution is searched for.")
+    data: Data = Field(
+        default_factory=Data, description="How the features are scaled; what is done without a data set."
+    )
+    stop: Annotated[Stop | None, Given()] = Field(
+        None, description="When a cell has had restarts enough; all of them are run where it is left out."
+    )
+
+    @property
+    def unavailable(self) -> str:
+        """What to do about a data set that is not available: `"error"` or `"skip"`."""
+        return self.data.unavailable
+
+    def dump(self) -> dict[str, Any]:
+        """Plain JSON values that `load` reads back; what the cube keeps, and compares."""
+        plain = self.model_dump(mode="json")
+        if self.stop is None:
+            del plain["stop"]
+        return plain
+
+
+class DataTable(Data):
+    """What a sweep file says of all of its data sets."""
+
+    scale: Scale = Field("none", description="How the features are scaled.")
+
+
+class GridTable(Grid):
+    """What is crossed with what, as a sweep file has it."""
+
+    datasets: Annotated[tuple[Dataset, ...], AsWritten()] = Field(
+        description=Grid.model_fields["datasets"].description
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _needed(cls, values: Any) -> Any:
+        """Models that use annotations need to know which; where there is none, a list is not empty."""
+        if not isinstance(values, Mapping):
+            return values
+        models = values.get("models")
+        known = [model for model in models if model in MODEL_CODES] if isinstance(models, list) else []
+        needed = ("p", "m", "replicates") if set(known) - set(BASELINES) else ()
+        empty = {key: EMPTY for key in ("p", "m") if values.get(key) == []}
+        return {**dict.fromkeys(needed, ABSENT), **values, **empty}
+
+
+class SweepFile(SweepSpec):
+    """A sweep: data sets, annotations and models crossed with each other."""
+
+    grid: GridTable = Field(description="What is crossed with what.")
+    data: DataTable = Field(DataTable(), description=SweepSpec.model_fields["data"].description)
+
+    def resolved(self) -> SweepSpec:
+        """Return the sweep without what only its file needs to know."""
+        given = {key: value for key, value in self if value is not None}
+        data = Data(unavailable=self.data.unavailable)
+        return SweepSpec(**{**given, "grid": Grid(**dict(self.grid)), "data": data})
+
+    @field_validator("stop")
+    @classmethod
+    def _can_stop_early(cls, stop: Stop | None, info: ValidationInfo) -> Stop | None:
+        grid = info.data.get("grid")
+        if stop is not None and grid is not None and stop.r_min >= grid.restarts > 1:
+            found = f"{stop.r_min} of at most {grid.restarts} restarts"
+            raise refusal(
+                "fewer than restarts of [grid]", "no cell could stop early", key="r_min", found=found
+            )
+        return stop
+
+
+def load(where: str, dump: object) -> SweepSpec:
+    """Read the dump of a sweep again; it may come from anybody.
 
     Parameters
     ----------
-    name : str
-        Names the cube.
-    seed : int
-        Root of every random stream.
-    grid : Grid
-        Coordinates.
-    search : Search
-        Search parameters.
-    unavailable : str
-        `"error"` or `"skip"`: what to do about a data set that cannot be had.
-    stop : Stop or None
-        When a cell has had restarts enough; None runs all of them.
-    path : Path
-        Where the file was read.
+    where : str
+        For messages.
+    dump : object
+        From `SweepSpec.dump`.
+
+    Raises
+    ------
+    InputError
+        With everything that no sweep would have written.
     """
-
-    name: str
-    seed: int
-    grid: Grid
-    search: Search
-    unavailable: str
-    stop: Stop | None
-    path: Path = field(compare=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Resolved file as plain JSON values, the text kept in the cube."""
-        grid = asdict(self.grid)
-        grid["m"] = [count.text for count in self.grid.m]
-        plain = {"name": self.name, "seed": self.seed, "grid": grid, "search": self.search.to_dict()}
-        plain["data"] = {"unavailable": self.unavailable}
-        if self.stop is not None:
-            plain["stop"] = self.stop.to_dict()
-        resolved: dict[str, Any] = _listed(plain)
-        return resolved
+    return read(SweepSpec, dump, where)
 
 
 def load_spec(path: Path) -> SweepSpec:
@@ -115,27 +221,11 @@ def load_spec(path: Path) -> SweepSpec:
     InputError
         With every problem of the file: unknown keys, wrong types, values out of range, repeated values.
     """
-    problems: list[Problem] = []
-    root = Table(path.name, _parse(path), problems)
-    data = Table(f"{path.name} [data]", root.raw("data", {}), problems)
-    scale = data.optional("scale", choice(SCALES), "none")
-    unavailable = data.optional("unavailable", choice(("error", "skip")), "error")
-    data.close()
-    grid = _grid(Table(f"{path.name} [grid]", root.raw("grid", {}), problems), path, scale, problems)
-    stop = root.raw("stop")
-    spec = SweepSpec(
-        name=root.required("name", name_check, "unnamed"),
-        seed=root.required("seed", whole(0, 2**63 - 1), 0),
-        grid=grid,
-        search=read_search(f"{path.name} [search]", root.raw("search", {}), problems),
-        unavailable=unavailable,
-        stop=None if stop is None else read_stop(Table(f"{path.name} [stop]", stop, problems), grid.restarts),
-        path=path,
-    )
-    root.close()
-    if problems:
-        raise InputError(problems)
-    return spec
+    values = _parse(path)
+    data = values.get("data")
+    scale = data.get("scale") if isinstance(data, dict) else None
+    context = {"folder": path.parent, "scale": scale if scale in SCALES else "none"}
+    return read(SweepFile, values, path.name, brackets=True, context=context).resolved()
 
 
 def _parse(path: Path) -> dict[str, Any]:
@@ -149,59 +239,3 @@ def _parse(path: Path) -> dict[str, Any]:
         raise InputError([Problem(str(path), "bytes that are not UTF-8", "a TOML file")]) from error
     except tomllib.TOMLDecodeError as error:
         raise InputError([Problem(str(path), f"a TOML error: {error}", "a TOML file")]) from error
-
-
-def _grid(table: Table, path: Path, scale: str, problems: list[Problem]) -> Grid:
-    datasets = read_datasets(table, path, scale, problems)
-    models = table.each("models", choice(MODEL_CODES), str)
-    supervised = any(model not in BASELINES for model in models)
-    p = table.each("p", accuracy, accuracy_code) if supervised or "p" in table else ()
-    m = table.each("m", annotation_count, lambda count: count.text) if supervised or "m" in table else ()
-    replicates = whole(1, 10**6)
-    grid = Grid(
-        datasets=datasets,
-        p=p,
-        m=m,
-        replicates=(
-            table.required("replicates", replicates, 1)
-            if supervised
-            else table.optional("replicates", replicates, 1)
-        ),
-        models=models,
-        restarts=table.required("restarts", whole(1, 10**6), 1),
-    )
-    # Keys that only the supervised models need stay known without them.
-    table.raw("p")
-    table.raw("m")
-    table.close()
-    return grid
-
-
-def accuracy(value: Any) -> float:
-    """Accuracy of annotations, in (0, 1]."""
-    number = tomlcheck.real(value)
-    if not 1e-9 <= number <= 1:
-        raise Bad("an accuracy in (0, 1]")
-    return number
-
-
-def annotation_count(value: Any) -> AnnotationCount:
-    """Number of annotations: a whole number, or a share of the samples."""
-    if isinstance(value, str):
-        match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)?\s*N\s*", value)
-        if match is None or (match[1] is not None and Fraction(match[1]) == 0):
-            raise Bad('a whole number of at least 1, or a text such as "1.5N"')
-        return AnnotationCount(f"{match[1] or '1'}N")
-    try:
-        return AnnotationCount(str(whole(1, 2**31 - 1)(value)))
-    except Bad:
-        raise Bad('a whole number of at least 1, or a text such as "1.5N"') from None
-
-
-def _listed(value: Any) -> Any:
-    """Tuples as lists, so that the record equals what JSON gives back."""
-    if isinstance(value, dict):
-        return {key: _listed(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_listed(item) for item in value]
-    return value

@@ -2,57 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated
 
-from sweeps.file import toml as tomlcheck
-from sweeps.file.toml import Bad, Table, choice, whole
+from pydantic import Field
+
+from sweeps.keytypes import Choice, Real, Whole
+from sweeps.validation import Record
 
 RULES = ("boender-rinnooy-kan", "good-turing")
 
 
-@dataclass(frozen=True)
-class Stop:
-    """When a cell has had restarts enough.
+class Stop(Record):
+    """When a cell has had restarts enough."""
 
-    Parameters
-    ----------
-    rule : str
-        One of `RULES`: how the probability that a restart finds something new is estimated.
-    risk : float
-        A cell stops when the estimate is below.
-    r_min, step : int
-        The rule is tested after `r_min`, `r_min + step`, ... restarts.
-    """
-
-    rule: str = RULES[0]
-    risk: float = 0.05
-    r_min: int = 10
-    step: int = 5
-
-    def to_dict(self) -> dict[str, Any]:
-        """Values by key."""
-        return asdict(self)
-
-
-def read_stop(table: Table, restarts: int) -> Stop:
-    """Read the table `[stop]` of a sweep whose cells have at most `restarts` restarts."""
-    default = Stop()
-    stop = Stop(
-        rule=table.optional("rule", choice(RULES), default.rule),
-        risk=table.required("risk", _risk, default.risk),
-        r_min=table.optional("r_min", whole(2, 10**6), default.r_min),
-        step=table.optional("step", whole(1, 10**6), default.step),
+    rule: Annotated[str, Choice(RULES)] = Field(
+        RULES[0], description="How the probability that a restart finds something new is estimated."
     )
-    if stop.r_min >= restarts > 1:
-        found = f"{stop.r_min} of at most {restarts} restarts"
-        table.problem("r_min", found, "fewer than restarts of [grid]", "no cell could stop early")
-    table.close()
-    return stop
-
-
-def _risk(value: Any) -> float:
-    number = tomlcheck.real(value)
-    if not 0 < number < 1:
-        raise Bad("a probability between 0 and 1")
-    return number
+    risk: Annotated[float, Real("a probability between 0 and 1", gt=0, lt=1)] = Field(
+        description="A cell stops when the estimate is below."
+    )
+    r_min: Annotated[int, Whole(2, 10**6)] = Field(
+        10, description="Restarts before the rule is first tested."
+    )
+    step: Annotated[int, Whole(1, 10**6)] = Field(5, description="Restarts between one test and the next.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -94,13 +94,15 @@ class Inputs:
         return np.stack(features), np.stack(labels)
 
 
-def load_inputs(spec: SweepSpec, *, data_dir: Path | None = None) -> Inputs:
+def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) -> Inputs:
     """Load every data set of a sweep and lay out its grid.
 
     Parameters
     ----------
     spec : SweepSpec
         The sweep.
+    where : str
+        Its file, for messages.
     data_dir : Path or None
         Where to look for raw files first.
 
@@ -121,14 +123,12 @@ def load_inputs(spec: SweepSpec, *, data_dir: Path | None = None) -> Inputs:
             except Unavailable as unavailable:
                 skipped[entry.name] = unavailable.reasons
                 continue
-            plans.append(_plan(spec, entry, data))
+            plans.append(_plan(spec, entry, data, where))
             sources[entry.name] = source
     if spec.unavailable == "error":
-        problems += [_unavailable(spec, name, reasons) for name, reasons in skipped.items()]
+        problems += [_unavailable(where, name, reasons) for name, reasons in skipped.items()]
     elif not plans and not problems:
-        problems.append(
-            Problem(spec.path.name, f"no available data set among {', '.join(skipped)}", "at least one")
-        )
+        problems.append(Problem(where, f"no available data set among {', '.join(skipped)}", "at least one"))
     if problems:
         raise InputError(problems)
     return Inputs(tuple(plans), sources, skipped)
@@ -146,7 +146,7 @@ def _load(entry: Dataset, seed: int, data_dir: Path | None) -> tuple[Source, Dat
     return RealSource(scale(data.X, entry.scale), data.labels_true), data
 
 
-def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None) -> DatasetPlan:
+def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None, where: str) -> DatasetPlan:
     if isinstance(entry, Mixtures):
         n_samples, n_features, n_clusters = entry.n_samples, entry.n_features, entry.n_clusters
         checksum, source, has_labels = _recipe_checksum(entry), "drawn from the sweep's seed", True
@@ -157,7 +157,9 @@ def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None) -> DatasetPlan:
         has_labels = data.labels_true is not None
     grid, mixtures = spec.grid, entry.count if isinstance(entry, Mixtures) else None
     m = tuple(count.resolve(n_samples) for count in grid.m)
-    problems = _grid_problems(spec, entry.name, n_samples, n_clusters, has_labels, m)
+    problems = _grid_problems(
+        spec, f"{where} [grid], data set {entry.name!r}", n_samples, n_clusters, has_labels, m
+    )
     if problems:
         raise InputError(problems)
     return DatasetPlan(
@@ -184,9 +186,8 @@ def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None) -> DatasetPlan:
 
 
 def _grid_problems(
-    spec: SweepSpec, name: str, n_samples: int, n_clusters: int, has_labels: bool, m: tuple[int, ...]
+    spec: SweepSpec, where: str, n_samples: int, n_clusters: int, has_labels: bool, m: tuple[int, ...]
 ) -> list[Problem]:
-    where = f"{spec.path.name} [grid], data set {name!r}"
     problems = []
     for count, value in zip(spec.grid.m, m, strict=True):
         if value < 1:
@@ -221,14 +222,13 @@ def _grid_problems(
 
 def _recipe_checksum(entry: Mixtures) -> str:
     """Checksum of the recipe of a mixture; the number of mixtures is left out, as it may grow."""
-    recipe = asdict(entry)
-    del recipe["count"], recipe["scale"]
+    recipe = entry.model_dump(exclude={"count", "scale"})
     return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
 
 
-def _unavailable(spec: SweepSpec, name: str, reasons: tuple[str, ...]) -> Problem:
+def _unavailable(where: str, name: str, reasons: tuple[str, ...]) -> Problem:
     return Problem(
-        f"{spec.path.name} [grid] datasets",
+        f"{where} [grid] datasets",
         f"{name!r}, which is not available: " + "; ".join(reasons),
         "an available data set",
         'see "sweep datasets list"; [data] unavailable = "skip" runs the rest',

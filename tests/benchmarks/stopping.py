@@ -115,14 +115,18 @@ def measure(paths: Sequence[Path]) -> dict[str, str]:
     """Apply every rule to all cells, and the default to those of each data set."""
     cells = [cell for path in paths for cell in full_cells(path)]
     distinct = [len(optimum_counts(cell.objectives)) for cell in cells]
-    rules = [effect(cells, Stop(rule, risk)).rule_row(f"{rule}, {risk}") for rule in RULES for risk in RISKS]
+    rules = [
+        effect(cells, Stop(rule=rule, risk=risk)).rule_row(f"{rule}, {risk}")
+        for rule in RULES
+        for risk in RISKS
+    ]
     for r_min, step in ((5, 1), (10, 1), (20, 5)):
-        stop = Stop(RULES[0], 0.05, r_min, step)
+        stop = Stop(risk=0.05, r_min=r_min, step=step)
         rules.append(effect(cells, stop).rule_row(f"{RULES[0]}, 0.05, r_min {r_min}, step {step}"))
     groups = []
     for group in dict.fromkeys(cell.group for cell in cells):
         of_it = [cell for cell in cells if cell.group == group]
-        groups.append(effect(of_it, Stop(RULES[0], 0.05)).group_row(group))
+        groups.append(effect(of_it, Stop(risk=0.05)).group_row(group))
     optima = f"{len(cells)} cells; distinct optima: median {np.median(distinct):.0f}, most {max(distinct)}"
     return {
         RULE.name: RULE.markdown(rules),

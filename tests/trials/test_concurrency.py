@@ -19,6 +19,7 @@ from cubes.stages import LARGEST, STAGES, resume
 from storage.cube.cube import create, grow, open_cube
 from storage.cube.manifest import append_run
 from storage.cube.schema import DONE
+from storage.provenance import RunRecord
 from sweeps.plan import Cell, DatasetPlan
 
 
@@ -44,7 +45,7 @@ def check_cells(tree: xr.DataTree) -> int:
 def write_all(path: Path, stages: list[list[DatasetPlan]]) -> None:
     for number, plans in enumerate(stages):
         grow(path, plans, draw_inputs, SPEC)
-        append_run(path, {"run": number})
+        append_run(path, RunRecord(run=number))
         fill(path, plans)
 
 

@@ -30,7 +30,7 @@ def n_files(prepared: Prepared) -> int:
 
 
 def make(prepared: Prepared) -> None:
-    create(prepared.cube, prepared.inputs.plans, prepared.inputs.stacked, prepared.spec.to_dict())
+    create(prepared.cube, prepared.inputs.plans, prepared.inputs.stacked, prepared.spec)
 
 
 def test_the_whole_evaluation_is_planned_below_three_thousand_files(evaluation: list[Prepared]) -> None:

@@ -34,7 +34,7 @@ COMMANDS = {
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("good")
     prepared = prepare(write_spec(folder), results=folder, data_dir=None)
-    create(prepared.cube, prepared.inputs.plans, prepared.inputs.stacked, prepared.spec.to_dict())
+    create(prepared.cube, prepared.inputs.plans, prepared.inputs.stacked, prepared.spec)
     return prepared.cube
 
 

@@ -55,7 +55,7 @@ class Content:
     @cached_property
     def written(self) -> dict[tuple[str, int], str]:
         """How the sweep file writes each m."""
-        return written_counts(self.manifest.plans, self.manifest.spec["grid"].get("m", []))
+        return written_counts(self.manifest.plans, self.manifest.spec.grid.m)
 
     @cached_property
     def accuracies(self) -> list[float]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import pandas as pd
 
 from pipeline.report.parts.parts import Section, Table, Value, number, words
 from pipeline.report.sections.content import Content
 from storage.cube.manifest import FORMAT_VERSION, Manifest
+from storage.provenance import RunRecord
 
 MOST_RUNS = 50
 """Rows of the table of runs."""
@@ -36,36 +36,35 @@ def section(content: Content) -> Section:
 
 def left_out(manifest: Manifest) -> dict[str, list[str]]:
     """Data sets that were not available to the last run, and why."""
-    skipped = manifest.runs[-1].get("skipped", {}) if manifest.runs else {}
+    skipped = manifest.runs[-1].skipped if manifest.runs else {}
     return {name: list(reasons) for name, reasons in skipped.items() if name not in manifest.plans}
 
 
 def scaling(manifest: Manifest) -> str:
     """How the features were scaled."""
-    scales = {entry["name"]: entry["scale"] for entry in manifest.spec["grid"]["datasets"]}
+    scales = {entry.name: entry.scale for entry in manifest.spec.grid.datasets}
     if len(set(scales.values())) == 1:
         return str(next(iter(scales.values())))
     return ", ".join(f"{name} {scale}" for name, scale in scales.items())
 
 
 def _facts(manifest: Manifest) -> Table:
-    spec, runs = manifest.spec, manifest.runs
-    grid, search = spec["grid"], spec.get("search", {})
+    spec, runs, grid = manifest.spec, manifest.runs, manifest.spec.grid
     facts = {
-        "sweep": spec["name"],
+        "sweep": spec.name,
         "cube": manifest.path,
         "format version": FORMAT_VERSION,
-        "seed": spec["seed"],
+        "seed": spec.seed,
         "features scaled": scaling(manifest),
-        "accuracies p": _listed(grid.get("p", ())),
-        "annotations m": _listed(grid.get("m", ())),
-        "replicates": grid.get("replicates", "?"),
-        "models": _listed(grid.get("models", ())),
-        "restarts of a cell": grid.get("restarts", "?"),
-        "search": ", ".join(f"{key} {value}" for key, value in search.items()),
+        "accuracies p": _listed(grid.p),
+        "annotations m": _listed(count.text for count in grid.m),
+        "replicates": grid.replicates,
+        "models": _listed(grid.models),
+        "restarts of a cell": grid.restarts,
+        "search": _pairs(spec.search.to_dict()),
     }
-    if spec.get("stop"):
-        facts["stop"] = ", ".join(f"{key} {value}" for key, value in spec["stop"].items())
+    if spec.stop is not None:
+        facts["stop"] = _pairs(dict(spec.stop))
     if runs:
         facts |= _versions(runs[-1])
     return Table(
@@ -73,15 +72,14 @@ def _facts(manifest: Manifest) -> Table:
     )
 
 
-def _versions(run: Mapping[str, Any]) -> dict[str, str]:
+def _versions(run: RunRecord) -> dict[str, str]:
     """What the last run ran on."""
-    fingerprint = run.get("fingerprint", {})
-    versions = {**fingerprint, **run.get("versions", {})}
+    versions = {**run.fingerprint, **run.versions}
     versions.pop("cpu", None)
     return {
-        "versions of the last run": ", ".join(f"{name} {value}" for name, value in versions.items()),
-        "processor": str(fingerprint.get("cpu", "unknown")),
-        "commit": str(run.get("commit") or "unknown"),
+        "versions of the last run": _pairs(versions),
+        "processor": run.fingerprint.get("cpu", "unknown"),
+        "commit": run.commit or "unknown",
     }
 
 
@@ -113,8 +111,8 @@ def _runs(manifest: Manifest) -> Table:
     rows = [
         (
             number(position),
-            *(words(run.get(key, "?")) for key in ("started", "host", "python")),
-            words(run.get("fingerprint", {}).get("cpu", "?")),
+            *(words(value) for value in (run.started, run.host, run.python)),
+            words(run.fingerprint.get("cpu", "?")),
         )
         for position, run in enumerate(manifest.runs, start=1)
     ]
@@ -126,3 +124,7 @@ def _runs(manifest: Manifest) -> Table:
 
 def _listed(values: Iterable[object]) -> str:
     return ", ".join(str(value) for value in values) or "none"
+
+
+def _pairs(values: Mapping[str, object]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in values.items())

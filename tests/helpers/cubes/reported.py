@@ -10,14 +10,15 @@ from matplotlib.figure import Figure
 
 from pipeline.scoring.tables import cell_table, summary_table
 from storage.cube.manifest import append_run
+from storage.provenance import RunRecord
 from sweeps.plan import DatasetPlan
 
-RUN = {
-    "started": "2026-01-02T03:04:05Z",
-    "host": "node",
-    "fingerprint": {"sweep": "0.1.0", "numba": "0.62.0", "numpy": "2.1.0", "cpu": "a CPU"},
-    "skipped": {"wine": ["data directory: no wine.data", "download: no route"]},
-}
+RUN = RunRecord(
+    started="2026-01-02T03:04:05Z",
+    host="node",
+    fingerprint={"sweep": "0.1.0", "numba": "0.62.0", "numpy": "2.1.0", "cpu": "a CPU"},
+    skipped={"wine": ("data directory: no wine.data", "download: no route")},
+)
 
 
 def make(folder: Path, *plans: DatasetPlan, scales: tuple[str, ...] = ("standard",)) -> Path:
@@ -25,7 +26,7 @@ def make(folder: Path, *plans: DatasetPlan, scales: tuple[str, ...] = ("standard
     entries = [
         {"name": plan.name, "scale": scales[number % len(scales)]} for number, plan in enumerate(plans)
     ]
-    spec: dict[str, object] = {
+    spec = {
         "name": "toy",
         "seed": 7,
         "grid": {"datasets": entries, "m": ["0.5N", "1N"]},

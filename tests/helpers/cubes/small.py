@@ -14,19 +14,25 @@ import xarray as xr
 from storage.cube.blocks import BlockStore
 from storage.cube.schema import DONE
 from storage.cube.template import chunk_position
+from sweeps.file import spec as sweepfile
 from sweeps.plan import Block, Cell, DatasetPlan
 
-SPEC: dict[str, Any] = {
-    "name": "tiny",
-    "seed": 7,
-    "grid": {
-        "datasets": [{"name": "a", "scale": "none"}, {"name": "b", "scale": "none"}],
+
+def make_spec(datasets: str = "ab", restarts: int = 3, **changes: Any) -> sweepfile.SweepSpec:
+    """A sweep of data sets with names of one letter."""
+    grid = {
+        "datasets": [{"name": name, "scale": "none"} for name in datasets],
+        "p": [0.9],
         "m": ["4"],
-        "restarts": 3,
-    },
-    "search": {"generations": 10, "population": 10},
-    "data": {"scale": "none", "unavailable": "error"},
-}
+        "replicates": 2,
+        "models": ["unsupervised", "likelihood"],
+        "restarts": restarts,
+    }
+    search = {"generations": 10, "population": 10}
+    return sweepfile.load("spec", {"name": "tiny", "seed": 7, "grid": grid, "search": search} | changes)
+
+
+SPEC = make_spec()
 
 
 def make_plan(name: str = "a", **changes: Any) -> DatasetPlan:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import dask.array as da
 import numpy as np
@@ -11,6 +12,7 @@ import xarray as xr
 from storage.cube.blocks import BlockStore
 from storage.cube.cube import create
 from storage.cube.schema import DONE, FAILED, PENDING, RESULTS, array_specs, coordinate_values
+from sweeps.file.spec import SweepSpec, load
 from sweeps.plan import Block, Cell, DatasetPlan
 
 FAILED_CELL, PENDING_CELL = 1, 2
@@ -103,7 +105,13 @@ def _unfinish(node: str, specs: dict, values: dict[str, np.ndarray], status: np.
             status[cell] = word
 
 
-def write(path: Path, *plans: DatasetPlan, spec: dict[str, object]) -> None:
+def sweep(spec: dict[str, Any]) -> SweepSpec:
+    """The record of a sweep of which only some keys matter."""
+    grid = {"models": ["unsupervised"], "restarts": 4, "p": [0.9, 0.8], **spec["grid"]}
+    return load("spec", spec | {"grid": grid})
+
+
+def write(path: Path, *plans: DatasetPlan, spec: dict[str, Any]) -> None:
     """Cube of several data sets on disk, written block by block; blocks hold what `tree` holds."""
     values = {plan.name: arrays(plan, number) for number, plan in enumerate(plans)}
 
@@ -111,7 +119,7 @@ def write(path: Path, *plans: DatasetPlan, spec: dict[str, object]) -> None:
         found = values[plan.name]
         return found[f"{plan.name}/X"], found.get(f"{plan.name}/labels_true")
 
-    create(path, plans, inputs, spec)
+    create(path, plans, inputs, sweep(spec))
     store = BlockStore(path)
     for plan in plans:
         for block in plan.blocks():

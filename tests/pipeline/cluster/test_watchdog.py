@@ -15,7 +15,7 @@ from pipeline.cluster.executor import generous_limit
 from pipeline.cluster.watchdog import deadline
 from pipeline.work.batches import LONGEST
 from pipeline.work.records import Batch, Science
-from sweeps.file.spec import Search
+from sweeps.file.search import Search
 
 
 def watched(limit: float, seconds: float, monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -10,6 +10,7 @@ from cubes import toy
 from pipeline.scoring.catalogue import SCORES
 from pipeline.scoring.lazy import baseline_scores, scores
 from pipeline.scoring.tables import GROUP, cell_table, pooled_nmi, summary_table, written_counts
+from sweeps.file.spec import AnnotationCount
 
 
 def cells(*rows: dict[str, object]) -> pd.DataFrame:
@@ -83,7 +84,11 @@ def test_pooling_counts_every_data_set_once() -> None:
 
 def test_counts_are_found_as_the_file_writes_them() -> None:
     plans = {"a": toy.plan("a", n_samples=25)}
-    assert written_counts(plans, ["0.5N", "1.5N", "12"]) == {("a", 12): "12", ("a", 37): "1.5N"}
+    counts = [AnnotationCount(text) for text in ("0.5N", "1.5N", "12")]
+    assert written_counts(plans, counts) == {
+        ("a", 12): "12",
+        ("a", 37): "1.5N",
+    }
 
 
 def test_one_row_per_cell_with_the_lazy_scores() -> None:

@@ -27,14 +27,14 @@ from storage.cube.cube import open_cube
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE
 from sweeps.errors import InputError
-from sweeps.file.spec import Search
+from sweeps.file.search import Search
 from sweeps.file.stopping import RULES, Stop
 from sweeps.inputs.load import Source
 from sweeps.plan import Cell
 
 FULL = TINY.replace("restarts = 5", "restarts = 12")
 STOP = "[stop]\nrisk = 0.2\nr_min = 4\nstep = 3\n"
-RULE = Stop("boender-rinnooy-kan", 0.2, 4, 3)
+RULE = Stop(rule="boender-rinnooy-kan", risk=0.2, r_min=4, step=3)
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ def test_the_estimate_is_near_the_truth(rule: str) -> None:
 def test_a_cell_ends_at_the_first_test_it_passes(
     objectives: list[float], rule: str, risk: float, r_min: int, step: int
 ) -> None:
-    stop, restarts = Stop(rule, risk, r_min, step), 25
+    stop, restarts = Stop(rule=rule, risk=risk, r_min=r_min, step=step), 25
     tested = [n for n in range(r_min, restarts, step) if n <= len(objectives)]
     passed = [n for n in tested if unseen_mass(objectives[:n], rule) < risk]
     expected = passed[0] if passed else restarts if len(objectives) >= restarts else None
@@ -153,7 +153,7 @@ def test_what_the_pilot_found_counts(full: Path) -> None:
     manifest, tree = read_manifest(full), open_cube(full)
     source = _source(tree)
     cell = Cell("iris", None, 0.8, 75, 0, "likelihood")
-    science = Science(99, Search(**manifest.spec["search"]), 3, dataclasses.replace(RULE, risk=0.7))
+    science = Science(99, manifest.spec.search, 3, RULE.model_copy(update={"risk": 0.7}))
     (whole,) = run_batch(Batch(science, "iris", (Work(cell, 0, 12),), 0.0), source)
     assert isinstance(whole, Partial)
     assert 4 <= whole.work.stop < 12

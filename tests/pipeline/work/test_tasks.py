@@ -10,7 +10,7 @@ from kernels.partition.objective import objective_terms
 from kernels.problem.problem import build_problem, layers_from_annotations
 from pipeline.work.records import Batch, Failure, Partial, Science, Work
 from pipeline.work.tasks import cell_annotations, run_batch
-from sweeps.file.spec import Search
+from sweeps.file.search import Search
 from sweeps.inputs.load import RealSource
 from sweeps.models import MODEL_CODES, split_model
 from sweeps.plan import Cell

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from cubes.small import SPEC, draw_block, draw_inputs, files, fill, load, make_plan, result_files
+from cubes.small import SPEC, draw_block, draw_inputs, files, fill, load, make_plan, make_spec, result_files
 
 from storage.cube.blocks import BlockStore
 from storage.cube.cube import create, grow, open_cube
@@ -16,6 +16,7 @@ from storage.cube.growth import align
 from storage.cube.manifest import append_run, read_manifest
 from storage.cube.schema import DONE
 from storage.errors import StorageError
+from storage.provenance import RunRecord
 from sweeps.errors import InputError
 from sweeps.plan import DatasetPlan
 
@@ -206,7 +207,7 @@ def test_a_second_baseline_is_added(tmp_path: Path) -> None:
 
 
 def test_a_new_set_leaves_unavailable_ones_in_place(cube: Path) -> None:
-    spec = SPEC | {"grid": SPEC["grid"] | {"datasets": [{"name": name, "scale": "none"} for name in "abcd"]}}
+    spec = make_spec("abcd")
     grow(cube, [make_plan("d")], draw_inputs, spec)
     assert list(open_cube(cube).children) == ["a", "b", "c", "d"]
     assert list(read_manifest(cube).plans) == ["a", "b", "c", "d"]
@@ -214,22 +215,22 @@ def test_a_new_set_leaves_unavailable_ones_in_place(cube: Path) -> None:
 
 
 def test_nothing_new_changes_nothing(cube: Path) -> None:
-    append_run(cube, {"run": 1})
+    append_run(cube, RunRecord(run=1))
     before = {name: (cube / name).stat().st_ino for name in files(cube)}
     grow(cube, ALL, draw_inputs, SPEC)
     assert {name: (cube / name).stat().st_ino for name in files(cube)} == before
 
 
 def test_growth_keeps_the_history_of_runs(cube: Path) -> None:
-    append_run(cube, {"run": 1})
+    append_run(cube, RunRecord(run=1))
     grow(cube, [*ALL, make_plan("d")], draw_inputs, SPEC)
-    assert read_manifest(cube).runs == ({"run": 1},)
+    assert read_manifest(cube).runs == (RunRecord(run=1),)
 
 
 def test_growth_that_is_none_is_refused_before_anything_is_written(cube: Path) -> None:
     before = files(cube)
     with pytest.raises(InputError, match="seed: found 8, expected 7"):
-        grow(cube, ALL, draw_inputs, SPEC | {"seed": 8})
+        grow(cube, ALL, draw_inputs, make_spec(seed=8))
     assert files(cube) == before
 
 

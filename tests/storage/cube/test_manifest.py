@@ -12,6 +12,7 @@ from processes.crash import crash_everywhere
 
 from storage.cube.cube import create, open_cube
 from storage.cube.manifest import ROOT_FILE, append_run, read_manifest
+from storage.provenance import RunRecord
 from sweeps.errors import InputError
 
 PLAN = make_plan("a", p=(0.9, 0.1 + 0.2), mixtures=4, mixture_chunk=2)
@@ -52,9 +53,9 @@ def test_root_is_what_zarr_itself_would_consolidate(cube: Path) -> None:
 
 
 def test_runs_are_appended(cube: Path) -> None:
-    append_run(cube, {"commit": "abc"})
-    append_run(cube, {"commit": "def", "seconds": 1.5})
-    assert read_manifest(cube).runs == ({"commit": "abc"}, {"commit": "def", "seconds": 1.5})
+    append_run(cube, RunRecord(commit="abc"))
+    append_run(cube, RunRecord(commit="def", seconds=1.5))
+    assert read_manifest(cube).runs == (RunRecord(commit="abc"), RunRecord(commit="def", seconds=1.5))
     assert open_cube(cube).attrs["runs"] == [{"commit": "abc"}, {"commit": "def", "seconds": 1.5}]
 
 
@@ -62,14 +63,14 @@ def test_append_run_crashed_anywhere(tmp_path: Path) -> None:
     def fresh(number: int) -> Path:
         path = tmp_path / f"{number}.zarr"
         create(path, [PLAN], draw_inputs, SPEC)
-        append_run(path, {"run": 1})
+        append_run(path, RunRecord(run=1))
         return path
 
     def check(path: Path) -> None:
-        assert read_manifest(path).runs in (({"run": 1},), ({"run": 1}, {"run": 2}))
+        assert [run.dump()["run"] for run in read_manifest(path).runs] in ([1], [1, 2])
         open_cube(path)
 
-    crash_everywhere(tmp_path, fresh, lambda path: append_run(path, {"run": 2}), check)
+    crash_everywhere(tmp_path, fresh, lambda path: append_run(path, RunRecord(run=2)), check)
 
 
 @pytest.mark.parametrize(

@@ -31,17 +31,17 @@ def test_choices_are_read_and_kept(tmp_path: Path) -> None:
     spec = load_spec(write_spec(tmp_path, TINY + CHOSEN))
     chosen = {"patience": 4, "crossover": "labels", "mutation": 0.25, "relocation": "all"}
     assert asdict(spec.search) == asdict(Search(population=3, offspring=2, generations=1)) | chosen
-    resolved = spec.to_dict()["search"]
+    resolved = spec.dump()["search"]
     assert Search(**resolved) == spec.search
     assert list(resolved) == [*BEFORE, *chosen]
 
 
 def test_defaults_leave_the_resolved_file_as_it_was(tmp_path: Path) -> None:
     """A cube of an older release, whose file lacks the keys, is then still one of the same sweep."""
-    resolved = load_spec(write_spec(tmp_path)).to_dict()["search"]
+    resolved = load_spec(write_spec(tmp_path)).dump()["search"]
     assert json.dumps(resolved) == json.dumps(BEFORE)
     spelled_out = TINY + 'patience = 0\ncrossover = "centroids"\nmutation = 1\nrelocation = "annotated"\n'
-    assert load_spec(write_spec(tmp_path, spelled_out)).to_dict()["search"] == BEFORE
+    assert load_spec(write_spec(tmp_path, spelled_out)).dump()["search"] == BEFORE
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,15 @@ def test_choices_reach_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
         return run_restart(problem, given, rng)
 
     monkeypatch.setattr("kernels.search.hgs.run_restart", spy)
-    search = Search(3, 2, 4, patience=1, crossover="labels", mutation=0.5, relocation="all")
+    search = Search(
+        population=3,
+        offspring=2,
+        generations=4,
+        patience=1,
+        crossover="labels",
+        mutation=0.5,
+        relocation="all",
+    )
     X = np.random.default_rng(0).normal(size=(20, 2))
     cell = Cell("some", None, None, None, None, "unsupervised")
     batch = Batch(Science(1, search, 2), "some", (Work(cell, 0, 1),), 0.0)

@@ -46,8 +46,10 @@ def test_a_good_file_is_read_whole(tmp_path: Path) -> None:
     spec = load_spec(write(tmp_path, GOOD))
     assert (spec.name, spec.seed, spec.unavailable) == ("good", 7, "error")
     iris, mine, two, four = spec.grid.datasets
-    assert iris == Builtin("iris", "standard")
-    assert mine == UserTable("mine", str(tmp_path / "tables/mine.csv"), -1, None, "minmax")
+    assert iris == Builtin(name="iris", scale="standard")
+    assert mine == UserTable(
+        name="mine", path=str(tmp_path / "tables/mine.csv"), label_column=-1, scale="minmax"
+    )
     assert isinstance(two, Mixtures)
     assert isinstance(four, Mixtures)
     assert (two.name, two.n_clusters, two.count, two.variance, two.n_samples) == (
@@ -69,14 +71,14 @@ def test_a_share_of_samples_is_exact_in_its_decimal_digits(tmp_path: Path) -> No
 
 def test_an_adaptive_stop_is_read_and_kept(tmp_path: Path) -> None:
     assert load_spec(write(tmp_path, GOOD)).stop is None
-    assert "stop" not in load_spec(write(tmp_path, GOOD)).to_dict()
+    assert "stop" not in load_spec(write(tmp_path, GOOD)).dump()
     spec = load_spec(write(tmp_path, GOOD + "[stop]\nrisk = 0.1\nr_min = 2\n"))
-    assert spec.stop == Stop("boender-rinnooy-kan", 0.1, 2, 5)
-    assert Stop(**spec.to_dict()["stop"]) == spec.stop
+    assert spec.stop == Stop(rule="boender-rinnooy-kan", risk=0.1, r_min=2, step=5)
+    assert Stop(**spec.dump()["stop"]) == spec.stop
 
 
 def test_the_resolved_file_survives_json(tmp_path: Path) -> None:
-    resolved = load_spec(write(tmp_path, GOOD)).to_dict()
+    resolved = load_spec(write(tmp_path, GOOD)).dump()
     assert json.loads(json.dumps(resolved)) == resolved
     assert resolved["search"]["population"] == 10
     assert resolved["grid"]["m"] == ["0.5N", "75", "1N"]

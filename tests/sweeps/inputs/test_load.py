@@ -11,7 +11,8 @@ import pytest
 from sweeps.data.builtin import Unavailable
 from sweeps.errors import InputError
 from sweeps.file.spec import SweepSpec, load_spec
-from sweeps.inputs.load import MixtureSource, load_inputs
+from sweeps.inputs import load
+from sweeps.inputs.load import Inputs, MixtureSource
 from sweeps.seeds import data_seed
 
 ROWS = "a,b,class\n" + "".join(f"{i},{i * i % 7},{'xy'[i % 2]}\n" for i in range(12))
@@ -48,6 +49,10 @@ def _toml(value: object) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(_toml(item) for item in value) + "]"
     return json.dumps(value)
+
+
+def load_inputs(spec: SweepSpec) -> Inputs:
+    return load.load_inputs(spec, "s.toml")
 
 
 def said(folder: Path, **changes: object) -> list[str]:

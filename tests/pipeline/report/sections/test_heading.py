@@ -33,7 +33,7 @@ def test_the_head_counts_cells_and_names_what_is_left_out(manifest: Manifest) ->
     ] == "iris standard, thyroid none"
     assert [row[0].text for row in datasets.rows] == ["iris", "thyroid"]
     assert [value.text for value in datasets.rows[0][6:9]] == ["23", "1", "1"]
-    assert [value.text for value in runs.rows[0][:3]] == ["1", RUN["started"], RUN["host"]]
+    assert [value.text for value in runs.rows[0][:3]] == ["1", RUN.started, RUN.host]
 
 
 def test_one_scaling_for_all_is_said_once(manifest: Manifest, tmp_path: Path) -> None:

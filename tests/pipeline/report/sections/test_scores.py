@@ -8,6 +8,7 @@ from cubes.reported import tables
 from pipeline.report.sections.scores import families, score_tables
 from pipeline.scoring.catalogue import QUALITIES
 from pipeline.scoring.tables import written_counts
+from sweeps.file.spec import AnnotationCount
 
 
 def test_tables_have_the_published_layout() -> None:
@@ -29,7 +30,9 @@ def test_tables_have_the_published_layout() -> None:
 
 def test_real_data_sets_stand_in_one_table_for_each_accuracy() -> None:
     _, summary, plans = tables(toy.plan("iris"), toy.plan("wine"))
-    found = score_tables(summary, plans, written_counts(plans, ["0.5N", "1N"]))
+    found = score_tables(
+        summary, plans, written_counts(plans, [AnnotationCount("0.5N"), AnnotationCount("1N")])
+    )
     real = {table.title: table for table in found}["Real data sets, p = 0.9"]
     assert [(row[0].text, row[1].text) for row in real.rows] == [
         (name, m) for name in ("iris", "wine") for m in ("12 (0.5N)", "24 (1N)")

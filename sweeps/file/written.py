@@ -1,0 +1,44 @@
+"""Sweeps as files: the JSON Schema of a sweep file, and a resolved sweep written as one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import tomli_w
+
+from sweeps.file.datasets import Mixtures
+from sweeps.file.spec import SweepFile, SweepSpec
+from sweeps.keytypes import Terse
+
+
+def sweep_schema() -> str:
+    """JSON Schema of the sweep file, from which an editor completes and checks it."""
+    schema = SweepFile.model_json_schema(schema_generator=Terse)
+    about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Sweep file"}
+    return json.dumps({**schema, **about}, indent=1) + "\n"
+
+
+def as_file(spec: SweepSpec) -> dict[str, Any]:
+    """Tables of a sweep file that gives this sweep, every default filled in."""
+    values = spec.dump() | {"search": vars(spec.search)}
+    grid = values["grid"]
+    grid["datasets"] = [
+        _mixture(entry) if isinstance(entry, Mixtures) else entry.model_dump(exclude_none=True)
+        for entry in spec.grid.datasets
+    ]
+    grid["m"] = [int(text) if text.isdecimal() else text for text in grid["m"]]
+    # Without a model that uses annotations both are empty, which a file cannot say.
+    values["grid"] = {key: value for key, value in grid.items() if value != []}
+    return values
+
+
+def as_toml(spec: SweepSpec) -> str:
+    """Text of a sweep file that gives this sweep, every default filled in."""
+    return tomli_w.dumps(as_file(spec))
+
+
+def _mixture(entry: Mixtures) -> dict[str, Any]:
+    recipe = entry.model_dump(mode="json", exclude={"name", "scale"})
+    name = entry.name.removesuffix(f"_k{entry.n_clusters}")
+    return {"name": name, "mixture": recipe | {"n_clusters": [entry.n_clusters]}, "scale": entry.scale}
