@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sweeps.errors import InputError, Problem, did_you_mean, gathered
+from sweeps.errors import InputError, Problem, collecting, did_you_mean
 from sweeps.plan import ACCURACY, Cell, DatasetPlan
 from sweeps.seeds import accuracy_code
 
@@ -22,7 +22,7 @@ def find_cells(names: Iterable[str], plans: Sequence[DatasetPlan]) -> frozenset[
     cells: set[Cell] = set()
     problems: list[Problem] = []
     for name in names:
-        with gathered(problems):
+        with collecting(problems):
             cells.add(find_cell(name, plans))
     if problems:
         raise InputError(problems)

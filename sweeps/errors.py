@@ -62,7 +62,7 @@ def shown(value: object) -> str:
 
 
 @contextmanager
-def gathered(problems: list[Problem]) -> Iterator[None]:
+def collecting(problems: list[Problem]) -> Iterator[None]:
     """Add the problems of an `InputError` raised inside to a list, and continue after the block.
 
     Parameters

@@ -16,7 +16,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from pipeline.jobs.keys import CLASSES, JobQueue, job_queue
 from pipeline.jobs.values import Size
-from sweeps.errors import InputError, Problem, did_you_mean, gathered, shown
+from sweeps.errors import InputError, Problem, collecting, did_you_mean, shown
 from sweeps.keytypes import Checked, Choice, Given, Whole
 from sweeps.validation import Record, read, refusal
 
@@ -182,7 +182,7 @@ def _options(where: str, entry: object, folder: Path) -> Local | Address | JobQu
     if kind == "local":
         return read(Local, entry, where)
     problems: list[Problem] = []
-    with gathered(problems):
+    with collecting(problems):
         options = read(Address, entry, where, context={"folder": folder})
     problems += _encryption_problems(where, entry)
     if problems:

@@ -13,7 +13,7 @@ from sklearn.utils import check_array
 
 from kernels.problem.problem import CANNOT, MUST, Layer
 from kernels.settings import TERMS, VARIANCES, wrong_settings
-from sweeps.errors import InputError, Problem, did_you_mean, gathered
+from sweeps.errors import InputError, Problem, collecting, did_you_mean
 
 AUTO = "auto"
 
@@ -51,7 +51,7 @@ def check_inputs(
     accuracy = None if problems or parameters["accuracy"] is None else float(parameters["accuracy"])
     for name, kind, links in (("must_link", MUST, must_link), ("cannot_link", CANNOT, cannot_link)):
         if links is not None:
-            with gathered(problems):
+            with collecting(problems):
                 layers.append(Layer(kind, *_pairs(name, links, n_samples), accuracy))
     if problems:
         raise InputError(problems)

@@ -19,7 +19,7 @@ from sweeps.data.classes import MAX_CLASSES, read_labels
 from sweeps.data.lines import to_number
 from sweeps.data.reading import read_table
 from sweeps.data.tables import LabelledTable, scale
-from sweeps.errors import InputError, Problem, did_you_mean, gathered
+from sweeps.errors import InputError, Problem, collecting, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -102,14 +102,14 @@ def read_inputs(options: FitOptions) -> FitInputs:
     labels: NDArray[np.int16] | None = None
     annotations: list[Annotation] = []
     accuracies: dict[str, float] = {}
-    with gathered(problems):
+    with collecting(problems):
         table = read_table(options.features)
         problems += _size_problems(options, table)
-    with gathered(problems):
+    with collecting(problems):
         labels = _labels(options, table)
-    with gathered(problems):
+    with collecting(problems):
         accuracies = read_accuracies(options.annotator_accuracy or ())
-    with gathered(problems):
+    with collecting(problems):
         # without features the files are still checked, as far as the number of samples does not matter
         annotations = _annotations(options, sys.maxsize if table is None else len(table.X))
         problems += _annotator_problems(options, annotations, accuracies)
@@ -125,10 +125,10 @@ def _annotations(options: FitOptions, n_samples: int) -> list[Annotation]:
     problems: list[Problem] = []
     for kind, path in ((MUST, options.must_link), (CANNOT, options.cannot_link)):
         if path is not None:
-            with gathered(problems):
+            with collecting(problems):
                 found += read_links(path, n_samples, kind)
     if options.annotations is not None:
-        with gathered(problems):
+        with collecting(problems):
             found += read_annotations(options.annotations, n_samples)
     if problems:
         raise InputError(problems)

@@ -20,7 +20,7 @@ from pipeline.scoring.tables import cell_table
 from storage.cube.cube import open_cube
 from storage.cube.manifest import Manifest, read_manifest
 from storage.errors import storage_errors
-from sweeps.errors import InputError, Problem, gathered
+from sweeps.errors import InputError, Problem, collecting
 
 SHOWN = 5
 """Unpaired cells named in the text; the file has all."""
@@ -130,9 +130,9 @@ def _manifests(first: Path, second: Path, folder: Path) -> list[Manifest]:
     problems: list[Problem] = []
     manifests = []
     for cube in (first, second):
-        with gathered(problems):
+        with collecting(problems):
             manifests.append(read_manifest(cube))
-    with gathered(problems):
+    with collecting(problems):
         check_folder(folder)
     if problems:
         raise InputError(problems)

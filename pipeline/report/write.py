@@ -23,7 +23,7 @@ from storage.errors import StorageError, storage_errors
 from storage.runfolder.failures import FailureRecord, read_failures
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import read_lease
-from sweeps.errors import InputError, Problem, gathered
+from sweeps.errors import InputError, Problem, collecting
 from sweeps.plan import Cell
 
 
@@ -116,11 +116,11 @@ def _inputs(
     """Everything that may be bad input, read before anything is computed."""
     problems: list[Problem] = []
     manifest, theirs, named = None, None, None
-    with gathered(problems):
+    with collecting(problems):
         check_folder(folder)
-    with gathered(problems):
+    with collecting(problems):
         theirs = read_published(published) if published is not None else None
-    with gathered(problems):
+    with collecting(problems):
         manifest = read_manifest(cube)
         named = named_cell(manifest.plans, cell) if cell is not None else None
     if manifest is None or problems:

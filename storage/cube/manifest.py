@@ -18,7 +18,7 @@ from storage.errors import storage_errors
 from storage.files import read_regular, sync_directory, write_file
 from storage.provenance import RunRecord
 from storage.runfolder.folder import RunFolder
-from sweeps.errors import InputError, Problem, gathered, shown
+from sweeps.errors import InputError, Problem, collecting, shown
 from sweeps.file.spec import SweepSpec, load
 from sweeps.plan import DatasetPlan
 from sweeps.validation import read
@@ -186,7 +186,7 @@ def _read_document(path: Path) -> dict[str, Any]:
 def _checked(path: Path, attributes: Mapping[str, Any], consolidated: object) -> Manifest:
     """The manifest, when every entry is one that a sweep would have written."""
     problems: list[Problem] = []
-    with gathered(problems):
+    with collecting(problems):
         spec = load(f"{path}: spec", attributes["spec"])
     runs = list(_runs(str(path), attributes["runs"], problems))
     plans = read_plans(str(path), attributes["datasets"], problems)
@@ -206,7 +206,7 @@ def _runs(where: str, records: object, problems: list[Problem]) -> Iterator[RunR
         problems.append(Problem(f"{where}: runs", shown(records), "a list of records"))
         return
     for position, record in enumerate(records):
-        with gathered(problems):
+        with collecting(problems):
             yield read(RunRecord, record, f"{where}: runs[{position}]")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
-from sweeps.errors import Problem, gathered, shown
+from sweeps.errors import Problem, collecting, shown
 from sweeps.plan import DatasetPlan
 from sweeps.validation import marked, read
 
@@ -41,7 +41,7 @@ def read_plans(where: str, records: object, problems: list[Problem]) -> dict[str
         if not isinstance(record, Mapping):
             problems.append(Problem(place.rstrip(":"), shown(record), "a table"))
             continue
-        with gathered(problems):
+        with collecting(problems):
             plans[name] = read(DatasetPlan, marked(record, known), place)
             problems += _grid_problems(place, name, plans[name])
     return plans

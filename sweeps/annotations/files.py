@@ -7,7 +7,7 @@ from pathlib import Path
 from sweeps.annotations.draw import CANNOT, MUST
 from sweeps.annotations.links import Annotation, annotation_count, each_line, sample_pair, without_comment
 from sweeps.data.lines import Line, split_cells, to_number
-from sweeps.errors import InputError, Problem, did_you_mean, gathered
+from sweeps.errors import InputError, Problem, collecting, did_you_mean
 
 KINDS = {"must": MUST, "m": MUST, "+": MUST, "cannot": CANNOT, "c": CANNOT, "-": CANNOT}
 KIND_NAMES = {MUST: "must", CANNOT: "cannot"}
@@ -51,15 +51,15 @@ def _annotation(line: Line, path: Path, n_samples: int) -> Annotation:
     problems: list[Problem] = []
     # Not a self pair, so that the weight is checked even if the samples are invalid.
     pair, kind, count, name, accuracy = (0, 1), MUST, 1.0, "", None
-    with gathered(problems):
+    with collecting(problems):
         pair = sample_pair(cells[0], cells[1], n_samples, line.where)
-    with gathered(problems):
+    with collecting(problems):
         kind = _kind(cells[2], line.where)
-    with gathered(problems):
+    with collecting(problems):
         count = annotation_count(cells[3], pair, line.where)
-    with gathered(problems):
+    with collecting(problems):
         name = _name(cells[4], line.where)
-    with gathered(problems):
+    with collecting(problems):
         accuracy = _accuracy(cells[5], line.where) if len(cells) == 6 and cells[5] else None
     if problems:
         raise InputError(problems)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sweeps.data.lines import Line, read_lines, shortened, split_cells, to_number
-from sweeps.errors import InputError, Problem, gathered
+from sweeps.errors import InputError, Problem, collecting
 
 # The adjacency of a self pair counts both ends (docs/model.md, eq. (3)), and so do link files.
 SELF_PAIR_WEIGHT = 2.0
@@ -108,7 +108,7 @@ def each_line(path: Path, parse: Callable[[Line], Annotation]) -> list[Annotatio
     annotations: list[Annotation] = []
     problems: list[Problem] = []
     for line in read_lines(path):
-        with gathered(problems):
+        with collecting(problems):
             annotations.append(parse(line))
     if problems:
         raise InputError(shortened(path, problems))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sweeps.data.classes import Encoded, encode_classes
 from sweeps.data.lines import unreadable
 from sweeps.data.tables import LabelledTable
-from sweeps.errors import InputError, Problem, did_you_mean, gathered
+from sweeps.errors import InputError, Problem, collecting, did_you_mean
 
 FEATURES = "X"
 CLASSES = ("y", "labels", "labels_true")
@@ -40,9 +40,9 @@ def read_npz_table(path: Path, label_column: str | int | None) -> LabelledTable:
         with path.open("rb") as stream, zipfile.ZipFile(stream) as archive:
             names = [name.removesuffix(".npy") for name in archive.namelist()]
         with np.load(path, allow_pickle=False) as arrays:
-            with gathered(problems):
+            with collecting(problems):
                 X = _features(path, arrays, names)
-            with gathered(problems):
+            with collecting(problems):
                 encoded = _classes(path, arrays, names, label_column)
     except OSError as error:
         raise InputError([unreadable(path, error)]) from error

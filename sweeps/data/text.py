@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sweeps.data.classes import Encoded, encode_classes
 from sweeps.data.lines import read_lines, split_cells, to_number
 from sweeps.data.tables import LabelledTable
-from sweeps.errors import InputError, Problem, did_you_mean, gathered
+from sweeps.errors import InputError, Problem, collecting, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,12 @@ def read_text_table(path: Path, label_column: str | int | None) -> LabelledTable
     problems: list[Problem] = []
     grid = _grid(path, label_column, problems)
     X, encoded, label = np.empty((0, 0)), None, None
-    with gathered(problems):
+    with collecting(problems):
         label = _label_position(grid, label_column)
-    with gathered(problems):
+    with collecting(problems):
         X = _features(grid, label)
     if label is not None:
-        with gathered(problems):
+        with collecting(problems):
             encoded = _classes(grid, label)
     if problems:
         raise InputError(problems)

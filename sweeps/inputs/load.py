@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sweeps.data.builtin import Unavailable
 from sweeps.data.datasets import DataSet, load_builtin, load_table
 from sweeps.data.tables import scale
-from sweeps.errors import InputError, Problem, gathered
+from sweeps.errors import InputError, Problem, collecting
 from sweeps.file.datasets import Builtin, Dataset, Mixtures
 from sweeps.file.spec import SweepSpec
 from sweeps.inputs.mixtures import draw_mixture
@@ -117,7 +117,7 @@ def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) ->
     """
     plans, sources, skipped, problems = [], {}, {}, list[Problem]()
     for entry in spec.grid.datasets:
-        with gathered(problems):
+        with collecting(problems):
             try:
                 source, data = _load(entry, spec.seed, data_dir)
             except Unavailable as unavailable:

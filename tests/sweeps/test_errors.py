@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from sweeps.errors import InputError, Problem, did_you_mean, gathered, shown
+from sweeps.errors import InputError, Problem, collecting, did_you_mean, shown
 
 
 def test_a_problem_says_where_what_and_what_was_expected() -> None:
@@ -26,7 +26,7 @@ def test_problems_of_several_steps_are_collected_in_order() -> None:
     problems: list[Problem] = []
     done = []
     for step in range(3):
-        with gathered(problems):
+        with collecting(problems):
             if step != 1:
                 raise InputError([Problem(f"step {step}", "this", "that"), Problem("also", "this", "that")])
             done.append(step)
@@ -36,7 +36,7 @@ def test_problems_of_several_steps_are_collected_in_order() -> None:
 
 def test_other_errors_are_not_collected() -> None:
     problems: list[Problem] = []
-    with pytest.raises(KeyError), gathered(problems):
+    with pytest.raises(KeyError), collecting(problems):
         raise KeyError("ours")
     assert problems == []
 
