@@ -16,7 +16,7 @@ import pytest
 from pipeline.cluster.profiles import Address, Local, Tls
 from pipeline.commands.main import main
 from sweeps.file.search import Search
-from sweeps.file.spec import load_spec
+from sweeps.file.spec import load_sweep
 from sweeps.file.stopping import Stop
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -90,7 +90,7 @@ def test_the_sweep_file_example_is_one(tmp_path: Path) -> None:
     (example,) = blocks("toml", SWEEP_FILE)
     path = tmp_path / "example.toml"
     path.write_text(example, encoding="utf-8")
-    spec = load_spec(path)
+    spec = load_sweep(path)
     assert spec.search == Search()  # "with these defaults"
     for name in (field.name for field in fields(Search)):
         assert re.search(rf"^{name} = ", example, flags=re.MULTILINE)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sweeps.file.spec import load_spec
+from sweeps.file.spec import load_sweep
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 KEPT = DOCS / "repeat"
@@ -65,7 +65,7 @@ def test_everything_wrong_is_said_and_nothing_started(
 
 @pytest.mark.parametrize("path", sorted(KEPT.glob("sweeps/*/*.toml")), ids=lambda path: path.stem)
 def test_sweeps_of_the_repeat_are_named_as_their_files(path: Path) -> None:
-    assert load_spec(path).name == path.stem
+    assert load_sweep(path).name == path.stem
 
 
 def test_what_is_kept_is_small() -> None:

@@ -128,11 +128,11 @@ def plan(
     from pipeline.commands.paths import find_spec
 
     if resolved:
-        from sweeps.file.spec import load_spec
+        from sweeps.file.spec import load_sweep
         from sweeps.file.written import as_file, as_toml
 
         with reported():
-            sweep = load_spec(find_spec(spec)[0])
+            sweep = load_sweep(find_spec(spec)[0])
         show(as_file(sweep) if as_json else as_toml(sweep).splitlines())
         return
     from pipeline.prepare.sweep import prepare

@@ -66,7 +66,7 @@ def find_run(path: Path, results: Path) -> Path:
 
 def _cube_of(path: Path, results: Path) -> Path:
     # Half a second of imports that a command given a cube can do without.
-    from sweeps.file.spec import load_spec
+    from sweeps.file.spec import load_sweep
 
     spec, _ = find_spec(path)
-    return cube_path(results, load_spec(spec).name)
+    return cube_path(results, load_sweep(spec).name)

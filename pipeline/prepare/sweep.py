@@ -12,7 +12,7 @@ from storage.cube.layout import size_problems
 from storage.cube.manifest import read_manifest
 from storage.runfolder.folder import RunFolder, cube_path
 from sweeps.errors import InputError, Problem
-from sweeps.file.spec import SweepSpec, load_spec
+from sweeps.file.spec import SweepSpec, load_sweep
 from sweeps.inputs.load import Inputs, load_inputs
 
 
@@ -48,7 +48,7 @@ def prepare(path: Path, *, results: Path, data_dir: Path | None) -> Prepared:
     InputError
         With every problem found; nothing was written.
     """
-    spec = load_spec(path)
+    spec = load_sweep(path)
     inputs = load_inputs(spec, path.name, data_dir=data_dir)
     cube = cube_path(results, spec.name)
     problems = _results_problems(results, RunFolder(cube).path)

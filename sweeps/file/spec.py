@@ -204,12 +204,12 @@ def load(where: str, dump: object) -> SweepSpec:
     return read(SweepSpec, dump, where)
 
 
-def load_spec(path: Path) -> SweepSpec:
+def load_sweep(path: str | Path) -> SweepSpec:
     """Read a sweep file.
 
     Parameters
     ----------
-    path : Path
+    path : str or Path
         TOML file; a `path` inside it is relative to its folder.
 
     Returns
@@ -220,7 +220,14 @@ def load_spec(path: Path) -> SweepSpec:
     ------
     InputError
         With every problem of the file: unknown keys, wrong types, values out of range, repeated values.
+
+    Examples
+    --------
+    >>> from pipeline import load_sweep
+    >>> load_sweep("sweeps/quick.toml").grid.restarts
+    3
     """
+    path = Path(path)
     values = _parse(path)
     data = values.get("data")
     scale = data.get("scale") if isinstance(data, dict) else None

@@ -31,7 +31,7 @@ from pipeline.commands.fit import fit_command
 from pipeline.fit.estimator import AnnotatedClustering
 from sweeps.errors import InputError
 from sweeps.file.search import Search
-from sweeps.file.spec import load_spec
+from sweeps.file.spec import load_sweep
 
 X = np.arange(20.0).reshape(10, 2)
 BEFORE_SEARCH = TINY.partition("[search]")[0]
@@ -92,7 +92,7 @@ def test_declarations_load_nothing() -> None:
 
 @each_setting
 def test_every_door_has_every_setting(setting: Setting, tmp_path: Path) -> None:
-    assert getattr(load_spec(write_spec(tmp_path, BEFORE_SEARCH)).search, setting.name) == setting.default
+    assert getattr(load_sweep(write_spec(tmp_path, BEFORE_SEARCH)).search, setting.name) == setting.default
     option = next(each for each in fit_command.params if each.name == setting.name)
     assert isinstance(option, click.Option)
     assert option.opts == [setting.option]
@@ -122,7 +122,7 @@ def test_every_door_refuses_in_the_same_words(setting: Setting, value: Any, tmp_
     problem = f"found {value!r}, expected {setting.expected}"
     spec = write_spec(tmp_path, f"{BEFORE_SEARCH}[search]\n{setting.name} = {value!r}\n")
     with pytest.raises(InputError) as of_file:
-        load_spec(spec)
+        load_sweep(spec)
     assert str(of_file.value) == f"tiny.toml [search] {setting.name}: {problem}"
     with pytest.raises(InputError) as of_estimator:
         AnnotatedClustering().set_params(**{setting.name: value}).fit(X)
@@ -137,7 +137,7 @@ def test_every_door_refuses_in_the_same_words(setting: Setting, value: Any, tmp_
 def test_every_door_refuses_labels_that_nothing_takes(tmp_path: Path) -> None:
     problem = "found 1.0, expected less than 1 for crossover labels, which mutated offspring do not take"
     with pytest.raises(InputError, match=f"mutation: {problem}"):
-        load_spec(write_spec(tmp_path, f'{BEFORE_SEARCH}[search]\ncrossover = "labels"\n'))
+        load_sweep(write_spec(tmp_path, f'{BEFORE_SEARCH}[search]\ncrossover = "labels"\n'))
     with pytest.raises(InputError, match=f"mutation: {problem}"):
         AnnotatedClustering(crossover="labels").fit(X)
     np.savetxt(tmp_path / "x", X)

@@ -64,7 +64,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "load_sweep"])
+@pytest.mark.parametrize("name", NAMES)
 def test_the_example_of_a_name_runs(name: str, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(checkout)
     assert f"`{name}`" in (pipeline.__doc__ or "")

@@ -17,13 +17,13 @@ from kernels.problem.problem import build_problem, layers_from_annotations
 from pipeline.optima import SAME_OPTIMUM
 from pipeline.scoring.tables import row_cell
 from pipeline.work.tasks import cell_annotations
-from sweeps.file.spec import load_spec
+from sweeps.file.spec import load_sweep
 from sweeps.inputs.load import load_inputs
 
 
 def gaps(name: str) -> Iterator[dict[str, Any]]:
     """Objective of each solution of a sweep less that of the true labels, nats."""
-    spec = load_spec(sweep_file(name))
+    spec = load_sweep(sweep_file(name))
     sources = load_inputs(spec).sources
     whole = dict.fromkeys(("mixture", "m", "replicate"), "Int64")
     for _, row in pd.read_csv(cells_file(name)).astype(whole).iterrows():

@@ -12,7 +12,7 @@ from processes.sweeping import write_spec
 
 from pipeline.cluster.schema import cluster_schema
 from pipeline.commands.main import main
-from sweeps.file.spec import load_spec
+from sweeps.file.spec import load_sweep
 from sweeps.file.written import as_file, sweep_schema
 
 
@@ -38,8 +38,8 @@ def test_a_resolved_sweep_needs_no_data_and_starts_nothing(
     before = sorted(tmp_path.rglob("*"))
     monkeypatch.setattr("sweeps.data.datasets.load_builtin", None)
     text = printed("plan", str(path), "--resolved")
-    assert tomllib.loads(text) == as_file(load_spec(path))
-    assert json.loads(printed("plan", str(path), "--resolved", "--json")) == as_file(load_spec(path))
+    assert tomllib.loads(text) == as_file(load_sweep(path))
+    assert json.loads(printed("plan", str(path), "--resolved", "--json")) == as_file(load_sweep(path))
     assert sorted(tmp_path.rglob("*")) == before
 
 

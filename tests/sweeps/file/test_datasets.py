@@ -10,7 +10,7 @@ import pytest
 from sweeps.data.registry import BUILTIN
 from sweeps.errors import InputError
 from sweeps.file.datasets import Builtin, Mixtures, UserTable
-from sweeps.file.spec import load_spec
+from sweeps.file.spec import load_sweep
 
 SWEEP = """
 name = "own"
@@ -30,7 +30,7 @@ scale = "standard"
 def datasets(folder: Path, text: str) -> tuple[Any, ...]:
     path = folder / "sweep.toml"
     path.write_text(SWEEP.format(text), encoding="utf-8")
-    return load_spec(path).grid.datasets
+    return load_sweep(path).grid.datasets
 
 
 def problems(folder: Path, text: str) -> list[str]:

@@ -18,7 +18,7 @@ from pipeline.work.records import Batch, Science, Work
 from pipeline.work.tasks import run_batch
 from sweeps.errors import InputError
 from sweeps.file.search import Search
-from sweeps.file.spec import load_spec
+from sweeps.file.spec import load_sweep
 from sweeps.inputs.load import RealSource
 from sweeps.plan import Cell
 
@@ -28,7 +28,7 @@ CHOSEN = 'patience = 4\ncrossover = "labels"\nmutation = 0.25\nrelocation = "all
 
 
 def test_choices_are_read_and_kept(tmp_path: Path) -> None:
-    spec = load_spec(write_spec(tmp_path, TINY + CHOSEN))
+    spec = load_sweep(write_spec(tmp_path, TINY + CHOSEN))
     chosen = {"patience": 4, "crossover": "labels", "mutation": 0.25, "relocation": "all"}
     assert asdict(spec.search) == asdict(Search(population=3, offspring=2, generations=1)) | chosen
     resolved = spec.dump()["search"]
@@ -38,10 +38,10 @@ def test_choices_are_read_and_kept(tmp_path: Path) -> None:
 
 def test_defaults_leave_the_resolved_file_as_it_was(tmp_path: Path) -> None:
     """A cube of an older release, whose file lacks the keys, is then still one of the same sweep."""
-    resolved = load_spec(write_spec(tmp_path)).dump()["search"]
+    resolved = load_sweep(write_spec(tmp_path)).dump()["search"]
     assert json.dumps(resolved) == json.dumps(BEFORE)
     spelled_out = TINY + 'patience = 0\ncrossover = "centroids"\nmutation = 1\nrelocation = "annotated"\n'
-    assert load_spec(write_spec(tmp_path, spelled_out)).dump()["search"] == BEFORE
+    assert load_sweep(write_spec(tmp_path, spelled_out)).dump()["search"] == BEFORE
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_defaults_leave_the_resolved_file_as_it_was(tmp_path: Path) -> None:
 )
 def test_choices_that_are_not_possible(tmp_path: Path, line: str, problem: str) -> None:
     with pytest.raises(InputError) as caught:
-        load_spec(write_spec(tmp_path, TINY + line))
+        load_sweep(write_spec(tmp_path, TINY + line))
     (found,) = caught.value.problems
     assert problem in str(found)
 
@@ -72,7 +72,7 @@ def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
         + '[search]\ngenerations = 0\ncrossover = "labels"\npopulaton = 3\nvariance_prior = "1"\n'
     )
     with pytest.raises(InputError) as caught:
-        load_spec(write_spec(tmp_path, text))
+        load_sweep(write_spec(tmp_path, text))
     places = [problem.where for problem in caught.value.problems]
     keys = ["generations", "mutation", "variance_prior"]
     assert places == [*(f"tiny.toml [search] {key}" for key in keys), "tiny.toml [search]"]

@@ -11,7 +11,7 @@ import pytest
 import sweeps
 from sweeps.errors import InputError
 from sweeps.file.datasets import Builtin, Mixtures, UserTable
-from sweeps.file.spec import load_spec
+from sweeps.file.spec import load_sweep
 from sweeps.file.stopping import Stop
 
 GOOD = """
@@ -38,12 +38,12 @@ def write(folder: Path, text: str) -> Path:
 
 def problems_of(folder: Path, text: str) -> list[str]:
     with pytest.raises(InputError) as caught:
-        load_spec(write(folder, text))
+        load_sweep(write(folder, text))
     return [str(problem) for problem in caught.value.problems]
 
 
 def test_a_good_file_is_read_whole(tmp_path: Path) -> None:
-    spec = load_spec(write(tmp_path, GOOD))
+    spec = load_sweep(write(tmp_path, GOOD))
     assert (spec.name, spec.seed, spec.unavailable) == ("good", 7, "error")
     iris, mine, two, four = spec.grid.datasets
     assert iris == Builtin(name="iris", scale="standard")
@@ -65,20 +65,20 @@ def test_a_good_file_is_read_whole(tmp_path: Path) -> None:
 
 def test_a_share_of_samples_is_exact_in_its_decimal_digits(tmp_path: Path) -> None:
     # 0.29 * 100 is 28.999999999999996 in binary floating point.
-    spec = load_spec(write(tmp_path, GOOD.replace('"0.5N"', '"0.29N"')))
+    spec = load_sweep(write(tmp_path, GOOD.replace('"0.5N"', '"0.29N"')))
     assert spec.grid.m[0].resolve(100) == 29
 
 
 def test_an_adaptive_stop_is_read_and_kept(tmp_path: Path) -> None:
-    assert load_spec(write(tmp_path, GOOD)).stop is None
-    assert "stop" not in load_spec(write(tmp_path, GOOD)).dump()
-    spec = load_spec(write(tmp_path, GOOD + "[stop]\nrisk = 0.1\nr_min = 2\n"))
+    assert load_sweep(write(tmp_path, GOOD)).stop is None
+    assert "stop" not in load_sweep(write(tmp_path, GOOD)).dump()
+    spec = load_sweep(write(tmp_path, GOOD + "[stop]\nrisk = 0.1\nr_min = 2\n"))
     assert spec.stop == Stop(rule="boender-rinnooy-kan", risk=0.1, r_min=2, step=5)
     assert Stop(**spec.dump()["stop"]) == spec.stop
 
 
 def test_the_resolved_file_survives_json(tmp_path: Path) -> None:
-    resolved = load_spec(write(tmp_path, GOOD)).dump()
+    resolved = load_sweep(write(tmp_path, GOOD)).dump()
     assert json.loads(json.dumps(resolved)) == resolved
     assert resolved["search"]["population"] == 10
     assert resolved["grid"]["m"] == ["0.5N", "75", "1N"]
@@ -162,7 +162,7 @@ def test_all_problems_are_reported_together(tmp_path: Path) -> None:
 
 def test_without_a_supervised_model_the_grid_of_annotations_is_not_needed(tmp_path: Path) -> None:
     text = '\nname="x"\nseed=1\n[grid]\ndatasets=["iris"]\nmodels=["unsupervised"]\nrestarts=1\n'
-    spec = load_spec(write(tmp_path, text))
+    spec = load_sweep(write(tmp_path, text))
     assert (spec.grid.p, spec.grid.m, spec.grid.replicates) == ((), (), 1)
 
 
@@ -171,14 +171,14 @@ def test_a_file_that_is_not_toml(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "broken.toml"
     path.write_bytes(content)
     with pytest.raises(InputError, match=r"broken\.toml"):
-        load_spec(path)
+        load_sweep(path)
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
-        load_spec(tmp_path / "none.toml")
+        load_sweep(tmp_path / "none.toml")
     with pytest.raises(InputError, match="directory"):
-        load_spec(tmp_path)
+        load_sweep(tmp_path)
 
 
 SHIPPED = sorted(Path(sweeps.__file__).parent.glob("*.toml"))
@@ -186,14 +186,14 @@ SHIPPED = sorted(Path(sweeps.__file__).parent.glob("*.toml"))
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
 def test_shipped_sweeps_are_good_and_named_as_their_file(path: Path) -> None:
-    assert load_spec(path).name == path.stem
+    assert load_sweep(path).name == path.stem
 
 
 def test_the_shipped_evaluation_is_the_published_one() -> None:
     """8,798 cells: 150 mixtures x (3 x 8 x 2 + 1) and 8 data sets x (3 x 3 x 10 x 2 + 1)."""
     cells = 0
     for name in ("mixtures", "uci"):
-        grid = load_spec(Path(sweeps.__file__).parent / f"{name}.toml").grid
+        grid = load_sweep(Path(sweeps.__file__).parent / f"{name}.toml").grid
         drawn = sum(entry.count if isinstance(entry, Mixtures) else 1 for entry in grid.datasets)
         cells += drawn * (len(grid.p) * len(grid.m) * grid.replicates * len(grid.supervised) + 1)
         assert grid.restarts == 50

@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import sweeps
-from sweeps.file.spec import load_spec
+from sweeps.file.spec import load_sweep
 from sweeps.file.written import as_file, as_toml, sweep_schema
 
 FOLDER = Path(sweeps.__file__).parent
@@ -57,12 +57,12 @@ def test_shipped_sweeps_name_the_schema_and_keep_to_it(path: Path) -> None:
 @pytest.mark.parametrize("text", [EVERYTHING, BASELINE])
 def test_a_resolved_sweep_is_a_file_that_gives_the_same_sweep(tmp_path: Path, text: str) -> None:
     (tmp_path / "sweep.toml").write_text(text, encoding="utf-8")
-    spec = load_spec(tmp_path / "sweep.toml")
+    spec = load_sweep(tmp_path / "sweep.toml")
     (tmp_path / "elsewhere").mkdir()
     again = tmp_path / "elsewhere" / "again.toml"
     again.write_text(as_toml(spec), encoding="utf-8")
-    assert load_spec(again) == spec
-    assert json.dumps(load_spec(again).dump()) == json.dumps(spec.dump())
+    assert load_sweep(again) == spec
+    assert json.dumps(load_sweep(again).dump()) == json.dumps(spec.dump())
     SCHEMA.validate(as_file(spec))
     assert as_file(spec)["search"]["population"] == 10
 

@@ -10,7 +10,7 @@ import pytest
 
 from sweeps.data.builtin import Unavailable
 from sweeps.errors import InputError
-from sweeps.file.spec import SweepSpec, load_spec
+from sweeps.file.spec import SweepSpec, load_sweep
 from sweeps.inputs import load
 from sweeps.inputs.load import Inputs, MixtureSource
 from sweeps.seeds import data_seed
@@ -40,7 +40,7 @@ def spec(folder: Path, **changes: object) -> SweepSpec:
     text += ["[data]", f"scale = {_toml(values['scale'])}", f"unavailable = {_toml(values['unavailable'])}"]
     path = folder / "s.toml"
     path.write_text("\n".join(text))
-    return load_spec(path)
+    return load_sweep(path)
 
 
 def _toml(value: object) -> str:
