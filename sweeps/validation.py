@@ -34,7 +34,8 @@ KINDS = {
 class Record(BaseModel):
     """Values of one table of a file: of the very types declared, without any other key, never changed."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+    # built when first used: a command that reads a cube needs no record of files
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", defer_build=True)
 
     @model_validator(mode="before")
     @classmethod
