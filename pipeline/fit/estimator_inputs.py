@@ -47,7 +47,7 @@ def check_inputs(
     """
     problems = list(_parameter_problems(parameters))
     layers: list[Layer] = []
-    # an accuracy that is no number is a problem by now, and the layers are not used
+    # a wrong accuracy has been reported by now, and the layers are not used
     accuracy = None if problems or parameters["accuracy"] is None else float(parameters["accuracy"])
     for name, kind, links in (("must_link", MUST, must_link), ("cannot_link", CANNOT, cannot_link)):
         if links is not None:

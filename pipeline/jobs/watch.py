@@ -43,7 +43,7 @@ class JobWatch:
     cluster : pipeline.jobs.cluster.KeptCluster
         Whose jobs.
     client : distributed.Client
-        Whose tasks are cancelled when no worker is available, so that nobody waits for them.
+        Whose tasks are cancelled when no worker is available, so that nothing waits for them.
     options : JobQueue
         The profile.
     name : str

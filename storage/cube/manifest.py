@@ -177,9 +177,9 @@ def _read_document(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise _not_a_cube(path, f"a zarr.json that is no JSON ({error})") from error
+        raise _not_a_cube(path, f"a zarr.json that is not JSON ({error})") from error
     if not isinstance(document, dict):
-        raise _not_a_cube(path, "a zarr.json that is no table")
+        raise _not_a_cube(path, "a zarr.json that is not a table")
     return document
 
 

@@ -1,4 +1,4 @@
-"""Plans of a cube as its attributes hold them, read as if anybody had written them."""
+"""Plans of a cube as its attributes hold them, never trusted: a cube may come from anywhere."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from sweeps.errors import Problem, collecting, shown
 from sweeps.plan import DatasetPlan
-from sweeps.validation import marked, read
+from sweeps.validation import ABSENT, marked, read
 
 
 def plan_to_json(plan: DatasetPlan) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def read_plans(where: str, records: object, problems: list[Problem]) -> dict[str
         Grows with everything that no sweep would have written.
     """
     if not isinstance(records, Mapping):
-        problems.append(Problem(where, "no table of data sets", "one record for each"))
+        problems.append(Problem(where, "not a table of data sets", "one record for each"))
         return {}
     known = [field.name for field in fields(DatasetPlan)]
     plans = {}
@@ -42,7 +42,8 @@ def read_plans(where: str, records: object, problems: list[Problem]) -> dict[str
             problems.append(Problem(place.rstrip(":"), shown(record), "a table"))
             continue
         with collecting(problems):
-            plans[name] = read(DatasetPlan, marked(record, known), place)
+            # The default of a plan is not one of a cube: every cube says how its features were scaled.
+            plans[name] = read(DatasetPlan, {"scale": ABSENT, **marked(record, known)}, place)
             problems += _grid_problems(place, name, plans[name])
     return plans
 

@@ -9,6 +9,7 @@ import os
 import socket
 import threading
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
@@ -63,7 +64,7 @@ def download_raw(entry: Entry, cache: Path) -> Path:
     import pooch
 
     pooch.get_logger().setLevel(logging.ERROR)  # it prints to stderr past our own logging
-    url = address(entry)
+    url, is_new = address(entry), not cache.exists()
     try:
         _check_address(url)
         files = pooch.create(
@@ -71,6 +72,9 @@ def download_raw(entry: Entry, cache: Path) -> Path:
         )
         return Path(files.fetch(entry.file, downloader=partial(_download, entry)))
     except Missing as missing:
+        if is_new:  # pooch makes the folder before it downloads, and a failure keeps nothing in it
+            with suppress(OSError):
+                cache.rmdir()
         raise Missing(f"{url}: {missing}") from missing
     except OSError as error:
         raise Missing(f"{url}: cannot be kept in {cache}: {error.strerror or error}") from error

@@ -187,7 +187,7 @@ class SweepFile(SweepSpec):
 
 
 def load(where: str, dump: object) -> SweepSpec:
-    """Read the dump of a sweep again; it may come from anybody.
+    """Read the dump of a sweep again; it may come from anywhere.
 
     Parameters
     ----------

@@ -144,7 +144,7 @@ MANIFEST: dict[str, tuple[Callable[[Document], object], str]] = {
     ),
     "empty": (lambda d: record(d).update(p=[]), "some of them empty"),
     "no record": (lambda d: d["attributes"]["datasets"].update(a=3), "data set a: found 3, expected a table"),
-    "no data sets": (lambda d: d["attributes"].update(datasets=[]), "no table of data sets"),
+    "no data sets": (lambda d: d["attributes"].update(datasets=[]), "not a table of data sets"),
     "seed": (lambda d: d["attributes"]["spec"].update(seed=-1), "seed: found -1"),
     "spec": (lambda d: d["attributes"].update(spec=[]), r"spec: found \[\], expected a table"),
     "search": (

@@ -43,7 +43,7 @@ def test_a_cube_without_adaptive_stop_is_as_older_versions_wrote_it() -> None:
     assert plan_to_json(PLANS["d"])["adaptive"] is True
 
 
-REQUIRED = [field.name for field in fields(DatasetPlan) if field.default is MISSING]
+REQUIRED = [*(field.name for field in fields(DatasetPlan) if field.default is MISSING), "scale"]
 
 
 @pytest.mark.parametrize("key", REQUIRED)
@@ -88,4 +88,4 @@ def test_problems_of_all_data_sets_are_collected() -> None:
     assert len(texts) == 2
     assert "data set b" in texts[0]
     assert "data set d: found 3, expected a table" in texts[1]
-    assert said([]) == ["cube: found no table of data sets, expected one record for each"]
+    assert said([]) == ["cube: found not a table of data sets, expected one record for each"]
