@@ -192,9 +192,9 @@ def test_all_that_is_wrong_is_said_at_once(cube: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"[" * 200_000, "no JSON"),
-        (b'{"a":' * 200_000, "no JSON"),
-        (b"\xff\xfe", "no JSON"),
+        (b"[" * 200_000, "not JSON"),
+        (b'{"a":' * 200_000, "not JSON"),
+        (b"\xff\xfe", "not JSON"),
         (b" " * (2**26 + 1), "67,108,865 bytes, expected at most 67,108,864"),
     ],
 )
