@@ -63,7 +63,8 @@ def summary_table(cells: pd.DataFrame) -> pd.DataFrame:
         score is not defined: the divergence of a degenerate cluster), `mean`, `se` (missing for n = 1),
         `median`. A score that no cell of a data set can have, without true labels for instance, gives no row.
     """
-    parts = [_summary(cells, score) for score in SCORES]
+    # A table that was kept may be older than some of the scores.
+    parts = [_summary(cells, score) for score in SCORES if score in cells]
     table = pd.concat(parts, ignore_index=True)
     table["score"] = pd.Categorical(table["score"], SCORES)
     order = ["dataset", "p", "m", "model", "score"]
