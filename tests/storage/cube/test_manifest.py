@@ -77,8 +77,8 @@ def test_append_run_crashed_anywhere(tmp_path: Path) -> None:
     ("content", "found"),
     [
         (None, "a directory without zarr.json"),
-        ("{", "no JSON"),
-        ("[]", "no table"),
+        ("{", "not JSON"),
+        ("[]", "not a table"),
         ('{"zarr_format": 3, "node_type": "group", "attributes": {}}', "no sweep has written"),
         ('{"zarr_format": 3, "node_type": "group"}', "no sweep has written"),
     ],
