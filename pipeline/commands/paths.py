@@ -65,7 +65,7 @@ def find_run(path: Path, results: Path) -> Path:
 
 
 def _cube_of(path: Path, results: Path) -> Path:
-    # Half a second of imports that a command given a cube can do without.
+    # Loaded here: a command that is given a cube does not need what reads sweep files.
     from sweeps.file.spec import load_sweep
 
     spec, _ = find_spec(path)

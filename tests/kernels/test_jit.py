@@ -1,4 +1,4 @@
-"""How kernels are compiled, and kept: fresh after an edit, whoever compiles first, never in the way."""
+"""How kernels are compiled and cached: fresh after an edit, by one process at a time, never in the way."""
 
 from __future__ import annotations
 
