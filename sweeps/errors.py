@@ -57,7 +57,10 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 def shown(value: object) -> str:
     """Short text of a value of TOML, YAML or JSON for a message."""
-    text = {True: "true", False: "false"}[value] if isinstance(value, bool) else repr(value)
+    try:
+        text = {True: "true", False: "false"}[value] if isinstance(value, bool) else repr(value)
+    except ValueError:  # Python writes no number of more than 4,300 digits
+        return "a number of thousands of digits"
     return text if len(text) <= 60 else text[:57] + "..."
 
 

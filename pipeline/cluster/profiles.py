@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import click
-import yaml
 from pydantic import Field, ValidationInfo, field_validator
 
+from pipeline.cluster.entries import read_entries
 from pipeline.jobs.keys import CLASSES, JobQueue, job_queue
 from pipeline.jobs.values import Size
 from sweeps.errors import InputError, Problem, collecting, did_you_mean, shown
@@ -140,7 +140,7 @@ def load_profile(name: str = DEFAULT, file: Path | None = None) -> Profile:
     if name not in entries:
         if name == DEFAULT:
             return Profile(name, Local(), None)
-        known = sorted({*map(str, entries), DEFAULT})
+        known = sorted({*entries, DEFAULT})
         hint = did_you_mean(name, known)
         raise InputError([Problem(str(origin), f"no profile {name!r}", "one of " + ", ".join(known), hint)])
     return Profile(name, _options(f"{origin} {name}:", entries[name], origin.parent), origin)
@@ -158,15 +158,8 @@ def find_file() -> Path:
     return next((place for place in places if place.is_file()), places[-1])
 
 
-def _read(origin: Path) -> dict[Any, Any]:
-    try:
-        entries = yaml.safe_load(origin.read_text(encoding="utf-8"))
-    except OSError as error:
-        found = error.strerror or str(error)
-        raise InputError([Problem(str(origin), found, "a readable file of profiles")]) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        found = f"a YAML error: {' '.join(str(error).split())}"
-        raise InputError([Problem(str(origin), found, "a YAML file of profiles")]) from error
+def _read(origin: Path) -> dict[str, Any]:
+    entries = read_entries(origin)
     if entries is None:
         return {}
     if not isinstance(entries, dict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -11,17 +12,24 @@ from pipeline.jobs.walltime import walltime_seconds
 from sweeps.keytypes import Checked
 from sweeps.validation import refusal
 
+SIZES = 2**20, 2**60
+"""Bytes: less is a unit that was forgotten, and dask-jobqueue cannot write it; no machine has more."""
+
+LONGEST_TIME = 10 * 366 * 86_400.0
+"""Seconds: what is longer overflows where it is added to a date."""
+
 
 def size(value: Any) -> int:
     """Bytes of a size such as "4GiB"."""
     if isinstance(value, (str, int)) and not isinstance(value, bool):
         try:
-            # dask takes an empty text for one byte
-            found = 0 if value == "" else int(parse_bytes(value))
-        except ValueError:
+            found = int(parse_bytes(value)) if _has_number(value) else 0
+        except (ValueError, OverflowError):
             found = 0
-        if found > 0:
+        if SIZES[0] <= found <= SIZES[1]:
             return found
+        if 0 < found < SIZES[0]:
+            raise refusal('a size such as "4GiB"', "a number without a unit counts bytes")
     raise refusal('a size such as "4GiB"')
 
 
@@ -29,12 +37,17 @@ def time_span(value: Any) -> float:
     """Seconds of a time such as "12h"."""
     if isinstance(value, (str, int, float)) and not isinstance(value, bool):
         try:
-            seconds = float(parse_timedelta(value))
-        except (ValueError, KeyError, IndexError):  # the last for an empty text
+            seconds = float(parse_timedelta(value)) if _has_number(value) else 0.0
+        except (ValueError, KeyError, OverflowError):
             seconds = 0.0
-        if seconds > 0:
+        if 0 < seconds <= LONGEST_TIME:
             return seconds
     raise refusal('a time such as "30min" or "12h"')
+
+
+def _has_number(value: str | float) -> bool:
+    # dask takes "GB" for one gigabyte, "h" for one hour and an empty text for one byte
+    return not isinstance(value, str) or re.match(r"\s*\.?\d", value, re.ASCII) is not None
 
 
 def walltime(system: str) -> Callable[[Any], str]:

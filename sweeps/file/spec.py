@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,10 +13,10 @@ from typing import Annotated, Any
 from pydantic import Field, PlainSerializer, ValidationInfo, field_validator, model_validator
 
 from sweeps.data.tables import SCALES
-from sweeps.errors import InputError, Problem
 from sweeps.file.datasets import AsWritten, Dataset
 from sweeps.file.search import Search
 from sweeps.file.stopping import Stop
+from sweeps.file.toml import read_toml
 from sweeps.keytypes import Checked, Choice, Each, Given, Whole
 from sweeps.models import BASELINES, MODEL_CODES
 from sweeps.plan import Accuracy, Name, Scale
@@ -228,21 +227,8 @@ def load_sweep(path: str | Path) -> SweepSpec:
     3
     """
     path = Path(path)
-    values = _parse(path)
+    values = read_toml(path)
     data = values.get("data")
     scale = data.get("scale") if isinstance(data, dict) else None
     context = {"folder": path.parent, "scale": scale if scale in SCALES else "none"}
     return read(SweepFile, values, path.name, brackets=True, context=context).resolved()
-
-
-def _parse(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(
-            [Problem(str(path), error.strerror or str(error), "a readable sweep file")]
-        ) from error
-    except UnicodeDecodeError as error:
-        raise InputError([Problem(str(path), "bytes that are not UTF-8", "a TOML file")]) from error
-    except tomllib.TOMLDecodeError as error:
-        raise InputError([Problem(str(path), f"a TOML error: {error}", "a TOML file")]) from error

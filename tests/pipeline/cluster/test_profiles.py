@@ -102,7 +102,7 @@ def test_only_the_wanted_profile_is_checked(write: Callable[[str], Path]) -> Non
         ("local: {", "local", "a YAML error"),
         ("local: !!python/object/apply:os.getcwd []", "local", "a YAML error"),
         ("local: {kind: local, workers: 0}", "local", "workers: found 0, expected a whole number 1..10000"),
-        ("big: {kind: local, 3: 4}", "big", "3: found 3, expected a text as its key"),
+        ("big: {kind: local, 3: 4}", "big", "unknown key '3', expected one of dashboard_port"),
         ("a: {kind: address}", "a", "address: found nothing"),
         ("a: {kind: address, address: nowhere}", "a", "expected an address such as tls://host:8786"),
         ("a: {kind: address, address: 'http://host:80'}", "a", "expected an address such as"),

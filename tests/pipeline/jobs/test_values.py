@@ -16,7 +16,7 @@ from pipeline.jobs.values import lines, pairs, plain, size, time_span, walltime,
     [
         (size, "4GiB", 4 * 2**30),
         (size, "1GB", 10**9),
-        (size, 512, 512),
+        (size, 2**20, 2**20),
         (time_span, "12h", 43_200.0),
         (time_span, "90 s", 90.0),
         (time_span, 2.5, 2.5),
@@ -36,8 +36,8 @@ def test_what_is_taken(check: Callable[[Any], Any], value: object, taken: object
 @pytest.mark.parametrize(
     ("check", "values"),
     [
-        (size, ["", "much", "0", 0, -1, True, None, 1.5]),
-        (time_span, ["", "soon", "0s", 0, -1, True, None]),
+        (size, ["", "much", "0", 0, -1, True, None, 1.5, 1, 64, "1kB", "GB", " GiB", "1e400GB", 10**400]),
+        (time_span, ["", "soon", "0s", 0, -1, True, None, "h", "1e400h", "nan", 1e300, 10**400]),
         (walltime("slurm"), [36_000, "ten hours", "", None]),
         (walltime("pbs"), [36_000, "", "a\nb"]),
         (lines, ["--exclusive", [1], ["a\nb"], [""], None]),
