@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pipeline.fit.estimator import AnnotatedClustering
     from pipeline.scoring.lazy import baseline_scores, scores
     from storage.cube.cube import open_cube
-    from sweeps.file.spec import load_sweep
+    from sweeps.file.reading import load_sweep
 
 __all__ = ["AnnotatedClustering", "baseline_scores", "load_sweep", "open_cube", "scores"]
 
@@ -33,7 +33,7 @@ __all__ = ["AnnotatedClustering", "baseline_scores", "load_sweep", "open_cube", 
 _PLACES = {
     "AnnotatedClustering": ("pipeline.fit.estimator", "AnnotatedClustering"),
     "baseline_scores": ("pipeline.scoring.lazy", "baseline_scores"),
-    "load_sweep": ("sweeps.file.spec", "load_sweep"),
+    "load_sweep": ("sweeps.file.reading", "load_sweep"),
     "open_cube": ("storage.cube.cube", "open_cube"),
     "scores": ("pipeline.scoring.lazy", "scores"),
 }

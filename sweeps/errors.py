@@ -55,6 +55,13 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else ""
 
 
+def not_one_of(where: str, word: object, known: Iterable[str]) -> Problem:
+    """Problem of a value that is none of the known ones, with the closest word as its hint."""
+    words = tuple(known)
+    hint = did_you_mean(word, words) if isinstance(word, str) else ""
+    return Problem(where, repr(word), f"one of {', '.join(words)}", hint)
+
+
 def shown(value: object) -> str:
     """Short text of a value of TOML, YAML or JSON for a message."""
     try:

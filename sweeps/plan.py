@@ -9,9 +9,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import ConfigDict, Strict
 
-from sweeps.data.tables import SCALES
 from sweeps.keytypes import Choice, Each, Real, Text, Whole
 from sweeps.models import BASELINES, MODEL_CODES
+from sweeps.scales import SCALES
 from sweeps.seeds import accuracy_code
 
 Name = Annotated[

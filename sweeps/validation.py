@@ -66,6 +66,7 @@ class StandIn:
 
     found: str
     expected: str
+    hint: str = ""
 
 
 ABSENT = StandIn("nothing", "this key")
@@ -158,7 +159,7 @@ def _problem(line: ErrorDetails, where: str, brackets: bool) -> Problem:
     if line["type"] == "missing":
         value = ABSENT
     if isinstance(value, StandIn):
-        return Problem(place, value.found, value.expected)
+        return Problem(place, value.found, value.expected, value.hint)
     if line["type"] != REFUSAL:
         return Problem(place, shown(value), expected)
     options = words.get("options", ())

@@ -15,8 +15,8 @@ import pytest
 
 from pipeline.cluster.profiles import Address, Local, Tls
 from pipeline.commands.main import main
+from sweeps.file.reading import load_sweep
 from sweeps.file.search import Search
-from sweeps.file.spec import load_sweep
 from sweeps.file.stopping import Stop
 
 ROOT = Path(__file__).resolve().parents[1]

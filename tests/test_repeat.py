@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sweeps.file.spec import load_sweep
+from sweeps.file.reading import load_sweep
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 KEPT = DOCS / "repeat"

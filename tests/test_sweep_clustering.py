@@ -155,7 +155,7 @@ def test_a_folder_that_is_no_package_does_no_harm(package: str, tmp_path: Path) 
     (tmp_path / package).mkdir()
     (tmp_path / package / "notes.txt").touch()
     done = python("-c", "from pipeline import load_sweep; print(load_sweep.__module__)", folder=tmp_path)
-    assert (done.stdout, done.stderr) == ("sweeps.file.spec\n", "")
+    assert (done.stdout, done.stderr) == ("sweeps.file.reading\n", "")
     done = python("-c", "from sweep_clustering import main; main()", "--help", folder=tmp_path)
     assert done.returncode == 0, done.stderr
 

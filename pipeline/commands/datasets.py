@@ -12,7 +12,7 @@ import click
 
 from pipeline.commands.options import data_dir_option, json_option, reported
 from pipeline.exitcodes import COMPLETE, INTERNAL
-from sweeps.errors import InputError, Problem
+from sweeps.errors import InputError, not_one_of
 
 if TYPE_CHECKING:
     from sweeps.data.builtin import Record
@@ -88,7 +88,7 @@ def _known(names: tuple[str, ...]) -> tuple[str, ...]:
 
     unknown = [name for name in names if name not in BUILTIN]
     if unknown:
-        raise InputError(Problem("NAME", repr(name), f"one of {', '.join(BUILTIN)}") for name in unknown)
+        raise InputError(not_one_of("NAME", name, BUILTIN) for name in unknown)
     return names or tuple(BUILTIN)
 
 

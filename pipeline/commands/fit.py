@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernels.settings import TERMS, VARIANCES
-from pipeline.commands.options import json_option, reported
+from pipeline.commands.options import Word, json_option, reported
 from pipeline.commands.settings import takes_settings
 from pipeline.optima import SAME_OPTIMUM
-from sweeps.data.tables import SCALES
+from sweeps.scales import SCALES
 
 if TYPE_CHECKING:
     from pipeline.fit.annotators import Judgement
@@ -35,12 +35,12 @@ file_type = click.Path(path_type=Path)
 @click.option("-k", "--n-clusters", type=int, required=True, help="Number of clusters.")
 @click.option(
     "--model",
-    type=click.Choice(TERMS),
+    type=Word(TERMS),
     help="What to maximise.  [default: posterior with --accuracy, likelihood with links, else unsupervised]",
 )
 @click.option(
     "--variance",
-    type=click.Choice(VARIANCES),
+    type=Word(VARIANCES),
     default="free",
     show_default=True,
     help="Whether each cluster has a variance of its own, or all share one.",
@@ -59,9 +59,7 @@ file_type = click.Path(path_type=Path)
 @click.option(
     "--seed", default=0, show_default=True, help="Of all randomness: the same seed, the same result."
 )
-@click.option(
-    "--scale", type=click.Choice(SCALES), default="none", show_default=True, help="Of the features."
-)
+@click.option("--scale", type=Word(SCALES), default="none", show_default=True, help="Of the features.")
 @json_option
 def fit_command(as_json: bool, **choices: Any) -> None:
     """Cluster the rows of FEATURES, with annotations or without.

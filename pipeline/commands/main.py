@@ -128,7 +128,7 @@ def plan(
     from pipeline.commands.paths import find_spec
 
     if resolved:
-        from sweeps.file.spec import load_sweep
+        from sweeps.file.reading import load_sweep
         from sweeps.file.written import as_file, as_toml
 
         with reported():

@@ -33,6 +33,14 @@ cube_argument = click.argument("cube_or_spec", metavar="CUBE|SPEC", type=click.P
 spec_argument = click.argument("spec", type=click.Path(path_type=Path))
 
 
+class Word(click.Choice[str]):
+    """A word of some, which help shows; it is checked with files and other options, to report all at once."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Any word."""
+        return value
+
+
 @contextmanager
 def reported() -> Iterator[None]:
     """Show every problem of a bad input on stderr and leave with exit code 2."""

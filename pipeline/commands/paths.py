@@ -66,7 +66,7 @@ def find_run(path: Path, results: Path) -> Path:
 
 def _cube_of(path: Path, results: Path) -> Path:
     # Loaded here: a command that is given a cube does not need what reads sweep files.
-    from sweeps.file.spec import load_sweep
+    from sweeps.file.reading import load_sweep
 
     spec, _ = find_spec(path)
     return cube_path(results, load_sweep(spec).name)

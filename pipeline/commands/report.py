@@ -6,8 +6,19 @@ from pathlib import Path
 
 import click
 
-from pipeline.commands.options import json_option, reported, results_option, show
-from pipeline.scoring.catalogue import LABELS
+from pipeline.commands.options import Word, json_option, reported, results_option, show
+from sweeps.errors import InputError, collecting, not_one_of
+
+
+class ScoreName(Word):
+    """A score; the catalogue, which needs arrays, is loaded only to show help or to compare."""
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        """All names."""
+        from pipeline.scoring.catalogue import LABELS
+
+        self.choices = tuple(LABELS)
+        return super().get_metavar(param, ctx)
 
 
 @click.command()
@@ -44,7 +55,7 @@ def report(cube: Path, results: Path, out: Path | None, against: Path | None, ce
     "--score",
     "scores",
     multiple=True,
-    type=click.Choice(list(LABELS)),
+    type=ScoreName(()),
     help="Score to compare; may be repeated.  [default: nmi]",
 )
 @click.option(
@@ -59,9 +70,17 @@ def compare(
     """Compare the cells of CUBE_B with the same cells of CUBE_A: paired differences, B minus A."""
     from pipeline.commands.paths import find_cube
     from pipeline.report.compare import write_comparison
+    from pipeline.scoring.catalogue import LABELS
 
     with reported():
-        first, second = find_cube(cube_a, results), find_cube(cube_b, results)
+        problems = [not_one_of("--score", score, LABELS) for score in scores if score not in LABELS]
+        cubes = []
+        for path in (cube_a, cube_b):
+            with collecting(problems):
+                cubes.append(find_cube(path, results))
+        if problems:
+            raise InputError(problems)
+        first, second = cubes
         folder = out or second.with_name(f"{second.stem}-against-{first.stem}.compare")
         comparison = write_comparison(first, second, folder, scores or ("nmi",))
     show(comparison.to_dict() if as_json else comparison.lines())

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from kernels.settings import SETTINGS, Setting, settings_of
+from pipeline.commands.options import Word
 
 
 def takes_settings(command: Callable[..., None]) -> Callable[..., None]:
@@ -34,7 +35,7 @@ def takes_settings(command: Callable[..., None]) -> Callable[..., None]:
 
 def _type(setting: Setting) -> click.ParamType[Any]:
     if setting.choices:
-        return _Word(setting.choices)
+        return Word(setting.choices)
     kind: Any = _Whole if isinstance(setting.default, int) else _Real
     numbers: click.ParamType[Any] = kind(setting.low, setting.high)
     return numbers
@@ -51,8 +52,3 @@ class _Whole(click.IntRange):
 class _Real(click.FloatRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return click.FLOAT.convert(value, param, ctx)
-
-
-class _Word(click.Choice[str]):
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return value

@@ -13,7 +13,7 @@ from sklearn.utils import check_array
 
 from kernels.problem.problem import CANNOT, MUST, Layer
 from kernels.settings import TERMS, VARIANCES, wrong_settings
-from sweeps.errors import InputError, Problem, collecting, did_you_mean
+from sweeps.errors import InputError, Problem, collecting, not_one_of
 
 AUTO = "auto"
 
@@ -67,11 +67,10 @@ def _parameter_problems(parameters: Mapping[str, Any]) -> Iterator[Problem]:
     model, accuracy = parameters["model"], parameters["accuracy"]
     if not (isinstance(model, str) and model in (AUTO, *TERMS)):
         known = AUTO, *TERMS
-        hint = did_you_mean(model, known) if isinstance(model, str) else ""
-        yield Problem("model", repr(model), f"one of {', '.join(known)}", hint)
+        yield not_one_of("model", model, known)
     variance = parameters["variance"]
     if not (isinstance(variance, str) and variance in VARIANCES):
-        yield Problem("variance", repr(variance), f"one of {', '.join(VARIANCES)}")
+        yield not_one_of("variance", variance, VARIANCES)
     if accuracy is None:
         if model == "posterior":
             yield Problem("accuracy", "None", "a number above 0, at most 1", "posterior needs it")

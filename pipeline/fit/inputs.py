@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.problem.problem import CANNOT, MUST, Layer
-from kernels.settings import Settings, wrong_settings
+from kernels.settings import TERMS, VARIANCES, Settings, wrong_settings
 from pipeline.fit.annotators import annotator_layers, annotator_names
 from sweeps.annotations.files import read_annotations
 from sweeps.annotations.links import Annotation, read_links
@@ -19,7 +20,8 @@ from sweeps.data.classes import MAX_CLASSES, read_labels
 from sweeps.data.lines import to_number
 from sweeps.data.reading import read_table
 from sweeps.data.tables import LabelledTable, scale
-from sweeps.errors import InputError, Problem, collecting, did_you_mean
+from sweeps.errors import InputError, Problem, collecting, did_you_mean, not_one_of
+from sweeps.scales import SCALES
 
 
 @dataclass(frozen=True)
@@ -100,27 +102,25 @@ def read_inputs(options: FitOptions) -> FitInputs:
     problems = list(_option_problems(options))
     table: LabelledTable | None = None
     labels: NDArray[np.int16] | None = None
-    annotations: list[Annotation] = []
-    accuracies: dict[str, float] = {}
     with collecting(problems):
         table = read_table(options.features)
         problems += _size_problems(options, table)
     with collecting(problems):
         labels = _labels(options, table)
-    with collecting(problems):
-        accuracies = read_accuracies(options.annotator_accuracy or ())
-    with collecting(problems):
-        # without features the files are still checked, as far as the number of samples does not matter
-        annotations = _annotations(options, sys.maxsize if table is None else len(table.X))
-        problems += _annotator_problems(options, annotations, accuracies)
+    accuracies, wrong = read_accuracies(options.annotator_accuracy)
+    problems += wrong
+    # without features the files are still checked, as far as the number of samples does not matter
+    annotations, unread = _annotations(options, sys.maxsize if table is None else len(table.X))
+    problems += unread
+    problems += _annotator_problems(options, annotations, accuracies, all_read=not unread)
     if problems or table is None:
         raise InputError(problems)
     layers = annotator_layers(annotations, accuracies, options.accuracy)
     return FitInputs(scale(table.X, options.scale), labels, annotations, layers)
 
 
-def _annotations(options: FitOptions, n_samples: int) -> list[Annotation]:
-    """Annotations of all files, with the problems of all."""
+def _annotations(options: FitOptions, n_samples: int) -> tuple[list[Annotation], list[Problem]]:
+    """Annotations of all files that are right, and the problems of the others."""
     found: list[Annotation] = []
     problems: list[Problem] = []
     for kind, path in ((MUST, options.must_link), (CANNOT, options.cannot_link)):
@@ -130,22 +130,29 @@ def _annotations(options: FitOptions, n_samples: int) -> list[Annotation]:
     if options.annotations is not None:
         with collecting(problems):
             found += read_annotations(options.annotations, n_samples)
-    if problems:
-        raise InputError(problems)
-    return found
+    return found, problems
 
 
 def _annotator_problems(
-    options: FitOptions, annotations: list[Annotation], accuracies: dict[str, float]
+    options: FitOptions, annotations: list[Annotation], accuracies: dict[str, float], *, all_read: bool
 ) -> Iterator[Problem]:
     names = annotator_names(annotations)
-    yield from name_problems(accuracies, names)
+    if all_read:  # else the name may be in a file that is wrong
+        yield from name_problems(accuracies, names)
     if options.chosen_model == "posterior" and options.accuracy is None and options.annotator_accuracy:
         yield from missing_problems(accuracies, names)
     yield from column_problems(annotations, options.chosen_model)
 
 
 def _option_problems(options: FitOptions) -> Iterator[Problem]:
+    words = {
+        "--model": (options.chosen_model, TERMS),
+        "--variance": (options.variance, VARIANCES),
+        "--scale": (options.scale, SCALES),
+    }
+    for option, (word, known) in words.items():
+        if word not in known:
+            yield not_one_of(option, word, known)
     at_least = {
         "-k": (options.n_clusters, 1),
         "--restarts": (options.restarts, 1),
@@ -191,30 +198,31 @@ OPTION = "--annotator-accuracy"
 ACCURACY = "a number above 0, at most 1"
 
 
-def read_accuracies(texts: Sequence[str]) -> dict[str, float]:
+def read_accuracies(texts: Sequence[str]) -> tuple[dict[str, float], list[Problem]]:
     """Accuracies of `NAME=p` texts; the name ends at the last equals sign.
 
-    Raises
-    ------
-    InputError
-        With every text that is none, and every name that comes twice.
+    Returns
+    -------
+    accuracies : dict of str to float
+        By annotator; NaN for one that is wrong, so that it is not missed as well.
+    problems : list of Problem
+        Every text that is no accuracy, and every name that comes twice.
     """
     accuracies: dict[str, float] = {}
     problems = []
     for text in texts:
         name, equals, cell = text.rpartition("=")
-        accuracy = to_number(cell)
         if not (equals and name):
             problems.append(Problem(OPTION, repr(text), "NAME=p"))
-        elif accuracy is None or not 0 < accuracy <= 1:
-            problems.append(Problem(f"{OPTION} {name}", repr(cell), ACCURACY))
-        elif name in accuracies:
+            continue
+        accuracy = to_number(cell)
+        if name in accuracies:
             problems.append(Problem(f"{OPTION} {name}", "a second accuracy", "one for each annotator"))
-        else:
-            accuracies[name] = accuracy
-    if problems:
-        raise InputError(problems)
-    return accuracies
+        if accuracy is None or not 0 < accuracy <= 1:
+            problems.append(Problem(f"{OPTION} {name}", repr(cell), ACCURACY))
+            accuracy = math.nan
+        accuracies[name] = accuracy
+    return accuracies, problems
 
 
 def name_problems(accuracies: Mapping[str, float], names: Sequence[str]) -> Iterator[Problem]:
@@ -235,7 +243,7 @@ def missing_problems(accuracies: Mapping[str, float], names: Sequence[str]) -> I
 
 def column_problems(annotations: Sequence[Annotation], model: str) -> Iterator[Problem]:
     """Accuracies of single lines, where the model has no place for them; one problem for each file."""
-    if model == "conditional":
+    if model not in TERMS or model == "conditional":
         return
     with_accuracy = [annotation for annotation in annotations if annotation.accuracy is not None]
     for file in dict.fromkeys(annotation.file for annotation in with_accuracy):

@@ -12,7 +12,8 @@ from storage.cube.layout import size_problems
 from storage.cube.manifest import read_manifest
 from storage.runfolder.folder import RunFolder, cube_path
 from sweeps.errors import InputError, Problem
-from sweeps.file.spec import SweepSpec, load_sweep
+from sweeps.file.reading import load_sweep
+from sweeps.file.spec import SweepSpec
 from sweeps.inputs.load import Inputs, load_inputs
 
 

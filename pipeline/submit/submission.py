@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from pipeline.cluster.profiles import load_profile
+from pipeline.cluster.profiles import Profile, load_profile
 from pipeline.exitcodes import COMPLETE
 from pipeline.jobs.head import head_script
 from pipeline.jobs.keys import JobQueue, SlurmQueue
@@ -21,7 +21,7 @@ from pipeline.submit.notes import note_lines, sweep_notes
 from pipeline.submit.overview import plan_overview
 from sweep_clustering import check_shadowing
 from sweeps.cellnames import find_cells
-from sweeps.errors import InputError
+from sweeps.errors import InputError, Problem, collecting
 
 logger = logging.getLogger(__name__)
 
@@ -51,13 +51,8 @@ def submit(path: Path, options: Options, console: Console) -> int:
         Bad input; nothing was started and nothing written.
     """
     check_shadowing()
-    prepared = prepare(path, results=options.results, data_dir=options.data_dir)
-    wanted = Wanted(options.retry_failed, find_cells(options.only, prepared.inputs.plans))
-    profile = None if options.workers == 0 else load_profile(options.profile, options.cluster_file)
-    request = Request(path, prepared, wanted, profile, options)
-    problems = detach_problems(request) if options.detach else []
-    if problems:
-        raise InputError(problems)
+    request = _checked(path, options)
+    prepared = request.prepared
     warn_skipped(prepared)
     if options.dry_run:
         for line in _dry_run(request):
@@ -66,6 +61,23 @@ def submit(path: Path, options: Options, console: Console) -> int:
     for line in note_lines(sweep_notes(prepared)):
         logger.warning(line)
     return detach(request) if options.detach else run_head(request, console)
+
+
+def _checked(path: Path, options: Options) -> Request:
+    problems: list[Problem] = []
+    profile: Profile | None = None
+    wanted: Wanted | None = None
+    with collecting(problems):
+        prepared = prepare(path, results=options.results, data_dir=options.data_dir)
+        wanted = Wanted(options.retry_failed, find_cells(options.only, prepared.inputs.plans))
+    with collecting(problems):
+        profile = None if options.workers == 0 else load_profile(options.profile, options.cluster_file)
+    if problems or wanted is None:
+        raise InputError(problems)
+    request = Request(path, prepared, wanted, profile, options)
+    if options.detach and (problems := detach_problems(request)):
+        raise InputError(problems)
+    return request
 
 
 def _dry_run(request: Request) -> list[str]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-SCALES = ("none", "standard", "minmax")
+from sweeps.scales import SCALES
 
 
 class LabelledTable(NamedTuple):

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, PlainSerializer, ValidationInfo, field_validator, model_validator
+from pydantic import Field, PlainSerializer
 
-from sweeps.data.tables import SCALES
-from sweeps.file.datasets import AsWritten, Dataset
+from sweeps.file.datasets import Dataset
 from sweeps.file.search import Search
 from sweeps.file.stopping import Stop
-from sweeps.file.toml import read_toml
 from sweeps.keytypes import Checked, Choice, Each, Given, Whole
 from sweeps.models import BASELINES, MODEL_CODES
-from sweeps.plan import Accuracy, Name, Scale
+from sweeps.plan import Accuracy, Name
 from sweeps.seeds import accuracy_code
-from sweeps.validation import ABSENT, EMPTY, Record, read, refusal
+from sweeps.validation import Record, read, refusal
 
 COUNT = r"\s*(\d+(?:\.\d*)?|\.\d+)?\s*N\s*"
 
@@ -135,56 +131,6 @@ class SweepSpec(Record):
         return plain
 
 
-class DataTable(Data):
-    """What a sweep file says of all of its data sets."""
-
-    scale: Scale = Field("none", description="How the features are scaled.")
-
-
-class GridTable(Grid):
-    """What is crossed with what, as a sweep file has it."""
-
-    datasets: Annotated[tuple[Dataset, ...], AsWritten()] = Field(
-        description=Grid.model_fields["datasets"].description
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _needed(cls, values: Any) -> Any:
-        """Models that use annotations need to know which; where there is none, a list is not empty."""
-        if not isinstance(values, Mapping):
-            return values
-        models = values.get("models")
-        known = [model for model in models if model in MODEL_CODES] if isinstance(models, list) else []
-        needed = ("p", "m", "replicates") if set(known) - set(BASELINES) else ()
-        empty = {key: EMPTY for key in ("p", "m") if values.get(key) == []}
-        return {**dict.fromkeys(needed, ABSENT), **values, **empty}
-
-
-class SweepFile(SweepSpec):
-    """A sweep: data sets, annotations and models crossed with each other."""
-
-    grid: GridTable = Field(description="What is crossed with what.")
-    data: DataTable = Field(DataTable(), description=SweepSpec.model_fields["data"].description)
-
-    def resolved(self) -> SweepSpec:
-        """Return the sweep without what only its file needs to know."""
-        given = {key: value for key, value in self if value is not None}
-        data = Data(unavailable=self.data.unavailable)
-        return SweepSpec(**{**given, "grid": Grid(**dict(self.grid)), "data": data})
-
-    @field_validator("stop")
-    @classmethod
-    def _can_stop_early(cls, stop: Stop | None, info: ValidationInfo) -> Stop | None:
-        grid = info.data.get("grid")
-        if stop is not None and grid is not None and stop.r_min >= grid.restarts > 1:
-            found = f"{stop.r_min} of at most {grid.restarts} restarts"
-            raise refusal(
-                "fewer than restarts of [grid]", "no cell could stop early", key="r_min", found=found
-            )
-        return stop
-
-
 def load(where: str, dump: object) -> SweepSpec:
     """Read the dump of a sweep again; it may come from anywhere.
 
@@ -201,34 +147,3 @@ def load(where: str, dump: object) -> SweepSpec:
         With everything that no sweep would have written.
     """
     return read(SweepSpec, dump, where)
-
-
-def load_sweep(path: str | Path) -> SweepSpec:
-    """Read a sweep file.
-
-    Parameters
-    ----------
-    path : str or Path
-        TOML file; a `path` inside it is relative to its folder.
-
-    Returns
-    -------
-    SweepSpec
-
-    Raises
-    ------
-    InputError
-        With every problem of the file: unknown keys, wrong types, values out of range, repeated values.
-
-    Examples
-    --------
-    >>> from pipeline import load_sweep
-    >>> load_sweep("sweeps/quick.toml").grid.restarts
-    3
-    """
-    path = Path(path)
-    values = read_toml(path)
-    data = values.get("data")
-    scale = data.get("scale") if isinstance(data, dict) else None
-    context = {"folder": path.parent, "scale": scale if scale in SCALES else "none"}
-    return read(SweepFile, values, path.name, brackets=True, context=context).resolved()

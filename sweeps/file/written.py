@@ -7,8 +7,9 @@ from typing import Any
 
 import tomli_w
 
-from sweeps.file.datasets import Mixtures
-from sweeps.file.spec import SweepFile, SweepSpec
+from sweeps.file.datasets import Mixtures, mixtures_name
+from sweeps.file.reading import SweepFile
+from sweeps.file.spec import SweepSpec
 from sweeps.keytypes import Terse
 
 
@@ -40,5 +41,5 @@ def as_toml(spec: SweepSpec) -> str:
 
 def _mixture(entry: Mixtures) -> dict[str, Any]:
     recipe = entry.model_dump(mode="json", exclude={"name", "scale"})
-    name = entry.name.removesuffix(f"_k{entry.n_clusters}")
+    name = entry.name.removesuffix(mixtures_name("", entry.n_clusters))
     return {"name": name, "mixture": recipe | {"n_clusters": [entry.n_clusters]}, "scale": entry.scale}

@@ -30,8 +30,8 @@ from kernels.settings import (
 from pipeline.commands.fit import fit_command
 from pipeline.fit.estimator import AnnotatedClustering
 from sweeps.errors import InputError
+from sweeps.file.reading import load_sweep
 from sweeps.file.search import Search
-from sweeps.file.spec import load_sweep
 
 X = np.arange(20.0).reshape(10, 2)
 BEFORE_SEARCH = TINY.partition("[search]")[0]

@@ -21,7 +21,7 @@ from storage.cube.cube import create
 NAMES = {
     "AnnotatedClustering": "pipeline.fit.estimator",
     "baseline_scores": "pipeline.scoring.lazy",
-    "load_sweep": "sweeps.file.spec",
+    "load_sweep": "sweeps.file.reading",
     "open_cube": "storage.cube.reading",
     "scores": "pipeline.scoring.lazy",
 }

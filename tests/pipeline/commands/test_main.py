@@ -4,14 +4,51 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import zarr
+from checkout import ROOT
 from processes.commandline import sweep
 from processes.sweeping import TINY, write_spec
 
 from storage.cube.manifest import ROOT_FILE
+
+
+def packages_loaded(*arguments: str | Path) -> set[str]:
+    """Packages that a process has loaded when the command ends; those of this project with their rooms."""
+    script = (
+        "import atexit, sys\n"
+        "loaded = lambda: {'.'.join(name.split('.')[:2]) for name in sys.modules}\n"
+        "atexit.register(lambda: print(*loaded(), file=sys.stderr))\n"
+        "from sweep_clustering import main\n"
+        "main()\n"
+    )
+    command = [sys.executable, "-c", script, *map(str, arguments)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False, text=True)
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.splitlines()[-1].split())
+
+
+ARRAYS = {"kernels.scores", "kernels.search", "numba", "numpy", "pandas", "scipy", "sklearn", "xarray"}
+RUNS = {"dask", "distributed", "matplotlib", "pooch", "rich", "sweeps.inputs"}
+
+
+@pytest.mark.parametrize("command", [[], ["submit"], ["fit"], ["report"], ["datasets"]])
+def test_help_loads_next_to_nothing(command: list[str]) -> None:
+    unwanted = ARRAYS | RUNS | {"pydantic", "storage", "yaml", "zarr"}
+    assert packages_loaded(*command, "--help") & unwanted == set()
+
+
+def test_what_looks_at_a_run_loads_no_solver_no_scheduler_and_nothing_that_reads_sweep_files(
+    finished: Path,
+) -> None:
+    cube = finished / "tiny.zarr"
+    unwanted = (ARRAYS - {"numpy"}) | RUNS | {"pipeline.scoring", "sweeps.data"}
+    assert packages_loaded("status", cube) & unwanted == set()
+    assert packages_loaded("logs", cube) & (unwanted | {"storage.cube", "zarr"}) == set()
 
 
 def snapshot(folder: Path) -> dict[str, bytes | None]:

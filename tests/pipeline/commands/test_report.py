@@ -43,3 +43,13 @@ def test_scores_to_compare_are_those_of_the_catalogue(finished: Path) -> None:
     assert result.exit_code == 2
     for name in ("nmi", "goldberger_kl", "seconds"):
         assert name in result.stderr
+        assert name in sweep("compare", "--help").stdout
+
+
+def test_everything_wrong_with_a_comparison_is_said_at_once(tmp_path: Path) -> None:
+    result = sweep("compare", tmp_path / "a.zarr", tmp_path / "b.zarr", "--score", "nmo", "--score", "ars")
+    assert result.exit_code == 2
+    assert "4 problems, nothing was started" in result.stderr
+    assert "--score: found 'nmo', expected one of nmi" in result.stderr
+    for name in ("a.zarr: found no such directory", "b.zarr: found no such directory", "found 'ars'"):
+        assert name in result.stderr

@@ -12,7 +12,7 @@ from processes.sweeping import write_spec
 
 from pipeline.cluster.schema import cluster_schema
 from pipeline.commands.main import main
-from sweeps.file.spec import load_sweep
+from sweeps.file.reading import load_sweep
 from sweeps.file.written import as_file, sweep_schema
 
 

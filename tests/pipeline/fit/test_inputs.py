@@ -91,6 +91,46 @@ def test_problems_of_options_and_of_every_file_come_together(options: FitOptions
         assert words in text, words
 
 
+def test_missing_files_and_unknown_words_come_with_all_the_rest(options: FitOptions) -> None:
+    bad = replace(
+        options,
+        features=Path("x.none"),
+        labels=Path("y.none"),
+        must_link=Path("must.none"),
+        annotations=file(options, "a", "1 2 must 1 ann 0.9\n1 2 must 1 bob\n3 4 must 1 eve\n"),
+        model="posteriro",
+        variance="comon",
+        scale="log",
+        restarts=0,
+        annotator_accuracy=("ann=2", "bob=0.5"),
+    )
+    with pytest.raises(InputError) as refused:
+        read_inputs(bad)
+    assert [str(problem).split(", expected")[0] for problem in refused.value.problems] == [
+        "--model: found 'posteriro'",
+        "--variance: found 'comon'",
+        "--scale: found 'log'",
+        "--restarts: found 0",
+        "x.none: found No such file or directory",
+        "y.none: found No such file or directory",
+        "--annotator-accuracy ann: found '2'",
+        "must.none: found No such file or directory",
+    ]
+    assert "did you mean 'posterior'?" in str(refused.value)
+
+
+def test_what_is_wrong_with_a_good_file_is_said_beside_a_missing_one(options: FitOptions) -> None:
+    lines = file(options, "a", "1 2 must 1 ann 0.9\n1 3 must 1 eve\n")
+    given = replace(options, must_link=Path("must.none"), annotations=lines, annotator_accuracy=("ann=2",))
+    with pytest.raises(InputError) as refused:
+        read_inputs(given)
+    accuracy, missing, annotator, column = map(str, refused.value.problems)
+    assert missing.startswith("must.none: found No such file")
+    assert accuracy.startswith("--annotator-accuracy ann: found '2'")
+    assert "nothing for annotator 'eve'" in annotator
+    assert column.startswith(f"{lines}, line 1: found an accuracy in the sixth column")
+
+
 def test_without_features_the_other_files_are_read_all_the_same(options: FitOptions) -> None:
     must = file(options, "must", "1 1000\n1 zero\n")
     with pytest.raises(InputError) as refused:
@@ -106,9 +146,9 @@ def test_clusters_too_small_for_their_least_size(options: FitOptions) -> None:
 
 
 def test_the_name_of_an_annotator_ends_at_the_last_equals_sign() -> None:
-    assert read_accuracies(["a=b=0.5", "ann=1"]) == {"a=b": 0.5, "ann": 1.0}
-    with pytest.raises(InputError, match="ann: found a second accuracy"):
-        read_accuracies(["ann=0.5", "ann=0.6"])
+    assert read_accuracies(["a=b=0.5", "ann=1"]) == ({"a=b": 0.5, "ann": 1.0}, [])
+    _, (problem,) = read_accuracies(["ann=0.5", "ann=0.6"])
+    assert "ann: found a second accuracy" in str(problem)
 
 
 def test_names_of_annotators_are_compared_with_those_of_the_files() -> None:

@@ -31,6 +31,15 @@ def test_an_unknown_profile(tmp_path: Path) -> None:
     assert not (tmp_path / "r").exists()
 
 
+def test_a_wrong_profile_is_said_with_what_is_wrong_in_the_sweep_file(tmp_path: Path) -> None:
+    write_spec(tmp_path, TINY.replace("seed = 99", "seed = -1"))
+    result = sweep("submit", tmp_path / "tiny.toml", "--results", tmp_path / "r", "--profile", "lcoal")
+    assert result.exit_code == 2
+    assert "2 problems, nothing was started" in result.stderr
+    assert "seed: found -1" in result.stderr
+    assert "no profile 'lcoal'" in result.stderr
+
+
 def test_skipped_data_sets_are_said_loudly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SWEEP_DATA_DIR", raising=False)
     monkeypatch.setenv("SWEEP_USER_CACHE", str(tmp_path / "cache"))

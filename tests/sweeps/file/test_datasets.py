@@ -10,7 +10,7 @@ import pytest
 from sweeps.data.registry import BUILTIN
 from sweeps.errors import InputError
 from sweeps.file.datasets import Builtin, Mixtures, UserTable
-from sweeps.file.spec import load_sweep
+from sweeps.file.reading import load_sweep
 
 SWEEP = """
 name = "own"

@@ -17,8 +17,8 @@ from kernels.settings import SETTINGS
 from pipeline.work.records import Batch, Science, Work
 from pipeline.work.tasks import run_batch
 from sweeps.errors import InputError
+from sweeps.file.reading import load_sweep
 from sweeps.file.search import Search
-from sweeps.file.spec import load_sweep
 from sweeps.inputs.load import RealSource
 from sweeps.plan import Cell
 

@@ -1,208 +1,57 @@
-"""Sweep files: what is read, and everything that is refused, all of it at once."""
+"""The resolved sweep: what a cube keeps of it, and what is refused when that comes back."""
 
 from __future__ import annotations
 
 import json
-import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import sweeps
 from sweeps.errors import InputError
-from sweeps.file.datasets import Builtin, Mixtures, UserTable
-from sweeps.file.spec import load_sweep
-from sweeps.file.stopping import Stop
-
-GOOD = """
-name = "good"
-seed = 7
-[grid]
-datasets = ["iris", {name = "mine", path = "tables/mine.csv", label_column = -1, scale = "minmax"},
-            {mixture = {n_clusters = [2, 4], count = 5, variance = [0.5, 1]}}]
-p = [0.8, 1]
-m = ["0.5N", 75, "N"]
-replicates = 2
-models = ["unsupervised", "posterior"]
-restarts = 3
-[data]
-scale = "standard"
-"""
-
-
-def write(folder: Path, text: str) -> Path:
-    path = folder / "sweep.toml"
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-def problems_of(folder: Path, text: str) -> list[str]:
-    with pytest.raises(InputError) as caught:
-        load_sweep(write(folder, text))
-    return [str(problem) for problem in caught.value.problems]
-
-
-def test_a_good_file_is_read_whole(tmp_path: Path) -> None:
-    spec = load_sweep(write(tmp_path, GOOD))
-    assert (spec.name, spec.seed, spec.unavailable) == ("good", 7, "error")
-    iris, mine, two, four = spec.grid.datasets
-    assert iris == Builtin(name="iris", scale="standard")
-    assert mine == UserTable(
-        name="mine", path=str(tmp_path / "tables/mine.csv"), label_column=-1, scale="minmax"
-    )
-    assert isinstance(two, Mixtures)
-    assert isinstance(four, Mixtures)
-    assert (two.name, two.n_clusters, two.count, two.variance, two.n_samples) == (
-        "mixtures_k2", 2, 5, (0.5, 1.0), 200,
-    )  # fmt: skip
-    assert (four.name, four.n_clusters) == ("mixtures_k4", 4)
-    assert spec.grid.p == (0.8, 1.0)
-    assert [count.resolve(145) for count in spec.grid.m] == [72, 75, 145]
-    assert spec.grid.supervised == ("posterior",)
-    assert spec.grid.baselines == ("unsupervised",)
-    assert spec.search.generations == 10
-
-
-def test_a_share_of_samples_is_exact_in_its_decimal_digits(tmp_path: Path) -> None:
-    # 0.29 * 100 is 28.999999999999996 in binary floating point.
-    spec = load_sweep(write(tmp_path, GOOD.replace('"0.5N"', '"0.29N"')))
-    assert spec.grid.m[0].resolve(100) == 29
-
-
-def test_an_adaptive_stop_is_read_and_kept(tmp_path: Path) -> None:
-    assert load_sweep(write(tmp_path, GOOD)).stop is None
-    assert "stop" not in load_sweep(write(tmp_path, GOOD)).dump()
-    spec = load_sweep(write(tmp_path, GOOD + "[stop]\nrisk = 0.1\nr_min = 2\n"))
-    assert spec.stop == Stop(rule="boender-rinnooy-kan", risk=0.1, r_min=2, step=5)
-    assert Stop(**spec.dump()["stop"]) == spec.stop
-
-
-def test_the_resolved_file_survives_json(tmp_path: Path) -> None:
-    resolved = load_sweep(write(tmp_path, GOOD)).dump()
-    assert json.loads(json.dumps(resolved)) == resolved
-    assert resolved["search"]["population"] == 10
-    assert resolved["grid"]["m"] == ["0.5N", "75", "1N"]
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ("seed = 7", "seeed = 7", ["unknown key 'seeed'", "did you mean 'seed'?", "seed: found nothing"]),
-        ("replicates = 2", "replicate = 2", ["unknown key 'replicate'", "did you mean 'replicates'?"]),
-        ("[data]", "[dta]", ["unknown key 'dta'", "did you mean 'data'?"]),
-        ("[data]", "[stop]\nr_min = 2\n[data]", ["[stop] risk: found nothing"]),
-        ("[data]", "[stop]\nrisk = 1\nr_min = 2\n[data]", ["risk: found 1, expected a probability between"]),
-        ("[data]", "[stop]\nrisk = 0\nr_min = 1\n[data]", ["risk: found 0", "r_min: found 1, expected"]),
-        ("[data]", "[stop]\nrisk = 0.1\nr_min = 3\n[data]", ["r_min: found 3 of at most 3 restarts"]),
-        ("[data]", "[stop]\nrisk = 0.1\nr_min = 2\nstep = 0\n[data]", ["[stop] step: found 0"]),
-        ("[data]", '[stop]\nrisk = 0.1\nrule = "good"\n[data]', ["rule: found 'good'", "good-turing"]),
-        ("[data]", "[stop]\nriks = 0.1\n[data]", ["unknown key 'riks'", "did you mean 'risk'?"]),
-        ("[grid]", "stop = 0.1\n[grid]", ["[stop]: found 0.1, expected a table"]),
-        ("seed = 7", 'seed = "7"', ["seed: found '7', expected a whole number"]),
-        ("seed = 7", "seed = true", ["seed: found true, expected a whole number"]),
-        ("seed = 7", "seed = -1", ["seed: found -1, expected a whole number"]),
-        ("[0.8, 1]", "[0.8, 1.1]", ["p[1]: found 1.1, expected an accuracy in (0, 1]"]),
-        ("[0.8, 1]", "[0, 1]", ["p[0]: found 0, expected an accuracy in (0, 1]"]),
-        ("[0.8, 1]", "[nan, inf]", ["p[0]: found nan", "p[1]: found inf"]),
-        ("[0.8, 1]", '["0.8"]', ["p[0]: found '0.8', expected a finite number"]),
-        ("[0.8, 1]", "[0.8, 0.8]", ["p[1]: found 0.8 again"]),
-        ("[0.8, 1]", "[0.8, 0.8000000001]", ["p[1]: found 0.8000000001 again"]),
-        ("[0.8, 1]", "0.8", ["p: found 0.8, expected a list"]),
-        ("[0.8, 1]", "[]", ["p: found an empty list"]),
-        ('["0.5N", 75, "N"]', "[0]", ["m[0]: found 0, expected a whole number of at least 1"]),
-        ('["0.5N", 75, "N"]', "[-5]", ["m[0]: found -5"]),
-        ('["0.5N", 75, "N"]', "[1.5]", ["m[0]: found 1.5"]),
-        ('["0.5N", 75, "N"]', '["0N", "-1N", "N2"]', ["m[0]: found '0N'", "m[1]: found '-1N'", "m[2]"]),
-        ('["0.5N", 75, "N"]', "[75, 75]", ["m[1]: found 75 again"]),
-        ('["0.5N", 75, "N"]', '["N", "1N"]', ["m[1]: found '1N' again"]),
-        ('["0.5N", 75, "N"]', "[]", ["m: found an empty list"]),
-        ("replicates = 2", "replicates = 0", ["replicates: found 0"]),
-        ("restarts = 3", "restarts = 2.0", ["restarts: found 2.0"]),
-        ('"posterior"]', '"posteriro"]', ["models[1]: found 'posteriro'", "did you mean 'posterior'?"]),
-        ('"posterior"]', '"posterior-comon"]', ["did you mean 'posterior-common'?"]),
-        ('["unsupervised", "posterior"]', "[]", ["models: found an empty list"]),
-        ('"iris"', '"irsi"', ["found 'irsi'", "did you mean 'iris'?"]),
-        ('"iris"', '"data/iris.csv"', ["found 'data/iris.csv'", "{name = "]),
-        ('"iris"', "5", ["datasets[0]: found 5, expected a table"]),
-        ('"iris"', '"iris", {name = "iris"}', ["the name 'iris' again"]),
-        ('name = "mine"', 'name = "a/b"', ["name: found 'a/b'", "a path or a blank"]),
-        ('name = "good"', 'name = "../good"', ["name: found '../good'"]),
-        ('name = "good"', 'name = "-good"', ["name: found '-good'"]),
-        ('name = "good"', 'name = ".."', ["name: found '..'"]),
-        ('scale = "minmax"', 'scale = "minimax"', ["scale: found 'minimax'", "did you mean 'minmax'?"]),
-        ("label_column = -1", "label_colum = -1", ["unknown key 'label_colum'", "'label_column'?"]),
-        ("count = 5", "count = 0", ["count: found 0"]),
-        ("n_clusters = [2, 4]", "n_clusters = [2, 2]", ["n_clusters[1]: found 2 again"]),
-        ("variance = [0.5, 1]", "variance = [1, 0.5]", ["variance: found [1, 0.5]"]),
-        ("variance = [0.5, 1]", "variance = [-1, 0.5]", ["variance: found [-1, 0.5]"]),
-        ('datasets = ["iris"', 'datasets = ["iris"]\nxdatasets = ["iris"', ["unknown key 'xdatasets'"]),
-    ],
-)  # fmt: skip
-def test_what_is_refused_and_why(tmp_path: Path, old: str, new: str, said: list[str]) -> None:
-    assert old in GOOD
-    text = "\n".join(problems_of(tmp_path, GOOD.replace(old, new, 1)))
-    for words in said:
-        assert words in text
-    assert "sweep.toml" in text
-
-
-@pytest.mark.parametrize("key", ["name", "seed", "datasets", "p", "m", "replicates", "models", "restarts"])
-def test_each_required_key_is_missed(tmp_path: Path, key: str) -> None:
-    lines = GOOD.splitlines()
-    start = next(number for number, line in enumerate(lines) if line.startswith(f"{key} ="))
-    stop = start + (2 if key == "datasets" else 1)
-    text = "\n".join(problems_of(tmp_path, "\n".join(lines[:start] + lines[stop:])))
-    assert f"{key}: found nothing" in text
-
-
-def test_all_problems_are_reported_together(tmp_path: Path) -> None:
-    text = GOOD.replace("seed = 7", "seed = -7").replace("[0.8, 1]", "[2, 3]").replace('"iris"', '"iris2"')
-    assert len(problems_of(tmp_path, text + '\nscal = "x"\n[search]\ngenerations = 0\npopulation = 1\n')) == 7
-
-
-def test_without_a_supervised_model_the_grid_of_annotations_is_not_needed(tmp_path: Path) -> None:
-    text = '\nname="x"\nseed=1\n[grid]\ndatasets=["iris"]\nmodels=["unsupervised"]\nrestarts=1\n'
-    spec = load_sweep(write(tmp_path, text))
-    assert (spec.grid.p, spec.grid.m, spec.grid.replicates) == ((), (), 1)
-
-
-@pytest.mark.parametrize("content", [b"name = ", b"\xff\xfe", b"a = 1\na = 2\n"])
-def test_a_file_that_is_not_toml(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "broken.toml"
-    path.write_bytes(content)
-    with pytest.raises(InputError, match=r"broken\.toml"):
-        load_sweep(path)
-
-
-def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="No such file"):
-        load_sweep(tmp_path / "none.toml")
-    with pytest.raises(InputError, match="directory"):
-        load_sweep(tmp_path)
-
+from sweeps.file.reading import load_sweep
+from sweeps.file.spec import SweepSpec, load
 
 SHIPPED = sorted(Path(sweeps.__file__).parent.glob("*.toml"))
 
 
+@pytest.fixture
+def spec() -> SweepSpec:
+    return load_sweep(Path(sweeps.__file__).with_name("quick.toml"))
+
+
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
-def test_shipped_sweeps_are_good_and_named_as_their_file(path: Path) -> None:
-    assert load_sweep(path).name == path.stem
+def test_what_a_cube_keeps_gives_the_same_sweep(path: Path) -> None:
+    spec = load_sweep(path)
+    dump = spec.dump()
+    assert load("the cube", json.loads(json.dumps(dump))) == spec
+    assert load("the cube", dump).dump() == dump
 
 
-def test_the_shipped_evaluation_is_the_published_one() -> None:
-    """8,798 cells: 150 mixtures x (3 x 8 x 2 + 1) and 8 data sets x (3 x 3 x 10 x 2 + 1)."""
-    cells = 0
-    for name in ("mixtures", "uci"):
-        grid = load_sweep(Path(sweeps.__file__).parent / f"{name}.toml").grid
-        drawn = sum(entry.count if isinstance(entry, Mixtures) else 1 for entry in grid.datasets)
-        cells += drawn * (len(grid.p) * len(grid.m) * grid.replicates * len(grid.supervised) + 1)
-        assert grid.restarts == 50
-    assert cells == 8_798
+@pytest.mark.parametrize(
+    ("table", "key", "value", "said"),
+    [
+        (None, "seed", -1, "the cube seed: found -1"),
+        (None, "colour", 1, "the cube: found unknown key 'colour'"),
+        ("grid", "m", ["0N"], "the cube grid m[0]: found '0N'"),
+        ("grid", "datasets", ["iris"], "the cube grid.datasets[0]: found 'iris'"),
+        ("search", "generations", 0, "the cube search generations: found 0"),
+        ("data", "unavailable", "", "the cube data unavailable: found ''"),
+    ],
+)
+def test_what_no_sweep_has_written_is_refused(
+    spec: SweepSpec, table: str | None, key: str, value: Any, said: str
+) -> None:
+    dump = spec.dump()
+    (dump if table is None else dump[table])[key] = value
+    with pytest.raises(InputError) as refused:
+        load("the cube", dump)
+    assert str(refused.value).startswith(said)
 
 
-def test_the_scaled_and_the_unscaled_evaluation_differ_in_name_and_scale_alone() -> None:
-    folder = Path(sweeps.__file__).parent
-    scaled = tomllib.loads((folder / "uci.toml").read_text(encoding="utf-8"))
-    unscaled = tomllib.loads((folder / "uci-unscaled.toml").read_text(encoding="utf-8"))
-    scaled["name"], scaled["data"]["scale"] = "uci-unscaled", "none"
-    assert scaled == unscaled
+def test_resolving_again_changes_nothing(spec: SweepSpec) -> None:
+    assert type(spec) is SweepSpec
+    assert [count.resolve(100) for count in load("the cube", spec.dump()).grid.m] == [
+        count.resolve(100) for count in spec.grid.m
+    ]

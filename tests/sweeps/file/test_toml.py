@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sweeps.errors import InputError
-from sweeps.file.spec import load_sweep
+from sweeps.file.reading import load_sweep
 from sweeps.file.toml import LONG_KEY, MOST_BYTES, MOST_NESTED, read_toml
 
 DEEP = f"tables or lists nested deeper than {MOST_NESTED} levels"

@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import sweeps
-from sweeps.file.spec import load_sweep
+from sweeps.file.reading import load_sweep
 from sweeps.file.written import as_file, as_toml, sweep_schema
 
 FOLDER = Path(sweeps.__file__).parent

@@ -10,7 +10,8 @@ import pytest
 
 from sweeps.data.builtin import Unavailable
 from sweeps.errors import InputError
-from sweeps.file.spec import SweepSpec, load_sweep
+from sweeps.file.reading import load_sweep
+from sweeps.file.spec import SweepSpec
 from sweeps.inputs import load
 from sweeps.inputs.load import Inputs, MixtureSource
 from sweeps.seeds import data_seed

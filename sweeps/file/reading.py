@@ -1,0 +1,244 @@
+"""The sweep file as people write it, read into the sweep that it asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import (
+    Discriminator,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    Tag,
+    ValidationInfo,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+from sweeps.data.registry import BUILTIN
+from sweeps.errors import did_you_mean
+from sweeps.file.datasets import (
+    SCALE,
+    Builtin,
+    Dataset,
+    Draw,
+    Mixtures,
+    Named,
+    OwnTable,
+    UserTable,
+    kind_of,
+    mixtures_name,
+)
+from sweeps.file.spec import Data, Grid, SweepSpec
+from sweeps.file.stopping import Stop
+from sweeps.file.toml import read_toml
+from sweeps.keytypes import Checked, Each
+from sweeps.models import BASELINES, MODEL_CODES
+from sweeps.plan import Clusters, Name, Scale
+from sweeps.scales import SCALES
+from sweeps.validation import ABSENT, EMPTY, Record, StandIn, read, refusal
+
+
+class Recipe(Draw):
+    """Mixtures as a sweep file asks for them."""
+
+    n_clusters: Annotated[tuple[Clusters, ...], Each(int)] = Field(
+        description="Numbers of clusters; each gives a data set."
+    )
+
+
+class MixtureEntry(Record):
+    """Data sets of mixtures, named `<name>_k<n_clusters>`."""
+
+    name: Name = Field("mixtures", description="What the names of the data sets begin with.")
+    mixture: Recipe = Field(description="What is drawn.")
+    scale: Scale = Field("none", description=SCALE)
+
+
+def _known(value: Any) -> str:
+    if not isinstance(value, str):
+        raise refusal("the name of a data set, or a table")
+    if value not in BUILTIN:
+        is_path = "/" in value or "\\" in value or Path(value).suffix != ""
+        own = 'a table of your own is {name = "...", path = "..."}'
+        raise refusal(
+            "one of " + ", ".join(BUILTIN) + ", or a table", own if is_path else did_you_mean(value, BUILTIN)
+        )
+    return value
+
+
+class KnownEntry(Builtin):
+    """One of the data sets that come with this package, or that it can fetch."""
+
+    name: Annotated[str, Checked(_known, {"type": "string", "enum": list(BUILTIN)})] = Field(
+        description="Name of the data set."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: Any) -> Any:
+        return {"name": value} if isinstance(value, str) else value
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        table = handler.resolve_ref_schema(handler(schema))
+        return {"anyOf": [table["properties"]["name"], table]}
+
+
+Entry = Annotated[
+    Annotated[KnownEntry, Tag("(known)")] | OwnTable | Annotated[MixtureEntry, Tag("(entry)")],
+    Discriminator(kind_of),
+]
+
+
+class AsWritten:
+    """Data sets as a sweep file asks for them; the context of validation has its `folder` and `scale`."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        entries = handler.generate_schema(Annotated[tuple[Entry, ...], Each(repr)])
+        named_once = core_schema.no_info_before_validator_function(_mark_names, entries)
+        return core_schema.with_info_after_validator_function(_resolved, named_once)
+
+
+def _mark_names(entries: Any) -> Any:
+    """Put in place of a name what is wrong with it, where an entry before it has it already.
+
+    Entries are looked at before they are validated: this is then reported with all else that is wrong.
+    """
+    if not isinstance(entries, list):
+        return entries
+    seen: set[str] = set()
+    marked = []
+    for entry in entries:
+        table = {"name": entry} if isinstance(entry, str) else entry
+        names = list(_names(table)) if isinstance(table, Mapping) else []
+        again = next((name for name in names if name in seen), None)
+        stand_in = StandIn(f"the name {again!r} again", "a name used once")
+        marked.append(entry if again is None else {**table, "name": stand_in})
+        seen.update(names)
+    return marked
+
+
+def _names(entry: Mapping[str, Any]) -> Iterator[str]:
+    """Names of the data sets that an entry asks for; what makes no name is left to the types of the keys."""
+    mixture = entry.get("mixture")
+    name = entry.get("name", MixtureEntry.model_fields["name"].default if "mixture" in entry else None)
+    if isinstance(name, str) and mixture is None:
+        yield name
+    elif isinstance(name, str) and isinstance(mixture, Mapping):
+        wanted = mixture.get("n_clusters")
+        for n_clusters in wanted if isinstance(wanted, list) else []:
+            yield mixtures_name(name, n_clusters)
+
+
+def _resolved(entries: tuple[Any, ...], info: ValidationInfo) -> tuple[Any, ...]:
+    context: Any = info.context
+    folder, scale = context["folder"], context["scale"]
+    scaled = (
+        entry if "scale" in entry.model_fields_set else entry.model_copy(update={"scale": scale})
+        for entry in entries
+    )
+    return tuple(dataset for entry in scaled for dataset in _datasets(entry, folder))
+
+
+def _datasets(entry: KnownEntry | UserTable | MixtureEntry, folder: Path) -> Iterator[Named]:
+    if isinstance(entry, KnownEntry):
+        yield Builtin(name=entry.name, scale=entry.scale)
+    elif isinstance(entry, UserTable):
+        yield entry.model_copy(update={"path": str((folder / entry.path).resolve())})
+    else:
+        shared = {key: getattr(entry.mixture, key) for key in Draw.model_fields}
+        for k in entry.mixture.n_clusters:
+            yield Mixtures(name=mixtures_name(entry.name, k), n_clusters=k, scale=entry.scale, **shared)
+
+
+class DataTable(Data):
+    """What a sweep file says of all of its data sets."""
+
+    scale: Scale = Field("none", description="How the features are scaled.")
+
+
+class GridTable(Grid):
+    """What is crossed with what, as a sweep file has it."""
+
+    datasets: Annotated[tuple[Dataset, ...], AsWritten()] = Field(
+        description=Grid.model_fields["datasets"].description
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _needed(cls, values: Any) -> Any:
+        """Models that use annotations need to know which; where there is none, a list is not empty."""
+        if not isinstance(values, Mapping):
+            return values
+        models = values.get("models")
+        given = models if isinstance(models, list) else []
+        # a word that is no model may be a misspelt baseline, which needs none of them
+        supervised = [model for model in MODEL_CODES if model in given and model not in BASELINES]
+        needed = ("p", "m", "replicates") if supervised else ()
+        empty = {key: EMPTY for key in ("p", "m") if values.get(key) == []}
+        return {**dict.fromkeys(needed, ABSENT), **values, **empty}
+
+
+class SweepFile(SweepSpec):
+    """A sweep: data sets, annotations and models crossed with each other."""
+
+    grid: GridTable = Field(description="What is crossed with what.")
+    data: DataTable = Field(DataTable(), description=SweepSpec.model_fields["data"].description)
+
+    def resolved(self) -> SweepSpec:
+        """Return the sweep without what only its file needs to know."""
+        given = {key: value for key, value in self if value is not None}
+        data = Data(unavailable=self.data.unavailable)
+        return SweepSpec(**{**given, "grid": Grid(**dict(self.grid)), "data": data})
+
+    @model_validator(mode="before")
+    @classmethod
+    def _can_stop_early(cls, values: Any) -> Any:
+        """A stop whose rule is never tested would do nothing."""
+        # looked at before the values are validated, so that it is reported with what else is wrong
+        stop, grid = (values.get(key) if isinstance(values, Mapping) else None for key in ("stop", "grid"))
+        if not isinstance(stop, Mapping) or not isinstance(grid, Mapping):
+            return values
+        r_min, restarts = stop.get("r_min", Stop.model_fields["r_min"].default), grid.get("restarts")
+        if type(r_min) is not int or type(restarts) is not int or not r_min >= restarts > 1:
+            return values
+        found = f"{r_min} of at most {restarts} restarts"
+        never = StandIn(found, "fewer than restarts of [grid]", "no cell could stop early")
+        return {**values, "stop": {**stop, "r_min": never}}
+
+
+def load_sweep(path: str | Path) -> SweepSpec:
+    """Read a sweep file.
+
+    Parameters
+    ----------
+    path : str or Path
+        TOML file; a `path` inside it is relative to its folder.
+
+    Returns
+    -------
+    SweepSpec
+
+    Raises
+    ------
+    InputError
+        With every problem of the file: unknown keys, wrong types, values out of range, repeated values.
+
+    Examples
+    --------
+    >>> from pipeline import load_sweep
+    >>> load_sweep("sweeps/quick.toml").grid.restarts
+    3
+    """
+    path = Path(path)
+    values = read_toml(path)
+    data = values.get("data")
+    scale = data.get("scale") if isinstance(data, dict) else None
+    context = {"folder": path.parent, "scale": scale if scale in SCALES else "none"}
+    return read(SweepFile, values, path.name, brackets=True, context=context).resolved()
