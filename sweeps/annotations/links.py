@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from sweeps.data.lines import Line, read_lines, shortened, split_cells, to_number
+from sweeps.data.lines import PROBLEMS_SHOWN, Line, read_lines, shortened, split_cells, to_number
 from sweeps.errors import InputError, Problem, collecting
 
 # The adjacency of a self pair counts both ends (docs/model.md, eq. (3)), and so do link files.
@@ -108,8 +108,11 @@ def each_line(path: Path, parse: Callable[[Line], Annotation]) -> list[Annotatio
     annotations: list[Annotation] = []
     problems: list[Problem] = []
     for line in read_lines(path):
-        with collecting(problems):
+        found: list[Problem] = []
+        with collecting(found):
             annotations.append(parse(line))
+        # Of those beyond the first only how many there are matters, and a file may have millions.
+        problems += found if len(problems) < PROBLEMS_SHOWN else problems[-1:] * len(found)
     if problems:
         raise InputError(shortened(path, problems))
     return annotations

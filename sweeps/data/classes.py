@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sweeps.data.lines import read_lines, shortened, split_cells, to_number
+from sweeps.data.lines import counted, read_lines, shortened, split_cells, to_number
 from sweeps.errors import InputError, Problem
 
 MAX_CLASSES = np.iinfo(np.int16).max + 1
@@ -17,7 +17,7 @@ MAX_CLASSES = np.iinfo(np.int16).max + 1
 Encoded = tuple[NDArray[np.int16], tuple[str, ...]]
 
 
-def encode_classes(values: Sequence[str], where: Sequence[str]) -> Encoded:
+def encode_classes(values: Sequence[str], where: Callable[[int], str]) -> Encoded:
     """Codes of classes, in sorted order.
 
     Classes that are all finite numbers are compared as numbers ("2" before "10", "1" the same as
@@ -27,8 +27,8 @@ def encode_classes(values: Sequence[str], where: Sequence[str]) -> Encoded:
     ----------
     values : sequence of str
         Class of every sample.
-    where : sequence of str
-        Place of every sample, for problems.
+    where : callable
+        From the position of a sample to its place, for problems.
 
     Returns
     -------
@@ -43,18 +43,21 @@ def encode_classes(values: Sequence[str], where: Sequence[str]) -> Encoded:
         If a class is missing (empty or NaN), or there are more than an int16 can count.
     """
     numbers = [to_number(value) for value in values]
-    problems = [
-        Problem(place, "NaN" if value else "an empty cell", "a class")
-        for place, value, number in zip(where, values, numbers, strict=True)
+    missing = [
+        position
+        for position, (value, number) in enumerate(zip(values, numbers, strict=True))
         if not value or (number is not None and math.isnan(number))
     ]
+    problems = counted(
+        missing, lambda i: Problem(where(i), "NaN" if values[i] else "an empty cell", "a class")
+    )
     numeric = all(number is not None and math.isfinite(number) for number in numbers)
     keys = np.array(numbers if numeric else values)
     distinct, first, codes = np.unique(keys, return_index=True, return_inverse=True)
     if len(distinct) > MAX_CLASSES:
         expected = f"at most {MAX_CLASSES}"
         problems.append(
-            Problem(where[0], f"the first of {len(distinct)} classes", expected, "is it a feature?")
+            Problem(where(0), f"the first of {len(distinct)} classes", expected, "is it a feature?")
         )
     if problems:
         raise InputError(problems)
@@ -76,14 +79,17 @@ def read_labels(path: Path) -> Encoded:
     InputError
         If the file cannot be read or is empty, and as `encode_classes`.
     """
-    entries = [(cell, line.where) for line in read_lines(path) for cell in split_cells(line.text)]
+    lines = read_lines(path)
+    entries = [
+        (cell, position) for position in range(len(lines)) for cell in split_cells(lines.text(position))
+    ]
     numbers = [to_number(cell) for cell, _ in entries]
     if len(entries) > 1 and numbers[0] is None and None not in numbers[1:]:
         del entries[0]
     if not entries:
         raise InputError([Problem(str(path), "no classes", "one per sample")])
-    values, where = zip(*entries, strict=True)
+    values, places = zip(*entries, strict=True)
     try:
-        return encode_classes(values, where)
+        return encode_classes(values, lambda i: lines[places[i]].where)
     except InputError as error:
         raise InputError(shortened(path, error.problems)) from None

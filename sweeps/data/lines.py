@@ -3,54 +3,133 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+import os
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, overload
+
+import numpy as np
 
 from sweeps.errors import InputError, Problem
 
 PROBLEMS_SHOWN = 20
 
 
+MOST_BYTES = 2**26
+"""Of a file of labels, links or annotations."""
+
+MOST_LINES = 10**7
+"""Lines of any text file: each takes 16 bytes beside its text."""
+
+PART = 2**20
+"""Bytes that are read at once of what has no size."""
+
+BOM = b"\xef\xbb\xbf"
+PLAIN = np.ones(256, dtype=np.bool_)
+PLAIN[[*range(33), ord("#"), *range(127, 256)]] = False
+"""First bytes of a line that has content; after others only its whole text tells."""
+
+
 class Line(NamedTuple):
-    """A line with content.
+    """A line with content: its file, its number from 1, and its text, stripped."""
+
+    path: Path
+    number: int
+    text: str
+
+    @property
+    def where(self) -> str:
+        """File and line number, for problems."""
+        return f"{self.path}, line {self.number}"
+
+
+class Lines(Sequence[Line]):
+    """The lines with content of a text, made when they are asked for: a large file has millions.
 
     Parameters
     ----------
-    where : str
-        File and line number, for problems.
-    text : str
-        The line, stripped.
-    number : int
-        Of the line, from 1.
-    """
-
-    where: str
-    text: str
-    number: int
-
-
-def read_lines(path: Path) -> list[Line]:
-    """Lines of a UTF-8 file, without blank lines and those that start with #.
+    path : Path
+        Where the text comes from.
+    content : bytes
+        All of it, valid UTF-8. A line ends at a line feed and nowhere else: what `str.splitlines` does would
+        also break at characters that editors do not count as line ends.
 
     Raises
     ------
     InputError
-        If the file cannot be read.
+        If there are more than `MOST_LINES`.
+    """
+
+    def __init__(self, path: Path, content: bytes) -> None:
+        self.path = path
+        self.content = content
+        self.quoted = b'"' in content
+        count = content.count(b"\n") + 1
+        if count > MOST_LINES:
+            raise InputError([Problem(str(path), f"{count:,} lines", f"at most {MOST_LINES:,}")])
+        values = np.frombuffer(content, dtype=np.uint8)
+        ends = np.append(np.flatnonzero(values == ord("\n")), len(content))
+        starts = np.append(0, ends[:-1] + 1)
+        kept = PLAIN[values[np.minimum(starts, len(values) - 1)]] if content else np.array([False])
+        for line in np.flatnonzero(~kept).tolist():
+            text = content[starts[line] : ends[line]].decode().strip()
+            kept[line] = bool(text) and not text.startswith("#")
+        self.numbers = np.flatnonzero(kept) + 1
+        self.starts, self.ends = starts[kept], ends[kept]
+
+    def text(self, position: int) -> str:
+        """Text of one line, stripped."""
+        return self.content[self.starts[position] : self.ends[position]].decode().strip()
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @overload
+    def __getitem__(self, position: int) -> Line: ...
+
+    @overload
+    def __getitem__(self, position: slice) -> Sequence[Line]: ...
+
+    def __getitem__(self, position: int | slice) -> Line | Sequence[Line]:
+        if isinstance(position, slice):
+            return [self[each] for each in range(*position.indices(len(self)))]
+        return Line(self.path, int(self.numbers[position]), self.text(position))
+
+
+def read_lines(path: Path, most: int = MOST_BYTES) -> Lines:
+    """Lines of a UTF-8 file, without blank lines and those that start with #.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    most : int
+        Largest size in bytes.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, is too large or no text.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        with path.open("rb") as file:
+            # Not `most` at once, which would take that much memory; and a pipe has no size.
+            content = file.read(min(os.fstat(file.fileno()).st_size, most) + 1)
+            while len(content) <= most and (part := file.read(PART)):
+                content += part
     except OSError as error:
         raise InputError([unreadable(path, error)]) from error
+    if len(content) > most:
+        raise InputError([Problem(str(path), f"more than {most:,} bytes", f"at most {most:,}")])
+    content = content.removeprefix(BOM)
+    try:
+        content.decode()
     except UnicodeDecodeError as error:
         found = f"byte {error.object[error.start]:#04x} at offset {error.start}"
         raise InputError([Problem(str(path), found, "a text file in UTF-8")]) from error
-    if "\0" in text:
+    if b"\0" in content:
         raise InputError([Problem(str(path), "NUL characters", "a text file")])
-    # Not splitlines(): it also breaks at characters that editors do not count as line ends.
-    lines = (line.strip() for line in text.split("\n"))
-    numbered = (Line(f"{path}, line {number}", line, number) for number, line in enumerate(lines, start=1))
-    return [line for line in numbered if line.text and not line.text.startswith("#")]
+    return Lines(path, content.replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
 
 
 def unreadable(path: Path, error: OSError) -> Problem:
@@ -60,7 +139,7 @@ def unreadable(path: Path, error: OSError) -> Problem:
 
 def split_cells(text: str) -> list[str]:
     """Cells of a line, split at commas if it has any, else at tabs, else at blanks; quotes group."""
-    separator = next((mark for mark in ",\t" if mark in text), " ")
+    separator = "," if "," in text else "\t" if "\t" in text else " "
     if '"' in text:
         try:
             return [
@@ -79,6 +158,15 @@ def to_number(cell: str) -> float | None:
         return float(cell)
     except ValueError:
         return None
+
+
+def counted(places: Sequence[int], problem: Callable[[int], Problem]) -> list[Problem]:
+    """A problem for each place, all but the first few the same: of those, `shortened` says how many.
+
+    A column of millions of empty cells would otherwise become as many texts.
+    """
+    first = [problem(place) for place in places[:PROBLEMS_SHOWN]]
+    return first + first[-1:] * (len(places) - len(first))
 
 
 def shortened(path: Path, problems: Iterable[Problem]) -> list[Problem]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sweeps.data.arrays import MOST_BYTES, MOST_ROWS, Archive, Header, opened
 from sweeps.data.classes import Encoded, encode_classes
-from sweeps.data.lines import unreadable
+from sweeps.data.lines import counted
 from sweeps.data.tables import LabelledTable
 from sweeps.errors import InputError, Problem, collecting, did_you_mean
 
@@ -36,18 +36,11 @@ def read_npz_table(path: Path, label_column: str | int | None) -> LabelledTable:
     """
     problems: list[Problem] = []
     X, encoded = np.empty((0, 0)), None
-    try:
-        with path.open("rb") as stream, zipfile.ZipFile(stream) as archive:
-            names = [name.removesuffix(".npy") for name in archive.namelist()]
-        with np.load(path, allow_pickle=False) as arrays:
-            with collecting(problems):
-                X = _features(path, arrays, names)
-            with collecting(problems):
-                encoded = _classes(path, arrays, names, label_column)
-    except OSError as error:
-        raise InputError([unreadable(path, error)]) from error
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise InputError([Problem(str(path), f"a broken file ({error})", "an .npz file")]) from error
+    with opened(path) as archive:
+        with collecting(problems):
+            X = _features(path, archive)
+        with collecting(problems):
+            encoded = _classes(path, archive, label_column)
     if not problems and encoded is not None and len(encoded[0]) != len(X):
         problems.append(Problem(str(path), f"{len(encoded[0])} classes", f"one for each of {len(X)} rows"))
     if problems:
@@ -56,26 +49,32 @@ def read_npz_table(path: Path, label_column: str | int | None) -> LabelledTable:
     return LabelledTable(X, codes, class_names)
 
 
-def _features(path: Path, arrays: Any, names: list[str]) -> NDArray[np.float64]:
-    X = _array(path, arrays, names, FEATURES)
+def _features(path: Path, archive: Archive) -> NDArray[np.float64]:
+    header = _header(path, archive, FEATURES)
     where = f"{path}, array {FEATURES!r}"
-    if X.ndim != 2 or X.dtype.kind not in "biuf":
-        found = f"shape {X.shape} of type {X.dtype}"
-        raise InputError([Problem(where, found, "numbers of shape (samples, features)")])
-    if 0 in X.shape:
-        raise InputError([Problem(where, f"shape {X.shape}", "at least one sample and one feature")])
-    X = X.astype(np.float64)
-    not_finite = np.argwhere(~np.isfinite(X)).tolist()
-    if not_finite:
-        raise InputError(
-            Problem(f"{path}, {FEATURES}[{row}, {column}]", str(X[row, column]), "a finite number")
-            for row, column in not_finite
-        )
+    if len(header.shape) != 2 or header.dtype.kind not in "biuf":
+        raise _wrong(where, header, "numbers of shape (samples, features)")
+    if 0 in header.shape:
+        raise InputError([Problem(where, f"shape {header.shape}", "at least one sample and one feature")])
+    if header.shape[0] > MOST_ROWS or math.prod(header.shape) * 8 > MOST_BYTES:
+        most = f"at most {MOST_ROWS:,} samples, and {MOST_BYTES // 8:,} numbers"
+        raise _wrong(where, header, most)
+    with np.errstate(over="ignore"):  # of a type with a wider range: infinite, and a problem below
+        X = np.ascontiguousarray(archive.read(FEATURES), dtype=np.float64)
+    wrong = np.flatnonzero(~np.isfinite(X)).tolist()
+    if wrong:
+        raise InputError(counted(wrong, lambda i: _number_problem(path, X, *divmod(i, X.shape[1]))))
     return X
 
 
-def _classes(path: Path, arrays: Any, names: list[str], label_column: str | int | None) -> Encoded | None:
-    candidates = [name for name in CLASSES if name in names] if label_column is None else [label_column]
+def _number_problem(path: Path, X: NDArray[np.float64], row: int, column: int) -> Problem:
+    return Problem(f"{path}, {FEATURES}[{row}, {column}]", str(X[row, column]), "a finite number")
+
+
+def _classes(path: Path, archive: Archive, label_column: str | int | None) -> Encoded | None:
+    candidates = (
+        [name for name in CLASSES if name in archive.names] if label_column is None else [label_column]
+    )
     if not candidates:
         return None
     name = candidates[0]
@@ -85,25 +84,32 @@ def _classes(path: Path, arrays: Any, names: list[str], label_column: str | int 
     if not isinstance(name, str):
         expected = "the name of an array"
         raise InputError([Problem(f"{path}, label_column", str(name), expected, "it is an .npz file")])
-    values = _array(path, arrays, names, name)
-    if values.ndim != 1 or values.dtype.kind not in "biufU" or not values.size:
-        found = f"shape {values.shape} of type {values.dtype}"
-        problem = Problem(f"{path}, array {name!r}", found, "whole numbers or texts of shape (samples,)")
-        raise InputError([problem])
-    where = [f"{path}, {name}[{row}]" for row in range(len(values))]
-    return encode_classes([str(value) for value in values.tolist()], where)
+    header = _header(path, archive, name)
+    where = f"{path}, array {name!r}"
+    if len(header.shape) != 1 or header.dtype.kind not in "biufU" or not header.n_bytes:
+        raise _wrong(where, header, "whole numbers or texts of shape (samples,)")
+    if header.shape[0] > MOST_ROWS:
+        raise _wrong(where, header, f"at most {MOST_ROWS:,} samples")
+    values = archive.read(name)
+    if values.dtype.kind == "U" and not _is_text(values):
+        raise InputError([Problem(where, "numbers that stand for no character", "texts in Unicode")])
+    texts = [str(value) for value in values.tolist()]
+    return encode_classes(texts, lambda row: f"{path}, {name}[{row}]")
 
 
-def _array(path: Path, arrays: Any, names: list[str], name: str) -> NDArray[Any]:
-    if name not in names:
-        expected = f"an array {name!r}"
-        raise InputError(
-            [Problem(str(path), f"arrays {', '.join(names)}", expected, did_you_mean(name, names))]
-        )
-    try:
-        array: NDArray[Any] = arrays[name]
-    except ValueError as error:
-        raise InputError(
-            [Problem(f"{path}, array {name!r}", str(error), "an array without objects")]
-        ) from error
-    return array
+def _is_text(values: NDArray[Any]) -> bool:
+    """Whether Python has a character for each number; halves of a pair of UTF-16 are none."""
+    codes = np.ascontiguousarray(values).view(f"{values.dtype.byteorder}u4")
+    return not ((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes <= 0xDFFF))).any()
+
+
+def _header(path: Path, archive: Archive, name: str) -> Header:
+    if name not in archive.names:
+        found = f"arrays {', '.join(archive.names[:20])}"
+        hint = did_you_mean(name, archive.names)
+        raise InputError([Problem(str(path), found, f"an array {name!r}", hint)])
+    return archive.header(name)
+
+
+def _wrong(where: str, header: Header, expected: str) -> InputError:
+    return InputError([Problem(where, f"shape {header.shape} of type {header.dtype}", expected)])

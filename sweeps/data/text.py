@@ -10,24 +10,50 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweeps.data.classes import Encoded, encode_classes
-from sweeps.data.lines import read_lines, split_cells, to_number
+from sweeps.data.lines import Lines, counted, read_lines, split_cells, to_number
 from sweeps.data.tables import LabelledTable
 from sweeps.errors import InputError, Problem, collecting, did_you_mean
+
+MOST_BYTES = 2**29
+"""Of a table; numbers take a third of that or less in an .npz file."""
+
+ROWS = 4096
+"""Parsed at once: enough to make the work of each call small, few enough to hold their cells."""
+
+NUMERIC = b"0123456789+-.eE, \t\n"
+"""What numbers are written with, but for infinities and NaN."""
 
 
 @dataclass(frozen=True)
 class _Grid:
-    """Cells of a text table, all rows of one width; `header` is empty if the file has none."""
+    """Rows of a text table, all of one width; `header` is empty if the file has none.
 
-    path: Path
+    Parameters
+    ----------
+    lines : Lines
+        All lines of the file.
+    rows : array of int
+        Positions in `lines` of the rows.
+    """
+
+    lines: Lines
+    rows: NDArray[np.intp]
     header: list[str]
-    rows: list[list[str]]
-    where: list[str]
     width: int
+
+    @property
+    def path(self) -> Path:
+        return self.lines.path
 
     def column(self, position: int) -> str:
         name = f" ({self.header[position]})" if self.header else ""
         return f"column {position + 1}{name}"
+
+    def cells(self, row: int) -> list[str]:
+        return split_cells(self.lines.text(int(self.rows[row])))
+
+    def where(self, row: int, column: int) -> str:
+        return f"{self.lines[int(self.rows[row])].where}, {self.column(column)}"
 
 
 def read_text_table(path: Path, label_column: str | int | None) -> LabelledTable:
@@ -67,21 +93,28 @@ def read_text_table(path: Path, label_column: str | int | None) -> LabelledTable
 
 def _grid(path: Path, label_column: str | int | None, problems: list[Problem]) -> _Grid:
     """The rows of the commonest width; others are problems."""
-    lines = read_lines(path)
-    rows = [split_cells(line.text) for line in lines]
-    where = [line.where for line in lines]
-    has_header = bool(rows) and _is_header(rows[0], label_column)
-    if len(rows) == has_header:
+    lines = read_lines(path, MOST_BYTES)
+    first = split_cells(lines.text(0)) if lines else []
+    begin = int(bool(first) and _is_header(first, label_column))
+    if len(lines) == begin:
         raise InputError([Problem(str(path), "no rows", "at least one sample")])
-    width = Counter(map(len, rows[has_header:])).most_common(1)[0][0]
-    ragged = [position for position, row in enumerate(rows) if len(row) != width]
-    problems += [
-        Problem(where[position], f"{len(rows[position])} cells", f"{width} as in the other rows")
-        for position in ragged
-    ]
-    header = rows[0] if has_header and 0 not in ragged else []
-    kept = [position for position in range(int(has_header), len(rows)) if len(rows[position]) == width]
-    return _Grid(path, header, [rows[i] for i in kept], [where[i] for i in kept], width)
+    widths = np.fromiter((_width(lines, i) for i in range(len(lines))), np.intp, len(lines))
+    # The first of several that are as common.
+    width = Counter(widths[begin:].tolist()).most_common(1)[0][0]
+    ragged = np.flatnonzero(widths != width).tolist()
+    expected = f"{width} as in the other rows"
+    problems += counted(ragged, lambda i: Problem(lines[i].where, f"{widths[i]} cells", expected))
+    header = first if begin and widths[0] == width else []
+    rows = np.flatnonzero(widths[begin:] == width) + begin
+    return _Grid(lines, rows, header, width)
+
+
+def _width(lines: Lines, position: int) -> int:
+    if not lines.quoted:
+        commas = lines.content.count(b",", lines.starts[position], lines.ends[position])
+        if commas:
+            return commas + 1
+    return len(split_cells(lines.text(position)))
 
 
 def _is_header(cells: list[str], label_column: str | int | None) -> bool:
@@ -113,28 +146,66 @@ def _features(grid: _Grid, label: int | None) -> NDArray[np.float64]:
     columns = [position for position in range(grid.width) if position != label]
     if not columns:
         raise InputError([Problem(str(grid.path), "no column beside the classes", "at least one feature")])
-    numbers = [[to_number(row[position]) for position in columns] for row in grid.rows]
-    X = np.array(numbers, dtype=np.float64)  # None becomes NaN, and so a problem below
+    X = np.empty((len(grid.rows), len(columns)))
+    unreadable = np.zeros(len(columns), dtype=np.intp)
+    for start in range(0, len(X), ROWS):
+        stop = min(start + ROWS, len(X))
+        numbers = _at_once(grid, start, stop)
+        if numbers is not None:
+            X[start:stop] = numbers[:, columns]
+        else:
+            X[start:stop], missing = _each(grid, start, stop, columns)
+            unreadable += missing
     problems = []
     for column, position in enumerate(columns):
-        if all(row[column] is None for row in numbers) and len(numbers) > 1:
+        if unreadable[column] == len(X) > 1:
             problems.append(_text_column_problem(grid, position))
             X[:, column] = 0.0  # one problem for the column, not one for each cell
-    for row, column in np.argwhere(~np.isfinite(X)).tolist():
-        cell = grid.rows[row][columns[column]]
-        where = f"{grid.where[row]}, {grid.column(columns[column])}"
-        problems.append(Problem(where, repr(cell) if cell else "an empty cell", "a finite number"))
+    wrong = np.flatnonzero(~np.isfinite(X)).tolist()
+    problems += counted(wrong, lambda i: _cell_problem(grid, i // len(columns), columns[i % len(columns)]))
     if problems:
         raise InputError(problems)
     return X
 
 
+def _at_once(grid: _Grid, start: int, stop: int) -> NDArray[np.float64] | None:
+    """All numbers of some rows, or None where there is anything that `_each` might see in another way."""
+    lines = grid.lines
+    first, last = grid.rows[start], grid.rows[stop - 1]
+    if lines.numbers[last] - lines.numbers[first] != stop - start - 1:
+        return None  # a comment, or a row of another width between them
+    text = lines.content[lines.starts[first] : lines.ends[last]]
+    if text.translate(None, NUMERIC):
+        return None
+    separator = next((mark for mark in (",", "\t") if mark.encode() in text), None)
+    try:
+        numbers = np.loadtxt(text.decode().split("\n"), delimiter=separator, comments=None, ndmin=2)
+    except ValueError:
+        return None
+    return numbers if numbers.shape == (stop - start, grid.width) else None
+
+
+def _each(
+    grid: _Grid, start: int, stop: int, columns: list[int]
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Numbers of some rows, NaN where a cell is none, and how many of those each column has."""
+    rows = [grid.cells(row) for row in range(start, stop)]
+    numbers = [[to_number(cells[column]) for column in columns] for cells in rows]
+    missing = np.array([[number is None for number in row] for row in numbers]).sum(axis=0)
+    return np.array(numbers, dtype=np.float64), missing
+
+
+def _cell_problem(grid: _Grid, row: int, column: int) -> Problem:
+    cell = grid.cells(row)[column]
+    return Problem(grid.where(row, column), repr(cell) if cell else "an empty cell", "a finite number")
+
+
 def _text_column_problem(grid: _Grid, position: int) -> Problem:
-    example = repr(grid.rows[0][position])
+    example = repr(grid.cells(0)[position])
     hint = "name it as label_column if it holds the classes"
     return Problem(f"{grid.path}, {grid.column(position)}", f"no number, first {example}", "numbers", hint)
 
 
 def _classes(grid: _Grid, label: int) -> Encoded:
-    where = [f"{place}, {grid.column(label)}" for place in grid.where]
-    return encode_classes([row[label] for row in grid.rows], where)
+    values = [grid.cells(row)[label] for row in range(len(grid.rows))]
+    return encode_classes(values, lambda row: grid.where(row, label))

@@ -54,14 +54,14 @@ def test_what_is_wrong_with_a_label_file(text: str, found: str, tmp_path: Path) 
         read_labels(write(tmp_path, text))
 
 
-def places(values: list[str]) -> list[str]:
-    return [f"line {number}" for number in range(1, len(values) + 1)]
+def place(position: int) -> str:
+    return f"line {position + 1}"
 
 
 @given(st.lists(st.sampled_from(["2", "10", "1e1", "a", "-0.0", "0", "inf", "b c"]), min_size=1))
 def test_codes_follow_the_sorted_classes(values: list[str]) -> None:
     """Equal codes where the classes are equal; as numbers where all are finite numbers."""
-    codes, names = encode_classes(values, places(values))
+    codes, names = encode_classes(values, place)
     numeric = not {"a", "inf", "b c"} & set(values)
     keys = [float(value) if numeric else value for value in values]
     order = sorted(set(keys))
@@ -73,7 +73,7 @@ def test_codes_follow_the_sorted_classes(values: list[str]) -> None:
 def test_every_missing_class_is_named() -> None:
     values = ["a", "", "NaN", "b", "nan"]
     with pytest.raises(InputError) as caught:
-        encode_classes(values, places(values))
+        encode_classes(values, place)
     assert [str(problem) for problem in caught.value.problems] == [
         "line 2: found an empty cell, expected a class",
         "line 3: found NaN, expected a class",

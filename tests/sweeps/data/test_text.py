@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import tempfile
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from own_tables import problems, write
+from slow_tables import read_slowly
 
+from sweeps.data import text as module
+from sweeps.data.lines import PROBLEMS_SHOWN, Lines
 from sweeps.data.reading import read_table
+from sweeps.data.tables import LabelledTable
+from sweeps.data.text import read_text_table
+from sweeps.errors import InputError
 
 
 @pytest.mark.parametrize(
@@ -128,3 +138,89 @@ def test_written_floats_are_read_to_the_bit(rows: list[tuple[float, ...]], separ
         path = Path(folder) / "own.txt"
         path.write_text("".join(separator.join(map(repr, row)) + "\n" for row in rows))
         assert np.array_equal(read_table(path).X, np.array(rows))
+
+
+def outcome(reader: Callable[[Path, str | int | None], LabelledTable], *of: Any) -> object:
+    """Bits of a table, or everything that is said about it."""
+    try:
+        table = reader(*of)
+    except InputError as error:
+        return [str(problem) for problem in error.problems[:PROBLEMS_SHOWN]], len(error.problems)
+    codes = None if table.labels_true is None else table.labels_true.tobytes()
+    return table.X.tobytes(), table.X.shape, codes, table.class_names
+
+
+CELLS = st.one_of(
+    st.floats(width=64).map(repr),
+    st.integers(-(10**20), 10**20).map(str),
+    st.sampled_from(
+        ["+1", "1.", ".5", "1E5", "-1e-400", "007", "1_0", "0x1", "", " ", "nan", "-inf", "x", '"2"']
+    ),
+    st.sampled_from(
+        ["1 2", "1e", "--1", "e5", "+-3", "1,5", "\u0661", "1\u00a0", '"', "#", "1#", "\r", "\x0b", "1\t2"]
+    ),
+)
+SEPARATORS = st.sampled_from([",", ", ", "\t", " ", "  ", " ,"])
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> str:
+    """Text of a table: most of it regular, some of it not."""
+    width, separator = draw(st.integers(1, 4)), draw(SEPARATORS)
+    good = st.floats(allow_nan=False, allow_infinity=False).map(repr)
+    rows = [
+        draw(st.lists(draw(st.sampled_from([good] * 9 + [CELLS])), min_size=width, max_size=width))
+        for _ in range(draw(st.integers(0, 12)))
+    ]
+    lines = [separator.join(row) for row in rows]
+    for _ in range(draw(st.sampled_from([0, 0, 0, 1, 2]))):
+        extra = st.sampled_from(
+            ["", "  ", "# 1,2", "\t# x", "a,b,c", "a b", "1", "1,", "1\t2", "\t1,2", "1;2"]
+        )
+        lines.insert(draw(st.integers(0, len(lines))), draw(extra))
+    return draw(st.sampled_from(["", "\ufeff"])) + draw(st.sampled_from(["\n", "\r\n", "\r"])).join(lines)
+
+
+@settings(max_examples=400, deadline=None)
+@given(tables(), st.sampled_from([None, 0, -1, 1, "a", "b"]), st.sampled_from([2, 4096]))
+def test_the_slow_reader_says_the_same(text: str, label_column: str | int | None, rows: int) -> None:
+    """Valid or damaged, with few rows at once or many: the same bits, or the same problems."""
+    with tempfile.TemporaryDirectory() as folder, patch.object(module, "ROWS", rows):
+        path = Path(folder) / "own.txt"
+        path.write_bytes(text.encode())
+        assert outcome(read_text_table, path, label_column) == outcome(read_slowly, path, label_column)
+
+
+def test_numbers_are_parsed_many_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fast way is taken where it can be, else the test above would compare the slow one with itself."""
+    path = write(tmp_path, "a,b\n" + "".join(f"{i},{i / 7!r}\n" for i in range(10_000)))
+    expected = outcome(read_slowly, path, None)
+    monkeypatch.setattr(module, "_each", None)
+    assert outcome(read_text_table, path, None) == expected
+
+
+def test_a_large_table_takes_little_more_memory_than_its_text(tmp_path: Path) -> None:
+    path = write(tmp_path, "".join(f"{i},{i / 7!r},{i / 3!r}\n" for i in range(200_000)))
+    tracemalloc.start()
+    table = read_text_table(path, None)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 * path.stat().st_size + table.X.nbytes
+
+
+def test_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path, "1,2\n3,4\n")
+    monkeypatch.setattr(module, "MOST_BYTES", 7)
+    assert problems(path) == ["FILE: found more than 7 bytes, expected at most 7"]
+    monkeypatch.setattr(module, "MOST_BYTES", 8)
+    monkeypatch.setattr("sweeps.data.lines.MOST_LINES", 2)
+    assert problems(path) == ["FILE: found 3 lines, expected at most 2"]
+    assert Lines(path, b"").numbers.tolist() == []
+
+
+def test_millions_of_problems_are_made_once(tmp_path: Path) -> None:
+    path = write(tmp_path, "1,2\n" + "nan,inf\n" * 100_000)
+    found = outcome(read_text_table, path, None)
+    assert found == outcome(read_slowly, path, None)
+    assert isinstance(found, tuple)
+    assert found[1] == 200_000
