@@ -9,7 +9,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,6 +20,27 @@ DAEMONS = ("munged", "slurmctld", "slurmd")
 COMMANDS = ("sbatch", "squeue", "scancel", "scontrol", "sinfo")
 NODES = ("n1", "n2")
 CORES, MEGABYTES = 2, 8000
+SHAPE = f"CPUs={CORES} CoresPerSocket={CORES} RealMemory={MEGABYTES} State=UNKNOWN"
+COMMON = {
+    "ClusterName": "test",
+    "SlurmUser": "root",
+    "AuthType": "auth/munge",
+    "CredType": "cred/munge",
+    "ProctrackType": "proctrack/linuxproc",
+    "TaskPlugin": "task/none",
+    "SwitchType": "switch/none",
+    "MpiDefault": "none",
+    "ReturnToService": 2,
+    "SchedulerType": "sched/backfill",
+    "SchedulerParameters": "batch_sched_delay=0,sched_min_interval=0",
+    "SelectType": "select/cons_tres",
+    "SlurmdParameters": "config_overrides",
+    "AccountingStorageType": "accounting_storage/none",
+    "JobAcctGatherType": "jobacct_gather/none",
+    "DefMemPerCPU": 1000,
+    "KillWait": 5,
+}
+"""Settings of any SLURM without accounting and without limits on its machine."""
 
 
 @contextmanager
@@ -28,11 +49,7 @@ def slurm_site() -> Iterator[Path]:
 
     Skips the test where SLURM is not installed, needs another user, or does not start.
     """
-    missing = [name for name in (*DAEMONS, *COMMANDS) if shutil.which(name) is None]
-    if missing:
-        pytest.skip(f"SLURM is not installed here: no {', '.join(missing)}")
-    if os.geteuid() != 0:
-        pytest.skip("SLURM's daemons for more than one user need root")
+    skip_without_slurm()
     home = Path(tempfile.mkdtemp(prefix="slurm-"))
     home.chmod(0o755)
     before = os.environ.get("SLURM_CONF")
@@ -52,6 +69,34 @@ def slurm_site() -> Iterator[Path]:
         shutil.rmtree(home, ignore_errors=True)
 
 
+def skip_without_slurm() -> None:
+    """Skip the test where SLURM is not installed, or its daemons are not allowed."""
+    missing = [name for name in (*DAEMONS, *COMMANDS) if shutil.which(name) is None]
+    if missing:
+        pytest.skip(f"SLURM is not installed here: no {', '.join(missing)}")
+    if os.geteuid() != 0:
+        pytest.skip("SLURM's daemons for more than one user need root")
+
+
+def write_settings(file: Path, settings: Mapping[str, object], more: Iterable[str]) -> None:
+    """Write a `slurm.conf`: settings beside the common ones, and lines of nodes and partitions."""
+    lines = [f"{key}={value}" for key, value in {**COMMON, **settings}.items()]
+    file.write_text("\n".join([*lines, *more, ""]))
+
+
+def munged(folder: Path, key: Path) -> list[str | Path]:
+    """Command that starts SLURM's authentication; its files go to an empty folder, its socket is `socket`."""
+    places = {"key-file": key, "socket": folder / "socket", "pid-file": folder / "pid"}
+    places |= {"log-file": folder / "log", "seed-file": folder / "seed"}
+    return ["munged", "--force", *(f"--{option}={place}" for option, place in places.items())]
+
+
+def write_key(key: Path) -> None:
+    """Make a key for it, of its owner alone."""
+    key.touch(mode=0o600)
+    key.write_bytes(os.urandom(128))
+
+
 def queue() -> list[str]:
     """Names of the jobs in the queue, completing ones left out."""
     shown = _run("squeue", "--noheader", "--format=%j %T").splitlines()
@@ -66,38 +111,20 @@ def cancel(name: str) -> None:
 def _configure(home: Path) -> Path:
     host = socket.gethostname().split(".")[0]
     controller, *daemons = _free_ports(1 + len(NODES))
-    shape = f"CPUs={CORES} CoresPerSocket={CORES} RealMemory={MEGABYTES} State=UNKNOWN"
     settings = {
-        "ClusterName": "test",
         "SlurmctldHost": f"{host}(127.0.0.1)",
         "SlurmctldPort": controller,
-        "SlurmUser": "root",
-        "AuthType": "auth/munge",
         "AuthInfo": f"socket={home}/munge/socket,cred_expire=6",
-        "CredType": "cred/munge",
-        "ProctrackType": "proctrack/linuxproc",
-        "TaskPlugin": "task/none",
-        "SwitchType": "switch/none",
-        "MpiDefault": "none",
-        "ReturnToService": 2,
         "StateSaveLocation": home / "state",
         "SlurmdSpoolDir": home / "spool.%n",
         "SlurmctldPidFile": home / "slurmctld.pid",
         "SlurmdPidFile": home / "slurmd.%n.pid",
         "SlurmctldLogFile": home / "slurmctld.log",
         "SlurmdLogFile": home / "slurmd.%n.log",
-        "SchedulerType": "sched/backfill",
-        "SchedulerParameters": "batch_sched_delay=0,sched_min_interval=0",
-        "SelectType": "select/cons_tres",
         "SelectTypeParameters": "CR_Core_Memory",
-        "SlurmdParameters": "config_overrides",
-        "AccountingStorageType": "accounting_storage/none",
-        "JobAcctGatherType": "jobacct_gather/none",
-        "DefMemPerCPU": 1000,
-        "KillWait": 5,
     }
     nodes = [
-        f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} {shape}"
+        f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} {SHAPE}"
         for name, port in zip(NODES, daemons, strict=True)
     ]
     everywhere = f"Nodes={','.join(NODES)}"
@@ -107,8 +134,7 @@ def _configure(home: Path) -> Path:
         f"PartitionName=closed {everywhere} MaxTime=INFINITE State=DOWN",
     ]
     file = home / "slurm.conf"
-    lines = [f"{key}={value}" for key, value in settings.items()]
-    file.write_text("\n".join([*lines, *nodes, *partitions, ""]))
+    write_settings(file, settings, [*nodes, *partitions])
     return file
 
 
@@ -117,12 +143,8 @@ def _start(home: Path) -> None:
     for folder in (munge, home / "state", *(home / f"spool.{name}" for name in NODES)):
         folder.mkdir(mode=0o755)
         folder.chmod(0o755)
-    key = munge / "key"
-    key.write_bytes(os.urandom(128))
-    key.chmod(0o600)
-    places = {"key-file": key, "socket": munge / "socket", "pid-file": munge / "pid"}
-    places |= {"log-file": munge / "log", "seed-file": munge / "seed"}
-    _run("munged", "--force", *(f"--{option}={place}" for option, place in places.items()))
+    write_key(munge / "key")
+    _run(*map(str, munged(munge, munge / "key")))
     _run("slurmctld", "-f", str(home / "slurm.conf"))
     for name in NODES:
         _run("slurmd", "-f", str(home / "slurm.conf"), "-N", name)

@@ -1,0 +1,255 @@
+"""Several machines made of one: each a set of Linux namespaces, on a network whose cables can be pulled.
+
+A host has its own processes, network, name, mounts and start id, so that a program on one sees those of
+another only through files and the network. Nothing has a name outside: the kernel removes all of it when the
+first process of a host ends, and that one ends with the test, also by kill -9.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+PROGRAMS = ("setpriv", "unshare", "nsenter", "ip", "bridge", "mount", "hostname")
+PREFIX = "sweep-hosts-"
+NETWORK = "10.77.0."
+INTERFACE = "eth0"
+LOCK = "in-use"
+
+MORTAL = ("setpriv", "--pdeathsig", "KILL")
+"""Before a command: it ends when the thread that started it does."""
+
+FIRST_PROCESS = """
+import os, time
+while True:
+    try:
+        os.wait()
+    except ChildProcessError:
+        time.sleep(0.1)
+"""
+"""Process 1 of a host: it buries orphans."""
+
+FORWARDING, BLOCKED = "3", "0"
+
+
+@dataclass(frozen=True)
+class Host:
+    """One machine.
+
+    Parameters
+    ----------
+    name, address : str
+        In the network of the hosts.
+    first : int
+        Its process 1, by its number outside.
+    home : Path
+        Shared by all hosts.
+    local : Path
+        The host's own disk, at the same place on each.
+    """
+
+    name: str
+    address: str
+    first: int
+    home: Path
+    local: Path
+
+    def command(self, *command: str | Path, folder: Path | None = None) -> list[str]:
+        """What to call outside to run a command inside."""
+        inside = ["nsenter", "--target", str(self.first), "--all", "--"]
+        return [*inside, "env", f"--chdir={folder or self.home}", *map(str, command)]
+
+    def run(self, *command: str | Path, timeout: float = 60.0) -> str:
+        """Output of a command; raises where it fails."""
+        done = subprocess.run(
+            self.command(*command), capture_output=True, text=True, check=False, timeout=timeout
+        )
+        if done.returncode:
+            raise subprocess.SubprocessError(f"{self.name}: {command}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def processes(self, *words: str) -> list[psutil.Process]:
+        """Its processes, zombies left out, whose command lines have all of these words in them."""
+        found: list[psutil.Process] = []
+        try:
+            own = _space(self.first, "pid")
+        except OSError:  # it was lost
+            return found
+        for process in psutil.process_iter():
+            with suppress(psutil.Error, OSError):
+                if _space(process.pid, "pid") != own:
+                    continue
+                line = " ".join(process.cmdline())
+                if process.status() != psutil.STATUS_ZOMBIE and all(word in line for word in words):
+                    found.append(process)
+        return found
+
+    def kill(self, *words: str) -> int:
+        """Kill -9 what `processes` finds; how many."""
+        found = self.processes(*words)
+        for process in found:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        return len(found)
+
+    def lose(self) -> None:
+        """End all of its processes at once and for good, as a loss of power does."""
+        with suppress(ProcessLookupError):
+            os.kill(self.first, signal.SIGKILL)
+
+
+class Network:
+    """Hosts, and the switch between them.
+
+    Parameters
+    ----------
+    switch : int
+        A process in the network namespace of the switch.
+    hosts : sequence of Host
+        All on one network; `cut` and `heal` work at the switch, so that no host sees its own link go down.
+    """
+
+    def __init__(self, switch: int, hosts: Sequence[Host]) -> None:
+        self._switch = switch
+        self.hosts = list(hosts)
+
+    def cut(self, host: Host) -> None:
+        """Drop everything from and to a host, without a word to anyone."""
+        self._port(host, BLOCKED)
+
+    def heal(self, host: Host) -> None:
+        """End a cut."""
+        self._port(host, FORWARDING)
+
+    def _port(self, host: Host, state: str) -> None:
+        _at_switch(self._switch, "bridge", "link", "set", "dev", host.name, "state", state)
+
+
+@contextmanager
+def network(count: int) -> Iterator[Network]:
+    """Make so many hosts, `host0` and up, and remove them at the end.
+
+    Skips the test where that is not possible, and says why.
+    """
+    missing = [name for name in PROGRAMS if shutil.which(name) is None]
+    if missing:
+        pytest.skip(f"hosts in namespaces need {', '.join(missing)}")
+    if sys.platform != "linux" or os.geteuid() != 0:
+        pytest.skip("hosts in namespaces need root on Linux")
+    with ExitStack() as stack:
+        home = stack.enter_context(_home())
+        try:
+            switch = stack.enter_context(_mortal("unshare", "--net"))
+            _at_switch(switch, "ip", "link", "add", "switch", "type", "bridge")
+            _at_switch(switch, "ip", "link", "set", "switch", "up")
+            hosts = [stack.enter_context(_host(number, home, switch)) for number in range(count)]
+        except subprocess.SubprocessError as error:
+            pytest.skip(f"no hosts in namespaces here: {error}")
+        names = [f"{host.address} {host.name}" for host in hosts]
+        (home / "hosts").write_text("\n".join(["127.0.0.1 localhost", *names, ""]))
+        yield Network(switch, hosts)
+
+
+@contextmanager
+def _home() -> Iterator[Path]:
+    """The hosts' shared folder; those that killed tests left behind are removed."""
+    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with suppress(OSError), (left / LOCK).open("r+") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(left, ignore_errors=True)
+    home = Path(tempfile.mkdtemp(prefix=PREFIX))
+    try:
+        home.chmod(0o755)
+        (home / "local").mkdir()
+        (home / "hosts").touch()
+        with (home / LOCK).open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # the kernel lets go of it when this process ends, however
+            yield home
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@contextmanager
+def _host(number: int, home: Path, switch: int) -> Iterator[Host]:
+    spaces = ("--net", "--uts", "--mount", "--ipc", "--pid", "--mount-proc")
+    first = (sys.executable, "-I", "-S", "-c", FIRST_PROCESS)
+    with _mortal("unshare", *spaces, "--fork", "--kill-child", then=first) as starter:
+        pid = _child(starter)
+        host = Host(f"host{number}", f"{NETWORK}{10 + number}", pid, home, home / "local")
+        boot = home / f"boot.{host.name}"
+        boot.write_text(f"{uuid.uuid4()}\n")
+        cable = ("type", "veth", "peer", "name", INTERFACE, "netns", str(pid))
+        _at_switch(switch, "ip", "link", "add", host.name, *cable)
+        _at_switch(switch, "ip", "link", "set", host.name, "master", "switch", "up")
+        for command in (
+            ("hostname", host.name),
+            ("ip", "link", "set", "lo", "up"),
+            ("ip", "address", "add", f"{host.address}/24", "dev", INTERFACE),
+            ("ip", "link", "set", INTERFACE, "up"),
+            ("mount", "-t", "tmpfs", "local", host.local),
+            ("mount", "--bind", home / "hosts", "/etc/hosts"),
+            # Machines differ in it; a reader of it must not take two hosts for one.
+            ("mount", "--bind", boot, "/proc/sys/kernel/random/boot_id"),
+        ):
+            host.run(*command)
+        try:
+            yield host
+        finally:
+            host.lose()
+
+
+@contextmanager
+def _mortal(*command: str, then: Sequence[str] = ("sleep", "infinity")) -> Iterator[int]:
+    with subprocess.Popen([*MORTAL, *command, *then], stdin=subprocess.DEVNULL) as process:
+        try:
+            # What is done too early would be done to this machine's own network.
+            _wait(lambda: _space(process.pid, "net") != _space(os.getpid(), "net"), command)
+            yield process.pid
+        finally:
+            process.kill()
+
+
+def _child(starter: int) -> int:
+    """Process 1 of a host, once its namespaces are complete."""
+    found: list[int] = []
+
+    def look() -> bool:
+        with suppress(psutil.Error):
+            found.extend(c.pid for c in psutil.Process(starter).children() if FIRST_PROCESS in c.cmdline())
+        return bool(found)
+
+    _wait(look, ("unshare",))
+    return found[0]
+
+
+def _wait(condition: Callable[[], bool], command: Sequence[str], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise subprocess.SubprocessError(f"{' '.join(command)}: nothing within {seconds:g} s")
+        time.sleep(0.02)
+
+
+def _space(pid: int, kind: str) -> str:
+    return os.readlink(f"/proc/{pid}/ns/{kind}")
+
+
+def _at_switch(switch: int, *command: str) -> None:
+    inside = ["nsenter", "--target", str(switch), "--net", "--", *command]
+    done = subprocess.run(inside, capture_output=True, text=True, check=False, timeout=20)
+    if done.returncode:
+        raise subprocess.SubprocessError(f"{' '.join(command)}: {done.stderr.strip()}")

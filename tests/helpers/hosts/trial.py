@@ -1,0 +1,344 @@
+"""One detached sweep on several hosts: what happens to it, what is said of it, and what it leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import psutil
+from hosts.namespaces import Host
+from hosts.queueing import Cluster
+from processes import sabotage
+from processes.sweeping import assert_same_bits
+
+from pipeline.monitor.status import Status, read_status
+from storage.runfolder.folder import RunFolder
+from storage.runfolder.holder import STALE_AFTER
+from storage.runfolder.journal import replay
+from sweeps.errors import InputError
+
+LOOK_EVERY = 5.0
+SLACK = 20.0
+"""Seconds in which what is said may be behind what is: a job's start, a file's way."""
+
+RUN_BY = re.compile(r"run by process \d+ on (\w+)")
+GONE, WAITS = "submit again", "waits in the queue"
+"""In what status says where it believes that nobody runs a sweep, or that one will."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """A living head process."""
+
+    host: str
+    pid: int
+    stopped: bool
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was so at one moment, and what was said."""
+
+    at: float
+    says: str
+    blocks: int
+    heads: tuple[Head, ...]
+    workers: int
+    jobs: dict[str, tuple[str, str, str]]
+
+    @property
+    def queued(self) -> bool:
+        """Whether a job of a head waits or runs, as far as the queue knows."""
+        return any(name.endswith("-head") for name, _, _ in self.jobs.values())
+
+    @property
+    def runs(self) -> bool:
+        """Whether anybody works, or will."""
+        return bool(self.heads) or self.queued
+
+    def line(self) -> str:
+        """For people."""
+        heads = ", ".join(f"{h.host}/{h.pid}{' stopped' if h.stopped else ''}" for h in self.heads)
+        jobs = ", ".join(
+            f"{number} {name[-8:]} {state.lower()} {node}"
+            for number, (name, state, node) in self.jobs.items()
+        )
+        counts = f"{self.at:6.0f} s  {self.blocks:2d} blocks  {self.workers} workers"
+        says = re.sub(r", since [\dT+:-]+", "", self.says)
+        return f"{counts}  heads [{heads}]  jobs [{jobs}]  | {says}"
+
+
+@dataclass
+class Trial:
+    """A sweep that runs detached; looked at every few seconds until the block ends.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Where.
+    spec : Path
+        Sweep file; its workers are paced.
+    results : Path
+        Folder of its cube.
+    reference : Path
+        The cube of a run that nobody disturbed.
+    """
+
+    cluster: Cluster
+    spec: Path
+    results: Path
+    reference: Path
+    looks: list[Look] = field(default_factory=list)
+    events: list[tuple[float, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.began = time.monotonic()
+        self.work_log = self.results / "begun"
+        self.log = self.results / "looks"
+        self._stop = threading.Event()
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._watch, name="looks", daemon=True)
+
+    @property
+    def cube(self) -> Path:
+        """The cube."""
+        return self.results / self.reference.name
+
+    def __enter__(self) -> Trial:
+        self.results.mkdir(parents=True)
+        self.work_log.touch()
+        done = self.submit()
+        assert done.returncode == 0, done.stdout + done.stderr
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def submit(self) -> subprocess.CompletedProcess[str]:
+        """`sweep submit --detach`, where users log in."""
+        choices = ("--results", self.results, "--detach", "--profile", "slurm")
+        return self.sweep("submit", self.spec, *choices, "--cluster", self.cluster.profile)
+
+    def sweep(self, *arguments: str | Path, host: Host | None = None) -> subprocess.CompletedProcess[str]:
+        """A command of `sweep`, where users log in or elsewhere."""
+        command = (host or self.cluster.login).command(
+            sys.executable, "-m", "pipeline", *arguments, folder=self.results
+        )
+        slow = sabotage.environment([("", "paced")], self.work_log)
+        environment = {**os.environ, **slow, "PYTHONSAFEPATH": "1"}
+        return subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False, timeout=300
+        )
+
+    def note(self, event: str) -> float:
+        """Write down that something was done; when."""
+        at = time.monotonic() - self.began
+        self.events.append((at, event))
+        self._write(f"{at:6.0f} s  ---- {event}")
+        return at
+
+    def head_node(self) -> Host:
+        """The node that the head was started on last, as the queue knows it."""
+        nodes = [n for name, state, n in self.cluster.queue().values() if name.endswith("-head") and n]
+        assert nodes, "no head is running"
+        return self.cluster.node(nodes[0])
+
+    def worker_node(self) -> Host:
+        """A node with a worker job, and without the head."""
+        head = self.head_node()
+        jobs = self.cluster.queue().values()
+        return next(self.cluster.node(n) for name, _, n in jobs if n and n != head.name)
+
+    def heads(self) -> list[Head]:
+        """Living heads of this sweep, wherever they are."""
+        found = []
+        for host in self.cluster.net.hosts:
+            for process in host.processes("-m pipeline submit", f"--results {self.results}"):
+                with suppress(psutil.NoSuchProcess):
+                    if "--detach" not in process.cmdline():
+                        stopped = process.status() == psutil.STATUS_STOPPED
+                        found.append(Head(host.name, process.pid, stopped))
+        return found
+
+    def wait(self, condition: Callable[[Look], bool], seconds: float, what: str) -> Look:
+        """The first look from now on at which a condition holds."""
+        deadline, first = time.monotonic() + seconds, len(self.looks)
+        while True:
+            for look in self.looks[first:]:
+                if condition(look):
+                    return look
+            first = len(self.looks)
+            if self._error is not None:
+                raise self._error
+            assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}\n{self.story()}"
+            time.sleep(0.2)
+
+    @contextmanager
+    def cut_off(self, node: Host, seconds: float) -> Iterator[None]:
+        """Cut a node off, and end that after so many seconds, or when the block is left later."""
+        ended = threading.Timer(seconds, self._heal, (node,))
+        self.cluster.net.cut(node)
+        self.note(f"{node.name} cut off")
+        ended.start()
+        try:
+            yield
+            ended.join()
+        finally:
+            ended.cancel()
+
+    def quiet(self, seconds: float) -> None:
+        """Make sure that for so long nobody runs it, and no job of it comes back."""
+        first = len(self.looks)
+        time.sleep(seconds)
+        late = [look for look in self.looks[first:] if look.runs or look.jobs]
+        assert not late, f"somebody runs it\n{self.story()}"
+
+    def wait_for_blocks(self, blocks: int) -> Look:
+        """Wait until so many blocks are written."""
+        return self.wait(lambda look: look.blocks >= blocks, 300, f"{blocks} blocks")
+
+    def finish(self, seconds: float = 900.0) -> float:
+        """Wait for the end of the sweep, without any help; when it came.
+
+        Fails at once where nobody runs it any more, and nobody will.
+        """
+        idle: list[Look] = []
+
+        def over(look: Look) -> bool:
+            if look.says == "complete" and not look.runs:
+                return True
+            idle.append(look)
+            lately = [one for one in idle if one.at > look.at - 30]
+            assert len(lately) < 4 or any(one.runs for one in lately), f"nobody runs it\n{self.story()}"
+            return False
+
+        at = self.wait(over, seconds, "the end of the sweep").at
+        self.note("finished")
+        return at
+
+    def check(self) -> None:
+        """What it left: the bits, a sound journal, cells that verify, nobody who runs, an empty queue."""
+        assert_same_bits(self.reference, self.cube)
+        assert list(replay(RunFolder(self.cube).journal)) == []
+        verified = self.sweep("verify", self.cube, "--sample", "10")
+        assert verified.returncode == 0, verified.stdout + verified.stderr
+        assert self.heads() == []
+        assert self.cluster.queue() == {}
+
+    def repeated(self) -> int:
+        """Restarts that were begun more than once."""
+        counts: Counter[tuple[str, int]] = Counter()
+        for line in self.work_log.read_text().splitlines():
+            cell, first, stop = line.rsplit(" ", 2)
+            counts.update((cell, restart) for restart in range(int(first), int(stop)))
+        return sum(counts.values()) - len(counts)
+
+    def untrue(self) -> dict[str, int]:
+        """Looks at which what was said was not so, by what was said; how many.
+
+        A head that died unseen may be believed alive until its lease is stale. That nobody runs a sweep must
+        not be said while a head lives, or waits in the queue.
+        """
+        wrong: Counter[str] = Counter()
+        for position, look in enumerate(self.looks):
+            before = [one for one in self.looks[: position + 1] if one.at >= look.at - STALE_AFTER - SLACK]
+            lately = [one for one in before if one.at >= look.at - SLACK]
+            if (named := RUN_BY.match(look.says)) is not None:
+                hosts = {head.host for one in before for head in one.heads}
+                wrong["that it runs, long after its head died"] += named[1] not in hosts
+            if look.at - self.looks[0].at < SLACK:
+                continue
+            if GONE in look.says:
+                wrong["that nobody runs it, while one does or will"] += all(one.runs for one in lately)
+            if WAITS in look.says:
+                wrong["that its head waits, which it does not"] += all(one.heads for one in lately)
+        return dict(+wrong)
+
+    def lives(self) -> list[str]:
+        """When each head was seen, in seconds."""
+        seen: dict[str, list[float]] = {}
+        for look in self.looks:
+            for head in look.heads:
+                seen.setdefault(f"{head.host}/{head.pid}", []).append(look.at)
+        return [f"{head}: {times[0]:.0f} to {times[-1]:.0f} s" for head, times in seen.items()]
+
+    def story(self) -> str:
+        """All looks, and the ends of the logs."""
+        run = RunFolder(self.cube)
+        logs = [
+            f"== {path} ==\n{path.read_text()[-3000:]}" for path in (run.log, run.head_log) if path.exists()
+        ]
+        return "\n".join([self.log.read_text() if self.log.exists() else "", *logs])
+
+    def _heal(self, node: Host) -> None:
+        self.cluster.net.heal(node)
+        self.note(f"{node.name} joined again")
+
+    def _watch(self) -> None:
+        try:
+            while not self._stop.is_set():
+                look = self._look()
+                self.looks.append(look)
+                self._write(look.line())
+                self._stop.wait(max(0.0, LOOK_EVERY - (time.monotonic() - self.began - look.at)))
+        except BaseException as error:
+            self._error = error
+
+    def _look(self) -> Look:
+        at = time.monotonic() - self.began
+        status = _status(self.cube)
+        workers = sum(
+            len(node.processes("distributed.cli.dask_worker", str(self.results)))
+            for node in self.cluster.nodes
+        )
+        return Look(
+            at=at,
+            says="nothing yet" if status is None else status.lines()[-1],
+            blocks=0 if status is None else status.blocks_done,
+            heads=tuple(self.heads()),
+            workers=workers,
+            jobs=self.cluster.queue(),
+        )
+
+    def _write(self, line: str) -> None:
+        with self.log.open("a") as file:
+            file.write(f"{line}\n")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Counts and times, for a table."""
+        return {
+            "events": [f"{at:.0f} s {event}" for at, event in self.events],
+            "looks": len(self.looks),
+            "untrue": self.untrue(),
+            "heads": self.lives(),
+            "most heads at once": max(len(look.heads) for look in self.looks),
+            "repeated": self.repeated(),
+        }
+
+    def show(self) -> None:
+        """Print counts and times; seen with -s."""
+        print(json.dumps(self.to_dict(), indent=2))  # noqa: T201
+
+
+def _status(cube: Path) -> Status | None:
+    """What `sweep status` shows, read as on one more machine that nobody cuts off."""
+    try:
+        return read_status(cube)
+    except InputError:  # before the head's first file
+        return None

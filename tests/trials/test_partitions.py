@@ -1,0 +1,163 @@
+"""Hosts that are cut off from the network, or lost, under a detached sweep on a SLURM of several hosts.
+
+`pytest -m heavy tests/trials/test_partitions.py -s` shows counts and times. All hosts share the file system,
+also while they are cut off: then a head that SLURM has given up still reads and writes the run.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hosts.namespaces import network
+from hosts.queueing import cluster
+from hosts.trial import LOOK_EVERY, Look, Trial
+from processes.sweeping import run, write_spec
+
+SPEC = """
+name = "tiny"
+seed = 17
+[grid]
+datasets = [{mixture = {n_clusters = [2, 3], count = 2, n_samples = 30, n_features = 3}}]
+p = [0.8, 0.9, 1.0]
+m = ["0.5N", "1N", "2N"]
+replicates = 2
+models = ["unsupervised", "likelihood", "posterior"]
+restarts = 60
+[search]
+population = 3
+offspring = 2
+generations = 1
+"""
+"""Some minutes for three workers that take a twentieth of a second for each restart."""
+
+BRIEF, LONG = 30, 360
+"""Seconds of a cut: about as long as SLURM needs to give a node up, and much longer than anything waits."""
+
+SETTLED = 45
+"""Seconds after which nothing may have come back: a node that joins again answers within a few."""
+
+ENOUGH = 5
+"""Blocks that are written before anything is done to the sweep, of twenty."""
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reference")
+    assert run(write_spec(folder, SPEC), folder) == 0
+    return folder / "tiny.zarr"
+
+
+@contextmanager
+def trial(folder: Path, reference: Path) -> Iterator[Trial]:
+    """A sweep with some of its blocks written."""
+    with cluster() as place:
+        with Trial(place, write_spec(folder, SPEC), folder / "results", reference) as sweep:
+            sweep.wait_for_blocks(ENOUGH)
+            try:
+                yield sweep
+            finally:
+                sweep.show()
+        assert sweep.untrue() == {}
+
+
+def test_hosts_see_each_other_unless_cut() -> None:
+    call = "import socket; socket.create_connection(('host0', 9), timeout=1)"
+    with network(3) as net:
+        first, second, third = net.hosts
+        assert [host.run("hostname").strip() for host in net.hosts] == ["host0", "host1", "host2"]
+        boots = {host.run("cat", "/proc/sys/kernel/random/boot_id") for host in net.hosts}
+        assert len(boots) == 3
+        for cut, answer in ((False, "refused"), (True, "timed out"), (False, "refused")):
+            (net.cut if cut else net.heal)(second)
+            with pytest.raises(subprocess.SubprocessError, match=answer):
+                second.run(sys.executable, "-c", call)
+            with pytest.raises(subprocess.SubprocessError, match="refused"):
+                third.run(sys.executable, "-c", call)
+        second.run("touch", second.local / "own")
+        assert third.run("ls", third.local) == ""
+        third.lose()
+        with pytest.raises(subprocess.SubprocessError):
+            third.run("true")
+        assert first.processes("import os, time")
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(2400)
+@pytest.mark.parametrize("seconds", [BRIEF, LONG])
+@pytest.mark.parametrize("victim", ["worker", "head"])
+def test_a_node_is_cut_off(victim: str, seconds: float, tmp_path: Path, reference: Path) -> None:
+    with trial(tmp_path, reference) as sweep:
+        node = sweep.head_node() if victim == "head" else sweep.worker_node()
+        with sweep.cut_off(node, seconds):
+            sweep.finish()
+        sweep.quiet(SETTLED)
+        sweep.check()
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(2400)
+def test_the_node_of_the_head_is_lost(tmp_path: Path, reference: Path) -> None:
+    with trial(tmp_path, reference) as sweep:
+        node = sweep.head_node()
+        node.lose()
+        sweep.note(f"{node.name} lost")
+        sweep.finish()
+        sweep.quiet(SETTLED)
+        sweep.check()
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(2400)
+@pytest.mark.parametrize("state", ["PENDING", "RUNNING"])
+def test_cancel_reaches_a_head_that_is_cut_off(state: str, tmp_path: Path, reference: Path) -> None:
+    """In the order of events: its job waits again, or runs on another node."""
+    with trial(tmp_path, reference) as sweep:
+        node = sweep.head_node()
+        with sweep.cut_off(node, LONG):
+            sweep.wait(lambda look: moved(look, state, node.name), 240, f"the head's job {state} elsewhere")
+            sweep.note("cancel")
+            cancelled = sweep.sweep("cancel", sweep.cube)
+            sweep.note(f"cancel ended: {cancelled.returncode} {cancelled.stdout} {cancelled.stderr}")
+            assert cancelled.returncode == 0, cancelled.stderr
+            sweep.quiet(LOOK_EVERY * 6)
+        sweep.quiet(SETTLED)
+        assert "submit again" in sweep.sweep("status", sweep.cube).stdout
+        again = sweep.submit()
+        assert again.returncode == 0, again.stderr
+        sweep.finish()
+        sweep.check()
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(2400)
+def test_a_head_that_stands_still(tmp_path: Path, reference: Path) -> None:
+    with trial(tmp_path, reference) as sweep:
+        (head,) = sweep.heads()
+        os.kill(head.pid, signal.SIGSTOP)
+        sweep.note("the head stopped")
+        try:
+            for seconds in (60, 90, 30):  # the lease is fresh, then stale
+                time.sleep(seconds)
+                second = sweep.submit()
+                sweep.note(f"second submit: {second.returncode} {second.stderr}")
+                assert second.returncode == 1, second.stderr
+        finally:
+            os.kill(head.pid, signal.SIGCONT)
+        sweep.note("the head goes on")
+        sweep.finish()
+        sweep.quiet(SETTLED)
+        sweep.check()
+
+
+def moved(look: Look, state: str, node: str) -> bool:
+    """Whether the head's job was taken from a node, and is in some state now."""
+    heads = [(now, place) for name, now, place in look.jobs.values() if name.endswith("-head")]
+    return any(now == state and place != node for now, place in heads)
