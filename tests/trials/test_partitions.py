@@ -30,7 +30,7 @@ p = [0.8, 0.9, 1.0]
 m = ["0.5N", "1N", "2N"]
 replicates = 2
 models = ["unsupervised", "likelihood", "posterior"]
-restarts = 60
+restarts = 80
 [search]
 population = 3
 offspring = 2
