@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import signal
 import socket
 from collections.abc import Iterator, Mapping
@@ -16,9 +17,11 @@ from distributed import Client, LocalCluster
 from distributed.security import Security
 from distributed.system import MEMORY_LIMIT
 
+from pipeline.cluster import pages
 from pipeline.cluster.plugins import check_packages
 from pipeline.cluster.profiles import Address, Local, Profile, load_profile
 from pipeline.jobs.cluster import connect_jobs
+from pipeline.jobs.credentials import new_credentials
 from pipeline.jobs.errors import ComputeClusterError
 from pipeline.jobs.keys import JobQueue
 from pipeline.work.batches import LONGEST
@@ -26,6 +29,8 @@ from storage.runfolder.folder import RunFolder
 from sweeps.errors import InputError, Problem
 
 __all__ = ["ComputeClusterError", "Profile", "connect", "dashboard_address", "load_profile"]
+
+logger = logging.getLogger(__name__)
 
 LOOPBACK = "127.0.0.1"
 PATIENCE = 30.0
@@ -41,6 +46,11 @@ SETTINGS = {
     "distributed.scheduler.allowed-failures": 10,
     "distributed.comm.timeouts.connect": f"{PATIENCE:g}s",
     "distributed.diagnostics.nvml": False,
+    # A worker's port of http cannot be left out; nothing is served there.
+    "distributed.scheduler.http.routes": list(pages.SCHEDULER),
+    "distributed.worker.http.routes": [],
+    # No lock on a file system of the results has to be trusted; what a kill leaves is removed at the start.
+    "distributed.worker.use-file-locking": False,
 }
 
 
@@ -58,7 +68,7 @@ def connect(
         Number of local worker processes, or of worker jobs, in place of the profile's number. Not for a
         running scheduler, which has its own workers.
     run : RunFolder
-        For scratch files of local workers, credentials and logs of worker jobs.
+        For scratch files of scheduler and local workers, credentials and logs of worker jobs.
     longest_batch : float
         Seconds; worker jobs end in time to lose none.
 
@@ -79,9 +89,9 @@ def connect(
     sweep_clustering.ShadowedPackageError
         Where a worker would import packages of another project.
     """
-    with dask.config.set(SETTINGS), _errors_only():
+    with dask.config.set(SETTINGS), _scratch(run.workers), _errors_only():
         if isinstance(profile.options, Local):
-            connection = _local(profile.options, n_workers, run.workers)
+            connection = _local(profile.options, n_workers)
         elif isinstance(profile.options, JobQueue):
             connection = connect_jobs(
                 profile.options,
@@ -109,7 +119,7 @@ def dashboard_address(client: Client) -> str | None:
 
 
 @contextmanager
-def _local(options: Local, n_workers: int | None, local_directory: Path) -> Iterator[Client]:
+def _local(options: Local, n_workers: int | None) -> Iterator[Client]:
     count = n_workers or options.workers or CPU_COUNT
     with ExitStack() as stack:
         with _interrupts_blocked(), _start_errors():
@@ -118,10 +128,11 @@ def _local(options: Local, n_workers: int | None, local_directory: Path) -> Iter
                 threads_per_worker=1,
                 processes=True,
                 host=LOOPBACK,
+                # Every user of this machine reaches loopback; who reaches a scheduler runs code as its owner.
+                security=new_credentials(),
                 dashboard_address=f"{LOOPBACK}:{_free_port(options.dashboard_port)}",
                 worker_dashboard_address=None,
                 memory_limit=options.memory_limit or MEMORY_LIMIT // count,
-                local_directory=str(local_directory),
                 silence_logs=logging.ERROR,
             )
             stack.enter_context(cluster)
@@ -129,6 +140,21 @@ def _local(options: Local, n_workers: int | None, local_directory: Path) -> Iter
             # A nanny whose new worker dies while it starts gives up; here another one takes its place.
             cluster.adapt(minimum=count, maximum=count, interval=ADAPT_SECONDS)
         yield client
+
+
+@contextmanager
+def _scratch(folder: Path) -> Iterator[None]:
+    """Let everything that is started here have its scratch files, and those of a killed run removed.
+
+    dask puts that folder before all others that Python imports from. Its own choice is a folder of one name
+    for all users of the machine: who makes it first runs code as everybody who comes later.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        with dask.config.set({"temporary-directory": str(folder.resolve())}):
+            yield
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
@@ -148,7 +174,9 @@ def _address(profile: Profile, options: Address, n_workers: int | None) -> Itera
         expected = f"none: the scheduler of profile {profile.name!r} has its own workers"
         raise InputError([Problem("--workers", str(n_workers), expected)])
     security = None
-    if options.tls is not None:
+    if options.tls is None:
+        logger.warning("%s: plain tcp: every user of this machine can run code as you through it", where)
+    else:
         security = Security(
             require_encryption=True,
             tls_ca_file=str(options.tls.ca),

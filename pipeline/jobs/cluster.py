@@ -37,8 +37,22 @@ ENVIRONMENT = (
     "export PYTHONSAFEPATH=1",
     # This process asks its libraries for warnings only; the log of a job should tell more about its end.
     "export DASK_LOGGING__DISTRIBUTED=info",
+    # A worker's port of http cannot be left out; nothing is served there, whatever dask's own files say.
+    "export DASK_DISTRIBUTED__WORKER__HTTP__ROUTES='[]'",
 )
 """First lines of a worker job."""
+
+SCRATCH = """\
+scratch={place}/sweep-`id -u`
+mkdir -p -m 700 "$scratch"
+[ -O "$scratch" ] && [ ! -L "$scratch" ] && chmod 700 "$scratch" || scratch=`mktemp -d`
+export DASK_TEMPORARY_DIRECTORY="$scratch"\
+"""
+"""Then these, without `$(...)`, which HTCondor takes for its own.
+
+dask puts that folder before all others that Python imports from. Its own choice has one name for all users of
+a node: who makes it first runs code as everybody who comes later.
+"""
 
 
 class NamedJob:
@@ -195,15 +209,16 @@ def job_keys(
     keys = options.keys
     extra = keys.pop("worker_extra_args", [])
     prologue = keys.pop("job_script_prologue", [])
+    scratch = SCRATCH.format(place=keys.pop("local_directory", "${TMPDIR:-/tmp}")).splitlines()
     return {
         "death_timeout": DEATH_SECONDS,
         **keys,
         "protocol": "tcp://" if security is None else "tls://",
         "log_directory": str(run.job_logs.resolve()),
-        "job_script_prologue": [*ENVIRONMENT, *prologue],
-        # A worker's own pages show everyone what it does; on loopback only its own node can read them.
+        "job_script_prologue": [*ENVIRONMENT, *prologue, *scratch],
+        # A worker's own pages would show everyone on its node what it does.
         "worker_extra_args": [
-            *("--dashboard-address", f"{LOOPBACK}:0"),
+            *("--no-dashboard", "--dashboard-address", f"{LOOPBACK}:0"),
             *_lifetime(options, extra, longest_batch),
             *extra,
         ],

@@ -1,9 +1,68 @@
-"""Somebody who tries to reach a scheduler."""
+"""Somebody with an account on this machine, who looks for ports and tries to run code as their owner.
+
+As a program, `stranger.py USER PORT ...`, it becomes that user first, without any secret of the one before;
+it prints what it ran, as JSON.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import os
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterable
+from functools import cache
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
 from distributed import Client
+from distributed.comm import connect as open_comm
+from distributed.core import send_recv
+from distributed.protocol.pickle import dumps
 from distributed.security import Security
+
+WAYS = ("plain tcp", "no certificate", "own certificate")
+CODE = "(__import__('os').getpid(), __import__('os').getuid())"
+"""What it makes another process do, and how it knows that it did."""
+
+LISTENS = "0A"
+SECONDS = 3.0
+"""For each attempt."""
+
+
+class Anyone(Security):  # type: ignore[misc]
+    """Believes every server, and shows no certificate, or one of its own."""
+
+    def __init__(self, certificate: str | None = None) -> None:
+        super().__init__(require_encryption=True)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        if certificate is not None:
+            with TemporaryDirectory() as folder:
+                file = Path(folder, "own.pem")
+                file.write_text(certificate)
+                context.load_cert_chain(file)
+        self._arguments = {"ssl_context": context, "require_encryption": True, "extra_conn_args": {}}
+
+    def get_connection_args(self, role: str) -> dict[str, Any]:
+        """Return the same for every role."""
+        return self._arguments
+
+
+@cache
+def security(way: str) -> Security | None:
+    """How a stranger comes, for each of `WAYS`."""
+    if way == "plain tcp":
+        return None
+    if way == "no certificate":
+        return Anyone()
+    made = Security.temporary()
+    return Anyone(made.tls_client_key + made.tls_client_cert)
 
 
 async def connect(address: str, security: Security | None) -> None:
@@ -13,3 +72,88 @@ async def connect(address: str, security: Security | None) -> None:
         await client
     finally:
         await client.close()
+
+
+def visible_ports() -> set[int]:
+    """Every port of TCP that something on this machine listens on; the kernel shows them to everybody."""
+    found = set()
+    for file in filter(Path.exists, map(Path, ("/proc/net/tcp", "/proc/net/tcp6"))):
+        for line in file.read_text().splitlines()[1:]:
+            _, local, _, state, *_ = line.split()
+            if state == LISTENS:
+                found.add(int(local.rpartition(":")[2], 16))
+    return found
+
+
+def attack(ports: Iterable[int]) -> list[dict[str, Any]]:
+    """Try each port in each of `WAYS`, as a client and by bare messages; what ran elsewhere."""
+
+    async def every() -> list[list[dict[str, Any]]]:
+        return await asyncio.gather(*(_try(port, way) for port, way in product(ports, WAYS)))
+
+    return [each for found in asyncio.run(every()) for each in found]
+
+
+def attack_as(user: int, ports: Iterable[int]) -> dict[str, Any]:
+    """As `attack`, but in a process of another user: `seen`, the ports it found by itself, and `ran`."""
+    command = [sys.executable, __file__, str(user), *map(str, ports)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+async def _try(port: int, way: str) -> list[dict[str, Any]]:
+    scheme = "tcp" if way == "plain tcp" else "tls"
+    address = f"{scheme}://127.0.0.1:{port}"
+    found = []
+    for attempt in (_by_client, _by_message):
+        try:
+            ran = await asyncio.wait_for(attempt(address, security(way)), SECONDS)
+        # Whatever a refusal looks like; that an attempt can succeed is shown where nothing refuses it.
+        except Exception:
+            continue
+        found += [
+            {"port": port, "way": way, "where": where, "ran": list(pair)} for where, pair in ran.items()
+        ]
+    return found
+
+
+async def _by_client(address: str, security: Security | None) -> dict[str, Any]:
+    client = Client(address, security=security, timeout=SECONDS / 2, asynchronous=True)
+    try:
+        await client
+        ran = {"scheduler": await client.run_on_scheduler(eval, CODE)}
+        for place, nanny in (("worker", False), ("nanny", True)):
+            answers = await client.run(eval, CODE, nanny=nanny)
+            ran |= {f"{place} {at}": pair for at, pair in answers.items()}
+        return ran
+    finally:
+        await client.close()
+
+
+async def _by_message(address: str, security: Security | None) -> dict[str, Any]:
+    arguments = {} if security is None else security.get_connection_args("client")
+    comm = await open_comm(address, timeout=SECONDS / 2, **arguments)
+    try:
+        kind = (await send_recv(comm, op="identity"))["type"]
+        operation = "run_function" if kind == "Scheduler" else "run"
+        answer = await send_recv(comm, op=operation, function=dumps(eval), args=dumps((CODE,)))
+        return {kind: answer["result"]}
+    finally:
+        comm.abort()
+
+
+def _become(user: int) -> None:
+    if user != os.getuid():
+        os.setgroups([])
+        os.setgid(user)
+        os.setuid(user)
+
+
+if __name__ == "__main__":
+    for each in WAYS:
+        security(each)  # made with the temporary folder of the one before
+    _become(int(sys.argv[1]))
+    wanted = {int(port) for port in sys.argv[2:]}
+    seen = sorted(visible_ports() & wanted)
+    print(json.dumps({"user": os.getuid(), "seen": seen, "ran": attack(seen)}))  # noqa: T201

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,23 +46,54 @@ def test_local_workers_are_processes_of_one_thread_on_loopback(tmp_path: Path) -
         workers = client.scheduler_info()["workers"]
         assert [worker["nthreads"] for worker in workers.values()] == [1, 1]
         assert {worker["memory_limit"] for worker in workers.values()} == {MEMORY_LIMIT // 2}
-        assert all(address.startswith("tcp://127.0.0.1:") for address in workers)
+        assert all(address.startswith("tls://127.0.0.1:") for address in workers)
         assert len({os.getpid(), *client.run(os.getpid).values()}) == 3
         assert client.submit(pow, 2, 10).result() == 1024
         assert str(dashboard_address(client)).startswith("http://127.0.0.1:")
-        here = psutil.Process()
-        sockets = [
-            socket
-            for process in (here, *here.children(recursive=True))
-            for socket in process.net_connections("inet")
-            if socket.status == psutil.CONN_LISTEN
-        ]
-        assert len(sockets) >= 4  # scheduler, dashboard, two workers
-        assert {socket.laddr.ip for socket in sockets} == {"127.0.0.1"}
         if sys.platform == "linux":
             assert all(client.run(interrupts_blocked).values())
     assert client.status == "closed"
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def test_credentials_are_in_the_memory_of_the_run_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    profile = Profile("local", Local(workers=1, dashboard_port=0), None)
+    with connect(profile, run=RunFolder(tmp_path / "a.zarr")) as client:
+        secret = client.security.tls_worker_key.splitlines()[1]
+        ours = [psutil.Process(pid) for pid in (os.getpid(), *client.run(os.getpid).values())]
+        shown = [str((*process.cmdline(), *process.environ().values())) for process in ours]
+        assert len(shown) == 2
+        assert not any(secret in each for each in shown)
+        files = [path for path in tmp_path.rglob("*") if path.is_file()]
+        assert not any(secret.encode() in path.read_bytes() for path in files)
+        assert list(temporary.iterdir()) == []
+
+
+def test_no_folder_that_others_can_make_is_imported_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """dask puts its folders of scratch files before all others that Python imports from."""
+    shared = tmp_path / "shared"
+    (shared / "dask-scratch-space").mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(shared))
+    run = RunFolder(tmp_path / "a.zarr")
+    killed = run.make() / "workers" / "dask-scratch-space" / "worker-of-a-killed-run"
+    killed.mkdir(parents=True)
+    profile = Profile("local", Local(workers=1, dashboard_port=0), None)
+    with connect(profile, run=run) as client:
+        assert not killed.exists()
+        (nanny,) = client.cluster.workers.values()
+        (worker,) = client.scheduler_info()["workers"].values()
+        places = [client.cluster.scheduler.local_directory, nanny.local_directory, worker["local_directory"]]
+        assert all(Path(place).is_relative_to(run.workers) for place in places)
+        (imports,) = client.run(eval, "__import__('sys').path").values()
+        assert not [place for place in (*imports, *sys.path) if Path(place).is_relative_to(shared)]
+    assert not run.workers.exists()
 
 
 def test_a_local_worker_gone_with_its_nanny_is_replaced(tmp_path: Path) -> None:
@@ -170,6 +202,22 @@ def test_a_running_scheduler_over_tls(running: str, tls_files: tuple[Security, T
         with connect(profile, run=RunFolder(tmp_path / "a.zarr")) as client:
             assert client.submit(pow, 2, 10).result() == 1024
             assert str(dashboard_address(client)).startswith("http")
+
+
+def test_a_running_scheduler_in_plain_tcp_is_warned_of(
+    tls_files: tuple[Security, Tls], running: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with LocalCluster(
+        n_workers=1, processes=False, protocol="tcp", host="127.0.0.1", dashboard_address="127.0.0.1:0"
+    ) as scheduler:
+        options = {"plain": Address(address=scheduler.scheduler_address)}
+        options["good"] = Address(address=running, tls=tls_files[1])
+        for name, option in options.items():
+            profile = Profile(name, option, tmp_path / "cluster.yaml")
+            with connect(profile, run=RunFolder(tmp_path / "a.zarr")):
+                pass
+    (said,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert said.startswith(f"{tmp_path}/cluster.yaml plain: address: plain tcp: every user of this machine")
 
 
 def test_a_running_scheduler_has_its_own_workers(tmp_path: Path) -> None:

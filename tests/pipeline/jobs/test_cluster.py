@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
 import os
 import re
@@ -20,10 +21,12 @@ from checkout import ROOT
 from click.testing import CliRunner
 from distributed.security import Security
 from processes import slurm_site, stranger, sweeping
+from processes.listening import listening
 
 from pipeline.cluster.connect import connect, dashboard_address, load_profile
 from pipeline.commands.main import main
 from pipeline.jobs import slurm
+from pipeline.jobs.cluster import SCRATCH
 from pipeline.jobs.slurm import live_jobs, run_id
 from pipeline.jobs.slurm import run as slurm_run
 from storage.runfolder.folder import RunFolder
@@ -39,6 +42,7 @@ short: {kind: slurm, cores: 3, memory: 900MB, queue: short, walltime: "00:07:00"
 wrong: {kind: slurm, cores: 1, memory: 1GB, interface: eth99}
 open: {kind: slurm, cores: 1, memory: 1GB, interface: lo, insecure: true}
 """
+NOBODY = 65534
 LONG = sweeping.TINY.replace("restarts = 5", "restarts = 100").replace("generations = 1", "generations = 4")
 """Some ten seconds of work: enough to lose a job in."""
 
@@ -186,18 +190,57 @@ def test_nobody_without_the_credentials_is_let_in(cluster_file: Path, tmp_path: 
         script = slurm_run(["scontrol", "write", "batch_script", job.number, "-"])
         assert f"--tls-key {tls}/key.pem" in script
         assert secret not in script
-        # The pages of worker and scheduler are for this machine alone.
-        assert all(host == "127.0.0.1" for host in listening_hosts(client.run(os.getpid).values()))
+        head, workers = listening(os.getpid()), list(map(listening, client.run(os.getpid).values()))
+        nannies = list(map(listening, client.run(os.getpid, nanny=True).values()))
+        # The network of this profile is loopback.
+        assert {host for ports in (head, *workers, *nannies) for host, _ in ports} == {"127.0.0.1"}
+        assert [len(ports) for ports in (*workers, *nannies)] == [2, 3]  # a nanny's with its worker's
+        assert stranger.attack(port for ports in (head, *nannies) for _, port in ports) == []
+        for _, port in nannies[0]:
+            assert status_of_page(port, "status") in (404, None)
+        # <private>/dask-scratch-space/worker-...: Python imports from the second and the third first.
+        private = Path(worker["local_directory"]).parents[1]
+        assert (private.stat().st_uid, private.stat().st_mode & 0o777) == (os.getuid(), 0o700)
+        assert client.run(os.getenv, "DASK_TEMPORARY_DIRECTORY", nanny=True).popitem()[1] == str(private)
     assert not tls.exists()
     assert job.name not in slurm_site.queue()
 
 
-def listening_hosts(pids: object) -> set[str]:
-    found = set()
-    for pid in [os.getpid(), *pids]:  # type: ignore[misc]
-        connections = psutil.Process(pid).net_connections("tcp")
-        found |= {c.laddr.ip for c in connections if c.status == psutil.CONN_LISTEN}
-    return found
+@pytest.mark.parametrize("there", ["nothing", "open", "link", "of another user"])
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+def test_scratch_is_private_whatever_is_there(there: str, shell: str, tmp_path: Path) -> None:
+    tmp_path.chmod(0o1777)
+    usual = tmp_path / f"sweep-{os.getuid()}"
+    if there == "link":
+        (tmp_path / "elsewhere").mkdir()
+        usual.symlink_to("elsewhere")
+    elif there != "nothing":
+        usual.mkdir()
+        usual.chmod(0o777)
+    if there == "of another user":
+        if os.geteuid() != 0:
+            pytest.skip("only root can give a folder away")
+        os.chown(usual, NOBODY, NOBODY)
+    lines = SCRATCH.format(place="${TMPDIR:-/tmp}") + "\necho $DASK_TEMPORARY_DIRECTORY"
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run([shell, "-c", lines], env=environment, capture_output=True, text=True, check=True)
+    found = Path(done.stdout.strip())
+    assert found.parent == tmp_path
+    assert (found == usual) == (there in ("nothing", "open"))
+    assert not found.is_symlink()
+    assert (found.stat().st_uid, found.stat().st_mode & 0o777) == (os.getuid(), 0o700)
+
+
+def status_of_page(port: int, path: str) -> int | None:
+    """Answer of http, None where something else listens."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", f"/{path}")
+        return connection.getresponse().status
+    except (OSError, http.client.HTTPException):
+        return None
+    finally:
+        connection.close()
 
 
 @pytest.mark.usefixtures("site")

@@ -8,15 +8,16 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 from cubes.small import SPEC, draw_inputs, make_plan
 from distributed import Client, LocalCluster
-from distributed.security import Security
 from processes import stranger
 
-from pipeline.jobs.credentials import CA, CERT, KEY, credentials, fresh_credentials
+from pipeline.jobs.credentials import CA, CERT, KEY, credentials, fresh_credentials, new_credentials
 from storage.cube.cube import create
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.journal import Journal
@@ -46,6 +47,20 @@ def test_files_are_for_their_owner_alone_whatever_the_umask_and_gone_in_the_end(
     assert not folder.exists()
 
 
+def test_in_memory_they_are_new_each_time_and_valid_where_clocks_differ() -> None:
+    one, other = new_credentials(), new_credentials()
+    assert one.require_encryption
+    assert "PRIVATE KEY" in one.tls_worker_key
+    assert one.tls_worker_key != other.tls_worker_key
+    assert one.tls_ca_file != other.tls_ca_file
+    certificate = x509.load_pem_x509_certificate(one.tls_ca_file.encode())
+    hour = timedelta(hours=1)
+    now = datetime.now(tz=UTC)
+    assert certificate.not_valid_before_utc < now - hour
+    assert certificate.not_valid_after_utc > now + 24 * 300 * hour
+    assert one.tls_worker_key not in repr(one)
+
+
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
     """Credentials, and the address of a scheduler with one worker that asks for them."""
@@ -71,17 +86,17 @@ def test_who_has_the_files_is_let_in(guarded: tuple[Path, str]) -> None:
         assert client.submit(pow, 2, 10).result() == 1024
 
 
-@pytest.mark.parametrize("way", ["plain tcp", "no certificate", "other credentials"])
+@pytest.mark.parametrize("way", [*stranger.WAYS, "other credentials"])
 def test_nobody_else_is_let_in(guarded: tuple[Path, str], way: str, tmp_path: Path) -> None:
-    folder, address = guarded
+    _, address = guarded
     security = None
     if way == "plain tcp":
         address = address.replace("tls://", "tcp://")
-    elif way == "no certificate":
-        security = Security(require_encryption=True, tls_ca_file=str(folder / CA))
+    elif way == "other credentials":
+        security = new_credentials()
     else:
-        security = Security.temporary()
-    with pytest.raises((OSError, TypeError)):
+        security = stranger.security(way)
+    with pytest.raises(OSError, match=r"TLS|reset by peer|closed|timed out"):
         asyncio.run(stranger.connect(address, security))
 
 
