@@ -121,6 +121,28 @@ def test_every_module_of_some_length_has_its_tests(tracked: list[Path]) -> None:
     assert [str(path) for path in long if not tests[path].is_file()] == []
 
 
+def test_every_promise_names_its_tests() -> None:
+    page = (ROOT / "docs" / "explanation" / "promises.md").read_text()
+    rows = [line.split("|")[1:-1] for line in page.splitlines() if line.startswith("|")][2:]
+    assert len(rows) >= 10
+    assert [
+        promise for _, promise, tests, _ in rows if not re.search(r"`tests/\S+/test_\w+\.py`", tests)
+    ] == []
+
+
+def test_pages_name_files_that_exist(tracked: list[Path]) -> None:
+    pages = [path for path in tracked if path.suffix == ".md" and path.name != "CHANGELOG.md"]
+    named = {
+        (page, name)
+        for page in pages
+        for name in re.findall(
+            r"`((?:kernels|pipeline|storage|sweeps|tests)/[\w/.-]+\.\w+)`", (ROOT / page).read_text()
+        )
+    }
+    assert len(named) > 20
+    assert [f"{page}: {name}" for page, name in sorted(named) if not (ROOT / name).is_file()] == []
+
+
 def test_no_file_speaks_of_one_machine(tracked: list[Path]) -> None:
     found = []
     for path in tracked:
