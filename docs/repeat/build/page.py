@@ -1,8 +1,8 @@
 """Build `docs/repeat.md` from the scores that are kept: `python docs/repeat/build/page.py [TABLE.csv]`.
 
 Takes what `run.py`, `truth.py` and `direction.py` have kept. With a table of published means (columns p,
-n_clusters, m, model, metric, value) it sets them beside ours and keeps the comparison in `against.csv`, which
-later calls take.
+n_clusters, m, model, metric, value) it sets them beside the repeated ones and keeps the comparison in `against.csv`,
+which later calls take.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def costs() -> Iterator[dict[str, Any]]:
 
 
 def compared(mixtures: pd.DataFrame, summary: pd.DataFrame, table: str | None) -> pd.DataFrame:
-    """Published means beside ours, of a table given now or as kept by an earlier call."""
+    """Published means beside the repeated ones, of a table given now or as kept by an earlier call."""
     path = SCORES / "against.csv"
     if table is None:
         return pd.read_csv(path)

@@ -32,7 +32,7 @@ def elsewhere(against: pd.DataFrame, others: pd.DataFrame, single: pd.DataFrame)
     Parameters
     ----------
     against : pandas.DataFrame
-        Published means beside ours.
+        Published means beside the repeated ones.
     others : pandas.DataFrame
         Cells of other mixtures, at some of the grid's places.
     single : pandas.DataFrame
@@ -135,7 +135,7 @@ def three_ways(against: pd.DataFrame, stronger: pd.DataFrame) -> Iterator[dict[s
     Parameters
     ----------
     against : pandas.DataFrame
-        Published means beside ours.
+        Published means beside the repeated ones.
     stronger : pandas.DataFrame
         Cells of the stronger search.
 
@@ -185,15 +185,15 @@ def beaten_by_truth(truth: pd.DataFrame) -> Iterator[dict[str, Any]]:
         yield found
 
 
-def draw_searches(ours: pd.DataFrame, stronger: pd.DataFrame, against: pd.DataFrame) -> Figure:
+def draw_searches(repeated: pd.DataFrame, stronger: pd.DataFrame, against: pd.DataFrame) -> Figure:
     """Draw NMI at p = 1.0 against m by two searches, published values as crosses.
 
     Parameters
     ----------
-    ours, stronger : pandas.DataFrame
+    repeated, stronger : pandas.DataFrame
         Summaries of the mixtures by the published and by the stronger search.
     against : pandas.DataFrame
-        Published means beside ours.
+        Published means beside the repeated ones.
     """
     theirs = against[(against["p"] == 1.0) & (against["score"] == "nmi")]
     clusters = sorted(theirs["n_clusters"].unique())
@@ -201,7 +201,7 @@ def draw_searches(ours: pd.DataFrame, stronger: pd.DataFrame, against: pd.DataFr
     for line, model in zip(grid, MODELS, strict=True):
         for axes, k in zip(line, clusters, strict=True):
             for name, summary, color, marker in (
-                ("published search", ours, VERMILLION, "s"),
+                ("published search", repeated, VERMILLION, "s"),
                 ("stronger search", stronger, BLUE, "o"),
             ):
                 rows = summary[(summary["score"] == "nmi") & (summary["p"] == 1.0)]

@@ -36,7 +36,7 @@ LINEAR, TICKS = 4.0, (-1000, -100, -30, -10, -6, -4, -2, 0, 2, 4, 6, 10, 30, 100
 """Up to this z the axis is linear; where an error is tiny, z may be anything."""
 APART = 0.36
 """Distance between the models at one number of annotations, as a share of the step to the next."""
-CAPTION = "z of every published value, shown as the digit of its K; within the grey band ours agrees."
+CAPTION = "z of every published value, shown as the digit of its K; within the grey band this cube agrees."
 
 
 def section(content: Content) -> Section | None:
@@ -70,13 +70,13 @@ def compare(
         `m`, `model`, `score`, `mean`, `se`, `n`, `published`, `difference` (cube minus published), `z`
         (difference by √2 standard errors, 0 where both print alike), `verdict`.
     """
-    ours = {(row.dataset, *_place(row)): row for row in summary.itertuples()}
+    means = {(row.dataset, *_place(row)): row for row in summary.itertuples()}
     rows = []
     for value in published:
         names = [
             p.name for p in plans.values() if p.mixtures is not None and p.n_clusters == value.n_clusters
         ]
-        rows += [_judged(value, name, ours.get((name, *_place(value)))) for name in names or [""]]
+        rows += [_judged(value, name, means.get((name, *_place(value)))) for name in names or [""]]
     return pd.DataFrame(rows)
 
 
@@ -85,8 +85,8 @@ def summarise(compared: pd.DataFrame) -> str:
     counts = compared["verdict"].value_counts()
     judged = int(sum(counts.get(word, 0) for word in JUDGED))
     text = (
-        f"{counts.get(WITHIN, 0)} of {judged} published values lie within 2√2 standard errors of ours"
-        f" ({counts.get(ABOVE, 0)} of ours lie above, {counts.get(BELOW, 0)} below)"
+        f"{counts.get(WITHIN, 0)} of {judged} published values lie within 2√2 standard errors of the mean in"
+        f" this cube ({counts.get(ABOVE, 0)} means of this cube lie above, {counts.get(BELOW, 0)} below)"
     )
     rest = [f"{counts[word]} {word}" for word in (NO_ERROR, NOT_DONE, ABSENT) if word in counts]
     return f"{text}; of {len(compared)} in the table {', '.join(rest)}." if rest else f"{text}."
@@ -97,8 +97,9 @@ def entries(compared: pd.DataFrame) -> tuple[tuple[str, ...], tuple[Table, ...]]
     text = (
         summarise(compared),
         "The published means have no standard errors and come from other mixtures, so the standard error of"
-        " ours stands for both: z is the difference by √2 of it, and beyond ±2 ours is above or below."
-        " Were both means of the same quantity, about one value in twenty would.",
+        " this cube's mean is used for both: z is the difference divided by √2 times that error. Beyond ±2"
+        " the mean of this cube counts as above or below; if both were means of the same quantity, about one"
+        " value in twenty would.",
     )
     return text, (_totals(compared), _values(compared))
 
@@ -144,7 +145,7 @@ def _values(compared: pd.DataFrame) -> Table:
         )
         for row in compared.itertuples()
     )
-    head = ("data set", "p", "K", "m", "model", "score", "ours", "s.e.", "cells", "published")
+    head = ("data set", "p", "K", "m", "model", "score", "this cube", "s.e.", "cells", "published")
     return Table("Every value", (*head, "difference", "z", "verdict"), rows)
 
 
@@ -154,8 +155,8 @@ def _place(row: Any) -> tuple[object, ...]:
     return (*over, row.model, row.score)
 
 
-def _judged(value: Published, dataset: str, ours: object) -> dict[str, object]:
-    mean, se, n = (float(getattr(ours, key, math.nan)) for key in ("mean", "se", "n"))
+def _judged(value: Published, dataset: str, found: object) -> dict[str, object]:
+    mean, se, n = (float(getattr(found, key, math.nan)) for key in ("mean", "se", "n"))
     row = {
         "dataset": dataset,
         "n_clusters": value.n_clusters,
@@ -170,11 +171,11 @@ def _judged(value: Published, dataset: str, ours: object) -> dict[str, object]:
         "difference": mean - value.value,
         "z": _z(value, mean, se),
     }
-    return {**row, "verdict": _verdict(value, ours is not None, mean, se)}
+    return {**row, "verdict": _verdict(value, found is not None, mean, se)}
 
 
 def _prints_alike(value: Published, mean: float) -> bool:
-    """Whether our mean, rounded as the published value is, is the same: equal mixtures leave no error."""
+    """Whether the mean, rounded to the digits of the published value, equals it: then no error is needed."""
     return not math.isnan(mean) and round(mean, value.digits) == value.value
 
 
@@ -220,7 +221,7 @@ def draw_verdicts(compared: pd.DataFrame) -> Figure | None:
         for axes, p in zip(line, accuracies, strict=True):
             _panel(axes, rows[(rows["score"] == score) & (rows["p"] == p)], models)
             axes.tick_params(labelbottom=True, labelleft=True)
-        line[0].set_ylabel(f"{LABELS[score].short.partition(',')[0]}: z, ours less theirs")
+        line[0].set_ylabel(f"{LABELS[score].short.partition(',')[0]}: z, this cube less published")
     grid[0][0].set_yscale("symlog", linthresh=LINEAR)
     most = max(LINEAR, float(rows["z"].abs().max()))
     grid[0][0].set_yticks([z for z in TICKS if abs(z) <= most], [f"{z:g}" for z in TICKS if abs(z) <= most])
