@@ -1,8 +1,8 @@
 """Build `docs/repeat.md` from the scores that are kept: `python docs/repeat/build/page.py [TABLE.csv]`.
 
 Takes what `run.py`, `truth.py` and `direction.py` have kept. With a table of published means (columns p,
-n_clusters, m, model, metric, value) it sets them beside the repeated ones and keeps the comparison in `against.csv`,
-which later calls take.
+n_clusters, m, model, metric, value) it sets them beside the repeated ones and keeps the comparison in
+`against.csv`, which later calls take.
 """
 
 from __future__ import annotations
