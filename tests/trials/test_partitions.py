@@ -98,8 +98,7 @@ def test_a_node_is_cut_off(victim: str, seconds: float, tmp_path: Path, referenc
         node = sweep.head_node() if victim == "head" else sweep.worker_node()
         with sweep.cut_off(node, seconds):
             sweep.finish()
-        sweep.quiet(SETTLED)
-        sweep.check()
+        sweep.check(SETTLED)
 
 
 @pytest.mark.heavy
@@ -110,8 +109,19 @@ def test_the_node_of_the_head_is_lost(tmp_path: Path, reference: Path) -> None:
         node.lose()
         sweep.note(f"{node.name} lost")
         sweep.finish()
-        sweep.quiet(SETTLED)
-        sweep.check()
+        sweep.check(SETTLED)
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(2400)
+def test_slurm_takes_a_node_for_lost_that_is_not(tmp_path: Path, reference: Path) -> None:
+    """Its daemon was killed: the head there reaches everything, and is started elsewhere as well."""
+    with trial(tmp_path, reference) as sweep:
+        node = sweep.head_node()
+        assert node.kill("slurmd") > 0
+        sweep.note(f"slurmd of {node.name} killed")
+        sweep.finish()
+        sweep.check(SETTLED)
 
 
 @pytest.mark.heavy
@@ -133,7 +143,7 @@ def test_cancel_reaches_a_head_that_is_cut_off(state: str, tmp_path: Path, refer
         again = sweep.submit()
         assert again.returncode == 0, again.stderr
         sweep.finish()
-        sweep.check()
+        sweep.check(SETTLED)
 
 
 @pytest.mark.heavy
@@ -153,8 +163,30 @@ def test_a_head_that_stands_still(tmp_path: Path, reference: Path) -> None:
             os.kill(head.pid, signal.SIGCONT)
         sweep.note("the head goes on")
         sweep.finish()
-        sweep.quiet(SETTLED)
-        sweep.check()
+        sweep.check(SETTLED)
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(2400)
+def test_another_submit_takes_over_from_a_head_that_stands_still(tmp_path: Path, reference: Path) -> None:
+    """Where users log in, past the queue; the first head wakes up amid the work of the second."""
+    with trial(tmp_path, reference) as sweep:
+        (head,) = sweep.heads()
+        os.kill(head.pid, signal.SIGSTOP)
+        sweep.note("the head stopped")
+        try:
+            deadline = time.monotonic() + 300
+            while (second := sweep.submit("login")).returncode != 0:
+                assert "is being written by" in second.stderr
+                assert time.monotonic() < deadline, second.stderr
+                time.sleep(10)
+            sweep.note("second submit took over")
+            time.sleep(30)
+        finally:
+            os.kill(head.pid, signal.SIGCONT)
+        sweep.note("the first head goes on")
+        sweep.finish()
+        sweep.check(SETTLED)
 
 
 def moved(look: Look, state: str, node: str) -> bool:

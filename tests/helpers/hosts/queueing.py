@@ -20,6 +20,7 @@ DOWN_AFTER = 20
 PROFILE = f"""
 slurm: {{kind: slurm, cores: 1, memory: 1GB, walltime: "00:30:00", interface: {INTERFACE}, workers: {NODES},
         head: {{cores: 1, memory: 1GiB}}}}
+login: {{kind: local, workers: {NODES}}}
 """
 
 

@@ -76,7 +76,7 @@ class Look:
             for number, (name, state, node) in self.jobs.items()
         )
         counts = f"{self.at:6.0f} s  {self.blocks:2d} blocks  {self.workers} workers"
-        says = re.sub(r", since [\dT+:-]+", "", self.says)
+        says = re.sub(r", since \S+?(?=: |$)", "", self.says)
         return f"{counts}  heads [{heads}]  jobs [{jobs}]  | {says}"
 
 
@@ -130,9 +130,9 @@ class Trial:
         self._stop.set()
         self._thread.join()
 
-    def submit(self) -> subprocess.CompletedProcess[str]:
+    def submit(self, profile: str = "slurm") -> subprocess.CompletedProcess[str]:
         """`sweep submit --detach`, where users log in."""
-        choices = ("--results", self.results, "--detach", "--profile", "slurm")
+        choices = ("--results", self.results, "--detach", "--profile", profile)
         return self.sweep("submit", self.spec, *choices, "--cluster", self.cluster.profile)
 
     def sweep(self, *arguments: str | Path, host: Host | None = None) -> subprocess.CompletedProcess[str]:
@@ -232,8 +232,9 @@ class Trial:
         self.note("finished")
         return at
 
-    def check(self) -> None:
-        """What it left: the bits, a sound journal, cells that verify, nobody who runs, an empty queue."""
+    def check(self, settled: float) -> None:
+        """What it left: the bits, a sound journal, cells that verify; and for so many seconds nobody runs."""
+        self.quiet(settled)
         assert_same_bits(self.reference, self.cube)
         list(replay(RunFolder(self.cube).journal))  # raises where it is damaged
         verified = self.sweep("verify", self.cube, "--sample", "10")
