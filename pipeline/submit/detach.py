@@ -92,6 +92,10 @@ def head_command(request: Request) -> list[str]:
 def _queue(request: Request, options: SlurmQueue) -> int:
     """Hand the head to the queue."""
     run = request.prepared.run
+    # Asked before the lease is touched, too: a head that stands still would be ended by the loss of it.
+    if (other := other_head(run)) is not None:
+        logger.error("%s", other)
+        return INTERNAL
     with _exclusive(request.prepared.cube):
         if (other := other_head(run)) is not None:
             logger.error("%s", other)

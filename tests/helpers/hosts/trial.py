@@ -68,6 +68,11 @@ class Look:
         """Whether anybody works, or will."""
         return bool(self.heads) or self.queued
 
+    @property
+    def moves(self) -> bool:
+        """Whether anybody works, or will, who does not stand still."""
+        return self.queued if not self.heads else not all(head.stopped for head in self.heads)
+
     def line(self) -> str:
         """For people."""
         heads = ", ".join(f"{h.host}/{h.pid}{' stopped' if h.stopped else ''}" for h in self.heads)
@@ -266,7 +271,7 @@ class Trial:
             if look.at - self.looks[0].at < SLACK:
                 continue
             if GONE in look.says:
-                wrong["that nobody runs it, while one does or will"] += all(one.runs for one in lately)
+                wrong["that nobody runs it, while one does or will"] += all(one.moves for one in lately)
             if WAITS in look.says:
                 wrong["that its head waits, which it does not"] += all(one.heads for one in lately)
         return dict(+wrong)

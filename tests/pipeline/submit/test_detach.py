@@ -14,12 +14,15 @@ import pytest
 from processes.commandline import sweep
 from processes.sweeping import TINY, write_spec
 
+from pipeline.jobs.slurm import head_name
 from pipeline.monitor.state import read_run_state
+from storage.runfolder.folder import RunFolder
 
 LONG = TINY.replace("restarts = 5", "restarts = 4000")
 PROFILES = """
 remote: {kind: pbs, cores: 1, memory: 1GB}
 broken: {kind: slurm, cores: 1, memory: 1GB, head: {core: 1, memory: much, walltime: 3600, queue: a b}}
+queue: {kind: slurm, cores: 1, memory: 1GB}
 unknown: {kind: slurm, cores: 1, memory: 1GB, interface: eth99}
 """
 
@@ -80,6 +83,22 @@ def test_a_head_that_ends_at_once_is_said(tmp_path: Path, monkeypatch: pytest.Mo
     assert done.exit_code == 1
     assert "the head ended with exit code" in done.stderr
     assert "encodings" in (tmp_path / "tiny.run" / "head.log").read_text()
+
+
+def test_a_head_in_the_queue_keeps_its_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that gives no sign of life: it may stand still, and go on."""
+    head = head_name(RunFolder(tmp_path / "tiny.zarr"))
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    for name, says in (("squeue", f"echo '7|{head}|RUNNING|n1|None'"), ("sbatch", "exit 1")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{says}\n")
+        (tmp_path / name).chmod(0o755)
+    file = tmp_path / "cluster.yaml"
+    file.write_text(PROFILES)
+    arguments = ("--results", tmp_path, "--cluster", file, "--profile", "queue")
+    done = sweep("submit", write_spec(tmp_path), "--detach", *arguments)
+    assert done.exit_code == 1
+    assert "its head is job 7 already: running (n1)" in done.stderr
+    assert not (tmp_path / "tiny.run").exists()
 
 
 @pytest.mark.parametrize(
