@@ -1,22 +1,26 @@
-"""Cache directory of compiled kernels.
+"""Folder of compiled kernels.
 
 numba's own cache goes stale: it checks the source file of a kernel, not those of the kernels it calls. Here
-the directory is named after everything the machine code depends on.
+the folder is named after everything the machine code depends on.
 """
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import logging
 import os
-import stat
+import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import llvmlite  # type: ignore[import-untyped]
 import llvmlite.binding  # type: ignore[import-untyped]
 import numba
 import numpy as np
+
+from kernels.folders import OwnFolder
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +29,12 @@ REMOTE_FILESYSTEMS = frozenset(
     | {"gpfs", "lustre", "nfs", "nfs4", "ocfs2", "orangefs", "panfs", "pvfs2", "smb3", "smbfs", "wekafs"}
 )
 """Types of file systems seen by several nodes: numba's cache is not safe there."""
+
+TEMPORARY = ("/tmp", "/var/tmp")
+"""Tried where the user's own temporary directory is not safe."""
+
+OF_THIS_RUN = "SWEEP_CACHE_OF_THIS_RUN"
+"""Environment variable that tells the processes of a run of the folder that one of them made."""
 
 
 def fingerprint() -> str:
@@ -50,36 +60,30 @@ def fingerprint() -> str:
     return digest.hexdigest()[:24]
 
 
-def cache_directory() -> Path | None:
-    """Directory for compiled kernels, created if needed.
+def cache_folder() -> OwnFolder | None:
+    """Folder for compiled kernels, made if needed.
 
     `SWEEP_CACHE_DIR` if it is set; else the user's cache, or the node's temporary directory where the former
-    is on a network file system. Files there are pickles, so the directory must belong to this user alone.
+    is on a network file system. Files there are pickles, and who can write them can run code as the user:
+    where somebody else could, a folder of this run alone takes its place.
 
     Returns
     -------
-    pathlib.Path or None
-        None, with a warning in the log, if there is no safe and writable place.
+    OwnFolder or None
+        None, with a warning in the log, if no folder can be used at all.
     """
+    name = f"kernels-{fingerprint()}"
     try:
-        root = _root()
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _refuse_if_replaceable(root)
-        leaf = root / f"kernels-{fingerprint()}"
-        leaf.mkdir(mode=0o700, exist_ok=True)
-        _refuse_if_shared(leaf)
-        tempfile.TemporaryFile(dir=leaf).close()
+        return OwnFolder(_root(), name)
     except (OSError, RuntimeError) as error:
-        logger.warning("compiled kernels are not cached, each process compiles again: %s", error)
-        return None
-    return leaf
+        return _folder_of_this_run(name, str(error))
 
 
 def _root() -> Path:
     chosen = os.environ.get("SWEEP_CACHE_DIR")
     if chosen:
         return Path(chosen).expanduser().absolute()
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute()
     if not on_remote_filesystem(cache):
         return cache / "sweep"
     return Path(tempfile.gettempdir()) / f"sweep-cache-{_user()}"
@@ -87,6 +91,36 @@ def _root() -> Path:
 
 def _user() -> int:
     return os.getuid() if hasattr(os, "getuid") else 0
+
+
+def _folder_of_this_run(name: str, why: str) -> OwnFolder | None:
+    """A folder that ends with this process; processes that it starts find it, and do not warn again."""
+    given = os.environ.get(OF_THIS_RUN)
+    if given and os.path.isdir(given):
+        with suppress(OSError):
+            return OwnFolder(Path(given), name)
+    for place in dict.fromkeys((tempfile.gettempdir(), *TEMPORARY)):
+        try:
+            root = tempfile.mkdtemp(prefix="sweep-kernels-", dir=place)
+        except OSError:
+            continue
+        atexit.register(_remove, root, os.getpid())
+        try:
+            folder = OwnFolder(Path(root).absolute(), name)
+        except OSError:
+            continue
+        os.environ[OF_THIS_RUN] = root
+        logger.warning("compiled kernels are kept for this run only: %s (see SWEEP_CACHE_DIR)", why)
+        return folder
+    logger.warning(
+        "compiled kernels are not cached, each process compiles again: %s (see SWEEP_CACHE_DIR)", why
+    )
+    return None
+
+
+def _remove(root: str, process: int) -> None:
+    if os.getpid() == process:  # a fork may run this too
+        shutil.rmtree(root, ignore_errors=True)
 
 
 def on_remote_filesystem(path: Path, mounts: Path = Path("/proc/mounts")) -> bool:
@@ -112,20 +146,3 @@ def on_remote_filesystem(path: Path, mounts: Path = Path("/proc/mounts")) -> boo
         if resolved.is_relative_to(place) and len(place.parts) >= depth:
             kind, depth = filesystem, len(place.parts)
     return kind in REMOTE_FILESYSTEMS
-
-
-def _refuse_if_replaceable(root: Path) -> None:
-    """A directory that others may write to (and is not sticky) lets them swap what is in it."""
-    mode = root.stat().st_mode
-    if mode & 0o022 and not mode & stat.S_ISVTX:
-        raise PermissionError(f"{root} is writable by others (mode {stat.S_IMODE(mode):04o})")
-
-
-def _refuse_if_shared(leaf: Path) -> None:
-    status = leaf.lstat()
-    if not stat.S_ISDIR(status.st_mode):
-        raise PermissionError(f"{leaf} is not a directory")
-    if hasattr(os, "getuid") and status.st_uid != os.getuid():
-        raise PermissionError(f"{leaf} belongs to user {status.st_uid}, not to {os.getuid()}")
-    if os.name == "posix" and status.st_mode & 0o077:
-        raise PermissionError(f"{leaf} is open to others (mode {stat.S_IMODE(status.st_mode):04o})")

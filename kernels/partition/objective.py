@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernels.jit import first_call_alone, jit, jit_part
+from kernels.jit import jit, jit_part
 from kernels.partition.conditional import agreement_value
 from kernels.partition.relocation import collect
 from kernels.partition.state import State, new_state
@@ -71,7 +71,6 @@ def _evaluate(data: Data, state: State) -> tuple[float, float, float]:
     return terms(data, state)
 
 
-@first_call_alone
 def objective_terms(problem: Problem, labels: ArrayLike) -> tuple[float, float, float]:
     """Objective of a partition, from scratch; its value is the sum of the three (docs/model.md, eq. (4)).
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.jit import compile_lock, jit, jit_part
+from kernels.jit import jit, jit_part
 from kernels.partition.objective import objective_terms
 from kernels.partition.state import CAPS, EVALUATIONS, LOCAL_SEARCHES, RELOCATIONS, State, new_state
 from kernels.problem.data import DEGENERATE, Data, Floats
@@ -242,11 +242,10 @@ def _clusters(problem: Problem, labels: NDArray[np.int16]) -> tuple[NDArray[np.i
 
 @functools.cache
 def warm_up() -> None:
-    """Compile, or load from the cache, all that a restart needs; one process at a time compiles."""
+    """Compile, or load from the cache, all that a restart needs."""
     # One model is enough: the types of Data, and so the machine code, are the same for all.
     X = np.arange(12.0).reshape(6, 2)
     layers = [Layer(MUST, np.array([[0, 1]]), None, 0.9), Layer(CANNOT, np.array([[0, 5]]), None, 0.9)]
     problem = build_problem(X, layers, n_clusters=2, model="posterior")
-    with compile_lock():
-        labels, _ = _best(problem, SearchSettings(2, 1, 1), np.random.default_rng(0))
-        objective_terms(problem, labels)
+    labels, _ = _best(problem, SearchSettings(2, 1, 1), np.random.default_rng(0))
+    objective_terms(problem, labels)

@@ -139,7 +139,6 @@ from dataclasses import replace
 import numpy as np
 from kernels.settings import ObjectiveSettings
 from kernels.search.hgs import SearchSettings, run_restart
-from kernels.jit import DIRECTORY
 from solving.oracles import draw_case
 models = ("unsupervised", "likelihood", "posterior", "conditional")
 for number, model in enumerate((*models, *models)):
