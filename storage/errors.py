@@ -44,6 +44,31 @@ class StorageError(Exception):
         return StorageError, (self.path, self.need, self.reason)
 
 
+class DamagedChunk(StorageError):
+    """A chunk file of a cube has changed since it was written, or is gone: nothing of it was used.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    holds : str
+        The array, and the cells whose values it has.
+    found : str
+        What is wrong with it.
+    cube : Path
+        The cube, which can be repaired.
+    """
+
+    def __init__(self, path: Path, holds: str, found: str, cube: Path) -> None:
+        super().__init__(path, "repair", found)
+        self.holds = holds
+        self.cube = cube
+        self.args = (f"{path}: {found}; it holds {holds}. To have it made again: sweep repair {cube}",)
+
+    def __reduce__(self) -> tuple[type[DamagedChunk], tuple[Path, str, str, Path]]:  # type: ignore[override]
+        return DamagedChunk, (self.path, self.holds, self.reason, self.cube)
+
+
 @contextmanager
 def storage_errors(path: Path, n_bytes: int | None = None) -> Iterator[None]:
     """Turn every OSError into a StorageError.

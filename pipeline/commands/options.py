@@ -11,7 +11,8 @@ from typing import Any
 
 import click
 
-from pipeline.exitcodes import BAD_INPUT
+from pipeline.exitcodes import BAD_INPUT, INTERNAL
+from storage.errors import StorageError
 from sweeps.errors import InputError
 
 results_option = click.option(
@@ -43,9 +44,12 @@ class Word(click.Choice[str]):
 
 @contextmanager
 def reported() -> Iterator[None]:
-    """Show every problem of a bad input on stderr and leave with exit code 2."""
+    """Show every problem of a bad input on stderr and leave with exit code 2; with 1 where the disk fails."""
     try:
         yield
+    except StorageError as error:
+        click.echo(str(error), err=True)
+        sys.exit(INTERNAL)
     except InputError as error:
         count = len(error.problems)
         click.echo(f"{count} problem{'s' if count > 1 else ''}, nothing was started:", err=True)

@@ -14,7 +14,7 @@ from pipeline.monitor.state import RunState, read_run_state
 from pipeline.text import duration
 from storage.cube.blocks import BlockStore
 from storage.cube.manifest import read_manifest
-from storage.cube.schema import DONE, FAILED
+from storage.cube.schema import DONE, FAILED, NO_SOLUTION
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.jobs import JobList
 from storage.runfolder.progress import Progress
@@ -28,11 +28,12 @@ class DatasetStatus:
     cells: int
     done: int
     failed: int
+    no_solution: int = 0
 
     @property
     def left(self) -> int:
-        """Cells that are neither done nor failed."""
-        return self.cells - self.done - self.failed
+        """Cells that are pending."""
+        return self.cells - self.done - self.failed - self.no_solution
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,8 @@ class Status:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         datasets = [{**asdict(d), "left": d.left} for d in self.datasets]
-        total = {key: sum(row[key] for row in datasets) for key in ("cells", "done", "failed", "left")}
+        keys = ("cells", "done", "failed", "no_solution", "left")
+        total = {key: sum(row[key] for row in datasets) for key in keys}
         return {
             "cube": str(self.cube),
             "complete": bool(datasets) and total["left"] == 0,
@@ -99,7 +101,8 @@ class Status:
         head = f"{'data set':<20}{'cells':>9}{'done':>9}{'failed':>9}{'left':>9}"
         rows = [f"{d.name:<20}{d.cells:>9,}{d.done:>9,}{d.failed:>9,}{d.left:>9,}" for d in self.datasets]
         foot = "{:<20}{cells:>9,}{done:>9,}{failed:>9,}{left:>9,}".format("total", **total)
-        table = [head, *rows, foot, f"{self.blocks_done:,} of {self.blocks:,} blocks written"]
+        without = [f"{total['no_solution']:,} cells have no solution"] if total["no_solution"] else []
+        table = [head, *rows, foot, *without, f"{self.blocks_done:,} of {self.blocks:,} blocks written"]
         skipped = [f"SKIPPED {name}: {'; '.join(reasons)}" for name, reasons in self.skipped.items()]
         nothing = ["no cell yet: the cube is created when the first worker has connected"]
         return [
@@ -176,9 +179,9 @@ def _read_cube(cube: Path) -> tuple[tuple[DatasetStatus, ...], tuple[int, int], 
     for plan in manifest.plans.values():
         found = [cells for _, cells in store.all_statuses(plan)]
         statuses = np.concatenate(found)
-        counts = [int(np.count_nonzero(statuses == state)) for state in (DONE, FAILED)]
+        counts = [int(np.count_nonzero(statuses == state)) for state in (DONE, FAILED, NO_SOLUTION)]
         datasets.append(DatasetStatus(plan.name, plan.n_cells, *counts))
         blocks += len(found)
-        done += sum(1 for cells in found if np.isin(cells, (DONE, FAILED)).all())
+        done += sum(1 for cells in found if np.isin(cells, (DONE, FAILED, NO_SOLUTION)).all())
     skipped = manifest.runs[-1].skipped if manifest.runs else {}
     return tuple(datasets), (blocks, done), {name: list(reasons) for name, reasons in skipped.items()}

@@ -12,7 +12,7 @@ import numpy as np
 
 from storage.cube.blocks import BlockStore, failed_cells
 from storage.cube.manifest import read_manifest
-from storage.cube.schema import DONE, FAILED
+from storage.cube.schema import DONE, STATUS_WORDS
 from storage.runfolder.failures import FailureRecord, read_failures
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.head import HeadRecord
@@ -23,7 +23,6 @@ TRACEBACK_LINES = 12
 """Of the end of a traceback."""
 
 UNKNOWN = "unknown"
-STATES = {DONE: "done", FAILED: "failed"}
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Explanation:
     cell : str
         Its name.
     state : str
-        `done`, `failed` or `pending`.
+        `done`, `failed`, `pending` or `no solution`.
     restarts, seconds : int and float, or None
         Of a cell that is done: restarts, and the solver's seconds for all of them.
     failures : tuple of FailureRecord
@@ -68,7 +67,7 @@ class Explanation:
         if self.state == "done":
             text = f"{self.cell}: done, {self.restarts} restarts in {self.seconds:.3g} s"
             return [text, *self._earlier()]
-        state = {"failed": "failed", "pending": "pending: not finished yet"}[self.state]
+        state = "pending: not finished yet" if self.state == "pending" else self.state
         command = ["", "to run it alone:", f"  {self.command}"]
         log = ["", "to see the log:", f"  {self.log}"] if self.log else []
         return [f"{self.cell}: {state}", *self._last(), *log, *command]
@@ -123,7 +122,7 @@ def explain(cube: Path, name: str, spec: Path | None = None) -> Explanation:
     arrays = store.read(block) if status == DONE else None
     return Explanation(
         cell=str(cell),
-        state=STATES.get(status, "pending"),
+        state=STATUS_WORDS.get(status, "pending"),
         restarts=None if arrays is None else int(np.asarray(arrays["restarts_done"])[position]),
         seconds=None if arrays is None else float(np.asarray(arrays["seconds"])[position]),
         failures=failures,

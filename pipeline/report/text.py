@@ -11,6 +11,7 @@ from pipeline.report.sections.heading import left_out, scaling
 from pipeline.scoring.catalogue import LABELS, QUALITIES
 from pipeline.scoring.tables import pooled_nmi, written_counts
 from storage.cube.manifest import Manifest
+from storage.cube.schema import NO_SOLUTION, STATUS_WORDS
 from sweeps.models import BASELINES
 
 TITLES = {name: LABELS[name].short for name in QUALITIES}
@@ -40,12 +41,12 @@ def render(manifest: Manifest, cells: pd.DataFrame, summary: pd.DataFrame) -> st
 
 def _head(manifest: Manifest, cells: pd.DataFrame) -> str:
     spec, counts = manifest.spec, cells["status"].value_counts()
+    without = STATUS_WORDS[NO_SOLUTION]
+    words = ["done", "failed", "pending", *([without] if without in counts else [])]
     lines = [
         f"sweep {spec.name}, seed {spec.seed}, features scaled: {scaling(manifest)}",
         f"cube {manifest.path}",
-        "cells: "
-        + ", ".join(f"{counts.get(word, 0)} {word}" for word in ("done", "failed", "pending"))
-        + f" of {len(cells)}",
+        "cells: " + ", ".join(f"{counts.get(word, 0)} {word}" for word in words) + f" of {len(cells)}",
     ]
     for name, reasons in left_out(manifest).items():
         lines.append(f"LEFT OUT: {name}, which was not available:")
@@ -53,7 +54,7 @@ def _head(manifest: Manifest, cells: pd.DataFrame) -> str:
     if manifest.runs:
         lines += _last_run(manifest)
     lines.append(OBJECTIVES)
-    if counts.get("done", 0) != len(cells):
+    if counts.get("done", 0) + counts.get(without, 0) != len(cells):
         lines.append("This sweep is not complete: every number below is over the cells that are done.")
     return "\n".join(lines)
 

@@ -75,13 +75,13 @@ def _adjusted_rand(labels_true: np.ndarray, labels: np.ndarray) -> float:
 
 
 def _goldberger_kl(
-    X: np.ndarray, labels_true: np.ndarray, labels: np.ndarray, centroids: np.ndarray, variances: np.ndarray
+    X: np.ndarray, labels_true: np.ndarray, labels: np.ndarray, centroids: np.ndarray, covariances: np.ndarray
 ) -> float:
     if _pending(labels):
         return np.nan
-    sizes = np.bincount(labels, minlength=len(variances))
+    sizes = np.bincount(labels, minlength=len(covariances))
     truth = core.cluster_gaussians(X, labels_true, _n_classes(labels_true))
-    return float(core.goldberger_kl(sizes, centroids, variances, *truth, core.total_variance(X)))
+    return float(core.goldberger_kl(sizes, centroids, covariances, *truth, core.total_variance(X)))
 
 
 def _centroid_index(X: np.ndarray, labels_true: np.ndarray, centroids: np.ndarray) -> float:
@@ -132,7 +132,7 @@ CATALOGUE = {
             "Goldberger divergence, solution from truth",
             "nats",
             Label("KL, nats", "KL divergence (nats)", -1),
-            ("X", "labels_true", "labels", "centroids", "variances"),
+            ("X", "labels_true", "labels", "centroids", "covariances"),
             _goldberger_kl,
         ),
         Score(
@@ -170,6 +170,7 @@ QUALITIES = tuple(name for name in SCORES if name != "objective")
 
 LABELS = {name: score.label for name, score in CATALOGUE.items()} | {
     "seconds": Label("seconds", "time in kernels (s)", -1),
+    "cpu_seconds": Label("CPU seconds", "CPU time in kernels (s)", -1),
     "restarts_done": Label("restarts", "restarts (number)", 0),
     "hits": Label("hits", "restarts that found the best (number)", 0),
 }

@@ -11,17 +11,16 @@ import xarray as xr
 from pipeline.scoring.catalogue import SCORES
 from pipeline.scoring.lazy import all_baseline_scores, relative_nmi, scores
 from pipeline.scoring.restarts import hits
-from storage.cube.schema import DONE, FAILED, PENDING
+from storage.cube.schema import DONE, STATUS_WORDS
 from sweeps.file.spec import AnnotationCount
 from sweeps.models import BASELINES, baseline_of
 from sweeps.plan import Cell, DatasetPlan
 
 GROUP = ("dataset", "n_clusters", "p", "m", "m_over_n", "model")
 KEYS = ("dataset", "n_clusters", "mixture", "p", "m", "m_over_n", "replicate", "model")
-STATE = ("status", "restarts_done", "best_restart", "seconds")
+STATE = ("status", "restarts_done", "best_restart", "seconds", "cpu_seconds")
 FOUND = ("hits", "unseen_mass")
 """Restarts that found the best objective of their cell; the estimate where a rule ended them."""
-STATUS_WORDS = {PENDING: "pending", DONE: "done", FAILED: "failed"}
 
 
 def cell_table(tree: xr.DataTree, plans: Mapping[str, DatasetPlan]) -> pd.DataFrame:
@@ -148,7 +147,7 @@ def _complete(frame: pd.DataFrame) -> pd.DataFrame:
     whole = dict.fromkeys(
         ("n_clusters", "mixture", "m", "replicate", "restarts_done", "best_restart", "hits"), "Int64"
     )
-    real = dict.fromkeys(("p", "m_over_n", "seconds", "unseen_mass", *SCORES), np.float64)
+    real = dict.fromkeys(("p", "m_over_n", "seconds", "cpu_seconds", "unseen_mass", *SCORES), np.float64)
     return frame.astype({**whole, **real, "model": str, "dataset": str})
 
 

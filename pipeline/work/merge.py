@@ -18,7 +18,7 @@ from storage.cube.schema import DONE, FAILED, PENDING
 from sweeps.file.stopping import Stop
 from sweeps.plan import Block, Cell
 
-SOLUTION = ("labels", "centroids", "variances")
+SOLUTION = ("labels", "centroids", "covariances")
 """Arrays of a partial result that describe its best restart."""
 
 
@@ -50,6 +50,7 @@ class CellResult:
     stop: Stop | None = None
     objectives: NDArray[np.float64] = field(init=False)
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
     best: Partial | None = None
     failed: bool = False
     end: int | None = field(init=False, default=None)
@@ -89,6 +90,7 @@ class CellResult:
             )
         if not seen.all():
             self.seconds += partial.seconds
+            self.cpu_seconds += partial.cpu_seconds
         self.objectives[start:stop] = partial.objectives
         self.end = restarts_enough(self._known(), self.stop, self.restarts)
         if self.best is None or _rank(partial) < _rank(self.best):
@@ -155,10 +157,11 @@ class BlockResult:
             arrays["log_likelihood"][position] = result.objectives
             arrays["labels"][position] = result.best.labels
             arrays["centroids"][position] = result.best.centroids
-            arrays["variances"][position] = result.best.variances
+            arrays["covariances"][position] = result.best.covariances
             arrays["best_restart"][position] = result.best.best_restart
             arrays["restarts_done"][position] = result.end
             arrays["seconds"][position] = result.seconds
+            arrays["cpu_seconds"][position] = result.cpu_seconds
             if "unseen_mass" in arrays:
                 arrays["unseen_mass"][position] = result.unseen_mass
         return arrays
@@ -176,6 +179,7 @@ def to_record(partials: list[Partial]) -> tuple[dict[str, Any], dict[str, NDArra
             "stop": partial.work.stop,
             "best_restart": partial.best_restart,
             "seconds": partial.seconds,
+            "cpu_seconds": partial.cpu_seconds,
         }
         for partial in partials
     ]
@@ -193,6 +197,7 @@ def from_record(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> list
             objectives=arrays["objectives"][ends[position] : ends[position + 1]],
             best_restart=entry["best_restart"],
             seconds=entry["seconds"],
+            cpu_seconds=entry["cpu_seconds"],
             # copies: a view would keep the arrays of the whole batch in memory
             **{name: arrays[name][position].copy() for name in SOLUTION},
         )

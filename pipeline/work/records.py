@@ -60,10 +60,10 @@ class Partial:
         Objective of each restart, in nats.
     best_restart : int
         Restart of the largest objective, the lowest on ties.
-    labels, centroids, variances : ndarray of shape (n_samples,), (n_clusters, n_features), (n_clusters,)
-        Its solution.
-    seconds : float
-        Time spent in the solver.
+    labels, centroids, covariances : ndarray of shape (n_samples,), (n_clusters, n_features), (n_clusters,)
+        Its solution; a covariance is one variance for all features.
+    seconds, cpu_seconds : float
+        Time spent in the solver: elapsed, and of the processor.
     """
 
     work: Work
@@ -71,8 +71,9 @@ class Partial:
     best_restart: int
     labels: NDArray[np.int16]
     centroids: NDArray[np.float64]
-    variances: NDArray[np.float64]
+    covariances: NDArray[np.float64]
     seconds: float
+    cpu_seconds: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ def _run(science: Science, work: Work, source: Source) -> Partial:
         variance=variance,
         settings=search,
     )
-    started = time.perf_counter()
+    started, cpu_started = time.perf_counter(), time.thread_time()
     runs = []
     objectives = list(work.known)
     for restart in range(work.start, work.stop):
@@ -104,7 +104,7 @@ def _run(science: Science, work: Work, source: Source) -> Partial:
             break
         runs.append(run_restart(problem, search, _rng(science.seed, cell, restart)))
         objectives.append(runs[-1].objective)
-    seconds = time.perf_counter() - started
+    seconds, cpu_seconds = time.perf_counter() - started, time.thread_time() - cpu_started
     best = best_of([run.objective for run in runs])
     return Partial(
         work=Work(cell, work.start, work.start + len(runs)),
@@ -112,8 +112,9 @@ def _run(science: Science, work: Work, source: Source) -> Partial:
         best_restart=work.start + best,
         labels=runs[best].labels.astype(np.int16),
         centroids=runs[best].centroids,
-        variances=runs[best].variances,
+        covariances=runs[best].variances,
         seconds=seconds,
+        cpu_seconds=cpu_seconds,
     )
 
 

@@ -50,10 +50,11 @@ class BlockStore:
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
-        self._plans = read_manifest(path).plans
+        manifest = read_manifest(path)
+        self._plans = manifest.plans
         self._places = {name: Places(plan) for name, plan in self._plans.items()}
         with storage_errors(path):
-            store = DurableStore(path, read_only=read_only)
+            store = DurableStore(path, chunks=manifest.chunks, read_only=read_only)
             self._root = zarr.open_group(store, mode="r" if read_only else "r+", use_consolidated=True)
         self._arrays: dict[str, zarr.Array[Any]] = {}
 
@@ -123,7 +124,7 @@ class BlockStore:
     def write(self, block: Block, results: Mapping[str, npt.ArrayLike]) -> None:
         """Write a block: whole chunks of every array, made durable, then its status, made durable.
 
-        Cells that are done already are compared, bit for bit but for `seconds`, and stay; if all are, no
+        Cells that are done already are compared, bit for bit but for times, and stay; if all are, no
         file is touched. Failed and pending cells may change. Results of cells whose new status is not done
         are dropped.
 
@@ -133,17 +134,17 @@ class BlockStore:
             A block of the cube.
         results : mapping of str to array
             Leading axis: cells in the order of `block.cells()`. `log_likelihood` (n_cells, n_restarts),
-            `labels` (n_cells, n_samples), `centroids` (n_cells, n_clusters, n_features), `variances`
-            (n_cells, n_clusters), `best_restart`, `restarts_done`, `seconds`, `status` (n_cells,), in an
-            adaptive sweep `unseen_mass` (n_cells,), and for supervised blocks `annotations`
-            (n_mixtures · n_replicates, m, 3).
+            `labels` (n_cells, n_samples), `centroids` (n_cells, n_clusters, n_features), `covariances`
+            (n_cells, n_clusters), `best_restart`, `restarts_done`, `seconds`, `cpu_seconds`, `status`
+            (n_cells,), in an adaptive sweep `unseen_mass` (n_cells,), and for supervised blocks
+            `annotations` (n_mixtures · n_replicates, m, 3).
 
         Raises
         ------
         CellMismatch
             If a cell that is done has other results now: names the cell, the variables, and both values.
         StorageError
-            If the file system refuses: nothing is marked failed for it.
+            If the file system refuses, or what is stored is damaged: nothing is marked failed for it.
         ValueError
             If names, shapes or types are not those above, or the block is not one of the cube.
         """
@@ -226,7 +227,9 @@ class BlockStore:
     def _array(self, node: str, name: str) -> zarr.Array[Any]:
         path = f"{node}/{name}"
         if path not in self._arrays:
-            array = self._root[path]
+            # Chunks of fill values are written too: one that is missing has been lost.
+            with zarr.config.set({"array.write_empty_chunks": True}):
+                array = self._root[path]
             assert isinstance(array, zarr.Array)
             self._arrays[path] = array
         return self._arrays[path]

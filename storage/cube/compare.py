@@ -12,7 +12,7 @@ import numpy.typing as npt
 from storage.cube.schema import DONE, PENDING
 from sweeps.plan import Block, Cell
 
-UNPROMISED = ("seconds",)
+UNPROMISED = ("seconds", "cpu_seconds")
 """Variables whose bits are not promised: times are those of one run."""
 
 Pair = tuple[npt.NDArray[Any], npt.NDArray[Any]]
@@ -63,7 +63,7 @@ def compare_cells(
     Raises
     ------
     CellMismatch
-        If one bit differs in anything but `seconds`.
+        If one bit differs in anything but times.
     """
     both = (stored["status"] == DONE) & (new["status"] != PENDING)
     names = [name for name in stored if name not in (*UNPROMISED, "annotations")]

@@ -12,9 +12,10 @@ import zarr
 
 from storage.cube.growth import align, differences
 from storage.cube.manifest import ROOT_FILE, Manifest, commit, read_manifest, root_document, to_json
+from storage.cube.places import chunk_position
 from storage.cube.reading import open_cube
 from storage.cube.store import CubeStore
-from storage.cube.template import InputArrays, Template, chunk_position, is_committed, render
+from storage.cube.template import InputArrays, Template, is_committed, render
 from storage.errors import storage_errors
 from storage.files import BUILDING, remove, sync_directory, write_file, write_files
 from sweeps.errors import InputError, Problem
@@ -112,12 +113,14 @@ def _render_growth(manifest: Manifest, plan: DatasetPlan, inputs: Inputs) -> Tem
         return render(plan, manifest.metadata, None)
     data = inputs(plan)
     if old is not None:
-        _compare_inputs(manifest.path, old, data)
+        _compare_inputs(manifest, old, data)
     return render(plan, manifest.metadata, data)
 
 
-def _compare_inputs(path: Path, old: DatasetPlan, inputs: InputArrays) -> None:
-    node = zarr.open_group(CubeStore(path, read_only=True), mode="r", use_consolidated=True)[old.name]
+def _compare_inputs(manifest: Manifest, old: DatasetPlan, inputs: InputArrays) -> None:
+    path = manifest.path
+    store = CubeStore(path, chunks=manifest.chunks, read_only=True)
+    node = zarr.open_group(store, mode="r", use_consolidated=True)[old.name]
     assert isinstance(node, zarr.Group)
     for name, values in zip(("X", "labels_true"), inputs, strict=True):
         if values is not None and not np.array_equal(np.asarray(node[name]), values[: old.mixtures]):

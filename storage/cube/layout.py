@@ -19,7 +19,15 @@ from sweeps.plan import DatasetPlan
 CHUNK_KEYS: dict[str, Any] = {"name": "default", "configuration": {"separator": "."}}
 """Chunks of an array lie side by side: one directory to make durable, none to make while results come in."""
 
-COMPRESSION = "zstd"
+SERIALIZERS = {
+    "string": {"name": "vlen-utf8"},
+    "int8": {"name": "bytes"},  # one byte has no order
+}
+BYTES: dict[str, Any] = {"name": "bytes", "configuration": {"endian": "little"}}
+COMPRESSION: dict[str, Any] = {"name": "zstd", "configuration": {"level": 0, "checksum": False}}
+CHECKSUM: dict[str, Any] = {"name": "crc32c"}
+"""Outermost, so that a chunk that has changed is noticed before it is decompressed."""
+
 MOST_CELLS = 10**8
 """Of a data set: the status of all its cells is held in memory, one byte each."""
 
@@ -27,6 +35,11 @@ MOST_CHUNK_BYTES = 2**32
 """A chunk is written and read whole, and several copies of it are in memory at once."""
 
 ARRAY_KEYS = {"chunk_grid", "attributes", "storage_transformers"}
+ROOT: dict[str, Any] = {"zarr_format": 3, "node_type": "group"}
+INLINE: dict[str, Any] = {"kind": "inline", "must_understand": False}
+NO_METADATA: dict[str, Any] = {**INLINE, "metadata": {}}
+"""What zarr itself writes to a group below the root when it consolidates a cube again."""
+
 ATTRIBUTES = {"long_name", "units", "flag_values", "flag_meanings"}
 """Others could make xarray scale, mask or convert values."""
 
@@ -64,6 +77,20 @@ def layout_problems(path: Path, plans: Iterable[DatasetPlan], metadata: object) 
         yield from _directory_problems(path / key)
 
 
+def root_problems(path: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
+    """Find what of the root is not as this version writes it, attributes and entries of nodes aside."""
+    for key in sorted(document.keys() - ROOT.keys() - {"attributes", "consolidated_metadata"}):
+        yield Problem(str(path), f"a key {key[:60]!r}", "none of that name")
+    for key, wanted in ROOT.items():
+        if _text(document.get(key)) != _text(wanted):
+            yield Problem(str(path), f"{key} {_text(document.get(key))}", _text(wanted))
+    inline = document.get("consolidated_metadata")
+    if isinstance(inline, Mapping):
+        frame = {key: value for key, value in inline.items() if key != "metadata"}
+        if _text(frame) != _text(INLINE):
+            yield Problem(str(path), f"consolidated_metadata {_text(frame)}", _text(INLINE))
+
+
 def size_problems(where: str, plan: DatasetPlan) -> Iterator[Problem]:
     """Find what of a plan is too large for memory: the status of all cells, or a chunk."""
     if plan.n_cells > MOST_CELLS:
@@ -76,9 +103,9 @@ def size_problems(where: str, plan: DatasetPlan) -> Iterator[Problem]:
             yield Problem(f"{where}{spec.path}", found, f"at most {MOST_CHUNK_BYTES:,}", hint)
 
 
-def serializer(dtype: str) -> str:
-    """Name of the codec that turns values into bytes."""
-    return "vlen-utf8" if dtype == "string" else "bytes"
+def codecs(dtype: str) -> list[dict[str, Any]]:
+    """The codecs of an array, from values to what stands in a chunk file."""
+    return [SERIALIZERS.get(dtype, BYTES), COMPRESSION, CHECKSUM]
 
 
 def _entry_problems(
@@ -91,12 +118,15 @@ def _entry_problems(
     for key in sorted(entry.keys() - known):
         yield Problem(where, f"a key {key[:60]!r}", f"one of {', '.join(sorted(known))}")
     for key, wanted in expected.items():
-        found = _codec_names(entry.get(key)) if key == "codecs" else entry.get(key)
+        found = _codecs(entry.get(key)) if key == "codecs" else entry.get(key)
         if _text(found) != _text(wanted):
             name = "type" if key == "data_type" else key
             yield Problem(where, f"{name} {_text(found)}", _text(wanted))
     if spec is not None:
         yield from _free_problems(where, entry, spec)
+    elif entry.get("consolidated_metadata", NO_METADATA) not in (None, NO_METADATA):
+        found = f"consolidated_metadata {_text(entry['consolidated_metadata'])}"
+        yield Problem(where, found, "none: the root has them")
 
 
 def _free_problems(where: str, entry: Mapping[str, Any], spec: ArraySpec) -> Iterator[Problem]:
@@ -105,10 +135,22 @@ def _free_problems(where: str, entry: Mapping[str, Any], spec: ArraySpec) -> Ite
     if not _is_grid(grid, spec):
         yield Problem(where, f"chunk_grid {_text(grid)}", f"chunks of shape {_text(spec.chunks)}")
     attributes = entry.get("attributes", {})
-    if not isinstance(attributes, Mapping) or attributes.keys() - ATTRIBUTES:
+    if not _are_attributes(attributes):
         yield Problem(where, f"attributes {_text(attributes)}", f"only {', '.join(sorted(ATTRIBUTES))}")
     if entry.get("storage_transformers"):
         yield Problem(where, "storage transformers", "none")
+
+
+def _are_attributes(found: object) -> bool:
+    if not isinstance(found, Mapping) or found.keys() - ATTRIBUTES:
+        return False
+    flags = found.get("flag_values", [])
+    texts = (value for key, value in found.items() if key != "flag_values")
+    return (
+        all(isinstance(text, str) for text in texts)
+        and isinstance(flags, list)
+        and all(_is_length(flag, 0, 127) for flag in flags)
+    )
 
 
 def _is_grid(grid: object, spec: ArraySpec) -> bool:
@@ -146,7 +188,7 @@ def _array_entry(spec: ArraySpec) -> dict[str, Any]:
         "dimension_names": spec.dims or None,
         "chunk_key_encoding": CHUNK_KEYS,
         "fill_value": "NaN" if isinstance(fill, float) else fill,
-        "codecs": [serializer(spec.variable.dtype), COMPRESSION],
+        "codecs": codecs(spec.variable.dtype),
     }
 
 
@@ -172,10 +214,16 @@ def _directory_problems(path: Path) -> Iterator[Problem]:
         )
 
 
-def _codec_names(codecs: object) -> object:
-    if not isinstance(codecs, list) or not all(isinstance(codec, Mapping) for codec in codecs):
-        return codecs
-    return [codec.get("name") for codec in codecs]
+def _codecs(found: object) -> object:
+    """Codecs as they are compared: a configuration that is empty may be left out."""
+    if not isinstance(found, list):
+        return found
+    return [
+        {key: value for key, value in codec.items() if key != "configuration" or value != {}}
+        if isinstance(codec, Mapping)
+        else codec
+        for codec in found
+    ]
 
 
 def _itemsize(spec: ArraySpec) -> int:

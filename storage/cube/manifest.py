@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from storage.cube.layout import layout_problems, size_problems
+from storage.cube.layout import INLINE, ROOT, layout_problems, root_problems, size_problems
+from storage.cube.places import ChunkFiles
 from storage.cube.records import plan_to_json, read_plans
 from storage.errors import storage_errors
 from storage.files import read_regular, sync_directory, write_file
@@ -24,7 +25,7 @@ from sweeps.plan import DatasetPlan
 from sweeps.validation import read
 
 FORMAT = "sweep cube"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 ROOT_FILE = "zarr.json"
 LONGEST_ROOT = 2**26
 """Bytes. A sweep of 1,000,000 cells needs 30 kB, and each run adds 1 kB."""
@@ -53,6 +54,11 @@ class Manifest:
     plans: dict[str, DatasetPlan]
     runs: tuple[RunRecord, ...]
     metadata: dict[str, dict[str, Any]]
+
+    @property
+    def chunks(self) -> ChunkFiles:
+        """What the chunk files of the cube hold."""
+        return ChunkFiles(self.plans.values(), self.metadata)
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -90,7 +96,7 @@ def read_manifest(path: Path) -> Manifest:
     missing = [key for key in ("spec", "datasets", "runs") if key not in attributes]
     if missing:
         raise _not_a_cube(path, f"a damaged manifest without {', '.join(missing)}")
-    return _checked(path, attributes, document.get("consolidated_metadata"))
+    return _checked(path, attributes, document)
 
 
 def root_document(
@@ -112,8 +118,7 @@ def root_document(
         zarr metadata of the root group, with consolidated metadata.
     """
     return {
-        "zarr_format": 3,
-        "node_type": "group",
+        **ROOT,
         "attributes": {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
@@ -128,7 +133,7 @@ def root_document(
 def consolidated(metadata: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Consolidated metadata in the form that zarr reads."""
     ordered = {key: metadata[key] for key in sorted(metadata)}
-    return {"kind": "inline", "must_understand": False, "metadata": ordered}
+    return {**INLINE, "metadata": ordered}
 
 
 def to_json(document: Mapping[str, Any]) -> bytes:
@@ -183,7 +188,7 @@ def _read_document(path: Path) -> dict[str, Any]:
     return document
 
 
-def _checked(path: Path, attributes: Mapping[str, Any], consolidated: object) -> Manifest:
+def _checked(path: Path, attributes: Mapping[str, Any], document: Mapping[str, Any]) -> Manifest:
     """The manifest, when every entry is one that a sweep would have written."""
     problems: list[Problem] = []
     with collecting(problems):
@@ -194,7 +199,9 @@ def _checked(path: Path, attributes: Mapping[str, Any], consolidated: object) ->
         problems += [problem for plan in plans.values() for problem in size_problems(f"{path}/", plan)]
     if problems:
         raise InputError(problems)
-    metadata = consolidated.get("metadata") if isinstance(consolidated, Mapping) else None
+    problems += root_problems(path, document)
+    inline = document.get("consolidated_metadata")
+    metadata = inline.get("metadata") if isinstance(inline, Mapping) else None
     problems += layout_problems(path, plans.values(), metadata)
     if problems or not isinstance(metadata, dict):
         raise InputError(problems)

@@ -1,11 +1,15 @@
-"""Where a block lies in the arrays of the cube."""
+"""Blocks and their places in the arrays of the cube, either way round."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
+from math import ceil
+from typing import Any
 
-from storage.cube.schema import baseline_node
-from sweeps.plan import Block, DatasetPlan
+from storage.cube.schema import ArraySpec, Role, array_specs, baseline_node
+from sweeps.plan import Block, Cell, DatasetPlan
 from sweeps.seeds import accuracy_code
 
 
@@ -64,6 +68,112 @@ class Places:
         region.append(_chunk(block.replicates, plan.replicates, plan.replicate_chunk))
         region.append(_models(plan, block.models))
         return region
+
+
+class ChunkFiles:
+    """What the chunk files of a cube hold, by their keys.
+
+    Parameters
+    ----------
+    plans : iterable of DatasetPlan
+        Grids of the cube.
+    metadata : mapping
+        zarr metadata of its arrays, by path: chunks of annotations are as long as at creation.
+    """
+
+    def __init__(self, plans: Iterable[DatasetPlan], metadata: Mapping[str, Mapping[str, Any]]) -> None:
+        self._arrays = {spec.path: (plan, spec) for plan in plans for spec in array_specs(plan)}
+        self._metadata = metadata
+
+    def name(self, key: str) -> str:
+        """Path of the array, then how many cells the chunk is of, and the first and the last of them."""
+        path, _, file = key.rpartition("/")
+        cells = list(chain.from_iterable(block.cells() for block in self.blocks(key)))
+        if not cells:
+            return f"{path}, chunk {file}"
+        ends = f"{cells[0]} to {cells[-1]}" if len(cells) > 1 else str(cells[0])
+        return f"{path} of {len(cells)} cell{'s' if len(cells) > 1 else ''}, {ends}"
+
+    def blocks(self, key: str) -> Iterator[Block]:
+        """Blocks whose results the chunk holds: several share annotations; inputs are of none."""
+        found = self._found(key)
+        if found is not None:
+            plan, spec, _ = found
+            for position in self._status_positions(key):
+                yield _block_at(plan, spec.node, position)
+
+    def is_expected(self, key: str, there: Callable[[str], bool]) -> bool:
+        """Whether the chunk file must be there.
+
+        Parameters
+        ----------
+        key : str
+            Path of a file below the cube.
+        there : callable
+            From the key of another file to whether that is there. A block writes its results before its
+            status: where there is a status, all results are.
+        """
+        found = self._found(key)
+        if found is None:
+            return False
+        _, spec, _ = found
+        if spec.variable.role in (Role.COORDINATE, Role.INPUT):
+            return True
+        if spec.variable.name == "status":
+            return False
+        return any(
+            there(f"{spec.node}/status/{chunk_name(position)}") for position in self._status_positions(key)
+        )
+
+    def _found(self, key: str) -> tuple[DatasetPlan, ArraySpec, tuple[int, ...]] | None:
+        path, _, file = key.rpartition("/")
+        position = chunk_position(file)
+        if path not in self._arrays or position is None:
+            return None
+        return *self._arrays[path], position
+
+    def _status_positions(self, key: str) -> Iterator[tuple[int, ...]]:
+        """Chunks of `status` with the cells of a chunk of results or annotations."""
+        found = self._found(key)
+        if found is None:
+            return
+        plan, spec, position = found
+        cells = position[: len(position) - len(spec.variable.dims)]
+        if spec.variable.role is Role.RESULT:
+            yield cells
+        elif spec.variable.role is Role.ANNOTATION:
+            length = self._metadata[spec.path]["chunk_grid"]["configuration"]["chunk_shape"][-2]
+            # Of an m that is small nothing is stored in the chunks beyond the first.
+            if position[-2] * length < plan.m[cells[-2]]:
+                for models in range(ceil(len(plan.models) / plan.model_chunk)):
+                    yield *cells, models
+
+
+def chunk_position(name: str) -> tuple[int, ...] | None:
+    """Chunk position of a file name within an array, or None for any other file."""
+    parts = name.split(".")
+    if parts[0] != "c" or not all(part.isdecimal() for part in parts[1:]):
+        return None
+    return tuple(int(part) for part in parts[1:])
+
+
+def chunk_name(position: tuple[int, ...]) -> str:
+    """File name of a chunk within its array."""
+    return ".".join(["c", *map(str, position)])
+
+
+def _block_at(plan: DatasetPlan, node: str, position: tuple[int, ...]) -> Block:
+    """Block at a chunk position of `status`."""
+    mixture, place = None, list(position)
+    if plan.mixtures is not None:
+        mixture = place.pop(0) * plan.mixture_chunk
+    if not place:
+        cell = Cell(plan.name, mixture, None, None, None, node.removeprefix(f"{plan.name}/"))
+    else:
+        p, m, replicates, models = place
+        model = plan.models[models * plan.model_chunk]
+        cell = Cell(plan.name, mixture, plan.p[p], plan.m[m], replicates * plan.replicate_chunk, model)
+    return plan.block_of(cell)
 
 
 def _single(index: int | None) -> slice | None:

@@ -39,7 +39,8 @@ def open_cube(path: str | Path) -> xr.DataTree:
     InputError
         If this is not a cube, or one of another format version.
     StorageError
-        If the file system refuses.
+        If the file system refuses. `DamagedChunk`, which is one, if a file has changed since it was written,
+        or is gone: from here for status and coordinates, for anything else when it is computed.
 
     Examples
     --------
@@ -49,9 +50,9 @@ def open_cube(path: str | Path) -> xr.DataTree:
     ('p', 'm', 'replicate', 'model', 'restart')
     """
     path = Path(path)
-    read_manifest(path)
+    chunks = read_manifest(path).chunks
     with storage_errors(path):
-        store = CubeStore(path, read_only=True)
+        store = CubeStore(path, chunks=chunks, read_only=True)
         tree = xr.open_datatree(store, engine="zarr", chunks=None, consolidated=True)  # type: ignore[arg-type]
         nodes = {node.path: _masked(node.to_dataset(inherit=False)) for node in tree.subtree}
     return xr.DataTree.from_dict(nodes)

@@ -12,8 +12,11 @@ import numpy.typing as npt
 
 from sweeps.plan import DatasetPlan
 
-PENDING, DONE, FAILED = 0, 1, 2
-"""Values of the variable `status`."""
+PENDING, DONE, FAILED, NO_SOLUTION = 0, 1, 2, 3
+"""Values of the variable `status`. No solution is an answer of a method, and no failure."""
+
+STATUS_WORDS = {PENDING: "pending", DONE: "done", FAILED: "failed", NO_SOLUTION: "no solution"}
+"""What `status` means, for people."""
 
 FIELDS = ("i", "j", "kind")
 GRID_DIMS = ("p", "m", "replicate", "model")
@@ -69,7 +72,8 @@ class Variable:
         if self.units:
             attributes["units"] = self.units
         if self.name == "status":
-            attributes |= {"flag_values": [PENDING, DONE, FAILED], "flag_meanings": "pending done failed"}
+            meanings = " ".join(word.replace(" ", "_") for word in STATUS_WORDS.values())
+            attributes |= {"flag_values": list(STATUS_WORDS), "flag_meanings": meanings}
         return attributes
 
 
@@ -95,16 +99,25 @@ VARIABLES = {
             "cluster means, best restart",
         ),
         Variable(
-            "variances",
+            "covariances",
             Role.RESULT,
             ("cluster",),
             "float64",
             math.nan,
-            "variance per feature of each cluster, best restart",
+            "covariance of each cluster, one variance for all features, best restart",
         ),
         Variable("best_restart", Role.RESULT, (), "int32", -1, "restart of the highest objective"),
         Variable("restarts_done", Role.RESULT, (), "int32", 0, "restarts that were run"),
         Variable("seconds", Role.RESULT, (), "float64", math.nan, "time in kernels, all restarts", "s"),
+        Variable(
+            "cpu_seconds",
+            Role.RESULT,
+            (),
+            "float64",
+            math.nan,
+            "CPU time of the thread in kernels, all restarts",
+            "s",
+        ),
         Variable(
             "unseen_mass",
             Role.RESULT,

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
 
+import google_crc32c
 from zarr.abc.store import Store
+from zarr.core.buffer import default_buffer_prototype
 from zarr.storage import LocalStore
 
-from storage.files import check_regular, write_file
+from storage.cube.places import ChunkFiles, chunk_position
+from storage.errors import DamagedChunk
+from storage.files import read_regular, write_file
 
 if TYPE_CHECKING:
     from zarr.abc.store import ByteRequest
@@ -17,18 +23,89 @@ if TYPE_CHECKING:
     from zarr.core.common import AccessModeLiteral
 
 
+CHECKSUM_BYTES = 4
+
+
+def is_intact(content: bytes) -> bool:
+    """Whether the content of a chunk file ends in the CRC-32C of what stands before it."""
+    # The checksum of nothing is 0: a file of four zero bytes would pass for a chunk.
+    if len(content) <= CHECKSUM_BYTES:
+        return False
+    checksum = google_crc32c.value(content[:-CHECKSUM_BYTES])
+    return bool(checksum.to_bytes(CHECKSUM_BYTES, "little") == content[-CHECKSUM_BYTES:])
+
+
 class CubeStore(LocalStore):
-    """A zarr store that reads regular files only: no link leads out of the cube, no pipe blocks."""
+    """A zarr store of regular files as they were written: no link leads out of the cube, no pipe blocks.
+
+    zarr checks the same checksums when it decodes, but cannot say of which file, and takes any chunk that is
+    gone for one that was never written.
+
+    Parameters
+    ----------
+    root : Path
+        The cube.
+    chunks : ChunkFiles
+        What its files hold.
+    read_only : bool
+        Whether writing is refused.
+    """
+
+    def __init__(self, root: Path, *, chunks: ChunkFiles, read_only: bool = False) -> None:
+        super().__init__(root, read_only=read_only)
+        self._chunks = chunks
+
+    def with_read_only(self, read_only: bool = False) -> Self:
+        """The same files, for reading or for writing."""
+        return type(self)(self.root, chunks=self._chunks, read_only=read_only)
 
     async def get(
         self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
-        """Content of a file, None where there is none."""
+        """Content of a file, None where there is none.
+
+        Raises
+        ------
+        DamagedChunk
+            If it is a chunk that has changed since it was written, or one that must be there and is not.
+        """
+        if not self._is_open:
+            await self._open()
+        return await asyncio.to_thread(self.get_sync, key, prototype=prototype, byte_range=byte_range)
+
+    def get_sync(
+        self,
+        key: str,
+        *,
+        prototype: BufferPrototype | None = None,
+        byte_range: ByteRequest | None = None,
+    ) -> Buffer | None:
+        """Content of a file as `get` has it, without the event loop."""
+        if byte_range is not None:
+            raise ValueError("files of a cube are read whole: the checksum is of all of it")
+        content = self._read(key)
+        if content is None and self._chunks.is_expected(key, self._is_there):
+            # It may have been written since, and then the status that says so.
+            content = self._read(key)
+            if content is None:
+                raise self._damaged(key, "is missing")
+        if content is None:
+            return None
+        if chunk_position(key.rpartition("/")[2]) is not None and not is_intact(content):
+            raise self._damaged(key, "has changed since it was written")
+        return (prototype or default_buffer_prototype()).buffer.from_bytes(content)
+
+    def _damaged(self, key: str, found: str) -> DamagedChunk:
+        return DamagedChunk(self.root / key, self._chunks.name(key), found, self.root)
+
+    def _is_there(self, key: str) -> bool:
+        return os.path.lexists(self.root / key)
+
+    def _read(self, key: str) -> bytes | None:
         try:
-            check_regular(self.root / key)
+            return read_regular(self.root / key)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        return await super().get(key, prototype, byte_range)
 
 
 class DurableStore(CubeStore):

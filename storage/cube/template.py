@@ -15,19 +15,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import zarr
-from zarr.codecs import ZstdCodec
 from zarr.core.buffer import Buffer, default_buffer_prototype
 from zarr.storage import MemoryStore
 
-from storage.cube.layout import CHUNK_KEYS
+from storage.cube.layout import CHECKSUM, CHUNK_KEYS, COMPRESSION
 from storage.cube.manifest import to_json
+from storage.cube.places import chunk_position
 from storage.cube.schema import ArraySpec, Role, array_specs, coordinate_values, group_attributes, node_paths
 from sweeps.plan import DatasetPlan
 
 InputArrays = tuple[npt.NDArray[np.floating[Any]], npt.NDArray[np.integer[Any]] | None]
 """X and the true labels, with a leading mixture axis where the plan has mixtures."""
 
-COMPRESSOR = ZstdCodec(level=0, checksum=False)
 METADATA_FILE = "zarr.json"
 
 
@@ -90,14 +89,6 @@ def render(
     return template
 
 
-def chunk_position(name: str) -> tuple[int, ...] | None:
-    """Chunk position of a file name within an array, or None for any other file."""
-    parts = name.split(".")
-    if parts[0] != "c" or not all(part.isdecimal() for part in parts[1:]):
-        return None
-    return tuple(int(part) for part in parts[1:])
-
-
 def chunk_counts(entry: Mapping[str, Any]) -> tuple[int, ...]:
     """Number of chunks along each dimension, from the metadata of an array."""
     lengths = entry["chunk_grid"]["configuration"]["chunk_shape"]
@@ -133,7 +124,8 @@ def _array(
         dimension_names=spec.dims,
         attributes=spec.variable.attributes,
         chunk_key_encoding={"name": CHUNK_KEYS["name"], **CHUNK_KEYS["configuration"]},
-        compressors=COMPRESSOR,
+        compressors=(COMPRESSION, CHECKSUM),
+        config={"write_empty_chunks": True},
     )
 
 

@@ -99,6 +99,17 @@ METADATA: dict[str, tuple[Callable[[Document], object], str]] = {
         lambda d: d["consolidated_metadata"]["metadata"].update({"../a": entry(d, "a")}),
         r"\.\./a: found a node",
     ),
+    "root of another kind": (lambda d: d.update(node_type="array"), 'found node_type "array"'),
+    "root of another format": (lambda d: d.update(zarr_format=3.0), "found zarr_format 3.0"),
+    "root with more": (lambda d: d.update(hook="os.system"), "found a key 'hook'"),
+    "metadata of another kind": (
+        lambda d: d["consolidated_metadata"].update(kind=[3]),
+        "found consolidated_metadata",
+    ),
+    "codec of another setting": (
+        lambda d: entry(d, "a/X")["codecs"][1]["configuration"].update(level=99),
+        "a/X: found codecs",
+    ),
     "no metadata": (lambda d: d.pop("consolidated_metadata"), "no consolidated metadata"),
 }
 

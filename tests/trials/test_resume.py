@@ -73,8 +73,9 @@ def stub(science: Science, work: Work, source: Source) -> Partial:
         best_restart=work.start + best,
         labels=rng.integers(0, k, len(X)).astype(np.int16),
         centroids=rng.standard_normal((k, X.shape[1])),
-        variances=rng.random(k),
+        covariances=rng.random(k),
         seconds=1e-6,
+        cpu_seconds=1e-6,
     )
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 from pipeline.report.parts.parts import Section, Table, Value, number, words
 from pipeline.report.sections.content import Content
 from storage.cube.manifest import FORMAT_VERSION, Manifest
+from storage.cube.schema import NO_SOLUTION, STATUS_WORDS
 from storage.provenance import RunRecord
 
 MOST_RUNS = 50
@@ -20,11 +21,14 @@ def section(content: Content) -> Section:
     manifest, cells = content.manifest, content.cells
     counts = cells["status"].value_counts()
     done, failed = int(counts.get("done", 0)), int(counts.get("failed", 0))
-    left = len(cells) - done - failed
+    without = int(counts.get(STATUS_WORDS[NO_SOLUTION], 0))
+    left = len(cells) - done - failed - without
     text = [f"{done:,} of {len(cells):,} cells are done, {failed:,} failed, {left:,} are left."]
+    if without:
+        text.append(f"{without:,} have no solution.")
     if content.holder is not None:
         text.append(f"This sweep is running: {content.holder}.")
-    if done < len(cells):
+    if failed or left:
         text.append("It is not complete: every number below is over the cells that are done.")
     for name, reasons in left_out(manifest).items():
         text.append(f"Left out: {name}, which was not available: {'; '.join(reasons)}.")
@@ -85,7 +89,7 @@ def _versions(run: RunRecord) -> dict[str, str]:
 
 def _datasets(manifest: Manifest, cells: pd.DataFrame) -> Table:
     counts = cells.groupby(["dataset", "status"]).size().unstack(fill_value=0)
-    hours = cells.groupby("dataset")["seconds"].sum() / 3600
+    hours = cells.groupby("dataset")["cpu_seconds"].sum() / 3600
     rows = []
     for name, plan in manifest.plans.items():
         state = counts.loc[name] if name in counts.index else pd.Series(dtype=int)
@@ -102,7 +106,8 @@ def _datasets(manifest: Manifest, cells: pd.DataFrame) -> Table:
         )
     head = ("data set", "N", "D", "K", "mixtures", "scaled", "done", "failed", "left", "core-hours", "source")
     note = (
-        "Core-hours are time in kernels of the cells that are done. Sources end with the start of a checksum."
+        "Core-hours are CPU time in kernels of the cells that are done. "
+        "Sources end with the start of a checksum."
     )
     return Table("Data sets", head, tuple(rows), note=note)
 

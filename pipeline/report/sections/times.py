@@ -45,12 +45,12 @@ def entries(cells: pd.DataFrame) -> tuple[tuple[str, ...], tuple[Table, ...]]:
                 number(float(len(group))),
                 *(number(float(seconds.quantile(q)), ".3g") for q in (0.1, 0.5, 0.9)),
                 number(1000 * float(seconds.sum()) / max(1.0, float(group["restarts_done"].sum())), ",.3g"),
-                number(float(seconds.sum()) / 3600, ".4f"),
+                number(float(group["cpu_seconds"].sum()) / 3600, ".4f"),
             )
         )
     head = ("data set", "model", "cells", "quickest tenth, s", "median, s", "slowest tenth, s")
     table = Table("Time of a cell", (*head, "a restart, ms", "all, core-hours"), tuple(rows))
-    total = f"{timed['seconds'].sum() / 3600:,.3f} core-hours in kernels, for {len(timed):,} cells."
+    total = f"{timed['cpu_seconds'].sum() / 3600:,.3f} core-hours in kernels, for {len(timed):,} cells."
     return (total,), (table,)
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import xarray as xr
 
 from storage.cube.blocks import BlockStore
+from storage.cube.places import chunk_position
 from storage.cube.schema import DONE
-from storage.cube.template import chunk_position
 from sweeps.file import spec as sweepfile
 from sweeps.plan import Block, Cell, DatasetPlan
 
@@ -71,16 +71,18 @@ def draw_inputs(plan: DatasetPlan) -> tuple[np.ndarray, np.ndarray | None]:
 def draw_cell(plan: DatasetPlan, cell: Cell) -> dict[str, np.ndarray]:
     """Results of one cell, a function of its coordinates alone."""
     rng = np.random.default_rng(zlib.crc32(str(cell).encode()))
-    return {
+    values = {
         "log_likelihood": rng.standard_normal(plan.restarts),
         "labels": rng.integers(0, plan.n_clusters, plan.n_samples).astype(np.int16),
         "centroids": rng.standard_normal((plan.n_clusters, plan.n_features)),
-        "variances": rng.random(plan.n_clusters),
+        "covariances": rng.random(plan.n_clusters),
         "best_restart": np.int32(rng.integers(plan.restarts)),
         "restarts_done": np.int32(plan.restarts),
         "seconds": rng.random(),
+        "cpu_seconds": rng.random(),
         "status": np.int8(DONE),
     }
+    return values | {"unseen_mass": rng.random()} if plan.adaptive else values
 
 
 def draw_block(plan: DatasetPlan, block: Block) -> dict[str, np.ndarray]:

@@ -17,7 +17,7 @@ from processes.sweeping import write_spec
 def test_the_status_of_a_finished_cube(finished: Path, by: str) -> None:
     state = json.loads(sweep("status", finished / by, "--results", finished, "--json").stdout)
     assert state["complete"] is True
-    assert state["total"] == {"cells": 85, "done": 85, "failed": 0, "left": 0}
+    assert state["total"] == {"cells": 85, "done": 85, "failed": 0, "no_solution": 0, "left": 0}
     assert [row["name"] for row in state["datasets"]] == ["mixtures_k2", "mixtures_k3", "iris"]
     assert state["holder"] is None
     assert state["eta_seconds"] is None

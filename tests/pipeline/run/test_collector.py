@@ -69,7 +69,7 @@ def partial(cell: Cell, start: int = 0, stop: int = 3, objectives: np.ndarray = 
     best = start + int(np.argmax(objectives[start:stop]))
     solution = np.full(5, best % 2, np.int16), np.full((2, 2), float(best)), np.full(2, float(best))
     return Partial(
-        Work(cell, start, stop), objectives[start:stop].copy(), best, *solution, 0.5 * (stop - start)
+        Work(cell, start, stop), objectives[start:stop].copy(), best, *solution, 0.5 * (stop - start), 0.1
     )
 
 

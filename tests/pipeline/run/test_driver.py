@@ -55,6 +55,7 @@ def test_everything_is_done_once(reference: Path) -> None:
             assert np.array_equal(node["best_restart"].values, best)
             assert (node["labels"].values >= 0).all()
             assert (node["seconds"].values > 0).all()
+            assert (node["cpu_seconds"].values > 0).all()
 
 
 def test_a_submit_of_a_finished_sweep_touches_nothing(
@@ -110,7 +111,7 @@ def test_all_models_and_baselines_added_later(tmp_path: Path) -> None:
         for node in (tree[name], *(tree[f"{name}/{baseline}"] for baseline in BASELINES)):
             assert (node["status"] == DONE).all()
     for model, after in tree["iris"].to_dataset().groupby("model"):
-        variances = after["variances"].values
+        variances = after["covariances"].values
         assert (variances == variances[..., :1]).all() == model.endswith("-common")
     kept = tree["iris"].to_dataset().sel(model=before["model"]).load()
     for name in before.data_vars:

@@ -15,7 +15,7 @@ ARRAYS = {
     "labels_true": np.array([0, 0, 1, 1], np.int16),
     "labels": np.array([1, 1, 0, 0], np.int16),
     "centroids": np.array([[11.0], [1.0]]),
-    "variances": np.array([1.0, 1.0]),
+    "covariances": np.array([1.0, 1.0]),
     "annotations": np.array([[0, 1, 0], [0, 2, 1], [2, 3, 1]], np.int32),
     "log_likelihood": np.array([-3.0, -1.5, np.nan]),
 }
@@ -24,7 +24,7 @@ ARRAYS = {
 NOTHING = {
     "labels": np.full(4, -1, np.int16),
     "centroids": np.full((2, 1), np.nan),
-    "variances": np.full(2, np.nan),
+    "covariances": np.full(2, np.nan),
     "log_likelihood": np.full(3, np.nan),
 }
 """The same cell before it is done."""
@@ -64,6 +64,6 @@ def test_a_declaration_fits_its_function_and_the_cube(score: Score) -> None:
 
 
 def test_every_column_has_a_label_and_objectives_are_no_quality() -> None:
-    assert tuple(LABELS) == (*SCORES, "seconds", "restarts_done", "hits")
+    assert tuple(LABELS) == (*SCORES, "seconds", "cpu_seconds", "restarts_done", "hits")
     assert set(SCORES) - set(QUALITIES) == {"objective"}
     assert len({label.short for label in LABELS.values()}) == len(LABELS)

@@ -48,7 +48,7 @@ def expected(tree: xr.DataTree, name: str, node: str, cell: dict[str, int]) -> d
         "adjusted_rand": core.adjusted_rand(truth, labels),
         "centroid_index": core.centroid_index(centroids, gaussians[1]),
         "goldberger_kl": core.goldberger_kl(
-            sizes, centroids, results["variances"].values, *gaussians, core.total_variance(X)
+            sizes, centroids, results["covariances"].values, *gaussians, core.total_variance(X)
         ),
     }
     if "annotations" in results:

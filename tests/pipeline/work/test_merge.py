@@ -30,6 +30,7 @@ def partial(start: int, stop: int, objectives: np.ndarray = OBJECTIVES, cell: Ce
         np.full((2, 3), float(best)),
         np.full(2, float(best)),
         0.5 * (stop - start),
+        0.25 * (stop - start),
     )
 
 
@@ -79,7 +80,7 @@ def test_a_journal_record_gives_back_what_went_in() -> None:
     for before, after in zip(parts, from_record(header, arrays), strict=True):
         assert before.work == after.work
         assert (before.best_restart, before.seconds) == (after.best_restart, after.seconds)
-        for name in ("objectives", "labels", "centroids", "variances"):
+        for name in ("objectives", "labels", "centroids", "covariances"):
             assert np.array_equal(getattr(before, name), getattr(after, name))
             assert getattr(before, name).dtype == getattr(after, name).dtype
 
@@ -101,16 +102,18 @@ def test_finished_cells_are_laid_over_what_the_cube_holds() -> None:
         "log_likelihood": np.full((3, 5), np.nan),
         "labels": np.full((3, 4), -1, np.int16),
         "centroids": np.full((3, 2, 3), np.nan),
-        "variances": np.full((3, 2), np.nan),
+        "covariances": np.full((3, 2), np.nan),
         "best_restart": np.full(3, -1, np.int32),
         "restarts_done": np.zeros(3, np.int32),
         "seconds": np.full(3, np.nan),
+        "cpu_seconds": np.full(3, np.nan),
         "status": np.array([DONE, PENDING, PENDING], np.int8),
     }
     result.into(arrays)
     assert arrays["status"].tolist() == [DONE, DONE, FAILED]
     assert arrays["restarts_done"].tolist() == [0, 5, 0]
     assert arrays["best_restart"].tolist() == [-1, 1, -1]
+    assert (arrays["seconds"][1], arrays["cpu_seconds"][1]) == (2.5, 1.25)
     assert arrays["labels"].tolist() == [[-1] * 4, [1] * 4, [-1] * 4]
     assert np.array_equal(arrays["log_likelihood"][1], OBJECTIVES)
 

@@ -28,8 +28,9 @@ def test_what_is_sent_to_workers_can_be_pickled() -> None:
 def test_what_comes_back_can_be_pickled() -> None:
     work = Work(CELL, 0, 1)
     solution = np.zeros(3, np.int16), np.ones((2, 2)), np.ones(2)
-    partial = pickle.loads(pickle.dumps(Partial(work, np.array([-1.5]), 0, *solution, 0.25)))
-    assert (partial.work, partial.objectives.tolist(), partial.seconds) == (work, [-1.5], 0.25)
+    partial = pickle.loads(pickle.dumps(Partial(work, np.array([-1.5]), 0, *solution, 0.25, 0.125)))
+    assert (partial.work, partial.objectives.tolist()) == (work, [-1.5])
+    assert (partial.seconds, partial.cpu_seconds) == (0.25, 0.125)
     failure = Failure(work, "ValueError: no", "n1", "7", "Traceback")
     assert pickle.loads(pickle.dumps(failure)) == failure
 

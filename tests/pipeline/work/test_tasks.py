@@ -40,7 +40,7 @@ def test_every_split_of_the_restarts_gives_the_same_bits() -> None:
         objectives = np.concatenate([parts[1].objectives, parts[2].objectives, parts[0].objectives])
         assert np.array_equal(objectives, result.objectives)
         best = next(part for part in parts if part.best_restart == result.best_restart)
-        for name in ("labels", "centroids", "variances"):
+        for name in ("labels", "centroids", "covariances"):
             assert np.array_equal(getattr(best, name), getattr(result, name))
 
 
@@ -57,7 +57,7 @@ def test_the_solution_has_the_objective_that_is_reported(cell: Cell) -> None:
     term, variance = split_model(cell.model)
     layers = layers_from_annotations(annotations, cell.p)
     problem = build_problem(SOURCE.X, layers, n_clusters=3, model=term, variance=variance)
-    assert len(set(result.variances.tolist())) == (1 if variance == "common" else 3)
+    assert len(set(result.covariances.tolist())) == (1 if variance == "common" else 3)
     assert sum(objective_terms(problem, result.labels)) == result.objectives.max()
     assert result.objectives[result.best_restart] == result.objectives.max()
     assert result.seconds > 0

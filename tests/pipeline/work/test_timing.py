@@ -64,7 +64,14 @@ def test_a_new_measurement_changes_the_prediction() -> None:
     timing = Timing({("a", "likelihood", 0.8, 10): 1.0})
     assert timing.seconds(cell(0.8, 20)) == 1.0
     partial = Partial(
-        Work(cell(0.8, 30), 0, 2), np.zeros(2), 0, np.zeros(1, np.int16), np.zeros((1, 1)), np.zeros(1), 6.0
+        Work(cell(0.8, 30), 0, 2),
+        np.zeros(2),
+        0,
+        np.zeros(1, np.int16),
+        np.zeros((1, 1)),
+        np.zeros(1),
+        seconds=6.0,
+        cpu_seconds=5.0,
     )
     timing.note(partial)
     assert timing.seconds(cell(0.8, 20)) == pytest.approx(2.0)

@@ -49,7 +49,7 @@ def test_the_sample_is_drawn_from_a_seed(cube: Path) -> None:
         ("iris/log_likelihood", (0, 1, 0, 1, 2), "log_likelihood"),
         ("iris/centroids", (0, 1, 0, 1, 2, 3), "centroids"),
         ("iris/annotations", (0, 1, 0, 3, 0), "annotations"),
-        ("mixtures_k2/unsupervised/variances", (1, 0), "variances"),
+        ("mixtures_k2/unsupervised/covariances", (1, 0), "covariances"),
     ],
 )
 def test_a_flipped_value_is_found_and_named(

@@ -117,7 +117,7 @@ def test_computed_again_nothing_is_touched(store: BlockStore, cube: Path) -> Non
         ("log_likelihood", (3, 1), 0.0, -0.0),
         ("log_likelihood", (3, 1), 1.0, np.nextafter(1.0, 2.0)),
         ("centroids", (3, 1, 0), 0.5, np.nan),
-        ("variances", (3, 0), np.nan, 0.5),
+        ("covariances", (3, 0), np.nan, 0.5),
         ("labels", (3, 4), 0, 1),
         ("best_restart", (3,), 0, 1),
         ("restarts_done", (3,), 3, 2),
@@ -297,10 +297,10 @@ def test_a_vanished_cube_is_an_error_not_an_empty_one(store: BlockStore, cube: P
 
 
 def test_an_array_that_vanished_is_not_made_again(store: BlockStore, cube: Path) -> None:
-    shutil.rmtree(cube / "a" / "variances")
-    with pytest.raises(StorageError, match=r"variances.*vanished"):
+    shutil.rmtree(cube / "a" / "covariances")
+    with pytest.raises(StorageError, match=r"covariances.*vanished"):
         store.write(BLOCK, results())
-    assert not (cube / "a" / "variances").exists()
+    assert not (cube / "a" / "covariances").exists()
     assert (store.statuses(BLOCK) == PENDING).all()
 
 

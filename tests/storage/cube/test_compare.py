@@ -62,17 +62,17 @@ def test_times_and_cells_that_are_not_done_say_nothing() -> None:
 
 def test_the_first_cell_that_differs_is_named_with_both_values() -> None:
     new = results()
-    new["variances"][4, 1] = -0.0
+    new["covariances"][4, 1] = -0.0
     new["best_restart"][[4, 5]] += 1
     stored = results()
-    stored["variances"][4, 1] = 0.0
+    stored["covariances"][4, 1] = 0.0
     with pytest.raises(CellMismatch) as caught:
         compare_cells(BLOCK, stored, new, KNOWN)
     found = caught.value
     assert found.cell == list(BLOCK.cells())[4]
     assert found.n_others == 1
-    assert list(found.values) == ["variances", "best_restart"]
-    assert "variances[1] stored 0.0, new -0.0 (1 of 2 values differ)" in str(found)
+    assert list(found.values) == ["covariances", "best_restart"]
+    assert "covariances[1] stored 0.0, new -0.0 (1 of 2 values differ)" in str(found)
     assert f"best_restart stored {stored['best_restart'][4]}, new {new['best_restart'][4]}" in str(found)
     assert str(pickle.loads(pickle.dumps(found))) == str(found)
 

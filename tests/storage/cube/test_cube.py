@@ -46,7 +46,7 @@ def test_a_new_cube_opens_lazily_without_a_warning_and_holds_nothing(cube: Path)
             assert "_FillValue" not in variable.attrs
             assert (variable.values == value).all()
     assert (tree["a/annotations"].values == -1).all()
-    for name in ("log_likelihood", "centroids", "variances", "seconds"):
+    for name in ("log_likelihood", "centroids", "covariances", "seconds"):
         assert np.isnan(tree["a"][name].values).all()
 
 
@@ -82,7 +82,7 @@ def test_units_and_text_land_in_the_cube(cube: Path) -> None:
     assert "log-posterior" in tree["a"]["log_likelihood"].attrs["long_name"]
     assert tree["a"]["seconds"].attrs["units"] == "s"
     assert tree["a"]["seconds"].dtype.kind == "f"
-    assert tree["a"]["status"].attrs["flag_meanings"] == "pending done failed"
+    assert tree["a"]["status"].attrs["flag_meanings"] == "pending done failed no_solution"
     assert all(variable.attrs.get("long_name") for variable in tree["a"].data_vars.values())
     assert tree["a"].attrs["checksum"] == REAL.checksum
 
@@ -203,7 +203,7 @@ def test_a_second_baseline_is_added(tmp_path: Path) -> None:
         assert (grown[f"a/{baseline}"]["status"] == DONE).all()
         assert grown[f"a/{baseline}"]["labels"].sizes["mixture"] == 4
     xr.testing.assert_identical(grown["a/unsupervised"].to_dataset().isel(mixture=slice(2)), before)
-    assert (grown["a/unsupervised"]["variances"] != grown["a/unsupervised-common"]["variances"]).any()
+    assert (grown["a/unsupervised"]["covariances"] != grown["a/unsupervised-common"]["covariances"]).any()
 
 
 def test_a_new_set_leaves_unavailable_ones_in_place(cube: Path) -> None:

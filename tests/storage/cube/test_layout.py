@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from cubes.small import draw_inputs, make_plan
 
-from storage.cube.layout import MOST_CELLS, layout_problems, serializer, size_problems
+from storage.cube.layout import MOST_CELLS, codecs, layout_problems, size_problems
 from storage.cube.template import render
 
 PLANS = [
@@ -141,8 +141,70 @@ def test_plans_that_no_memory_holds_are_refused() -> None:
     assert "chunks of 20,000,000,000 bytes" in str(next(size_problems("", wide)))
 
 
-def test_texts_have_a_codec_of_their_own() -> None:
-    assert [serializer(dtype) for dtype in ("string", "float64", "int16")] == ["vlen-utf8", "bytes", "bytes"]
-    stored = {path: entry["codecs"][0]["name"] for path, entry in metadata().items() if "codecs" in entry}
-    assert stored["a/model"] == "vlen-utf8"
-    assert stored["a/labels"] == "bytes"
+def test_every_array_is_compressed_then_summed() -> None:
+    stored = {path: entry["codecs"] for path, entry in metadata().items() if "codecs" in entry}
+    assert {tuple(codec["name"] for codec in chain[1:]) for chain in stored.values()} == {("zstd", "crc32c")}
+    names = {path: chain[0]["name"] for path, chain in stored.items()}
+    assert (names["a/model"], names["a/labels"], names["a/status"]) == ("vlen-utf8", "bytes", "bytes")
+    assert [codecs(dtype)[0]["name"] for dtype in ("string", "int8")] == ["vlen-utf8", "bytes"]
+
+
+ZSTD = {"level": 0, "checksum": False}
+
+
+@pytest.mark.parametrize(
+    "configuration",
+    [
+        ZSTD | {"level": 99},
+        ZSTD | {"level": "0"},
+        ZSTD | {"level": False},
+        ZSTD | {"checksum": 0},
+        ZSTD | {"more": 1},
+        {"level": 0},
+        {},
+        None,
+        [],
+        3,
+    ],
+)
+def test_the_whole_configuration_of_a_codec_counts(configuration: object) -> None:
+    entries = metadata()
+    entries["a/X"]["codecs"][1]["configuration"] = configuration
+    (text,) = found(entries)
+    assert text.startswith(f"{CUBE}/a/X: found codecs ")
+
+
+@pytest.mark.parametrize("codec", [None, 3, "zstd", [], {}, {"name": None}, {"name": "crc32c", "more": 1}])
+def test_what_is_no_codec_is_a_problem(codec: object) -> None:
+    entries = metadata()
+    entries["a/X"]["codecs"][2] = codec
+    (text,) = found(entries)
+    assert text.startswith(f"{CUBE}/a/X: found codecs ")
+    entries["a/X"]["codecs"] = codec
+    assert len(found(entries)) == 1
+
+
+def test_an_empty_configuration_may_be_left_out() -> None:
+    entries = metadata()
+    entries["a/X"]["codecs"][2]["configuration"] = {}
+    assert "configuration" in entries["a/model"]["codecs"][0]
+    del entries["a/model"]["codecs"][0]["configuration"]
+    assert found(entries) == []
+
+
+@pytest.mark.parametrize(
+    "attributes", [{"units": 3}, {"long_name": None}, {"flag_values": "0 1"}, {"flag_values": [0, "1"]}]
+)
+def test_attributes_of_other_types_are_refused(attributes: dict[str, object]) -> None:
+    entries = metadata()
+    entries["a/status"]["attributes"] |= attributes
+    (text,) = found(entries)
+    assert text.startswith(f"{CUBE}/a/status: found attributes ")
+
+
+@pytest.mark.parametrize("value", [3, [], {"kind": "inline"}, {"metadata": {"a": 3}}])
+def test_a_group_below_the_root_holds_no_metadata_of_others(value: object) -> None:
+    entries = metadata()
+    entries["a"]["consolidated_metadata"] = value
+    (text,) = found(entries)
+    assert text.startswith(f"{CUBE}/a: found consolidated_metadata ")

@@ -103,7 +103,7 @@ def test_files_and_nothing_are_refused(tmp_path: Path) -> None:
 
 def test_another_format_version_is_refused_with_both_said(cube: Path) -> None:
     edit(cube, lambda root: root["attributes"].update(format_version=99))
-    with pytest.raises(InputError, match="found format version 99, expected format version 1"):
+    with pytest.raises(InputError, match="found format version 99, expected format version 2"):
         read_manifest(cube)
 
 

@@ -10,7 +10,7 @@ from cubes.small import make_plan
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.cube.places import Place, Places
+from storage.cube.places import Place, Places, chunk_name, chunk_position
 from sweeps.plan import Block, DatasetPlan
 
 MODELS = ("likelihood", "posterior", "conditional")
@@ -103,3 +103,22 @@ def test_accuracies_are_those_that_share_a_random_stream() -> None:
     found = Places(plan).locate(Block("a", 0.3, 4, None, (0, 2), ("likelihood",)))
     assert found is not None
     assert found.region[0] == slice(1, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "position"),
+    [
+        ("c", ()),
+        ("c.0", (0,)),
+        ("c.10.2", (10, 2)),
+        ("c.0.partial", None),
+        ("c.-1", None),
+        ("c.", None),
+        ("zarr.json", None),
+        ("d.0", None),
+    ],
+)
+def test_chunk_positions_in_file_names(name: str, position: tuple[int, ...] | None) -> None:
+    assert chunk_position(name) == position
+    if position is not None:
+        assert chunk_name(position) == name

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.cube.schema import array_specs, coordinate_values
-from storage.cube.template import Template, chunk_counts, chunk_position, is_committed, render
+from storage.cube.template import Template, chunk_counts, is_committed, render
 from storage.files import write_files
 
 PLAN = make_plan("a", p=(0.9, 0.8), m=(6, 4), mixtures=4, mixture_chunk=2)
@@ -67,23 +67,6 @@ def test_rendering_is_repeatable() -> None:
     assert first == second
     assert json.loads(first.metadata_files()["a/X/zarr.json"]) == first.metadata["a/X"]
     assert Template() == Template({}, {}, {})
-
-
-@pytest.mark.parametrize(
-    ("name", "position"),
-    [
-        ("c", ()),
-        ("c.0", (0,)),
-        ("c.10.2", (10, 2)),
-        ("c.0.partial", None),
-        ("c.-1", None),
-        ("c.", None),
-        ("zarr.json", None),
-        ("d.0", None),
-    ],
-)
-def test_chunk_positions_in_file_names(name: str, position: tuple[int, ...] | None) -> None:
-    assert chunk_position(name) == position
 
 
 @given(st.lists(st.tuples(st.integers(1, 7), st.integers(1, 4)), min_size=1, max_size=2))

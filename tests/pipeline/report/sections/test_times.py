@@ -22,12 +22,14 @@ def test_times_are_drawn_where_there_are_any() -> None:
 
 def test_the_table_of_times_by_hand() -> None:
     row = {"dataset": "d", "model": "posterior", "restarts_done": 10}
-    cells = pd.DataFrame([row | {"seconds": seconds} for seconds in (1.0, 2.0, 3.0, np.nan)])
+    cells = pd.DataFrame(
+        [row | {"seconds": seconds, "cpu_seconds": 0.5 * seconds} for seconds in (1.0, 2.0, 3.0, np.nan)]
+    )
     (total,), (table,) = entries(cells)
-    assert total == "0.002 core-hours in kernels, for 3 cells."
+    assert total == "0.001 core-hours in kernels, for 3 cells."
     ((dataset, model, count, quick, median, slow, restart, hours),) = table.rows
     assert [value.text for value in (dataset, model, count)] == ["d", "posterior", "3"]
     assert [value.text for value in (quick, median, slow)] == ["1.2", "2", "2.8"]
-    assert (restart.text, hours.text) == ("200", "0.0017")  # 6 s for 30 restarts
+    assert (restart.text, hours.text) == ("200", "0.0008")  # 6 s for 30 restarts, 3 s of the processor
     assert len(table.columns) == 8
     assert entries(cells[cells["seconds"].isna()]) == (("No cell is done.",), ())

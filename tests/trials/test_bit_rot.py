@@ -1,0 +1,212 @@
+"""Bits that turn and files that vanish on a disk, in every kind of file with results: never another value."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+from click.testing import CliRunner
+from cubes.small import draw_inputs, fill, make_plan, make_spec
+
+from pipeline.commands.main import main
+from storage.cube.blocks import BlockStore
+from storage.cube.cube import create, grow, open_cube
+from storage.cube.manifest import read_manifest
+from storage.cube.places import chunk_position
+from storage.cube.store import CubeStore
+from storage.errors import DamagedChunk
+
+SPEC = make_spec("ab", stop={"rule": "good-turing", "risk": 0.1, "r_min": 2})
+PLANS = [
+    make_plan("a", p=(0.8, 0.9), m=(4, 6), models=("likelihood", "posterior"), adaptive=True),
+    make_plan("b", mixtures=2, adaptive=True),
+]
+SPACING = 7
+"""Every seventh bit of a file is turned: all of them, in turn, of bytes that follow each other."""
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("good") / "tiny.zarr"
+    create(path, PLANS, draw_inputs, SPEC)
+    fill(path, PLANS)
+    return path
+
+
+@pytest.fixture
+def cube(good: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(good, tmp_path / "tiny.zarr"))
+
+
+def kinds(cube: Path) -> Iterator[str]:
+    """One chunk file of each array of a cube, by its key: the last one."""
+    for path in sorted(read_manifest(cube).metadata):
+        files = sorted(file.name for file in (cube / path).iterdir() if chunk_position(file.name) is not None)
+        yield from (f"{path}/{name}" for name in files[-1:])
+
+
+def flipped(content: bytes) -> Iterator[tuple[int, bytes]]:
+    for bit in range(0, 8 * len(content), SPACING):
+        changed = bytearray(content)
+        changed[bit // 8] ^= 1 << bit % 8
+        yield bit, bytes(changed)
+
+
+def arrays(cube: Path) -> zarr.Group:
+    """What every reader of a cube reads through."""
+    store = CubeStore(cube, chunks=read_manifest(cube).chunks, read_only=True)
+    return zarr.open_group(store, mode="r", use_consolidated=True)
+
+
+def test_every_turned_bit_is_an_error(cube: Path) -> None:
+    root, turned = arrays(cube), 0
+    for key in kinds(cube):
+        file, array = cube / key, root[key.rpartition("/")[0]]
+        assert isinstance(array, zarr.Array)
+        content = file.read_bytes()
+        for bit, changed in flipped(content):
+            file.write_bytes(changed)
+            with pytest.raises(DamagedChunk) as caught:
+                array[...]
+            assert caught.value.path == file, (key, bit)
+            turned += 1
+        file.write_bytes(content)
+        array[...]
+    assert turned > 1500
+
+
+def test_what_is_cut_off_or_overwritten_is_an_error(cube: Path) -> None:
+    root = arrays(cube)
+    for key in kinds(cube):
+        file, array = cube / key, root[key.rpartition("/")[0]]
+        assert isinstance(array, zarr.Array)
+        content = file.read_bytes()
+        cut = [content[:length] for length in range(0, len(content), 5)]
+        for changed in [*cut, bytes(len(content)), bytes(4), content + b"\0"]:
+            file.write_bytes(changed)
+            with pytest.raises(DamagedChunk):
+                array[...]
+        file.write_bytes(content)
+
+
+def test_every_lost_file_of_a_finished_cube_is_an_error(cube: Path) -> None:
+    root, lost = arrays(cube), 0
+    for path in sorted(read_manifest(cube).metadata):
+        array = root[path]
+        if not isinstance(array, zarr.Array) or path.endswith("/status"):
+            continue  # without its status, a block is pending
+        for file in [file for file in (cube / path).iterdir() if chunk_position(file.name) is not None]:
+            content = file.read_bytes()
+            file.unlink()
+            with pytest.raises(DamagedChunk, match=r"is missing; it holds") as caught:
+                array[...]
+            assert caught.value.path == file
+            file.write_bytes(content)
+            lost += 1
+    assert lost > 80
+
+
+def test_chunks_of_fill_values_are_files_like_any_other(tmp_path: Path) -> None:
+    """Centroids of a failed cell, or of a cluster without samples: zarr itself would leave the file out."""
+    path = tmp_path / "tiny.zarr"
+    create(path, PLANS, draw_inputs, SPEC)
+    store = BlockStore(path)
+    for plan in PLANS:
+        for block in plan.blocks():
+            results = store.read(block)
+            results["status"][:] = 2
+            store.write(block, results)
+    test_every_lost_file_of_a_finished_cube_is_an_error(path)
+
+
+def test_a_cube_that_is_written_and_grown_has_no_damage(tmp_path: Path) -> None:
+    """Of what is not there yet nothing is missed: blocks to come, and annotations beyond the m of a cell."""
+    path = tmp_path / "tiny.zarr"
+    create(path, PLANS[:1], draw_inputs, SPEC)
+    more = [make_plan("a", p=(0.8, 0.9), m=(4, 6, 13), models=("likelihood", "posterior"), adaptive=True)]
+    for plans in (PLANS[:1], more):
+        grow(path, plans, draw_inputs, SPEC)
+        store = BlockStore(path)
+        for block in plans[0].blocks():
+            open_cube(path).load()
+            if (store.statuses(block) == 0).all():
+                fill(path, plans)
+        open_cube(path).load()
+    lost = path / "a/annotations/c.1.2.0.2.0"  # the third chunk of the largest m
+    assert lost.exists()
+    assert not lost.with_name("c.1.1.0.2.0").exists()
+    lost.unlink()
+    with pytest.raises(
+        DamagedChunk, match=r"a/annotations of 4 cells, a/p=0.9/m=13/replicate=0/likelihood to"
+    ):
+        open_cube(path)["a"]["annotations"].load()
+
+
+def test_the_message_names_array_cells_file_and_remedy(cube: Path) -> None:
+    file = cube / "a/labels/c.1.0.0.0.0"
+    content = file.read_bytes()
+    file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    said = (
+        f"{file}: has changed since it was written; it holds a/labels of 4 cells, "
+        f"a/p=0.9/m=4/replicate=0/likelihood to a/p=0.9/m=4/replicate=1/posterior. "
+        f"To have it made again: sweep repair {cube}"
+    )
+    labels = open_cube(cube)["a"]["labels"]
+    assert (labels.sel(p=0.8).compute() >= 0).all()  # other chunks are as good as before
+    with pytest.raises(DamagedChunk) as caught:
+        labels.compute()
+    assert str(caught.value) == said
+    block = next(block for block in PLANS[0].blocks() if (block.p, block.m) == (0.9, 4))
+    with pytest.raises(DamagedChunk) as caught:
+        BlockStore(cube).read(block)
+    assert str(caught.value) == said
+
+
+Act = Callable[[Path, Path], list[str]]
+
+COMMANDS: dict[str, Act] = {
+    "report": lambda cube, folder: ["report", str(cube), "--out", str(folder)],
+    "compare": lambda cube, folder: ["compare", str(cube), str(cube), "--out", str(folder)],
+    "verify": lambda cube, folder: ["verify", str(cube), "--sample", "1000"],
+    "why": lambda cube, folder: ["why", str(cube), "iris/p=0.8/m=75/replicate=0/posterior"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_end_with_the_message_alone(finished: Path, tmp_path: Path, command: str) -> None:
+    cube = Path(shutil.copytree(finished / "tiny.zarr", tmp_path / "tiny.zarr"))
+    (cube / "iris/labels/c.0.0.0.0.0").write_bytes(b"\0" * 40)
+    said = (
+        f"{cube}/iris/labels/c.0.0.0.0.0: has changed since it was written; it holds iris/labels of 4 cells, "
+    )
+    result = CliRunner().invoke(main, COMMANDS[command](cube, tmp_path / "out"))
+    assert result.exit_code == 1
+    assert result.stderr.startswith(said)
+    assert result.stderr.rstrip().endswith(f"To have it made again: sweep repair {cube}")
+
+
+@pytest.mark.parametrize("command", ["status", "report", "submit"])
+def test_a_damaged_status_ends_commands_too(finished: Path, tmp_path: Path, command: str) -> None:
+    cube = Path(shutil.copytree(finished / "tiny.zarr", tmp_path / "tiny.zarr"))
+    (cube / "iris/status/c.0.0.0.0").write_bytes(b"\0" * 40)
+    spec = shutil.copy(finished / "tiny.toml", tmp_path)
+    arguments = ["submit", str(spec), "--workers", "0", "--results", str(tmp_path)]
+    result = CliRunner().invoke(main, arguments if command == "submit" else [command, str(cube)])
+    assert result.exit_code == 1
+    assert f"{cube}/iris/status/c.0.0.0.0: has changed since it was written" in result.stderr
+
+
+def test_values_are_those_that_were_written(good: Path) -> None:
+    """The check itself changes nothing: what zarr reads with its own store is the same."""
+    ours, theirs = arrays(good), zarr.open_group(good, mode="r", use_consolidated=True)
+    for path, entry in json.loads((good / "zarr.json").read_bytes())["consolidated_metadata"][
+        "metadata"
+    ].items():
+        if entry["node_type"] == "array":
+            one, other = np.asarray(ours[path]), np.asarray(theirs[path])
+            assert np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
