@@ -12,7 +12,6 @@ from typing import Any
 import click
 
 from pipeline.exitcodes import BAD_INPUT, INTERNAL
-from storage.errors import StorageError
 from sweeps.errors import InputError
 
 results_option = click.option(
@@ -47,15 +46,19 @@ def reported() -> Iterator[None]:
     """Show every problem of a bad input on stderr and leave with exit code 2; with 1 where the disk fails."""
     try:
         yield
-    except StorageError as error:
-        click.echo(str(error), err=True)
-        sys.exit(INTERNAL)
     except InputError as error:
         count = len(error.problems)
         click.echo(f"{count} problem{'s' if count > 1 else ''}, nothing was started:", err=True)
         for problem in error.problems:
             click.echo(f"  {problem}", err=True)
         sys.exit(BAD_INPUT)
+    except Exception as error:
+        from storage.errors import StorageError  # help needs nothing of storage
+
+        if not isinstance(error, StorageError):
+            raise
+        click.echo(str(error), err=True)
+        sys.exit(INTERNAL)
 
 
 def show(document: Any) -> None:

@@ -191,4 +191,4 @@ def test_a_cube_of_another_format_version(finished: Path, tmp_path: Path) -> Non
     document["attributes"]["format_version"] = 99
     root.write_text(json.dumps(document))
     write_spec(tmp_path)
-    refused(tmp_path, "format version 99", "format version 1")
+    refused(tmp_path, "format version 99", "format version 2")
