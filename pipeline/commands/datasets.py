@@ -51,13 +51,13 @@ def list_datasets(data_dir: Path | None, as_json: bool) -> None:
 @data_dir_option
 def fetch_datasets(names: tuple[str, ...], data_dir: Path | None) -> None:
     """Download what is not on this machine yet (all by default), for nodes without a network."""
-    from sweeps.data.builtin import Unavailable, fetch
+    from sweeps.data.builtin import Unavailable, find
 
     failed = False
     with reported():
         for name in _known(names):
             try:
-                click.echo(f"{name}: {fetch(name, data_dir=data_dir)}")
+                click.echo(f"{name}: {find(name, data_dir=data_dir).path}")
             except Unavailable as unavailable:
                 failed = True
                 click.echo(f"{name}: not available: {'; '.join(unavailable.reasons)}", err=True)

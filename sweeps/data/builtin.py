@@ -40,7 +40,7 @@ class Unavailable(Exception):
 
 
 class Found(NamedTuple):
-    """A built-in data set and where it was.
+    """A built-in data set and where it was found.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Found(NamedTuple):
     path : Path
         The raw file, the zip that holds it, or the folder of scikit-learn's copies.
     source : str
-        The same for people.
+        The same in words.
     """
 
     table: LabelledTable
@@ -103,8 +103,8 @@ def find(name: str, *, data_dir: Path | None = None, download: bool = True) -> F
     Raises
     ------
     Unavailable
-        If no source has it, or the data directory holds another file under its name: that is never
-        passed over in silence.
+        If no source has it, or the data directory holds a file of its name with other content: what the user
+        put there is never replaced by another source.
     InputError
         If the name is unknown or the data directory does not exist.
     """
@@ -120,17 +120,6 @@ def find(name: str, *, data_dir: Path | None = None, download: bool = True) -> F
             if isinstance(missing, Damaged):
                 break
     raise Unavailable(name, tuple(reasons))
-
-
-def fetch(name: str, *, data_dir: Path | None = None) -> Path:
-    """Where a built-in data set is read from, after a download into the user cache if it was nowhere.
-
-    Raises
-    ------
-    Unavailable, InputError
-        As `find`.
-    """
-    return find(name, data_dir=data_dir).path
 
 
 def check(name: str, *, data_dir: Path | None = None) -> Record:
@@ -174,8 +163,8 @@ def _from_cache(entry: Entry) -> Found:
     try:
         content, path = find_in_folder(entry, user_cache())
     except Damaged as damaged:
-        # unlike the data directory, the cache is ours: a new download replaces the file
-        logger.warning("passing over a damaged file in the user cache: %s", damaged)
+        # in contrast to the data directory only downloads are in the cache: a new one replaces the file
+        logger.warning("ignoring a damaged file in the user cache: %s", damaged)
         raise Missing(str(damaged)) from damaged
     return Found(parse_raw(content, entry), path, f"user cache {path}")
 

@@ -29,17 +29,17 @@ TOTAL_SECONDS = 120.0
 SIZE_LIMIT = 64_000_000
 UNREACHABLE_SECONDS = 60.0
 
-# Eight data sets share two hosts: a host out of reach is waited for once, not once a data set.
-# host -> (cause, time.monotonic() of the finding)
+# The data sets share two hosts: one that cannot be reached is waited for once, not once for each data set.
+# host -> (cause, time.monotonic() when it was found)
 _unreachable: dict[str, tuple[str, float]] = {}
 
 
 class _Unreachable(Missing):
-    """The host is out of reach: a second try would only wait again."""
+    """The host cannot be reached: another try would wait as long again."""
 
 
 def address(entry: Entry) -> str:
-    """Where an entry is downloaded from: its own address, or that file name on `SWEEP_DATA_MIRROR`."""
+    """Where an entry is downloaded from: its own address, or the file of that name on `SWEEP_DATA_MIRROR`."""
     mirror = os.environ.get(MIRROR_VARIABLE)
     if not mirror:
         return entry.published.url
@@ -47,14 +47,14 @@ def address(entry: Entry) -> str:
 
 
 def download_raw(entry: Entry, cache: Path) -> Path:
-    """Download, verify and keep the raw file; `cache` gets the right file or nothing.
+    """Download, verify and keep the raw file; a file that is not the right one is never kept.
 
     Parameters
     ----------
     entry : Entry
         What to download.
     cache : Path
-        Folder that keeps the raw file, created if need be.
+        Folder to keep the raw file in; made if it is not there.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def download_raw(entry: Entry, cache: Path) -> Path:
     """
     import pooch
 
-    pooch.get_logger().setLevel(logging.ERROR)  # it prints to stderr past our own logging
+    pooch.get_logger().setLevel(logging.ERROR)  # its messages would come between those of the command
     url, is_new = address(entry), not cache.exists()
     try:
         _check_address(url)
@@ -72,7 +72,7 @@ def download_raw(entry: Entry, cache: Path) -> Path:
         )
         return Path(files.fetch(entry.file, downloader=partial(_download, entry)))
     except Missing as missing:
-        if is_new:  # pooch makes the folder before it downloads, and a failure keeps nothing in it
+        if is_new:  # pooch makes the folder before it downloads; a failure leaves it empty
             with suppress(OSError):
                 cache.rmdir()
         raise Missing(f"{url}: {missing}") from missing
@@ -84,7 +84,7 @@ def _check_address(url: str) -> None:
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError as error:  # a port or a bracket that is none
+    except ValueError as error:  # such as a port that is not a number
         raise Missing(f"not an address: {error}") from error
     if not usable:
         raise Missing("not an http address")
@@ -108,7 +108,7 @@ def _get_from_host(url: str) -> bytes:
     import pooch
 
     logger.info("downloading %s", url)
-    if urlsplit(url).scheme not in getproxies():  # a proxy looks names up by itself
+    if urlsplit(url).scheme not in getproxies():  # else the proxy looks names up
         _look_up(url)
     body = _Body()
     try:
@@ -119,7 +119,7 @@ def _get_from_host(url: str) -> bytes:
 
 
 class _Body(io.BytesIO):
-    """A response body held in memory, bounded in size and time."""
+    """A response body in memory, of limited size and time: a server may send without end, or very slowly."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -134,7 +134,7 @@ class _Body(io.BytesIO):
 
 
 def _look_up(url: str) -> None:
-    """Look the host up, in bounded time: the resolver alone may block for a minute."""
+    """Look the host up in a thread: the resolver takes no timeout, and may block for a minute."""
     parts = urlsplit(url)
     causes: list[str] = []
 

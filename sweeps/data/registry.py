@@ -22,7 +22,7 @@ class Published(NamedTuple):
     url : str
         Public download: the raw file, or a zip that holds it.
     landing_page, licence : str
-        For people.
+        Page that describes it, and the licence named there.
     """
 
     url: str
@@ -53,13 +53,13 @@ class Entry:
     class_column : int
         Column of the class.
     separator : str or None
-        None for runs of blanks.
+        Between cells; None for any number of spaces or tabs.
     header_lines : int
         Lines to skip at the top.
     comment : str
         Lines that start with one of these characters are skipped.
     missing : str
-        Rows with a feature that reads so are left out.
+        Text of a missing value; rows with one are left out.
     sklearn : str
         Loader of scikit-learn's own copy of the same table, if it has one.
     """
@@ -215,14 +215,14 @@ BUILTIN: tuple[str, ...] = tuple(REGISTRY)
 
 
 def parse_raw(content: bytes, entry: Entry) -> LabelledTable:
-    """Features and classes of a raw file whose checksum was verified, in file order.
+    """Features and classes of a raw file, in the order of its lines; its checksum was verified before.
 
     Parameters
     ----------
     content : bytes
         The raw file.
     entry : Entry
-        Its recipe.
+        How it is read.
     """
     codes = {class_name: code for code, class_name in enumerate(entry.class_names)}
     start, stop = entry.features

@@ -18,7 +18,7 @@ from sweeps.errors import InputError, Problem
 DATA_DIR_VARIABLE = "SWEEP_DATA_DIR"
 USER_CACHE_VARIABLE = "SWEEP_USER_CACHE"
 
-# The largest raw file has 0.5 MB; a member far beyond is not one of ours, and maybe a bomb.
+# The largest raw file has 0.5 MB. A member far larger is none of them, and may be made to fill the memory.
 MEMBER_LIMIT = 32_000_000
 ZIP_DEPTH = 2
 
@@ -28,7 +28,7 @@ class Missing(Exception):
 
 
 class Damaged(Missing, ValueError):
-    """A file of this name is here, but it is another one."""
+    """A file of this name is here, with other content. (A ValueError, so that pooch tries again.)"""
 
 
 def data_folder(data_dir: Path | None) -> Path | None:
@@ -37,7 +37,7 @@ def data_folder(data_dir: Path | None) -> Path | None:
     Raises
     ------
     InputError
-        If one is named that is not a directory: a slip there must not change where data comes from.
+        If one is named that is not a directory: a misspelt name must not change where the data come from.
     """
     named = data_dir if data_dir is not None else os.environ.get(DATA_DIR_VARIABLE)
     if not named:
@@ -60,7 +60,7 @@ def user_cache() -> Path:
 
 
 def find_in_folder(entry: Entry, folder: Path) -> tuple[bytes, Path]:
-    """The raw file in a folder, as itself or inside the zip it is published in.
+    """The raw file in a folder, by itself or inside the zip it is published in.
 
     Returns
     -------
@@ -100,15 +100,16 @@ def _path_in_folder(entry: Entry, folder: Path) -> Path:
 
 
 def _letters(name: str) -> str:
-    """Letters and digits alone: browsers write `a+b.zip` as `a b.zip` or `a_b.zip`."""
+    """Only the letters and digits: browsers save `a+b.zip` as `a b.zip` or `a_b.zip`."""
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def verified(content: bytes, entry: Entry) -> bytes:
-    """The raw file, given itself or a zip that holds it at any place.
+    """The raw file, from its own content or from that of a zip that holds it at any place.
 
-    The checksum is that of the raw file: a publisher may pack the same file anew. So what unpacks cannot be
-    told beforehand which zip is the right one, and a data directory is read without unpacking into it.
+    The checksum is that of the raw file, because a publisher may pack the same file again into another zip.
+    pooch would need the checksum of the zip, and would unpack it into the folder; a data directory is the
+    user's, and nothing is written to it.
 
     Raises
     ------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from processes.commandline import sweep
@@ -43,12 +44,12 @@ def test_every_unknown_name_is_named(tmp_path: Path) -> None:
 
 
 def test_one_that_cannot_be_fetched_does_not_keep_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fetch(name: str, *, data_dir: Path | None) -> str:
+    def find(name: str, *, data_dir: Path | None) -> SimpleNamespace:
         if name == "ecoli":
             raise Unavailable(name, ("no network", "no mirror"))
-        return "scikit-learn"
+        return SimpleNamespace(path="scikit-learn")
 
-    monkeypatch.setattr("sweeps.data.builtin.fetch", fetch)
+    monkeypatch.setattr("sweeps.data.builtin.find", find)
     fetched = sweep("datasets", "fetch", "ecoli", "iris")
     assert fetched.exit_code == 1
     assert fetched.stdout == "iris: scikit-learn\n"

@@ -12,7 +12,7 @@ import pytest
 from raw_files import folder, iris_file, iris_uci_file, zipped
 from sklearn.datasets import load_iris
 
-from sweeps.data.builtin import Unavailable, catalogue, check, fetch
+from sweeps.data.builtin import Unavailable, catalogue, check, find
 from sweeps.data.datasets import load_builtin
 from sweeps.data.registry import BUILTIN, REGISTRY
 from sweeps.errors import InputError
@@ -144,7 +144,7 @@ def test_vertebral_has_the_digits_of_the_published_instance(shared_data: Path) -
 def test_damaged_cache_is_passed_over_with_a_warning(nowhere: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder(nowhere, {"bezdekIris.data": b"half a fi"})
     assert load_builtin("iris").source == "scikit-learn's copy"
-    assert "passing over a damaged file in the user cache" in caplog.text
+    assert "ignoring a damaged file in the user cache" in caplog.text
 
 
 def test_unavailable_says_what_each_source_had(nowhere: Path, tmp_path: Path) -> None:
@@ -187,5 +187,5 @@ def test_check_verifies_a_data_directory(tmp_path: Path) -> None:
 
 def test_fetch_names_the_file_that_is_there(tmp_path: Path) -> None:
     files = folder(tmp_path / "data", {"iris.data": iris_uci_file()})
-    assert fetch("iris-uci", data_dir=files) == files / "iris.data"
-    assert fetch("wine").is_dir()
+    assert find("iris-uci", data_dir=files).path == files / "iris.data"
+    assert find("wine").path.is_dir()

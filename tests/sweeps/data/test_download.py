@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from sweeps.data import download as module
-from sweeps.data.builtin import Unavailable, fetch, find
+from sweeps.data.builtin import Unavailable, find
 from sweeps.data.download import address, download_raw
 from sweeps.data.registry import BUILTIN, REGISTRY
 from sweeps.data.sources import Missing
@@ -148,7 +148,7 @@ def test_good_download_is_kept_and_used_again(content: bytes, server: Server, ca
     assert found.source == f"downloaded from {server.base}/tiny+set.zip"
     assert (cache / "tiny.data").read_bytes() == RAW
     assert find("tiny").source == f"user cache {cache / 'tiny.data'}"
-    assert fetch("tiny") == cache / "tiny.data"
+    assert find("tiny").path == cache / "tiny.data"
     assert server.requests.total() == 1
     assert left(cache) == ["tiny.data"]
 
@@ -157,7 +157,7 @@ def test_damaged_cache_is_replaced(server: Server, cache: Path) -> None:
     cache.mkdir(parents=True)
     (cache / "tiny.data").write_bytes(RAW[:10])
     server.on(body(RAW))
-    assert fetch("tiny").read_bytes() == RAW
+    assert find("tiny").path.read_bytes() == RAW
 
 
 @pytest.mark.parametrize(
