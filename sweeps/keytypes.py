@@ -100,11 +100,11 @@ class Checked:
     check : callable
         From what the file holds to the value of the record.
     json_schema : mapping
-        What an editor is told.
+        What the JSON Schema says, from which editors complete and check a file.
     """
 
     check: Callable[[Any], Any]
-    json_schema: JsonSchemaValue = field(hash=False)  # a type that is hashed, in a union for instance
+    json_schema: JsonSchemaValue = field(hash=False)  # a member of a union is hashed, and a dict has no hash
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(self.check)
@@ -120,8 +120,8 @@ class Each:
     Parameters
     ----------
     identity : callable
-        From an element as the file holds it to what tells elements apart; what it raises of a wrong one is
-        left to the type of the elements.
+        From an element as the file holds it to what tells elements apart. It may raise an error for a wrong
+        element: the type of the elements reports that one.
     shortest : {0, 1}
         Least number of elements.
     """
@@ -157,16 +157,16 @@ class Each:
 
 @dataclass(frozen=True)
 class Interval:
-    """A pair [low, high]; `expected` says it in words.
+    """A pair [low, high]; `expected` describes it in a message.
 
     Parameters
     ----------
     expected : str
-        What is in order.
+        What a message expects.
     least : float
-        Bound of both.
+        Lower bound of both.
     above : float
-        Bound that `high` is above.
+        Value that `high` has to exceed.
     """
 
     expected: str = "a pair [low, high] with low ≤ high"
@@ -187,7 +187,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Expected:
-    """Any type, in words of our own."""
+    """Any type, with the words that a message has for it."""
 
     expected: str
 
@@ -196,7 +196,7 @@ class Expected:
 
 
 class Given:
-    """A value, or None where its key is left out: a file cannot say None."""
+    """A value, or None where its key is left out; null in a file is refused, as TOML has none."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         schema: Any = handler(source)
@@ -212,14 +212,14 @@ class Listed:
 
 
 class Terse(GenerateJsonSchema):
-    """JSON Schema without what is of no use to an editor: titles that repeat the key, and null."""
+    """JSON Schema without what an editor does not need: titles that repeat the key, and null."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
-        """No key has a title."""
+        """No title for any key."""
         return False
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
-        """Schema of a key with a default; None is none."""
+        """Schema of a key with its default; a default of None is left out."""
         if schema.get("default") is None:
             return self.generate_inner(schema["schema"])
         return super().default_schema(schema)

@@ -14,7 +14,7 @@ from sweeps.errors import InputError, Problem, did_you_mean, shown
 R = TypeVar("R")
 
 REFUSAL = "refusal"
-"""Type of the errors whose context has our own words."""
+"""Type of the errors that bring the words of their message along."""
 
 KINDS = {
     "bool_type": "true or false",
@@ -55,14 +55,18 @@ def marked(values: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Unknown:
-    """Stands in for the value of an unknown key; `known` are the keys of its table."""
+    """Replaces the value of an unknown key; `known` are the keys of its table."""
 
     known: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class StandIn:
-    """Stands in for a value that other values rule out, in the words of the message; no type takes it."""
+    """Replaces a value that other values rule out, and holds the words of the message.
+
+    No type accepts it. So what is wrong between entries is found in the same validation as what is wrong with
+    each of them, and all of it is reported at once.
+    """
 
     found: str
     expected: str
@@ -104,7 +108,7 @@ def read(
     try:
         return TypeAdapter(record).validate_python(values, context=context)
     except ValidationError as error:
-        # No URL and no chained text: the problem says where, what was found, and what was expected.
+        # from None: the text of pydantic's error would repeat in its own words what the problems say
         raise InputError(problems_of(error, where, brackets=brackets)) from None
 
 
@@ -123,7 +127,7 @@ def refusal(expected: str, hint: str = "", *, key: str = "", found: str = "") ->
     hint : str
         A remedy.
     key, found : str
-        Where keys of a table contradict each other: the one that is blamed, and what was found there.
+        Where keys of a table contradict each other: the key that the message names, and what was found there.
     """
     words = {"expected": expected, "hint": hint, "key": key, "found": found}
     return PydanticCustomError(REFUSAL, "{expected}", words)
@@ -168,7 +172,7 @@ def _problem(line: ErrorDetails, where: str, brackets: bool) -> Problem:
 
 
 def _names(loc: tuple[int | str, ...]) -> list[str]:
-    """Keys from the outside in, each with the positions in its list; kinds of a union are no keys."""
+    """Keys from the outermost to the innermost, with positions in lists; the tags of a union are left out."""
     names: list[str] = []
     for part in loc:
         if isinstance(part, int) and names:

@@ -14,7 +14,7 @@ from sweeps.data.download import address, download_raw
 from sweeps.data.registry import BUILTIN, REGISTRY, Entry, parse_raw
 from sweeps.data.sources import DATA_DIR_VARIABLE, Damaged, Missing, data_folder, find_in_folder, user_cache
 from sweeps.data.tables import LabelledTable
-from sweeps.errors import InputError, Problem, did_you_mean
+from sweeps.errors import InputError, not_one_of
 
 logger = logging.getLogger(__name__)
 
@@ -147,8 +147,7 @@ def catalogue(data_dir: Path | None = None) -> list[Record]:
 
 def _entry(name: str) -> Entry:
     if name not in REGISTRY:
-        expected = "one of " + ", ".join(BUILTIN)
-        raise InputError([Problem("data set", repr(name), expected, did_you_mean(name, BUILTIN))])
+        raise InputError([not_one_of("data set", name, BUILTIN)])
     return REGISTRY[name]
 
 

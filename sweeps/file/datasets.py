@@ -65,7 +65,10 @@ class _OneSize(Named):
 
 
 class Mixtures(Draw, _OneSize):
-    """`count` draws of a mixture with one number of clusters; the order of the bases is that of the keys."""
+    """`count` draws of a mixture with one number of clusters.
+
+    The order of the base classes is that of the keys in what a cube keeps: name and number of clusters first.
+    """
 
     scale: Scale = "none"
 
@@ -75,8 +78,13 @@ def mixtures_name(name: str, n_clusters: object) -> str:
     return f"{name}_k{n_clusters}"
 
 
+def base_name(name: str, n_clusters: int) -> str:
+    """Name of the entry that a data set of mixtures comes from, given that of the data set."""
+    return name.removesuffix(mixtures_name("", n_clusters))
+
+
 def kind_of(value: Any) -> str:
-    """Which of a union a table, or a record, is."""
+    """Tag of the member of a union that a table, or a record, is; found by a key that only that one has."""
     for key, kind in (("mixture", "(entry)"), ("count", "(mixtures)"), ("path", "(table)")):
         if key in (value if isinstance(value, Mapping) else getattr(value, "model_fields_set", ())):
             return kind

@@ -173,7 +173,7 @@ class GridTable(Grid):
     @model_validator(mode="before")
     @classmethod
     def _needed(cls, values: Any) -> Any:
-        """Models that use annotations need to know which; where there is none, a list is not empty."""
+        """Models that use annotations need `p`, `m` and `replicates`; a list that is given is not empty."""
         if not isinstance(values, Mapping):
             return values
         models = values.get("models")
@@ -192,7 +192,7 @@ class SweepFile(SweepSpec):
     data: DataTable = Field(DataTable(), description=SweepSpec.model_fields["data"].description)
 
     def resolved(self) -> SweepSpec:
-        """Return the sweep without what only its file needs to know."""
+        """The sweep with the scale of [data] moved to the data sets, which is what a cube keeps."""
         given = {key: value for key, value in self if value is not None}
         data = Data(unavailable=self.data.unavailable)
         return SweepSpec(**{**given, "grid": Grid(**dict(self.grid)), "data": data})

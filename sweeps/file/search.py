@@ -59,13 +59,13 @@ class Declared:
         return core_schema.float_schema(strict=True, allow_inf_nan=False, ge=low, le=high)
 
     def _with_others(self, value: Any, info: core_schema.ValidationInfo) -> Any:
-        """Refuse what the settings before this one, each right alone, rule out."""
+        """Refuse a value, right by itself, that the settings declared before this one rule out."""
         for _, _, expected in wrong_settings({**info.data, self.setting.name: value}):
             raise refusal(expected)
         return value
 
 
-# defaults are validated as they, too, may be ruled out by what is given
+# a default may be ruled out by a setting that is given, so defaults are validated as well
 KEYS: dict[str, Any] = {
     each.name: (
         Annotated[type(each.default), Declared(each)],

@@ -7,7 +7,7 @@ from typing import Any
 
 import tomli_w
 
-from sweeps.file.datasets import Mixtures, mixtures_name
+from sweeps.file.datasets import Mixtures, base_name
 from sweeps.file.reading import SweepFile
 from sweeps.file.spec import SweepSpec
 from sweeps.keytypes import Terse
@@ -29,7 +29,7 @@ def as_file(spec: SweepSpec) -> dict[str, Any]:
         for entry in spec.grid.datasets
     ]
     grid["m"] = [int(text) if text.isdecimal() else text for text in grid["m"]]
-    # Without a model that uses annotations both are empty, which a file cannot say.
+    # Without a model that uses annotations `p` and `m` are empty, and a file with an empty list is refused.
     values["grid"] = {key: value for key, value in grid.items() if value != []}
     return values
 
@@ -41,5 +41,5 @@ def as_toml(spec: SweepSpec) -> str:
 
 def _mixture(entry: Mixtures) -> dict[str, Any]:
     recipe = entry.model_dump(mode="json", exclude={"name", "scale"})
-    name = entry.name.removesuffix(mixtures_name("", entry.n_clusters))
+    name = base_name(entry.name, entry.n_clusters)
     return {"name": name, "mixture": recipe | {"n_clusters": [entry.n_clusters]}, "scale": entry.scale}

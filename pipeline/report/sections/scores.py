@@ -11,6 +11,7 @@ from pipeline.report.parts.parts import NOTHING, Section, Table, Value, mean_and
 from pipeline.report.sections.content import Content
 from pipeline.scoring.catalogue import LABELS, QUALITIES
 from pipeline.scoring.tables import pooled_nmi
+from sweeps.file.datasets import base_name
 from sweeps.models import BASELINES, baseline_of
 from sweeps.plan import DatasetPlan
 
@@ -95,7 +96,7 @@ def families(plans: Mapping[str, DatasetPlan]) -> dict[str, list[DatasetPlan]]:
     found: dict[str, list[DatasetPlan]] = {}
     for plan in plans.values():
         if plan.mixtures is not None and plan.supervised:
-            found.setdefault(plan.name.removesuffix(f"_k{plan.n_clusters}"), []).append(plan)
+            found.setdefault(base_name(plan.name, plan.n_clusters), []).append(plan)
     return {name: sorted(group, key=lambda plan: plan.n_clusters) for name, group in found.items()}
 
 
