@@ -91,6 +91,16 @@ def test_hosts_see_each_other_unless_cut() -> None:
 
 @pytest.mark.heavy
 @pytest.mark.timeout(2400)
+def test_nothing_happens(tmp_path: Path, reference: Path) -> None:
+    """What the others are measured against."""
+    with trial(tmp_path, reference) as sweep:
+        sweep.finish()
+        sweep.check(SETTLED)
+        assert sweep.repeated() == 0
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(2400)
 @pytest.mark.parametrize("seconds", [BRIEF, LONG])
 @pytest.mark.parametrize("victim", ["worker", "head"])
 def test_a_node_is_cut_off(victim: str, seconds: float, tmp_path: Path, reference: Path) -> None:
