@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import socket
 import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from checkout import ROOT
 from distributed import LocalCluster
 from processes import sabotage, stranger
 from processes.killing import kill_family
 from processes.listening import listening
 from processes.sweeping import TINY, start, write_spec
 
+from pipeline.cluster.connect import connect, load_profile
 from storage.runfolder.folder import RunFolder
 
 LOOPBACK = "127.0.0.1"
@@ -33,6 +40,14 @@ users = pytest.mark.parametrize(
 )
 
 
+def wait_until(condition: Callable[[], bool], process: subprocess.Popen[Any]) -> None:
+    deadline = time.monotonic() + 180
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
 @contextmanager
 def submitted(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """`sweep submit` of a sweep that lasts, in a process of its own, when its work has begun."""
@@ -40,11 +55,7 @@ def submitted(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     environment = sabotage.environment([("", "paced")])
     process = start(write_spec(folder, LONG), folder, *arguments, environment=environment)
     try:
-        deadline = time.monotonic() + 180
-        while not state.exists():
-            assert process.poll() is None, process.communicate()
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        wait_until(state.exists, process)
         yield process
     finally:
         kill_family(process.pid)
@@ -89,3 +100,31 @@ def test_nobody_else_runs_code_in_a_local_run(local: subprocess.Popen[str], user
 def test_a_run_without_workers_has_no_port(tmp_path: Path) -> None:
     with submitted(tmp_path, "--workers", "0") as process:
         assert listening(process.pid) == {}
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed here")
+def test_the_guide_starts_a_scheduler_of_ones_own_that_refuses_others(tmp_path: Path) -> None:
+    guide = (ROOT / "docs" / "guides" / "cluster.md").read_text(encoding="utf-8")
+    (commands,) = re.findall(r"^<!-- a scheduler of your own -->\n```sh\n(.*?)^```$", guide, re.M | re.S)
+    (files,) = re.findall(r"`tls: ({.*?})`", guide)
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        port = probe.getsockname()[1]
+    *first, scheduler, worker = commands.replace("8786", str(port)).splitlines()
+    own = [line.replace("dask", f"{sys.executable} -m dask", 1) for line in (scheduler, worker)]
+    script = "\n".join((*first, *(f"{line} --no-dashboard &" for line in own), "wait"))
+    (tmp_path / "cluster.yaml").write_text(
+        f"own: {{kind: address, address: 'tls://{LOOPBACK}:{port}', tls: {files}}}"
+    )
+    with (tmp_path / "said").open("wb") as said:
+        process = subprocess.Popen(["sh", "-ec", script], cwd=tmp_path, stdout=said, stderr=said)
+    try:
+        wait_until(lambda: port in {number for _, number in listening(process.pid)}, process)
+        assert (tmp_path / "key.pem").stat().st_mode & 0o777 == 0o600
+        profile = load_profile("own", tmp_path / "cluster.yaml")
+        with connect(profile, run=RunFolder(tmp_path / "a.zarr")) as client:
+            assert client.submit(pow, 2, 10).result() == 1024
+            assert stranger.attack(number for _, number in listening(process.pid)) == []
+    finally:
+        kill_family(process.pid)
+        process.wait()
