@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -89,8 +90,21 @@ def storage_errors(path: Path, n_bytes: int | None = None) -> Iterator[None]:
         yield
     except OSError as error:
         code = error.errno or 0
-        need = NEEDS.get(code, "a file system that accepts the operation")
-        if n_bytes is not None and code in (errno.ENOSPC, errno.EDQUOT):
-            need = f"{n_bytes:,} bytes of {need}"
         where = Path(error.filename) if isinstance(error.filename, str) else path
+        need = NEEDS.get(code, "a file system that accepts the operation")
+        if code == errno.ENOSPC and _no_inode_left(where):
+            need = "free inodes: the file system holds as many files as it can, whatever space is left"
+        elif n_bytes is not None and code in (errno.ENOSPC, errno.EDQUOT):
+            need = f"{n_bytes:,} bytes of {need}"
         raise StorageError(where, need, error.strerror or str(error)) from error
+
+
+def _no_inode_left(path: Path) -> bool:
+    """Whether a file system can take no more files; one without a fixed number of them says 0 of 0."""
+    for place in (path, *path.absolute().parents):
+        try:
+            found = os.statvfs(place)
+        except OSError:
+            continue  # it was not made: its directory tells
+        return found.f_files > 0 and found.f_favail == 0
+    return False

@@ -4,6 +4,7 @@ import errno
 import os
 import pickle
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -25,6 +26,28 @@ def test_storage_error_names_path_and_need(code: int, need: str) -> None:
     assert caught.value.path == Path("cube")
     assert need in str(caught.value)
     assert os.strerror(code) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("files", "free", "need"),
+    [
+        (1000, 0, "free inodes: the file system holds as many files as it can, whatever space is left"),
+        (1000, 1, "7 bytes of free space"),
+        (0, 0, "7 bytes of free space"),
+    ],
+)
+def test_a_disk_without_inodes_is_told_from_a_full_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int, free: int, need: str
+) -> None:
+    def statvfs(path: Path) -> SimpleNamespace:
+        if not path.exists():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+        return SimpleNamespace(f_files=files, f_favail=free)
+
+    monkeypatch.setattr(os, "statvfs", statvfs)
+    with pytest.raises(StorageError) as caught, storage_errors(tmp_path, 7):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / "not" / "made"))
+    assert caught.value.need == need
 
 
 def test_storage_error_prefers_the_path_of_the_system() -> None:
