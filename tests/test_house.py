@@ -102,7 +102,7 @@ def test_modules_stay_short(tracked: list[Path]) -> None:
 def test_tests_mirror_the_tree(tracked: list[Path]) -> None:
     # tests/kernels/__init__.py would shadow the package kernels.
     assert [path for path in tracked if path.parts[0] == "tests" and path.name == "__init__.py"] == []
-    own = {"helpers", "trials", "benchmarks"}
+    own = {"helpers", "trials", "benchmarks", "fuzz"}
     tests = [path for path in tracked if path.parts[0] == "tests" and path.name.startswith("test_")]
     rooms = {path.parent.relative_to("tests") for path in tests if path.parts[1] not in own}
     assert [room for room in rooms if not (ROOT / room / "__init__.py").is_file() and room != Path(".")] == []

@@ -1,0 +1,64 @@
+"""Run trials with damaged files: `python -m tests.fuzz KIND SEED`, or `KIND START:STOP` for many.
+
+Prints what is wrong with each trial that fails, keeps its files, and exits with 1 if any did. Memory is limited
+to 1 GiB more than the process has once its packages are loaded.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import tempfile
+import warnings
+from collections import Counter
+from functools import partial
+from pathlib import Path
+
+import click
+
+HERE = Path(__file__).resolve().parent
+# The helpers and the packages of the checkout where pytest has them.
+sys.path[:0] = [str(HERE.parent / "helpers"), str(HERE.parents[1])]
+
+from fuzz.kinds import KINDS  # noqa: E402
+from fuzz.templates import make_templates  # noqa: E402
+from fuzz.trial import MOST_BYTES, as_a_process, in_this_process, run_trial  # noqa: E402
+
+
+@click.command(help=__doc__)
+@click.argument("kind", type=click.Choice([*KINDS, "all"]))
+@click.argument("seeds")
+@click.option("--processes", is_flag=True, help="Run each command as a process of its own.")
+@click.option("--folder", type=click.Path(path_type=Path), help="For the files.  [default: a temporary one]")
+def main(kind: str, seeds: str, processes: bool, folder: Path | None) -> None:
+    start, _, stop = seeds.partition(":")
+    numbers = range(int(start), int(stop or int(start) + 1))
+    folder = folder or Path(tempfile.mkdtemp(prefix="sweep-fuzz-"))
+    # Before the limit: templates, and one good run of every kind, load what there is to load.
+    templates = make_templates(folder / "templates")
+    most = address_space() + MOST_BYTES
+    run = partial(as_a_process, most=most) if processes else in_this_process
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    warnings.simplefilter("error")
+    failed, codes = 0, Counter[int]()
+    for each in [kind] if kind != "all" else KINDS:
+        for seed in numbers:
+            outcome = run_trial(each, seed, templates, folder / f"{each}-{seed}", run)
+            codes[outcome.code] += 1
+            if outcome.wrong or len(numbers) == 1:
+                click.echo(
+                    f"--- {each} {seed}: exit code {outcome.code}\n{outcome}\nfiles: {folder}/{each}-{seed}"
+                )
+            failed += bool(outcome.wrong)
+    ends = ", ".join(f"{count} ended with {code}" for code, count in sorted(codes.items()))
+    click.echo(f"{len(numbers)} seeds of {kind}: {failed} failed; {ends}")
+    sys.exit(bool(failed))
+
+
+def address_space() -> int:
+    """Bytes that this process has taken."""
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+
+if __name__ == "__main__":
+    main()

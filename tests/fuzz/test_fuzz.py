@@ -1,0 +1,126 @@
+"""Whatever is done to an input, a command ends with an exit code and a message: thousands of damaged files.
+
+A trial damages one good file as its seed says and runs a command on it. It must end within 20 seconds with an
+exit code from 0 to 3, without an uncaught exception and without a traceback on stderr; take no more than 1 GiB;
+and change nothing outside of the results. `python -m tests.fuzz KIND SEED` runs one trial alone.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from checkout import ROOT
+from fuzz import trial
+from fuzz.kinds import KINDS
+from fuzz.templates import Templates, make_templates
+from fuzz.trial import Outcome, run_trial
+
+from sweeps.errors import InputError, Problem
+
+SEEDS = {
+    "sweep_file": (80, 4000),
+    "cluster": (60, 3000),
+    "text_table": (60, 3500),
+    "npz_table": (80, 3500),
+    "annotations": (50, 3000),
+    "cube": (20, 1000),
+    "run_folder": (20, 1000),
+}
+"""Trials by default, and with `-m heavy`, of each kind."""
+
+PROCESSES = 10
+"""Of the heavy trials of each kind, those that run as processes of their own."""
+
+
+@pytest.fixture(scope="module")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> Templates:
+    return make_templates(tmp_path_factory.mktemp("templates"))
+
+
+def test_every_kind_has_its_number_of_trials() -> None:
+    assert SEEDS.keys() == KINDS.keys()
+
+
+@pytest.mark.parametrize("kind", SEEDS)
+def test_damaged_files_end_with_a_message(kind: str, templates: Templates, tmp_path: Path) -> None:
+    outcomes = [run_trial(kind, seed, templates, tmp_path / str(seed)) for seed in range(SEEDS[kind][0])]
+    assert [str(outcome) for outcome in outcomes if outcome.wrong] == []
+    assert {2} <= {outcome.code for outcome in outcomes}
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(4 * 3600)
+@pytest.mark.parametrize("kind", SEEDS)
+def test_damaged_files_by_the_thousand(kind: str, tmp_path: Path) -> None:
+    for seeds, more in ((f"0:{SEEDS[kind][1]}", []), (f"0:{PROCESSES}", ["--processes"])):
+        command = [sys.executable, "-m", "tests.fuzz", kind, seeds, "--folder", str(tmp_path / seeds), *more]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_trial_follows_from_its_seed(templates: Templates, tmp_path: Path) -> None:
+    outcomes = [run_trial("npz_table", seed, templates, tmp_path / "same") for seed in (5, 6, 5)]
+    assert outcomes[0] == outcomes[2] != outcomes[1]
+
+
+def raising(path: Path, label_column: object) -> None:
+    raise KeyError("planted")
+
+
+def sleeping(path: Path, label_column: object) -> None:
+    time.sleep(60)
+
+
+def ending(path: Path, label_column: object) -> None:
+    sys.exit(7)
+
+
+def telling(path: Path, label_column: object) -> None:
+    sys.stderr.write("Traceback (most recent call last):\n")
+    raise InputError([Problem("a", "b", "c")])
+
+
+def writing(path: Path, label_column: object) -> None:
+    path.with_name("more").touch()
+    raise InputError([Problem("a", "b", "c")])
+
+
+def taking(path: Path, label_column: object) -> None:
+    raise InputError([Problem("a", str(np.ones(40_000_000).sum()), "c")])
+
+
+@pytest.mark.parametrize(
+    ("bug", "said"),
+    [
+        (raising, "KeyError: 'planted'"),
+        (sleeping, "took longer than 0.5 s"),
+        (ending, "exit code 7"),
+        (telling, "a traceback on stderr"),
+        (writing, "changed outside of the results: "),
+        (taking, "bytes of memory, expected at most 200,000,000"),
+    ],
+)
+def test_a_planted_bug_is_found(
+    bug: Callable[..., None],
+    said: str,
+    templates: Templates,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def trials() -> list[Outcome]:
+        return [run_trial("npz_table", 3, templates, tmp_path / "trial")]
+
+    monkeypatch.setattr(trial, "SECONDS", 0.5 if bug is sleeping else 20.0)
+    monkeypatch.setattr(trial, "MOST_BYTES", 200_000_000)
+    assert [outcome.wrong for outcome in trials()] == [""]
+    monkeypatch.setattr("sweeps.data.reading.read_npz_table", bug)
+    (outcome,) = trials()
+    assert said in str(outcome)
+    assert "alone: python -m tests.fuzz npz_table 3\ncommand: sweep fit " in str(outcome)
+    assert (tmp_path / "trial").is_dir()

@@ -1,0 +1,195 @@
+"""One trial: a command on damaged files, and what must hold whatever it meets."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from fuzz.kinds import KINDS, Scene
+from fuzz.templates import Templates
+from processes.commandline import sweep
+
+SECONDS = 20.0
+MOST_BYTES = 2**30
+CODES = range(4)
+
+
+class TooSlow(BaseException):
+    """A trial took longer than `SECONDS`; nothing that is tested handles it."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a trial.
+
+    Parameters
+    ----------
+    kind, seed : str and int
+        Its name.
+    command : list of str
+        Arguments of `sweep`.
+    code : int
+        Exit code.
+    said : str
+        The end of what was printed.
+    wrong : str
+        What did not hold, empty where all did.
+    """
+
+    kind: str
+    seed: int
+    command: list[str]
+    code: int
+    said: str
+    wrong: str
+
+    def __str__(self) -> str:
+        alone = f"python -m tests.fuzz {self.kind} {self.seed}"
+        return f"{self.wrong or self.said}\nalone: {alone}\ncommand: sweep {' '.join(self.command)}"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What is seen of a command that ended."""
+
+    code: int
+    said: str
+    stderr: str
+    uncaught: str
+
+
+def run_trial(
+    kind: str, seed: int, templates: Templates, folder: Path, run: Callable[[list[str]], Ended] | None = None
+) -> Outcome:
+    """Damage files as the seed says, run the command, and look at what it did.
+
+    Parameters
+    ----------
+    kind : str
+        One of `KINDS`.
+    seed : int
+        Everything random follows from it.
+    templates : Templates
+        Good files.
+    folder : Path
+        Made, and removed unless something is wrong.
+    run : callable, optional
+        Runs the command; here and now unless given.
+    """
+    run = run or in_this_process
+    scene = Scene(folder / "inputs", folder / "results")
+    shutil.copytree(templates.inputs, scene.inputs)
+    command = [str(word) for word in KINDS[kind](random.Random(f"{kind} {seed}"), templates, scene)]
+    before, memory = _outside(folder), _reset_peak()
+    ended = Ended(1, "", "", "")
+    try:
+        with _alone(folder), _time_limit():
+            ended = run(command)
+        wrong = _wrong(ended)
+    except TooSlow:
+        wrong = f"took longer than {SECONDS:g} s\n{traceback.format_exc(limit=-4)}"
+    more = _memory("VmHWM") - memory
+    if not wrong and more > MOST_BYTES:
+        wrong = f"took {more:,} bytes of memory, expected at most {MOST_BYTES:,}"
+    changed = {str(path) for path, _ in _outside(folder).items() ^ before.items()}
+    if not wrong and changed:
+        wrong = f"changed outside of the results: {', '.join(sorted(changed))}"
+    if not wrong:
+        shutil.rmtree(folder)
+    return Outcome(kind, seed, command, ended.code, ended.said, wrong)
+
+
+def in_this_process(command: list[str]) -> Ended:
+    """Run a command with all that is loaded."""
+    result = sweep(*command)
+    error = None if isinstance(result.exception, SystemExit) else result.exception
+    uncaught = "" if error is None else "".join(traceback.format_exception(error)[-6:])
+    return Ended(result.exit_code, result.output[-1000:], result.stderr, uncaught)
+
+
+def as_a_process(command: list[str], most: int) -> Ended:
+    """Run a command as users do, with a limit of its address space in bytes."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "pipeline", *command],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=SECONDS,
+            check=False,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (most, most)),
+        )
+    except subprocess.TimeoutExpired as error:
+        raise TooSlow from error
+    return Ended(done.returncode, (done.stdout + done.stderr)[-1000:], done.stderr, "")
+
+
+def _wrong(ended: Ended) -> str:
+    if ended.uncaught:
+        return ended.uncaught
+    if ended.code not in CODES:
+        return f"exit code {ended.code}\n{ended.stderr[-2000:]}"
+    return f"a traceback on stderr:\n{ended.stderr[-2000:]}" if "Traceback" in ended.stderr else ""
+
+
+def _outside(folder: Path) -> dict[Path, tuple[int, int]]:
+    """Size and time of everything but the results."""
+    found = [path for path in folder.rglob("*") if "results" not in path.relative_to(folder).parts[:1]]
+    return {path: (path.lstat().st_size, path.lstat().st_mtime_ns) for path in found if not path.is_dir()}
+
+
+def _reset_peak() -> int:
+    """Forget the peak of memory; what is taken now, in bytes."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return _memory("VmRSS")
+
+
+def _memory(what: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(what))
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """In a directory of its own, without the commands of a queue."""
+    here, path = Path.cwd(), os.environ.get("PATH", "")
+    empty = folder / "here"
+    empty.mkdir()
+    os.chdir(empty)
+    os.environ["PATH"] = str(empty)
+    try:
+        yield
+    finally:
+        os.environ["PATH"] = path
+        os.chdir(here)
+
+
+@contextmanager
+def _time_limit() -> Iterator[None]:
+    """Raise `TooSlow` in the main thread; another timer that was running goes on after."""
+
+    def late(number: int, frame: FrameType | None) -> None:
+        raise TooSlow
+
+    handler = signal.signal(signal.SIGALRM, late)
+    left, _ = signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    begin = time.monotonic()
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+        if left:
+            signal.setitimer(signal.ITIMER_REAL, max(0.1, left - (time.monotonic() - begin)))
