@@ -1,7 +1,7 @@
 """Run trials with damaged files: `python -m tests.fuzz KIND SEED`, or `KIND START:STOP` for many.
 
-Prints what is wrong with each trial that fails, keeps its files, and exits with 1 if any did. Memory is limited
-to 1 GiB more than the process has once its packages are loaded.
+Prints what is wrong with each trial that fails, keeps its files, and exits with 1 if any did. Memory is
+limited to 1 GiB more than the process has once its packages are loaded.
 """
 
 from __future__ import annotations
