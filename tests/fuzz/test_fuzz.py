@@ -24,13 +24,13 @@ from fuzz.trial import Outcome, run_trial
 from sweeps.errors import InputError, Problem
 
 SEEDS = {
-    "sweep_file": (80, 4000),
+    "sweep_file": (100, 4000),
     "cluster": (60, 3000),
     "text_table": (60, 3500),
-    "npz_table": (80, 3500),
+    "npz_table": (100, 3500),
     "annotations": (50, 3000),
     "cube": (20, 1000),
-    "run_folder": (20, 1000),
+    "run_folder": (40, 1000),
 }
 """Trials by default, and with `-m heavy`, of each kind."""
 
@@ -51,7 +51,7 @@ def test_every_kind_has_its_number_of_trials() -> None:
 def test_damaged_files_end_with_a_message(kind: str, templates: Templates, tmp_path: Path) -> None:
     outcomes = [run_trial(kind, seed, templates, tmp_path / str(seed)) for seed in range(SEEDS[kind][0])]
     assert [str(outcome) for outcome in outcomes if outcome.wrong] == []
-    assert {2} <= {outcome.code for outcome in outcomes}
+    assert {1, 2} & {outcome.code for outcome in outcomes}  # damage was met at all
 
 
 @pytest.mark.heavy
