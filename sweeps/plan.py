@@ -27,6 +27,7 @@ Name = Annotated[
 Accuracy = Annotated[float, Real("an accuracy in (0, 1]", ge=1e-9, le=1)]
 Scale = Annotated[str, Choice(SCALES)]
 Clusters = Annotated[int, Whole(1, 32_767)]
+"""Labels are int16, counted from 0, with -1 for a cell that is not done."""
 Length = Annotated[int, Whole(1, 10**6)]
 Source = Annotated[str, Text("a text of at most 10,000 characters", longest=10_000)]
 Flag = Annotated[bool, Strict()]

@@ -14,7 +14,7 @@ import numpy as np
 from sweeps.models import MODEL_CODES
 
 ABSENT = 2**32 - 1
-"""In place of a coordinate that a stream does not depend on."""
+"""In place of a coordinate that a stream does not depend on: the largest uint32, which no coordinate is."""
 
 DATA, ANNOTATIONS, SEARCH = 0, 1, 2
 """Purposes: drawing a mixture, drawing annotations, one restart of the search."""

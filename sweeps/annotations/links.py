@@ -13,6 +13,7 @@ from sweeps.errors import InputError, Problem, collecting
 
 # The adjacency of a self pair counts both ends (docs/model.md, eq. (3)), and so do link files.
 SELF_PAIR_WEIGHT = 2.0
+# as long as int64 can hold; without ASCII, digits of other scripts would count as well
 WHOLE = re.compile(r"-?\d{1,18}", re.ASCII)
 LINKS = "links"
 """Annotator of all link files: they name none."""

@@ -13,6 +13,7 @@ from sweeps.data.lines import counted, read_lines, shortened, split_cells, to_nu
 from sweeps.errors import InputError, Problem
 
 MAX_CLASSES = np.iinfo(np.int16).max + 1
+"""Codes of classes are int16, counted from 0."""
 
 Encoded = tuple[NDArray[np.int16], tuple[str, ...]]
 

@@ -22,12 +22,14 @@ logger = logging.getLogger(__name__)
 
 MIRROR_VARIABLE = "SWEEP_DATA_MIRROR"
 
+# Of one download; the largest raw file has 0.5 MB.
 RESOLVE_SECONDS = 5.0
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 15.0
 TOTAL_SECONDS = 120.0
 SIZE_LIMIT = 64_000_000
 UNREACHABLE_SECONDS = 60.0
+"""After which a host that could not be reached is tried again."""
 
 # The data sets share two hosts: one that cannot be reached is waited for once, not once for each data set.
 # host -> (cause, time.monotonic() when it was found)

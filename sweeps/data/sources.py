@@ -20,6 +20,7 @@ USER_CACHE_VARIABLE = "SWEEP_USER_CACHE"
 
 # The largest raw file has 0.5 MB. A member far larger is none of them, and may be made to fill the memory.
 MEMBER_LIMIT = 32_000_000
+# Publishers put a zip into a zip; deeper, a zip that holds itself would be opened without end.
 ZIP_DEPTH = 2
 
 

@@ -240,5 +240,6 @@ def load_sweep(path: str | Path) -> SweepSpec:
     values = read_toml(path)
     data = values.get("data")
     scale = data.get("scale") if isinstance(data, dict) else None
+    # a wrong scale is reported where it stands; the data sets are validated with one that is right
     context = {"folder": path.parent, "scale": scale if scale in SCALES else "none"}
     return read(SweepFile, values, path.name, brackets=True, context=context).resolved()

@@ -46,8 +46,8 @@ STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 9.5,
     "text.parse_math": False,  # names of data sets may hold dollar signs
-    "svg.fonttype": "none",
-    "svg.hashsalt": "sweep",
+    "svg.fonttype": "none",  # text stays text, which can be searched and copied
+    "svg.hashsalt": "sweep",  # else the ids, and so the file, differ from one writing to the next
     "text.color": INK,
     "axes.labelcolor": INK,
     "axes.edgecolor": INK,
@@ -65,6 +65,7 @@ STYLE: dict[str, Any] = {
 LEGEND_WIDTH = 2.1
 """Inches of the longest entry of a legend; up to three of the short ones fit any figure."""
 LONGEST_NAME = 22
+"""Letters of a name beside an axis; a longer one would take the room of the figure."""
 MOST_ACCURACIES, MOST_DATASETS = 6, 24
 """What one figure shows; a larger grid is shown in part, and the CSV files hold all of it."""
 ACROSS = 3
@@ -177,7 +178,7 @@ def save(figure: Figure, folder: Path, name: str, caption: str) -> Picture:
         # Names of data sets may be in any script; the SVG has them as text all the same.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure.savefig(folder / f"{name}.png", dpi=PNG_DPI)
-        # The layout is found once, by the first of the two.
+        # The layout is computed once, for the PNG: both files show the same.
         figure.set_layout_engine("none")
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         figure.savefig(buffer, format="svg", metadata=nothing, dpi=IMAGE_DPI)

@@ -27,9 +27,9 @@ FEATURES = 6
 """Features of a matrix; of more, those are taken whose means differ most between the classes."""
 PANEL = 1.35
 MOST_POINTS = 2500
-"""Points of a figure above which they are drawn as an image."""
+"""Points of a figure above which they are drawn as an image, as each would be an element of the SVG."""
 PAPER_DATASET = "vertebral"
-"""Data set of the published matrix."""
+"""Data set of the published matrix, so that a report shows the same one."""
 UNITS = {"none": "data units", "standard": "s.d.", "minmax": "of range"}
 """Units of features, by scaling."""
 
