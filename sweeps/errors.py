@@ -49,10 +49,15 @@ class InputError(ValueError):
         return InputError, (self.problems,)
 
 
+def closest(word: str, known: Iterable[str]) -> str:
+    """The known word that `word` may be a misspelling of, or an empty text."""
+    return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)), "")
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Hint naming the known word closest to `word`, or an empty text."""
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f"did you mean {close[0]!r}?" if close else ""
+    close = closest(word, known)
+    return f"did you mean {close!r}?" if close else ""
 
 
 def not_one_of(where: str, word: object, known: Iterable[str]) -> Problem:

@@ -11,7 +11,7 @@ from storage.cube.growth import align, differences
 from storage.cube.layout import size_problems
 from storage.cube.manifest import read_manifest
 from storage.runfolder.folder import RunFolder, cube_path
-from sweeps.errors import InputError, Problem
+from sweeps.errors import InputError, Problem, collecting
 from sweeps.file.reading import load_sweep
 from sweeps.file.spec import SweepSpec
 from sweeps.inputs.load import Inputs, load_inputs
@@ -50,11 +50,12 @@ def prepare(path: Path, *, results: Path, data_dir: Path | None) -> Prepared:
         With every problem found; nothing was written.
     """
     spec = load_sweep(path)
-    inputs = load_inputs(spec, path.name, data_dir=data_dir)
     cube = cube_path(results, spec.name)
     problems = _results_problems(results, RunFolder(cube).path)
-    for plan in inputs.plans:
-        problems += size_problems(f"{path.name} [grid], ", plan)
+    with collecting(problems):
+        inputs = load_inputs(spec, path.name, data_dir=data_dir)
+        for plan in inputs.plans:
+            problems += size_problems(f"{path.name} [grid], ", plan)
     if problems:
         raise InputError(problems)
     return aligned(Prepared(spec, inputs, cube))

@@ -19,7 +19,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from sweeps.data.registry import BUILTIN
-from sweeps.errors import did_you_mean
+from sweeps.errors import closest, did_you_mean
 from sweeps.file.datasets import (
     SCALE,
     Builtin,
@@ -177,10 +177,10 @@ class GridTable(Grid):
         if not isinstance(values, Mapping):
             return values
         models = values.get("models")
-        given = models if isinstance(models, list) else []
-        # a word that is no model may be a misspelt baseline, which needs none of them
-        supervised = [model for model in MODEL_CODES if model in given and model not in BASELINES]
-        needed = ("p", "m", "replicates") if supervised else ()
+        given = [model for model in models if isinstance(model, str)] if isinstance(models, list) else []
+        # a misspelt model needs what the one needs that its message suggests
+        meant = {closest(model, MODEL_CODES) for model in given} - {"", *BASELINES}
+        needed = ("p", "m", "replicates") if meant else ()
         empty = {key: EMPTY for key in ("p", "m") if values.get(key) == []}
         return {**dict.fromkeys(needed, ABSENT), **values, **empty}
 

@@ -130,7 +130,8 @@ def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) ->
     elif not plans and not problems:
         problems.append(Problem(where, f"no available data set among {', '.join(skipped)}", "at least one"))
     if problems:
-        raise InputError(problems)
+        # once each: a folder of data that does not exist is found again for every data set
+        raise InputError(dict.fromkeys(problems))
     return Inputs(tuple(plans), sources, skipped)
 
 

@@ -153,6 +153,18 @@ def test_a_results_directory_that_holds_something_else(tmp_path: Path) -> None:
     refused(tmp_path, "tiny.zarr", "a cube written by a sweep")
 
 
+def test_wrong_folders_and_a_missing_table_are_said_together_and_once(tmp_path: Path) -> None:
+    table_spec(tmp_path, GOOD_ROWS)
+    spec = tmp_path / "tiny.toml"
+    write_spec(tmp_path, spec.read_text().replace("datasets = [", 'datasets = ["iris", "wine", '))
+    (tmp_path / "mine.csv").unlink()
+    (tmp_path / "results").write_text("mine")
+    data = str(tmp_path / "nowhere")
+    text = refused(tmp_path, "3 problems", "results: found a file", arguments=("--data-dir", data))
+    assert text.count("--data-dir: found") == 1
+    assert "mine.csv: found No such file" in text
+
+
 def test_results_that_are_a_file(tmp_path: Path) -> None:
     write_spec(tmp_path)
     (tmp_path / "results").write_text("mine")

@@ -201,6 +201,14 @@ r_min = 5
     ]
 
 
+@pytest.mark.parametrize(("model", "missed"), [("posteriro", 3), ("unsupervisd", 0), ("x", 0)])
+def test_what_a_misspelt_model_needs_is_missed_at_once(tmp_path: Path, model: str, missed: int) -> None:
+    text = f'name="x"\nseed=1\n[grid]\ndatasets=["iris"]\nmodels=["{model}"]\nrestarts=1\n'
+    found = problems_of(tmp_path, text)
+    assert sum("found nothing, expected this key" in problem for problem in found) == missed
+    assert sum("models[0]: found" in problem for problem in found) == 1
+
+
 def test_the_default_of_r_min_can_be_too_many_as_well(tmp_path: Path) -> None:
     (problem,) = problems_of(tmp_path, GOOD + "[stop]\nrisk = 0.1\n")
     assert problem == (
