@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from pipeline.commands.cubes import repair, verify
 from pipeline.commands.datasets import datasets
 from pipeline.commands.fit import fit_command
 from pipeline.commands.options import (
@@ -24,7 +25,6 @@ from pipeline.commands.options import (
 from pipeline.commands.report import compare, report
 from pipeline.commands.runs import cancel, logs, status, why
 from pipeline.commands.schema import schema
-from pipeline.exitcodes import COMPLETE, INTERNAL
 
 
 class Echo(logging.Handler):
@@ -146,30 +146,7 @@ def plan(
     show(overview.to_dict() if as_json else overview.lines())
 
 
-@main.command()
-@click.argument("cube", type=click.Path(path_type=Path))
-@results_option
-@click.option(
-    "--sample",
-    type=click.IntRange(min=1),
-    default=10,
-    show_default=True,
-    help="Number of cells, drawn at random.",
-)
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the choice.")
-@json_option
-def verify(cube: Path, results: Path, sample: int, seed: int, as_json: bool) -> None:
-    """Compute random cells of CUBE again and compare bits; exit with 1 if any differs."""
-    from pipeline.commands.paths import find_cube
-    from pipeline.work.verify import verify as check
-
-    with reported():
-        verification = check(find_cube(cube, results), sample=sample, seed=seed)
-    show(verification.to_dict() if as_json else verification.lines())
-    sys.exit(COMPLETE if verification.good else INTERNAL)
-
-
 main.add_command(datasets)
 main.add_command(fit_command, "fit")
-for command in (cancel, compare, logs, report, schema, status, why):
+for command in (cancel, compare, logs, repair, report, schema, status, verify, why):
     main.add_command(command)

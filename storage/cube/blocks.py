@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,16 +15,19 @@ import numpy as np
 import numpy.typing as npt
 import zarr
 
-from storage.cube.compare import CellMismatch, compare_cells
+from storage.cube.compare import CellMismatch, compare_cells, compare_set_back
 from storage.cube.manifest import ROOT_FILE, read_manifest
-from storage.cube.places import Place, Places
-from storage.cube.schema import DONE, FAILED, FIELDS, VARIABLES, result_names
+from storage.cube.places import Place, Places, chunk_name
+from storage.cube.schema import DONE, FAILED, FIELDS, PENDING, VARIABLES, result_names
 from storage.cube.store import DurableStore
 from storage.errors import storage_errors
 from storage.files import sync_directory
+from storage.provenance import fingerprint
 from sweeps.plan import Block, Cell, DatasetPlan
 
 __all__ = ["BlockStore", "CellMismatch", "failed_cells"]
+
+logger = logging.getLogger(__name__)
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -52,6 +56,7 @@ class BlockStore:
         self.path = path
         manifest = read_manifest(path)
         self._plans = manifest.plans
+        self._runs = manifest.runs
         self._places = {name: Places(plan) for name, plan in self._plans.items()}
         with storage_errors(path):
             store = DurableStore(path, chunks=manifest.chunks, read_only=read_only)
@@ -151,14 +156,59 @@ class BlockStore:
         place = self._place(block)
         new = self._checked(block, place, results)
         _drop_unfinished(new, len(block.models))
-        done = self.statuses(block) == DONE
+        statuses = self.statuses(block)
+        done = statuses == DONE
         known = self._annotations_known(block, place)
+        if (statuses == PENDING).any() and self.has_status(block):
+            self._compare_set_back(block, place, new, statuses == PENDING)
         if done.any() or known.any():
             self._keep_done(block, new, done, known)
         if done.all():
             return
         with storage_errors(self.path, sum(values.nbytes for values in new.values())):
             self._write_files(block, place, new)
+
+    def has_status(self, block: Block) -> bool:
+        """Whether the block was written: its status is there, whatever it says."""
+        place = self._place(block)
+        chunks = self._array(place.node, "status").chunks
+        position = tuple(part.start // length for part, length in zip(place.region, chunks, strict=True))
+        return os.path.lexists(self.path / place.node / "status" / chunk_name(position))
+
+    def set_back(self, block: Block) -> None:
+        """Make all cells of a block pending, durably, whatever its status was.
+
+        Its results stay, and `write` compares what of them is not a fill value with what is computed then.
+        """
+        place = self._place(block)
+        with storage_errors(self.path):
+            self._write_array(place, "status", np.full(block.n_cells, PENDING, dtype=np.int8))
+            sync_directory(self.path / place.node / "status")
+
+    def clear(self, block: Block, name: str) -> None:
+        """Put fill values in place of one array of a block that is pending, durably."""
+        place = self._place(block)
+        with storage_errors(self.path):
+            if name == "annotations":
+                graphs = block.n_cells // len(block.models)
+                self._write_annotations(place, np.full((graphs, block.m or 0, len(FIELDS)), -1))
+            else:
+                self._write_array(place, name, self._unwritten(block, place)[name])
+            sync_directory(self.path / place.node / name)
+
+    def _compare_set_back(
+        self, block: Block, place: Place, new: Arrays, waiting: npt.NDArray[np.bool_]
+    ) -> None:
+        with self._reading():
+            stored = {name: self._read_array(block, place, name) for name in self._names(block)}
+            if not block.unsupervised:
+                stored["annotations"] = self._read_annotations(block, place)
+        try:
+            compare_set_back(block, stored, new, waiting)
+        except CellMismatch as mismatch:
+            if all(run.fingerprint == fingerprint() for run in self._runs):
+                raise
+            logger.warning("%s; bits are promised only for equal software and CPU model", mismatch)
 
     def _keep_done(
         self, block: Block, new: Arrays, done: npt.NDArray[np.bool_], known: npt.NDArray[np.bool_]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from storage.cube.schema import DONE, PENDING
+from storage.cube.schema import DONE, PENDING, VARIABLES
 from sweeps.plan import Block, Cell
 
 UNPROMISED = ("seconds", "cpu_seconds")
@@ -77,6 +77,37 @@ def compare_cells(
         shown = compress(differing, (where[index] for where in differing.values()))
         values = {name: (_item(block, stored, name, index), _item(block, new, name, index)) for name in shown}
         raise CellMismatch(list(block.cells())[index], values, int(cells.sum()) - 1)
+
+
+def compare_set_back(
+    block: Block,
+    stored: Mapping[str, npt.NDArray[Any]],
+    new: Mapping[str, npt.NDArray[Any]],
+    waiting: npt.NDArray[np.bool_],
+) -> None:
+    """Compare what is left of cells that a repair made pending with what was computed now.
+
+    Parameters
+    ----------
+    block, stored, new
+        As for `compare_cells`. A row of fill values in `stored` was lost.
+    waiting : array of bool, shape (n_cells,)
+        Cells that are pending in the cube.
+
+    Raises
+    ------
+    CellMismatch
+        If one bit of what was not lost differs in anything but times.
+    """
+    again = waiting & (new["status"] == DONE)
+    kept = {}
+    for name, values in stored.items():
+        lost = ~differing_rows(values, np.full_like(values, VARIABLES[name].fill))
+        kept[name] = values.copy()
+        kept[name][lost] = new[name][lost]
+    kept["status"] = np.where(again, DONE, PENDING)
+    graphs = again.reshape(-1, len(block.models)).any(axis=1)
+    compare_cells(block, kept, new, graphs)
 
 
 def _item(block: Block, results: Mapping[str, npt.NDArray[Any]], name: str, index: int) -> npt.NDArray[Any]:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import zarr
 from click.testing import CliRunner
+from cubes.rot import kinds
 from cubes.small import draw_inputs, fill, make_plan, make_spec
 
 from pipeline.commands.main import main
@@ -41,13 +42,6 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def cube(good: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(good, tmp_path / "tiny.zarr"))
-
-
-def kinds(cube: Path) -> Iterator[str]:
-    """One chunk file of each array of a cube, by its key: the last one."""
-    for path in sorted(read_manifest(cube).metadata):
-        files = sorted(file.name for file in (cube / path).iterdir() if chunk_position(file.name) is not None)
-        yield from (f"{path}/{name}" for name in files[-1:])
 
 
 def flipped(content: bytes) -> Iterator[tuple[int, bytes]]:

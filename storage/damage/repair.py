@@ -1,0 +1,153 @@
+"""Damaged chunks set right: blocks are set back to be computed again, inputs and coordinates made again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import zarr
+
+from storage.cube.blocks import BlockStore
+from storage.cube.manifest import Manifest, read_manifest
+from storage.cube.places import chunk_name
+from storage.cube.schema import VARIABLES, Role
+from storage.cube.store import CubeStore
+from storage.cube.template import InputArrays, render
+from storage.damage.scan import Damage
+from storage.errors import storage_errors
+from storage.files import remove, sync_directory, write_files
+from sweeps.errors import InputError
+from sweeps.plan import Block, DatasetPlan
+
+Inputs = Callable[[DatasetPlan], InputArrays]
+
+
+@dataclass(frozen=True)
+class Repair:
+    """What is done about damaged chunks.
+
+    Parameters
+    ----------
+    blocks : tuple of Block
+        Set back: their cells are pending; what of them is intact is compared when they are computed again.
+    remade : tuple of str
+        Keys of coordinates and inputs that are made again.
+    removed : tuple of str
+        Keys of chunks of blocks that were not finished.
+    lost : tuple of (str, str)
+        Keys of inputs that cannot be made again, and why.
+    """
+
+    blocks: tuple[Block, ...]
+    remade: tuple[str, ...]
+    removed: tuple[str, ...]
+    lost: tuple[tuple[str, str], ...]
+
+
+def repair(path: Path, damaged: Iterable[Damage], inputs: Inputs, *, dry_run: bool = False) -> Repair:
+    """Set damaged chunks right; only the holder of the lease may.
+
+    It may be stopped at any moment and called again: a block is pending before anything of it is replaced.
+
+    Parameters
+    ----------
+    path : Path
+        The cube.
+    damaged : iterable of Damage
+        As `scan` finds them.
+    inputs : callable
+        From a plan to X and the true labels, as for `storage.cube.cube.create`. It raises `InputError` where
+        they are not to be had, or are of other data.
+    dry_run : bool
+        Only say what would be done.
+
+    Raises
+    ------
+    InputError
+        If this is not a cube.
+    StorageError
+        If the file system refuses.
+    """
+    manifest = read_manifest(path)
+    keys = [damage.key for damage in damaged]
+    results = [key for key in keys if _role(key) in (Role.RESULT, Role.ANNOTATION)]
+    files, lost = _remade(manifest, [key for key in keys if key not in results], inputs)
+    store = BlockStore(path, read_only=dry_run)
+    finished = {
+        key: [block for block in manifest.chunks.blocks(key) if store.has_status(block)] for key in results
+    }
+    blocks = tuple(dict.fromkeys(block for found in finished.values() for block in found))
+    removed = tuple(key for key, found in finished.items() if not found)
+    if not dry_run:
+        with storage_errors(path):
+            _set_back(store, finished, blocks)
+            for key in removed:
+                remove(path / key)
+                sync_directory((path / key).parent)
+            write_files(path, files.items())
+    return Repair(blocks, tuple(files), removed, tuple(lost.items()))
+
+
+def _set_back(store: BlockStore, finished: dict[str, list[Block]], blocks: Iterable[Block]) -> None:
+    for block in blocks:
+        store.set_back(block)
+    for key, found in finished.items():
+        name = _name(key)
+        if found and name != "status":
+            store.clear(found[0], name)
+
+
+def _remade(manifest: Manifest, keys: list[str], inputs: Inputs) -> tuple[dict[str, bytes], dict[str, str]]:
+    """Content of chunks of coordinates and inputs, and why some cannot be had."""
+    files: dict[str, bytes] = {}
+    lost: dict[str, str] = {}
+    for plan in manifest.plans.values():
+        own = [key for key in keys if key.rpartition("/")[0].rpartition("/")[0] == plan.name]
+        made = render(plan, manifest.metadata, None).coordinates if own else {}
+        files |= {key: made[key] for key in own if key in made}
+        missing = [key for key in own if key not in made]
+        if missing:
+            try:
+                data = inputs(plan)
+                made = render(plan, manifest.metadata, data).inputs
+                reason = _disagreement(manifest, plan, data, missing)
+            except InputError as error:
+                reason = "; ".join(map(str, error.problems))
+            if reason:
+                lost |= dict.fromkeys(missing, reason)
+            else:
+                files |= {key: made[key] for key in missing}
+    return files, lost
+
+
+def _disagreement(manifest: Manifest, plan: DatasetPlan, data: InputArrays, damaged: list[str]) -> str:
+    """Where inputs differ from those in the cube, as far as these are intact."""
+    store = CubeStore(manifest.path, chunks=manifest.chunks, read_only=True)
+    root = zarr.open_group(store, mode="r", use_consolidated=True)
+    for name, values in zip(("X", "labels_true"), data, strict=True):
+        path = f"{plan.name}/{name}"
+        if values is None:
+            continue
+        array = root[path]
+        assert isinstance(array, zarr.Array)
+        for rows in _chunks(array):
+            key = f"{path}/{chunk_name((rows.start // array.chunks[0], *(0,) * (array.ndim - 1)))}"
+            if key not in damaged and not np.array_equal(np.asarray(array[rows]), values[rows]):
+                return f"{path} has other values now than in the cube"
+    return ""
+
+
+def _chunks(array: zarr.Array) -> Iterator[slice]:  # type: ignore[type-arg]
+    """Chunks along the first dimension: inputs are whole along all others."""
+    for start in range(0, array.shape[0], array.chunks[0]):
+        yield slice(start, min(start + array.chunks[0], array.shape[0]))
+
+
+def _role(key: str) -> Role:
+    return VARIABLES[_name(key)].role
+
+
+def _name(key: str) -> str:
+    return key.split("/")[-2]

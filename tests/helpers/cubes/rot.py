@@ -1,0 +1,23 @@
+"""Damage to the files of a cube, of every kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from storage.cube.manifest import read_manifest
+from storage.cube.places import chunk_position
+
+
+def kinds(cube: Path) -> Iterator[str]:
+    """One chunk file of each array of a cube, by its key: the last one."""
+    for path in sorted(read_manifest(cube).metadata):
+        files = sorted(file.name for file in (cube / path).iterdir() if chunk_position(file.name) is not None)
+        yield from (f"{path}/{name}" for name in files[-1:])
+
+
+def turn_bit(file: Path, bit: int = 100) -> None:
+    """Change one bit of a file."""
+    content = bytearray(file.read_bytes())
+    content[bit // 8 % len(content)] ^= 1 << bit % 8
+    file.write_bytes(bytes(content))

@@ -1,0 +1,162 @@
+"""Damage of every kind, put right: blocks are computed again, inputs and coordinates made again."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cubes.rot import kinds, turn_bit
+from cubes.small import SPEC, draw_block, draw_inputs, files, fill, load, make_plan
+
+from storage.cube.blocks import BlockStore
+from storage.cube.compare import CellMismatch
+from storage.cube.cube import create, open_cube
+from storage.cube.manifest import append_run
+from storage.cube.schema import DONE, PENDING
+from storage.damage.repair import Repair, repair
+from storage.damage.scan import scan
+from storage.provenance import RunRecord
+from sweeps.errors import InputError, Problem
+from sweeps.plan import DatasetPlan
+
+PLANS = [
+    make_plan("a", p=(0.8, 0.9), m=(4, 6), models=("likelihood", "posterior"), model_chunk=1),
+    make_plan("b", mixtures=4, mixture_chunk=2),
+]
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("good") / "tiny.zarr"
+    create(path, PLANS, draw_inputs, SPEC)
+    fill(path, PLANS)
+    return path
+
+
+@pytest.fixture
+def cube(good: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(good, tmp_path / "tiny.zarr"))
+
+
+def mend(cube: Path, **options: bool) -> Repair:
+    return repair(cube, scan(cube).damaged, draw_inputs, **options)
+
+
+def test_nothing_to_repair_changes_nothing(cube: Path) -> None:
+    before = files(cube)
+    assert mend(cube) == Repair((), (), (), ())
+    assert files(cube) == before
+
+
+@pytest.mark.parametrize("how", ["turned", "lost"])
+def test_damage_of_every_kind_ends_with_the_same_files(good: Path, cube: Path, how: str) -> None:
+    for key in kinds(good):
+        turn_bit(cube / key) if how == "turned" else (cube / key).unlink()
+        done = mend(cube)
+        name = key.split("/")[-2]
+        if how == "lost" and name == "status":
+            assert done == Repair((), (), (), ())  # a block without a status was never finished
+        elif name in ("X", "labels_true", "p", "m", "m_over_n", "model", "field", "replicate", "mixture"):
+            assert done == Repair((), (key,), (), ())
+        else:
+            assert len(done.blocks) == (2 if "a/annotations" in key else 1)  # of both chunks of models
+            assert (done.remade, done.removed, done.lost) == ((), (), ())
+        assert scan(cube).damaged == ()
+        open_cube(cube).load()
+        store = BlockStore(cube)
+        assert all((store.statuses(block) == PENDING).all() for block in done.blocks)
+        fill(cube, PLANS)
+        assert files(cube) == files(good)
+
+
+def test_everything_at_once_and_a_dry_run_before(good: Path, cube: Path) -> None:
+    for key in kinds(cube):
+        turn_bit(cube / key)
+    before = files(cube)
+    planned = mend(cube, dry_run=True)
+    assert files(cube) == before
+    assert mend(cube) == planned
+    assert scan(cube).damaged == ()
+    fill(cube, PLANS)
+    assert load(cube).identical(load(good))
+
+
+def test_what_is_intact_is_compared_when_computed_again(cube: Path) -> None:
+    turn_bit(cube / "a/labels/c.0.0.0.0.0")
+    (block,) = mend(cube).blocks
+    results, store = draw_block(PLANS[0], block), BlockStore(cube)
+    other = {name: values.copy() for name, values in results.items()}
+    other["centroids"][1, 0, 0] = 0.5
+    with pytest.raises(CellMismatch, match=r"replicate=1/likelihood: .*centroids\[0, 0\] stored") as caught:
+        store.write(block, other)
+    assert list(caught.value.values) == ["centroids"]
+    other = {name: values.copy() for name, values in results.items()}
+    other["annotations"][0, 0] = 0
+    with pytest.raises(CellMismatch, match="annotations"):
+        store.write(block, other)
+    # what was lost, and times, may be anything; so may a cell that fails now
+    results["labels"][:] = 0
+    results["seconds"] = results["seconds"] + 1
+    results["cpu_seconds"] = results["cpu_seconds"] + 1
+    results["status"][1] = 2
+    store.write(block, results)
+    assert store.statuses(block).tolist() == [DONE, 2]
+    assert (store.read(block)["labels"][0] == 0).all()
+
+
+def test_on_another_machine_a_difference_is_said_and_no_error(
+    cube: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    append_run(cube, RunRecord(fingerprint={"cpu": "an abacus"}))
+    turn_bit(cube / "a/labels/c.0.0.0.0.0")
+    (block,) = mend(cube).blocks
+    results = draw_block(PLANS[0], block)
+    results["centroids"][1, 0, 0] = 0.5
+    BlockStore(cube).write(block, results)
+    assert "computed again with another result" in caplog.text
+    assert BlockStore(cube).read(block)["centroids"][1, 0, 0] == 0.5
+
+
+def test_a_repair_that_was_stopped_is_repeated(
+    good: Path, cube: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key in ("a/labels/c.0.0.0.0.0", "a/X/c.0.0"):
+        turn_bit(cube / key)
+    with monkeypatch.context() as patched:
+        patched.setattr(BlockStore, "clear", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            mend(cube)
+    assert len(scan(cube).damaged) == 2
+    assert len(mend(cube).blocks) == 1
+    fill(cube, PLANS)
+    assert files(cube) == files(good)
+
+
+def test_a_damaged_file_of_a_block_that_was_not_finished_is_removed(cube: Path) -> None:
+    (cube / "a/status/c.0.0.0.0").unlink()
+    turn_bit(cube / "a/labels/c.0.0.0.0.0")
+    assert mend(cube) == Repair((), (), ("a/labels/c.0.0.0.0.0",), ())
+    assert not (cube / "a/labels/c.0.0.0.0.0").exists()
+    assert scan(cube).damaged == ()
+
+
+def test_inputs_that_are_not_the_same_stay_damaged_and_it_is_said(cube: Path) -> None:
+    keys = ("a/X/c.0.0", "b/X/c.1.0.0")
+    for key in keys:
+        turn_bit(cube / key)
+    before = files(cube)
+
+    def others(plan: DatasetPlan) -> tuple[np.ndarray, np.ndarray | None]:
+        if plan.name == "a":
+            raise InputError([Problem("data set a", "nothing", "its data")])
+        features, labels = draw_inputs(plan)
+        return features + 1, labels
+
+    done = repair(cube, scan(cube).damaged, others)
+    assert dict(done.lost) == {
+        keys[0]: "data set a: found nothing, expected its data",
+        keys[1]: "b/X has other values now than in the cube",
+    }
+    assert files(cube) == before
