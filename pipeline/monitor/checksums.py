@@ -47,7 +47,7 @@ class Checksums:
         read = f"{self.size / 1e6:,.1f} MB in {self.seconds:.1f} s ({rate:,.0f} MB/s)"
         lines = [f"{self.cube}: {self.files:,} files are as they were written, {read}"]
         if self.damaged:
-            lines.append(f"{len(self.damaged):,} files are damaged:")
+            lines.append(f"damaged files: {len(self.damaged):,}")
             lines += [f"  {damage}" for damage in self.damaged]
             lines.append(f"to have them made again: sweep repair {self.cube}")
         return lines

@@ -55,14 +55,14 @@ class Repaired:
         if not self.damaged:
             return [f"{self.cube}: every file is as it was written, nothing to repair"]
         done, would = self.repair, "would be " if self.dry_run else ""
-        lines = [f"{self.cube}: {len(self.damaged):,} damaged files"]
+        lines = [f"{self.cube}: damaged files: {len(self.damaged):,}"]
         lines += [f"  {damage}" for damage in self.damaged]
         lines += [f"{would}made again: {key}" for key in done.remade]
         lines += [f"{would}removed, of a block that was not finished: {key}" for key in done.removed]
         lines += [f"cannot be made again: {key}: {why}" for key, why in done.lost]
         if done.blocks:
             n_cells = sum(block.n_cells for block in done.blocks)
-            lines.append(f"{n_cells:,} cells {would or 'are '}set back, in {len(done.blocks):,} blocks:")
+            lines.append(f"{n_cells:,} cells {would or 'are '}set back, in these blocks:")
             lines += [f"  {block}" for block in done.blocks]
             lines += ["to compute them again:", f"  {self.command}"]
         return lines

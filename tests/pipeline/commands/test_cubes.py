@@ -44,8 +44,8 @@ def test_a_repair_says_what_it_would_do_and_does_it(damaged: Path) -> None:
     would = sweep("repair", damaged, "--dry-run")
     done = sweep("repair", damaged)
     assert (would.exit_code, done.exit_code) == (0, 0)
-    assert "4 cells would be set back, in 1 blocks:\n  iris/p=0.8/m=75/replicates=0:2\n" in would.stdout
-    assert "4 cells are set back, in 1 blocks:\n" in done.stdout
+    assert "4 cells would be set back, in these blocks:\n  iris/p=0.8/m=75/replicates=0:2\n" in would.stdout
+    assert "4 cells are set back, in these blocks:\n" in done.stdout
     assert sweep("verify", damaged, "--checksums").exit_code == 0
     assert sweep("status", damaged, "--json").stdout.count('"left": 4') == 2  # of iris, and of all
 

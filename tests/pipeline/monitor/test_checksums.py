@@ -26,7 +26,7 @@ def test_the_summary_in_words() -> None:
     assert lines == ["x.zarr: 1,234 files are as they were written, 2.5 MB in 0.5 s (5 MB/s)"]
     damage = Damage("a/X/c.0", "a/X, chunk c.0", "is missing")
     assert Checksums(Path("x.zarr"), 1, 1, 0.5, (damage,)).lines()[1:] == [
-        "1 files are damaged:",
+        "damaged files: 1",
         "  a/X/c.0: is missing; it holds a/X, chunk c.0",
         "to have them made again: sweep repair x.zarr",
     ]
