@@ -2,6 +2,7 @@
 
     plan     a sweep of a million cells: every command that looks at it, and the making of its cube
     empty    restarts of no work, or of a sleep, through the real path: overhead, memory, blocks
+    tls      batches of no work with TLS and in plain tcp, in turn
     busy     share of the workers' wall time that is spent in the solver, on a part of the real sweep
 
 docs/explanation/scale.md has the figures and what follows from them.
@@ -14,9 +15,10 @@ import os
 import tempfile
 import threading
 import time
+import timeit
 import tomllib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -26,20 +28,27 @@ from unittest.mock import patch
 import click
 import numpy as np
 import psutil
-from distributed import Worker, WorkerPlugin
+from distributed import LocalCluster, Worker, WorkerPlugin
+from processes.sweeping import batches_of
 from rich.console import Console
-from tables import Table
+from tables import Sentence, Table
 
+from pipeline.cluster import connect
 from pipeline.cluster.executor import DaskExecutor
+from pipeline.cluster.profiles import Local, Profile
+from pipeline.jobs.credentials import new_credentials
 from pipeline.monitor.status import read_status
 from pipeline.prepare.sweep import prepare
 from pipeline.prepare.wanted import Wanted, is_settled
 from pipeline.submit.overview import plan_overview
 from pipeline.submit.submission import Options, submit
+from pipeline.work.batches import make_batches
 from pipeline.work.executor import NextBatch, Outcome, SerialExecutor
-from pipeline.work.records import Batch, Partial
+from pipeline.work.records import Batch, Partial, Science, Work
+from pipeline.work.timing import Timing
 from storage.cube.blocks import failed_cells
 from storage.cube.cube import create, open_cube
+from storage.runfolder.folder import RunFolder
 
 ROOT = Path(__file__).resolve().parents[2]
 NO_WORK = (
@@ -52,7 +61,13 @@ NO_WORK = (
     "journal",
 )
 IN_FEW = ("`empty --restarts 10`, quiet: 100,000 restarts", "µs a restart", "blocks/s", *NO_WORK[2:4])
-TABLES = (Table("scale/no_work", NO_WORK), Table("scale/workers", IN_FEW))
+TLS = Sentence(
+    "scale/tls",
+    "With TLS {} batches/s of no work, {} in plain tcp: a turn of {} batches takes {} times as long (median "
+    "of {} turns), and a batch {} ms of CPU in all processes in place of {}. Credentials are made in {} ms "
+    "at best.",
+)
+TABLES = (Table("scale/no_work", NO_WORK), Table("scale/workers", IN_FEW), TLS)
 """Joined by hand from runs of `empty` on a quiet machine and on a busy one."""
 SAMPLES = 400
 """Readings of the memory in a run, evenly spread over its restarts."""
@@ -209,10 +224,18 @@ def watching(watch: Watch, seconds: float | None) -> Iterator[None]:
         yield
 
 
-def run(spec: Path, restarts: int, seconds: float | None, **choices: Any) -> Watch:
-    """Submit a sweep file into its own folder, watched."""
+def plain(**options: Any) -> LocalCluster:
+    """In place of a local cluster: one that anybody on this machine can use."""
+    return LocalCluster(**{**options, "security": None})
+
+
+def run(
+    spec: Path, restarts: int, seconds: float | None, *, batch: int | None = None, **choices: Any
+) -> Watch:
+    """Submit a sweep file into its own folder, watched, with so many restarts in each batch."""
     watch = Watch(restarts, spec.parent / f"{spec.stem}.run")
-    with watching(watch, seconds):
+    batches = make_batches if batch is None else batches_of(batch)
+    with watching(watch, seconds), patch("pipeline.run.driver.make_batches", batches):
         code = submit(spec, Options(results=spec.parent, **choices), Console(stderr=True))
     if code != 0 or watch.done != restarts:
         raise RuntimeError(f"exit code {code}, {watch.done} of {restarts} restarts")
@@ -288,7 +311,7 @@ def empty(
     for count in workers:
         with tempfile.TemporaryDirectory() as folder:
             spec = write_sweep(Path(folder), '["iris"]', sides, restarts)
-            watch = run(spec, total, seconds, workers=count, batch_restarts=batch)
+            watch = run(spec, total, seconds, workers=count, batch=batch)
         row(
             count,
             f"{watch.wall:.1f}",
@@ -304,6 +327,49 @@ def empty(
             f"{watch.slope():+.1f} B/restart in the second half; journal at most "
             f"{watch.journal_bytes / 1e6:.1f} MB; {watch.taking:.1f} s of the wall for merging and writing"
         )
+
+
+@main.command()
+@click.option("--workers", default=2, show_default=True)
+@click.option("--batches", default=100, show_default=True, help="Of a turn.")
+@click.option("--turns", default=20, show_default=True, help="Of each; one more warms up.")
+def tls(workers: int, batches: int, turns: int) -> None:
+    """Batches of 20 restarts of no work on two local clusters, one with TLS and one in plain tcp, in turn."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        prepared = prepare(
+            write_sweep(folder, '["iris"]', (1, 1, batches), 10), results=folder, data_dir=None
+        )
+        (plan,) = prepared.inputs.plans
+        science = Science(prepared.spec.seed, prepared.spec.search, plan.n_clusters, prepared.spec.stop)
+        work = [Work(cell, 0, plan.restarts) for block in plan.blocks() for cell in block.cells()]
+        turn = list(make_batches(science, work, Timing({}), seconds=20))
+        executors = {}
+        for name, cluster in (("tls", LocalCluster), ("tcp", plain)):
+            profile = Profile("local", Local(workers=workers, dashboard_port=0), None)
+            with patch.object(connect, "LocalCluster", cluster):
+                client = stack.enter_context(connect.connect(profile, run=RunFolder(folder / name)))
+            client.register_plugin(NoWork(0.0))
+            executors[name] = DaskExecutor(client, prepared.inputs.sources)
+        found: dict[str, list[tuple[float, float]]] = {name: [] for name in executors}
+        for number in range(turns + 1):
+            for name in sorted(executors, reverse=number % 2 == 0):  # neither always comes first
+                found[name].append(timed(executors[name], turn))
+    ours, others = (np.median(found[name][1:], axis=0) for name in ("tls", "tcp"))
+    rates = [f"{len(turn) / wall:.0f}" for wall, _ in (ours, others)]
+    each = [f"{1e3 * cpu / len(turn):.1f}" for _, cpu in (ours, others)]
+    ratio = np.median(np.array(found["tls"][1:])[:, 0] / np.array(found["tcp"][1:])[:, 0])
+    making = min(timeit.repeat(new_credentials, number=1, repeat=turns))
+    click.echo(TLS.form.format(*rates, len(turn), f"{ratio:.2f}", turns, *each, f"{1e3 * making:.1f}"))
+
+
+def timed(executor: DaskExecutor, turn: Iterable[Batch]) -> tuple[float, float]:
+    """Seconds of wall and of CPU in all processes that the batches take."""
+    left, before, began = iter(turn), sum(cpu_seconds().values()), time.perf_counter()
+    for _, outcome in executor.results(lambda: next(left, None)):
+        if not isinstance(outcome, list):
+            raise outcome
+    return time.perf_counter() - began, sum(cpu_seconds().values()) - before
 
 
 @main.command()
