@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from pipeline.commands.options import Word, json_option, reported, results_option, show
 from sweeps.errors import InputError, collecting, not_one_of
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 
 class ScoreName(Word):
-    """A score; the catalogue, which needs arrays, is loaded only to show help or to compare."""
+    """A score; the catalogue, which needs arrays, is loaded only for help, completion and comparing."""
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
         """All names."""
+        self._load()
+        return super().get_metavar(param, ctx)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Names that begin so."""
+        self._load()
+        return super().shell_complete(ctx, param, incomplete)
+
+    def _load(self) -> None:
         from pipeline.scoring.catalogue import LABELS
 
         self.choices = tuple(LABELS)
-        return super().get_metavar(param, ctx)
 
 
 @click.command()

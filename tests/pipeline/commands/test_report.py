@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.shell_completion import ShellComplete
 from processes.commandline import sweep
 
+from pipeline.commands.main import main
 from sweeps.errors import InputError, Problem
 
 
@@ -44,6 +46,12 @@ def test_scores_to_compare_are_those_of_the_catalogue(finished: Path) -> None:
     for name in ("nmi", "goldberger_kl", "seconds"):
         assert name in result.stderr
         assert name in sweep("compare", "--help").stdout
+
+
+def test_names_of_scores_are_completed() -> None:
+    completion = ShellComplete(main, {}, "sweep", "_SWEEP_COMPLETE")
+    found = completion.get_completions(["compare", "a", "b", "--score"], "ce")
+    assert [item.value for item in found] == ["centroid_index"]
 
 
 def test_everything_wrong_with_a_comparison_is_said_at_once(tmp_path: Path) -> None:
