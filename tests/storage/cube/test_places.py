@@ -10,7 +10,8 @@ from cubes.small import make_plan
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.cube.places import Place, Places, chunk_name, chunk_position
+from storage.cube.places import ChunkFiles, Place, Places, chunk_name, chunk_position
+from storage.cube.schema import array_specs
 from sweeps.plan import Block, DatasetPlan
 
 MODELS = ("likelihood", "posterior", "conditional")
@@ -122,3 +123,36 @@ def test_chunk_positions_in_file_names(name: str, position: tuple[int, ...] | No
     assert chunk_position(name) == position
     if position is not None:
         assert chunk_name(position) == name
+
+
+@given(plans())
+def test_each_chunk_file_leads_back_to_the_blocks_that_write_it(plan: DatasetPlan) -> None:
+    chunks = ChunkFiles(
+        [plan], {"a/annotations": {"chunk_grid": {"configuration": {"chunk_shape": [1, 3, 3]}}}}
+    )
+    places, lengths = Places(plan), {spec.path: spec.chunks for spec in array_specs(plan)}
+    for block in plan.blocks():
+        place = places.locate(block)
+        assert place is not None
+        position = tuple(
+            part.start // length
+            for part, length in zip(place.region, lengths[f"{place.node}/status"], strict=True)
+        )
+        key = f"{place.node}/labels/{chunk_name((*position, 0))}"
+        status = f"{place.node}/status/{chunk_name(position)}"
+        assert list(chunks.blocks(key)) == list(chunks.blocks(status)) == [block]
+        assert chunks.is_expected(key, {status}.__contains__)
+        assert not chunks.is_expected(key, set[str]().__contains__)
+        assert not chunks.is_expected(status, {status}.__contains__)
+        assert str(next(block.cells())) in chunks.name(key)
+        if not block.unsupervised:
+            for part in range(5):  # chunks of three annotations
+                key = f"a/annotations/{chunk_name((*position[:-1], part, 0))}"
+                found = list(chunks.blocks(key))
+                assert (block in found) == chunks.is_expected(key, {status}.__contains__)
+                assert (block in found) == (3 * part < (block.m or 0))
+    for key in ("a/X/c.0.0", "a/p/c.0"):
+        assert list(chunks.blocks(key)) == []
+        assert chunks.is_expected(key, set[str]().__contains__) == ("a/p" not in key or plan.supervised)
+    for key in ("zarr.json", "a/zarr.json", "b/X/c.0.0", "a/X/c.0.0.partial", "a/other/c.0"):
+        assert not chunks.is_expected(key, lambda _: True)
