@@ -18,6 +18,7 @@ from distributed.security import Security
 from distributed.system import MEMORY_LIMIT
 
 from pipeline.cluster import pages
+from pipeline.cluster.openfiles import allow_open_files
 from pipeline.cluster.plugins import check_packages
 from pipeline.cluster.profiles import Address, Local, Profile, load_profile
 from pipeline.jobs.cluster import connect_jobs
@@ -85,10 +86,11 @@ def connect(
         machine cannot submit jobs.
     ComputeClusterError
         Where local workers cannot be started, worker jobs die at once, or none starts; also while the client
-        is in use.
+        is in use. Where the system allows too few open files.
     sweep_clustering.ShadowedPackageError
         Where a worker would import packages of another project.
     """
+    allow_open_files(_n_processes(profile, n_workers))
     with dask.config.set(SETTINGS), _scratch(run.workers), _errors_only():
         if isinstance(profile.options, Local):
             connection = _local(profile.options, n_workers)
@@ -116,6 +118,14 @@ def dashboard_address(client: Client) -> str | None:
     if client.cluster is not None:  # started here: it listens on loopback, whatever the workers are told
         return f"http://{LOOPBACK}:{port}/status"
     return str(client.dashboard_link)
+
+
+def _n_processes(profile: Profile, n_workers: int | None) -> int:
+    """Worker processes this process will be connected to; a running scheduler has its own."""
+    options = profile.options
+    if isinstance(options, Local):
+        return n_workers or options.workers or CPU_COUNT
+    return (n_workers or options.workers) * options.cores if isinstance(options, JobQueue) else 0
 
 
 @contextmanager

@@ -26,15 +26,16 @@ DEFAULT = "local"
 
 def scheduler_address(value: Any) -> str:
     """Address with its scheme, tcp where it has none."""
-    address = value if not isinstance(value, str) or "://" in value else f"tcp://{value}"
+    address = value if isinstance(value, str) else ""
+    address = address if "://" in address else f"tcp://{address}"
     try:
         parts = urlsplit(address)
         complete = parts.scheme in ("tcp", "tls") and parts.hostname and parts.port
-    except (ValueError, AttributeError):
+    except ValueError:
         complete = False
     if not complete or not re.fullmatch(r"\w+://[^/?#@\s]+", address):
         raise refusal("an address such as tls://host:8786")
-    return str(address)
+    return address
 
 
 class Kind(Record, extra="ignore"):

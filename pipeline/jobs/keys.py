@@ -12,7 +12,7 @@ import dask
 import yaml
 from pydantic import Field, ValidationInfo, create_model, field_validator
 
-from pipeline.jobs.values import Lines, OtherTime, Pairs, Plain, Size, SlurmTime, TimeSpan, Word
+from pipeline.jobs.values import Label, Lines, OtherTime, Pairs, Plain, Size, SlurmTime, TimeSpan, Word
 from pipeline.jobs.walltime import walltime_seconds
 from sweeps.keytypes import Given, Whole
 from sweeps.validation import Record, refusal
@@ -40,20 +40,20 @@ OURS = {
 DEPRECATED = {"extra", "job_extra", "env_extra", "header_skip"}
 
 THEIRS: dict[str, tuple[Any, str]] = {
-    "account": (Plain, "Account to charge; default: the site's."),
+    "account": (Label, "Account to charge; default: the site's."),
     "cancel_command_extra": (Lines, "More arguments of the command that cancels a job."),
     "death_timeout": (Annotated[int, Whole(1)], "Seconds for a worker to find the scheduler and to start."),
-    "interface": (Plain, "Network between this machine and the nodes; default: any."),
+    "interface": (Label, "Network between this machine and the nodes; default: any."),
     "job_directives_skip": (Lines, "Directives to leave out of the job script, by a part of their text."),
     "job_extra_directives": (Lines, "More directives of the job script."),
     "job_script_prologue": (Lines, "Lines of the job script before the worker starts."),
     "local_directory": (
-        Plain,
+        Label,
         "Node-local folder of the workers; default: the one for temporary files.",
     ),
     "processes": (Plain, "Worker processes of each job: as many as cores."),
-    "python": (Plain, "Python of the nodes; default: the one that submits."),
-    "queue": (Plain, "Queue, or partition; default: the site's."),
+    "python": (Label, "Python of the nodes; default: the one that submits."),
+    "queue": (Label, "Queue, or partition; default: the site's."),
     "submit_command_extra": (Lines, "More arguments of the command that submits a job."),
     "walltime": (OtherTime, "Longest time of each job, in quotes."),
     "worker_extra_args": (Lines, "Options of `dask worker`."),

@@ -91,6 +91,13 @@ def plain(value: Any) -> Any:
     return value
 
 
+def name(value: Any) -> str:
+    """A text of one line, which may be written as a whole number."""
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        raise refusal("a text")
+    return str(plain(value))
+
+
 def word(value: Any) -> str:
     """A text without blanks, because it becomes part of a line of a script."""
     if not isinstance(value, str) or not value.isprintable() or value.split() != [value]:
@@ -103,6 +110,7 @@ Size = Annotated[int, Checked(size, {"type": ["string", "integer"], "examples": 
 TimeSpan = Annotated[float, Checked(time_span, {"type": ["string", "number"], "examples": ["30min", "12h"]})]
 Lines = Annotated[list[str], Checked(lines, {"type": "array", "items": TEXT})]
 Pairs = Annotated[dict[str, Any], Checked(pairs, {"type": "object"})]
+Label = Annotated[str, Checked(name, {"type": ["string", "integer"]})]
 Plain = Annotated[Any, Checked(plain, {"type": ["string", "number", "boolean"]})]
 Word = Annotated[str, Checked(word, TEXT)]
 SlurmTime = Annotated[str, Checked(walltime("slurm"), {**TEXT, "examples": ["10:00:00", "2-00:00:00"]})]

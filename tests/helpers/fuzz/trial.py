@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -22,6 +23,11 @@ from fuzz.templates import Templates
 from processes.commandline import sweep
 
 SECONDS = 20.0
+"""Of processors, and so the same on a busy machine."""
+
+PATIENCE = 180.0
+"""Seconds for whatever it waits for."""
+
 MOST_BYTES = 2**30
 CODES = range(4)
 
@@ -99,7 +105,8 @@ def run_trial(
             ended = run(command)
         wrong = _wrong(ended)
     except TooSlow:
-        wrong = f"took longer than {SECONDS:g} s\n{traceback.format_exc(limit=-4)}"
+        limits = f"{SECONDS:g} s of processors, or {PATIENCE:g} s in all"
+        wrong = f"took longer than {limits}\n{traceback.format_exc(limit=-4)}"
     more = _memory("VmHWM") - memory
     if not wrong and more > MOST_BYTES:
         wrong = f"took {more:,} bytes of memory, expected at most {MOST_BYTES:,}"
@@ -127,13 +134,18 @@ def as_a_process(command: list[str], most: int) -> Ended:
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=SECONDS,
+            timeout=PATIENCE,
             check=False,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (most, most)),
+            preexec_fn=partial(_limit, most),
         )
     except subprocess.TimeoutExpired as error:
         raise TooSlow from error
     return Ended(done.returncode, (done.stdout + done.stderr)[-1000:], done.stderr, "")
+
+
+def _limit(most: int) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    resource.setrlimit(resource.RLIMIT_CPU, (int(SECONDS), int(SECONDS)))
 
 
 def _wrong(ended: Ended) -> str:
@@ -183,13 +195,16 @@ def _time_limit() -> Iterator[None]:
     def late(number: int, frame: FrameType | None) -> None:
         raise TooSlow
 
-    handler = signal.signal(signal.SIGALRM, late)
-    left, _ = signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    handlers = {number: signal.signal(number, late) for number in (signal.SIGALRM, signal.SIGPROF)}
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    left, _ = signal.setitimer(signal.ITIMER_REAL, PATIENCE)
     begin = time.monotonic()
     try:
         yield
     finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, handler)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
         if left:
             signal.setitimer(signal.ITIMER_REAL, max(0.1, left - (time.monotonic() - begin)))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic_core import PydanticCustomError
 
-from pipeline.jobs.values import lines, pairs, plain, size, time_span, walltime, word
+from pipeline.jobs.values import lines, name, pairs, plain, size, time_span, walltime, word
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,8 @@ from pipeline.jobs.values import lines, pairs, plain, size, time_span, walltime,
         (walltime("pbs"), "as the site writes it", "as the site writes it"),
         (lines, ["--exclusive", "a b"], ["--exclusive", "a b"]),
         (pairs, {"request_gpus": 0}, {"request_gpus": 0}),
+        (name, "a b", "a b"),
+        (name, 8, "8"),
         (plain, "a b", "a b"),
         (plain, True, True),
         (word, "long", "long"),
@@ -42,6 +44,7 @@ def test_what_is_taken(check: Callable[[Any], Any], value: object, taken: object
         (walltime("pbs"), [36_000, "", "a\nb"]),
         (lines, ["--exclusive", [1], ["a\nb"], [""], None]),
         (pairs, [["a"], {"a": None}, {"a": "b\nc"}, {"": 1}]),
+        (name, [None, [], "", " ", "a\nb", True, 1.5, float("nan")]),
         (plain, [None, [], "", " ", "a\nb", "a\x1b[0m"]),
         (word, [1, "", "a b", " a", "a\nb"]),
     ],
