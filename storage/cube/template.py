@@ -27,6 +27,7 @@ from sweeps.plan import DatasetPlan
 InputArrays = tuple[npt.NDArray[np.floating[Any]], npt.NDArray[np.integer[Any]] | None]
 """X and the true labels, with a leading mixture axis where the plan has mixtures."""
 
+CODECS = (COMPRESSION, CHECKSUM)
 METADATA_FILE = "zarr.json"
 
 
@@ -124,7 +125,7 @@ def _array(
         dimension_names=spec.dims,
         attributes=spec.variable.attributes,
         chunk_key_encoding={"name": CHUNK_KEYS["name"], **CHUNK_KEYS["configuration"]},
-        compressors=(COMPRESSION, CHECKSUM),
+        compressors=CODECS,
         config={"write_empty_chunks": True},
     )
 

@@ -278,7 +278,7 @@ def plan(datasets: str, sides: tuple[int, int, int]) -> None:
         steps: dict[str, Callable[[], object]] = {
             "prepare": load,
             "plan": lambda: plan_overview(prepared).lines(),
-            "create": lambda: create(cube, inputs.plans, inputs.stacked, prepared.spec.to_dict()),
+            "create": lambda: create(cube, inputs.plans, inputs.stacked, prepared.spec),
             "is settled": lambda: is_settled(prepared, Wanted()),
             "failed cells": lambda: failed_cells(cube, inputs.plans),
             "status": lambda: read_status(cube).lines(),

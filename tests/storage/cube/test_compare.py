@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from storage.cube.compare import CellMismatch, compare_cells, differing_rows
+from storage.cube.compare import CellMismatch, compare_cells, compare_set_back, differing_rows
 from storage.cube.schema import DONE, FAILED, PENDING
 from sweeps.plan import Block
 
@@ -95,3 +95,24 @@ def test_annotations_are_compared_where_a_done_cell_has_used_them(known: bool) -
         compare_cells(BLOCK, stored, new, where)
     assert caught.value.cell == list(BLOCK.cells())[2]
     assert caught.value.n_others == 1, "both models of the replicate"
+
+
+ALL = np.ones(6, dtype=bool)
+
+
+def test_of_cells_set_back_what_was_lost_may_be_anything_and_the_rest_must_agree() -> None:
+    stored = results(status=np.zeros(6), labels=np.full((6, 5), -1, np.int16))
+    stored["annotations"][2] = -1
+    new = results(seconds=np.arange(6.0), cpu_seconds=np.arange(6.0))
+    new["annotations"][2] = 0
+    compare_set_back(BLOCK, stored, new, ALL)
+    new["centroids"][3] += 1
+    with pytest.raises(CellMismatch, match=r"replicate=1/posterior: .*centroids") as caught:
+        compare_set_back(BLOCK, stored, new, ALL)
+    assert list(caught.value.values) == ["centroids"]
+    compare_set_back(BLOCK, stored, new, ALL & (np.arange(6) != 3))
+    new["status"][3] = FAILED
+    compare_set_back(BLOCK, stored, new, ALL)
+    new["annotations"][0, 1] = 0
+    with pytest.raises(CellMismatch, match="annotations"):
+        compare_set_back(BLOCK, stored, new, ALL)
