@@ -102,10 +102,11 @@ def test_nothing_happens(tmp_path: Path, reference: Path) -> None:
 @pytest.mark.heavy
 @pytest.mark.timeout(2400)
 @pytest.mark.parametrize("seconds", [BRIEF, LONG])
-@pytest.mark.parametrize("victim", ["worker", "head"])
-def test_a_node_is_cut_off(victim: str, seconds: float, tmp_path: Path, reference: Path) -> None:
+@pytest.mark.parametrize("victim", ["worker", "head", "controller"])
+def test_a_host_is_cut_off(victim: str, seconds: float, tmp_path: Path, reference: Path) -> None:
     with trial(tmp_path, reference) as sweep:
-        node = sweep.head_node() if victim == "head" else sweep.worker_node()
+        nodes = {"worker": sweep.worker_node, "head": sweep.head_node}
+        node = sweep.cluster.login if victim == "controller" else nodes[victim]()
         with sweep.cut_off(node, seconds):
             sweep.finish()
         sweep.check(SETTLED)
