@@ -302,13 +302,13 @@ class Trial:
                 look = self._look()
                 self.looks.append(look)
                 self._write(look.line())
-                self._stop.wait(max(0.0, LOOK_EVERY - (time.monotonic() - self.began - look.at)))
+                self._stop.wait(LOOK_EVERY)
         except BaseException as error:
             self._error = error
 
     def _look(self) -> Look:
+        status = _status(self.cube)  # it may wait for a heartbeat
         at = time.monotonic() - self.began
-        status = _status(self.cube)
         workers = sum(
             len(node.processes("distributed.cli.dask_worker", str(self.results)))
             for node in self.cluster.nodes
