@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from tempfile import TemporaryDirectory
+from types import TracebackType
 from typing import Any
 
 from distributed import Client
@@ -174,6 +175,7 @@ def connect_jobs(
     prefix = job_prefix(run)
     name = f"{prefix}{secrets.token_hex(2)}"
     with ExitStack() as stack:
+        stack.callback(slurm.ending.clear)
         security = None
         if options.insecure:
             logger.warning("insecure: who reaches the scheduler's port can run code as you")
@@ -193,6 +195,7 @@ def connect_jobs(
         watch = stack.enter_context(JobWatch(cluster, client, options, name=name, run=run, n_jobs=n_jobs))
         cluster.adapt(minimum_jobs=n_jobs, maximum_jobs=n_jobs, interval=ADAPT_SECONDS)
         logger.info("%d worker jobs named %s-... wanted", n_jobs, name)
+        stack.push(_hurry)
         try:
             watch.wait_for_worker()
             yield client
@@ -200,6 +203,13 @@ def connect_jobs(
             if watch.failure is not None and error is not watch.failure:
                 raise watch.failure from error
             raise
+
+
+def _hurry(
+    kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+) -> None:
+    if kind is not None:
+        slurm.ending.set()
 
 
 def job_keys(

@@ -48,22 +48,29 @@ class HeadJob:
         return cls(number, int(os.environ.get("SLURM_RESTART_COUNT") or 0))
 
     def continues(self, number: int) -> bool:
-        """Whether a signal means the walltime, and not that a user wants the head to end.
+        """Whether a signal means that the job is to start again, and not that a user wants the head to end.
 
-        SLURM sends SIGUSR1 before it, as the script asks; SIGTERM at it, and when the job is cancelled.
+        SLURM sends SIGUSR1 before the walltime, as the script asks; SIGTERM at it, when the job is cancelled,
+        and when it has put the job back into the queue: its node was lost, or others come first.
         """
         if number == signal.SIGUSR1:
             return True
-        return number == signal.SIGTERM and slurm.is_out_of_time(self.number)
+        return number == signal.SIGTERM and (slurm.is_out_of_time(self.number) or self._waits_again)
 
     def requeue(self) -> bool:
         """Queue this job again, which ends this process; False where SLURM does not take it."""
+        if self._waits_again:
+            return True
         try:
             slurm.requeue(self.number)
         except slurm.CommandFailed as error:
             logger.error("the head was not queued again (%s); submit again to resume", error)
             return False
         return True
+
+    @property
+    def _waits_again(self) -> bool:
+        return slurm.restarts(self.number) > self.restarts
 
 
 def head_script(options: SlurmQueue, run: RunFolder, arguments: Sequence[str]) -> str:

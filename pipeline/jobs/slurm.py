@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import subprocess
+import threading
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,12 +23,21 @@ TIMEOUT = 30.0
 ATTEMPTS = 3
 PAUSE = 2.0
 
+HURRY_SECONDS = 10.0
+"""Seconds a command may take, and only once, while a head ends early."""
+
+ending = threading.Event()
+"""Set while a head ends early: SLURM kills it soon, or `sweep cancel` waits for it."""
+
 TRANSIENT = re.compile(
     r"timed out|unable to contact|connection (?:refused|reset)|temporarily|try again|zero bytes|"
     r"communication connection failure|unable to establish",
     re.IGNORECASE,
 )
 """What SLURM says when its controller is away or busy; any other error would come again."""
+
+SLICE_SECONDS = 0.5
+"""Between looks whether the head has begun to end."""
 
 SEPARATOR = "|"
 
@@ -95,10 +105,10 @@ def run(
         try:
             return _once(command, TIMEOUT if timeout is None else timeout)
         except CommandFailed as error:
-            if attempt == attempts or not error.transient:
+            if attempt == attempts or not error.transient or ending.is_set():
                 raise
             logger.debug("%s; trying again", error)
-        time.sleep(PAUSE if pause is None else pause)
+        ending.wait(PAUSE if pause is None else pause)
     raise ValueError("attempts must be at least 1")
 
 
@@ -135,9 +145,9 @@ def submit(script: str, name: str) -> str:
         try:
             return run(["sbatch", "--parsable", script], attempts=1).strip().split(";")[0]
         except CommandFailed as error:
-            if not error.transient:
+            if not error.transient or ending.is_set():
                 raise
-            time.sleep(PAUSE)
+            ending.wait(PAUSE)
             found = [job.number for job in live_jobs(name) if job.name == name]
             if found:
                 return found[0]
@@ -173,14 +183,15 @@ def cancel_all(prefix: str, *, keep: str = "") -> int:
 
 def is_out_of_time(number: str) -> bool:
     """Whether a job has used up its walltime; False also where SLURM does not say so."""
-    try:
-        output = run(["scontrol", "--oneliner", "show", "job", number], timeout=5, attempts=2, pause=0.5)
-    except CommandFailed as error:
-        logger.warning("%s", error)
-        return False
-    fields = dict(re.findall(r"(\w+)=(\S*)", output))
+    fields = _fields(number)
     limit, used = (walltime_seconds("slurm", fields.get(key, "")) for key in ("TimeLimit", "RunTime"))
     return limit is not None and used is not None and used >= limit
+
+
+def restarts(number: str) -> int:
+    """How often SLURM has put a job back into the queue, also just now; 0 where it does not say."""
+    found = _fields(number).get("Restarts", "")
+    return int(found) if found.isdecimal() else 0
 
 
 def end_state(number: str) -> str:
@@ -204,27 +215,55 @@ def requeue(number: str) -> None:
     run(["scontrol", "requeue", number], attempts=5, pause=5.0)
 
 
+def _fields(number: str) -> dict[str, str]:
+    """What SLURM tells of a job that is about to end: nothing, where it does not answer soon."""
+    try:
+        output = run(["scontrol", "--oneliner", "show", "job", number], timeout=5, attempts=2, pause=0.5)
+    except CommandFailed as error:
+        logger.warning("%s", error)
+        return {}
+    return dict(re.findall(r"(\w+)=(\S*)", output))
+
+
 def _once(command: Sequence[str], timeout: float) -> str:
     try:
         # In its own session, so that Ctrl-C in the terminal does not end a command half-way.
-        done = subprocess.run(
+        process = subprocess.Popen(
             list(command),
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            timeout=timeout,
-            check=False,
             start_new_session=True,
         )
-    except subprocess.TimeoutExpired as error:
-        raise CommandFailed(command, f"no answer within {timeout:g} s", transient=True) from error
     except OSError as error:
         raise CommandFailed(command, error.strerror or str(error), transient=False) from error
-    if done.returncode:
-        reason = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+    with process:
+        try:
+            output, errors = _communicate(process, command, timeout)
+        except BaseException:  # also a signal, which is an exception here
+            process.kill()
+            raise
+    if process.returncode:
+        reason = " ".join(errors.split()) or f"exit code {process.returncode}"
         raise CommandFailed(command, reason, transient=bool(TRANSIENT.search(reason)))
-    return done.stdout
+    return output
+
+
+def _communicate(process: subprocess.Popen[str], command: Sequence[str], timeout: float) -> tuple[str, str]:
+    """What a command says; one under way when the head begins to end gets `HURRY_SECONDS` more."""
+    end = time.monotonic() + timeout
+    hurried = False
+    while True:
+        if ending.is_set() and not hurried:
+            hurried, timeout = True, min(timeout, HURRY_SECONDS)
+            end = min(end, time.monotonic() + timeout)
+        try:
+            return process.communicate(timeout=min(SLICE_SECONDS, max(0.0, end - time.monotonic())))
+        except subprocess.TimeoutExpired as error:
+            if time.monotonic() >= end:
+                raise CommandFailed(command, f"no answer within {timeout:g} s", transient=True) from error
 
 
 def run_id(run: RunFolder) -> str:

@@ -101,8 +101,11 @@ def test_nothing_happens(tmp_path: Path, reference: Path) -> None:
 
 @pytest.mark.heavy
 @pytest.mark.timeout(2400)
-@pytest.mark.parametrize("seconds", [BRIEF, LONG])
-@pytest.mark.parametrize("victim", ["worker", "head", "controller"])
+@pytest.mark.parametrize(
+    ("victim", "seconds"),
+    # SLURM drains every node after a long cut of its controller, until somebody resumes them.
+    [("worker", BRIEF), ("worker", LONG), ("head", BRIEF), ("head", LONG), ("controller", BRIEF)],
+)
 def test_a_host_is_cut_off(victim: str, seconds: float, tmp_path: Path, reference: Path) -> None:
     with trial(tmp_path, reference) as sweep:
         nodes = {"worker": sweep.worker_node, "head": sweep.head_node}

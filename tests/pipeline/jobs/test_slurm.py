@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.jobs import slurm
+from pipeline.jobs.head import HeadJob
 from pipeline.jobs.slurm import CommandFailed, LiveJob
 
 Command = Callable[[str, str], Path]
@@ -45,6 +48,24 @@ def test_a_refusal_is_final(command: Command) -> None:
     with pytest.raises(CommandFailed, match="scontrol: error: Invalid partition"):
         slurm.run(["scontrol"])
     assert count(calls) == 1
+
+
+def test_a_head_that_ends_waits_for_no_queue(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a node that is cut off each command would take its time, again and again."""
+    calls = command("squeue", "exec sleep 60")
+    monkeypatch.setattr(slurm, "HURRY_SECONDS", 0.2)
+    monkeypatch.setattr(slurm, "PAUSE", 60.0)
+    begins = threading.Timer(0.5, slurm.ending.set)
+    started = time.monotonic()
+    try:
+        begins.start()
+        assert slurm.cancel_all("sweep-a-") == 0
+        assert slurm.cancel_all("sweep-a-") == 0
+    finally:
+        begins.join()
+        slurm.ending.clear()
+    assert time.monotonic() - started < 10
+    assert count(calls) == 2
 
 
 def test_a_command_that_hangs_is_given_up(command: Command) -> None:
@@ -112,7 +133,26 @@ def test_a_walltime_is_told_from_a_cancellation(command: Command, answer: str, o
 def test_a_queue_that_does_not_answer_does_not_say_walltime(command: Command) -> None:
     command("scontrol", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
     assert not slurm.is_out_of_time("7")
+    assert slurm.restarts("7") == 0
     assert slurm.end_state("7") == ""
+
+
+@pytest.mark.parametrize(
+    ("answer", "again"),
+    [
+        ("JobState=PENDING Reason=None Restarts=2 RunTime=00:00:10 TimeLimit=01:00:00", True),
+        ("JobState=COMPLETING Reason=None Restarts=1 RunTime=00:00:10 TimeLimit=01:00:00", False),
+    ],
+)
+def test_a_job_put_back_is_told_from_a_cancellation(command: Command, answer: str, again: bool) -> None:
+    """SLURM counts a restart before it ends the job for it, on a lost node or for a job that comes first."""
+    asked = command("scontrol", f"echo '{answer}'")
+    head = HeadJob("7", 1)
+    assert head.continues(signal.SIGTERM) is again
+    assert head.continues(signal.SIGUSR1)
+    assert not head.continues(signal.SIGINT)
+    assert head.requeue()
+    assert ("requeue 7" in asked.read_text()) is not again
 
 
 def test_all_jobs_but_one_are_cancelled_at_once(command: Command) -> None:
