@@ -70,6 +70,10 @@ class DamagedChunk(StorageError):
         return DamagedChunk, (self.path, self.holds, self.reason, self.cube)
 
 
+class LeaseLost(Exception):
+    """The right to write a cube is gone: another process has taken over, or the lease was removed."""
+
+
 @contextmanager
 def storage_errors(path: Path, n_bytes: int | None = None) -> Iterator[None]:
     """Turn every OSError into a StorageError.
@@ -90,7 +94,9 @@ def storage_errors(path: Path, n_bytes: int | None = None) -> Iterator[None]:
         yield
     except OSError as error:
         code = error.errno or 0
-        where = Path(error.filename) if isinstance(error.filename, str) else path
+        # Of a rename, the place where something was to be put.
+        name = error.filename2 or error.filename
+        where = Path(name) if isinstance(name, str) else path
         need = NEEDS.get(code, "a file system that accepts the operation")
         if code == errno.ENOSPC and _no_inode_left(where):
             need = "free inodes: the file system holds as many files as it can, whatever space is left"

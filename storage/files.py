@@ -2,47 +2,183 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from storage.errors import LeaseLost
 from sweeps.errors import InputError, Problem
 
 PARTIAL = ".partial"
-"""Suffix of a file while it is written; one left by a killed process is removed later."""
-
-BUILDING = ".new"
-"""Suffix of a cube while it is created; one left by a killed process is removed later."""
+"""Suffix of what is not complete; one left by a killed process is removed later."""
 
 
-def write_file(path: Path, data: bytes) -> None:
-    """Put `data` at `path` in one step: readers see the old content or the new, never a part.
+class Files:
+    """How one writer replaces files: readers see the old content or the new, never a part.
 
-    The content is on disk before the name points to it; the name is, after `sync_directory` of the parent.
-    There must be one writer at a time.
+    A cube has one writer at a time, the holder of its lease, which uses `FencedFiles`. This class is for what
+    no other process writes.
+    """
+
+    generation = 0
+    """Of the lease that writes; 0 outside of any."""
+
+    def put(self, path: Path, data: bytes) -> None:
+        """Put `data` at `path` in one step.
+
+        The content is on disk before the name points to it; the name itself is, after `sync_directory` of its
+        parent.
+
+        Parameters
+        ----------
+        path : Path
+            Its parent must exist: a directory that has vanished is an error and is not created.
+        data : bytes
+            The whole content.
+        """
+        partial = self.partial(path)
+        try:
+            with self.fenced():
+                _write_new(partial, data)
+                self.rename(partial, path)
+        except Exception:
+            partial.unlink(missing_ok=True)
+            raise
+
+    def put_all(self, root: Path, files: Iterable[tuple[str, bytes]]) -> None:
+        """Put files below `root`, making directories as needed, and make all of it durable.
+
+        Parameters
+        ----------
+        root : Path
+            An existing directory.
+        files : iterable of (str, bytes)
+            Keys with `/` below `root`, and contents.
+        """
+        touched = set()
+        for key, data in files:
+            path = root / key
+            touched |= _make_parents(root, path)
+            self.put(path, data)
+            touched.add(path.parent)
+        # Names last: every content is durable by now.
+        for folder in sorted(touched):
+            sync_directory(folder)
+
+    def build(self, path: Path, files: Iterable[tuple[str, bytes]]) -> None:
+        """Put a whole new directory at `path` in one step, durable.
+
+        Parameters
+        ----------
+        path : Path
+            Nothing may be there; its parent must exist.
+        files : iterable of (str, bytes)
+            As for `put_all`.
+        """
+        building = self.partial(path)
+        with self.fenced():
+            remove(building)  # left by a writer that was killed
+            building.mkdir()
+            # Plain: nobody sees them before the directory has its name.
+            Files().put_all(building, files)
+            sync_directory(building)
+            self.rename(building, path)
+        sync_directory(path.parent)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file, a link or a whole directory, if there is one."""
+        remove(path)
+
+    def check(self) -> None:
+        """Make sure that this writer may still write."""
+
+    @contextmanager
+    def fenced(self) -> Iterator[None]:
+        """Say why, where an operation fails because this writer may not write any more."""
+        yield
+
+    def partial(self, path: Path) -> Path:
+        """Name of what is put at `path` until it is complete."""
+        return path.with_name(path.name + PARTIAL)
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Give what is complete its name."""
+        os.replace(source, target)
+
+
+PLAIN = Files()
+
+
+class FencedFiles(Files):
+    """Files of the holder of a lease, until the next holder takes it.
+
+    A holder may be suspended at any point, by a hung mount for instance, and wake after another process has
+    taken over. So everything is written in a folder of its own and renamed from there: the next holder
+    renames that folder away, and from then on each rename of the former one fails, whatever it was doing.
 
     Parameters
     ----------
-    path : Path
-        Its parent must exist: a directory that has vanished is an error and is not created.
-    data : bytes
-        The whole content.
+    folder : Path
+        Of this holder alone, on the file system of what it writes.
+    generation : int
+        Number of its lease.
     """
-    partial = path.with_name(path.name + PARTIAL)
-    try:
-        # O_NOFOLLOW: a link under this name would lead the write out of the cube.
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-        with open(os.open(partial, flags, 0o666), "wb") as file:
-            file.write(data)
-            file.flush()
-            # Before the rename: otherwise the name could point to an empty file after a loss of power.
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    except Exception:
-        partial.unlink(missing_ok=True)
-        raise
+
+    def __init__(self, folder: Path, generation: int) -> None:
+        self._folder = folder
+        self.generation = generation
+        self._number = itertools.count()
+
+    def remove(self, path: Path) -> None:
+        """As `Files.remove`."""
+        removed = self.partial(path)
+        with self.fenced(), suppress(FileNotFoundError):
+            try:
+                os.rename(path, removed)
+            finally:
+                self.check()
+        remove(removed)
+
+    def check(self) -> None:
+        """Make sure that no later holder of the lease has closed the folder.
+
+        Raises
+        ------
+        LeaseLost
+            If one has.
+        """
+        with self.fenced():
+            os.stat(self._folder)
+
+    def partial(self, path: Path) -> Path:
+        """Name of what is put at `path` until it is complete, never used before."""
+        return self._folder / f"{next(self._number)}.{path.name}"
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Give what is complete its name.
+
+        Raises
+        ------
+        LeaseLost
+            If another process has taken the lease; `target` is then as it left it.
+        """
+        with self.fenced():
+            os.replace(source, target)
+
+    @contextmanager
+    def fenced(self) -> Iterator[None]:
+        """Turn an error that a later holder of the lease has caused into `LeaseLost`."""
+        try:
+            yield
+        except OSError as error:
+            # Without the folder of the run the disk itself has gone, which is another error.
+            if self._folder.is_dir() or not self._folder.parents[1].is_dir():
+                raise
+            raise LeaseLost(f"{self._folder.parents[1]}: another process has taken the lease") from error
 
 
 def read_regular(path: Path, most: int | None = None) -> bytes:
@@ -95,28 +231,22 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
-def write_files(root: Path, files: Iterable[tuple[str, bytes]]) -> None:
-    """Write files below `root`, making directories as needed, and make all of it durable.
+def _write_new(path: Path, data: bytes) -> None:
+    # O_NOFOLLOW: a link under this name would lead the write out of the cube.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    with open(os.open(path, flags, 0o666), "wb") as file:
+        file.write(data)
+        file.flush()
+        # Before the rename: otherwise the name could point to an empty file after a loss of power.
+        os.fsync(file.fileno())
 
-    Parameters
-    ----------
-    root : Path
-        An existing directory.
-    files : iterable of (str, bytes)
-        Keys with `/` below `root`, and contents.
-    """
-    touched = set()
-    for key, data in files:
-        path = root / key
-        missing = [folder for folder in path.parents if folder.is_relative_to(root) and not folder.exists()]
-        for folder in reversed(missing):
-            folder.mkdir()
-            touched.add(folder.parent)
-        write_file(path, data)
-        touched.add(path.parent)
-    # Names last: every content is durable by now.
-    for folder in sorted(touched):
-        sync_directory(folder)
+
+def _make_parents(root: Path, path: Path) -> set[Path]:
+    """Make the directories of a file below `root`; those in which one was made."""
+    missing = [folder for folder in path.parents if folder.is_relative_to(root) and not folder.exists()]
+    for folder in reversed(missing):
+        folder.mkdir(exist_ok=True)
+    return {folder.parent for folder in missing}
 
 
 def remove(path: Path) -> None:

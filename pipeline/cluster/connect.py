@@ -26,7 +26,7 @@ from pipeline.jobs.credentials import new_credentials
 from pipeline.jobs.errors import ComputeClusterError
 from pipeline.jobs.keys import JobQueue
 from pipeline.work.batches import LONGEST
-from storage.runfolder.folder import RunFolder
+from storage.runfolder.lease import Lease
 from sweeps.errors import InputError, Problem
 
 __all__ = ["ComputeClusterError", "Profile", "connect", "dashboard_address", "load_profile"]
@@ -57,7 +57,7 @@ SETTINGS = {
 
 @contextmanager
 def connect(
-    profile: Profile, *, n_workers: int | None = None, run: RunFolder, longest_batch: float = LONGEST
+    profile: Profile, *, n_workers: int | None = None, lease: Lease, longest_batch: float = LONGEST
 ) -> Iterator[Client]:
     """Start or reach the compute cluster of a profile.
 
@@ -68,8 +68,9 @@ def connect(
     n_workers : int or None
         Number of local worker processes, or of worker jobs, in place of the profile's number. Not for a
         running scheduler, which has its own workers.
-    run : RunFolder
-        For scratch files of scheduler and local workers, credentials and logs of worker jobs.
+    lease : Lease
+        Of the run: in its folder are scratch files of scheduler and local workers, credentials and logs of
+        worker jobs.
     longest_batch : float
         Seconds; worker jobs end in time to lose none.
 
@@ -91,7 +92,7 @@ def connect(
         Where a worker would import packages of another project.
     """
     allow_open_files(_n_processes(profile, n_workers))
-    with dask.config.set(SETTINGS), _scratch(run.workers), _errors_only():
+    with dask.config.set(SETTINGS), _scratch(lease.generation.workers), _errors_only():
         if isinstance(profile.options, Local):
             connection = _local(profile.options, n_workers)
         elif isinstance(profile.options, JobQueue):
@@ -99,7 +100,7 @@ def connect(
                 profile.options,
                 where=profile.where,
                 n_jobs=n_workers or profile.options.workers,
-                run=run,
+                lease=lease,
                 longest_batch=longest_batch,
                 dashboard_port=_free_port(profile.options.dashboard_port),
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from tempfile import TemporaryDirectory
 from types import TracebackType
@@ -22,7 +22,9 @@ from pipeline.jobs.credentials import credentials, fresh_credentials
 from pipeline.jobs.keys import JobQueue, cluster_class
 from pipeline.jobs.slurm import head_name, job_prefix
 from pipeline.jobs.watch import JobWatch
-from storage.runfolder.folder import RunFolder
+from storage.errors import LeaseLost
+from storage.runfolder.folder import GenerationFolder, RunFolder
+from storage.runfolder.lease import Lease
 from sweeps.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -59,6 +61,9 @@ a node: who makes it first runs code as everybody who comes later.
 class NamedJob:
     """Over dask-jobqueue's jobs: named like the worker, and a refusal is kept for the watch, not raised."""
 
+    check: Callable[[], None]
+    """Raises `LeaseLost` when nothing may be submitted any more."""
+
     def __init__(self, scheduler: str | None = None, name: str | None = None, **keys: Any) -> None:
         self.refusal = ""
         self.ended = False
@@ -67,8 +72,10 @@ class NamedJob:
     async def start(self) -> None:
         """Hand the job to the queue."""
         try:
+            # A head that another has replaced, or that is to end, must leave no job behind.
+            await asyncio.to_thread(self.check)
             await super().start()  # type: ignore[misc]
-        except (RuntimeError, OSError, ValueError) as error:
+        except (RuntimeError, OSError, ValueError, LeaseLost) as error:
             self.refusal = str(error)
             self.status = Status.running
 
@@ -138,7 +145,13 @@ class KeptCluster:
 
 @contextmanager
 def connect_jobs(
-    options: JobQueue, *, where: str, n_jobs: int, run: RunFolder, longest_batch: float, dashboard_port: int
+    options: JobQueue,
+    *,
+    where: str,
+    n_jobs: int,
+    lease: Lease,
+    longest_batch: float,
+    dashboard_port: int,
 ) -> Iterator[Client]:
     """Start a scheduler in this process, and keep worker jobs running until the block ends.
 
@@ -150,8 +163,9 @@ def connect_jobs(
         File and profile, for messages.
     n_jobs : int
         Number of worker jobs.
-    run : RunFolder
-        On a file system that the nodes share: credentials and logs of the jobs are made in it.
+    lease : Lease
+        Of a run on a file system that the nodes share: credentials and logs of the jobs are made there. No
+        job is submitted once it is lost.
     longest_batch : float
         Seconds; a worker ends in time to lose none.
     dashboard_port : int
@@ -169,6 +183,7 @@ def connect_jobs(
     ComputeClusterError
         Where jobs die at once, or none starts; also out of the block.
     """
+    generation, run = lease.generation, lease.generation.run
     problems = [*machine_problems(options, where), *path_problems(run)]
     if problems:
         raise InputError(problems)
@@ -180,7 +195,8 @@ def connect_jobs(
         if options.insecure:
             logger.warning("insecure: who reaches the scheduler's port can run code as you")
         else:
-            security = stack.enter_context(fresh_credentials(run.tls))
+            security = stack.enter_context(fresh_credentials(generation.tls))
+        lease.check()  # a head that was suspended here would end the jobs of the next one
         if options.kind == "slurm":
             left = slurm.cancel_all(prefix, keep=head_name(run))
             if left:
@@ -189,10 +205,14 @@ def connect_jobs(
         keys = job_keys(options, run, security, longest_batch)
         scheduler = {"dashboard_address": f"{LOOPBACK}:{dashboard_port}"}
         cluster = stack.enter_context(
-            _cluster_class(options.kind)(name=name, security=security, scheduler_options=scheduler, **keys)
+            _cluster_class(options.kind, lease.check)(
+                name=name, security=security, scheduler_options=scheduler, **keys
+            )
         )
         client = stack.enter_context(Client(cluster))
-        watch = stack.enter_context(JobWatch(cluster, client, options, name=name, run=run, n_jobs=n_jobs))
+        watch = stack.enter_context(
+            JobWatch(cluster, client, options, name=name, generation=generation, n_jobs=n_jobs)
+        )
         cluster.adapt(minimum_jobs=n_jobs, maximum_jobs=n_jobs, interval=ADAPT_SECONDS)
         logger.info("%d worker jobs named %s-... wanted", n_jobs, name)
         stack.push(_hurry)
@@ -237,13 +257,16 @@ def job_keys(
 
 def job_script(options: JobQueue, run: RunFolder, longest_batch: float) -> str:
     """Script of the first worker job; what is known only at the start in capitals. Nothing is written."""
-    security = None if options.insecure else credentials(run.tls.resolve())
+    generation = GenerationFolder(run, 1 + max((each.number for each in run.generations()), default=0))
+    security = None if options.insecure else credentials(generation.tls.resolve())
     keys = job_keys(options, run, security, longest_batch)
     address = f"{keys['protocol']}SCHEDULER:PORT"
     logs = keys["log_directory"]
     with TemporaryDirectory() as scratch:  # the class makes the directory of the logs
         keys["log_directory"] = scratch
-        job = _job_class(options.kind)(address, name=f"{job_prefix(run)}RUN-0", security=security, **keys)
+        job = _job_class(options.kind, lambda: None)(
+            address, name=f"{job_prefix(run)}RUN-0", security=security, **keys
+        )
         return str(job.job_script()).replace(scratch, logs)
 
 
@@ -268,10 +291,10 @@ def _lifetime(options: JobQueue, extra: list[str], longest_batch: float) -> list
     return ["--lifetime", f"{found[0]:.0f}s", "--lifetime-stagger", f"{found[1]:.0f}s"]
 
 
-def _job_class(system: str) -> Any:
+def _job_class(system: str, check: Callable[[], None]) -> Any:
     own = (SlurmCommands,) if system == "slurm" else ()
-    return type("WorkerJob", (*own, NamedJob, cluster_class(system).job_cls), {})
+    return type("WorkerJob", (*own, NamedJob, cluster_class(system).job_cls), {"check": staticmethod(check)})
 
 
-def _cluster_class(system: str) -> Any:
-    return type("WorkerJobs", (KeptCluster, cluster_class(system)), {"job_cls": _job_class(system)})
+def _cluster_class(system: str, check: Callable[[], None]) -> Any:
+    return type("WorkerJobs", (KeptCluster, cluster_class(system)), {"job_cls": _job_class(system, check)})

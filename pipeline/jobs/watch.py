@@ -17,7 +17,7 @@ from pipeline.jobs.errors import ComputeClusterError
 from pipeline.jobs.keys import JobQueue
 from pipeline.jobs.slot import MOST_ABSENT, Slot
 from pipeline.text import duration
-from storage.runfolder.folder import RunFolder
+from storage.runfolder.generation import Generation
 from storage.runfolder.jobs import JobListFile
 
 logger = logging.getLogger(__name__)
@@ -48,22 +48,29 @@ class JobWatch:
         The profile.
     name : str
         What the names of the jobs start with.
-    run : RunFolder
-        The logs of the jobs are there, and their list is kept there.
+    generation : Generation
+        Of the lease: the list of the jobs is kept there, and their logs in the folder of the run.
     n_jobs : int
         How many jobs are kept running.
     """
 
     def __init__(
-        self, cluster: Any, client: Client, options: JobQueue, *, name: str, run: RunFolder, n_jobs: int
+        self,
+        cluster: Any,
+        client: Client,
+        options: JobQueue,
+        *,
+        name: str,
+        generation: Generation,
+        n_jobs: int,
     ) -> None:
         self.failure: ComputeClusterError | None = None
         self._cluster = cluster
         self._client = client
         self._options = options
         self._name = name
-        self._logs = run.job_logs
-        self._list = JobListFile(run.jobs, n_jobs)
+        self._logs = generation.run.job_logs
+        self._list = JobListFile(generation.jobs, n_jobs, generation.files)
         self._slots: dict[str, Slot] = {}
         self._live: list[slurm.LiveJob] | None = [] if options.kind == "slurm" else None
         self._ask_at = self._place_at = 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,13 +17,16 @@ from pipeline.monitor.state import RunState, read_run_state
 from storage.errors import StorageError
 from storage.files import remove
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.head import ENDED
-from storage.runfolder.holder import Holder
+from storage.runfolder.head import ENDED, StopRequest
+from storage.runfolder.holder import PATIENCE, Holder, Watch, last_lease
+from storage.runfolder.lease import Lease, LeaseHeld, LeaseLost
 
 Echo = Callable[[str], None]
 
-END_SECONDS = 60.0
-"""Time for a head to stop by itself; SLURM kills one that takes longer than KillWait, usually 30 s."""
+END_SECONDS = 90.0
+"""Time for a head to stop by itself: a heartbeat to see that it is to, and the ends of its workers.
+
+SLURM kills one that takes longer than KillWait, usually 30 s."""
 
 KILLED_SECONDS = 10.0
 """Time for killed processes to be gone."""
@@ -36,6 +40,9 @@ class CannotCancel(RuntimeError):
 def cancel(cube: Path, echo: Echo) -> None:
     """End the run of a cube, or the head that waits to start; what was finished is kept.
 
+    A request to stop is left in the folder of the run, which every head obeys: also one that the queue has
+    lost sight of, and one that starts later. The next `sweep submit` removes it.
+
     Parameters
     ----------
     cube : Path
@@ -46,25 +53,25 @@ def cancel(cube: Path, echo: Echo) -> None:
     Raises
     ------
     CannotCancel
-        If something is running, or may be: the message says what, and where to end it.
+        If something is running still, or may be: the message says what, and where to end it.
     StorageError
         If the file system refuses.
     """
     run = RunFolder(cube)
     state = read_run_state(cube)
+    if run.path.is_dir():
+        StopRequest(host=socket.gethostname(), at=time.time()).write(run.stop)
     jobs = _jobs(run, state)
     if state.holder is None and not jobs:
         _forget(cube, state)
         echo(f"{cube} is not running: nothing to cancel")
         return
-    heads = [job for job in jobs or [] if job.name == head_name(run)]
-    _refuse_others(state, {job.number for job in heads})
+    heads = [job.number for job in jobs or [] if job.name == head_name(run)]
     if heads:
-        numbers = [job.number for job in heads]
-        slurm.cancel(numbers)
-        echo(f"ended the head, job {', '.join(numbers)}")
-        _wait(lambda: read_run_state(cube).holder is None, END_SECONDS)
+        slurm.cancel(heads)
+        echo(f"ended the head, job {', '.join(heads)}")
     _end_process(cube, echo)
+    _wait_for_the_lease(run, echo)
     if jobs is not None:
         _end_jobs(run, echo)
     _forget(cube, read_run_state(cube))
@@ -87,23 +94,28 @@ def _jobs(run: RunFolder, state: RunState) -> list[slurm.LiveJob] | None:
         raise CannotCancel(f"nothing was cancelled, the queue does not answer: {error}") from error
 
 
-def _refuse_others(state: RunState, heads: set[str]) -> None:
-    """Raise where the holder cannot be ended from here."""
-    holder, lease = state.holder, state.lease
-    if holder is None or lease is None or lease.alive or holder.process.job_id in heads:
+def _wait_for_the_lease(run: RunFolder, echo: Echo) -> None:
+    """Wait until the head has ended as it was asked to, or has no heartbeat any more.
+
+    What the queue says is not enough: a head on a node that it has lost sight of still runs.
+    """
+    state = last_lease(run)
+    if state is None or state.free:
         return
-    job = holder.process.job_id
-    if not job:
-        raise CannotCancel(f"run by {holder}: on another machine, not in a queue; cancel it there")
-    if _in_queue(job):
-        raise CannotCancel(f"run by {holder}: in a job that you submitted yourself; scancel {job} ends it")
-
-
-def _in_queue(number: str) -> bool:
-    try:
-        return any(job.number == number for job in slurm.live_jobs(""))
-    except slurm.CommandFailed:
-        return True
+    watch = Watch(run, state)
+    echo(f"waiting for {state.holder or 'an unknown process'} to end")
+    last, since = state.beat, watch.silent
+    while watch.silent < END_SECONDS:
+        time.sleep(POLL_SECONDS)
+        now = last_lease(run)
+        if now is None or now.free or now.number != state.number:
+            return
+        if now.beat != last:
+            last, since = now.beat, watch.silent
+        elif now.alive is None and watch.silent - since > PATIENCE:
+            echo(f"no heartbeat for {PATIENCE:.0f} s: its machine is gone, and if not, it ends when it wakes")
+            return
+    raise CannotCancel(f"still running after {END_SECONDS:.0f} s, and asked to end: {state.holder}")
 
 
 def _end_process(cube: Path, echo: Echo) -> None:
@@ -152,13 +164,8 @@ def _forget(cube: Path, state: RunState) -> None:
     if state.waiting is None:
         return
     run = RunFolder(cube)
-    with suppress(StorageError, OSError):
+    # Somebody else may run it by now.
+    with suppress(StorageError, OSError, LeaseHeld, LeaseLost), Lease.acquire(cube) as lease:
         remove(run.submission)
         if state.head is not None:
-            state.head.now(ENDED, "cancelled").write(run.head)
-
-
-def _wait(condition: Callable[[], bool], seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(POLL_SECONDS)
+            state.head.now(ENDED, "cancelled").write(lease.generation.head, lease.files)

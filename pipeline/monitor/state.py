@@ -33,7 +33,7 @@ class RunState:
     @property
     def holder(self) -> Holder | None:
         """Who runs it now, as far as can be seen."""
-        if self.lease is None or self.lease.seconds_left() == 0:
+        if self.lease is None or self.lease.free:
             return None
         return self.lease.holder
 
@@ -96,4 +96,4 @@ def read_run_state(cube: Path) -> RunState:
         If the file system refuses.
     """
     run = RunFolder(cube)
-    return RunState(read_lease(cube), HeadRecord.read(run.head), Submission.read(run.submission))
+    return RunState(read_lease(cube), HeadRecord.read(run.last_run.head), Submission.read(run.submission))

@@ -166,10 +166,8 @@ def read_status(cube: Path) -> Status:
     run, folder = read_run_state(cube), RunFolder(cube)
     there = cube.is_dir() or not folder.path.is_dir()
     datasets, blocks, skipped = _read_cube(cube) if there else ((), (0, 0), {})
-    progress = None if run.holder is None else Progress.read(folder.state)
-    if progress is not None and run.head is not None and progress.at < run.head.at:
-        progress = None  # of a run before this one
-    return Status(cube, datasets, *blocks, skipped, run, JobList.read(folder.jobs), progress)
+    progress = None if run.holder is None else Progress.read(folder.last_run.state)
+    return Status(cube, datasets, *blocks, skipped, run, JobList.read(folder.last_run.jobs), progress)
 
 
 def _read_cube(cube: Path) -> tuple[tuple[DatasetStatus, ...], tuple[int, int], dict[str, list[str]]]:

@@ -114,8 +114,7 @@ def explain(cube: Path, name: str, spec: Path | None = None) -> Explanation:
     """
     plans = read_manifest(cube).plans
     cell = find_cell(name, list(plans.values()))
-    run = RunFolder(cube)
-    failures = tuple(record for record in read_failures(run.failures) if record.cell == str(cell))
+    failures = tuple(record for record in read_failures(RunFolder(cube)) if record.cell == str(cell))
     block = plans[cell.dataset].block_of(cell)
     store, position = BlockStore(cube, read_only=True), block.position(cell)
     status = int(store.statuses(block)[position])
@@ -134,7 +133,7 @@ def explain(cube: Path, name: str, spec: Path | None = None) -> Explanation:
 def failed_causes(cube: Path) -> dict[str, str]:
     """Last cause of each cell that is marked failed, by name; reads files only."""
     cells = failed_cells(cube, read_manifest(cube).plans.values())
-    causes = {record.cell: record.cause for record in read_failures(RunFolder(cube).failures)}
+    causes = {record.cell: record.cause for record in read_failures(RunFolder(cube))}
     return {str(cell): causes.get(str(cell), "no failure is recorded") for cell in cells}
 
 
@@ -143,7 +142,7 @@ def _log_command(cube: Path, job: str) -> str:
 
 
 def _command(cube: Path, cell: Cell, spec: Path | None) -> str:
-    head = HeadRecord.read(RunFolder(cube).head)
+    head = HeadRecord.read(RunFolder(cube).last_run.head)
     file = str(spec.resolve()) if spec is not None else head.spec if head is not None else "SPEC"
     command = ["sweep", "submit", file, "--results", str(cube.resolve().parent), "--workers", "0"]
     if head is not None and head.data_dir is not None:

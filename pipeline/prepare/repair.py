@@ -10,6 +10,7 @@ from pathlib import Path
 from storage.cube.manifest import Manifest, read_manifest
 from storage.damage.repair import Repair, repair
 from storage.damage.scan import Damage, Progress, scan
+from storage.files import PLAIN
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.head import HeadRecord
 from storage.runfolder.lease import Lease
@@ -92,14 +93,15 @@ def repair_cube(cube: Path, *, data_dir: Path | None, dry_run: bool, progress: P
         If the file system refuses.
     """
     read_manifest(cube)
-    with nullcontext() if dry_run else Lease.acquire(cube):
+    with nullcontext() if dry_run else Lease.acquire(cube) as lease:
         manifest = read_manifest(cube)
         damaged = scan(cube, progress).damaged
 
         def inputs(plan: DatasetPlan) -> Arrays:
             return _inputs(manifest, plan, data_dir)
 
-        done = repair(cube, damaged, inputs, dry_run=dry_run)
+        files = PLAIN if lease is None else lease.files
+        done = repair(cube, damaged, inputs, files, dry_run=dry_run)
     return Repaired(cube, damaged, done, _command(cube), dry_run)
 
 
@@ -121,7 +123,7 @@ def _inputs(manifest: Manifest, plan: DatasetPlan, data_dir: Path | None) -> Arr
 
 
 def _command(cube: Path) -> str:
-    head = HeadRecord.read(RunFolder(cube).head)
+    head = HeadRecord.read(RunFolder(cube).last_run.head)
     spec = "SPEC" if head is None else head.spec
     words = ["sweep", "submit", spec, "--results", str(cube.resolve().parent)]
     if head is not None and head.data_dir is not None:

@@ -92,4 +92,4 @@ def _results_problems(results: Path, run: Path) -> list[Problem]:
 
 def longest_batch(prepared: Prepared) -> float:
     """Seconds a batch of a sweep may last: a single restart is never split."""
-    return max([LONGEST, *Timing.load(prepared.run.pilot).measured.values()])
+    return max([LONGEST, *Timing.load(prepared.run).measured.values()])

@@ -131,14 +131,14 @@ def _inputs(
 def _failures(cube: Path) -> tuple[FailureRecord, ...]:
     # The directory of a run is its owner's alone; a cube is for everybody.
     with suppress(PermissionError):
-        return tuple(read_failures(RunFolder(cube).failures))
+        return tuple(read_failures(RunFolder(cube)))
     return ()
 
 
 def _holder(cube: Path) -> str | None:
     with suppress(PermissionError, StorageError):
         lease = read_lease(cube)
-        return str(lease.holder) if lease is not None and lease.seconds_left() != 0 else None
+        return str(lease.holder) if lease is not None and not lease.free else None
     return None
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,8 @@ from pipeline.work.records import Failure, Partial, Work
 from pipeline.work.tasks import cell_annotations
 from storage.cube.blocks import BlockStore
 from storage.cube.schema import DONE
-from storage.runfolder.failures import append_failure
-from storage.runfolder.journal import Journal
+from storage.runfolder.failures import FailureRecord
+from storage.runfolder.journal import Journal, JournalDamaged
 from sweeps.file.stopping import Stop
 from sweeps.inputs.load import Inputs
 from sweeps.plan import Block, Cell, DatasetPlan
@@ -44,8 +43,8 @@ class Collector:
         Data, for drawing the annotations of a finished block again.
     seed : int
         The sweep's seed.
-    failures : Path
-        Where failures are appended, one JSON document a line.
+    failed : callable
+        Keeps the record of a failure.
     wanted : Wanted
         What this run is to compute.
     stop : Stop or None
@@ -59,7 +58,7 @@ class Collector:
         inputs: Inputs,
         *,
         seed: int,
-        failures: Path,
+        failed: Callable[[FailureRecord], None],
         wanted: Wanted,
         stop: Stop | None = None,
     ) -> None:
@@ -68,7 +67,7 @@ class Collector:
         self._inputs = inputs
         self._plans = {plan.name: plan for plan in inputs.plans}
         self._seed = seed
-        self._failures = failures
+        self._failed = failed
         self._wanted = wanted
         self._stop = stop
         self._open: dict[Cell, BlockResult] = {}
@@ -142,7 +141,7 @@ class Collector:
         if cell not in self._open:
             return False
         self._attempts[cell] = self._attempts.get(cell, 0) + 1
-        append_failure(self._failures, failure.record(self._attempts[cell]))
+        self._failed(failure.record(self._attempts[cell]))
         if self._attempts[cell] < ATTEMPTS:
             return True
         logger.error("cell %s failed: %s", cell, failure.cause)
@@ -177,9 +176,24 @@ class Collector:
     def _replay(self) -> dict[Cell, list[Partial]]:
         known: dict[Cell, list[Partial]] = {}
         for header, arrays in self._journal.replay():
-            for partial in from_record(header, arrays):
+            try:
+                partials = from_record(header, arrays)
+                for partial in partials:
+                    self._check_shapes(partial)
+            except ValueError as error:
+                raise JournalDamaged(self._journal.path, None, str(error)) from error
+            for partial in partials:
                 known.setdefault(partial.work.cell, []).append(partial)
         return known
+
+    def _check_shapes(self, partial: Partial) -> None:
+        plan = self._plans.get(partial.work.cell.dataset)
+        if plan is None:
+            return  # of a data set that is not available now
+        expected = (plan.n_samples,), (plan.n_clusters, plan.n_features)
+        found = partial.labels.shape, partial.centroids.shape
+        if found != expected or partial.work.stop > plan.restarts:
+            raise ValueError(f"a record of {partial.work.cell} with arrays of other shapes: {found}")
 
     def _open_block(self, block: Block, statuses: NDArray[np.int8]) -> BlockResult | None:
         """Cells of a block that are to be computed; None if there are none, or they were written since."""

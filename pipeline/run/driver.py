@@ -26,6 +26,8 @@ from storage.cube.blocks import BlockStore, failed_cells
 from storage.cube.cube import create, grow
 from storage.cube.manifest import append_run
 from storage.provenance import run_record
+from storage.runfolder.failures import append_failure
+from storage.runfolder.generation import inherit
 from storage.runfolder.journal import Journal
 from storage.runfolder.lease import Lease
 from storage.runfolder.progress import StateFile
@@ -88,9 +90,8 @@ class Driver:
         self._console = console
         self._longest = LONGEST if time_limit is None else time_limit / 4
         self._length = self._longest
-        self._timing_file = prepared.run.pilot
-        self._timing = Timing.load(self._timing_file)
-        self._state = StateFile(prepared.run.state)
+        self._timing = Timing.load(prepared.run)
+        self._state = StateFile(sweep.lease.generation.state, sweep.lease.files)
         self._again: deque[Batch] = deque()
         self._solver_seconds = 0.0
         self._unneeded = 0
@@ -136,7 +137,7 @@ class Driver:
             done += _restarts(partials)
             for partial in partials:
                 self._timing.note(partial)
-        self._timing.save(self._timing_file)
+        self._timing.save(self._lease.generation.pilot, self._lease.files)
         return done
 
     def _rest(self) -> int:
@@ -251,20 +252,21 @@ def open_sweep(prepared: Prepared, lease: Lease, wanted: Wanted) -> Iterator[Ope
     storage.errors.StorageError
         If the disk fails; nothing that was reported done is lost.
     """
+    generation, files = lease.generation, lease.files
     with uninterrupted():
-        prepared.run.clean()
+        inherit(prepared.run, generation)
         # Again, now that the lease is held: another driver may have created or grown the cube meanwhile.
         prepared = aligned(prepared)
         make = grow if prepared.cube.exists() else create
-        make(prepared.cube, prepared.inputs.plans, prepared.inputs.stacked, prepared.spec)
-        append_run(prepared.cube, run_record(prepared.inputs.skipped))
-    with Journal(prepared.run.journal) as journal:
+        make(prepared.cube, prepared.inputs.plans, prepared.inputs.stacked, prepared.spec, files)
+        append_run(prepared.cube, run_record(prepared.inputs.skipped), files)
+    with Journal(generation.journal, files) as journal:
         collector = Collector(
-            BlockStore(prepared.cube),
+            BlockStore(prepared.cube, files=files),
             journal,
             prepared.inputs,
             seed=prepared.spec.seed,
-            failures=prepared.run.failures,
+            failed=lambda record: append_failure(generation.failures, record, files),
             wanted=wanted,
             stop=prepared.spec.stop,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
 import time
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ from pipeline.prepare.request import Request
 from pipeline.prepare.sweep import Prepared, longest_batch
 from pipeline.run.driver import Driver, Outcomes, open_sweep
 from pipeline.run.logfile import log_file
-from pipeline.run.signals import Stopped, stop_on_signal
+from pipeline.run.signals import Interrupt, Stopped, stop_on_signal
 from pipeline.work.executor import Executor, SerialExecutor
 from pipeline.work.merge import Mismatch
 from storage.cube.blocks import CellMismatch, failed_cells
@@ -33,7 +34,7 @@ from storage.runfolder.folder import RunFolder
 from storage.runfolder.head import ENDED, REQUEUED, RUNNING, HeadRecord
 from storage.runfolder.holder import STALE_AFTER
 from storage.runfolder.journal import JournalDamaged
-from storage.runfolder.lease import Lease, LeaseHeld, LeaseLost
+from storage.runfolder.lease import Cancelled, Lease, LeaseHeld, LeaseLost
 from storage.runfolder.process import this_process
 
 logger = logging.getLogger(__name__)
@@ -48,6 +49,12 @@ EXPECTED_ERRORS = (
     ComputeClusterError,
 )
 """They end a run with a message: no cell is to blame, nothing that was reported done is lost."""
+
+CANCELLED = 128 + signal.SIGTERM
+"""The exit code of a head that was cancelled, however it was told."""
+
+DETACHED = "SWEEP_DETACHED"
+"""Set in the environment of a head that was started as a process of its own."""
 
 LEASE_SECONDS = 5.0
 """Between attempts to take the lease of a head that died on another node."""
@@ -81,7 +88,10 @@ class Ending:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        if isinstance(error, Stopped):
+        if isinstance(error, Cancelled):
+            logger.error("%s; what was finished is kept, submit again to resume", error)
+            self.end = End(CANCELLED, "cancelled")
+        elif isinstance(error, Stopped):
             # Asked once: SLURM's answer to a SIGTERM changes as the job ends.
             again = self._own is not None and self._own.continues(error.number)
             then = "the head resumes when its job starts again" if again else "submit again to resume"
@@ -116,25 +126,40 @@ def run_head(request: Request, console: Console) -> int:
         return INTERNAL
     ending = Ending(own)
     with (
-        stop_on_signal(),
+        stop_on_signal() as interrupt,
         ending,
-        # A job that was queued again after its node was lost finds its own old lease, not stale yet.
-        _lease(request.prepared.cube, wait=own is not None) as lease,
+        # A job may find the lease of a head that died on another node, not stale yet.
+        _lease(request.prepared.cube, wait=own is not None, on_lost=interrupt) as lease,
         log_file(request.prepared.run.log),
-        _recorded(request, own, ending) as record,
+        _recorded(request, own, ending, lease) as record,
         # Entered twice: this one sets the end before the record is written, the outer one handles errors
         # of what stands between the two.
         ending,
         # Workers before the cube: a compute cluster that is not available leaves nothing behind.
-        _executor(request, record) as executor,
+        _executor(request, record, lease) as executor,
         open_sweep(request.prepared, lease, request.wanted) as sweep,
     ):
         driver = Driver(sweep, executor, console=console, time_limit=request.options.time_limit)
         ending.end = _conclude(request, driver.run())
     if own is not None and ending.end.again and not own.requeue():
         how = f"{ending.end.how}, and not queued again"
-        _record(request, own).now(ENDED, how).write(request.prepared.run.head)
+        with suppress(LeaseLost):  # it was given back: the next head may have it
+            _record(request, own).now(ENDED, how).write(lease.generation.head, lease.files)
     return ending.end.code
+
+
+def forget_cancel(run: RunFolder) -> None:
+    """Take back a request that every head of this cube end: a user wants it to run.
+
+    For the holder of the lease, so that every head that was to end has ended, or lost the lease.
+
+    Raises
+    ------
+    StorageError
+        If the file system refuses.
+    """
+    with storage_errors(run.stop):
+        remove(run.stop)
 
 
 def nothing_to_do(request: Request) -> int:
@@ -173,19 +198,20 @@ def _waiting_head(run: RunFolder) -> str | None:
 
 
 @contextmanager
-def _recorded(request: Request, own: HeadJob | None, ending: Ending) -> Iterator[HeadRecord]:
+def _recorded(request: Request, own: HeadJob | None, ending: Ending, lease: Lease) -> Iterator[HeadRecord]:
     """Record in the run folder that the run has begun, and how it ended."""
-    run = request.prepared.run
     record = _record(request, own)
-    record.write(run.head)
-    with storage_errors(run.jobs):
-        remove(run.jobs)  # of the run before
+    record.write(lease.generation.head, lease.files)
     try:
+        if own is None and DETACHED not in os.environ:
+            forget_cancel(request.prepared.run)
+        lease.check()  # a head that was started detached obeys a cancel that came before its start
         yield record
     finally:
-        # A full disk has been reported already.
-        with suppress(StorageError):
-            record.now(REQUEUED if ending.end.again else ENDED, ending.end.how).write(run.head)
+        # A full disk has been reported already, and who lost the lease has nothing to say any more.
+        with suppress(StorageError, LeaseLost):
+            state = REQUEUED if ending.end.again else ENDED
+            record.now(state, ending.end.how).write(lease.generation.head, lease.files)
 
 
 def _record(request: Request, own: HeadJob | None) -> HeadRecord:
@@ -200,12 +226,12 @@ def _record(request: Request, own: HeadJob | None) -> HeadRecord:
 
 
 @contextmanager
-def _lease(cube: Path, *, wait: bool) -> Iterator[Lease]:
+def _lease(cube: Path, *, wait: bool, on_lost: Interrupt) -> Iterator[Lease]:
     """Hold the lease; where `wait` is true, wait until the lease of a head that died elsewhere is stale."""
     deadline = time.monotonic() + 2 * STALE_AFTER
     while True:
         try:
-            lease = Lease.acquire(cube)
+            lease = Lease.acquire(cube, on_lost=on_lost)
             break
         except LeaseHeld as held:
             if not wait or time.monotonic() > deadline:
@@ -217,7 +243,7 @@ def _lease(cube: Path, *, wait: bool) -> Iterator[Lease]:
 
 
 @contextmanager
-def _executor(request: Request, record: HeadRecord) -> Iterator[Executor]:
+def _executor(request: Request, record: HeadRecord, lease: Lease) -> Iterator[Executor]:
     prepared, profile = request.prepared, request.profile
     if profile is None:
         yield SerialExecutor(prepared.inputs.sources)
@@ -227,10 +253,10 @@ def _executor(request: Request, record: HeadRecord) -> Iterator[Executor]:
     from pipeline.cluster.executor import DaskExecutor
 
     longest, workers = longest_batch(prepared), request.options.workers
-    with connect(profile, n_workers=workers, run=prepared.run, longest_batch=longest) as client:
+    with connect(profile, n_workers=workers, lease=lease, longest_batch=longest) as client:
         dashboard = _dashboard(dashboard_address(client))
         logger.info("dask dashboard: %s", dashboard)
-        record.model_copy(update={"dashboard": dashboard}).write(prepared.run.head)
+        record.model_copy(update={"dashboard": dashboard}).write(lease.generation.head, lease.files)
         yield DaskExecutor(client, prepared.inputs.sources, time_limit=request.options.time_limit)
 
 

@@ -13,6 +13,10 @@ NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
 """From Ctrl-C, a machine that shuts down, a queue before the walltime, a terminal that closes."""
 
 
+INTERRUPT = signal.SIGUSR2
+"""Sent by a thread of this process, to have its reason raised where the main thread waits."""
+
+
 class Stopped(BaseException):
     """A signal asked the driver to stop; what was reported done is kept."""
 
@@ -21,18 +25,32 @@ class Stopped(BaseException):
         self.number = number
 
 
+Interrupt = Callable[[Exception], None]
+"""Raises an exception in the main thread, called from another one."""
+
+
 @contextmanager
-def stop_on_signal() -> Iterator[None]:
-    """Turn `NUMBERS` into `Stopped`, raised in the main thread."""
+def stop_on_signal() -> Iterator[Interrupt]:
+    """Turn `NUMBERS` into `Stopped`, raised in the main thread; yields a way to raise others there."""
     shown = [number for number in (1, 2) if os.isatty(number)]
+    reasons: list[Exception] = []
 
     def stop(number: int, frame: FrameType | None) -> None:
+        if number == INTERRUPT:
+            # Without a reason somebody else has sent it, who asks for nothing that is known.
+            if reasons:
+                raise reasons.pop()
+            return
         if number == signal.SIGHUP:
             _leave_terminal(shown)
         raise Stopped(number)
 
+    def interrupt(reason: Exception) -> None:
+        reasons.append(reason)
+        signal.pthread_kill(threading.main_thread().ident or 0, INTERRUPT)
+
     with _handled_by(stop):
-        yield
+        yield interrupt
 
 
 @contextmanager
@@ -61,7 +79,7 @@ def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[No
     if threading.current_thread() is not threading.main_thread():
         yield  # Python delivers signals to the main thread alone
         return
-    before = {number: signal.getsignal(number) for number in NUMBERS}
+    before = {number: signal.getsignal(number) for number in (*NUMBERS, INTERRUPT)}
     if before[signal.SIGHUP] is signal.SIG_IGN:
         del before[signal.SIGHUP]  # started by nohup: it stays ignored
     for number in before:

@@ -21,7 +21,7 @@ from pipeline.jobs.slurm import head_name, other_head
 from pipeline.monitor.logs import last_lines
 from pipeline.monitor.state import read_run_state
 from pipeline.prepare.request import Request
-from pipeline.run.head import nothing_to_do
+from pipeline.run.head import DETACHED, forget_cancel, nothing_to_do
 from storage.errors import StorageError, storage_errors
 from storage.runfolder.head import Submission
 from storage.runfolder.lease import Lease, LeaseHeld
@@ -100,6 +100,7 @@ def _queue(request: Request, options: SlurmQueue) -> int:
         if (other := other_head(run)) is not None:
             logger.error("%s", other)
             return INTERNAL
+        forget_cancel(run)
         script = run.script
         with storage_errors(script):
             script.write_text(head_script(options, run, head_command(request)), encoding="utf-8")
@@ -122,7 +123,7 @@ def _exclusive(cube: Path) -> Iterator[None]:
         lease = Lease.acquire(cube)
     except LeaseHeld as held:
         job = held.holder.process.job_id if held.holder is not None else ""
-        if held.seconds_left is None or not job or any(j.number == job for j in slurm.live_jobs("")):
+        if held.silent is None or not job or any(j.number == job for j in slurm.live_jobs("")):
             raise
         logger.info("job %s, which ran it, has ended", job)
         yield
@@ -134,7 +135,8 @@ def _exclusive(cube: Path) -> Iterator[None]:
 def _spawn(request: Request) -> int:
     """Start the head as a process in its own session, so that closing the terminal does not end it."""
     cube = request.prepared.cube
-    Lease.acquire(cube).release()  # or say who runs it already
+    with Lease.acquire(cube):  # or say who runs it already
+        forget_cancel(request.prepared.run)
     log, at = request.prepared.run.head_log, time.time()
     command = [sys.executable, "-m", "pipeline", *head_command(request)]
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
@@ -142,7 +144,7 @@ def _spawn(request: Request) -> int:
         pid = os.posix_spawn(
             sys.executable,
             command,
-            {**os.environ, "PYTHONSAFEPATH": "1"},
+            {**os.environ, "PYTHONSAFEPATH": "1", DETACHED: "1"},
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                 (os.POSIX_SPAWN_OPEN, 1, str(log), append, 0o600),

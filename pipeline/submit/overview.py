@@ -131,7 +131,7 @@ def plan_overview(prepared: Prepared, *, workers: int | None = None, pilot: bool
     PlanOverview
     """
     workers = workers or len(os.sched_getaffinity(0))
-    timing = Timing.load(prepared.run.pilot)
+    timing = Timing.load(prepared.run)
     if pilot:
         _time_corners(prepared, timing)
     datasets = tuple(_dataset(prepared, plan, timing) for plan in prepared.inputs.plans)

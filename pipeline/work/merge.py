@@ -189,17 +189,42 @@ def to_record(partials: list[Partial]) -> tuple[dict[str, Any], dict[str, NDArra
 
 
 def from_record(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> list[Partial]:
-    """Read back what `to_record` made."""
-    ends = list(accumulate((entry["stop"] - entry["start"] for entry in header["partials"]), initial=0))
+    """Read back what `to_record` made.
+
+    Raises
+    ------
+    ValueError
+        If the record holds anything else.
+    """
+    try:
+        return _partials(header["partials"], arrays)
+    except (KeyError, TypeError, IndexError, AttributeError) as error:
+        raise ValueError(f"a record of other content ({type(error).__name__}: {error})") from error
+
+
+def _partials(entries: list[dict[str, Any]], arrays: dict[str, NDArray[Any]]) -> list[Partial]:
+    for entry in entries:
+        numbers = entry["start"], entry["best_restart"], entry["stop"]
+        if not all(type(number) is int for number in numbers):
+            raise ValueError(f"a record of restarts {numbers}, expected whole numbers")
+        if not 0 <= numbers[0] <= numbers[1] < numbers[2]:
+            raise ValueError(
+                f"a record of restart {numbers[1]} as the best of {numbers[0]} to {numbers[2] - 1}"
+            )
+    ends = list(accumulate((entry["stop"] - entry["start"] for entry in entries), initial=0))
+    lengths = {"objectives": ends[-1], **dict.fromkeys(SOLUTION, len(entries))}
+    for name, length in lengths.items():
+        if arrays[name].ndim == 0 or len(arrays[name]) != length:
+            raise ValueError(f"a record with {name} of shape {arrays[name].shape}, expected {length} rows")
     return [
         Partial(
             work=Work(Cell(*entry["cell"]), entry["start"], entry["stop"]),
             objectives=arrays["objectives"][ends[position] : ends[position + 1]],
             best_restart=entry["best_restart"],
-            seconds=entry["seconds"],
-            cpu_seconds=entry["cpu_seconds"],
+            seconds=float(entry["seconds"]),
+            cpu_seconds=float(entry["cpu_seconds"]),
             # copies: a view would keep the arrays of the whole batch in memory
             **{name: arrays[name][position].copy() for name in SOLUTION},
         )
-        for position, entry in enumerate(header["partials"])
+        for position, entry in enumerate(entries)
     ]

@@ -8,7 +8,9 @@ from itertools import product
 from pathlib import Path
 
 from pipeline.work.records import Partial
-from storage.runfolder.pilot import TimedRestart, read_pilot, write_pilot
+from storage.files import PLAIN, Files
+from storage.runfolder.folder import RunFolder
+from storage.runfolder.pilot import Pilot, TimedRestart, read_pilot
 from sweeps.plan import Cell, DatasetPlan
 
 Key = tuple[str, str, float | None, int | None]
@@ -39,13 +41,14 @@ class Timing:
     _predicted: dict[Key, float] = field(default_factory=dict)
 
     @classmethod
-    def load(cls, path: Path) -> Timing:
+    def load(cls, run: RunFolder) -> Timing:
         """Read a pilot's timings; a missing or unreadable file is an empty one, measured again."""
-        return cls({(row.dataset, row.model, row.p, row.m): row.seconds for row in read_pilot(path)})
+        return cls({(row.dataset, row.model, row.p, row.m): row.seconds for row in read_pilot(run)})
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path, files: Files = PLAIN) -> None:
         """Write the timings, replacing the file in one step."""
-        write_pilot(path, (TimedRestart(*key, seconds) for key, seconds in self.measured.items()))
+        timed = tuple(TimedRestart(*key, seconds) for key, seconds in self.measured.items())
+        Pilot(timed=timed).write(path, files)
 
     def note(self, partial: Partial) -> None:
         """Take the time of a measured cell."""

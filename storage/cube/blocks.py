@@ -21,7 +21,7 @@ from storage.cube.places import Place, Places, chunk_name
 from storage.cube.schema import DONE, FAILED, FIELDS, PENDING, VARIABLES, result_names
 from storage.cube.store import DurableStore
 from storage.errors import storage_errors
-from storage.files import sync_directory
+from storage.files import PLAIN, Files, sync_directory
 from storage.provenance import fingerprint
 from sweeps.plan import Block, Cell, DatasetPlan
 
@@ -43,6 +43,8 @@ class BlockStore:
         The cube.
     read_only : bool
         For those who do not hold the lease.
+    files : Files
+        Of the holder of the lease.
 
     Raises
     ------
@@ -52,14 +54,14 @@ class BlockStore:
         If it cannot be read.
     """
 
-    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+    def __init__(self, path: Path, *, read_only: bool = False, files: Files = PLAIN) -> None:
         self.path = path
         manifest = read_manifest(path)
         self._plans = manifest.plans
         self._runs = manifest.runs
         self._places = {name: Places(plan) for name, plan in self._plans.items()}
         with storage_errors(path):
-            store = DurableStore(path, chunks=manifest.chunks, read_only=read_only)
+            store = DurableStore(path, chunks=manifest.chunks, read_only=read_only, files=files)
             self._root = zarr.open_group(store, mode="r" if read_only else "r+", use_consolidated=True)
         self._arrays: dict[str, zarr.Array[Any]] = {}
 
@@ -150,6 +152,8 @@ class BlockStore:
             If a cell that is done has other results now: names the cell, the variables, and both values.
         StorageError
             If the file system refuses, or what is stored is damaged: nothing is marked failed for it.
+        LeaseLost
+            If another process has taken the lease.
         ValueError
             If names, shapes or types are not those above, or the block is not one of the cube.
         """

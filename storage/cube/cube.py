@@ -17,7 +17,7 @@ from storage.cube.reading import open_cube
 from storage.cube.store import CubeStore
 from storage.cube.template import InputArrays, Template, is_committed, render
 from storage.errors import storage_errors
-from storage.files import BUILDING, remove, sync_directory, write_file, write_files
+from storage.files import PLAIN, Files
 from sweeps.errors import InputError, Problem
 from sweeps.file.spec import SweepSpec
 from sweeps.plan import DatasetPlan
@@ -27,7 +27,9 @@ __all__ = ["Inputs", "create", "grow", "open_cube"]
 Inputs = Callable[[DatasetPlan], InputArrays]
 
 
-def create(path: Path, plans: Iterable[DatasetPlan], inputs: Inputs, spec: SweepSpec) -> None:
+def create(
+    path: Path, plans: Iterable[DatasetPlan], inputs: Inputs, spec: SweepSpec, files: Files = PLAIN
+) -> None:
     """Create a cube with nothing done: built under another name, then renamed.
 
     Parameters
@@ -41,6 +43,8 @@ def create(path: Path, plans: Iterable[DatasetPlan], inputs: Inputs, spec: Sweep
         the plan has mixtures.
     spec : SweepSpec
         The sweep; the cube keeps its dump.
+    files : Files
+        Of the holder of the lease.
 
     Raises
     ------
@@ -54,21 +58,17 @@ def create(path: Path, plans: Iterable[DatasetPlan], inputs: Inputs, spec: Sweep
     plans = list(plans)
     template = _merged(render(plan, {}, inputs(plan)) for plan in plans)
     document = root_document(spec, plans, [], template.metadata)
-    files = template.metadata_files() | template.coordinates | template.inputs
-    building = path.with_name(path.name + BUILDING)
-    with storage_errors(path, _size(files)):
+    contents = template.metadata_files() | template.coordinates | template.inputs
+    contents[ROOT_FILE] = to_json(document)
+    with storage_errors(path, _size(contents)):
         path.parent.mkdir(parents=True, exist_ok=True)
-        remove(building)  # left by a killed creation
-        building.mkdir()
-        write_files(building, files.items())
-        write_file(building / ROOT_FILE, to_json(document))
-        sync_directory(building)
         # The rename is the commit: before it, readers find no cube.
-        os.rename(building, path)
-        sync_directory(path.parent)
+        files.build(path, contents.items())
 
 
-def grow(path: Path, plans: Iterable[DatasetPlan], inputs: Inputs, spec: SweepSpec) -> None:
+def grow(
+    path: Path, plans: Iterable[DatasetPlan], inputs: Inputs, spec: SweepSpec, files: Files = PLAIN
+) -> None:
     """Extend a cube by new coordinates and data sets; remove what an interrupted growth left behind.
 
     Nothing that readers see changes before the root file is replaced. Chunk files of results are never
@@ -78,7 +78,7 @@ def grow(path: Path, plans: Iterable[DatasetPlan], inputs: Inputs, spec: SweepSp
     ----------
     path : Path
         The cube.
-    plans, inputs, spec
+    plans, inputs, spec, files
         As for `create`. `inputs` is called for data sets that are new or have new mixtures.
 
     Raises
@@ -96,15 +96,17 @@ def grow(path: Path, plans: Iterable[DatasetPlan], inputs: Inputs, spec: SweepSp
     grown = manifest.plans | {plan.name: plan for plan in align(manifest, plans)}
     template = _merged(_render_growth(manifest, plan, inputs) for plan in grown.values())
     document = root_document(spec, grown.values(), manifest.runs, template.metadata)
-    files = template.metadata_files() | template.coordinates
-    files |= {key: data for key, data in template.inputs.items() if not is_committed(key, manifest.metadata)}
-    with storage_errors(path, _size(files)):
-        _remove_uncommitted(path, manifest.metadata)
+    contents = template.metadata_files() | template.coordinates
+    contents |= {
+        key: data for key, data in template.inputs.items() if not is_committed(key, manifest.metadata)
+    }
+    with storage_errors(path, _size(contents)):
+        _remove_uncommitted(path, manifest.metadata, files)
         # Readers take nodes and shapes from the root: what is new lies beyond them until the commit.
-        write_files(path, _changed(path, files))
+        files.put_all(path, _changed(path, contents))
         unchanged = (path / ROOT_FILE).read_bytes() == to_json(document)
     if not unchanged:
-        commit(path, document)
+        commit(path, document, files)
 
 
 def _render_growth(manifest: Manifest, plan: DatasetPlan, inputs: Inputs) -> Template:
@@ -129,18 +131,18 @@ def _compare_inputs(manifest: Manifest, old: DatasetPlan, inputs: InputArrays) -
             raise InputError([Problem(where, "other mixtures now", "the mixtures stored in the cube", hint)])
 
 
-def _remove_uncommitted(path: Path, metadata: Mapping[str, Any]) -> None:
+def _remove_uncommitted(path: Path, metadata: Mapping[str, Any], files: Files) -> None:
     """Remove nodes and chunks that the root does not list: all were left by an interrupted growth."""
     for folder, subfolders, names in os.walk(path):
         here = Path(folder)
         for name in [name for name in subfolders if not name.startswith(".")]:
             if (here / name).relative_to(path).as_posix() not in metadata:
-                remove(here / name)
+                files.remove(here / name)
                 subfolders.remove(name)
         for name in names:
             key = (here / name).relative_to(path).as_posix()
             if chunk_position(name) is not None and not is_committed(key, metadata):
-                remove(here / name)
+                files.remove(here / name)
 
 
 def _changed(path: Path, files: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:

@@ -16,7 +16,7 @@ from storage.cube.layout import INLINE, ROOT, layout_problems, root_problems, si
 from storage.cube.places import ChunkFiles
 from storage.cube.records import plan_to_json, read_plans
 from storage.errors import storage_errors
-from storage.files import read_regular, sync_directory, write_file
+from storage.files import PLAIN, Files, read_regular, sync_directory
 from storage.provenance import RunRecord
 from storage.runfolder.folder import RunFolder
 from sweeps.errors import InputError, Problem, collecting, shown
@@ -141,15 +141,15 @@ def to_json(document: Mapping[str, Any]) -> bytes:
     return json.dumps(document).encode()
 
 
-def commit(path: Path, document: Mapping[str, Any]) -> None:
+def commit(path: Path, document: Mapping[str, Any], files: Files) -> None:
     """Replace the root file: readers see the cube as it was, or as it is now."""
     content = to_json(document)
     with storage_errors(path, len(content)):
-        write_file(path / ROOT_FILE, content)
+        files.put(path / ROOT_FILE, content)
         sync_directory(path)
 
 
-def append_run(path: Path, record: RunRecord) -> None:
+def append_run(path: Path, record: RunRecord, files: Files = PLAIN) -> None:
     """Add one record to the history of runs; only the holder of the lease may.
 
     Parameters
@@ -158,6 +158,8 @@ def append_run(path: Path, record: RunRecord) -> None:
         The cube.
     record : RunRecord
         Of a run that starts.
+    files : Files
+        Of the holder of the lease.
 
     Raises
     ------
@@ -168,7 +170,7 @@ def append_run(path: Path, record: RunRecord) -> None:
     """
     manifest = read_manifest(path)
     runs = [*manifest.runs, record]
-    commit(path, root_document(manifest.spec, manifest.plans.values(), runs, manifest.metadata))
+    commit(path, root_document(manifest.spec, manifest.plans.values(), runs, manifest.metadata), files)
 
 
 def _read_document(path: Path) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from zarr.storage import LocalStore
 
 from storage.cube.places import ChunkFiles, chunk_position
 from storage.errors import DamagedChunk
-from storage.files import read_regular, write_file
+from storage.files import PLAIN, Files, read_regular
 
 if TYPE_CHECKING:
     from zarr.abc.store import ByteRequest
@@ -113,7 +113,26 @@ class DurableStore(CubeStore):
 
     zarr's own store renames without fsync: after a loss of power a name may point to an empty file, even
     where a good one was before. A chunk that holds failed cells beside done ones is rewritten on a retry.
+
+    Parameters
+    ----------
+    root, chunks : Path, ChunkFiles
+        As for `CubeStore`.
+    files : Files
+        Of the holder of the lease.
+    read_only : bool
+        For those who do not hold it.
     """
+
+    def __init__(
+        self, root: Path, *, chunks: ChunkFiles, files: Files = PLAIN, read_only: bool = False
+    ) -> None:
+        super().__init__(root, chunks=chunks, read_only=read_only)
+        self._files = files
+
+    def with_read_only(self, read_only: bool = False) -> Self:
+        """The same files, for reading or for writing."""
+        return type(self)(self.root, chunks=self._chunks, files=self._files, read_only=read_only)
 
     async def _open(self, *, mode: AccessModeLiteral | None = None) -> None:
         if not self.root.is_dir():
@@ -127,4 +146,13 @@ class DurableStore(CubeStore):
     def set_sync(self, key: str, value: Buffer) -> None:
         """Write one chunk, without the event loop."""
         self._check_writable()
-        write_file(self.root / key, value.to_bytes())
+        self._files.put(self.root / key, value.to_bytes())
+
+    async def delete(self, key: str) -> None:
+        """Remove one chunk: zarr keeps none that holds only fill values."""
+        self.delete_sync(key)
+
+    def delete_sync(self, key: str) -> None:
+        """Remove one chunk, without the event loop."""
+        self._check_writable()
+        self._files.remove(self.root / key)

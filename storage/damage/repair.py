@@ -17,7 +17,7 @@ from storage.cube.store import CubeStore
 from storage.cube.template import InputArrays, render
 from storage.damage.scan import Damage
 from storage.errors import storage_errors
-from storage.files import remove, sync_directory, write_files
+from storage.files import PLAIN, Files, sync_directory
 from sweeps.errors import InputError
 from sweeps.plan import Block, DatasetPlan
 
@@ -46,7 +46,9 @@ class Repair:
     lost: tuple[tuple[str, str], ...]
 
 
-def repair(path: Path, damaged: Iterable[Damage], inputs: Inputs, *, dry_run: bool = False) -> Repair:
+def repair(
+    path: Path, damaged: Iterable[Damage], inputs: Inputs, files: Files = PLAIN, *, dry_run: bool = False
+) -> Repair:
     """Set damaged chunks right; only the holder of the lease may.
 
     It may be stopped at any moment and called again: a block is pending before anything of it is replaced.
@@ -60,6 +62,8 @@ def repair(path: Path, damaged: Iterable[Damage], inputs: Inputs, *, dry_run: bo
     inputs : callable
         From a plan to X and the true labels, as for `storage.cube.cube.create`. It raises `InputError` where
         they are not to be had, or are of other data.
+    files : Files
+        Of the holder of the lease.
     dry_run : bool
         Only say what would be done.
 
@@ -73,8 +77,8 @@ def repair(path: Path, damaged: Iterable[Damage], inputs: Inputs, *, dry_run: bo
     manifest = read_manifest(path)
     keys = [damage.key for damage in damaged]
     results = [key for key in keys if _role(key) in (Role.RESULT, Role.ANNOTATION)]
-    files, lost = _remade(manifest, [key for key in keys if key not in results], inputs)
-    store = BlockStore(path, read_only=dry_run)
+    remade, lost = _remade(manifest, [key for key in keys if key not in results], inputs)
+    store = BlockStore(path, read_only=dry_run, files=files)
     finished = {
         key: [block for block in manifest.chunks.blocks(key) if store.has_status(block)] for key in results
     }
@@ -84,10 +88,10 @@ def repair(path: Path, damaged: Iterable[Damage], inputs: Inputs, *, dry_run: bo
         with storage_errors(path):
             _set_back(store, finished, blocks)
             for key in removed:
-                remove(path / key)
+                files.remove(path / key)
                 sync_directory((path / key).parent)
-            write_files(path, files.items())
-    return Repair(blocks, tuple(files), removed, tuple(lost.items()))
+            files.put_all(path, remade.items())
+    return Repair(blocks, tuple(remade), removed, tuple(lost.items()))
 
 
 def _set_back(store: BlockStore, finished: dict[str, list[Block]], blocks: Iterable[Block]) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from storage.errors import storage_errors
+from storage.files import PLAIN, Files
+from storage.runfolder.folder import RunFolder
 from storage.runfolder.record import Record
 from sweeps.plan import Cell
 
@@ -50,7 +53,7 @@ class FailureRecord(Record, extra="ignore"):
     attempt: int = 0
 
 
-def append_failure(path: Path, record: FailureRecord) -> None:
+def append_failure(path: Path, record: FailureRecord, files: Files = PLAIN) -> None:
     """Add one failure.
 
     Raises
@@ -59,20 +62,27 @@ def append_failure(path: Path, record: FailureRecord) -> None:
         If the file system refuses.
     """
     with storage_errors(path), path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(record.model_dump()) + "\n")
+        file.write(record.to_text(files.generation) + "\n")
 
 
-def read_failures(path: Path) -> list[FailureRecord]:
-    """All failures recorded, oldest first; a line torn by a kill is left out."""
-    try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except FileNotFoundError:
-        return []
-    return [record for line in lines if (record := _record(line)) is not None]
+def read_failures(run: RunFolder) -> list[FailureRecord]:
+    """All failures recorded, oldest first; a line torn by a kill is left out.
+
+    Raises
+    ------
+    InputError
+        If one is of another format version.
+    """
+    lines = failure_lines(generation.failures for generation in run.generations())
+    text = lines.decode(errors="replace")
+    records = (FailureRecord.parse(line, run.path) for line in text.splitlines())
+    return [record for record in records if record is not None]
 
 
-def _record(line: str) -> FailureRecord | None:
-    try:
-        return FailureRecord.model_validate_json(line)
-    except ValueError:
-        return None
+def failure_lines(paths: Iterable[Path]) -> bytes:
+    """Lines of several files, each once: a holder of the lease copies those of former ones into its own."""
+    lines: dict[bytes, None] = {}
+    for path in paths:
+        with suppress(FileNotFoundError):
+            lines |= dict.fromkeys(path.read_bytes().splitlines())
+    return b"".join(line + b"\n" for line in lines)

@@ -9,16 +9,52 @@ from contextlib import suppress
 from pathlib import Path
 
 from storage.errors import storage_errors
-from storage.files import BUILDING, PARTIAL, remove
+from storage.files import PARTIAL
 from sweeps.errors import InputError, Problem
 
 CUBE_SUFFIX = ".zarr"
 LEASE = "lease."
+GENERATION = "generation."
+VERSION_1 = ("journal", "head.json", "pilot.json")
+"""Files that folders of format version 1 had here."""
 
 
 def cube_path(results: Path, name: str) -> Path:
     """Path of the cube of a sweep."""
     return results / f"{name}.zarr"
+
+
+class GenerationFolder:
+    """`generation.<n>` in the folder of a run: files that the n-th holder of the lease alone writes.
+
+    Parameters
+    ----------
+    run : RunFolder
+        Where it is.
+    number : int
+        Of the lease.
+    """
+
+    def __init__(self, run: RunFolder, number: int) -> None:
+        self.run = run
+        self.number = number
+        self.path = path = run.path / f"{GENERATION}{number}"
+        # file                                      what it holds             written by       read by
+        self.journal = path / "journal"  #          results of open blocks    driver           next driver
+        self.pilot = path / "pilot.json"  #         seconds of a restart      driver           drivers, plan
+        self.state = path / "state.json"  #         how far the driver is     driver           monitor
+        self.failures = path / "failures.jsonl"  #  failures of cells         driver           monitor, report
+        self.head = path / "head.json"  #           who runs it, how it ended head             monitor
+        self.jobs = path / "jobs.json"  #           worker jobs               job watch        monitor
+        self.tls = path / "tls"  #                  keys of one run           head             workers
+        self.workers = path / "workers"  #          scratch of local workers  local workers    local workers
+        self.writing = path / "writing"  #          what is not complete yet  driver           nobody
+        self.closed = path / "closed"  #            the same, taken away by the next holder
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its holder can still write: no later one has closed it."""
+        return self.writing.is_dir()
 
 
 class RunFolder:
@@ -37,19 +73,12 @@ class RunFolder:
         self.cube = cube
         self.path = path = cube.with_name(cube.name.removesuffix(CUBE_SUFFIX) + ".run")
         # file                                      what it holds             written by       read by
-        self.journal = path / "journal"  #          results of open blocks    driver           driver
-        self.pilot = path / "pilot.json"  #         seconds of a restart      driver           driver, plan
-        self.state = path / "state.json"  #         how far the driver is     driver           monitor
-        self.failures = path / "failures.jsonl"  #  failures of cells         driver           monitor, report
-        self.log = path / "log"  #                  what the driver logs      driver           monitor
-        self.head = path / "head.json"  #           who runs it, how it ended head, cancel     monitor
-        self.jobs = path / "jobs.json"  #           worker jobs               job watch        monitor
+        self.log = path / "log"  #                  what drivers log          drivers, added   monitor
         self.job_logs = path / "jobs"  #            logs of worker jobs       worker jobs      watch, monitor
-        self.tls = path / "tls"  #                  keys of one run           head             worker jobs
-        self.workers = path / "workers"  #          scratch of local workers  local workers    local workers
         self.script = path / "head.sh"  #           the head's job script     submit           the queue
         self.head_log = path / "head.log"  #        what a head prints        detached head    submit, monitor
         self.submission = path / "submission.json"  # a detached head         submit           monitor
+        self.stop = path / "stop.json"  #           asks every head to end    cancel, submit   head, job watch
 
     def lease(self, number: int) -> Path:
         """Lease of the n-th holder, `lease.<n>`; written by it, read by all others."""
@@ -61,7 +90,26 @@ class RunFolder:
 
     def lease_numbers(self) -> list[int]:
         """Numbers of all leases."""
-        endings = [name.removeprefix(LEASE) for name in os.listdir(self.path) if name.startswith(LEASE)]
+        return self._numbers(LEASE)
+
+    def generations(self) -> list[GenerationFolder]:
+        """Folders of all holders that have one, oldest first; none where there is no folder of a run."""
+        try:
+            return [GenerationFolder(self, number) for number in sorted(self._numbers(GENERATION))]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    @property
+    def last_run(self) -> GenerationFolder:
+        """Folder of the last holder that was a head; that of no holder where there was none.
+
+        Commands that hold the lease for a moment, without running anything, leave no record of a head.
+        """
+        ran = [generation for generation in self.generations() if generation.head.exists()]
+        return ran[-1] if ran else GenerationFolder(self, 0)
+
+    def _numbers(self, prefix: str) -> list[int]:
+        endings = [name.removeprefix(prefix) for name in os.listdir(self.path) if name.startswith(prefix)]
         return [int(ending) for ending in endings if ending.isdecimal()]
 
     def make(self) -> Path:
@@ -77,7 +125,8 @@ class RunFolder:
         Raises
         ------
         InputError
-            If it is not a directory, belongs to another user, or holds what no run leaves behind.
+            If it is not a directory, is where others may replace it, holds what belongs to another user, or
+            what no run leaves behind.
         StorageError
             If it cannot be made.
         """
@@ -86,11 +135,9 @@ class RunFolder:
             with suppress(FileExistsError):
                 self.path.mkdir(mode=0o700)
             self.check()
-            found = self.path.stat()
-            if os.geteuid() not in (0, found.st_uid):
-                owner = f"a directory of user {found.st_uid}"
-                raise InputError([Problem(str(self.path), owner, "one of your own")])
-            if found.st_mode & 0o077:
+            if problems := list(self._untrusted()):
+                raise InputError(problems)
+            if self.path.stat().st_mode & 0o077:
                 self.path.chmod(0o700)
         return self.path
 
@@ -109,29 +156,20 @@ class RunFolder:
         if problems:
             raise InputError(problems)
 
-    def clean(self) -> list[Path]:
-        """Remove what killed runs were writing; only the holder of the lease may.
-
-        Returns
-        -------
-        list of Path
-            What was removed: files `*.partial` of the cube and its run, and a cube `*.zarr.new` that was
-            never finished.
-
-        Raises
-        ------
-        StorageError
-            If the file system refuses.
-        """
-        unfinished = self.cube.with_name(self.cube.name + BUILDING)
-        with storage_errors(self.cube.parent):
-            found = [unfinished] if os.path.lexists(unfinished) else []
-            for place in (self.cube, self.path):
-                for folder, _, names in os.walk(place):
-                    found += [Path(folder, name) for name in names if name.endswith(PARTIAL)]
-            for path in found:
-                remove(path)
-        return found
+    def _untrusted(self) -> Iterator[Problem]:
+        """What another user has made, or could put in the place of the folder: job scripts run from it."""
+        parent = self.path.parent
+        mode = parent.stat().st_mode
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            found = f"a directory in which everybody may replace folders (mode {mode & 0o7777:04o})"
+            yield Problem(str(parent), found, "one that others may not write to", f"chmod o-w {parent}")
+        inside = [generation.path for generation in self.generations() if generation.path.is_dir()]
+        for path in (self.path, *(path for folder in (self.path, *inside) for path in folder.iterdir())):
+            with suppress(FileNotFoundError):  # of a holder that removes it now
+                user = path.lstat().st_uid
+                if user not in (0, os.geteuid()):
+                    hint = "submit as that user, or use another directory for results"
+                    yield Problem(str(path), f"a file or directory of user {user}", "one of your own", hint)
 
     def _strange(self) -> Iterator[Problem]:
         found = self.path.lstat()
@@ -139,8 +177,19 @@ class RunFolder:
             kind = "a link" if stat.S_ISLNK(found.st_mode) else "a file"
             yield Problem(str(self.path), kind, "the directory of a run")
             return
-        with os.scandir(self.path) as entries:
-            for entry in entries:
-                if not (entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)):
-                    kind = "a link" if entry.is_symlink() else "a pipe or a device"
-                    yield Problem(entry.path, kind, "a file of the run")
+        old = [name for name in VERSION_1 if os.path.lexists(self.path / name)]
+        if old:
+            files = f"{', '.join(old)} of format version 1"
+            hint = "resume it with the release that wrote it, or remove the folder and its cube"
+            yield Problem(str(self.path), files, "a folder of format version 2", hint)
+        for folder in (self.path, *(generation.path for generation in self.generations())):
+            yield from _strange_entries(folder)
+
+
+def _strange_entries(folder: Path) -> Iterator[Problem]:
+    # A folder that its holder removes meanwhile, or a file in its place, which is an entry of the one above.
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
+        for entry in entries:
+            if not (entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)):
+                kind = "a link" if entry.is_symlink() else "a pipe or a device"
+                yield Problem(entry.path, kind, "a file of the run")

@@ -68,3 +68,18 @@ class Submission(FileRecord):
     job: str
     host: str
     at: float
+
+
+class StopRequest(FileRecord):
+    """Asks every head of a cube to end: one that runs, one that waits, and one nobody can reach.
+
+    Parameters
+    ----------
+    host : str
+        Where it was asked for.
+    at : float
+        Unix time of it.
+    """
+
+    host: str
+    at: float

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from storage.errors import StorageError
+from storage.errors import LeaseLost, StorageError
+from storage.files import PLAIN, Files
 from storage.runfolder.record import FileRecord, Record
 
 logger = logging.getLogger(__name__)
@@ -96,10 +97,13 @@ class JobListFile:
         Replaced in one step.
     wanted : int
         Number of jobs the run maintains.
+    files : Files
+        Of the holder of the lease.
     """
 
-    def __init__(self, path: Path, wanted: int) -> None:
+    def __init__(self, path: Path, wanted: int, files: Files = PLAIN) -> None:
         self._path = path
+        self._files = files
         self._wanted = wanted
         self._lost: list[LostJob] = []
         self._written: tuple[object, ...] = ()
@@ -122,8 +126,8 @@ class JobListFile:
             at=time.time(),
         )
         try:
-            found.write(self._path)
-        except StorageError as error:
+            found.write(self._path, self._files)
+        except (StorageError, LeaseLost) as error:
             logger.debug("%s", error)
             return
         self._written = now

@@ -4,6 +4,9 @@ A record is a head and a body. The head holds a mark, the length of the body, it
 itself; the body holds the length of a JSON text, the text, and one npy array after the other. Records are
 only ever added. A kill leaves a torn tail: invalid bytes with no valid record after them. Anything else is
 damage, and an error.
+
+Each holder of the lease has a journal of its own, so that one that was suspended and wakes after another has
+taken over harms nobody: it adds to a file that nobody reads any more.
 """
 
 from __future__ import annotations
@@ -12,10 +15,11 @@ import hashlib
 import io
 import json
 import logging
+import math
 import os
 import struct
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -25,14 +29,17 @@ import numpy as np
 import numpy.typing as npt
 
 from storage.errors import storage_errors
-from storage.files import PARTIAL, remove, sync_directory
+from storage.files import PLAIN, Files, remove, sync_directory
 
 logger = logging.getLogger(__name__)
 
 Header = dict[str, Any]
 Arrays = dict[str, npt.NDArray[Any]]
 
-MARK = b"\x93SWJ\x01\r\n\x1a"
+VERSION = 2
+"""Of this format, and of what `pipeline.work.merge` puts into a record: a test keeps the two together."""
+
+MARK = b"\x93SWJ" + bytes([VERSION]) + b"\r\n\x1a"
 """Starts every record; its fifth byte is the version of the format."""
 
 HEAD = struct.Struct("<8sQ32sI")
@@ -46,20 +53,21 @@ class JournalDamaged(Exception):
     ----------
     path : Path
         The journal.
-    offset : int
-        Where the invalid bytes begin.
+    offset : int or None
+        Where the invalid bytes begin, where that is known.
     found : str
         What is wrong.
     """
 
-    def __init__(self, path: Path, offset: int, found: str) -> None:
+    def __init__(self, path: Path, offset: int | None, found: str) -> None:
         self.path = path
         self.offset = offset
         self.found = found
+        where = "" if offset is None else f" at byte {offset}"
         remedy = "remove the file to compute its batches again"
-        super().__init__(f"{path}: damaged at byte {offset}: {found}; {remedy}")
+        super().__init__(f"{path}: damaged{where}: {found}; {remedy}")
 
-    def __reduce__(self) -> tuple[type[JournalDamaged], tuple[Path, int, str]]:
+    def __reduce__(self) -> tuple[type[JournalDamaged], tuple[Path, int | None, str]]:
         return JournalDamaged, (self.path, self.offset, self.found)
 
 
@@ -70,6 +78,8 @@ class Journal:
     ----------
     path : Path
         Made if missing, in an existing directory. A torn tail is cut off.
+    files : Files
+        Of the holder of the lease.
 
     Raises
     ------
@@ -79,8 +89,9 @@ class Journal:
         If the file system refuses.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, files: Files = PLAIN) -> None:
         self.path = path
+        self._files = files
         with storage_errors(path):
             self._end = _good_length(path) if path.exists() else 0
             self._file = _open(path)
@@ -96,7 +107,7 @@ class Journal:
         return self._end
 
     def append(self, header: Mapping[str, Any], arrays: Mapping[str, npt.ArrayLike]) -> None:
-        """Add a record; once this returns, it survives a loss of power.
+        """Add a record; once this returns, a loss of power leaves it, and the next holder finds it.
 
         Parameters
         ----------
@@ -109,15 +120,44 @@ class Journal:
         ------
         StorageError
             If the file system refuses; the journal is then as before.
+        LeaseLost
+            If another process has taken the lease, and maybe read the journal before this record was there.
         ValueError
             If an array holds objects.
         """
-        record = _encode(header, arrays)
+        self._add(_encode(header, arrays, self._files.generation))
+        self._files.check()
+
+    def copy(self, sources: Iterable[Path]) -> None:
+        """Add the records of other journals, each once, whatever is here already.
+
+        Parameters
+        ----------
+        sources : iterable of Path
+            Journals of former holders of the lease, oldest first; missing ones are empty.
+
+        Raises
+        ------
+        JournalDamaged, StorageError
+            Some records may have been copied then.
+        """
+        with storage_errors(self.path):
+            known = {hashlib.sha256(body).digest() for body in _bodies(self.path)}
+            for source in filter(Path.exists, sources):
+                for body in _bodies(source):
+                    digest = hashlib.sha256(body).digest()
+                    if digest not in known:
+                        known.add(digest)
+                        self._add(_frame(body), durable=False)
+            os.fsync(self._file.fileno())
+
+    def _add(self, record: bytes, *, durable: bool = True) -> None:
         with storage_errors(self.path, len(record)):
             try:
                 self._file.seek(self._end)
                 _write_all(self._file, record)
-                os.fsync(self._file.fileno())
+                if durable:
+                    os.fsync(self._file.fileno())
             except OSError:
                 self._cut()
                 raise
@@ -137,19 +177,21 @@ class Journal:
 
         Raises
         ------
-        JournalDamaged, StorageError
+        JournalDamaged, StorageError, LeaseLost
             The journal is then as before.
         """
-        partial = self.path.with_name(self.path.name + PARTIAL)
-        with storage_errors(self.path, self._end):
+        partial = self._files.partial(self.path)
+        with storage_errors(self.path, self._end), self._files.fenced():
             remove(partial)
             file = _open(partial)
             with _closed_on_error(file):
                 for body in _bodies(self.path):
-                    if keep(_text(body)["header"]):
+                    with _understood(self.path):
+                        header = _text(body)["header"]
+                    if keep(header):
                         _write_all(file, _frame(body))
                 os.fsync(file.fileno())
-                os.replace(partial, self.path)
+                self._files.rename(partial, self.path)
             # The old file has no name from here on: a record added to it would be lost.
             self._file.close()
             self._file, self._end = file, file.tell()
@@ -195,7 +237,9 @@ def replay(path: Path) -> Iterator[tuple[Header, Arrays]]:
     with storage_errors(path):
         if path.exists():
             for body in _bodies(path):
-                yield _decode(body)
+                with _understood(path):
+                    record = _decode(body)
+                yield record
 
 
 def _open(path: Path) -> io.FileIO:
@@ -221,8 +265,9 @@ def _write_all(file: io.FileIO, data: bytes) -> None:
         view = view[file.write(view) :]
 
 
-def _encode(header: Mapping[str, Any], arrays: Mapping[str, npt.ArrayLike]) -> bytes:
-    text = json.dumps({"header": header, "arrays": list(arrays)}).encode()
+def _encode(header: Mapping[str, Any], arrays: Mapping[str, npt.ArrayLike], generation: int) -> bytes:
+    record = {"generation": generation, "header": header, "arrays": list(arrays)}
+    text = json.dumps(record).encode()
     body = io.BytesIO()
     body.write(TEXT_LENGTH.pack(len(text)) + text)
     for values in arrays.values():
@@ -240,8 +285,32 @@ def _decode(body: bytes) -> tuple[Header, Arrays]:
     record = _text(body)
     stream = io.BytesIO(body)
     stream.seek(TEXT_LENGTH.size + TEXT_LENGTH.unpack_from(body)[0])
-    arrays = {name: np.lib.format.read_array(stream, allow_pickle=False) for name in record["arrays"]}
-    return record["header"], arrays
+    return record["header"], {name: _array(stream, len(body)) for name in record["arrays"]}
+
+
+def _array(stream: io.BytesIO, end: int) -> npt.NDArray[Any]:
+    start = stream.tell()
+    version = np.lib.format.read_magic(stream)
+    read_header = (
+        np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    )
+    shape, _, dtype = read_header(stream)
+    # Before memory is taken for what it claims to be.
+    if math.prod(shape) * dtype.itemsize > end - stream.tell():
+        raise ValueError(f"an array of shape {shape} in {end - stream.tell()} bytes")
+    stream.seek(start)
+    array: npt.NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
+    return array
+
+
+@contextmanager
+def _understood(path: Path) -> Iterator[None]:
+    """Say of a record that is whole, but not one of a run, that the journal is damaged."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError, EOFError, RecursionError, struct.error) as error:
+        found = f"a record that cannot be read ({type(error).__name__}: {error})"
+        raise JournalDamaged(path, None, found) from error
 
 
 def _text(body: bytes) -> dict[str, Any]:
@@ -263,7 +332,15 @@ def _bodies(path: Path) -> Iterator[bytes]:
         if _has_good_record(file, offset, tail):
             raise JournalDamaged(path, offset, "a bad record with good ones after it")
         if offset == 0 and tail.strip(b"\0") and not tail.startswith(MARK[: len(tail)]):
-            raise JournalDamaged(path, offset, "no journal of this version")
+            raise JournalDamaged(path, offset, _foreign(tail))
+
+
+def _foreign(tail: bytes) -> str:
+    """What a file is that begins otherwise than a journal of this version."""
+    before, _, after = MARK.partition(bytes([VERSION]))
+    if tail.startswith(before) and tail[len(before) + 1 :].startswith(after[: len(tail) - len(before) - 1]):
+        return f"a journal of format version {tail[len(before)]}, expected version {VERSION}"
+    return "no journal"
 
 
 def _good_length(path: Path) -> int:

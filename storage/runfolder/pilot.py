@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Iterable
-from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import TypeAdapter
-
-from storage.errors import storage_errors
-from storage.files import write_file
+from storage.runfolder.folder import RunFolder
+from storage.runfolder.record import FileRecord
 
 logger = logging.getLogger(__name__)
 
@@ -26,24 +21,19 @@ class TimedRestart(NamedTuple):
     seconds: float
 
 
-def read_pilot(path: Path) -> list[TimedRestart]:
-    """Read what was timed; a missing or unreadable file is an empty one, measured again."""
-    try:
-        return TypeAdapter(list[TimedRestart]).validate_json(path.read_bytes())
-    except FileNotFoundError:
-        return []
-    except (OSError, ValueError) as error:
-        logger.warning("%s is not readable (%s): restarts are timed again", path, error)
-        return []
+class Pilot(FileRecord):
+    """What was timed."""
+
+    timed: tuple[TimedRestart, ...]
 
 
-def write_pilot(path: Path, timed: Iterable[TimedRestart]) -> None:
-    """Replace the file in one step.
-
-    Raises
-    ------
-    StorageError
-        If the file system refuses.
-    """
-    with storage_errors(path):
-        write_file(path, json.dumps(list(timed)).encode())
+def read_pilot(run: RunFolder) -> tuple[TimedRestart, ...]:
+    """Read what the last holder has timed; a missing or unreadable file is an empty one, measured again."""
+    found = [generation.pilot for generation in run.generations() if generation.pilot.exists()]
+    if not found:
+        return ()
+    pilot = Pilot.read(found[-1])
+    if pilot is None:
+        logger.warning("%s is not readable: restarts are timed again", found[-1])
+        return ()
+    return pilot.timed

@@ -12,6 +12,8 @@ from storage.runfolder.record import Record
 
 PROC = Path("/proc")
 JOB_VARIABLES = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID")
+RESTARTS_VARIABLE = "SLURM_RESTART_COUNT"
+"""The other systems give no such number: there a job that is started again waits like any other process."""
 
 
 class ProcessIdentity(Record):
@@ -31,6 +33,8 @@ class ProcessIdentity(Record):
         When the process began: process ids are used again.
     job_id : str
         Of the batch system; empty outside.
+    job_restarts : int
+        How often the batch system has started that job again.
     """
 
     host: str
@@ -39,6 +43,11 @@ class ProcessIdentity(Record):
     pid: int
     process_start: str
     job_id: str
+    job_restarts: int = 0
+
+    def succeeds(self, other: ProcessIdentity) -> bool:
+        """Whether the batch system started this process in place of `other`: the same job, started again."""
+        return bool(self.job_id) and self.job_id == other.job_id and self.job_restarts > other.job_restarts
 
 
 def this_process() -> ProcessIdentity:
@@ -51,6 +60,7 @@ def this_process() -> ProcessIdentity:
         pid=os.getpid(),
         process_start=_process_start(os.getpid()) or "",
         job_id=job_id,
+        job_restarts=_count(os.environ.get(RESTARTS_VARIABLE, "")),
     )
 
 
@@ -71,6 +81,10 @@ def is_alive(process: ProcessIdentity) -> bool | None:
     if (process.boot_id, process.pid_namespace) != (_boot_id(), _pid_namespace()):
         return None
     return _process_start(process.pid) == process.process_start
+
+
+def _count(text: str) -> int:
+    return int(text) if text.isdecimal() else 0
 
 
 def _boot_id() -> str:

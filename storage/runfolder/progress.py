@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from storage.files import PLAIN, Files
 from storage.runfolder.record import FileRecord
 
 WRITE_EVERY = 2.0
@@ -40,10 +41,13 @@ class StateFile:
     ----------
     path : Path
         Replaced in one step, every few seconds.
+    files : Files
+        Of the holder of the lease.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, files: Files = PLAIN) -> None:
         self._path = path
+        self._files = files
         self._last = -WRITE_EVERY
 
     def write(self, restarts: int, total: int, workers: int, left: float) -> None:
@@ -53,4 +57,4 @@ class StateFile:
             return
         self._last = now
         progress = Progress(restarts=restarts, total=total, workers=workers, left=left, at=time.time())
-        progress.write(self._path)
+        progress.write(self._path, self._files)

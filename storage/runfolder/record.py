@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
 from storage.errors import storage_errors
-from storage.files import write_file
+from storage.files import PLAIN, Files
+from sweeps.errors import InputError, Problem, shown
+
+VERSION = 2
+"""Of every record; those of another version are refused with a message."""
 
 
 class Record(BaseModel):
@@ -21,29 +25,61 @@ class Record(BaseModel):
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
+    @classmethod
+    def parse(cls, text: bytes | str, where: Path) -> Self | None:
+        """The record in a JSON text of `to_text`, None where there is none.
+
+        Raises
+        ------
+        InputError
+            If it is one of another format version.
+        """
+        try:
+            values = json.loads(text)
+            version = values.pop("version")
+            del values["generation"]
+        except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
+            return None
+        if version != VERSION:
+            hint = "use the release that wrote it, or remove the folder of the run to begin anew"
+            raise InputError([Problem(str(where), f"format version {shown(version)}", str(VERSION), hint)])
+        try:
+            return cls.model_validate_json(json.dumps(values))
+        except ValueError:
+            return None
+
+    def to_text(self, generation: int, indent: int | None = None) -> str:
+        """The record as JSON, with the format version and the generation of the lease that writes it."""
+        values: dict[str, Any] = {"version": VERSION, "generation": generation}
+        return json.dumps(values | self.model_dump(), indent=indent)
+
 
 class FileRecord(Record):
     """A record that is a file of its own."""
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
-        """The record at `path`, None where there is none, or none of this version."""
+        """The record at `path`, None where there is none.
+
+        Raises
+        ------
+        InputError
+            If it is one of another format version.
+        """
         try:
-            return cls.model_validate_json(path.read_bytes())
-        except (OSError, ValueError):
+            return cls.parse(path.read_bytes(), path)
+        except OSError:
             return None
 
-    def to_json(self) -> bytes:
-        """Content of the file."""
-        return json.dumps(self.model_dump(), indent=1).encode()
-
-    def write(self, path: Path) -> None:
+    def write(self, path: Path, files: Files = PLAIN) -> None:
         """Put it at `path` in one step.
 
         Raises
         ------
         StorageError
             If the file system refuses.
+        LeaseLost
+            If `files` are those of a holder of the lease that has been taken over.
         """
         with storage_errors(path):
-            write_file(path, self.to_json())
+            files.put(path, self.to_text(files.generation, indent=1).encode())

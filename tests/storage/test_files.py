@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from processes.crash import crash_everywhere
 
-from storage.files import remove, write_file, write_files
+from storage.errors import LeaseLost
+from storage.files import PLAIN, FencedFiles, remove
 
 
-def test_write_file_is_whole_or_old(tmp_path: Path) -> None:
+def test_a_file_is_whole_or_old(tmp_path: Path) -> None:
     def fresh(number: int) -> Path:
         path = tmp_path / str(number)
         path.write_bytes(b"old")
@@ -18,11 +19,11 @@ def test_write_file_is_whole_or_old(tmp_path: Path) -> None:
 
     def check(path: Path) -> None:
         assert path.read_bytes() in (b"old", b"new content")
-        write_file(path, b"new content")
+        PLAIN.put(path, b"new content")
         assert path.read_bytes() == b"new content"
         assert not path.with_name(path.name + ".partial").exists()
 
-    assert len(crash_everywhere(tmp_path, fresh, lambda path: write_file(path, b"new content"), check)) == 2
+    assert len(crash_everywhere(tmp_path, fresh, lambda path: PLAIN.put(path, b"new content"), check)) == 2
 
 
 def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,7 +33,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(os, "fsync", full)
     (tmp_path / "kept").write_bytes(b"old")
     with pytest.raises(OSError, match="No space"):
-        write_file(tmp_path / "kept", b"new")
+        PLAIN.put(tmp_path / "kept", b"new")
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"old"]
 
 
@@ -43,10 +44,76 @@ def test_content_is_durable_before_its_name(tmp_path: Path, monkeypatch: pytest.
         os, "fsync", lambda d: (order.append(Path(os.readlink(f"/proc/self/fd/{d}")).name), fsync(d))
     )
     monkeypatch.setattr(os, "replace", lambda a, b: (order.append(f"{Path(b).name} named"), replace(a, b)))
-    write_files(tmp_path, [("one/two/file", b"content")])
+    PLAIN.put_all(tmp_path, [("one/two/file", b"content")])
     assert order[:2] == ["file.partial", "file named"]
     assert sorted(order[2:]) == sorted([tmp_path.name, "one", "two"])
     assert (tmp_path / "one/two/file").read_bytes() == b"content"
+
+
+@pytest.fixture
+def fenced(tmp_path: Path) -> FencedFiles:
+    folder = tmp_path / "tiny.run" / "generation.1" / "writing"
+    folder.mkdir(parents=True)
+    return FencedFiles(folder, 1)
+
+
+def close(tmp_path: Path) -> None:
+    """What the next holder of the lease does first."""
+    folder = tmp_path / "tiny.run" / "generation.1"
+    (folder / "writing").rename(folder / "closed")
+
+
+def test_a_holder_writes_until_the_next_one_comes(tmp_path: Path, fenced: FencedFiles) -> None:
+    fenced.put(tmp_path / "one", b"1")
+    fenced.put_all(tmp_path, [("deep/two", b"2")])
+    fenced.build(tmp_path / "cube", [("a/three", b"3"), ("four", b"4")])
+    fenced.remove(tmp_path / "deep")
+    fenced.remove(tmp_path / "nothing")
+    fenced.check()
+    assert (tmp_path / "one").read_bytes() == b"1"
+    assert (tmp_path / "cube" / "a" / "three").read_bytes() == b"3"
+    assert not (tmp_path / "deep").exists()
+    close(tmp_path)
+    for write in (
+        lambda: fenced.put(tmp_path / "one", b"late"),
+        lambda: fenced.put_all(tmp_path, [("new", b"late")]),
+        lambda: fenced.build(tmp_path / "other", [("a", b"late")]),
+        lambda: fenced.remove(tmp_path / "one"),
+        lambda: fenced.remove(tmp_path / "nothing"),
+        fenced.check,
+    ):
+        with pytest.raises(LeaseLost, match=r"tiny\.run: another process has taken the lease"):
+            write()
+    assert (tmp_path / "one").read_bytes() == b"1"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cube", "one", "tiny.run"]
+
+
+@pytest.mark.parametrize("late", ["os.open", "os.fsync", "os.replace"])
+def test_a_holder_that_slept_in_a_write_changes_nothing(
+    late: str, tmp_path: Path, fenced: FencedFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Suspended before any call of a write, and woken when another has the lease."""
+    name = late.removeprefix("os.")
+    real, closed = getattr(os, name), []
+
+    def slow(*arguments: object, **named: object) -> object:
+        if not closed:
+            closed.append(True)
+            close(tmp_path)
+            (tmp_path / "one").write_bytes(b"of the next holder")
+        return real(*arguments, **named)
+
+    (tmp_path / "one").write_bytes(b"old")
+    monkeypatch.setattr(os, name, slow)
+    with pytest.raises(LeaseLost):
+        fenced.put(tmp_path / "one", b"late")
+    assert (tmp_path / "one").read_bytes() == b"of the next holder"
+
+
+def test_a_disk_that_is_gone_is_no_lost_lease(tmp_path: Path, fenced: FencedFiles) -> None:
+    remove(tmp_path / "tiny.run")
+    with pytest.raises(FileNotFoundError):
+        fenced.put(tmp_path / "one", b"1")
 
 
 def test_remove_takes_files_directories_and_nothing(tmp_path: Path) -> None:

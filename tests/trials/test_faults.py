@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,8 @@ from processes.sweeping import assert_same_bits, run, start, write_spec
 from storage.cube.blocks import BlockStore
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE, FAILED
+from storage.runfolder.failures import read_failures
+from storage.runfolder.folder import RunFolder
 
 SPEC = """
 name = "tiny"
@@ -67,10 +68,9 @@ def failed(cube: Path) -> dict[str, int]:
 def causes(run_directory: Path) -> dict[str, list[str]]:
     """What is said of each cell that failed."""
     found: dict[str, list[str]] = {}
-    for line in (run_directory / "failures.jsonl").read_text().splitlines():
-        record = json.loads(line)
-        assert record["node"], record
-        found.setdefault(record["cell"], []).append(record["cause"])
+    for record in read_failures(RunFolder(run_directory.with_suffix(".zarr"))):
+        assert record.node, record
+        found.setdefault(record.cell, []).append(record.cause)
     return found
 
 

@@ -262,13 +262,13 @@ def test_a_node_that_is_a_link_is_refused(cube: Path, tmp_path: Path, name: str)
 def test_nothing_is_written_through_a_link(cube: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text("mine")
-    (cube / f"{ROOT_FILE}.partial").symlink_to(elsewhere)
+    (cube / f"{ROOT_FILE}.partial").symlink_to(elsewhere)  # where a writer without a lease makes its file
     with pytest.raises(Exception, match=r"zarr\.json\.partial"):
         append_run(cube, RunRecord())
     assert elsewhere.read_text() == "mine"
 
 
-@pytest.mark.parametrize("name", ["log", "journal", "state.json", "lease.1", "tls"])
+@pytest.mark.parametrize("name", ["log", "stop.json", "lease.1", "generation.1", "jobs"])
 def test_a_run_directory_that_leads_elsewhere_is_refused(cube: Path, tmp_path: Path, name: str) -> None:
     run = RunFolder(cube).make()
     (run / name).symlink_to(tmp_path)

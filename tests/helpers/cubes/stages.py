@@ -4,9 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from cubes.small import SPEC, draw_inputs, fill, make_plan
+from cubes.writer import next_files
 
 from storage.cube.cube import create, grow
-from storage.runfolder.folder import RunFolder
 
 FIRST = make_plan("a", models=("likelihood", "posterior"))
 
@@ -25,6 +25,5 @@ LARGEST = {plan.name: plan for plan in STAGES[-1]}
 
 def resume(path: Path) -> None:
     """What a driver does that finds a cube, whatever the last one was doing when it died."""
-    RunFolder(path).clean()
-    (create, grow)[path.exists()](path, STAGES[-1], draw_inputs, SPEC)
+    (create, grow)[path.exists()](path, STAGES[-1], draw_inputs, SPEC, next_files(path))
     fill(path, STAGES[-1])

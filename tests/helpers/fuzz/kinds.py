@@ -148,7 +148,7 @@ def _fit(rng: random.Random, path: Path) -> list[object]:
 def journal(rng: random.Random, good: Templates, scene: Scene) -> list[object]:
     """Results of a run that did not end: bytes of the container, or bodies with a right checksum."""
     shutil.copytree(good.begun, scene.results)
-    path = RunFolder(scene.results / "tiny.zarr").journal
+    path = RunFolder(scene.results / "tiny.zarr").last_run.journal
     content = path.read_bytes()
     path.write_bytes(bytes_damaged(rng, content) if rng.random() < 0.25 else record_damaged(rng, content))
     return _resume(scene)
@@ -190,10 +190,11 @@ def run_folder(rng: random.Random, good: Templates, scene: Scene) -> list[object
     shutil.copytree(rng.choice((good.finished, good.begun)), scene.results)
     run = RunFolder(scene.results / "tiny.zarr")
     leases = [run.lease(number) for number in run.lease_numbers()]
-    records = [run.head, run.submission, run.jobs, run.state, run.pilot, run.failures, *leases]
+    own = run.last_run
+    records = [own.head, run.submission, own.jobs, own.state, own.pilot, own.failures, run.stop, *leases]
     path = rng.choice(sorted({path for path in records if path.exists()}))
     how = rng.random()
-    if path == run.failures and how < 0.9:
+    if path == own.failures and how < 0.9:
         path.write_bytes(
             b"\n".join(json_damaged(rng, line) for line in path.read_bytes().splitlines()) + b"\n"
         )

@@ -120,7 +120,7 @@ def _complete(run: RunFolder) -> None:
     """
     work = FailedWork(start=0, stop=2, known=(1.0,))
     append_failure(
-        run.failures,
+        run.last_run.failures,
         FailureRecord(
             work=work, cause="ValueError: no", node="n1", job="7", traceback="a\nb", cell=LATER, at="now"
         ),
@@ -128,7 +128,7 @@ def _complete(run: RunFolder) -> None:
     Submission(system="slurm", job="12", host="login", at=1.0).write(run.submission)
     job = JobRecord(name="j-0", job="7", node="n1", state="running", workers=1)
     lost = LostJob(name="j-1", job="8", node="n2", how="FAILED", at=2.0)
-    JobList(wanted=2, jobs=(job,), n_lost=1, lost=(lost,), at=3.0).write(run.jobs)
+    JobList(wanted=2, jobs=(job,), n_lost=1, lost=(lost,), at=3.0).write(run.last_run.jobs)
     run.job_logs.mkdir(exist_ok=True)
     (run.job_logs / "j-0-7.out").write_text("started\n")
     run.head_log.write_text("head\n")

@@ -22,6 +22,8 @@ from fuzz.kinds import KINDS, Scene
 from fuzz.templates import Templates
 from processes.commandline import sweep
 
+from storage.runfolder import holder
+
 SECONDS = 20.0
 """Of processors, and so the same on a busy machine."""
 
@@ -30,6 +32,10 @@ PATIENCE = 180.0
 
 MOST_BYTES = 2**30
 CODES = range(4)
+
+
+holder.PATIENCE = 0.2
+"""For a heartbeat of a holder of another machine, which never comes here."""
 
 
 class TooSlow(BaseException):

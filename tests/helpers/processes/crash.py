@@ -49,7 +49,7 @@ class Injector:
             return
         if self.crashed:
             raise Crash
-        self.seen.append(f"{event} {args[0]}")
+        self.seen.append(f"{event} {args[1] if event == 'os.rename' else args[0]}")
         if len(self.seen) == self.at:
             self.crashed = True
             raise Crash
@@ -139,8 +139,8 @@ def crash_everywhere(
     Returns
     -------
     list of str
-        The changes of the undisturbed action: each was crashed before, and so every one but the last also
-        after.
+        The changes of the undisturbed action, a rename by its target: each was crashed before, and so every
+        one but the last also after.
     """
     at = 0
     while True:

@@ -14,6 +14,7 @@ from pipeline.jobs.keys import JobQueue
 from pipeline.jobs.slot import SETTLED_SECONDS
 from pipeline.jobs.watch import JobWatch
 from storage.runfolder.folder import RunFolder
+from storage.runfolder.generation import Generation
 from storage.runfolder.jobs import JobList
 
 NAME = "sweep-tiny-"
@@ -122,7 +123,11 @@ class Site:
         self.cluster = Cluster(queue, n_jobs)
         self.client: Any = Client()
         profile = JobQueue(kind=system, cores=1, memory=2**30, **options)
-        self.watch = JobWatch(self.cluster, self.client, profile, name=NAME, run=run, n_jobs=n_jobs)
+        self.generation = Generation(run, 1)
+        self.generation.open()
+        self.watch = JobWatch(
+            self.cluster, self.client, profile, name=NAME, generation=self.generation, n_jobs=n_jobs
+        )
         self.now = time.monotonic()
 
     def wait(self, seconds: float = 0.5, step: float = 0.5) -> None:
@@ -158,7 +163,7 @@ class Site:
 
     @property
     def listed(self) -> JobList:
-        found = JobList.read(self.run.jobs)
+        found = JobList.read(self.generation.jobs)
         assert found is not None
         return found
 

@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import Any
 
 import psutil
+from cubes.writer import journaled
 from processes import sabotage
 from processes.sweeping import assert_same_bits, start
 
@@ -30,7 +31,6 @@ from storage.cube.blocks import BlockStore
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.journal import replay
 
 VICTIMS = ("worker", "nanny", "scheduler", "driver")
 
@@ -44,7 +44,7 @@ def reported_done(cube: Path) -> set[Restart]:
     if not cube.exists():
         return set()
     found: set[Restart] = set()
-    for header, arrays in replay(RunFolder(cube).journal):
+    for header, arrays in journaled(cube):
         for partial in from_record(header, arrays):
             found |= {(str(partial.work.cell), r) for r in range(partial.work.start, partial.work.stop)}
     store = BlockStore(cube, read_only=True)

@@ -28,9 +28,15 @@ from pipeline.cluster.connect import connect, dashboard_address
 from pipeline.cluster.plugins import SamePackages, register
 from pipeline.cluster.profiles import Address, Local, Profile, Tls
 from pipeline.jobs.errors import ComputeClusterError
-from storage.runfolder.folder import RunFolder
+from storage.runfolder.lease import Lease
 from sweep_clustering import ShadowedPackageError
 from sweeps.errors import InputError
+
+
+@pytest.fixture
+def lease(tmp_path: Path) -> Iterator[Lease]:
+    with Lease.acquire(tmp_path / "a.zarr") as lease:
+        yield lease
 
 
 def interrupts_blocked() -> bool:
@@ -40,9 +46,9 @@ def interrupts_blocked() -> bool:
     return bool(int(mask, 16) >> (signal.SIGINT - 1) & 1)
 
 
-def test_local_workers_are_processes_of_one_thread_on_loopback(tmp_path: Path) -> None:
+def test_local_workers_are_processes_of_one_thread_on_loopback(lease: Lease, tmp_path: Path) -> None:
     profile = Profile("local", Local(workers=3, dashboard_port=0), None)
-    with connect(profile, n_workers=2, run=RunFolder(tmp_path / "a.zarr")) as client:
+    with connect(profile, n_workers=2, lease=lease) as client:
         workers = client.scheduler_info()["workers"]
         assert [worker["nthreads"] for worker in workers.values()] == [1, 1]
         assert {worker["memory_limit"] for worker in workers.values()} == {MEMORY_LIMIT // 2}
@@ -57,13 +63,13 @@ def test_local_workers_are_processes_of_one_thread_on_loopback(tmp_path: Path) -
 
 
 def test_credentials_are_in_the_memory_of_the_run_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lease: Lease, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     profile = Profile("local", Local(workers=1, dashboard_port=0), None)
-    with connect(profile, run=RunFolder(tmp_path / "a.zarr")) as client:
+    with connect(profile, lease=lease) as client:
         secret = client.security.tls_worker_key.splitlines()[1]
         ours = [psutil.Process(pid) for pid in (os.getpid(), *client.run(os.getpid).values())]
         shown = [str((*process.cmdline(), *process.environ().values())) for process in ours]
@@ -75,40 +81,42 @@ def test_credentials_are_in_the_memory_of_the_run_alone(
 
 
 def test_no_folder_that_others_can_make_is_imported_from(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lease: Lease, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """dask puts its folders of scratch files before all others that Python imports from."""
     shared = tmp_path / "shared"
     (shared / "dask-scratch-space").mkdir(parents=True)
     monkeypatch.setattr(tempfile, "tempdir", str(shared))
-    run = RunFolder(tmp_path / "a.zarr")
-    killed = run.make() / "workers" / "dask-scratch-space" / "worker-of-a-killed-run"
+    workers = lease.generation.workers
+    killed = workers / "dask-scratch-space" / "worker-of-a-killed-run"
     killed.mkdir(parents=True)
     profile = Profile("local", Local(workers=1, dashboard_port=0), None)
-    with connect(profile, run=run) as client:
+    with connect(profile, lease=lease) as client:
         assert not killed.exists()
         (nanny,) = client.cluster.workers.values()
         (worker,) = client.scheduler_info()["workers"].values()
         places = [client.cluster.scheduler.local_directory, nanny.local_directory, worker["local_directory"]]
-        assert all(Path(place).is_relative_to(run.workers) for place in places)
+        assert all(Path(place).is_relative_to(workers) for place in places)
         (imports,) = client.run(eval, "__import__('sys').path").values()
         assert not [place for place in (*imports, *sys.path) if Path(place).is_relative_to(shared)]
-    assert not run.workers.exists()
+    assert not workers.exists()
 
 
-def test_a_local_worker_gone_with_its_nanny_is_replaced(tmp_path: Path) -> None:
+def test_a_local_worker_gone_with_its_nanny_is_replaced(lease: Lease, tmp_path: Path) -> None:
     """As when its new process dies while it starts, and the nanny gives up."""
     profile = Profile("local", Local(workers=1, dashboard_port=0), None)
     with (
         dask.config.set({"distributed.deploy.lost-worker-timeout": "100ms"}),
-        connect(profile, run=RunFolder(tmp_path / "a.zarr")) as client,
+        connect(profile, lease=lease) as client,
     ):
         (nanny,) = client.cluster.workers.values()
         client.cluster.sync(nanny.close)
         assert client.submit(os.getpid).result(timeout=60) != os.getpid()
 
 
-def test_workers_that_cannot_be_started_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_that_cannot_be_started_are_said(
+    lease: Lease, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(**options: object) -> None:
         raise RuntimeError("Nanny failed to start.") from OSError("no more processes")
 
@@ -116,7 +124,7 @@ def test_workers_that_cannot_be_started_are_said(tmp_path: Path, monkeypatch: py
     profile = Profile("local", Local(), None)
     with (
         pytest.raises(ComputeClusterError, match="no more processes"),
-        connect(profile, run=RunFolder(tmp_path / "a.zarr")),
+        connect(profile, lease=lease),
     ):
         pass
 
@@ -140,12 +148,12 @@ def test_interrupt_is_quiet_and_quick(busy: str, tmp_path: Path) -> None:
         "from pathlib import Path\n"
         "from pipeline.cluster.connect import connect\n"
         "from pipeline.cluster.profiles import Local, Profile\n"
-        "from storage.runfolder.folder import RunFolder\n"
+        "from storage.runfolder.lease import Lease\n"
         "if __name__ == '__main__':\n"
         "    logging.basicConfig(level=logging.WARNING)\n"
         "    try:\n"
         "        profile = Profile('local', Local(workers=2, dashboard_port=0), None)\n"
-        "        with connect(profile, run=RunFolder(Path(sys.argv[1]))) as client:\n"
+        "        with connect(profile, lease=Lease.acquire(Path(sys.argv[1]))) as client:\n"
         "            print('ready', flush=True)\n"
         f"            running = {busy}\n"
         "            time.sleep(60)\n"
@@ -196,16 +204,22 @@ def running(tls_files: tuple[Security, Tls]) -> Iterator[str]:
         yield scheduler.scheduler_address
 
 
-def test_a_running_scheduler_over_tls(running: str, tls_files: tuple[Security, Tls], tmp_path: Path) -> None:
+def test_a_running_scheduler_over_tls(
+    lease: Lease, running: str, tls_files: tuple[Security, Tls], tmp_path: Path
+) -> None:
     profile = Profile("lab", Address(address=running, tls=tls_files[1]), tmp_path / "cluster.yaml")
     for _ in range(2):  # it goes on after the first client has left
-        with connect(profile, run=RunFolder(tmp_path / "a.zarr")) as client:
+        with connect(profile, lease=lease) as client:
             assert client.submit(pow, 2, 10).result() == 1024
             assert str(dashboard_address(client)).startswith("http")
 
 
 def test_a_running_scheduler_in_plain_tcp_is_warned_of(
-    tls_files: tuple[Security, Tls], running: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    lease: Lease,
+    tls_files: tuple[Security, Tls],
+    running: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     with LocalCluster(
         n_workers=1, processes=False, protocol="tcp", host="127.0.0.1", dashboard_address="127.0.0.1:0"
@@ -214,22 +228,24 @@ def test_a_running_scheduler_in_plain_tcp_is_warned_of(
         options["good"] = Address(address=running, tls=tls_files[1])
         for name, option in options.items():
             profile = Profile(name, option, tmp_path / "cluster.yaml")
-            with connect(profile, run=RunFolder(tmp_path / "a.zarr")):
+            with connect(profile, lease=lease):
                 pass
     (said,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert said.startswith(f"{tmp_path}/cluster.yaml plain: address: plain tcp: every user of this machine")
 
 
-def test_a_running_scheduler_has_its_own_workers(tmp_path: Path) -> None:
+def test_a_running_scheduler_has_its_own_workers(lease: Lease, tmp_path: Path) -> None:
     profile = Profile("lab", Address(address="tcp://127.0.0.1:1"), tmp_path / "cluster.yaml")
     with (
         pytest.raises(InputError, match="--workers: found 2, expected none"),
-        connect(profile, n_workers=2, run=RunFolder(tmp_path / "a.zarr")),
+        connect(profile, n_workers=2, lease=lease),
     ):
         pass
 
 
-def test_no_scheduler_and_no_worker_are_bad_input(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_no_scheduler_and_no_worker_are_bad_input(
+    lease: Lease, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(connecting, "PATIENCE", 0.5)
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
@@ -237,24 +253,26 @@ def test_no_scheduler_and_no_worker_are_bad_input(monkeypatch: pytest.MonkeyPatc
     profile = Profile("lab", Address(address=f"tcp://127.0.0.1:{port}"), tmp_path / "cluster.yaml")
     with (
         pytest.raises(InputError, match="no scheduler at"),
-        connect(profile, run=RunFolder(tmp_path / "a.zarr")),
+        connect(profile, lease=lease),
     ):
         pass
     with LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0") as scheduler:
         profile = Profile("lab", Address(address=scheduler.scheduler_address), tmp_path / "cluster.yaml")
         with (
             pytest.raises(InputError, match="no worker at"),
-            connect(profile, run=RunFolder(tmp_path / "a.zarr")),
+            connect(profile, lease=lease),
         ):
             pass
 
 
-def test_workers_are_checked_for_shadowed_packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_workers_are_checked_for_shadowed_packages(
+    lease: Lease, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(plugins, "check_shadowing", refuse)
     profile = Profile("local", Local(workers=1, dashboard_port=0), None)
     with (
         pytest.raises(ShadowedPackageError, match="kernels"),
-        connect(profile, run=RunFolder(tmp_path / "a.zarr")),
+        connect(profile, lease=lease),
     ):
         pass
 

@@ -29,7 +29,8 @@ from pipeline.jobs import slurm
 from pipeline.jobs.cluster import SCRATCH
 from pipeline.jobs.slurm import live_jobs, run_id
 from pipeline.jobs.slurm import run as slurm_run
-from storage.runfolder.folder import RunFolder
+from storage.runfolder.folder import GenerationFolder, RunFolder
+from storage.runfolder.lease import Lease
 
 PROFILES = """
 slurm: {kind: slurm, cores: 1, memory: 1GB, walltime: "00:10:00", interface: lo, workers: 2}
@@ -84,9 +85,13 @@ def submitted(*arguments: Any) -> Iterator[subprocess.Popen[str]]:
 
 def restarts_done(run: Path) -> int:
     try:
-        return int(json.loads((run / "state.json").read_text())["restarts"])
+        return int(json.loads(last_run(run).state.read_text())["restarts"])
     except FileNotFoundError:
         return 0
+
+
+def last_run(run: Path) -> GenerationFolder:
+    return RunFolder(run.with_suffix(".zarr")).last_run
 
 
 def submitted_jobs(run: Path) -> set[str]:
@@ -104,7 +109,7 @@ def test_worker_jobs_give_the_same_bits(spec: Path, cluster_file: Path, tmp_path
     named = re.compile(rf"sweep-{name}-[0-9a-f]{{4}}-[01]-\d+\.err")
     assert len(submitted_jobs(run)) == 2
     assert all(named.fullmatch(name) for name in submitted_jobs(run))
-    assert not (run / "tls").exists()
+    assert not last_run(run).tls.exists()
 
 
 @pytest.mark.usefixtures("site")
@@ -169,8 +174,8 @@ def test_jobs_that_die_later_end_the_run_too(
 
 @pytest.mark.usefixtures("site")
 def test_nobody_without_the_credentials_is_let_in(cluster_file: Path, tmp_path: Path) -> None:
-    profile, run = load_profile("slurm", cluster_file), RunFolder(tmp_path / "a.zarr")
-    with connect(profile, n_workers=1, run=run) as client:
+    profile = load_profile("slurm", cluster_file)
+    with Lease.acquire(tmp_path / "a.zarr") as lease, connect(profile, n_workers=1, lease=lease) as client:
         address = client.scheduler.address
         assert address.startswith("tls://127.0.0.1:")
         assert str(dashboard_address(client)).startswith("http://127.0.0.1:")
@@ -178,7 +183,7 @@ def test_nobody_without_the_credentials_is_let_in(cluster_file: Path, tmp_path: 
         for where, security in strangers.items():
             with pytest.raises(OSError, match=r"TLS|reset by peer"):
                 asyncio.run(stranger.connect(where, security))
-        tls = tmp_path / "a.run" / "tls"
+        tls = lease.generation.tls
         assert tls.stat().st_mode & 0o777 == 0o700
         assert {path.stat().st_mode & 0o777 for path in tls.iterdir()} == {0o600}
         secret = (tls / "key.pem").read_text().splitlines()[1]
@@ -255,8 +260,8 @@ def test_plain_tcp_only_when_asked_for_and_one_command_ends_all_jobs(
         really_cancel(ended[-1])
 
     monkeypatch.setattr(slurm, "cancel", cancel)
-    profile, run = load_profile("open", cluster_file), RunFolder(tmp_path / "a.zarr")
-    with connect(profile, n_workers=2, run=run) as client:
+    profile = load_profile("open", cluster_file)
+    with Lease.acquire(tmp_path / "a.zarr") as lease, connect(profile, n_workers=2, lease=lease) as client:
         wait_until(lambda: len(live_jobs("sweep-")) == 2)
         numbers = sorted(job.number for job in live_jobs("sweep-"))
         ended.clear()
@@ -264,7 +269,7 @@ def test_plain_tcp_only_when_asked_for_and_one_command_ends_all_jobs(
         assert client.submit(pow, 2, 10).result() == 1024
     assert [jobs for jobs in ended if jobs] == [numbers]
     assert "insecure" in caplog.text
-    assert not (tmp_path / "a.run" / "tls").exists()
+    assert not lease.generation.tls.exists()
 
 
 @pytest.mark.usefixtures("site")

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 from cubes.small import SPEC, draw_inputs, make_plan
+from cubes.writer import next_generation
 from distributed import Client, LocalCluster
 from processes import stranger
 
 from pipeline.jobs.credentials import CA, CERT, KEY, credentials, fresh_credentials, new_credentials
 from storage.cube.cube import create
-from storage.runfolder.folder import RunFolder
 from storage.runfolder.journal import Journal
 
 NOBODY = 65534
@@ -107,14 +107,15 @@ def test_another_user_reads_the_cube_but_not_the_run() -> None:
         folder.chmod(0o755)
         cube = folder / "tiny.zarr"
         create(cube, [make_plan()], draw_inputs, SPEC)
-        run = RunFolder(cube).make()
-        with Journal(run / "journal"), fresh_credentials(run / "tls"):
+        generation = next_generation(cube)
+        with Journal(generation.journal, generation.files), fresh_credentials(generation.tls):
             assert read_as_nobody(cube / "zarr.json")
-            assert not read_as_nobody(run / "journal")
-            assert not read_as_nobody(run / "tls" / KEY)
-            run.chmod(0o755)  # even then
-            assert not read_as_nobody(run / "journal")
-            assert not read_as_nobody(run / "tls" / KEY)
+            assert not read_as_nobody(generation.journal)
+            assert not read_as_nobody(generation.tls / KEY)
+            for folder_of_the_run in (generation.run.path, generation.path):
+                folder_of_the_run.chmod(0o755)  # even then
+            assert not read_as_nobody(generation.journal)
+            assert not read_as_nobody(generation.tls / KEY)
     finally:
         shutil.rmtree(folder)
 

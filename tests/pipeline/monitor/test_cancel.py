@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from cubes.writer import next_generation
+from processes.commandline import sweep
+from processes.sweeping import write_spec
 
 from pipeline.jobs import slurm
 from pipeline.jobs.slurm import CommandFailed, LiveJob, head_name, job_prefix
@@ -14,27 +19,70 @@ from pipeline.monitor import cancel as cancelling
 from pipeline.monitor.cancel import CannotCancel, cancel
 from pipeline.monitor.state import read_run_state
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.head import ENDED, REQUEUED, HeadRecord, Submission
-from storage.runfolder.lease import Lease
+from storage.runfolder.head import ENDED, REQUEUED, HeadRecord, StopRequest, Submission
+from storage.runfolder.lease import Cancelled, Lease
 
 
-def test_a_holder_elsewhere_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cube, said = tmp_path / "tiny.zarr", list[str]()
-    with Lease.acquire(cube):
-        file = RunFolder(cube).lease(1)
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Iterator[Lease]:
+    """Lease whose holder seems to be on another machine: only its heartbeats tell of it."""
+    with Lease.acquire(tmp_path / "tiny.zarr", beat_every=0.05) as lease:
+        file = RunFolder(lease.cube).lease(lease.number)
         record = json.loads(file.read_text())
         record["process"] |= {"host": "far", "boot_id": "another"}
         file.write_text(json.dumps(record))
-        with pytest.raises(CannotCancel, match=r"on far, since.*on another machine, not in a queue"):
-            cancel(cube, said.append)
-        record["process"]["job_id"] = "77"
-        file.write_text(json.dumps(record))
-        jobs = [slurm.LiveJob("77", "mine", "RUNNING", "n1", "None")]
-        monkeypatch.setattr("shutil.which", lambda name: name)
-        monkeypatch.setattr(slurm, "live_jobs", lambda prefix: [j for j in jobs if j.name.startswith(prefix)])
-        with pytest.raises(CannotCancel, match="scancel 77 ends it"):
-            cancel(cube, said.append)
-    assert said == []
+        yield lease
+
+
+def test_a_holder_elsewhere_is_asked_and_waited_for(held: Lease) -> None:
+    said = list[str]()
+    with ThreadPoolExecutor() as pool:
+        ended = pool.submit(lambda: (wait_until(lambda: held.lost), held.release()))
+        cancel(held.cube, said.append)
+        ended.result()
+    with pytest.raises(Cancelled):
+        held.check()
+    assert said == [
+        f"waiting for {held.holder} to end".replace(held.holder.process.host, "far"),
+        f"what was finished is kept in {held.cube}; submit again to resume",
+    ]
+
+
+def test_a_holder_elsewhere_that_does_not_obey_is_named(held: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cancelling, "END_SECONDS", 1.0)
+    monkeypatch.setattr(cancelling, "PATIENCE", 30.0)
+    with pytest.raises(CannotCancel, match=r"still running after 1 s, and asked to end: process .* on far"):
+        cancel(held.cube, list[str]().append)
+
+
+def test_a_holder_without_a_heartbeat_is_taken_for_dead(held: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cancelling, "PATIENCE", 0.5)
+    monkeypatch.setattr(cancelling, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(Lease, "beat", lambda lease: None)
+    time.sleep(0.2)
+    said = list[str]()
+    cancel(held.cube, said.append)
+    assert any("no heartbeat for" in line for line in said)
+
+
+def test_a_cancel_is_left_for_every_head_and_taken_back_by_a_submit(tmp_path: Path) -> None:
+    cube = tmp_path / "tiny.zarr"
+    with Lease.acquire(cube):
+        pass
+    cancel(cube, list[str]().append)
+    run = RunFolder(cube)
+    assert StopRequest.read(run.stop) is not None
+    with Lease.acquire(cube) as lease, pytest.raises(Cancelled):
+        lease.check()
+    assert sweep("submit", write_spec(tmp_path), "--workers", 0, "--results", tmp_path).exit_code == 0
+    assert not run.stop.exists()
 
 
 class Queue:
@@ -70,7 +118,7 @@ def cube(tmp_path: Path) -> Path:
 
 def test_a_head_that_waits_is_cancelled_and_forgotten(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run, said = RunFolder(cube), list[str]()
-    HeadRecord(spec="s", job="10", state=REQUEUED, at=100.0).write(run.head)
+    HeadRecord(spec="s", job="10", state=REQUEUED, at=100.0).write(next_generation(cube).head)
     queue = Queue(monkeypatch, head_name(run), "another job")
     cancel(cube, said.append)
     assert queue.cancelled == ["10"]
@@ -80,7 +128,7 @@ def test_a_head_that_waits_is_cancelled_and_forgotten(cube: Path, monkeypatch: p
         f"what was finished is kept in {cube}; submit again to resume",
     ]
     assert read_run_state(cube).over
-    record = HeadRecord.read(run.head)
+    record = HeadRecord.read(run.last_run.head)
     assert record is not None
     assert (record.state, record.how) == (ENDED, "cancelled")
 

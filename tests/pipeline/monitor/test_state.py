@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cubes.writer import next_generation
 from processes.commandline import sweep
 
 from pipeline.monitor.state import RunState, read_run_state
@@ -29,16 +30,17 @@ def test_a_head_that_waits_is_told_from_one_that_died(tmp_path: Path) -> None:
     run.head_log.write_text("head.sh: line 12: python: No such file\n")
     assert "head.log ends: head.sh: line 12: python: No such file" in sweep("status", cube).stdout
     record = HeadRecord(spec="s", job="12", node="n1", state=RUNNING, at=101.0)
-    record.write(run.head)
+    head = next_generation(cube).head
+    record.write(head)
     assert read_run_state(cube).over
     assert "job 12 on n1, died" in sweep("status", cube).stdout
-    record.now(REQUEUED, "stopped by SIGUSR1").write(run.head)
+    record.now(REQUEUED, "stopped by SIGUSR1").write(head)
     assert read_run_state(cube).waiting == "12"
     assert "waiting since" in sweep("status", cube).stdout
 
 
 HOLDER = Holder(token="t", since="2026-01-01", released=False, process=this_process())
-HELD = LeaseState(1, HOLDER, 0.0, True)
+HELD = LeaseState(1, HOLDER, 0, True)
 GONE = replace(HELD, alive=False)
 HEAD = HeadRecord(spec="s", job="12", node="n1", at=100.0, dashboard="http://here")
 SENT = Submission(system="slurm", job="12", host="here", at=90.0)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from cubes import toy
+from cubes.writer import next_generation
 
 from pipeline.monitor.state import RunState
 from pipeline.monitor.status import DatasetStatus, Status, read_status
@@ -97,13 +98,13 @@ def test_a_run_in_progress_tells_its_pace_and_its_jobs(tmp_path: Path) -> None:
 
 
 def test_progress_of_an_earlier_run_is_not_shown(cube: Path) -> None:
-    run = RunFolder(cube)
-    run.make()
-    StateFile(run.state).write(1, 10, 2, 5.0)
+    earlier = next_generation(cube)
+    HeadRecord(spec="s", at=1.0).write(earlier.head)
+    StateFile(earlier.state).write(1, 10, 2, 5.0)
     assert read_status(cube).progress is None
-    with Lease.acquire(cube):
+    with Lease.acquire(cube) as lease:
         assert read_status(cube).progress is not None
-        HeadRecord(spec="s", at=time.time() + 10).write(run.head)
+        HeadRecord(spec="s", at=2.0).write(lease.generation.head)
         found = read_status(cube)
         assert found.progress is None
         assert found.lines()[-1].startswith("run by process ")

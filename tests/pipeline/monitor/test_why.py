@@ -16,6 +16,7 @@ from pipeline.work.records import Partial, Science, Work
 from storage.cube.blocks import BlockStore
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE, FAILED
+from storage.runfolder.folder import RunFolder
 from sweeps.inputs.load import Source
 from sweeps.plan import Cell
 
@@ -83,8 +84,9 @@ def test_a_failed_cell_and_the_command_that_runs_it_alone(failed: Path) -> None:
 
 def test_the_log_of_the_job_is_named(failed: Path) -> None:
     run = failed.with_name("tiny.run")
-    records = [json.loads(line) for line in (run / "failures.jsonl").read_text().splitlines()]
-    (run / "failures.jsonl").write_text(json.dumps(records[0] | {"job": "34", "cell": str(BROKEN[0])}) + "\n")
+    failures = RunFolder(failed).last_run.failures
+    record = json.loads(failures.read_text().splitlines()[0])
+    failures.write_text(json.dumps(record | {"job": "34", "cell": str(BROKEN[0])}) + "\n")
     (run / "jobs").mkdir()
     (run / "jobs" / "sweep-tiny-0-34.err").write_text("the last words of job 34\n")
     found = json.loads(sweep("why", failed, BROKEN[0], "--json").stdout)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
+from cubes.writer import next_generation
 from processes.sweeping import TINY, write_spec
 
 from pipeline.prepare.sweep import longest_batch, prepare
 from pipeline.work.batches import LONGEST
 from storage.runfolder.folder import cube_path
+from storage.runfolder.pilot import Pilot, TimedRestart
 from sweeps.errors import InputError
 
 
@@ -61,7 +62,9 @@ def test_results_below_a_file(tmp_path: Path) -> None:
 def test_a_restart_that_lasts_longer_than_a_batch_is_a_batch(tmp_path: Path) -> None:
     prepared = prepare(write_spec(tmp_path), results=tmp_path, data_dir=None)
     assert longest_batch(prepared) == LONGEST
-    prepared.run.make()
-    slow = [["iris", "posterior", 0.8, 75, LONGEST + 40], ["iris", "unsupervised", None, None, 1.0]]
-    prepared.run.pilot.write_text(json.dumps(slow))
+    slow = (
+        TimedRestart("iris", "posterior", 0.8, 75, LONGEST + 40),
+        TimedRestart("iris", "unsupervised", None, None, 1.0),
+    )
+    Pilot(timed=slow).write(next_generation(prepared.cube).pilot)
     assert longest_batch(prepared) == LONGEST + 40

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ import pandas as pd
 import pytest
 from browser import Page, chromium
 from cubes import toy
+from cubes.writer import next_generation
 
 from pipeline.report.parts.html import render
 from pipeline.report.parts.ink import house_style, save
@@ -18,7 +18,7 @@ from pipeline.report.parts.parts import Section, Table, number, words
 from pipeline.report.sections.curves import draw_curves
 from pipeline.report.write import Report, write_report
 from storage.cube.cube import create
-from storage.runfolder.folder import RunFolder
+from storage.runfolder.failures import FailedWork, FailureRecord, append_failure
 from sweeps.errors import InputError
 
 HOSTILE = "<img src=x onerror=alert(1)> $x_{$ & \"q'"
@@ -54,9 +54,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     cube = folder / "toy.zarr"
     toy.write(cube, *plans, spec=spec("toy", *(plan.name for plan in plans)))
     failure = {"cell": FAILED, "cause": "ValueError: <b>no</b>", "node": "n1", "job": "", "traceback": ""}
-    record = json.dumps({**failure, "work": {"start": 0, "stop": 4}, "at": "2026-01-02"})
-    RunFolder(cube).make()
-    RunFolder(cube).failures.write_text(record + "\n", encoding="utf-8")
+    record = FailureRecord(work=FailedWork(start=0, stop=4), at="2026-01-02", **failure)
+    append_failure(next_generation(cube).failures, record)
     published = folder / "theirs.csv"
     published.write_text(
         "p,n_clusters,m,model,metric,value\n0.8,6,12,posterior,nmi,0.1\n0.8,2,0,unsupervised,kl,1\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cubes.small import SPEC, draw_inputs, make_plan
+from cubes.writer import journaled as records
+from cubes.writer import next_generation
 
 from pipeline.prepare.wanted import Wanted
 from pipeline.run import collector
@@ -20,8 +21,9 @@ from pipeline.work.tasks import cell_annotations
 from storage.cube.blocks import BlockStore
 from storage.cube.cube import create
 from storage.cube.schema import DONE, FAILED, PENDING
+from storage.runfolder.failures import append_failure, read_failures
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.journal import Journal, replay
+from storage.runfolder.journal import Journal
 from sweeps.inputs.load import Inputs, RealSource
 from sweeps.plan import Cell
 
@@ -51,13 +53,13 @@ def start(cube: Path) -> Iterator[Start]:
 
         def begin(wanted: Wanted | None = None) -> Collector:
             stack.close()
-            run = RunFolder(cube)
+            generation = next_generation(cube)
             return Collector(
-                BlockStore(cube),
-                stack.enter_context(Journal(run.journal)),
+                BlockStore(cube, files=generation.files),
+                stack.enter_context(Journal(generation.journal, generation.files)),
                 Inputs((PLAN,), {"a": RealSource(*draw_inputs(PLAN))}, {}),
                 seed=7,
-                failures=run.failures,
+                failed=lambda record: append_failure(generation.failures, record),
                 wanted=wanted or Wanted(),
             )
 
@@ -83,7 +85,7 @@ def statuses(cube: Path, cell: Cell) -> list[int]:
 
 
 def journaled(cube: Path) -> int:
-    return sum(len(header["partials"]) for header, _ in replay(RunFolder(cube).journal))
+    return sum(len(header["partials"]) for header, _ in records(cube))
 
 
 def test_everything_is_left_at_first(start: Start) -> None:
@@ -158,8 +160,8 @@ def test_a_cell_that_fails_is_tried_again_and_then_marked(
     assert f"cell {FIRST} failed: ValueError: no" in caplog.text
     assert (found.blocks_written, statuses(cube, FIRST)) == (1, [FAILED, DONE])
     assert not found.charge(failure(FIRST))  # its block is closed
-    lines = RunFolder(cube).failures.read_text().splitlines()
-    assert [json.loads(line)["attempt"] for line in lines] == list(range(1, ATTEMPTS + 1))
+    attempts = [record.attempt for record in read_failures(RunFolder(cube))]
+    assert attempts == list(range(1, ATTEMPTS + 1))
     assert [work.cell for work in start().left(PLAN)] == [BASELINE]
     retried = start(Wanted(retry_failed=True))
     assert [work.cell for work in retried.left(PLAN)] == [BASELINE, FIRST]
@@ -188,6 +190,4 @@ def test_a_long_journal_is_rewritten_without_what_is_in_the_cube(
     list(found.left(PLAN))
     found.take([partial(FIRST)])
     found.take([partial(BASELINE)])
-    assert [header["partials"][0]["cell"][-1] for header, _ in replay(RunFolder(cube).journal)] == [
-        "likelihood"
-    ]
+    assert [header["partials"][0]["cell"][-1] for header, _ in records(cube)] == ["likelihood"]

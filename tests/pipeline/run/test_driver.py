@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -15,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
+from cubes.writer import journaled
 from processes.sweeping import TINY, assert_same_bits, restarts_run, run, start, write_spec
 
 import pipeline.work.tasks
@@ -23,8 +23,8 @@ from pipeline.work.records import Partial, Science, Work
 from pipeline.work.timing import Timing
 from storage.cube.cube import open_cube
 from storage.cube.schema import DONE, FAILED
+from storage.runfolder.failures import read_failures
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.journal import replay
 from storage.runfolder.lease import Lease, read_lease
 from sweeps.errors import InputError
 from sweeps.inputs.load import Source
@@ -120,11 +120,11 @@ def test_all_models_and_baselines_added_later(tmp_path: Path) -> None:
 
 def test_a_lost_file_of_timings_is_read_from_the_cube(tmp_path: Path) -> None:
     assert run(write_spec(tmp_path, TINY.replace("[0.8, 1.0]", "[0.8]")), tmp_path) == 0
-    timings = tmp_path / "tiny.run" / "pilot.json"
-    before = Timing.load(timings).measured
-    timings.unlink()
+    folder = RunFolder(tmp_path / "tiny.zarr")
+    before = Timing.load(folder).measured
+    folder.last_run.pilot.unlink()
     assert run(write_spec(tmp_path), tmp_path) == 0
-    after = Timing.load(timings).measured
+    after = Timing.load(folder).measured
     assert set(before) < set(after)
     assert len(after) == 3 * (1 + 2 * 2 * 2)
     assert all(0 < seconds < 1 for seconds in after.values())
@@ -136,7 +136,7 @@ def reported_done(cube: Path) -> int:
         return 0
     tree = open_cube(cube)
     pending = 0
-    for header, _ in replay(RunFolder(cube).journal):
+    for header, _ in journaled(cube):
         for entry in header["partials"]:
             names = ("dataset", "mixture", "p", "m", "replicate", "model")
             where = {key: value for key, value in zip(names, entry["cell"], strict=True) if value is not None}
@@ -275,8 +275,8 @@ def test_a_cell_that_keeps_failing_is_marked_and_the_rest_goes_on(
         assert int(tree["iris/status"].sel(where)) == FAILED
         assert int((tree["iris/status"] == FAILED).sum()) == 1
         assert (tree["iris/labels"].sel(where) == -1).all()
-        lines = (tmp_path / "tiny.run" / "failures.jsonl").read_text().splitlines()
-        assert [json.loads(line)["cell"] for line in lines] == [str(broken)] * 2
+        failures = read_failures(RunFolder(tmp_path / "tiny.zarr"))
+        assert [record.cell for record in failures] == [str(broken)] * 2
         assert run(spec, tmp_path) == 3
         assert "nothing to run" in caplog.text
     assert run(spec, tmp_path, retry_failed=True) == 0

@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -76,18 +77,17 @@ def test_an_unknown_error_is_not_hidden() -> None:
 def test_a_run_is_recorded_from_its_begin_to_its_end(finished: Path, tmp_path: Path) -> None:
     request = request_of(finished, data_dir=Path("raw"))
     request = replace(request, prepared=replace(request.prepared, cube=tmp_path / "other.zarr"))
-    run = request.prepared.run
-    run.make()
-    run.jobs.write_text("of the run before")
     ending = Ending(None)
-    with head._recorded(request, HeadJob("5", 2), ending) as record:
+    with (
+        Lease.acquire(request.prepared.cube) as lease,
+        head._recorded(request, HeadJob("5", 2), ending, lease) as record,
+    ):
         assert (record.state, record.restarts) == (RUNNING, 2)
         assert record.spec == str(request.spec.resolve())
         assert record.data_dir == str(Path("raw").resolve())
-        assert HeadRecord.read(run.head) == record
-        assert not run.jobs.exists()
+        assert HeadRecord.read(lease.generation.head) == record
         ending.end = End(COMPLETE, "finished")
-    after = HeadRecord.read(run.head)
+    after = HeadRecord.read(request.prepared.run.last_run.head)
     assert after is not None
     assert (after.state, after.how) == (ENDED, "finished")
     assert after.at >= record.at
@@ -101,11 +101,13 @@ def test_a_full_disk_does_not_hide_how_a_run_ended(
 
     request = request_of(finished)
     request = replace(request, prepared=replace(request.prepared, cube=tmp_path / "other.zarr"))
-    request.prepared.run.make()
-    recorded = head._recorded(request, None, Ending(None))
+    lease = Lease.acquire(request.prepared.cube)
+    recorded = head._recorded(request, None, Ending(None), lease)
     monkeypatch.setattr(type(recorded.__enter__()), "write", full)
     with pytest.raises(ZeroDivisionError):
         recorded.gen.throw(ZeroDivisionError())  # type: ignore[attr-defined]
+    monkeypatch.undo()
+    lease.release()
 
 
 def test_exit_codes_of_a_finished_run(finished: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -145,7 +147,7 @@ def test_a_requeue_that_is_refused_is_recorded(tmp_path: Path, monkeypatch: pyte
     ended = sweep("submit", write_spec(tmp_path), "--workers", 0, "--results", tmp_path)
     assert ended.exit_code == 128 + signal.SIGUSR1
     assert "the head was not queued again" in ended.stderr
-    record = HeadRecord.read(run.head)
+    record = HeadRecord.read(run.last_run.head)
     assert record is not None
     assert (record.state, record.how) == (ENDED, "stopped by SIGUSR1, and not queued again")
 
@@ -162,6 +164,7 @@ def test_a_head_in_a_job_waits_for_the_lease_of_one_that_died_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(head, "LEASE_SECONDS", 0.1)
+    monkeypatch.setattr(Lease, "acquire", partial(Lease.acquire, patience=0.1))
     cube = tmp_path / "tiny.zarr"
     Lease.acquire(cube).release()
     file = RunFolder(cube).lease(1)
@@ -169,10 +172,10 @@ def test_a_head_in_a_job_waits_for_the_lease_of_one_that_died_elsewhere(
     record |= {"released": False, "process": record["process"] | {"host": "far", "boot_id": "another"}}
     file.write_text(json.dumps(record))
     os.utime(file, (time.time() - STALE_AFTER + 1,) * 2)
-    with pytest.raises(LeaseHeld), head._lease(cube, wait=False):
+    with pytest.raises(LeaseHeld), head._lease(cube, wait=False, on_lost=print):
         pass
     started = time.monotonic()
-    with head._lease(cube, wait=True) as lease:
+    with head._lease(cube, wait=True, on_lost=print) as lease:
         assert lease.number == 2
     assert time.monotonic() - started > 0.1
 
@@ -195,6 +198,6 @@ def test_a_head_asks_once_whether_its_time_is_over(
     assert ended.exit_code == 128 + signal.SIGTERM, ended.output
     assert (answers, queued) == ([], ["5"])
     if interrupted == "_executor":
-        record = HeadRecord.read(run.head)
+        record = HeadRecord.read(run.last_run.head)
         assert record is not None
         assert record.state == REQUEUED

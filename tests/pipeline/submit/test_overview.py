@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cubes.writer import next_generation
 from processes.commandline import sweep
 from processes.sweeping import TINY, write_spec
 
@@ -50,8 +51,7 @@ def test_measured_seconds_are_counted_by_model_and_place(tmp_path: Path) -> None
     for plan in prepared.inputs.plans:
         for cell in pilot_cells(plan):
             timing.note_done(cell, 2.0 if cell.model == "posterior" else 1.0)
-    prepared.run.make()
-    timing.save(prepared.run.pilot)
+    timing.save(next_generation(prepared.cube).pilot)
     found = plan_overview(prepared, workers=2)
     assert found.timed
     (iris,) = (dataset for dataset in found.datasets if dataset.name == "iris")

@@ -26,6 +26,7 @@ from pipeline.work.verify import verify
 from storage.cube.cube import open_cube
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE
+from storage.runfolder.folder import GenerationFolder, RunFolder
 from sweeps.errors import InputError
 from sweeps.file.search import Search
 from sweeps.file.stopping import RULES, Stop
@@ -179,7 +180,7 @@ def test_killed_and_submitted_again_it_ends_with_the_same_bits(tmp_path: Path, s
     spec = write_spec(tmp_path, FULL + STOP)
     with start(spec, tmp_path, "--workers", "2") as process:
         deadline = time.monotonic() + 120
-        journal = tmp_path / "tiny.run" / "journal"
+        journal = GenerationFolder(RunFolder(tmp_path / "tiny.zarr"), 1).journal
         while process.poll() is None and time.monotonic() < deadline:
             if journal.exists() and journal.stat().st_size > 20_000:
                 process.send_signal(signal.SIGKILL)

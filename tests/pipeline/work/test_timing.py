@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cubes.writer import next_generation
 
 from pipeline.work.records import Partial, Work
 from pipeline.work.timing import Timing, pilot_cells
@@ -81,11 +82,12 @@ def test_timings_survive_a_file_and_a_broken_file_is_measured_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     timing = Timing({("a", "unsupervised", None, None): 0.25, ("a", "posterior", 0.8, 10): 0.5})
-    timing.save(tmp_path / "pilot.json")
-    assert Timing.load(tmp_path / "pilot.json").measured == timing.measured
-    assert Timing.load(tmp_path / "none.json").measured == {}
-    (tmp_path / "pilot.json").write_text("[[1")
-    assert Timing.load(tmp_path / "pilot.json").measured == {}
+    generation = next_generation(tmp_path / "tiny.zarr")
+    assert Timing.load(generation.run).measured == {}
+    timing.save(generation.pilot, generation.files)
+    assert Timing.load(generation.run).measured == timing.measured
+    generation.pilot.write_text("[[1")
+    assert Timing.load(generation.run).measured == {}
     assert "timed again" in caplog.text
 
 

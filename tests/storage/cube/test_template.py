@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 
 from storage.cube.schema import array_specs, coordinate_values
 from storage.cube.template import Template, chunk_counts, is_committed, render
-from storage.files import write_files
+from storage.files import PLAIN
 
 PLAN = make_plan("a", p=(0.9, 0.8), m=(6, 4), mixtures=4, mixture_chunk=2)
 
 
 def test_zarr_reads_back_what_was_rendered(tmp_path: Path) -> None:
     template = render(PLAN, {}, draw_inputs(PLAN))
-    write_files(tmp_path, (template.metadata_files() | template.coordinates | template.inputs).items())
+    PLAIN.put_all(tmp_path, (template.metadata_files() | template.coordinates | template.inputs).items())
     X, labels = draw_inputs(PLAN)
     wanted = coordinate_values(PLAN) | {"X": X, "labels_true": labels}
     specs = list(array_specs(PLAN))

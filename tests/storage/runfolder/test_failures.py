@@ -1,4 +1,4 @@
-"""The record of failures: what is appended comes back, whatever a kill or another version left."""
+"""The record of failures: what is appended comes back, whatever a kill or another release left."""
 
 from __future__ import annotations
 
@@ -10,24 +10,23 @@ import pytest
 
 from storage.errors import StorageError
 from storage.runfolder.failures import FailedWork, FailureRecord, append_failure, read_failures
+from storage.runfolder.folder import RunFolder
+from storage.runfolder.generation import Generation
+from sweeps.errors import InputError
 
 
-def test_records_of_older_versions_and_torn_lines_are_read(tmp_path: Path) -> None:
-    record = {
-        "work": {"start": 2, "stop": 4},
-        "cause": "X",
-        "node": "n",
-        "job": "",
-        "traceback": "",
-        "cell": "c",
-    }
-    path = tmp_path / "failures.jsonl"
-    path.write_text(json.dumps(record) + "\n" + json.dumps(record)[:40])
-    work = FailedWork(start=2, stop=4)
-    assert read_failures(path) == [
-        FailureRecord(work=work, cause="X", node="n", job="", traceback="", cell="c", at="", attempt=0)
-    ]
-    assert read_failures(tmp_path / "none") == []
+@pytest.fixture
+def run(tmp_path: Path) -> RunFolder:
+    run = RunFolder(tmp_path / "tiny.zarr")
+    run.make()
+    return run
+
+
+@pytest.fixture
+def path(run: RunFolder) -> Path:
+    generation = Generation(run, 1)
+    generation.open()
+    return generation.failures
 
 
 def failure(attempt: int = 1, **changes: Any) -> FailureRecord:
@@ -43,32 +42,47 @@ def failure(attempt: int = 1, **changes: Any) -> FailureRecord:
     return FailureRecord(**(values | {"attempt": attempt} | changes))
 
 
-def test_records_come_back_in_order(tmp_path: Path) -> None:
-    path = tmp_path / "failures.jsonl"
+def test_records_come_back_in_order(run: RunFolder, path: Path) -> None:
+    assert read_failures(run) == []
     records = [failure(attempt, job="") for attempt in (1, 2, 3)]
     for record in records:
         append_failure(path, record)
-    assert read_failures(path) == records
+    assert read_failures(run) == records
     assert path.read_text().count("\n") == 3, "one line each, whatever a traceback holds"
 
 
-def test_a_record_after_a_torn_line_is_not_lost_with_it(tmp_path: Path) -> None:
-    path = tmp_path / "failures.jsonl"
+def test_those_of_all_holders_come_each_once(run: RunFolder, path: Path) -> None:
+    append_failure(path, failure(1))
+    second = Generation(run, 2)
+    second.open()
+    # What a holder does that is killed before it has removed what it took over.
+    second.failures.write_bytes(path.read_bytes())
+    append_failure(second.failures, failure(2), second.files)
+    assert read_failures(run) == [failure(1), failure(2)]
+    assert json.loads(second.failures.read_text().splitlines()[1])["generation"] == 2
+
+
+def test_a_record_after_a_torn_line_is_not_lost_with_it(run: RunFolder, path: Path) -> None:
     append_failure(path, failure(1))
     text = path.read_text()
     for cut in range(0, len(text), 17):
         path.write_text(text + text[:cut] + "\n")
         append_failure(path, failure(2))
-        assert read_failures(path) == [failure(1), failure(2)]
+        assert read_failures(run) == [failure(1), failure(2)]
 
 
-def test_keys_of_later_versions_are_left_out(tmp_path: Path) -> None:
-    path = tmp_path / "failures.jsonl"
+def test_keys_of_later_releases_are_left_out(run: RunFolder, path: Path) -> None:
     append_failure(path, failure())
     later = json.loads(path.read_text()) | {"machine": "x"}
     later["work"]["batch"] = 7
-    path.write_text(json.dumps(later) + '\n[1]\n{"cell": 3}\nnull\n')
-    assert read_failures(path) == [failure()]
+    path.write_text(json.dumps(later) + '\n[1]\n{"cell": 3}\nnull\n{"version": 2, "generation": 1}\n')
+    assert read_failures(run) == [failure()]
+
+
+def test_another_format_version_is_said(run: RunFolder, path: Path) -> None:
+    path.write_text('{"version": 3, "generation": 1}\n')
+    with pytest.raises(InputError, match="format version 3, expected 2"):
+        read_failures(run)
 
 
 def test_a_file_system_that_refuses_is_said(tmp_path: Path) -> None:

@@ -1,15 +1,14 @@
 """The directory beside a cube."""
 
 import ast
+import os
 from pathlib import Path
 
 import pytest
 from checkout import ROOT
-from cubes.small import SPEC, draw_inputs, files, make_plan
 
-from storage.cube.cube import create
 from storage.runfolder import folder
-from storage.runfolder.folder import RunFolder
+from storage.runfolder.folder import GenerationFolder, RunFolder
 from sweeps.errors import InputError
 
 
@@ -32,34 +31,74 @@ def test_a_file_in_its_place_is_said(tmp_path: Path) -> None:
         RunFolder(tmp_path / "uci.zarr").make()
 
 
-def test_leftovers_go_and_everything_else_stays(tmp_path: Path) -> None:
-    cube = tmp_path / "tiny.zarr"
-    assert RunFolder(cube).clean() == []
-    create(cube, [make_plan()], draw_inputs, SPEC)
-    RunFolder(cube).make()
-    (RunFolder(cube).journal).write_text("")
-    (tmp_path / "other.zarr.new").mkdir()
-    before = files(tmp_path)
-    leftovers = [
-        cube / "a" / "labels" / "c.0.0.0.0.0.partial",
-        cube / "zarr.json.partial",
-        RunFolder(cube).path / "journal.partial",
-        tmp_path / "tiny.zarr.new" / "a" / "zarr.json",
-    ]
-    for path in leftovers:
-        path.parent.mkdir(parents=True, exist_ok=True)
+def test_the_last_run_is_the_last_that_had_a_head(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path / "tiny.zarr")
+    assert run.generations() == []
+    assert not run.last_run.head.exists()
+    run.make()
+    for number in (2, 10, 9):
+        GenerationFolder(run, number).path.mkdir()
+    (run.path / "generation.x").mkdir()
+    assert [generation.number for generation in run.generations()] == [2, 9, 10]
+    assert not run.last_run.head.exists()
+    for number in (2, 9):
+        GenerationFolder(run, number).head.write_text("")
+    assert run.last_run.number == 9
+
+
+@pytest.mark.parametrize("name", ["journal", "head.json", "pilot.json"])
+def test_a_folder_of_format_version_1_is_said(tmp_path: Path, name: str) -> None:
+    run = RunFolder(tmp_path / "tiny.zarr")
+    (run.make() / name).write_text("")
+    with pytest.raises(
+        InputError, match=f"{name} of format version 1, expected a folder of format version 2"
+    ):
+        run.make()
+
+
+def test_results_where_everybody_may_replace_the_folder_are_refused(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    results.mkdir()
+    results.chmod(0o777)
+    with pytest.raises(
+        InputError,
+        match=r"results: found .* may replace folders .mode 0777",
+    ):
+        RunFolder(results / "tiny.zarr").make()
+    results.chmod(0o1777)
+    RunFolder(results / "tiny.zarr").make()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+@pytest.mark.parametrize("planted", ["", "head.sh", "generation.1", "generation.1/journal"])
+def test_what_another_user_has_planted_is_refused_even_by_root(tmp_path: Path, planted: str) -> None:
+    run = RunFolder(tmp_path / "tiny.zarr")
+    path = run.make() / planted
+    path.parent.mkdir(exist_ok=True)
+    if not path.exists():
         path.write_text("")
-    assert set(RunFolder(cube).clean()) == {*leftovers[:3], tmp_path / "tiny.zarr.new"}
-    assert files(tmp_path) == before
-    assert (tmp_path / "other.zarr.new").exists()
+    os.chown(path, 65534, -1)
+    with pytest.raises(InputError) as caught:
+        run.make()
+    (problem,) = caught.value.problems
+    assert (problem.where, problem.found) == (str(path), "a file or directory of user 65534")
+
+
+def test_links_among_the_files_of_a_holder_are_said(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path / "tiny.zarr")
+    run.make()
+    generation = GenerationFolder(run, 1)
+    generation.path.mkdir()
+    generation.journal.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match=r"generation\.1/journal: found a link"):
+        run.check()
 
 
 def test_a_file_of_the_run_is_named_here_and_nowhere_else() -> None:
     run = RunFolder(Path("a.zarr"))
-    names = {
-        file.name for key, file in vars(run).items() if isinstance(file, Path) and key not in ("cube", "path")
-    }
-    assert len(names) == 13
+    files = [*vars(run).items(), *vars(GenerationFolder(run, 1)).items()]
+    names = {file.name for key, file in files if isinstance(file, Path) and key not in ("cube", "path")}
+    assert len(names) == 16
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for package in ("pipeline", "storage", "sweeps")

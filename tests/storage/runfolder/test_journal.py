@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 from processes.crash import crash_everywhere
 
-from storage.errors import StorageError
+from storage.errors import LeaseLost, StorageError
+from storage.files import FencedFiles
 from storage.runfolder import journal as module
-from storage.runfolder.journal import MARK, Journal, JournalDamaged, replay
+from storage.runfolder.journal import MARK, VERSION, Journal, JournalDamaged, replay
 
 ARRAYS = {
     "objectives": np.array([1.5, np.nan, -0.0]),
@@ -127,10 +128,48 @@ def test_a_bit_turned_in_any_byte_is_found(tmp_path: Path) -> None:
 
 def test_another_file_is_never_emptied(tmp_path: Path) -> None:
     path = tmp_path / "journal"
-    path.write_bytes(MARK.replace(b"\x01", b"\x02") + b"of a later version")
-    with pytest.raises(JournalDamaged, match="no journal of this version"):
-        Journal(path)
-    assert path.read_bytes().endswith(b"later version")
+    for content, said in (
+        (
+            MARK.replace(bytes([VERSION]), b"\x01") + b"of another version",
+            "format version 1, expected version 2",
+        ),
+        (b"something else", "no journal"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(JournalDamaged, match=said):
+            Journal(path)
+        assert path.read_bytes() == content
+
+
+def test_records_of_former_holders_are_copied_once(tmp_path: Path) -> None:
+    for name, first in (("one", 0), ("two", 3)):
+        with Journal(tmp_path / name) as journal:
+            for number in range(first, first + 3):
+                journal.append({"number": number}, {"x": np.arange(number)})
+    with open(tmp_path / "one", "ab") as file:
+        file.write(MARK + b"torn")
+    sources = [tmp_path / "missing", tmp_path / "one", tmp_path / "two"]
+    with Journal(tmp_path / "own") as journal:
+        for _ in range(2):
+            journal.copy(sources)
+            assert [header["number"] for header, _ in journal.replay()] == list(range(6))
+        journal.append({"number": 6}, {})
+    assert [header["number"] for header, _ in replay(tmp_path / "own")] == list(range(7))
+
+
+def test_a_record_that_came_too_late_does_not_count(tmp_path: Path) -> None:
+    folder = tmp_path / "tiny.run" / "generation.4" / "writing"
+    folder.mkdir(parents=True)
+    with Journal(folder.parent / "journal", FencedFiles(folder, 4)) as journal:
+        journal.append({"number": 0}, {})
+        journal.compact(lambda header: True)
+        folder.rename(folder.with_name("closed"))
+        with pytest.raises(LeaseLost):
+            journal.append({"number": 1}, {})
+        with pytest.raises(LeaseLost):
+            journal.compact(lambda header: False)
+    content = (folder.parent / "journal").read_bytes()
+    assert content.count(b'"generation": 4') == 2
 
 
 def test_compact_keeps_what_is_wanted(tmp_path: Path) -> None:

@@ -7,8 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,10 @@ from storage.errors import StorageError
 from storage.runfolder import holder as holder_module
 from storage.runfolder import lease as module
 from storage.runfolder.folder import RunFolder
+from storage.runfolder.generation import inherit
+from storage.runfolder.head import StopRequest
 from storage.runfolder.holder import Holder, LeaseState
-from storage.runfolder.lease import KEPT, Lease, LeaseHeld, LeaseLost, read_lease
+from storage.runfolder.lease import KEPT, Cancelled, Lease, LeaseHeld, LeaseLost, read_lease
 from storage.runfolder.process import ProcessIdentity, this_process
 
 HOLD = """
@@ -57,7 +61,7 @@ def leave_lease(cube: Path, process: ProcessIdentity, *, number: int = 1, age: f
         token=f"token {number}", since="2026-01-02T03:04:05+00:00", released=False, process=process
     )
     file = run_of(cube) / f"lease.{number}"
-    file.write_bytes(holder.to_json())
+    file.write_text(holder.to_text(number))
     os.utime(file, (time.time() - age,) * 2)
     return holder
 
@@ -83,7 +87,7 @@ def test_one_holds_it_and_the_other_names_the_holder(cube: Path, monkeypatch: py
         with pytest.raises(LeaseHeld) as caught:
             Lease.acquire(cube)
         assert caught.value.holder == lease.holder
-        assert caught.value.seconds_left is None
+        assert caught.value.silent is None
         me = this_process()
         for said in (str(cube), f"process {me.pid} on {me.host}", "job 77", lease.holder.since):
             assert said in str(caught.value)
@@ -95,12 +99,12 @@ def test_given_back_it_is_free_at_once(cube: Path) -> None:
     for number in range(1, KEPT + 4):
         with Lease.acquire(cube) as lease:
             assert lease.number == number
-            assert len(list(run_of(cube).iterdir())) <= KEPT + 2
+            assert len([path for path in run_of(cube).iterdir() if path.is_file()]) <= KEPT + 2
     state = read_lease(cube)
     assert state is not None
     assert state.holder is not None
     assert state.holder.released
-    assert state.seconds_left() == 0
+    assert state.free
 
 
 def test_nobody_ever_wrote(cube: Path) -> None:
@@ -120,7 +124,7 @@ def test_a_killed_holder_is_taken_over_even_as_a_zombie(cube: Path) -> None:
 
     def is_free() -> bool:
         state = read_lease(cube)
-        return state is not None and state.seconds_left() == 0
+        return state is not None and state.free
 
     wait_until(is_free)
     assert Path(f"/proc/{process.pid}").exists(), "a zombie still has its process id"
@@ -143,9 +147,9 @@ def test_a_holder_out_of_sight_counts_by_its_heartbeat(cube: Path, changes: dict
     with pytest.raises(LeaseHeld) as caught:
         Lease.acquire(cube)
     assert caught.value.holder == holder
-    assert caught.value.seconds_left == pytest.approx(20, abs=5)
-    assert "last heartbeat 100 s ago, free after 20 s more without one" in str(caught.value)
-    with Lease.acquire(cube, stale_after=90) as lease:
+    assert caught.value.silent == pytest.approx(100, abs=5)
+    assert "last heartbeat 100 s ago, free after 120 s without one" in str(caught.value)
+    with Lease.acquire(cube, stale_after=90, patience=0.1) as lease:
         assert lease.number == 2
 
 
@@ -156,8 +160,77 @@ def test_a_lease_that_cannot_be_read_counts_by_its_heartbeat(cube: Path, content
     with pytest.raises(LeaseHeld, match="cannot be read"):
         Lease.acquire(cube)
     os.utime(run_of(cube) / "lease.1", (0, 0))
+    with Lease.acquire(cube, patience=0.1) as lease:
+        assert lease.number == 2
+
+
+def test_a_holder_whose_clock_is_hours_behind_keeps_it(cube: Path) -> None:
+    """By the clock it is stale; its heartbeats come all the same."""
+    leave_lease(cube, other(**ELSEWHERE), age=7200)
+    file = run_of(cube) / "lease.1"
+    ended = threading.Event()
+
+    def beat() -> None:
+        while not ended.wait(0.1):
+            os.utime(file, ns=(0, file.stat().st_mtime_ns + 10**8))
+
+    with ThreadPoolExecutor() as pool:
+        beating = pool.submit(beat)
+        with pytest.raises(LeaseHeld, match="node7"):
+            Lease.acquire(cube, patience=30)
+        ended.set()
+        beating.result()
+
+
+def test_a_job_that_is_started_again_takes_the_lease_of_its_former_self(
+    cube: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    former = other(**ELSEWHERE, job_id="77", job_restarts=0)
+    for number in ("77", "78"):
+        leave_lease(cube, former, age=1)
+        monkeypatch.setenv("SLURM_JOB_ID", number)
+        monkeypatch.delenv("SLURM_RESTART_COUNT", raising=False)
+        with pytest.raises(LeaseHeld, match="job 77"):
+            Lease.acquire(cube)
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    with pytest.raises(LeaseHeld):
+        Lease.acquire(cube)  # another job
+    monkeypatch.setenv("SLURM_JOB_ID", "77")
     with Lease.acquire(cube) as lease:
         assert lease.number == 2
+
+
+def test_the_former_holder_can_write_nothing(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[LeaseLost] = []
+    former = Lease.acquire(cube, beat_every=0.05, on_lost=told.append)
+    former.files.put(cube.parent / "file", b"1")
+    monkeypatch.setattr(holder_module, "is_alive", lambda process: False)
+    with Lease.acquire(cube) as lease:
+        with pytest.raises(LeaseLost):
+            former.files.put(cube.parent / "file", b"2")
+        wait_until(lambda: bool(told))
+        with pytest.raises(LeaseLost):
+            former.check()
+        former.release()
+        lease.files.put(cube.parent / "file", b"3")
+    assert (cube.parent / "file").read_bytes() == b"3"
+    assert len(told) == 1
+
+
+def test_a_cancel_reaches_the_holder(cube: Path) -> None:
+    told: list[LeaseLost] = []
+    with Lease.acquire(cube, beat_every=0.05, on_lost=told.append) as lease:
+        StopRequest(host="here", at=1.0).write(RunFolder(cube).stop)
+        wait_until(lambda: bool(told))
+        assert isinstance(told[0], Cancelled)
+        with pytest.raises(Cancelled, match="cancelled"):
+            lease.check()
+        # What is in hand is still written.
+        lease.files.put(cube.parent / "file", b"1")
+    state = read_lease(cube)
+    assert state is not None
+    assert state.holder is not None
+    assert state.holder.released
 
 
 def race(cube: str, rounds: int, barrier: Any, results: Any) -> None:
@@ -188,12 +261,16 @@ def test_of_many_takers_of_a_dead_lease_one_wins(tmp_path: Path) -> None:
     assert results.empty()
 
 
+real = holder_module.last_lease
+
+
 def test_a_taker_who_slept_takes_nothing_away(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dead = leave_lease(cube, other(**DEAD))
-    seen = LeaseState(1, dead, 0.0, False)
+    seen = LeaseState(1, dead, 0, False)
     with Lease.acquire(cube) as lease:
-        look = [lambda run, now: seen, holder_module.last_lease]
-        monkeypatch.setattr(module, "last_lease", lambda run, now: look.pop(0)(run, now))
+        look = [seen, seen]
+        monkeypatch.setattr(module, "last_lease", lambda run: look.pop() if look else real(run))
+        monkeypatch.setattr(holder_module, "last_lease", module.last_lease)
         with pytest.raises(LeaseHeld) as caught:
             Lease.acquire(cube)
         assert caught.value.holder == lease.holder
@@ -204,12 +281,13 @@ def test_a_taker_who_slept_for_ages_takes_nothing_away(cube: Path, monkeypatch: 
     leave_lease(cube, other(**DEAD), number=50)
     dead = Holder(token="old", since="", released=False, process=other(**DEAD))
     with Lease.acquire(cube) as lease:
-        look = [lambda run, now: LeaseState(3, dead, 0.0, False), holder_module.last_lease]
-        monkeypatch.setattr(module, "last_lease", lambda run, now: look.pop(0)(run, now))
+        look = [LeaseState(3, dead, 0, False)] * 2
+        monkeypatch.setattr(module, "last_lease", lambda run: look.pop() if look else real(run))
+        monkeypatch.setattr(holder_module, "last_lease", module.last_lease)
         with pytest.raises(LeaseHeld):
             Lease.acquire(cube)
         lease.check()
-    assert sorted(path.name for path in run_of(cube).iterdir()) == ["lease.50", "lease.51"]
+    assert sorted(path.name for path in run_of(cube).iterdir()) == ["generation.51", "lease.50", "lease.51"]
 
 
 def test_a_partial_file_cleaned_away_is_written_again(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,7 +364,7 @@ def test_beats_that_fail_for_too_long_lose_the_lease(
 ) -> None:
     lease = Lease.acquire(cube, beat_every=600, stale_after=50)
     now = time.monotonic() + 10**6
-    monkeypatch.setattr(module, "_clock", lambda: now)
+    monkeypatch.setattr(module, "clock", lambda: now)
     lease.beat()
     run_of(cube).rename(cube.with_suffix(".gone"))
     now += 49
@@ -309,13 +387,14 @@ def test_acquire_and_release_crashed_anywhere(tmp_path: Path, monkeypatch: pytes
         with monkeypatch.context() as patch:
             patch.setattr(holder_module, "is_alive", lambda process: False)
             with Lease.acquire(cube) as lease:
-                RunFolder(cube).clean()
+                inherit(RunFolder(cube), lease.generation)
                 lease.check()
         state = read_lease(cube)
         assert state is not None
-        assert state.seconds_left() == 0
-        assert {path.suffix for path in run_of(cube).iterdir()} <= {".1", ".2"}
+        assert state.free
+        assert {path.suffix for path in run_of(cube).iterdir()} <= {".1", ".2", ".3"}
 
     changes = crash_everywhere(tmp_path, lambda n: tmp_path / f"{n}.zarr", action, check)
     kinds = [change.split()[0] for change in changes]
-    assert kinds == ["os.mkdir", "os.mkdir", "open", "os.link", "os.remove", "open", "os.rename"]
+    making = ["os.mkdir", "os.mkdir"]
+    assert kinds == [*making, "open", "os.link", *making, "os.remove", "open", "os.rename"]

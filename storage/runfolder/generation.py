@@ -1,0 +1,92 @@
+"""Generations of the lease: closing those before, and taking over what they hold."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from storage.errors import storage_errors
+from storage.files import PARTIAL, FencedFiles, remove, sync_directory
+from storage.runfolder.failures import failure_lines
+from storage.runfolder.folder import GenerationFolder, RunFolder
+from storage.runfolder.journal import Journal
+
+
+class Generation(GenerationFolder):
+    """Folder of the holder of the lease, and how it writes, there and in the cube.
+
+    Attributes
+    ----------
+    files : FencedFiles
+        Writes only until another process has taken the lease.
+    """
+
+    def __init__(self, run: RunFolder, number: int) -> None:
+        super().__init__(run, number)
+        self.files = FencedFiles(self.writing, number)
+
+    def open(self) -> None:
+        """Make the folder, before the lease counts as taken: so a later holder finds it and closes it."""
+        with suppress(FileExistsError):
+            self.path.mkdir(mode=0o700)
+        self.writing.mkdir(mode=0o700, exist_ok=True)
+
+
+def close_older(run: RunFolder, number: int) -> None:
+    """Keep all holders before the n-th from writing: from here on every rename of theirs fails.
+
+    One look at the folder is enough. A holder makes its folder, then makes sure that no higher number is
+    taken, and only then writes. So one whose folder appears after this look finds our number, and gives up.
+
+    Parameters
+    ----------
+    run : RunFolder
+        Whose lease the caller has just taken.
+    number : int
+        Of its lease.
+    """
+    for generation in _older(run, number):
+        with suppress(FileNotFoundError):
+            os.rename(generation.writing, generation.closed)
+            sync_directory(generation.path)
+
+
+def inherit(run: RunFolder, generation: Generation) -> None:
+    """Take over what older generations hold, then remove them.
+
+    Records of their journals, timings and failures become files of this generation. A kill on the way loses
+    nothing: the older ones are removed last, and what was copied twice is found to be the same.
+
+    Parameters
+    ----------
+    run : RunFolder
+        Of the lease.
+    generation : Generation
+        Of its holder.
+
+    Raises
+    ------
+    JournalDamaged
+        If a journal holds what no kill leaves behind.
+    StorageError
+        If the file system refuses.
+    """
+    older = _older(run, generation.number)
+    with storage_errors(run.path):
+        with Journal(generation.journal, generation.files) as journal:
+            journal.copy(each.journal for each in older)
+        timed = [each.pilot for each in older if each.pilot.exists()]
+        if timed and not generation.pilot.exists():
+            generation.files.put(generation.pilot, timed[-1].read_bytes())
+        lines = failure_lines([*(each.failures for each in older), generation.failures])
+        if lines:
+            generation.files.put(generation.failures, lines)
+        sync_directory(generation.path)
+        for each in older:
+            remove(each.path)
+        for partial in run.path.glob(f"*{PARTIAL}"):
+            remove(partial)
+
+
+def _older(run: RunFolder, number: int) -> list[GenerationFolder]:
+    return [generation for generation in run.generations() if generation.number < number]

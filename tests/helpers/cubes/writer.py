@@ -1,0 +1,34 @@
+"""The right to write a cube, as the next holder of its lease has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from storage.files import FencedFiles
+from storage.runfolder.folder import RunFolder
+from storage.runfolder.generation import Generation, close_older, inherit
+from storage.runfolder.journal import Arrays, Header, replay
+
+
+def next_generation(cube: Path) -> Generation:
+    """Begin a generation after all others, and take over what these hold."""
+    run = RunFolder(cube)
+    run.make()
+    number = 1 + max((each.number for each in run.generations()), default=0)
+    generation = Generation(run, number)
+    generation.open()
+    close_older(run, number)
+    inherit(run, generation)
+    return generation
+
+
+def next_files(cube: Path) -> FencedFiles:
+    """How such a holder writes."""
+    return next_generation(cube).files
+
+
+def journaled(cube: Path) -> Iterator[tuple[Header, Arrays]]:
+    """Records of the journals of all generations."""
+    for generation in RunFolder(cube).generations():
+        yield from replay(generation.journal)

@@ -1,0 +1,185 @@
+"""Drivers in processes of their own that take one step at a time: a step is one change of a file."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from cubes.small import SPEC, draw_inputs
+from processes.crash import CHANGES, WRITING
+
+from pipeline.prepare.wanted import Wanted
+from pipeline.run.collector import Collector
+from pipeline.work.records import Failure, Partial, Work
+from storage.cube.blocks import BlockStore
+from storage.cube.cube import create, grow
+from storage.errors import LeaseLost
+from storage.runfolder import holder
+from storage.runfolder.failures import append_failure
+from storage.runfolder.folder import RunFolder
+from storage.runfolder.generation import inherit
+from storage.runfolder.journal import Journal
+from storage.runfolder.lease import Lease
+from sweeps.inputs.load import Inputs, RealSource
+from sweeps.plan import DatasetPlan
+
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["processes.stepping"])
+
+
+class Driver:
+    """A driver that stands still until it is told to go on, as after SIGSTOP or on a hung mount.
+
+    Parameters
+    ----------
+    cube : Path
+        What it writes; changes below its directory are the steps.
+    plan : DatasetPlan
+        The grid it was asked for.
+    failing : set of str
+        Cells that fail in its hands.
+    """
+
+    def __init__(self, cube: Path, plan: DatasetPlan, failing: frozenset[str] = frozenset()) -> None:
+        self._pipe, theirs = CONTEXT.Pipe()
+        self._process = CONTEXT.Process(target=_drive, args=(theirs, cube, plan, failing), daemon=True)
+        self._process.start()
+        theirs.close()
+        self.reported: set[tuple[str, int]] = set()
+        """Restarts that it said were done, while it held the lease."""
+        self.ended: str | None = None
+        self.changes: list[str] = []
+        self._wait()
+
+    def step(self, times: int = 1) -> None:
+        """Let it make some changes, or end."""
+        for _ in range(times):
+            if self.ended is None:
+                self._pipe.send("go")
+                self._wait()
+
+    def finish(self) -> None:
+        """Let it run to its end."""
+        while self.ended is None:
+            self.step()
+
+    def kill(self) -> None:
+        """End it where it stands."""
+        self._process.kill()
+        self._process.join()
+        self._pipe.close()
+        self.ended = self.ended or "killed"
+
+    def _wait(self) -> None:
+        """Take what it says, until it asks for its next change."""
+        while True:
+            if not self._pipe.poll(120):
+                raise AssertionError(f"it hangs after {self.changes[-3:]}")
+            kind, value = self._pipe.recv()
+            if kind == "change":
+                self.changes.append(value)
+                return
+            if kind == "done":
+                self.reported |= value
+            else:
+                self.ended = value
+                self._process.join()
+                return
+
+
+def partial_of(plan: DatasetPlan, work: Work) -> Partial:
+    """Result of some restarts, a function of their coordinates alone."""
+    objectives = np.array([-1.0 - (r * 7 + len(str(work.cell))) % 5 for r in range(work.start, work.stop)])
+    best = work.start + int(np.argmax(objectives))
+    shapes = (plan.n_samples,), (plan.n_clusters, plan.n_features), (plan.n_clusters,)
+    labels, centroids, covariances = (np.full(shape, best % plan.n_clusters) for shape in shapes)
+    return Partial(
+        work,
+        objectives,
+        best,
+        labels.astype(np.int16),
+        centroids.astype(np.float64),
+        covariances.astype(np.float64),
+        0.5,
+        0.5,
+    )
+
+
+def _drive(pipe: Connection, cube: Path, plan: DatasetPlan, failing: frozenset[str]) -> None:
+    changes = threading.Lock()
+
+    def see(event: str, args: tuple[Any, ...]) -> None:
+        if event == "open":
+            path, _, flags = args
+            is_change = isinstance(flags, int) and bool(flags & WRITING)
+        elif event in CHANGES:
+            is_change, path = True, args[1] if event == "os.rename" else args[0]
+        else:
+            return
+        if is_change and isinstance(path, str | os.PathLike) and str(path).startswith(str(cube.parent)):
+            with changes:
+                pipe.send(("change", f"{event} {os.path.relpath(path, cube.parent)}"))
+                pipe.recv()
+
+    # Every holder counts as gone, and nothing happens in the background: the trial decides who moves when.
+    holder.is_alive = lambda process: False
+    Lease._keep = lambda lease, beat_every: None  # type: ignore[method-assign]
+    sys.addaudithook(see)
+    try:
+        with Lease.acquire(cube) as lease:
+            _run(lease, plan, failing, lambda done: pipe.send(("done", done)))
+        pipe.send(("end", "complete"))
+    except LeaseLost:
+        pipe.send(("end", "lost the lease"))
+    except BaseException as error:
+        pipe.send(("end", f"{type(error).__name__}: {error}"))
+
+
+def _run(
+    lease: Lease, plan: DatasetPlan, failing: frozenset[str], report: Callable[[set[tuple[str, int]]], None]
+) -> None:
+    """What `pipeline.run.driver` does with a lease, without workers."""
+    cube, files = lease.cube, lease.files
+    inherit(RunFolder(cube), lease.generation)
+    if cube.exists():
+        plan = grown(cube, plan)
+    (grow if cube.exists() else create)(cube, [plan], draw_inputs, SPEC, files)
+    with Journal(lease.generation.journal, files) as journal:
+        collector = Collector(
+            BlockStore(cube, files=files),
+            journal,
+            Inputs((plan,), {plan.name: RealSource(*draw_inputs(plan))}, {}),
+            seed=7,
+            failed=lambda record: append_failure(lease.generation.failures, record, files),
+            wanted=Wanted(retry_failed=not failing),
+        )
+        for work in list(collector.left(plan)):
+            # Two batches for each cell, so that the journal holds part of a block.
+            for start, stop in ((work.start, work.start + 1), (work.start + 1, work.stop)):
+                if start == stop:
+                    continue
+                lease.check()
+                part = Work(work.cell, start, stop)
+                if str(work.cell) in failing:
+                    collector.take([Failure(part, "ValueError: no", "n1", "", "")])
+                else:
+                    collector.take([partial_of(plan, part)])
+                    report({(str(work.cell), restart) for restart in range(start, stop)})
+        collector.close()
+
+
+def grown(cube: Path, plan: DatasetPlan) -> DatasetPlan:
+    """The plan, and what a cube has beyond it: a sweep file grows, and is never made smaller."""
+    from dataclasses import replace
+
+    from storage.cube.manifest import read_manifest
+
+    old = read_manifest(cube).plans[plan.name]
+    return replace(plan, p=old.p + tuple(p for p in plan.p if p not in old.p))

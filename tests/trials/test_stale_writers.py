@@ -1,0 +1,149 @@
+"""Drivers that stand still at any change of a file, wake when others have taken over, and go on."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from cubes.small import files, load, make_plan
+from cubes.writer import journaled
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from processes.stepping import Driver
+
+from pipeline.work.merge import from_record
+from storage.cube.blocks import BlockStore
+from storage.cube.manifest import read_manifest
+from storage.cube.schema import DONE
+
+SMALL = make_plan(baselines=())
+LARGE = replace(SMALL, p=(0.9, 0.8))
+FAILING = frozenset({"a/p=0.9/m=4/replicate=0/likelihood"})
+
+
+def kept(cube: Path) -> set[tuple[str, int]]:
+    """Restarts that the next driver will not run again."""
+    found = {
+        (str(partial.work.cell), restart)
+        for header, arrays in journaled(cube)
+        for partial in from_record(header, arrays)
+        for restart in range(partial.work.start, partial.work.stop)
+    }
+    if cube.exists():
+        plans = list(read_manifest(cube).plans.values())
+        done = BlockStore(cube, read_only=True).cells(plans, DONE)
+        found |= {(str(cell), restart) for _, cell in done for restart in range(SMALL.restarts)}
+    return found
+
+
+class Stale(RuleBasedStateMachine):
+    """Some drivers of one cube, of which any may stand still anywhere while the others move."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp())
+        self.cube = self.folder / "tiny.zarr"
+        self.drivers: list[Driver] = []
+
+    @precondition(lambda self: len([d for d in self.drivers if d.ended is None]) < 3)
+    @rule(large=st.booleans(), failing=st.booleans())
+    def start(self, large: bool, failing: bool) -> None:
+        plan = LARGE if large else SMALL
+        self.drivers.append(Driver(self.cube, plan, FAILING if failing else frozenset()))
+
+    @precondition(lambda self: self.drivers)
+    @rule(which=st.integers(0, 9), times=st.integers(1, 60))
+    def step(self, which: int, times: int) -> None:
+        self.drivers[which % len(self.drivers)].step(times)
+
+    @precondition(lambda self: self.drivers)
+    @rule(which=st.integers(0, 9))
+    def finish(self, which: int) -> None:
+        self.drivers[which % len(self.drivers)].finish()
+
+    @precondition(lambda self: self.drivers)
+    @rule(which=st.integers(0, 9))
+    def kill(self, which: int) -> None:
+        self.drivers[which % len(self.drivers)].kill()
+
+    @invariant()
+    def drivers_end_as_they_should(self) -> None:
+        ends = {driver.ended for driver in self.drivers}
+        assert ends <= {None, "complete", "lost the lease", "killed"}, ends
+
+    @invariant()
+    def what_was_reported_done_stays(self) -> None:
+        reported = set().union(*(driver.reported for driver in self.drivers))
+        assert reported <= kept(self.cube)
+
+    def teardown(self) -> None:
+        try:
+            for driver in self.drivers:
+                driver.kill()
+            last = Driver(self.cube, LARGE)
+            last.finish()
+            assert last.ended == "complete"
+            undisturbed = self.folder / "undisturbed" / "tiny.zarr"
+            undisturbed.parent.mkdir()
+            Driver(undisturbed, SMALL).finish()
+            Driver(undisturbed, LARGE).finish()
+            assert load(self.cube).identical(load(undisturbed))
+            assert not list(journaled(self.cube)), "nothing is left that is not in the cube"
+            assert len(list(self.cube.with_suffix(".run").glob("generation.*"))) == 1
+        finally:
+            for driver in self.drivers:
+                driver.kill()
+            shutil.rmtree(self.folder)
+
+
+def run(examples: int) -> None:
+    few = settings(
+        max_examples=examples,
+        stateful_step_count=12,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],  # making an example smaller starts hundreds of processes
+        suppress_health_check=list(HealthCheck),
+    )
+    run_state_machine_as_test(Stale, settings=few)
+
+
+def test_drivers_that_stand_still_and_wake() -> None:
+    run(15)
+
+
+@pytest.mark.heavy
+def test_drivers_that_stand_still_and_wake_at_length() -> None:
+    run(400)
+
+
+@pytest.mark.parametrize("which", range(0, 60, 5))
+def test_one_driver_stands_still_at_each_change(which: int, tmp_path: Path) -> None:
+    """Woken when another has finished, it changes nothing, and ends because it has lost the lease."""
+    cube = tmp_path / "tiny.zarr"
+    first = Driver(cube, SMALL, FAILING)
+    first.step(which)
+    second = Driver(cube, LARGE)
+    second.finish()
+    assert second.ended == "complete"
+    before = files(cube)
+    at = first.changes[-1]
+    had_it = any(change.startswith("os.link") for change in first.changes[:-1])
+    over = first.ended is not None
+    first.finish()
+    assert first.ended == ("lost the lease" if had_it and not over else "complete"), at
+    assert files(cube) == before, at
+    third = Driver(cube, LARGE)
+    third.finish()
+    assert third.ended == "complete"
+    assert files(cube) == before
