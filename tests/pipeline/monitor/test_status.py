@@ -8,12 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import zarr
 from cubes import toy
 from cubes.writer import next_generation
 
 from pipeline.monitor.state import RunState
 from pipeline.monitor.status import DatasetStatus, Status, read_status
 from storage.cube.manifest import append_run
+from storage.cube.schema import NO_SOLUTION
 from storage.provenance import run_record
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.head import HeadRecord, Submission
@@ -55,6 +57,15 @@ def test_cells_and_blocks_are_counted_by_state(cube: Path) -> None:
     lines = found.lines()
     assert lines[-1] == "not running: submit again to resume"
     assert "SKIPPED ecoli: not here" in lines
+
+
+def test_cells_without_a_solution_are_shown_where_there_are_any(cube: Path) -> None:
+    assert not any("no solution" in line for line in read_status(cube).lines())
+    zarr.open_array(cube / "iris" / "status", mode="r+")[0, 0, 0, :] = NO_SOLUTION
+    (row,) = (found := read_status(cube)).datasets
+    assert (row.no_solution, row.done + row.failed, row.left) == (2, 22, 1)
+    assert "2 cells have no solution" in found.lines()
+    assert found.to_dict()["total"]["no_solution"] == 2
 
 
 def test_a_table_for_people(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pipeline.prepare.sweep import Prepared
 from pipeline.prepare.wanted import Wanted, is_settled
 from storage.cube.blocks import BlockStore
 from storage.cube.cube import create
-from storage.cube.schema import DONE, FAILED, PENDING
+from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
 from sweeps.inputs.load import Inputs
 from sweeps.plan import Cell, DatasetPlan
 
@@ -72,6 +72,17 @@ def test_a_finished_cube_is_settled_unless_failed_cells_are_wanted(cube: Path) -
     assert not is_settled(prepared(cube), Wanted(retry_failed=True))
     assert is_settled(prepared(cube), Wanted(only=frozenset({OTHER})))
     assert not is_settled(prepared(cube), Wanted(only=frozenset({CELL})))
+
+
+def test_a_cell_without_a_solution_is_settled_and_never_tried_again(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.zarr"
+    create(path, [PLAN], draw_inputs, SPEC)
+    baseline, block = PLAN.blocks()
+    for part, statuses in ((baseline, [NO_SOLUTION]), (block, [NO_SOLUTION, DONE])):
+        BlockStore(path).write(part, draw_block(PLAN, part) | {"status": np.array(statuses, np.int8)})
+    for wanted in (Wanted(), Wanted(retry_failed=True), Wanted(only=frozenset({CELL}))):
+        assert wanted.settles(CELL, NO_SOLUTION)
+        assert is_settled(prepared(path), wanted)
 
 
 def test_a_cube_that_is_missing_or_to_be_grown_is_not_settled(cube: Path, tmp_path: Path) -> None:

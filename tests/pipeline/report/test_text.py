@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import Mock
 
+import numpy as np
 import pandas as pd
 import pytest
+import zarr
 from cubes import toy
 from cubes.reported import PLANS, make
 
+from pipeline.report.sections.heading import section
 from pipeline.report.text import render
 from pipeline.scoring.tables import cell_table, summary_table
 from storage.cube.cube import open_cube
 from storage.cube.manifest import read_manifest
+from storage.cube.schema import DONE, NO_SOLUTION
 from sweeps.models import MODEL_CODES
 
 
@@ -119,3 +124,16 @@ def test_many_models_go_on_below(tmp_path: Path) -> None:
     assert text.count("compare within one model on one data set only") == 1
     rows = summary[summary["score"] == "relative_nmi"]
     assert set(rows["model"]) == set(models)
+
+
+def test_cells_without_a_solution_are_counted_and_make_no_sweep_incomplete(tmp_path: Path) -> None:
+    cube = make(tmp_path, toy.plan("iris"))
+    for node in ("iris", "iris/unsupervised"):
+        status = zarr.open_array(cube / node / "status", mode="r+")
+        values = np.asarray(status[...])
+        status[...] = np.where(values == DONE, DONE, NO_SOLUTION)
+    report = read(cube)
+    assert "cells: 23 done, 0 failed, 0 pending, 2 no solution of 25\n" in report.text
+    assert "not complete" not in report.text
+    text = section(Mock(manifest=read_manifest(cube), cells=report.cells, holder=None)).text
+    assert text[:2] == ("23 of 25 cells are done, 0 failed, 0 are left.", "2 have no solution.")
