@@ -16,7 +16,7 @@ from tornado.routing import PathMatches, Router
 
 from pipeline.cluster.connect import connect, dashboard_address
 from pipeline.cluster.profiles import Local, Profile
-from storage.runfolder.folder import RunFolder
+from storage.runfolder.lease import Lease
 
 WORKERS = 2
 CHANGES = ("POST", "PUT", "DELETE", "PATCH")
@@ -49,8 +49,11 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
         "distributed.scheduler.http.routes": [f"{here}.scheduler.api", f"{here}.proxy"],
         "distributed.worker.http.routes": [f"{here}.health", f"{here}.statics"],
     }
-    run = RunFolder(tmp_path_factory.mktemp("run") / "a.zarr")
-    with dask.config.set(more), connect(profile, n_workers=WORKERS, run=run) as connected:
+    with (
+        Lease.acquire(tmp_path_factory.mktemp("run") / "a.zarr") as lease,
+        dask.config.set(more),
+        connect(profile, n_workers=WORKERS, lease=lease) as connected,
+    ):
         yield connected
 
 

@@ -23,7 +23,8 @@ from processes.listening import listening
 from processes.sweeping import TINY, start, write_spec
 
 from pipeline.cluster.connect import connect, load_profile
-from storage.runfolder.folder import RunFolder
+from storage.runfolder.folder import GenerationFolder, RunFolder
+from storage.runfolder.lease import Lease
 
 LOOPBACK = "127.0.0.1"
 WORKERS = 2
@@ -51,7 +52,7 @@ def wait_until(condition: Callable[[], bool], process: subprocess.Popen[Any]) ->
 @contextmanager
 def submitted(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """`sweep submit` of a sweep that lasts, in a process of its own, when its work has begun."""
-    state = RunFolder(folder / "tiny.zarr").state
+    state = GenerationFolder(RunFolder(folder / "tiny.zarr"), 1).state
     environment = sabotage.environment([("", "paced")])
     process = start(write_spec(folder, LONG), folder, *arguments, environment=environment)
     try:
@@ -122,7 +123,7 @@ def test_the_guide_starts_a_scheduler_of_ones_own_that_refuses_others(tmp_path: 
         wait_until(lambda: port in {number for _, number in listening(process.pid)}, process)
         assert (tmp_path / "key.pem").stat().st_mode & 0o777 == 0o600
         profile = load_profile("own", tmp_path / "cluster.yaml")
-        with connect(profile, run=RunFolder(tmp_path / "a.zarr")) as client:
+        with Lease.acquire(tmp_path / "a.zarr") as lease, connect(profile, lease=lease) as client:
             assert client.submit(pow, 2, 10).result() == 1024
             assert stranger.attack(number for _, number in listening(process.pid)) == []
     finally:

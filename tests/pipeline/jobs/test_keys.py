@@ -63,7 +63,7 @@ def test_every_system_prints_its_script(system: str, tmp_path: Path) -> None:
     assert "distributed.cli.dask_worker tls://SCHEDULER:PORT " in script
     assert "--nthreads 1 " in script
     assert "--nworkers 4 " in script
-    assert f"--tls-key {tmp_path}/some.run/tls/key.pem" in script
+    assert f"--tls-key {tmp_path}/some.run/generation.1/tls/key.pem" in script
     assert not (tmp_path / "some.run").exists()
 
 
