@@ -64,7 +64,7 @@ def test_another_format_version_is_said_with_the_way_out(tmp_path: Path, version
     path = tmp_path / "example.json"
     path.write_text(json.dumps({"version": version, "generation": 1, "name": "a"}))
     with pytest.raises(
-        InputError, match="example.json: found format version .*, expected 2.*release that wrote it"
+        InputError, match=r"example\.json: found format version .*, expected 2.*release that wrote it"
     ):
         Example.read(path)
 
