@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any
 
 import psutil
+from cubes.writer import journaled
 from hosts.namespaces import Host
 from hosts.queueing import Cluster
 from processes import sabotage
@@ -26,7 +27,6 @@ from processes.sweeping import assert_same_bits
 from pipeline.monitor.status import Status, read_status
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.holder import STALE_AFTER
-from storage.runfolder.journal import replay
 from sweeps.errors import InputError
 
 LOOK_EVERY = 5.0
@@ -241,7 +241,7 @@ class Trial:
         """What it left: the bits, a sound journal, cells that verify; and for so many seconds nobody runs."""
         self.quiet(settled)
         assert_same_bits(self.reference, self.cube)
-        list(replay(RunFolder(self.cube).journal))  # raises where it is damaged
+        list(journaled(self.cube))  # raises where it is damaged
         verified = self.sweep("verify", self.cube, "--sample", "10")
         assert verified.returncode == 0, verified.stdout + verified.stderr
         assert self.heads() == []
