@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from math import ceil
+from math import ceil, prod
 from typing import Any
 
 from storage.cube.schema import ArraySpec, Role, array_specs, baseline_node
@@ -124,6 +124,15 @@ class ChunkFiles:
         return any(
             there(f"{spec.node}/status/{chunk_name(position)}") for position in self._status_positions(key)
         )
+
+    def shape(self, key: str) -> tuple[str, int] | None:
+        """Type and number of the values that the chunk holds; None of a file that is no chunk of the cube."""
+        found = self._found(key)
+        if found is None:
+            return None
+        _, spec, _ = found
+        lengths = self._metadata[spec.path]["chunk_grid"]["configuration"]["chunk_shape"]
+        return spec.variable.dtype, prod(lengths)
 
     def _found(self, key: str) -> tuple[DatasetPlan, ArraySpec, tuple[int, ...]] | None:
         path, _, file = key.rpartition("/")

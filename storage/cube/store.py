@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import google_crc32c
+import numpy as np
+from numcodecs import Zstd
 from zarr.abc.store import Store
 from zarr.core.buffer import default_buffer_prototype
 from zarr.storage import LocalStore
@@ -24,6 +26,11 @@ if TYPE_CHECKING:
 
 
 CHECKSUM_BYTES = 4
+ZSTD = Zstd()
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+SHORTEST_FRAME = 9
+LONGEST_TEXTS = 2**20
+"""Bytes of the texts of a coordinate: names of models, and fields of annotations."""
 
 
 def is_intact(content: bytes) -> bool:
@@ -33,6 +40,41 @@ def is_intact(content: bytes) -> bool:
         return False
     checksum = google_crc32c.value(content[:-CHECKSUM_BYTES])
     return bool(checksum.to_bytes(CHECKSUM_BYTES, "little") == content[-CHECKSUM_BYTES:])
+
+
+def holds(content: bytes, dtype: str, n_values: int) -> bool:
+    """Whether an intact chunk file holds so many values of a type: it may be the file of another chunk.
+
+    What zarr would make of it is an error that names nothing, or takes all memory there is.
+    """
+    packed = content[:-CHECKSUM_BYTES]
+    size = unpacked_size(packed)
+    if dtype != "string":
+        return size == n_values * np.dtype(dtype).itemsize
+    if size is None or size > LONGEST_TEXTS:
+        return False
+    try:
+        texts = bytes(ZSTD.decode(packed))
+    except RuntimeError:
+        return False
+    if texts[:4] != n_values.to_bytes(4, "little"):
+        return False
+    position = 4
+    for _ in range(n_values):
+        position += 4 + int.from_bytes(texts[position : position + 4], "little")
+    return position == size
+
+
+def unpacked_size(packed: bytes) -> int | None:
+    """Bytes that a frame of zstd says it holds (RFC 8878, section 3.1.1.1); None if it does not say."""
+    if packed[:4] != ZSTD_MAGIC or len(packed) < SHORTEST_FRAME:
+        return None
+    flags = packed[4]
+    is_single = flags >> 5 & 1
+    length = (is_single, 2, 4, 8)[flags >> 6]
+    start = 5 + (1 - is_single) + (0, 1, 2, 4)[flags & 3]
+    size = int.from_bytes(packed[start : start + length], "little")
+    return None if not length else size + 256 if length == 2 else size
 
 
 class CubeStore(LocalStore):
@@ -93,6 +135,9 @@ class CubeStore(LocalStore):
             return None
         if chunk_position(key.rpartition("/")[2]) is not None and not is_intact(content):
             raise self._damaged(key, "has changed since it was written")
+        shape = self._chunks.shape(key)
+        if shape is not None and not holds(content, *shape):
+            raise self._damaged(key, "is the file of another chunk")
         return (prototype or default_buffer_prototype()).buffer.from_bytes(content)
 
     def _damaged(self, key: str, found: str) -> DamagedChunk:

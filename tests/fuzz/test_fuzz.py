@@ -30,6 +30,7 @@ SEEDS = {
     "npz_table": (100, 3500),
     "annotations": (50, 3000),
     "cube": (20, 1000),
+    "chunks": (40, 1000),
     "run_folder": (40, 1000),
 }
 """Trials by default, and with `-m heavy`, of each kind."""
