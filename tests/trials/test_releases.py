@@ -33,7 +33,7 @@ MOST_BYTES = 100_000
 
 @pytest.fixture(params=ARCHIVES, ids=lambda path: path.name.partition(".")[0])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """The unpacked archive: a sweep file, its table, its cube, and a run folder with one cell in its journal."""
+    """The unpacked archive: sweep file, table, cube, and run folder with a cell in its journal."""
     with tarfile.open(request.param) as archive:
         archive.extractall(tmp_path, filter="data")
     return tmp_path
