@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 
-from kernels.jit import jit, jit_part
+from kernels.jit import jit_inner, jit_part
 from kernels.partition.state import State
 from kernels.problem.data import LARGEST_ACCURACY, Data
 
@@ -32,7 +32,7 @@ def agreement_value(data: Data, layer: int, agreed: float) -> float:
     return float(agreed * math.log(p) + (data.totals[layer] - agreed) * math.log(1.0 - p))
 
 
-@jit
+@jit_inner
 def collect_agreement(data: Data, state: State) -> None:
     """Set `agreed` of all layers from members."""
     n_layers = data.totals.shape[0]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from kernels.jit import jit, jit_part
+from kernels.jit import jit_inner, jit_part
 from kernels.partition.conditional import exact_agreement_gain
 from kernels.partition.relocation import error_after_removal
 from kernels.partition.state import State
@@ -15,7 +15,7 @@ from kernels.partition.statistics import cluster_term, pooled_error, pooled_term
 from kernels.problem.data import CONDITIONAL, POSTERIOR, UNSUPERVISED, Data, Floats
 
 
-@jit
+@jit_inner
 def exact_gain(data: Data, state: State, sample: int, target: int) -> float:
     """Gain in nats of moving `sample`, whose distances and links are set, to another cluster: O(K²)."""
     source = int(state.labels[sample])

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from kernels.jit import jit, jit_part
+from kernels.jit import jit_inner, jit_part
 from kernels.problem.data import Floats
 
 LN2_HIGH = float.fromhex("0x1.62e42fee00000p-1")  # 33 bits: exact times any exponent
@@ -15,7 +15,7 @@ LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
 ROOT_HALF = 0x3FE6A09E667F3BCD
 
 
-@jit
+@jit_inner
 def array_log(values: Floats, logs: Floats) -> None:
     """Natural logarithms of positive normal numbers, to about one unit in the last place.
 

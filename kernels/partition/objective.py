@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernels.jit import jit, jit_part
+from kernels.jit import jit, jit_inner, jit_part
 from kernels.partition.conditional import agreement_value
 from kernels.partition.relocation import collect
 from kernels.partition.state import State, new_state
@@ -16,7 +16,7 @@ from kernels.problem.data import CONDITIONAL, POSTERIOR, UNSUPERVISED, Data
 from kernels.problem.problem import Problem
 
 
-@jit
+@jit_inner
 def terms(data: Data, state: State) -> tuple[float, float, float]:
     """gmm, annotation term and prior of a partition whose statistics are set; 0 where the model lacks one."""
     gmm = 0.0

@@ -5,7 +5,7 @@ Equations (18) and (19) of docs/model.md.
 
 from __future__ import annotations
 
-from kernels.jit import jit, jit_part
+from kernels.jit import jit, jit_inner, jit_part
 from kernels.partition.conditional import collect_agreement, relocate_agreement
 from kernels.partition.logs import x_log_x
 from kernels.partition.size_terms import refresh_size_terms
@@ -37,7 +37,7 @@ def collect(data: Data, state: State) -> None:
         state.counters[STALE] = 0
 
 
-@jit
+@jit_inner
 def refresh(data: Data, state: State) -> None:
     """Set what is derived from sizes, squared errors and edge counts."""
     if data.common:
@@ -97,7 +97,7 @@ def error_after_removal(data: Data, state: State, sample: int, source: int) -> f
     return float(left)
 
 
-@jit
+@jit_inner
 def relocate(data: Data, state: State, sample: int, target: int) -> None:
     """Move `sample`, whose distances and links are set, to `target`, and all statistics with it."""
     source = int(state.labels[sample])

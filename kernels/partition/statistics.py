@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.jit import jit, jit_part
+from kernels.jit import jit_inner, jit_part
 from kernels.partition.state import State
 from kernels.problem.data import DEGENERATE, Data
 
@@ -77,7 +77,7 @@ def sum_of_squares(sizes: NDArray[np.int64]) -> float:
     return total
 
 
-@jit
+@jit_inner
 def collect_gaussians(data: Data, state: State) -> None:
     """Set sizes, means and squared errors from members; the mean of an empty cluster is 0."""
     n_samples, n_features = data.X.shape
@@ -104,7 +104,7 @@ def collect_gaussians(data: Data, state: State) -> None:
         state.errors[label] += total
 
 
-@jit
+@jit_inner
 def collect_edges(data: Data, state: State) -> None:
     """Set the edge counts of all layers from members."""
     n_layers = data.totals.shape[0]
@@ -121,7 +121,7 @@ def collect_edges(data: Data, state: State) -> None:
                 row[labels[data.partners[entry]]] += data.weights[entry]
 
 
-@jit
+@jit_inner
 def error_without(data: Data, state: State, sample: int, cluster: int) -> float:
     """Squared error of the members of `cluster` other than `sample`, from members."""
     n_samples, n_features = data.X.shape

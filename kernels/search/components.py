@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.jit import jit, jit_part
+from kernels.jit import jit_inner, jit_part
 from kernels.partition.gains import set_links, squared_distances
 from kernels.partition.objective import terms
 from kernels.partition.relocation import CANCELLATION, collect, relocate
@@ -56,7 +56,7 @@ def new_component(data: Data, state: State) -> Component:
     )
 
 
-@jit
+@jit_inner
 def relocate_components(data: Data, state: State, rng: np.random.Generator, component: Component) -> int:
     """Move each component to the cluster where the objective is highest; number of components moved."""
     collect(data, state)
@@ -71,7 +71,7 @@ def relocate_components(data: Data, state: State, rng: np.random.Generator, comp
     return moved
 
 
-@jit
+@jit_inner
 def list_component(data: Data, state: State, component: Component, sample: int) -> int:
     """List the component of `sample`, which is in none yet; its size."""
     n_layers = data.totals.shape[0]
@@ -132,7 +132,7 @@ def relocate_component(data: Data, state: State, component: Component, size: int
     return 1
 
 
-@jit
+@jit_inner
 def set_mean(data: Data, component: Component, size: int) -> float:
     """Set the mean of the members; their squared error about it."""
     n_features = data.X.shape[1]
@@ -151,7 +151,7 @@ def set_mean(data: Data, component: Component, size: int) -> float:
     return scatter
 
 
-@jit
+@jit_inner
 def set_component_links(data: Data, state: State, component: Component, size: int) -> None:
     """Sum the annotations of the members with each cluster, and those among themselves."""
     n_layers = data.totals.shape[0]
@@ -170,7 +170,7 @@ def set_component_links(data: Data, state: State, component: Component, size: in
                     component.within[layer] += data.weights[entry]
 
 
-@jit
+@jit_inner
 def set_after(data: Data, state: State, component: Component, size: int, source: int, target: int) -> None:
     """Set the statistics in `after`, except the squared errors of the two clusters."""
     after = component.after

@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.jit import jit, jit_part
+from kernels.jit import jit, jit_inner, jit_part
 from kernels.partition.gains import set_gains, set_links, squared_distances
 from kernels.partition.objective import terms
 from kernels.partition.relocation import collect, relocate
@@ -87,7 +87,7 @@ def relocate_annotated(data: Data, state: State, rng: np.random.Generator) -> in
     return total
 
 
-@jit
+@jit_inner
 def relocation_pass(data: Data, state: State, rng: np.random.Generator) -> int:
     """Try all clusters for each sample, in random order, each from where the sample then is.
 
@@ -142,7 +142,7 @@ def assign_unannotated(data: Data, state: State) -> int:
     return total
 
 
-@jit
+@jit_inner
 def assignment_pass(data: Data, state: State) -> int:
     """One pass with means and variances fixed; sizes follow the moves.
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.jit import jit
+from kernels.jit import jit_inner
 from kernels.problem.data import Floats
 
 
@@ -40,7 +40,7 @@ def new_matching(n_clusters: int) -> Matching:
     )
 
 
-@jit
+@jit_inner
 def match(matching: Matching) -> None:
     """Set `column_of` to the assignment of least cost: shortest augmenting paths, dual prices, O(K³)."""
     cost, column_of, row_of = matching.cost, matching.column_of, matching.row_of

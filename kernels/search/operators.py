@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.jit import jit, jit_part
+from kernels.jit import jit_inner, jit_part
 from kernels.partition.gains import squared_distances
 from kernels.partition.state import CAPS, State
 from kernels.problem.data import Data, Floats
@@ -20,7 +20,7 @@ from kernels.search.matching import Matching, match
 MAX_KMEANS_ITERATIONS = 200
 
 
-@jit
+@jit_inner
 def seed_centroids(data: Data, rng: np.random.Generator, centroids: Floats, weights: Floats) -> None:
     """k-means++: each new centroid is a sample, drawn by its squared distance to the closest one so far."""
     n_samples, n_features = data.X.shape
@@ -58,7 +58,7 @@ def draw_weighted(rng: np.random.Generator, weights: Floats) -> int:
     return last
 
 
-@jit
+@jit_inner
 def kmeans(data: Data, state: State, centroids: Floats) -> None:
     """Lloyd's iterations from `centroids` until no label changes; an empty cluster keeps its centroid."""
     state.labels[:] = -1
@@ -69,7 +69,7 @@ def kmeans(data: Data, state: State, centroids: Floats) -> None:
     state.counters[CAPS] += 1
 
 
-@jit
+@jit_inner
 def assign_closest(data: Data, state: State, centroids: Floats) -> int:
     """Label every sample by its closest centroid, the lowest index on ties; number of changed labels.
 
@@ -137,7 +137,7 @@ def repair(data: Data, state: State, centroids: Floats) -> None:
             state.own[farthest] = total
 
 
-@jit
+@jit_inner
 def cross(rng: np.random.Generator, first: Floats, second: Floats, child: Floats, matching: Matching) -> None:
     """Match the parents' centroids, take either of each pair with probability one half."""
     n_features, n_clusters = first.shape

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.jit import jit, jit_part
+from kernels.jit import jit_inner, jit_part
 from kernels.partition.state import State
 from kernels.problem.data import Data, Floats
 
@@ -41,7 +41,7 @@ def new_population(data: Data, capacity: int) -> Population:
     )
 
 
-@jit
+@jit_inner
 def store(population: Population, rank: int, state: State, objective: float) -> None:
     """Keep the partition in `state`, whose statistics stem from members, at `rank`."""
     place = population.ranking[rank]
@@ -81,7 +81,7 @@ def is_new(population: Population, count: int, objective: float) -> bool:
     return True
 
 
-@jit
+@jit_inner
 def select(population: Population, count: int) -> None:
     """Rank the first `count` solutions by objective, clones of a better one last; the older first on ties."""
     ranking, clones = population.ranking, population.clones

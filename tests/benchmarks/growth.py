@@ -18,6 +18,7 @@ import matplotlib as mpl
 import numpy as np
 from numpy.typing import NDArray
 from solving.candidates import sweep_candidates
+from solving.from_python import from_python
 from tables import ROOT, Table
 
 from kernels.partition.relocation import collect
@@ -30,6 +31,9 @@ from kernels.search.operators import assign_closest, repair, seed_centroids
 from kernels.search.population import new_population
 from sweeps.annotations.draw import draw_annotations
 from sweeps.inputs.mixtures import draw_mixture
+
+assign_closest = from_python(assign_closest)
+seed_centroids = from_python(seed_centroids)
 
 TABLE = Table("growth", ("CPU ns per candidate", "from", "to", "slope, all", "slope, at the end"))
 TABLES = (TABLE,)

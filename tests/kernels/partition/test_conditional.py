@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from solving.from_python import from_python
 from solving.oracles import annotation_term, draw_case, draw_labels
 
 from kernels.partition.conditional import agreement_value, collect_agreement, fitted_accuracy
@@ -17,6 +18,8 @@ from kernels.problem.problem import (
     Layer,
     build_problem,
 )
+
+collect_agreement = from_python(collect_agreement)
 
 HAND = np.array([[0.0], [1.0], [5.0], [7.0]])
 

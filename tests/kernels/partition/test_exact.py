@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from solving.from_python import from_python
 from solving.oracles import adjacency, draw_case, draw_labels
 from solving.tiny import MODELS, VARIANCES
 
@@ -15,6 +16,8 @@ from kernels.partition.gains import set_links, squared_distances
 from kernels.partition.objective import objective_terms
 from kernels.partition.relocation import collect
 from kernels.partition.state import new_state
+
+exact_gain = from_python(exact_gain)
 
 
 @pytest.mark.parametrize("kappa", [0.0, 0.5])

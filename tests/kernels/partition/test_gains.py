@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from solving.from_python import from_python
 from solving.oracles import Case, adjacency, draw_case, draw_labels, gain, objective_parts
 
 from kernels.partition.conditional import agreement_value
@@ -16,6 +17,10 @@ from kernels.partition.relocation import collect, relocate
 from kernels.partition.state import State, new_state
 from kernels.problem.data import CONDITIONAL
 from kernels.problem.problem import CANNOT, MUST, Layer
+
+exact_gain = from_python(exact_gain)
+relocate = from_python(relocate)
+set_gains = from_python(set_gains)
 
 STEPS = 150
 

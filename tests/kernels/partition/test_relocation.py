@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from solving.from_python import from_python
 from solving.oracles import draw_case, draw_labels
 from solving.tiny import MODELS, VARIANCES
 
@@ -14,6 +15,8 @@ from kernels.partition.relocation import collect, error_after_removal, relocate
 from kernels.partition.state import RELOCATIONS, STALE, State, new_state
 from kernels.problem.data import Data
 from kernels.problem.problem import build_problem
+
+relocate = from_python(relocate)
 
 DERIVED = (
     "sizes", "means", "errors", "edge_counts", "agreed",

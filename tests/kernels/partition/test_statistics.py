@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from solving.from_python import from_python
 from solving.oracles import adjacency, draw_case, draw_labels, rates
 
 from kernels.partition.state import new_state
@@ -22,6 +23,10 @@ from kernels.partition.statistics import (
     sum_of_squares,
 )
 from kernels.problem.problem import build_problem
+
+collect_edges = from_python(collect_edges)
+collect_gaussians = from_python(collect_gaussians)
+error_without = from_python(error_without)
 
 
 @settings(deadline=None)  # the first call may compile

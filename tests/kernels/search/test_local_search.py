@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from solving.from_python import from_python
 from solving.oracles import (
     Case,
     draw_case,
@@ -22,6 +23,8 @@ from kernels.partition.relocation import collect
 from kernels.partition.state import CAPS, new_state
 from kernels.problem.problem import build_problem
 from kernels.search.local_search import assignment_pass, local_search, relocate_annotated
+
+assignment_pass = from_python(assignment_pass)
 
 
 def start(case: Case, seed: int):  # type: ignore[no-untyped-def]

@@ -9,8 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
+from solving.from_python import from_python
 
 from kernels.search.matching import match, new_matching
+
+match = from_python(match)
 
 
 def test_match_agrees_with_scipy() -> None:

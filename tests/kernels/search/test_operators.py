@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from solving.from_python import from_python
 
 from kernels.partition.state import new_state
 from kernels.problem.data import Data
@@ -11,6 +12,11 @@ from kernels.problem.problem import build_problem
 from kernels.search.matching import new_matching
 from kernels.search.operators import assign_closest, blend, cross, kmeans, mutate, repair, seed_centroids
 from kernels.settings import ObjectiveSettings
+
+assign_closest = from_python(assign_closest)
+cross = from_python(cross)
+kmeans = from_python(kmeans)
+seed_centroids = from_python(seed_centroids)
 
 
 def blobs(seed: int, n_samples: int = 40, n_clusters: int = 4, min_size: int = 2) -> Data:

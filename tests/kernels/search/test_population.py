@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from solving.from_python import from_python
 
 from kernels.partition.relocation import collect
 from kernels.partition.state import new_state
 from kernels.problem.problem import build_problem
 from kernels.search.population import Population, are_clones, is_new, new_population, select, store
+
+select = from_python(select)
+store = from_python(store)
 
 
 def population(objectives: list[float], sizes: list[list[int]]) -> Population:
