@@ -41,18 +41,9 @@ def jit_part(function: F) -> F:
 def jit_inner(function: F) -> F:
     """As `jit`, for a kernel that other kernels alone call.
 
-    Without a way in from Python: code that unpacks all arrays took a fifth of the time to compile.
+    Without a way in from Python: the code that unpacks all arrays was more than half of a small kernel's.
     """
     return _compile(function, no_cpython_wrapper=True)
-
-
-def jit_joined(function: F) -> F:
-    """As `jit_inner`, for a part that holds large parts: inlined by LLVM, with the same results and speed.
-
-    numba inlines by copying a part with a table of all names for each of its blocks: half the time to compile
-    `relocation_pass` went there. For small parts `jit_part` is cheaper, as they need no module of their own.
-    """
-    return _compile(function, no_cpython_wrapper=True, forceinline=True)
 
 
 def _compile(function: F, **options: Any) -> F:

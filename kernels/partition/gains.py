@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from kernels.jit import jit_joined, jit_part
+from kernels.jit import jit_part
 from kernels.partition.conditional import add_agreement_gains, set_agreement_links
 from kernels.partition.exact import exact_gain
 from kernels.partition.logs import x_log_x
@@ -75,7 +75,7 @@ def set_links(data: Data, state: State, sample: int) -> float:
     return degree
 
 
-@jit_joined
+@jit_part
 def set_gains(data: Data, state: State, sample: int, degree: float) -> float:
     """Gain in nats of moving `sample`, whose links are set, to every cluster, 0 for its own; the largest.
 

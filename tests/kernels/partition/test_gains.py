@@ -20,7 +20,6 @@ from kernels.problem.problem import CANNOT, MUST, Layer
 
 exact_gain = from_python(exact_gain)
 relocate = from_python(relocate)
-set_gains = from_python(set_gains)
 
 STEPS = 150
 
