@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.prepare.wanted import Wanted
-from pipeline.work.merge import BlockResult, CellResult, from_record, to_record
+from pipeline.work.journalled import written_partials
+from pipeline.work.merge import BlockResult, CellResult, to_record
 from pipeline.work.records import Failure, Partial, Work
 from pipeline.work.tasks import cell_annotations
 from storage.cube.blocks import BlockStore
@@ -177,23 +178,12 @@ class Collector:
         known: dict[Cell, list[Partial]] = {}
         for header, arrays in self._journal.replay():
             try:
-                partials = from_record(header, arrays)
-                for partial in partials:
-                    self._check_shapes(partial)
+                partials = written_partials(header, arrays, self._plans)
             except ValueError as error:
                 raise JournalDamaged(self._journal.path, None, str(error)) from error
             for partial in partials:
                 known.setdefault(partial.work.cell, []).append(partial)
         return known
-
-    def _check_shapes(self, partial: Partial) -> None:
-        plan = self._plans.get(partial.work.cell.dataset)
-        if plan is None:
-            return  # of a data set that is not available now
-        expected = (plan.n_samples,), (plan.n_clusters, plan.n_features)
-        found = partial.labels.shape, partial.centroids.shape
-        if found != expected or partial.work.stop > plan.restarts:
-            raise ValueError(f"a record of {partial.work.cell} with arrays of other shapes: {found}")
 
     def _open_block(self, block: Block, statuses: NDArray[np.int8]) -> BlockResult | None:
         """Cells of a block that are to be computed; None if there are none, or they were written since."""

@@ -49,20 +49,30 @@ def holds(content: bytes, dtype: str, n_values: int) -> bool:
     """
     packed = content[:-CHECKSUM_BYTES]
     size = unpacked_size(packed)
-    if dtype != "string":
-        return size == n_values * np.dtype(dtype).itemsize
-    if size is None or size > LONGEST_TEXTS:
+    expected = n_values * np.dtype(dtype).itemsize if dtype != "string" else None
+    if size is None or size > LONGEST_TEXTS if expected is None else size != expected:
         return False
     try:
-        texts = bytes(ZSTD.decode(packed))
+        # A frame may say the right size and still be none, which zarr would not say of a file.
+        values = bytes(ZSTD.decode(packed))
     except RuntimeError:
         return False
-    if texts[:4] != n_values.to_bytes(4, "little"):
+    return len(values) == size and (dtype != "string" or _are_texts(values, n_values))
+
+
+def _are_texts(values: bytes, n_values: int) -> bool:
+    """Whether bytes are so many texts as zarr writes them: their number, and before each its length."""
+    if values[:4] != n_values.to_bytes(4, "little"):
         return False
     position = 4
     for _ in range(n_values):
-        position += 4 + int.from_bytes(texts[position : position + 4], "little")
-    return position == size
+        start = position + 4
+        position = start + int.from_bytes(values[position:start], "little")
+        try:
+            values[start:position].decode()
+        except UnicodeDecodeError:
+            return False
+    return position == len(values)
 
 
 def unpacked_size(packed: bytes) -> int | None:

@@ -15,7 +15,6 @@ import hashlib
 import io
 import json
 import logging
-import math
 import os
 import struct
 import zlib
@@ -30,6 +29,7 @@ import numpy.typing as npt
 
 from storage.errors import storage_errors
 from storage.files import PLAIN, Files, remove, sync_directory
+from sweeps.data.arrays import read_header
 
 logger = logging.getLogger(__name__)
 
@@ -285,22 +285,17 @@ def _decode(body: bytes) -> tuple[Header, Arrays]:
     record = _text(body)
     stream = io.BytesIO(body)
     stream.seek(TEXT_LENGTH.size + TEXT_LENGTH.unpack_from(body)[0])
-    return record["header"], {name: _array(stream, len(body)) for name in record["arrays"]}
+    return record["header"], {name: _array(stream, name) for name in record["arrays"]}
 
 
-def _array(stream: io.BytesIO, end: int) -> npt.NDArray[Any]:
-    start = stream.tell()
-    version = np.lib.format.read_magic(stream)
-    read_header = (
-        np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    )
-    shape, _, dtype = read_header(stream)
-    # Before memory is taken for what it claims to be.
-    if math.prod(shape) * dtype.itemsize > end - stream.tell():
-        raise ValueError(f"an array of shape {shape} in {end - stream.tell()} bytes")
-    stream.seek(start)
-    array: npt.NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
-    return array
+def _array(stream: io.BytesIO, name: str) -> npt.NDArray[Any]:
+    """The next array: its header says no more than there is, before memory is taken for it."""
+    header = read_header(stream, f"array {name}")
+    values = stream.read(header.n_bytes)
+    if header.dtype.hasobject or len(values) != header.n_bytes:
+        raise ValueError(f"an array of shape {header.shape}, type {header.dtype} in {len(values)} bytes")
+    flat = np.frombuffer(bytearray(values), dtype=header.dtype)
+    return flat.reshape(header.shape, order="F" if header.fortran else "C")
 
 
 @contextmanager
@@ -355,7 +350,9 @@ def _body_at(file: BinaryIO, offset: int) -> bytes | None:
     mark, length, digest, checksum = HEAD.unpack(head)
     if mark != MARK or checksum != zlib.crc32(HEAD.pack(mark, length, digest, 0)):
         return None
-    # The head has its own checksum, so its length is safe to read.
+    # A head has its own checksum, but may be made up: no memory is taken for more than there is.
+    if length > os.fstat(file.fileno()).st_size - offset - HEAD.size:
+        return None
     body = file.read(length)
     return body if len(body) == length and hashlib.sha256(body).digest() == digest else None
 

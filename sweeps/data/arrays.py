@@ -97,7 +97,7 @@ class Archive:
             found = f"compression method {member.compress_type}"
             raise InputError([Problem(where, found, "none or deflate, as numpy writes them")])
         with self._archive.open(member) as stream:
-            header = _header(stream, where)
+            header = read_header(stream, where)
             rest = member.file_size - stream.tell()
         if header.dtype.hasobject:
             raise InputError([Problem(where, "objects (a pickle)", "an array without objects")])
@@ -120,7 +120,7 @@ class Archive:
         header = self.header(name)
         values = bytearray()
         with self._archive.open(self._members[name]) as stream:
-            _header(stream, self._where(name))
+            read_header(stream, self._where(name))
             # Grows as bytes arrive: what is claimed and not there takes no memory.
             while part := stream.read(PART):
                 values += part
@@ -161,8 +161,21 @@ class _Bounded(io.FileIO):
         return super().read(size) or b""
 
 
-def _header(stream: IO[bytes], where: str) -> Header:
-    """Read the header of an array; the stream then is at its values."""
+def read_header(stream: IO[bytes], where: str) -> Header:
+    """Read the header of an array in numpy's format; the stream then is at its values.
+
+    Parameters
+    ----------
+    stream : binary file
+        At the begin of the array.
+    where : str
+        For messages.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    """
     magic = stream.read(npy.MAGIC_LEN)
     if not magic.startswith(npy.MAGIC_PREFIX) or len(magic) < npy.MAGIC_LEN:
         raise InputError([Problem(where, f"{magic[:8]!r} at its begin", "an array as numpy writes it")])

@@ -15,6 +15,7 @@ from fuzz.journals import record_damaged
 from fuzz.mutation import (
     archive_damaged,
     bytes_damaged,
+    chunk_damaged,
     json_damaged,
     lines_damaged,
     tree_damaged,
@@ -166,16 +167,18 @@ def cube(rng: random.Random, good: Templates, scene: Scene) -> list[object]:
 
 
 def chunks(rng: random.Random, good: Templates, scene: Scene) -> list[object]:
-    """Chunk files of a cube: other bytes, another chunk, a directory, nothing."""
+    """Chunk files of a cube: other bytes or values, another chunk, a directory, nothing."""
     shutil.copytree(good.finished, scene.results)
     found = scene.results / "tiny.zarr"
     files = sorted(path for path in found.rglob("*") if path.is_file() and path.name != "zarr.json")
     for _ in range(rng.choice((1, 1, 3))):
         path = rng.choice(files)
         if path.is_file():
-            how = rng.randrange(6)
+            how = rng.randrange(7)
             if how < 3:
                 path.write_bytes(bytes_damaged(rng, path.read_bytes()))
+            elif how == 6:
+                path.write_bytes(chunk_damaged(rng, path.read_bytes()))
             elif how == 3:
                 path.write_bytes(rng.choice([file for file in files if file.is_file()]).read_bytes())
             else:

@@ -11,6 +11,9 @@ import zipfile
 from copy import deepcopy
 from typing import Any
 
+import google_crc32c
+from numcodecs.zstd import Zstd
+
 STRANGE: tuple[Any, ...] = (
     *(None, True, False, [], [[]], [None], ["a", 1], {}, {"": 0}, {"a": {"b": []}}, [1] * 500),
     *(0, 1, -1, 2, 7, 2**15, 2**31 - 1, 2**31, 2**53 + 1, 2**63 - 1, 2**63, 2**64, -(2**70), 10**400),
@@ -238,3 +241,15 @@ def _directory_damaged(rng: random.Random, content: bytes) -> bytes:
         at = rng.randrange(begin + 4, len(data) - 2)
         struct.pack_into("<H", data, at, rng.choice((0, 1, 8, 12, 99, 0x7FFF, 0xFFFF)))
     return bytes(data)
+
+
+def chunk_damaged(rng: random.Random, content: bytes) -> bytes:
+    """Another frame, or other values in it, with a checksum that is right."""
+    frame = content[:-4]
+    if rng.random() < 0.3:
+        frame = bytes_damaged(rng, frame)
+    else:
+        values = bytes(Zstd().decode(frame))
+        changed = bytes_damaged(rng, values)
+        frame = Zstd().encode((changed + values)[: len(values)] if rng.random() < 0.7 else changed)
+    return bytes(frame) + google_crc32c.value(bytes(frame)).to_bytes(4, "little")

@@ -79,3 +79,12 @@ def test_the_file_of_another_chunk_is_an_error(tmp_path: Path) -> None:
             open_cube(cube)
         (cube / key).write_bytes(content)
     open_cube(cube).load()
+
+
+def test_a_frame_of_the_right_size_that_is_none_is_not_what_a_chunk_holds() -> None:
+    packed = bytes(Zstd().encode(np.random.default_rng(0).normal(size=100).tobytes()))
+    assert holds(packed + bytes(4), "float64", 100)
+    assert not holds(packed[:-50] + bytes(4), "float64", 100)
+    for text, good in (("é".encode(), True), (b"\xff\xff", False)):
+        content = (1).to_bytes(4, "little") + len(text).to_bytes(4, "little") + text
+        assert holds(bytes(Zstd().encode(content)) + bytes(4), "string", 1) is good

@@ -1,0 +1,104 @@
+"""Records of a journal with a right checksum: what a run wrote is read, anything else is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from cubes.small import make_plan
+
+from pipeline.work.journalled import written_partials
+from pipeline.work.merge import to_record
+from pipeline.work.records import Partial, Work
+from sweeps.plan import Cell, DatasetPlan
+
+PLANS = {"a": make_plan(), "mixed": make_plan("mixed", mixtures=2)}
+CELLS = (
+    Cell("a", None, 0.9, 4, 1, "likelihood"),
+    Cell("a", None, None, None, None, "unsupervised"),
+)
+Header = dict[str, Any]
+Arrays = dict[str, np.ndarray]
+
+
+def partial(cell: Cell, plan: DatasetPlan) -> Partial:
+    return Partial(
+        work=Work(cell, 0, 3),
+        objectives=np.array([1.0, 3.0, 2.0]),
+        best_restart=1,
+        labels=np.zeros(plan.n_samples, dtype=np.int16),
+        centroids=np.zeros((plan.n_clusters, plan.n_features)),
+        covariances=np.ones(plan.n_clusters),
+        seconds=0.5,
+        cpu_seconds=0.25,
+    )
+
+
+def record() -> tuple[Header, Arrays]:
+    return to_record([partial(cell, PLANS[cell.dataset]) for cell in CELLS])
+
+
+def test_what_a_run_wrote_is_read() -> None:
+    assert [partial.work.cell for partial in written_partials(*record(), PLANS)] == list(CELLS)
+    mixed = Cell("mixed", 1, 0.9, 4, 0, "likelihood")
+    found = written_partials(*to_record([partial(mixed, PLANS["mixed"])]), PLANS)
+    assert found[0].work == Work(mixed, 0, 3)
+
+
+def test_a_data_set_that_is_not_available_this_time_stays_in_the_journal() -> None:
+    assert len(written_partials(*record(), {})) == 2
+
+
+def entry(**changes: object) -> Callable[[Header, Arrays], object]:
+    return lambda header, arrays: header["partials"][0].update(changes)
+
+
+def cell(*values: object) -> Callable[[Header, Arrays], object]:
+    return entry(cell=list(values))
+
+
+def array(name: str, values: np.ndarray) -> Callable[[Header, Arrays], object]:
+    return lambda header, arrays: arrays.update({name: values})
+
+
+WRONG: dict[str, Callable[[Header, Arrays], object]] = {
+    "no partials": lambda header, arrays: header.clear(),
+    "partials of another type": lambda header, arrays: header.update(partials=3),
+    "no entry": lambda header, arrays: header.update(partials=[None]),
+    "no start": lambda header, arrays: header["partials"][0].pop("start"),
+    "a truth value": entry(start=False),
+    "a fraction": entry(stop=3.0),
+    "negative": entry(start=-1),
+    "backwards": entry(start=3, best_restart=3),
+    "another best": entry(best_restart=3),
+    "more restarts": entry(stop=4, best_restart=3),
+    "no time": entry(seconds=float("nan")),
+    "time as text": entry(cpu_seconds="long"),
+    "no cell": cell(),
+    "another cell": cell("a", None, 0.8, 4, 1, "likelihood"),
+    "another model": cell("a", None, 0.9, 4, 1, "posterior"),
+    "a model without annotations": cell("a", None, 0.9, 4, 1, "unsupervised"),
+    "a mixture of none": cell("a", 0, 0.9, 4, 1, "likelihood"),
+    "another replicate": cell("a", None, 0.9, 4, 2, "likelihood"),
+    "a replicate as text": cell("a", None, 0.9, 4, "1", "likelihood"),
+    "a list as data set": cell([], None, 0.9, 4, 1, "likelihood"),
+    "no labels": lambda header, arrays: arrays.pop("labels"),
+    "one solution": lambda header, arrays: arrays.update(labels=arrays["labels"][:1]),
+    "other samples": array("labels", np.zeros((2, 4), dtype=np.int16)),
+    "other types": array("labels", np.zeros((2, 5), dtype=np.int32)),
+    "other clusters": array("labels", np.full((2, 5), 2, dtype=np.int16)),
+    "other features": array("centroids", np.zeros((2, 2, 3))),
+    "other covariances": array("covariances", np.zeros((2, 2, 2))),
+    "fewer objectives": array("objectives", np.zeros(5)),
+    "objectives as texts": array("objectives", np.zeros(6, dtype="U3")),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_no_run_writes_is_refused(what: str) -> None:
+    header, arrays = record()
+    WRONG[what](header, arrays)
+    with pytest.raises(ValueError, match=r"a record |could not convert"):
+        written_partials(header, arrays, PLANS)
