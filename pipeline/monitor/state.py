@@ -72,7 +72,7 @@ class RunState:
         found = self.to_dict()
         if found is None:
             return []
-        since = datetime.fromtimestamp(found["since"]).astimezone().isoformat(sep=" ", timespec="seconds")
+        since = _clock(found["since"])
         what = f"job {found['job']}" if found["job"] else "a process"
         where = f" on {found['node']}" if found["node"] else ""
         again = f", queued again {found['restarts']} times" if found["restarts"] else ""
@@ -85,6 +85,14 @@ class RunState:
     def over(self) -> bool:
         """Whether it is not running, and not waiting to start."""
         return self.holder is None and self.waiting is None
+
+
+def _clock(seconds: float) -> str:
+    """Unix time on a clock of this place; of a file that somebody changed it may be no time at all."""
+    try:
+        return datetime.fromtimestamp(seconds).astimezone().isoformat(sep=" ", timespec="seconds")
+    except (ValueError, OverflowError, OSError):
+        return f"the time {seconds:g}"
 
 
 def read_run_state(cube: Path) -> RunState:

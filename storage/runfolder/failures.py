@@ -83,6 +83,6 @@ def failure_lines(paths: Iterable[Path]) -> bytes:
     """Lines of several files, each once: a holder of the lease copies those of former ones into its own."""
     lines: dict[bytes, None] = {}
     for path in paths:
-        with suppress(FileNotFoundError):
+        with storage_errors(path), suppress(FileNotFoundError):
             lines |= dict.fromkeys(path.read_bytes().splitlines())
     return b"".join(line + b"\n" for line in lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -25,6 +25,9 @@ class Record(BaseModel):
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
+    finite: ClassVar[bool] = False
+    """Whether infinities and NaN make a text no record: readers do sums with times, and print JSON."""
+
     @classmethod
     def parse(cls, text: bytes | str, where: Path) -> Self | None:
         """The record in a JSON text of `to_text`, None where there is none.
@@ -44,7 +47,7 @@ class Record(BaseModel):
             hint = "use the release that wrote it, or remove the folder of the run to begin anew"
             raise InputError([Problem(str(where), f"format version {shown(version)}", str(VERSION), hint)])
         try:
-            return cls.model_validate_json(json.dumps(values))
+            return cls.model_validate_json(json.dumps(values, allow_nan=not cls.finite))
         except ValueError:
             return None
 
@@ -56,6 +59,8 @@ class Record(BaseModel):
 
 class FileRecord(Record):
     """A record that is a file of its own."""
+
+    finite: ClassVar[bool] = True
 
     @classmethod
     def read(cls, path: Path) -> Self | None:

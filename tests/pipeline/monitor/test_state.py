@@ -76,3 +76,10 @@ def test_the_line_of_a_head_says_how_often_and_how_it_ended() -> None:
     (line,) = RunState(None, None, SENT).lines()
     assert line.endswith(", according to its files")
     assert RunState(None, None, None).lines() == []
+
+
+@pytest.mark.parametrize("at", [1e300, -1e300])
+def test_a_time_beyond_all_clocks_is_shown_as_it_is(at: float) -> None:
+    head = HeadRecord(spec="s", job="12", state=ENDED, at=at)
+    (line,) = RunState(None, head, None).lines()
+    assert line.endswith(f"since the time {at:g}")

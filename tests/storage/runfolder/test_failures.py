@@ -88,3 +88,10 @@ def test_another_format_version_is_said(run: RunFolder, path: Path) -> None:
 def test_a_file_system_that_refuses_is_said(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="vanished"):
         append_failure(tmp_path / "gone" / "failures.jsonl", failure())
+
+
+def test_a_directory_in_the_place_of_the_file_is_an_error_of_the_disk(run: RunFolder, path: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.mkdir()
+    with pytest.raises(StorageError, match=r"Is a directory"):
+        read_failures(run)

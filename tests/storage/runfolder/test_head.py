@@ -54,3 +54,13 @@ def test_the_file_is_for_people_too(tmp_path: Path) -> None:
     text = (tmp_path / "head.json").read_text()
     assert json.loads(text)["spec"] == "sweeps/uci.toml"
     assert text.count("\n") > 5
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_a_time_that_is_no_number_makes_no_record(tmp_path: Path, value: str) -> None:
+    path = tmp_path / "head.json"
+    HEAD.write(path)
+    text = path.read_text()
+    assert '"at": 1.5' in text
+    path.write_text(text.replace('"at": 1.5', f'"at": {value}'))
+    assert HeadRecord.read(path) is None
