@@ -60,8 +60,10 @@ def append_failure(path: Path, record: FailureRecord, files: Files = PLAIN) -> N
     ------
     StorageError
         If the file system refuses.
+    LeaseLost
+        If a later holder of the lease has removed the folder.
     """
-    with storage_errors(path), path.open("a", encoding="utf-8") as file:
+    with storage_errors(path), files.fenced(), path.open("a", encoding="utf-8") as file:
         file.write(record.to_text(files.generation) + "\n")
 
 

@@ -26,10 +26,17 @@ class Generation(GenerationFolder):
         self.files = FencedFiles(self.writing, number)
 
     def open(self) -> None:
-        """Make the folder, before the lease counts as taken: so a later holder finds it and closes it."""
+        """Make the folder, before the lease counts as taken: so a later holder finds it and closes it.
+
+        Raises
+        ------
+        LeaseLost
+            If a later holder has removed it already.
+        """
         with suppress(FileExistsError):
             self.path.mkdir(mode=0o700)
-        self.writing.mkdir(mode=0o700, exist_ok=True)
+        with self.files.fenced():
+            self.writing.mkdir(mode=0o700, exist_ok=True)
 
 
 def close_older(run: RunFolder, number: int) -> None:

@@ -87,12 +87,14 @@ class Journal:
         If a record other than the last is bad.
     StorageError
         If the file system refuses.
+    LeaseLost
+        If a later holder of the lease has removed the folder.
     """
 
     def __init__(self, path: Path, files: Files = PLAIN) -> None:
         self.path = path
         self._files = files
-        with storage_errors(path):
+        with storage_errors(path), files.fenced():
             self._end = _good_length(path) if path.exists() else 0
             self._file = _open(path)
             with _closed_on_error(self._file):

@@ -235,10 +235,11 @@ def _take_generation(
             file = run.lease(number)
             if _link(partial, file, holder):
                 generation = Generation(run, number)
-                generation.open()
-                # After its folder was made, see `close_older`.
-                if max(run.lease_numbers()) == number:
-                    return generation
+                with suppress(LeaseLost):
+                    generation.open()
+                    # After its folder was made, see `close_older`.
+                    if max(run.lease_numbers()) == number:
+                        return generation
                 remove(generation.path)
                 remove(file)
     finally:
