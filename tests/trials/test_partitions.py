@@ -151,6 +151,8 @@ def test_cancel_reaches_a_head_that_is_cut_off(state: str, tmp_path: Path, refer
             cancelled = sweep.sweep("cancel", sweep.cube)
             sweep.note(f"cancel ended: {cancelled.returncode} {cancelled.stdout} {cancelled.stderr}")
             assert cancelled.returncode == 0, cancelled.stderr
+            # One that has lost the lease writes no more, and ends its workers.
+            sweep.wait(lambda look: not look.runs, 90, "the end of every head")
             sweep.quiet(LOOK_EVERY * 6)
         sweep.quiet(SETTLED)
         assert "submit again" in sweep.sweep("status", sweep.cube).stdout

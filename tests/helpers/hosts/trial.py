@@ -26,7 +26,7 @@ from processes.sweeping import assert_same_bits
 
 from pipeline.monitor.status import Status, read_status
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.holder import STALE_AFTER
+from storage.runfolder.holder import STALE_AFTER, last_lease
 from sweeps.errors import InputError
 
 LOOK_EVERY = 5.0
@@ -40,11 +40,12 @@ GONE, WAITS = "submit again", "waits in the queue"
 
 @dataclass(frozen=True)
 class Head:
-    """A living head process."""
+    """A living head process: on which host, whether it stands still, and whether the lease names it."""
 
     host: str
     pid: int
     stopped: bool
+    holds: bool
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,10 @@ class Look:
 
     @property
     def moves(self) -> bool:
-        """Whether anybody works, or will, who does not stand still."""
-        return self.queued if not self.heads else not all(head.stopped for head in self.heads)
+        """Whether anybody works, or will; not one who stands still, or ends because it lost the lease."""
+        if any(head.holds and not head.stopped for head in self.heads):
+            return True
+        return self.queued and not any(head.stopped for head in self.heads)
 
     def line(self) -> str:
         """For people."""
@@ -173,12 +176,18 @@ class Trial:
     def heads(self) -> list[Head]:
         """Living heads of this sweep, wherever they are."""
         found = []
+        state = last_lease(RunFolder(self.cube))
+        holder = None if state is None or state.free or state.holder is None else state.holder.process
         for host in self.cluster.net.hosts:
             for process in host.processes("-m pipeline submit", f"--results {self.results}"):
-                with suppress(psutil.NoSuchProcess):
+                with suppress(psutil.NoSuchProcess, OSError):
                     if "--detach" not in process.cmdline():
                         stopped = process.status() == psutil.STATUS_STOPPED
-                        found.append(Head(host.name, process.pid, stopped))
+                        named = holder is not None and (holder.host, holder.pid) == (
+                            host.name,
+                            _own_pid(process.pid),
+                        )
+                        found.append(Head(host.name, process.pid, stopped, named))
         return found
 
     def wait(self, condition: Callable[[Look], bool], seconds: float, what: str) -> Look:
@@ -340,6 +349,12 @@ class Trial:
     def show(self) -> None:
         """Print counts and times; seen with -s."""
         print(json.dumps(self.to_dict(), indent=2))  # noqa: T201
+
+
+def _own_pid(pid: int) -> int:
+    """Number of a process in the innermost of its process namespaces."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("NSpid:")).split()[-1])
 
 
 def _status(cube: Path) -> Status | None:
