@@ -31,7 +31,10 @@ from sweeps.errors import InputError
 
 LOOK_EVERY = 5.0
 SLACK = 20.0
-"""Seconds in which what is said may be behind what is: a job's start, a file's way."""
+"""Seconds in which what is said may be behind what is."""
+
+STARTS = 60.0
+"""Seconds from the start of a head's process to its lease, on a machine with much else to do."""
 
 RUN_BY = re.compile(r"run by process \d+ on (\w+)")
 GONE, WAITS = "submit again", "waits in the queue"
@@ -277,12 +280,13 @@ class Trial:
             if (named := RUN_BY.match(look.says)) is not None:
                 hosts = {head.host for one in before for head in one.heads}
                 wrong["that it runs, long after its head died"] += named[1] not in hosts
-            if look.at - self.looks[0].at < SLACK:
-                continue
-            if GONE in look.says:
+            if GONE in look.says and look.at - self.looks[0].at > SLACK:
                 wrong["that nobody runs it, while one does or will"] += all(one.moves for one in lately)
-            if WAITS in look.says:
-                wrong["that its head waits, which it does not"] += all(one.heads for one in lately)
+            if WAITS in look.says and look.at - self.looks[0].at > STARTS:
+                starting = [one for one in before if one.at >= look.at - STARTS]
+                wrong["that its head waits, which it does not"] += all(
+                    WAITS in one.says and one.heads for one in starting
+                )
         return dict(+wrong)
 
     def lives(self) -> list[str]:
