@@ -239,6 +239,9 @@ def job_keys(
     keys = options.keys
     extra = keys.pop("worker_extra_args", [])
     prologue = keys.pop("job_script_prologue", [])
+    if options.kind == "slurm":
+        # The watch replaces a lost job. SLURM would let it wait for minutes, or hold it until somebody comes.
+        keys["job_extra_directives"] = ["--no-requeue", *keys.get("job_extra_directives", [])]
     scratch = SCRATCH.format(place=keys.pop("local_directory", "${TMPDIR:-/tmp}")).splitlines()
     return {
         "death_timeout": DEATH_SECONDS,

@@ -67,6 +67,14 @@ def test_every_system_prints_its_script(system: str, tmp_path: Path) -> None:
     assert not (tmp_path / "some.run").exists()
 
 
+def test_slurm_starts_no_worker_job_again(tmp_path: Path) -> None:
+    """The watch does; but a site's own words come last, and count."""
+    options = read(tmp_path, "kind: slurm, cores: 1, memory: 1GB, job_extra_directives: [--requeue]")
+    script = job_script(options, RunFolder(tmp_path / "some.zarr"), 60.0)
+    directives = [line.split()[1] for line in script.splitlines() if "requeue" in line]
+    assert directives == ["--no-requeue", "--requeue"]
+
+
 def test_importing_dask_jobqueue_leaves_ctrl_c_alone() -> None:
     before = signal.getsignal(signal.SIGINT)
     cluster_class("slurm")
