@@ -122,7 +122,7 @@ def test_every_module_of_some_length_has_its_tests(tracked: list[Path]) -> None:
 
 
 def test_every_promise_names_its_tests() -> None:
-    page = (ROOT / "docs" / "explanation" / "promises.md").read_text()
+    page = (ROOT / "docs" / "explanation" / "promises.md").read_text().split("\n## ")[0]
     rows = [line.split("|")[1:-1] for line in page.splitlines() if line.startswith("|")][2:]
     assert len(rows) >= 10
     assert [
