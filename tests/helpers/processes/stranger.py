@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from distributed import Client
+from distributed import Client, LocalCluster
 from distributed.comm import connect as open_comm
 from distributed.core import send_recv
 from distributed.protocol.pickle import dumps
@@ -143,6 +143,18 @@ async def _by_message(address: str, security: Security | None) -> dict[str, Any]
         comm.abort()
 
 
+def _rehearse() -> None:
+    """Attack a cluster of one's own, so that every module is loaded that the attack needs.
+
+    The Python of a test may lie where the other user cannot read, as in a folder of mode 0700.
+    """
+    with LocalCluster(
+        n_workers=1, processes=False, host="127.0.0.1", protocol="tcp", dashboard_address=None
+    ) as cluster:
+        ran = attack([int(cluster.scheduler.address.rpartition(":")[2])])
+    assert ran, "it does not work where nothing refuses it"
+
+
 def _become(user: int) -> None:
     if user != os.getuid():
         os.setgroups([])
@@ -153,6 +165,7 @@ def _become(user: int) -> None:
 if __name__ == "__main__":
     for each in WAYS:
         security(each)  # made with the temporary folder of the one before
+    _rehearse()
     _become(int(sys.argv[1]))
     wanted = {int(port) for port in sys.argv[2:]}
     seen = sorted(visible_ports() & wanted)
