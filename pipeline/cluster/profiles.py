@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -72,7 +73,8 @@ class Tls(Record):
         if not isinstance(value, (str, Path)) or not str(value):
             raise refusal("a file")
         path = (info.context or {}).get("folder", Path()) / Path(value).expanduser()
-        if not path.is_file():
+        # os.path: that of a Path raises for a name that is too long.
+        if not os.path.isfile(path):
             raise refusal("a file that exists", f"looked for {path}")
         return Path(path)
 

@@ -58,10 +58,11 @@ def cancel(cube_or_spec: Path, results: Path) -> None:
     from pipeline.monitor.cancel import cancel as end
     from storage.errors import StorageError
 
-    with reported():
-        cube = find_run(cube_or_spec, results)
     try:
-        end(cube, click.echo)
+        # Also of what is ended: records of another format version are bad input.
+        with reported():
+            cube = find_run(cube_or_spec, results)
+            end(cube, click.echo)
     except (CannotCancel, StorageError) as error:
         click.echo(str(error), err=True)
         sys.exit(INTERNAL)

@@ -300,12 +300,18 @@ def _array(stream: io.BytesIO, name: str) -> npt.NDArray[Any]:
     return flat.reshape(header.shape, order="F" if header.fortran else "C")
 
 
+UNREADABLE = (
+    *(ValueError, KeyError, TypeError, AttributeError, EOFError, RecursionError, struct.error),
+    OverflowError,
+)
+
+
 @contextmanager
 def _understood(path: Path) -> Iterator[None]:
     """Say of a record that is whole, but not one of a run, that the journal is damaged."""
     try:
         yield
-    except (ValueError, KeyError, TypeError, AttributeError, EOFError, RecursionError, struct.error) as error:
+    except UNREADABLE as error:
         found = f"a record that cannot be read ({type(error).__name__}: {error})"
         raise JournalDamaged(path, None, found) from error
 

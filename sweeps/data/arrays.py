@@ -40,7 +40,10 @@ METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 LENGTHS = {(1, 0): struct.Struct("<H"), (2, 0): struct.Struct("<I")}
 """How the length of a header is written, by the version of its format."""
 
-BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, struct.error, NotImplementedError, RuntimeError)
+BROKEN = (
+    *(zipfile.BadZipFile, zlib.error, EOFError, struct.error, NotImplementedError, RuntimeError),
+    UnicodeDecodeError,
+)
 """What `zipfile` raises of a damaged archive, or of one with a password."""
 
 

@@ -249,7 +249,10 @@ def chunk_damaged(rng: random.Random, content: bytes) -> bytes:
     if rng.random() < 0.3:
         frame = bytes_damaged(rng, frame)
     else:
-        values = bytes(Zstd().decode(frame))
+        try:
+            values = bytes(Zstd().decode(frame))
+        except RuntimeError:  # damaged before, in the same trial
+            return bytes_damaged(rng, content)
         changed = bytes_damaged(rng, values)
         frame = Zstd().encode((changed + values)[: len(values)] if rng.random() < 0.7 else changed)
     return bytes(frame) + google_crc32c.value(bytes(frame)).to_bytes(4, "little")
