@@ -25,7 +25,6 @@ from pipeline.jobs.cluster import connect_jobs
 from pipeline.jobs.credentials import new_credentials
 from pipeline.jobs.errors import ComputeClusterError
 from pipeline.jobs.keys import JobQueue
-from pipeline.work.batches import LONGEST
 from storage.runfolder.lease import Lease
 from sweeps.errors import InputError, Problem
 
@@ -56,9 +55,7 @@ SETTINGS = {
 
 
 @contextmanager
-def connect(
-    profile: Profile, *, n_workers: int | None = None, lease: Lease, longest_batch: float = LONGEST
-) -> Iterator[Client]:
+def connect(profile: Profile, *, n_workers: int | None = None, lease: Lease) -> Iterator[Client]:
     """Start or reach the compute cluster of a profile.
 
     Parameters
@@ -71,8 +68,6 @@ def connect(
     lease : Lease
         Of the run: in its folder are scratch files of scheduler and local workers, credentials and logs of
         worker jobs.
-    longest_batch : float
-        Seconds; worker jobs end in time to lose none.
 
     Yields
     ------
@@ -101,7 +96,6 @@ def connect(
                 where=profile.where,
                 n_jobs=n_workers or profile.options.workers,
                 lease=lease,
-                longest_batch=longest_batch,
                 dashboard_port=_free_port(profile.options.dashboard_port),
             )
         else:

@@ -16,6 +16,7 @@ from uuid import uuid4
 
 from distributed import Client, Future, Worker, WorkerPlugin
 
+from pipeline.cluster.leaving import BATCH, LeaveInTime
 from pipeline.cluster.losses import TOPICS, Losses
 from pipeline.cluster.plugins import register
 from pipeline.cluster.watchdog import ReportNanny, run_watched
@@ -73,6 +74,7 @@ class DaskExecutor:
         for topic in TOPICS:
             self._listen(topic)
         register(client, ReportNanny())
+        register(client, LeaveInTime())
         register(client, KernelsReady())
 
     @property
@@ -94,7 +96,7 @@ class DaskExecutor:
             yield from self._next_ended()
 
     def _submit(self, batch: Batch) -> None:
-        key = f"run_batch-{uuid4().hex}"
+        key = f"{BATCH}-{uuid4().hex}"
         limit = self._time_limit or generous_limit(batch)
         source = self._source(batch.dataset)
         future = self._client.submit(run_watched, batch, source, key, limit, key=key, pure=False)

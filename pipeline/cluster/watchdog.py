@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Any
 
-from distributed import Worker, WorkerPlugin, get_worker
+from distributed import Reschedule, Worker, WorkerPlugin, get_worker
 from distributed.utils import sync
 
+from pipeline.cluster.leaving import LeaveInTime
 from pipeline.work.records import Batch, Failure, Partial
 from pipeline.work.tasks import run_batch
 from sweeps.inputs.load import Source
@@ -60,8 +61,16 @@ def run_watched(batch: Batch, source: Source, key: str, limit: float) -> list[Pa
     -------
     list of Partial or Failure
         As of `run_batch`.
+
+    Raises
+    ------
+    distributed.Reschedule
+        Where this worker has no time left for the batch. Nothing was begun, and nobody is charged: the
+        scheduler gives it to another worker.
     """
     worker = get_worker()
+    if not worker.plugins[LeaveInTime.name].takes(batch.predicted):
+        raise Reschedule
 
     def report(what: str) -> None:
         """Return when the scheduler has received it: this process may end right after."""

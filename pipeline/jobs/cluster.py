@@ -150,7 +150,6 @@ def connect_jobs(
     where: str,
     n_jobs: int,
     lease: Lease,
-    longest_batch: float,
     dashboard_port: int,
 ) -> Iterator[Client]:
     """Start a scheduler in this process, and keep worker jobs running until the block ends.
@@ -166,8 +165,6 @@ def connect_jobs(
     lease : Lease
         Of a run on a file system that the nodes share: credentials and logs of the jobs are made there. No
         job is submitted once it is lost.
-    longest_batch : float
-        Seconds; a worker ends in time to lose none.
     dashboard_port : int
         On loopback, free.
 
@@ -202,7 +199,7 @@ def connect_jobs(
             if left:
                 logger.info("cancelled %d jobs of a run that did not end by itself", left)
             stack.callback(slurm.cancel_all, name)
-        keys = job_keys(options, run, security, longest_batch)
+        keys = job_keys(options, run, security)
         scheduler = {"dashboard_address": f"{LOOPBACK}:{dashboard_port}"}
         cluster = stack.enter_context(
             _cluster_class(options.kind, lease.check)(
@@ -232,9 +229,7 @@ def _hurry(
         slurm.ending.set()
 
 
-def job_keys(
-    options: JobQueue, run: RunFolder, security: Security | None, longest_batch: float
-) -> dict[str, Any]:
+def job_keys(options: JobQueue, run: RunFolder, security: Security | None) -> dict[str, Any]:
     """Keyword arguments of dask-jobqueue's class: the profile's, and those that are set here."""
     keys = options.keys
     extra = keys.pop("worker_extra_args", [])
@@ -252,17 +247,17 @@ def job_keys(
         # A worker's own pages would show everyone on its node what it does.
         "worker_extra_args": [
             *("--no-dashboard", "--dashboard-address", f"{LOOPBACK}:0"),
-            *_lifetime(options, extra, longest_batch),
+            *_lifetime(options, extra),
             *extra,
         ],
     }
 
 
-def job_script(options: JobQueue, run: RunFolder, longest_batch: float) -> str:
+def job_script(options: JobQueue, run: RunFolder) -> str:
     """Script of the first worker job; what is known only at the start in capitals. Nothing is written."""
     generation = GenerationFolder(run, 1 + max((each.number for each in run.generations()), default=0))
     security = None if options.insecure else credentials(generation.tls.resolve())
-    keys = job_keys(options, run, security, longest_batch)
+    keys = job_keys(options, run, security)
     address = f"{keys['protocol']}SCHEDULER:PORT"
     logs = keys["log_directory"]
     with TemporaryDirectory() as scratch:  # the class makes the directory of the logs
@@ -273,22 +268,22 @@ def job_script(options: JobQueue, run: RunFolder, longest_batch: float) -> str:
         return str(job.job_script()).replace(scratch, logs)
 
 
-def lifetime(options: JobQueue, longest_batch: float) -> tuple[float, float] | None:
-    """Lifetime and stagger of a worker, in seconds: walltime = lifetime + stagger + 2 × the longest batch.
+def lifetime(options: JobQueue) -> tuple[float, float] | None:
+    """Lifetime and stagger of a worker, in seconds: walltime = lifetime + 2 × stagger.
 
-    None where the walltime is not known, or too short for a worker to end by itself.
+    So a worker is gone one stagger before the walltime at the latest, which is also the time its process may
+    take to start. None where the walltime is not known.
     """
     if options.walltime_seconds is None:
         return None
     stagger = min(0.05 * options.walltime_seconds, 300.0)
-    left = options.walltime_seconds - stagger - 2 * longest_batch
-    return (left, stagger) if left > max(stagger, longest_batch) else None
+    return options.walltime_seconds - 2 * stagger, stagger
 
 
-def _lifetime(options: JobQueue, extra: list[str], longest_batch: float) -> list[str]:
+def _lifetime(options: JobQueue, extra: list[str]) -> list[str]:
     if any(argument.split("=")[0] == "--lifetime" for argument in extra):
         return []
-    found = lifetime(options, longest_batch)
+    found = lifetime(options)
     if found is None:
         return []
     return ["--lifetime", f"{found[0]:.0f}s", "--lifetime-stagger", f"{found[1]:.0f}s"]

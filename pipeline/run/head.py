@@ -21,7 +21,7 @@ from pipeline.jobs.errors import ComputeClusterError
 from pipeline.jobs.head import HeadJob
 from pipeline.jobs.slurm import CommandFailed, other_head
 from pipeline.prepare.request import Request
-from pipeline.prepare.sweep import Prepared, longest_batch
+from pipeline.prepare.sweep import Prepared
 from pipeline.run.driver import Driver, Outcomes, open_sweep
 from pipeline.run.logfile import log_file
 from pipeline.run.signals import Interrupt, Stopped, stop_on_signal
@@ -252,8 +252,7 @@ def _executor(request: Request, record: HeadRecord, lease: Lease) -> Iterator[Ex
     from pipeline.cluster.connect import connect, dashboard_address
     from pipeline.cluster.executor import DaskExecutor
 
-    longest, workers = longest_batch(prepared), request.options.workers
-    with connect(profile, n_workers=workers, lease=lease, longest_batch=longest) as client:
+    with connect(profile, n_workers=request.options.workers, lease=lease) as client:
         dashboard = _dashboard(dashboard_address(client))
         logger.info("dask dashboard: %s", dashboard)
         record.model_copy(update={"dashboard": dashboard}).write(lease.generation.head, lease.files)

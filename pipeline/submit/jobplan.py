@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from dask.utils import format_bytes, parse_bytes
 
+from pipeline.cluster.leaving import MARGIN
 from pipeline.jobs.checks import machine_problems, path_problems
 from pipeline.jobs.cluster import job_script, lifetime
 from pipeline.jobs.keys import JobQueue
@@ -80,7 +81,7 @@ def plan_jobs(options: JobQueue, prepared: Prepared, *, where: str, n_jobs: int)
         *_walltime_warnings(options, longest),
         *(_slurm_warnings(options, n_jobs) if options.kind == "slurm" else ()),
     ]
-    return JobPlan(n_jobs, job_script(options, prepared.run, longest), tuple(warnings))
+    return JobPlan(n_jobs, job_script(options, prepared.run), tuple(warnings))
 
 
 def _memory_warnings(options: JobQueue, data: int) -> Iterator[str]:
@@ -91,11 +92,15 @@ def _memory_warnings(options: JobQueue, data: int) -> Iterator[str]:
 
 
 def _walltime_warnings(options: JobQueue, longest: float) -> Iterator[str]:
-    if options.walltime_seconds is not None and lifetime(options, longest) is None:
+    found = lifetime(options)
+    if found is None:
+        return
+    least = found[0] - found[1]
+    if MARGIN * longest > least:
         yield (
-            f"walltime {duration(options.walltime_seconds)} is too short for workers to end by themselves: "
-            f"a batch may last {longest:.0f} s, and time for two is kept in reserve; "
-            "jobs will be killed with batches in progress"
+            f"workers end after {duration(least)} for their walltime, and a batch may last {longest:.0f} s: "
+            f"a worker takes a second batch only if {MARGIN:g} times its seconds are left, and may be killed "
+            "while it runs its first"
         )
 
 

@@ -74,15 +74,29 @@ class Site:
         Sweep file; its workers are paced.
     reference : Path
         Its cube, from a run that nobody disturbed.
+    pace : float
+        Seconds of a restart.
+    options : tuple of str
+        More arguments of `dask worker`.
     """
 
-    def __init__(self, folder: Path, spec: Path, reference: Path) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        spec: Path,
+        reference: Path,
+        *,
+        pace: float = sabotage.PACE,
+        options: tuple[str, ...] = (),
+    ) -> None:
         self.folder = folder
         self.spec = spec
         self.reference = reference
         self.work_log = folder / "begun"
         self.work_log.touch()
-        self.environment = {**os.environ, **sabotage.environment([("", "paced")], self.work_log), **DASK_LOG}
+        faults = sabotage.environment([("", "paced")], self.work_log, pace=pace)
+        self.environment = {**os.environ, **faults, **DASK_LOG}
+        self.options = options
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.address = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
@@ -120,18 +134,25 @@ class Site:
 
     def revive(self) -> None:
         """Start again what is dead, and wait until work begins, or the sweep is finished."""
+        self.start_missing()
+        before = len(self.begun())
+        self._wait(lambda: len(self.begun()) > before or self.over())
+
+    def start_missing(self) -> int:
+        """Start again what is dead; how many workers."""
+        started = 0
         if self.scheduler is None or self.scheduler.poll() is not None:
             port = self.address.rpartition(":")[2]
             self.scheduler = self._dask("scheduler", "--host", "127.0.0.1", "--port", port)
         for number, nanny in enumerate(self.nannies):
             if nanny is None or nanny.poll() is not None:
                 options = ("--nthreads", "1", "--local-directory", str(self.folder / "scratch"))
-                self.nannies[number] = self._dask("worker", self.address, *options)
+                self.nannies[number] = self._dask("worker", self.address, *options, *self.options)
+                started += 1
         if self.driver is None:
             choices = ("--profile", "lab", "--cluster", str(self.folder / "cluster.yaml"))
             self.driver = start(self.spec, self.results, *choices, environment=self.environment)
-        before = len(self.begun())
-        self._wait(lambda: len(self.begun()) > before or self.over())
+        return started
 
     def over(self) -> bool:
         """Whether the driver has ended."""

@@ -23,10 +23,12 @@ from pipeline.work.records import Partial, Science, Work
 from sweeps.inputs.load import Source
 
 PACE = 0.05
-"""Seconds of a restart that is `paced`."""
+"""Seconds of a restart that is `paced`, unless told otherwise."""
 
 
-def environment(faults: list[tuple[str, str]], log: Path | None = None, chaos: str = "") -> dict[str, str]:
+def environment(
+    faults: list[tuple[str, str]], log: Path | None = None, chaos: str = "", pace: float = PACE
+) -> dict[str, str]:
     """What to add to the environment of a submit, or of a dask worker, for these faults.
 
     Parameters
@@ -37,11 +39,14 @@ def environment(faults: list[tuple[str, str]], log: Path | None = None, chaos: s
         Where each work that begins is noted: cell, first restart and the one after the last.
     chaos : str
         Mean seconds each worker lives, and how it ends: a mode of `distributed.chaos.KillWorker`.
+    pace : float
+        Seconds of a restart that is `paced`.
     """
     preload = json.dumps([str(Path(__file__).resolve())])
     logging = {} if log is None else {"SABOTAGE_LOG": str(log)}
     ends = {"SABOTAGE_CHAOS": chaos} if chaos else {}
-    return {"SABOTAGE": json.dumps(faults), "DASK_DISTRIBUTED__WORKER__PRELOAD": preload, **logging, **ends}
+    told = {"SABOTAGE": json.dumps(faults), "SABOTAGE_PACE": str(pace)}
+    return {**told, "DASK_DISTRIBUTED__WORKER__PRELOAD": preload, **logging, **ends}
 
 
 def endless() -> None:
@@ -70,7 +75,7 @@ FAULTS = {fault.__name__: fault for fault in (endless, killed, memory, raises)}
 
 def paced(work: Work, partial: Partial) -> Partial:
     """Make a restart last, without any work for the processor, and say so."""
-    seconds = PACE * (work.stop - work.start)
+    seconds = float(os.environ["SABOTAGE_PACE"]) * (work.stop - work.start)
     time.sleep(seconds)
     return replace(partial, seconds=partial.seconds + seconds)
 

@@ -122,7 +122,7 @@ def started(client: FakeClient, work: Iterable[Batch], **options: Any) -> tuple[
 def test_two_batches_for_each_worker_are_in_flight() -> None:
     client, work = FakeClient(2), batches(6)
     _, results = started(client, work)
-    assert client.plugins == ["report-nanny", "kernels-ready"]
+    assert client.plugins == ["report-nanny", "leave-in-time", "kernels-ready"]
     client.add_callback = lambda fetch, key, future: asyncio.run(fetch(key, future))  # type: ignore[method-assign]
     assert next(results) == (work[0], None)
     runs = [key for key in client.tasks if key.startswith("run_batch")]

@@ -23,7 +23,6 @@ from pipeline.jobs.keys import (
     JobQueue,
     SlurmQueue,
     cluster_class,
-    job_queue,
     known_keys,
 )
 from pipeline.jobs.slurm import run_id
@@ -58,7 +57,7 @@ def test_every_system_prints_its_script(system: str, tmp_path: Path) -> None:
     needed = {"htcondor": ", disk: 1GB", "oar": ", memory_per_core_property_name: mem_core"}
     options = read(tmp_path, f"kind: {system}, cores: 4, memory: 8GB, interface: lo{needed.get(system, '')}")
     assert options.keys["processes"] == 4
-    script = job_script(options, RunFolder(tmp_path / "some.zarr"), 60.0)
+    script = job_script(options, RunFolder(tmp_path / "some.zarr"))
     assert "export PYTHONSAFEPATH=1" in script
     assert "distributed.cli.dask_worker tls://SCHEDULER:PORT " in script
     assert "--nthreads 1 " in script
@@ -70,7 +69,7 @@ def test_every_system_prints_its_script(system: str, tmp_path: Path) -> None:
 def test_slurm_starts_no_worker_job_again(tmp_path: Path) -> None:
     """The watch does; but a site's own words come last, and count."""
     options = read(tmp_path, "kind: slurm, cores: 1, memory: 1GB, job_extra_directives: [--requeue]")
-    script = job_script(options, RunFolder(tmp_path / "some.zarr"), 60.0)
+    script = job_script(options, RunFolder(tmp_path / "some.zarr"))
     directives = [line.split()[1] for line in script.splitlines() if "requeue" in line]
     assert directives == ["--no-requeue", "--requeue"]
 
@@ -85,7 +84,7 @@ def test_defaults_are_not_those_of_dask_s_configuration(tmp_path: Path) -> None:
     mine = {"walltime": "07:00:00", "queue": "mine", "worker-extra-args": ["--no-such"], "extra": []}
     with dask.config.set({"jobqueue": {"slurm": mine}}):
         options = read(tmp_path, "kind: slurm, cores: 2, memory: 4GB")
-        script = job_script(options, RunFolder(tmp_path / "a.zarr"), 60.0)
+        script = job_script(options, RunFolder(tmp_path / "a.zarr"))
     assert "mine" not in script
     assert "--no-such" not in script
     assert (options.workers, options.start_timeout, options.failed_starts) == (1, 43_200.0, 3)
@@ -154,26 +153,26 @@ def test_walltimes(system: str, text: str, seconds: float | None) -> None:
     assert walltime_seconds(system, text) == seconds
 
 
-@pytest.mark.parametrize("hours", [1, 4, 48])
-def test_lifetime_leaves_room_for_two_batches(hours: int) -> None:
-    options = job_queue("slurm").model_validate(
-        {"kind": "slurm", "cores": 1, "memory": 10**9, "walltime": f"{hours}:00:00"}
-    )
-    found = lifetime(options, 90.0)
+@pytest.mark.parametrize("minutes", [2, 60, 2880])
+def test_workers_are_gone_before_the_walltime(minutes: int, tmp_path: Path) -> None:
+    options = read(tmp_path, f'kind: slurm, cores: 1, memory: 1GB, walltime: "{minutes}"')
+    found = lifetime(options)
     assert found is not None
-    assert sum(found) + 2 * 90.0 == pytest.approx(hours * 3600)
-    assert found[1] <= 300
+    assert found[0] + 2 * found[1] == pytest.approx(60 * minutes)
+    assert 0 < found[1] <= 300
+    script = job_script(options, RunFolder(tmp_path / "a.zarr"))
+    assert f"--lifetime {found[0]:.0f}s --lifetime-stagger {found[1]:.0f}s" in script
 
 
-def test_no_lifetime_where_the_walltime_is_too_short(tmp_path: Path) -> None:
-    options = read(tmp_path, 'kind: slurm, cores: 1, memory: 1GB, walltime: "00:03:00"')
-    assert lifetime(options, 60.0) is None
-    assert "--lifetime" not in job_script(options, RunFolder(tmp_path / "a.zarr"), 60.0)
+def test_no_lifetime_where_the_walltime_is_unknown(tmp_path: Path) -> None:
+    options = read(tmp_path, 'kind: lsf, cores: 1, memory: 1GB, walltime: "00:30"')
+    assert lifetime(options) is None
+    assert "--lifetime" not in job_script(options, RunFolder(tmp_path / "a.zarr"))
 
 
 def test_a_lifetime_of_ones_own_is_kept(tmp_path: Path) -> None:
     options = read(tmp_path, 'kind: slurm, cores: 1, memory: 1GB, worker_extra_args: ["--lifetime", "1h"]')
-    script = job_script(options, RunFolder(tmp_path / "a.zarr"), 60.0)
+    script = job_script(options, RunFolder(tmp_path / "a.zarr"))
     assert script.count("--lifetime") == 1
     assert "--lifetime 1h" in script
 

@@ -121,10 +121,11 @@ def test_memory_of_the_workers_with_their_data() -> None:
 
 
 def test_a_walltime_of_less_than_two_batches() -> None:
-    brief = profile(4, "4GiB", walltime="00:01:00")
+    brief = profile(4, "4GiB", walltime="00:02:00")
     (warning,) = jobplan._walltime_warnings(brief, 60.0)
-    assert "walltime 0:01:00 is too short" in warning
-    assert "a batch may last 60 s" in warning
+    assert "workers end after 0:01:42 for their walltime, and a batch may last 60 s" in warning
+    assert "if 2 times its seconds are left" in warning
+    assert list(jobplan._walltime_warnings(brief, 50.0)) == []
     assert list(jobplan._walltime_warnings(OPTIONS, 60.0)) == []
 
 

@@ -1,0 +1,142 @@
+"""Workers whose time is up: the batch under way is finished and handed in, and nothing is run twice."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import psutil
+import pytest
+from distributed import Client, LocalCluster, Reschedule, get_worker
+from processes import sweeping
+from processes.killing import Site
+
+from pipeline.cluster import leaving
+from pipeline.cluster.leaving import BATCH, RESERVE, LeaveInTime, end_of_time
+
+SPEC = (
+    sweeping.TINY.replace("restarts = 5", "restarts = 2")
+    .replace("replicates = 2", "replicates = 1")
+    .replace('models = ["unsupervised", "likelihood", "posterior"]', 'models = ["posterior"]')
+)
+LIFETIME = 20.0
+PATIENCE = 60.0
+AGES = 1e6
+
+started: list[str] = []
+"""Names of the workers that began a task here, in order; their threads belong to this process."""
+
+
+def task(predicted: float, seconds: float = 0.0) -> str:
+    worker = get_worker()
+    if not worker.plugins[LeaveInTime.name].takes(predicted):
+        raise Reschedule
+    started.append(str(worker.name))
+    time.sleep(seconds)
+    return str(worker.name)
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    """Of a scheduler with two workers, 0 and 1, threads of this process."""
+    started.clear()
+    quiet = {"protocol": "tcp", "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, **quiet) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def submit(client: Client, number: int, on: int, **arguments: float) -> str:
+    """Run a task where it is wanted, or where there is still somebody to run it."""
+    choices = {"workers": [on], "allow_other_workers": True, "pure": False}
+    future = client.submit(task, key=f"{BATCH}-{number}", **choices, **arguments)
+    return str(future.result(timeout=PATIENCE))
+
+
+def wait_for_workers(client: Client, names: set[str]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while {str(each["name"]) for each in client.scheduler_info(n_workers=-1)["workers"].values()} != names:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_batch_that_is_too_long_is_given_back_and_its_worker_leaves(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leaving, "end_of_time", lambda worker: time.time() + 100)
+    client.register_plugin(LeaveInTime())
+    assert submit(client, 0, on=0, predicted=AGES) == "0", "no other has more time for a first batch"
+    assert submit(client, 1, on=0, predicted=40) == "0"
+    assert submit(client, 2, on=0, predicted=60) == "1"
+    assert started == ["0", "0", "1"]
+    wait_for_workers(client, {"1"})
+
+
+def test_a_batch_that_lasts_longer_than_predicted_is_still_handed_in(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = time.time() + 2
+    monkeypatch.setattr(leaving, "end_of_time", lambda worker: end if worker.name == 0 else end + 100)
+    client.register_plugin(LeaveInTime())
+    last = client.submit(task, 0.1, 4.0, key=f"{BATCH}-last", workers=[0])
+    queued = [client.submit(task, 0.1, 0.5, key=f"{BATCH}-{number}") for number in range(6)]
+    assert last.result(timeout=PATIENCE) == "0"
+    assert {future.result(timeout=PATIENCE) for future in queued} == {"1"}
+    assert len(started) == 7
+    last.release()
+    wait_for_workers(client, {"1"})
+
+
+def test_the_only_worker_waits_until_its_result_was_fetched(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """dask moves results to other workers first; where there is none it gives up, and closes all the same."""
+    client.retire_workers(names=["1"])
+    monkeypatch.setattr(leaving, "end_of_time", lambda worker: time.time() + 1)
+    client.register_plugin(LeaveInTime())
+    future = client.submit(task, 0.1, 2.0, key=f"{BATCH}-only")
+    time.sleep(4.0)
+    assert future.result(timeout=PATIENCE) == "0"
+    assert started == ["0"]
+    future.release()
+    wait_for_workers(client, set())
+
+
+def test_when_the_time_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SLURM_JOB_END_TIME", raising=False)
+    own = psutil.Process(os.getpid()).create_time()
+    assert end_of_time(SimpleNamespace(lifetime=None)) is None  # type: ignore[arg-type]
+    limited = SimpleNamespace(lifetime=500.0)
+    assert end_of_time(limited) == own + 500.0  # type: ignore[arg-type]
+    for left in (400.0, 600.0):
+        monkeypatch.setenv("SLURM_JOB_END_TIME", f"{own + left:.0f}")
+        expected = min(own + 500.0, float(f"{own + left:.0f}") - RESERVE)
+        assert end_of_time(limited) == expected  # type: ignore[arg-type]
+
+
+def test_workers_without_a_lifetime_are_left_alone(client: Client) -> None:
+    client.register_plugin(LeaveInTime())
+    for number in range(3):
+        assert submit(client, number, on=0, predicted=AGES) == "0"
+    wait_for_workers(client, {"0", "1"})
+
+
+def test_workers_that_reach_the_end_of_their_time_lose_nothing(tmp_path: Path) -> None:
+    spec = sweeping.write_spec(tmp_path, SPEC)
+    assert sweeping.run(spec, tmp_path / "serial") == 0
+    options = ("--lifetime", f"{LIFETIME}s")
+    with Site(tmp_path, spec, tmp_path / "serial" / "tiny.zarr", pace=1.5, options=options) as site:
+        lives = site.start_missing()
+        deadline = time.monotonic() + 600
+        while not site.over():
+            assert time.monotonic() < deadline, "the run does not end"
+            lives += site.start_missing()
+            time.sleep(0.1)
+        assert site.finished()
+    assert lives > 3
+    assert site.repeated == 0
