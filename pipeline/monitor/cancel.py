@@ -18,7 +18,7 @@ from storage.errors import StorageError
 from storage.files import remove
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.head import ENDED, StopRequest
-from storage.runfolder.holder import PATIENCE, Holder, Watch, last_lease
+from storage.runfolder.holder import PATIENCE, Holder, clock, last_lease
 from storage.runfolder.lease import Lease, LeaseHeld, LeaseLost
 
 Echo = Callable[[str], None]
@@ -102,17 +102,17 @@ def _wait_for_the_lease(run: RunFolder, echo: Echo) -> None:
     state = last_lease(run)
     if state is None or state.free:
         return
-    watch = Watch(run, state)
     echo(f"waiting for {state.holder or 'an unknown process'} to end")
-    last, since = state.beat, watch.silent
-    while watch.silent < END_SECONDS:
+    started = since = clock()
+    last = state.beat
+    while clock() - started < END_SECONDS:
         time.sleep(POLL_SECONDS)
         now = last_lease(run)
         if now is None or now.free or now.number != state.number:
             return
         if now.beat != last:
-            last, since = now.beat, watch.silent
-        elif now.alive is None and watch.silent - since > PATIENCE:
+            last, since = now.beat, clock()
+        elif now.alive is None and clock() - since > PATIENCE:
             echo(f"no heartbeat for {PATIENCE:.0f} s: its machine is gone, and if not, it ends when it wakes")
             return
     raise CannotCancel(f"still running after {END_SECONDS:.0f} s, and asked to end: {state.holder}")

@@ -51,11 +51,6 @@ class GenerationFolder:
         self.writing = path / "writing"  #          what is not complete yet  driver           nobody
         self.closed = path / "closed"  #            the same, taken away by the next holder
 
-    @property
-    def is_open(self) -> bool:
-        """Whether its holder can still write: no later one has closed it."""
-        return self.writing.is_dir()
-
 
 class RunFolder:
     """`<name>.run` beside `<name>.zarr`, whether it exists or not.

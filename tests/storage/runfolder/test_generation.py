@@ -48,16 +48,16 @@ def run(tmp_path: Path) -> RunFolder:
 
 def test_a_later_holder_closes_all_before_it(run: RunFolder) -> None:
     first, second = begin(run, 1), begin(run, 2)
-    assert not first.is_open
-    assert second.is_open
+    assert not first.writing.is_dir()
+    assert second.writing.is_dir()
     third = begin(run, 4)
-    assert [generation.is_open for generation in run.generations()] == [False, False, True]
+    assert [generation.writing.is_dir() for generation in run.generations()] == [False, False, True]
     for generation in (first, second):
         with pytest.raises(LeaseLost):
             generation.files.check()
     third.files.check()
     close_older(run, 2)
-    assert third.is_open, "one that woke late closes only those before itself"
+    assert third.writing.is_dir(), "one that woke late closes only those before itself"
 
 
 def test_what_former_holders_did_is_taken_over(run: RunFolder) -> None:
