@@ -193,12 +193,15 @@ def last_lease(run: RunFolder) -> LeaseState | None:
     """The lease that counts now; None where there is none."""
     if not run.path.is_dir():
         return None
-    leases, generations = run.lease_numbers(), [generation.number for generation in run.generations()]
+    # Folders first. One is made after its lease, so a process that takes the lease between these two looks
+    # is seen with both, or with its lease alone; the other way round its lease would seem to be removed.
+    generations = [generation.number for generation in run.generations()]
+    leases = run.lease_numbers()
     number = max([0, *leases, *generations])
     if not number:
         return None
     if number not in leases:
-        # A folder is made after its lease, so somebody has removed the lease, and with it the right to write.
+        # Somebody has removed the lease, and with it the right to write.
         return LeaseState(number, None, 0, alive=False)
     file = run.lease(number)
     holder = Holder.read(file)

@@ -261,6 +261,29 @@ def test_of_many_takers_of_a_dead_lease_one_wins(tmp_path: Path) -> None:
     assert results.empty()
 
 
+@pytest.mark.parametrize("at", [1, 2])
+@pytest.mark.parametrize("look", ["lease_numbers", "generations"])
+def test_a_lease_that_is_taken_during_a_look_is_not_taken_away(
+    cube: Path, monkeypatch: pytest.MonkeyPatch, look: str, at: int
+) -> None:
+    leave_lease(cube, other(**DEAD))
+    real_look, looks, taken = getattr(RunFolder, look), [], []
+
+    def slow_look(run: RunFolder) -> Any:
+        found = real_look(run)
+        looks.append(found)
+        if len(looks) == at:
+            monkeypatch.setattr(RunFolder, look, real_look)
+            taken.append(Lease.acquire(cube))
+        return found
+
+    monkeypatch.setattr(RunFolder, look, slow_look)
+    with pytest.raises(LeaseHeld):
+        Lease.acquire(cube)
+    with taken.pop() as lease:
+        lease.check()
+
+
 real = holder_module.last_lease
 
 
