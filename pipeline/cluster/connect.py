@@ -21,7 +21,7 @@ from pipeline.cluster import pages
 from pipeline.cluster.openfiles import allow_open_files
 from pipeline.cluster.plugins import check_packages
 from pipeline.cluster.profiles import Address, Local, Profile, load_profile
-from pipeline.jobs.cluster import connect_jobs
+from pipeline.jobs.cluster import client_of, connect_jobs
 from pipeline.jobs.credentials import new_credentials
 from pipeline.jobs.errors import ComputeClusterError
 from pipeline.jobs.keys import JobQueue
@@ -141,7 +141,7 @@ def _local(options: Local, n_workers: int | None) -> Iterator[Client]:
                 silence_logs=logging.ERROR,
             )
             stack.enter_context(cluster)
-            client = stack.enter_context(Client(cluster))
+            client = stack.enter_context(client_of(cluster))
             # A nanny whose new worker dies while it starts gives up; here another one takes its place.
             cluster.adapt(minimum=count, maximum=count, interval=ADAPT_SECONDS)
         yield client

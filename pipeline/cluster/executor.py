@@ -10,6 +10,8 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
+from itertools import count, groupby, islice
+from operator import attrgetter
 from queue import Empty, SimpleQueue
 from typing import Any
 from uuid import uuid4
@@ -21,7 +23,7 @@ from pipeline.cluster.losses import TOPICS, Losses
 from pipeline.cluster.plugins import register
 from pipeline.cluster.watchdog import ReportNanny, run_watched
 from pipeline.jobs.errors import ComputeClusterError
-from pipeline.work.executor import NextBatch, Outcome, load_kernels
+from pipeline.work.executor import Ended, NextBatch, Outcome, load_kernels
 from pipeline.work.records import Batch
 from sweeps.inputs.load import Source
 
@@ -29,6 +31,16 @@ logger = logging.getLogger(__name__)
 
 LEAST_LIMIT, LIMIT_FACTOR = 1800.0, 30.0
 """Seconds, and multiple of the prediction: a minute at most, a second for the first restart of its kind."""
+
+AHEAD = 2
+"""Batches in progress for each worker: the one it runs, and the next."""
+
+TOGETHER = 16
+"""With so many workers and more, batches are handed in when a sixteenth of the workers need one: each of them
+has one in advance."""
+
+MOST_TOGETHER = 100
+"""Events taken at once."""
 
 SILENCE = 60.0
 """Seconds without an event after which the executor checks whether any worker is left."""
@@ -68,8 +80,10 @@ class DaskExecutor:
         self._time_limit = time_limit
         self._shipped: dict[str, Future] = {}
         self._workers, self._counted = 1, -math.inf
+        self._number, self._run = count(), uuid4().hex[:8]
         self._in_progress: dict[str, tuple[Batch, Future]] = {}
         self._losses = Losses()
+        self._failure: ComputeClusterError | None = None
         self._inbox: SimpleQueue[tuple[str, Any]] = SimpleQueue()
         for topic in TOPICS:
             self._listen(topic)
@@ -86,23 +100,31 @@ class DaskExecutor:
             self._workers, self._counted = max(1, sum(threads.values())), now
         return self._workers
 
-    def results(self, next_batch: NextBatch) -> Iterator[tuple[Batch, Outcome]]:
+    def results(self, next_batch: NextBatch) -> Iterator[Ended]:
         """Keep each worker busy and one batch ahead; what is queued beyond that only costs the scheduler."""
         while True:
-            while len(self._in_progress) < 2 * self.workers and (batch := next_batch()) is not None:
-                self._submit(batch)
+            room = AHEAD * self.workers - len(self._in_progress)
+            if room >= max(1, self.workers // TOGETHER):
+                self._submit(list(islice(iter(next_batch, None), room)))
             if not self._in_progress:
                 return
-            yield from self._next_ended()
+            if ended := self._next_ended():
+                yield ended
+            if self._failure is not None:
+                raise self._failure
 
-    def _submit(self, batch: Batch) -> None:
-        key = f"{BATCH}-{uuid4().hex}"
-        limit = self._time_limit or generous_limit(batch)
-        source = self._source(batch.dataset)
-        future = self._client.submit(run_watched, batch, source, key, limit, key=key, pure=False)
-        self._in_progress[key] = batch, future
-        self._losses.watch(key, limit)
-        self._client.loop.add_callback(self._fetch, key, future)
+    def _submit(self, batches: list[Batch]) -> None:
+        """Hand batches in; those of one data set together, since each hand-in costs as much as a batch."""
+        for dataset, group in groupby(batches, key=attrgetter("dataset")):
+            together = list(group)
+            keys = [f"{BATCH}-{next(self._number):09d}-{self._run}" for _ in together]
+            limits = [self._time_limit or generous_limit(batch) for batch in together]
+            sources = [self._source(dataset)] * len(together)
+            futures = self._client.map(run_watched, together, sources, keys, limits, key=keys, pure=False)
+            for key, batch, limit, future in zip(keys, together, limits, futures, strict=True):
+                self._in_progress[key] = batch, future
+                self._losses.watch(key, limit)
+                self._client.loop.add_callback(self._fetch, key, future)
 
     async def _fetch(self, key: str, future: Future) -> None:
         """Wait for a result in the client's thread, also while it is computed again for a lost worker."""
@@ -123,15 +145,26 @@ class DaskExecutor:
             self._listen(message["worker"])
         self._inbox.put((topic, message))
 
-    def _next_ended(self) -> Iterator[tuple[Batch, Outcome]]:
-        """Wait for an event; the batches that ended by it, often none."""
-        topic, event = self._next_event()
-        ended = [event] if topic == ENDED else self._losses.read(topic, event).items()
-        for key, outcome in ended:
-            if key in self._in_progress:
+    def _next_ended(self) -> Ended:
+        """Wait for an event; the batches that ended by it and by those that came meanwhile, often none."""
+        found: Ended = []
+        for topic, event in self._next_events():
+            ended = [event] if topic == ENDED else self._losses.read(topic, event).items()
+            for key, outcome in ended:
+                if key not in self._in_progress:
+                    continue  # given up before
                 if isinstance(outcome, ComputeClusterError):
-                    raise outcome
-                yield self._ended(key), outcome
+                    self._failure = outcome
+                else:
+                    found.append((self._ended(key), outcome))
+        return found
+
+    def _next_events(self) -> list[tuple[str, Any]]:
+        events = [self._next_event()]
+        with suppress(Empty):
+            while len(events) < MOST_TOGETHER:
+                events.append(self._inbox.get_nowait())
+        return events
 
     def _next_event(self) -> tuple[str, Any]:
         """The next event; a wait for workers is logged once, as it may last for days."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Any
@@ -73,10 +74,10 @@ def run_watched(batch: Batch, source: Source, key: str, limit: float) -> list[Pa
         raise Reschedule
 
     def report(what: str) -> None:
-        """Return when the scheduler has received it: this process may end right after."""
+        """Return when it is on its way to the scheduler: this process may end right after."""
         message = {"is": what, "key": key, **_whereabouts(worker)}
         try:
-            sync(worker.loop, worker.scheduler.log_event, callback_timeout=PATIENCE, topic=TOPIC, msg=message)
+            sync(worker.loop, _send, worker, message, callback_timeout=PATIENCE)
         except (OSError, TimeoutError) as error:
             logger.warning("%s: the scheduler was not told that it %s: %s", batch.work[0].cell, what, error)
 
@@ -120,6 +121,17 @@ def deadline(
 def end_process() -> None:
     """End this process at once, whatever its threads do."""
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def _send(worker: Worker, message: Mapping[str, Any]) -> None:
+    """Hand an event to the system, with what else goes to the scheduler; nobody answers.
+
+    An answer to each would be another two messages a batch for the scheduler.
+    """
+    worker.log_event(TOPIC, message)
+    stream = worker.batched_stream
+    while stream.buffer and not stream.closed():
+        await asyncio.sleep(stream.interval)
 
 
 def _whereabouts(worker: Worker) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from tempfile import TemporaryDirectory
@@ -46,15 +47,19 @@ ENVIRONMENT = (
 """First lines of a worker job."""
 
 SCRATCH = """\
-scratch={place}/sweep-`id -u`
+me=`id -u`
+scratch={place}/sweep-$me
 mkdir -p -m 700 "$scratch"
-[ -O "$scratch" ] && [ ! -L "$scratch" ] && chmod 700 "$scratch" || scratch=`mktemp -d`
+safe=`find -L "{place}" -prune \\( -user 0 -o -user $me \\) \\( -perm -1000 -o ! -perm /022 \\) -print`
+[ "$safe" ] && [ -O "$scratch" ] && [ ! -L "$scratch" ] && chmod 700 "$scratch" \\
+    || scratch=`mktemp -d -p "${{safe:-/tmp}}"`
 export DASK_TEMPORARY_DIRECTORY="$scratch"\
 """
 """Then these, without `$(...)`, which HTCondor takes for its own.
 
 dask puts that folder before all others that Python imports from. Its own choice has one name for all users of
-a node: who makes it first runs code as everybody who comes later.
+a node: who makes it first runs code as everybody who comes later. The same holds where others may replace it:
+the place must be of root or ours, and sticky where others may write to it.
 """
 
 
@@ -132,8 +137,8 @@ class KeptCluster:
         """Jobs by name, each with the number of its workers that are connected now."""
         connected = [str(worker.name) for worker in self.scheduler.workers.values()]  # type: ignore[attr-defined]
         # The workers of a job with several processes are called <name>-0, <name>-1, ...
-        owners = [name if name in self.workers else name.rpartition("-")[0] for name in connected]  # type: ignore[attr-defined]
-        return {name: (job, owners.count(name)) for name, job in self.workers.items()}  # type: ignore[attr-defined]
+        owners = Counter(name if name in self.workers else name.rpartition("-")[0] for name in connected)  # type: ignore[attr-defined]
+        return {name: (job, owners[name]) for name, job in self.workers.items()}  # type: ignore[attr-defined]
 
     async def drop(self, names: list[str]) -> None:
         """Forget jobs; the next round of `adapt` asks for others in their place."""
@@ -206,7 +211,7 @@ def connect_jobs(
                 name=name, security=security, scheduler_options=scheduler, **keys
             )
         )
-        client = stack.enter_context(Client(cluster))
+        client = stack.enter_context(client_of(cluster))
         watch = stack.enter_context(
             JobWatch(cluster, client, options, name=name, generation=generation, n_jobs=n_jobs)
         )
@@ -220,6 +225,17 @@ def connect_jobs(
             if watch.failure is not None and error is not watch.failure:
                 raise watch.failure from error
             raise
+
+
+def client_of(cluster: Cluster) -> Client:
+    """Client of a scheduler of this process: messages between the two are neither encoded nor encrypted.
+
+    Nobody outside of this process can send any.
+    """
+    cluster.sync(cluster.scheduler.listen, "inproc://", allow_offload=False)
+    client = Client(cluster.scheduler.listeners[-1].contact_address, loop=cluster.loop)
+    client.cluster = cluster
+    return client
 
 
 def _hurry(

@@ -108,12 +108,12 @@ class Collector:
         return self.missing(cell)
 
     def take(self, results: Sequence[Partial | Failure]) -> list[Work]:
-        """Merge the results of a batch.
+        """Merge the results of batches that ended.
 
         Parameters
         ----------
         results : sequence of Partial or Failure
-            What the batch returned.
+            What the batches returned.
 
         Returns
         -------
@@ -130,8 +130,9 @@ class Collector:
         wanted = [partial for partial in partials if partial.work.cell in self._open]
         for partial in wanted:
             self._open[partial.work.cell].cells[partial.work.cell].add(partial)
-        if wanted:
-            self._journal.append(*to_record(wanted))
+        for dataset in dict.fromkeys(partial.work.cell.dataset for partial in wanted):
+            # One record for all of them: each costs a wait for the disk.
+            self._journal.append(*to_record([each for each in wanted if each.work.cell.dataset == dataset]))
         again = [failure.work for failure in results if isinstance(failure, Failure) and self.charge(failure)]
         self._write_complete({partial.work.cell for partial in wanted})
         return again

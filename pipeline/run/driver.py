@@ -18,9 +18,9 @@ from pipeline.run.progress import Clock, Display, display
 from pipeline.run.signals import uninterrupted
 from pipeline.text import duration
 from pipeline.work.batches import LONGEST, make_batches, target_seconds
-from pipeline.work.executor import Executor, Outcome
+from pipeline.work.executor import Ended, Executor, Outcome
 from pipeline.work.failures import lost_with_its_worker
-from pipeline.work.records import Batch, Partial, Science, Work
+from pipeline.work.records import Batch, Failure, Partial, Science, Work
 from pipeline.work.timing import Timing
 from storage.cube.blocks import BlockStore, failed_cells
 from storage.cube.cube import create, grow
@@ -81,9 +81,12 @@ class Driver:
         time_limit: float | None = None,
     ) -> None:
         prepared = sweep.prepared
-        self._spec = prepared.spec
+        self._spec = spec = prepared.spec
         self._cube = prepared.cube
         self._plans = prepared.inputs.plans
+        self._sciences = {
+            plan.name: Science(spec.seed, spec.search, plan.n_clusters, spec.stop) for plan in self._plans
+        }
         self._collector = sweep.collector
         self._lease = sweep.lease
         self._executor = executor
@@ -127,7 +130,7 @@ class Driver:
             for cell in self._timing.missing(plan):
                 self._timing.note_done(cell, self._collector.seconds(cell))
         batches = deque(
-            self._batch(self._science(plan), replace(work, stop=work.start + 1))
+            self._batch(self._sciences[plan.name], replace(work, stop=work.start + 1))
             for plan in self._plans
             for cell in self._timing.missing(plan)
             for work in self._collector.open_cell(cell)[:1]
@@ -168,24 +171,24 @@ class Driver:
                     return batch
             return new_batch()
 
-        for batch, outcome in self._executor.results(next_batch):
+        for ended in self._executor.results(next_batch):
             # Before anything is written: another driver may have taken over a lease that became stale.
             self._lease.check()
             with uninterrupted():
-                partials = self._take(batch, outcome)
-            self._solver_seconds += sum(partial.seconds for partial in partials)
-            yield batch, partials
+                self._take(ended)
+            for batch, outcome in ended:
+                partials = [result for result in _results_of(outcome) if isinstance(result, Partial)]
+                self._solver_seconds += sum(partial.seconds for partial in partials)
+                yield batch, partials
 
-    def _take(self, batch: Batch, outcome: Outcome) -> list[Partial]:
-        if isinstance(outcome, list):
-            retried = self._collector.take(outcome)
-            partials = [result for result in outcome if isinstance(result, Partial)]
-        else:
-            retried, partials = self._lost(batch, outcome), []
+    def _take(self, ended: Ended) -> None:
+        retried = self._collector.take([result for _, outcome in ended for result in _results_of(outcome)])
+        for batch, outcome in ended:
+            if not isinstance(outcome, list):
+                retried += self._lost(batch, outcome)
         for work in retried:
             # Alone, so that another failure is charged to this cell and to no other.
-            self._again += self._grouped(batch.science, [work])
-        return partials
+            self._again += self._grouped(self._sciences[work.cell.dataset], [work])
 
     def _lost(self, batch: Batch, error: BaseException) -> list[Work]:
         """What to try again after a batch that ended without results, its worker having died for instance."""
@@ -205,7 +208,7 @@ class Driver:
         return total, seconds
 
     def _batches(self, plan: DatasetPlan) -> Iterator[Batch]:
-        return self._grouped(self._science(plan), self._collector.left(plan))
+        return self._grouped(self._sciences[plan.name], self._collector.left(plan))
 
     def _grouped(self, science: Science, work: Iterable[Work]) -> Iterator[Batch]:
         return make_batches(science, work, self._timing, seconds=self._length)
@@ -213,9 +216,6 @@ class Driver:
     def _batch(self, science: Science, work: Work) -> Batch:
         seconds = (work.stop - work.start) * self._timing.seconds(work.cell)
         return Batch(science, work.cell.dataset, (work,), seconds)
-
-    def _science(self, plan: DatasetPlan) -> Science:
-        return Science(self._spec.seed, self._spec.search, plan.n_clusters, self._spec.stop)
 
     def _show(self, shown: Display, done: int, total: int, clock: Clock) -> None:
         left = clock.left()
@@ -271,6 +271,10 @@ def open_sweep(prepared: Prepared, lease: Lease, wanted: Wanted) -> Iterator[Ope
             stop=prepared.spec.stop,
         )
         yield OpenSweep(prepared, collector, lease)
+
+
+def _results_of(outcome: Outcome) -> list[Partial | Failure]:
+    return outcome if isinstance(outcome, list) else []
 
 
 def _unneeded(batch: Batch, partials: list[Partial]) -> int:

@@ -12,8 +12,8 @@ from pipeline.work.timing import Timing
 SHORTEST, LONGEST = 0.5, 60.0
 """Bounds of a batch in seconds: below, the scheduler is busy; above, too much is lost with a worker."""
 
-SECONDS_PER_WORKER = 0.02
-"""Shortest batch for each worker there is: 50 batches a second are half of what a driver can handle."""
+SECONDS_PER_WORKER = 0.01
+"""Shortest batch for each worker there is: 100 batches a second take less than half of a driver's core."""
 
 logger = logging.getLogger(__name__)
 

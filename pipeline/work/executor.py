@@ -11,6 +11,8 @@ from sweeps.inputs.load import Source
 
 Outcome = list[Partial | Failure] | BaseException
 
+Ended = list[tuple[Batch, Outcome]]
+"""Batches that ended at about the same time."""
 
 NextBatch = Callable[[], Batch | None]
 
@@ -22,8 +24,8 @@ class Executor(Protocol):
     def workers(self) -> int:
         """How many batches can run at once."""
 
-    def results(self, next_batch: NextBatch) -> Iterator[tuple[Batch, Outcome]]:
-        """Finished batches; asks `next_batch` for more until it has none and nothing is in progress."""
+    def results(self, next_batch: NextBatch) -> Iterator[Ended]:
+        """Ended batches; asks `next_batch` for more until it has none and nothing is in progress."""
 
 
 class SerialExecutor:
@@ -35,10 +37,10 @@ class SerialExecutor:
         self._sources = sources
         load_kernels()
 
-    def results(self, next_batch: NextBatch) -> Iterator[tuple[Batch, Outcome]]:
+    def results(self, next_batch: NextBatch) -> Iterator[Ended]:
         """Run each batch before asking for the next."""
         while (batch := next_batch()) is not None:
-            yield batch, run_batch(batch, self._sources[batch.dataset])
+            yield [(batch, run_batch(batch, self._sources[batch.dataset]))]
 
 
 def load_kernels() -> None:

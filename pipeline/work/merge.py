@@ -168,9 +168,9 @@ class BlockResult:
 
 
 def to_record(partials: list[Partial]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Partial results of one batch as a journal record: a header of plain values, and arrays.
+    """Partial results of one data set as a journal record: a header of plain values, and arrays.
 
-    A batch is of one data set, so that its solutions stack: four arrays, however many cells.
+    Solutions of one data set stack: four arrays, however many cells.
     """
     entries = [
         {

@@ -2,6 +2,7 @@
 
     plan     a sweep of a million cells: every command that looks at it, and the making of its cube
     empty    restarts of no work, or of a sleep, through the real path: overhead, memory, blocks
+    many     what the head spends on many workers that sleep or have no work
     tls      batches of no work with TLS and in plain tcp, in turn
     busy     share of the workers' wall time that is spent in the solver, on a part of the real sweep
 
@@ -13,13 +14,11 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
-import threading
 import time
 import timeit
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,10 +27,12 @@ from unittest.mock import patch
 import click
 import numpy as np
 import psutil
-from distributed import LocalCluster, Worker, WorkerPlugin
+from distributed import LocalCluster
+from light_workers import light_cluster
 from processes.sweeping import batches_of
 from rich.console import Console
 from tables import Sentence, Table
+from watching import WHO, NoWork, Watch, cpu_seconds, watching
 
 from pipeline.cluster import connect
 from pipeline.cluster.executor import DaskExecutor
@@ -43,8 +44,7 @@ from pipeline.prepare.wanted import Wanted, is_settled
 from pipeline.submit.overview import plan_overview
 from pipeline.submit.submission import Options, submit
 from pipeline.work.batches import make_batches
-from pipeline.work.executor import NextBatch, Outcome, SerialExecutor
-from pipeline.work.records import Batch, Partial, Science, Work
+from pipeline.work.records import Batch, Science, Work
 from pipeline.work.timing import Timing
 from storage.cube.blocks import failed_cells
 from storage.cube.cube import create, open_cube
@@ -67,11 +67,12 @@ TLS = Sentence(
     "of {} turns), and a batch {} ms of CPU in all processes in place of {}. Credentials are made in {} ms "
     "at best.",
 )
-TABLES = (Table("scale/no_work", NO_WORK), Table("scale/workers", IN_FEW), TLS)
+MANY = (
+    *("light workers, batches", "batches/s", "driver, a batch", "scheduler and I/O, a batch"),
+    *("head's share of a core", "memory", "open files"),
+)
+TABLES = (Table("scale/no_work", NO_WORK), Table("scale/workers", IN_FEW), TLS, Table("scale/many", MANY))
 """Joined by hand from runs of `empty` on a quiet machine and on a busy one."""
-SAMPLES = 400
-"""Readings of the memory in a run, evenly spread over its restarts."""
-
 SWEEP = """name = "scale"
 seed = 1
 [grid]
@@ -82,146 +83,6 @@ replicates = {replicates}
 models = ["likelihood", "posterior"]
 restarts = {restarts}
 """
-
-WHO = ("driver", "scheduler", "workers")
-"""Whose CPU time is counted: the thread that drives, all others of its process, the worker processes."""
-
-Results = Callable[[NextBatch], Iterator[tuple[Batch, Outcome]]]
-
-
-@dataclass(frozen=True)
-class Solution:
-    """What a task reads of a restart."""
-
-    objective: float
-    labels: np.ndarray
-    centroids: np.ndarray
-    variances: np.ndarray
-
-
-class NoWork(WorkerPlugin):  # type: ignore[misc]
-    """Puts a sleep in place of the solver; its solutions are random and of the right shape."""
-
-    name = "no-work"
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-
-    def setup(self, worker: Worker | None = None) -> None:
-        """Replace the solver of this process."""
-        import kernels.search.hgs
-
-        kernels.search.hgs.run_restart = partial(sleep, self.seconds)
-
-
-def sleep(seconds: float, problem: Any, settings: object, rng: np.random.Generator) -> Solution:
-    """In place of a restart."""
-    if seconds:
-        time.sleep(seconds)
-    n_samples, n_features = problem.data.X.shape
-    k = problem.data.n_clusters
-    return Solution(rng.random(), np.arange(n_samples) % k, np.zeros((k, n_features)), np.ones(k))
-
-
-@dataclass
-class Watch:
-    """Looks at an executor from the first batch handed out to the last one taken.
-
-    Parameters
-    ----------
-    restarts : int
-        Of the sweep.
-    run : Path
-        Directory of the run.
-    """
-
-    restarts: int
-    run: Path
-    batches: int = 0
-    done: int = 0
-    kernel: float = 0.0
-    making: float = 0.0
-    taking: float = 0.0
-    journal_bytes: int = 0
-    samples: list[tuple[int, int]] = field(default_factory=list)
-    times: list[float] = field(default_factory=list)
-    cpu: list[dict[str, float]] = field(default_factory=list)
-
-    @property
-    def wall(self) -> float:
-        """Seconds from the first batch handed out to the last one taken."""
-        return self.times[-1] - self.times[0]
-
-    def results(self, inner: Results, next_batch: NextBatch) -> Iterator[tuple[Batch, Outcome]]:
-        """Results of an executor, timed."""
-        self.times.append(time.perf_counter())
-        self.cpu.append(cpu_seconds())
-        for batch, outcome in inner(partial(self._make, next_batch)):
-            began = time.perf_counter()
-            self._note(outcome)
-            yield batch, outcome
-            self.times.append(time.perf_counter())
-            self.taking += self.times[-1] - began
-        self.cpu.append(cpu_seconds())
-
-    def used(self, who: str) -> float:
-        """CPU seconds of one of `cpu_seconds`."""
-        return self.cpu[-1][who] - self.cpu[0][who]
-
-    def slope(self) -> float:
-        """Growth of the driver's and scheduler's memory over the second half, in bytes per restart."""
-        half = np.array(self.samples[len(self.samples) // 2 :], dtype=float)
-        return float(np.polyfit(half[:, 0], half[:, 1], 1)[0]) if len(half) > 2 else 0.0
-
-    def _make(self, next_batch: NextBatch) -> Batch | None:
-        began = time.perf_counter()
-        batch = next_batch()
-        self.making += time.perf_counter() - began
-        return batch
-
-    def _note(self, outcome: Outcome) -> None:
-        if not isinstance(outcome, list):
-            raise outcome
-        self.batches += 1
-        for result in outcome:
-            if not isinstance(result, Partial):
-                raise RuntimeError(result.cause)
-            self.done += result.work.stop - result.work.start
-            self.kernel += result.seconds
-        journal = self.run / "journal"
-        if journal.exists():
-            self.journal_bytes = max(self.journal_bytes, journal.stat().st_size)
-        if self.done >= len(self.samples) * self.restarts / SAMPLES:
-            self.samples.append((self.done, psutil.Process().memory_info().rss))
-
-
-def cpu_seconds() -> dict[str, float]:
-    """CPU seconds so far of each of `WHO`."""
-    me = psutil.Process()
-    threads = {thread.id: thread.user_time + thread.system_time for thread in me.threads()}
-    driver = threads.pop(threading.main_thread().native_id, 0.0)
-    workers = sum(sum(child.cpu_times()[:2]) for child in me.children(recursive=True))
-    return dict(zip(WHO, (driver, sum(threads.values()), workers), strict=True))
-
-
-@contextmanager
-def watching(watch: Watch, seconds: float | None) -> Iterator[None]:
-    """Watch every executor; with `seconds`, its restarts sleep so long in place of the solver."""
-
-    def watched(results: Any) -> Any:
-        def replacement(executor: Any, next_batch: NextBatch) -> Iterator[tuple[Batch, Outcome]]:
-            if seconds is not None:
-                client = getattr(executor, "_client", None)
-                NoWork(seconds).setup() if client is None else client.register_plugin(NoWork(seconds))
-            return watch.results(partial(results, executor), next_batch)
-
-        return replacement
-
-    with (
-        patch.object(SerialExecutor, "results", watched(SerialExecutor.results)),
-        patch.object(DaskExecutor, "results", watched(DaskExecutor.results)),
-    ):
-        yield
 
 
 def plain(**options: Any) -> LocalCluster:
@@ -330,6 +191,37 @@ def empty(
 
 
 @main.command()
+@click.option("--workers", multiple=True, type=int, default=(2, 64, 256), show_default=True)
+@click.option("--processes", default=4, show_default=True, help="That share the workers.")
+@click.option("--sleep", "seconds", default=0.0, help="Seconds that a restart sleeps.")
+@click.option("--batch", default=100, show_default=True, help="Restarts of a batch.")
+@click.option(
+    "--rounds", default=20.0, show_default=True, help="Batches of each worker; 1,000 in all at least."
+)
+def many(workers: tuple[int, ...], processes: int, seconds: float, batch: int, rounds: float) -> None:
+    """What the head spends on workers that are threads of a few processes of this machine."""
+    row("workers", "batches", "wall s", "batches/s", "ms/batch", *WHO, "head %", "MB", "files")
+    for count in workers:
+        wanted = max(1000, int(rounds * count))
+        replicates = max(1, round(wanted * batch / (2 * 50 * 25)))
+        total = 2 * 25 * replicates * 50
+        with tempfile.TemporaryDirectory() as folder, light_cluster(processes):
+            spec = write_sweep(Path(folder), '["iris"]', (5, 5, replicates), 50)
+            watch = run(spec, total, seconds, workers=count, batch=batch)
+        head = watch.used("driver") + watch.used("scheduler")
+        row(
+            count,
+            watch.batches,
+            f"{watch.wall:.1f}",
+            f"{watch.batches / watch.wall:.1f}",
+            *(f"{1e3 * spent / watch.batches:.2f}" for spent in (watch.wall, *map(watch.used, WHO))),
+            f"{100 * head / watch.wall:.0f}",
+            f"{max(size for _, size in watch.samples) / 1e6:.0f}",
+            watch.open_files,
+        )
+
+
+@main.command()
 @click.option("--workers", default=2, show_default=True)
 @click.option("--batches", default=100, show_default=True, help="Of a turn.")
 @click.option("--turns", default=20, show_default=True, help="Of each; one more warms up.")
@@ -366,9 +258,10 @@ def tls(workers: int, batches: int, turns: int) -> None:
 def timed(executor: DaskExecutor, turn: Iterable[Batch]) -> tuple[float, float]:
     """Seconds of wall and of CPU in all processes that the batches take."""
     left, before, began = iter(turn), sum(cpu_seconds().values()), time.perf_counter()
-    for _, outcome in executor.results(lambda: next(left, None)):
-        if not isinstance(outcome, list):
-            raise outcome
+    for ended in executor.results(lambda: next(left, None)):
+        for _, outcome in ended:
+            if not isinstance(outcome, list):
+                raise outcome
     return time.perf_counter() - began, sum(cpu_seconds().values()) - before
 
 

@@ -176,7 +176,7 @@ class Site:
         code, self.driver = self.driver.returncode, None
         if code != 0:
             assert self.excused, f"exit code {code}\n{log}"
-            assert "Traceback" not in log
+            assert "Traceback" not in log, log
             self.excused = False
             return False
         self._check()

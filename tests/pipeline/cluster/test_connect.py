@@ -70,7 +70,7 @@ def test_credentials_are_in_the_memory_of_the_run_alone(
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     profile = Profile("local", Local(workers=1, dashboard_port=0), None)
     with connect(profile, lease=lease) as client:
-        secret = client.security.tls_worker_key.splitlines()[1]
+        secret = client.cluster.security.tls_worker_key.splitlines()[1]
         ours = [psutil.Process(pid) for pid in (os.getpid(), *client.run(os.getpid).values())]
         shown = [str((*process.cmdline(), *process.environ().values())) for process in ours]
         assert len(shown) == 2
@@ -78,6 +78,15 @@ def test_credentials_are_in_the_memory_of_the_run_alone(
         files = [path for path in tmp_path.rglob("*") if path.is_file()]
         assert not any(secret.encode() in path.read_bytes() for path in files)
         assert list(temporary.iterdir()) == []
+
+
+def test_what_the_run_says_to_its_own_scheduler_takes_no_port(lease: Lease) -> None:
+    profile = Profile("local", Local(workers=1, dashboard_port=0), None)
+    with connect(profile, lease=lease) as client:
+        assert client.scheduler.address.startswith("inproc://")
+        (address,) = client.scheduler_info()["workers"]
+        assert address.startswith("tls://")
+        assert client.submit(sum, (1, 2)).result() == 3
 
 
 def test_no_folder_that_others_can_make_is_imported_from(

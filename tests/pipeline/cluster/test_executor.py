@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Generator, Iterable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,13 @@ from distributed import Client, LocalCluster
 from processes.sweeping import run, write_spec
 
 from pipeline.cluster import executor
-from pipeline.cluster.executor import LEAST_LIMIT, LIMIT_FACTOR, DaskExecutor, generous_limit
+from pipeline.cluster.executor import (
+    LEAST_LIMIT,
+    LIMIT_FACTOR,
+    MOST_TOGETHER,
+    DaskExecutor,
+    generous_limit,
+)
 from pipeline.cluster.losses import TimeLimitExceeded
 from pipeline.cluster.watchdog import TOPIC
 from pipeline.jobs.errors import ComputeClusterError
@@ -84,6 +91,7 @@ class FakeClient:
         self.waiting: dict[str, Callable[[], None]] = {}
         self.topics: dict[str, Callable[[tuple[float, Any]], None]] = {}
         self.plugins: list[str] = []
+        self.handed_in: list[int] = []
 
     def subscribe_topic(self, topic: str, handler: Callable[[tuple[float, Any]], None]) -> None:
         self.topics[topic] = handler
@@ -98,6 +106,11 @@ class FakeClient:
     def submit(self, function: Any, *arguments: Any, key: str, pure: bool) -> FakeFuture:
         self.tasks[key] = FakeFuture(arguments)
         return self.tasks[key]
+
+    def map(self, function: Any, *arguments: Any, key: list[str], pure: bool) -> list[FakeFuture]:
+        self.handed_in.append(len(key))
+        each = zip(key, *arguments, strict=True)
+        return [self.submit(function, *rest, key=name, pure=pure) for name, *rest in each]
 
     def add_callback(self, fetch: Any, key: str, future: FakeFuture) -> None:
         self.waiting[key] = lambda: asyncio.run(fetch(key, future))
@@ -124,13 +137,39 @@ def test_two_batches_for_each_worker_are_in_flight() -> None:
     _, results = started(client, work)
     assert client.plugins == ["report-nanny", "leave-in-time", "kernels-ready"]
     client.add_callback = lambda fetch, key, future: asyncio.run(fetch(key, future))  # type: ignore[method-assign]
-    assert next(results) == (work[0], None)
+    assert next(results) == [(batch, None) for batch in work[:4]]
     runs = [key for key in client.tasks if key.startswith("run_batch")]
     assert len(runs) == 4
     assert [key for key in client.tasks if not key.startswith("run_batch")] == ["source-iris"]
-    assert client.tasks[runs[0]].released
-    assert [batch for batch, _ in results] == work[1:]
+    assert all(client.tasks[key].released for key in runs)
+    assert list(results) == [[(batch, None) for batch in work[4:]]]
     assert all(client.tasks[key].released for key in client.tasks if key.startswith("run_batch"))
+    assert client.handed_in == [4, 2]
+
+
+def test_for_many_workers_batches_are_handed_in_and_taken_together() -> None:
+    client, work = FakeClient(64), batches(140)
+    _, results = started(client, work)
+    ends = iter([3, 1])
+
+    def hold(fetch: Any, key: str, future: FakeFuture) -> None:
+        client.waiting[key] = lambda: asyncio.run(fetch(key, future))
+        if len(client.waiting) == 128:
+            end()
+
+    def end() -> None:
+        for waiting in list(client.waiting)[: next(ends, 500)]:
+            client.end(waiting, None)
+
+    client.add_callback = hold  # type: ignore[method-assign]
+    taken = []
+    for group in results:
+        taken.append(group)
+        if client.waiting:
+            end()
+    assert [len(group) for group in taken] == [3, 1, MOST_TOGETHER, 28, 8]
+    assert client.handed_in == [128, 4, 8]
+    assert [batch for group in taken for batch, _ in group] == work
 
 
 def test_the_number_of_workers_is_asked_once_a_second() -> None:
@@ -153,12 +192,13 @@ def test_an_error_of_a_task_is_its_outcome_and_a_lost_scheduler_ends_the_run() -
         asyncio.run(fetch(key, future))
 
     client.add_callback = end  # type: ignore[method-assign]
-    assert next(results) == (work[0], error)
+    assert next(results) == [(work[0], error)]
     with pytest.raises(ComputeClusterError, match="scheduler lost: gone"):
         next(results)
 
 
-def test_a_batch_over_its_limit_is_given_up_and_its_late_result_is_dropped() -> None:
+@pytest.mark.parametrize("late", ["too late", asyncio.CancelledError("given up")])
+def test_a_batch_over_its_limit_is_given_up_and_its_late_result_is_dropped(late: object) -> None:
     client, work = FakeClient(1), batches(2)
     _, results = started(client, work, time_limit=7.0)
 
@@ -171,11 +211,11 @@ def test_a_batch_over_its_limit_is_given_up_and_its_late_result_is_dropped() -> 
         event = {"key": first, "worker": "w0", "nanny": "n0", "node": "here", "job": ""}
         client.topics[TOPIC]((0.0, event | {"is": "started"}))
         client.topics[TOPIC]((0.0, event | {"is": "overran"}))
-        client.end(first, "too late")
+        client.end(first, late)
         client.end(second, "in time")
 
     client.add_callback = say  # type: ignore[method-assign]
-    (given_up, error), (finished, outcome) = results
+    ((given_up, error), (finished, outcome)) = chain.from_iterable(results)
     assert (given_up, finished, outcome) == (work[0], work[1], "in time")
     assert isinstance(error, TimeLimitExceeded)
 

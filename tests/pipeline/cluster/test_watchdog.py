@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
+from queue import SimpleQueue
 
+import dask
 import pytest
+from distributed import Client, KilledWorker, LocalCluster, get_worker
+from distributed.utils import sync
 
 from pipeline.cluster import watchdog
 from pipeline.cluster.executor import generous_limit
-from pipeline.cluster.watchdog import deadline
+from pipeline.cluster.watchdog import deadline, end_process
 from pipeline.work.batches import LONGEST
 from pipeline.work.records import Batch, Science
 from sweeps.file.search import Search
@@ -24,6 +30,26 @@ def watched(limit: float, seconds: float, monkeypatch: pytest.MonkeyPatch) -> li
     with deadline(limit, lambda: called.append("overran"), lambda: called.append("end"), tick=0.05):
         time.sleep(seconds)
     return called
+
+
+def say_and_die() -> None:
+    worker = get_worker()
+    sync(worker.loop, watchdog._send, worker, {"is": "started"})
+    end_process()
+
+
+def test_what_is_said_right_before_the_end_of_a_process_arrives(tmp_path: Path) -> None:
+    said: SimpleQueue[str] = SimpleQueue()
+    quiet = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 2, "temporary-directory": str(tmp_path)}),
+        LocalCluster(n_workers=1, threads_per_worker=1, **quiet) as cluster,
+        Client(cluster) as client,
+    ):
+        client.subscribe_topic(watchdog.TOPIC, lambda event: said.put(event[1]["is"]))
+        with pytest.raises(KilledWorker):
+            client.submit(say_and_die).result(timeout=60)
+    assert said.qsize() == 3
 
 
 def test_what_ends_in_time_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,7 +73,7 @@ def test_what_ends_after_all_is_not_ended(monkeypatch: pytest.MonkeyPatch) -> No
 
 STOPPED = """
 import time
-from pipeline.cluster.watchdog import deadline, end_process
+from pipeline.cluster.watchdog import deadline, end_process, end_process
 with deadline(1.0, lambda: print("overran", flush=True), end_process, tick=0.1):
     print("runs", flush=True)
     time.sleep(0.3)

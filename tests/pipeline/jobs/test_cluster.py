@@ -176,7 +176,7 @@ def test_jobs_that_die_later_end_the_run_too(
 def test_nobody_without_the_credentials_is_let_in(cluster_file: Path, tmp_path: Path) -> None:
     profile = load_profile("slurm", cluster_file)
     with Lease.acquire(tmp_path / "a.zarr") as lease, connect(profile, n_workers=1, lease=lease) as client:
-        address = client.scheduler.address
+        address = client.cluster.scheduler_address
         assert address.startswith("tls://127.0.0.1:")
         assert str(dashboard_address(client)).startswith("http://127.0.0.1:")
         strangers = {address: Security.temporary(), address.replace("tls", "tcp"): None}
@@ -236,6 +236,23 @@ def test_scratch_is_private_whatever_is_there(there: str, shell: str, tmp_path: 
     assert (found.stat().st_uid, found.stat().st_mode & 0o777) == (os.getuid(), 0o700)
 
 
+@pytest.mark.parametrize("place", ["open to all", "open to the group", "of another user"])
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+def test_scratch_is_nowhere_that_others_may_replace_it(place: str, shell: str, tmp_path: Path) -> None:
+    tmp_path.chmod({"open to all": 0o777, "open to the group": 0o770}.get(place, 0o1777))
+    if place == "of another user":
+        if os.geteuid() != 0:
+            pytest.skip("only root can give a folder away")
+        os.chown(tmp_path, NOBODY, NOBODY)
+    lines = SCRATCH.format(place=tmp_path) + "\necho $DASK_TEMPORARY_DIRECTORY"
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run([shell, "-c", lines], env=environment, capture_output=True, text=True, check=True)
+    found = Path(done.stdout.strip())
+    assert found.parent == Path("/tmp")
+    assert (found.stat().st_uid, found.stat().st_mode & 0o777) == (os.getuid(), 0o700)
+    found.rmdir()
+
+
 def status_of_page(port: int, path: str) -> int | None:
     """Answer of http, None where something else listens."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
@@ -265,7 +282,7 @@ def test_plain_tcp_only_when_asked_for_and_one_command_ends_all_jobs(
         wait_until(lambda: len(live_jobs("sweep-")) == 2)
         numbers = sorted(job.number for job in live_jobs("sweep-"))
         ended.clear()
-        assert client.scheduler.address.startswith("tcp://127.0.0.1:")
+        assert client.cluster.scheduler_address.startswith("tcp://127.0.0.1:")
         assert client.submit(pow, 2, 10).result() == 1024
     assert [jobs for jobs in ended if jobs] == [numbers]
     assert "insecure" in caplog.text

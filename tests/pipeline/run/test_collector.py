@@ -191,3 +191,12 @@ def test_a_long_journal_is_rewritten_without_what_is_in_the_cube(
     found.take([partial(FIRST)])
     found.take([partial(BASELINE)])
     assert [header["partials"][0]["cell"][-1] for header, _ in records(cube)] == ["likelihood"]
+
+
+def test_batches_that_ended_together_are_one_record(start: Start, cube: Path) -> None:
+    found = start()
+    list(found.left(PLAN))
+    found.take([partial(FIRST, 0, 1), partial(FIRST, 1, 2), partial(SECOND, 2, 3)])
+    (record,) = records(cube)
+    assert [(entry["start"], entry["stop"]) for entry in record[0]["partials"]] == [(0, 1), (1, 2), (2, 3)]
+    assert dict(start().count(PLAN)) == {BASELINE: 3, FIRST: 1, SECOND: 2}

@@ -19,8 +19,8 @@ def test_a_batch_is_a_fiftieth_of_a_workers_share_within_bounds() -> None:
     assert target_seconds(1000, 2) == 10
     assert target_seconds(1, 2) == SHORTEST
     assert target_seconds(1e9, 2) == LONGEST
-    assert target_seconds(10_000, 200) == 4  # 50 batches a second for the driver
-    assert target_seconds(1000, 200) == 2.5  # two for each worker
+    assert target_seconds(10_000, 200) == 2  # 100 batches a second for the driver
+    assert target_seconds(500, 200) == 1.25  # two for each worker
     assert target_seconds(1e9, 10_000) == LONGEST
 
 
