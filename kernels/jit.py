@@ -17,6 +17,7 @@ import numba.core.config
 from kernels.cache import KernelCache, compile_alone, warn_not_cached
 from kernels.cachedir import cache_folder
 from kernels.folders import OwnFolder
+from kernels.linking import InnerCompiler
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,23 +31,36 @@ def jit(function: F) -> F:
     array is reference counted, and counting the arrays of a search took four fifths of its time. Memory comes
     from Python: `state.new_state` and its like.
     """
-    return _compile(function)
+    compiled = _njit(function)
+    if FOLDER is not None:
+        kernel = cast(Any, compiled)
+        try:
+            kernel._cache = KernelCache(function, FOLDER)
+            compile_alone(kernel, FOLDER)
+        except OSError as error:
+            warn_not_cached(FOLDER, str(error))
+    return compiled
 
 
 def jit_part(function: F) -> F:
-    """As `jit`, for a part of another kernel: always inlined, as a call would push all arrays."""
-    return _compile(function, inline="always")
+    """As `jit_inner`, for a part of another kernel: always joined to it, as a call would push all arrays.
+
+    By LLVM: numba's own joining gives the same machine code, but types the part again at each place.
+    """
+    return _compile_inner(function, forceinline=True)
 
 
 def jit_inner(function: F) -> F:
-    """As `jit`, for a kernel that other kernels alone call.
-
-    Without a way in from Python: the code that unpacks all arrays was more than half of a small kernel's.
-    """
-    return _compile(function, no_cpython_wrapper=True)
+    """As `jit`, for a kernel that other kernels alone call: it has no way in from Python."""
+    # Said, as numba hands the options of a caller down to what is compiled on its behalf.
+    return _compile_inner(function, forceinline=False)
 
 
-def _compile(function: F, **options: Any) -> F:
+def _compile_inner(function: F, **options: Any) -> F:
+    return _njit(function, no_cpython_wrapper=True, pipeline_class=InnerCompiler, **options)
+
+
+def _njit(function: F, **options: Any) -> F:
     compiled = numba.njit(
         nogil=True,
         error_model="numpy",
@@ -56,10 +70,4 @@ def _compile(function: F, **options: Any) -> F:
         _nrt=False,
         **options,
     )(function)
-    if FOLDER is not None:
-        try:
-            compiled._cache = KernelCache(function, FOLDER)
-            compile_alone(compiled, FOLDER)
-        except OSError as error:
-            warn_not_cached(FOLDER, str(error))
     return cast(F, compiled)

@@ -155,6 +155,34 @@ def test_interrupted_compilation_is_said_again(package: Path, tmp_path: Path) ->
     assert call(package, cache, told()).stdout == "end\n"
 
 
+THRESHOLDS = """
+import gc
+from numba.core import event
+from kernels.outer import outer
+
+class Thresholds(event.Listener):
+    def on_start(self, happened): print(*gc.get_threshold())
+    def on_end(self, happened): pass
+
+event.register("numba:compile", Thresholds())
+for x in (1, 1.5, "text"):
+    try:
+        outer(x)
+    except Exception as error:
+        print(type(error).__name__)
+    print(*gc.get_threshold())
+"""
+
+
+def test_garbage_is_looked_for_less_often_while_it_compiles(package: Path, tmp_path: Path) -> None:
+    """And as before when that ends, well or not."""
+    code = "import gc; gc.set_threshold(600, 9, 8)" + THRESHOLDS
+    lines = call(package, tmp_path / "cache", code).stdout.splitlines()
+    rarely, usual = "50000 20 50", "600 9 8"
+    # outer and inner, for each of the types.
+    assert lines == [rarely, rarely, usual] * 2 + [rarely, rarely, "TypingError", usual]
+
+
 HOLD = """
 import fcntl, sys
 import kernels.jit

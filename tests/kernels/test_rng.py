@@ -5,8 +5,12 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+from solving.from_python import from_python
 
 from kernels.rng import draw_below, shuffle
+
+draw_below = from_python(draw_below)
+shuffle = from_python(shuffle)
 
 
 def test_draws_are_uniform() -> None:

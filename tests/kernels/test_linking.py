@@ -1,0 +1,79 @@
+"""Kernels that others call: translated once, with the kernel that Python calls, and for one signature."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import compiling
+import numpy as np
+import pytest
+from numba.core.codegen import JITCodeLibrary
+
+from kernels.jit import jit, jit_inner, jit_part
+
+
+@jit_part
+def third(values):  # type: ignore[no-untyped-def]
+    return values[2]
+
+
+@jit_inner
+def second(values, add):  # type: ignore[no-untyped-def]
+    if add < 0:
+        raise ValueError("below 0")
+    values[2] += add
+    return third(values)
+
+
+@jit_inner
+def twice(values):  # type: ignore[no-untyped-def]
+    return second(values, 1) + second(values, 2)
+
+
+@pytest.fixture
+def translated(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the functions that become machine code."""
+    names: list[str] = []
+    translate: Callable[[JITCodeLibrary], None] = JITCodeLibrary._finalize_specific
+
+    def note(library: JITCodeLibrary) -> None:
+        names.append(library.name)
+        translate(library)
+
+    monkeypatch.setattr(JITCodeLibrary, "_finalize_specific", note)
+    return names
+
+
+def test_what_python_calls_alone_becomes_machine_code(translated: list[str]) -> None:
+    @jit
+    def first(values):  # type: ignore[no-untyped-def]
+        return twice(values) + third(values)
+
+    values = np.zeros(3)
+    assert first(values) == (1 + 3) + 3
+    assert list(values) == [0, 0, 3]
+    # numba's own runtime is compiled once in a process, with the first kernel.
+    (name,) = set(translated) - {"nrt"}
+    assert "first" in name
+
+
+def test_an_inner_kernel_may_raise() -> None:
+    @jit
+    def calling(values, add):  # type: ignore[no-untyped-def]
+        return second(values, add)
+
+    assert calling(np.zeros(3), 4) == 4
+    with pytest.raises(ValueError, match="below 0"):
+        calling(np.zeros(3), -1)
+
+
+@pytest.mark.heavy
+def test_every_kernel_of_the_search_is_compiled_for_one_signature(tmp_path: Path) -> None:
+    """A literal, or an int16 beside an int64, would compile a kernel again with all that it calls."""
+    _, _, compiled = compiling.start(tmp_path)
+    names = [name for name, _ in compiled if name.startswith("kernels.")]
+    assert "kernels.search.hgs._search" in names
+    again = [name for name in set(names) if names.count(name) > 1]
+    # It shuffles samples and clusters, whose integers differ.
+    assert again == ["kernels.rng.shuffle"]
