@@ -19,6 +19,12 @@ TERMS = ("unsupervised", "likelihood", "posterior", "conditional")
 VARIANCES = ("free", "common")
 """Each cluster has a variance of its own, or all share one."""
 
+LARGEST_WEIGHT = 1e12
+"""Of an annotation: far beyond what anybody annotates; sums of such weights, and logarithms, keep digits."""
+
+WEIGHTS = f"a number above 0, at most {LARGEST_WEIGHT:g}"
+"""What a weight of an annotation has to be, in words."""
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -39,6 +45,8 @@ class Setting:
         Range, both ends included; None for no limit.
     choices : tuple of str
         The words.
+    words : tuple of str
+        Words that stand for a number which is computed from the data.
     """
 
     name: str
@@ -48,6 +56,7 @@ class Setting:
     low: float = 0
     high: float | None = None
     choices: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
 
     @property
     def option(self) -> str:
@@ -63,12 +72,14 @@ class Setting:
             return "a probability in [0, 1]"
         noun = "a whole number" if isinstance(self.default, int) else "a finite number"
         limit = "" if self.high is None else f", at most {self.high}"
-        return f"{noun}, {self.low} or more{limit}"
+        return ", or ".join([f"{noun}, {self.low} or more{limit}", *self.words])
 
     def allows(self, value: object) -> bool:
         """Whether a value is of the type and in the range."""
         if self.choices:
             return isinstance(value, str) and value in self.choices
+        if isinstance(value, str):
+            return value in self.words
         kind = Integral if isinstance(self.default, int) else Real
         if not isinstance(value, kind) or isinstance(value, bool):
             return False
@@ -117,6 +128,14 @@ class ObjectiveSettings:
         0.0,
         "Pseudo-samples per cluster at the overall variance; above 0 no cluster's variance can vanish.",
         since=1,
+    )
+    feature_weight: float | str = _declared(
+        1.0,
+        "Weight of the features against the annotations; effective counts correlated features once.",
+        since=3,
+        low=0.001,
+        high=1,
+        words=("effective",),
     )
 
 
@@ -169,5 +188,8 @@ def require(settings: object, declared: type, but: Container[str] = ()) -> None:
 
 def settings_of(values: Mapping[str, Any]) -> Settings:
     """All settings from their values by name, in Python's own types; other names are not looked at."""
-    converted: dict[str, Any] = {each.name: type(each.default)(values[each.name]) for each in SETTINGS}
-    return Settings(**converted)
+    return Settings(**{each.name: _converted(each, values[each.name]) for each in SETTINGS})
+
+
+def _converted(setting: Setting, value: Any) -> Any:
+    return value if isinstance(value, str) else type(setting.default)(value)

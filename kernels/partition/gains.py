@@ -132,7 +132,7 @@ def set_pooled_gains(data: Data, state: State, sample: int, source: int) -> None
     """
     n_samples, n_features = data.X.shape
     prior = data.kappa * n_features * data.total_variance
-    half = -0.5 * n_features * (n_samples + data.kappa)
+    half = -0.5 * data.feature_weight * n_features * (n_samples + data.kappa)
     left = error_after_removal(data, state, sample, source)
     removal = left - state.errors[source]
     rest = left

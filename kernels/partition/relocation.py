@@ -5,7 +5,7 @@ Equations (18) and (19) of docs/model.md.
 
 from __future__ import annotations
 
-from kernels.jit import jit, jit_inner, jit_part
+from kernels.jit import jit_inner, jit_part
 from kernels.partition.conditional import collect_agreement, relocate_agreement
 from kernels.partition.logs import x_log_x
 from kernels.partition.size_terms import refresh_size_terms
@@ -24,7 +24,7 @@ CANCELLATION = 1e-6
 """A removal that leaves less than this share of a squared error has lost digits: recompute from members."""
 
 
-@jit
+@jit_inner
 def collect(data: Data, state: State) -> None:
     """Set all statistics from members, unless they are up to date."""
     if state.counters[STALE] != 0:
@@ -63,7 +63,7 @@ def refresh_gaussians(data: Data, state: State) -> None:
     for k in range(data.n_clusters):
         size = state.sizes[k]
         term = cluster_term(data, size, state.errors[k])
-        half = -0.5 * n_features * (size + 1.0 + data.kappa)
+        half = -0.5 * data.feature_weight * n_features * (size + 1.0 + data.kappa)
         state.terms[k] = term
         state.join[0, k] = size / (size + 1.0)
         state.join[1, k] = half

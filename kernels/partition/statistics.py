@@ -28,7 +28,8 @@ def cluster_term(data: Data, size: int, error: float) -> float:
     n_features = data.X.shape[1]
     scaled = error + data.kappa * n_features * data.total_variance
     freedom = n_features * (size + data.kappa)
-    return float(-0.5 * freedom * (1.0 + math.log(scaled) - data.log_freedom[size]))
+    scale = -0.5 * data.feature_weight * freedom
+    return float(scale * (1.0 + math.log(scaled) - data.log_freedom[size]))
 
 
 @jit_part
@@ -56,7 +57,8 @@ def pooled_term(data: Data, error: float) -> float:
     n_samples, n_features = data.X.shape
     scaled = error + data.kappa * n_features * data.total_variance
     freedom = n_features * (n_samples + data.kappa)
-    return float(-0.5 * freedom * (1.0 + math.log(scaled) - data.log_freedom[n_samples]))
+    scale = -0.5 * data.feature_weight * freedom
+    return float(scale * (1.0 + math.log(scaled) - data.log_freedom[n_samples]))
 
 
 @jit_part

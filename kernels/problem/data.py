@@ -40,6 +40,7 @@ class Data(NamedTuple):
     min_size: int
     kappa: float  # variance_prior
     total_variance: float  # s²
+    feature_weight: float  # η, a factor of gmm
     row_start: NDArray[np.int32]  # (n_samples * n_layers + 1,)
     partners: NDArray[np.int32]
     weights: Floats  # A_ij beside partners

@@ -90,7 +90,8 @@ def build_problem(
     variance : {"free", "common"}
         Whether each cluster has its own variance, or all share one.
     settings : ObjectiveSettings
-        Least size of a cluster, and the variance prior, kappa of docs/model.md, eq. (7).
+        Least size of a cluster, the variance prior, kappa of docs/model.md, eq. (7), and the weight of the
+        features, eta of eq. (42): a number, or "effective" for `effective_weight` of X.
 
     Returns
     -------
@@ -107,6 +108,7 @@ def build_problem(
     means = _column_means(features)
     features -= means
     total_variance = float(np.mean(np.square(features)))
+    weight = settings.feature_weight
     used = [] if model == "unsupervised" else [layer for layer in layers if len(layer.pairs)]
     for number, layer in enumerate(used):
         check_layer(layer, number, len(features), model)
@@ -119,6 +121,7 @@ def build_problem(
         settings.min_cluster_size,
         float(settings.variance_prior),
         total_variance,
+        effective_weight(features) if isinstance(weight, str) else float(weight),
     )
     return Problem(data, means, model, variance)
 
@@ -163,6 +166,28 @@ def _column_means(X: Floats) -> Floats:
     return np.asarray(means + (X - means).mean(axis=0))
 
 
+def effective_weight(X: ArrayLike) -> float:
+    """Effective number of features as a share of their number (docs/model.md, eq. (43)).
+
+    Parameters
+    ----------
+    X : array_like of shape (n_samples, n_features)
+        Features as used.
+
+    Returns
+    -------
+    float
+        tr(C)² / (D tr(C²)), C the covariance of the features: 1 for D uncorrelated features of one variance,
+        1 / D for D copies of one feature.
+    """
+    features = np.asarray(X, dtype=np.float64)
+    features = features - _column_means(features)
+    features = features / np.abs(features).max()  # squares of squares would overflow
+    # Not by a matrix product: its last bits depend on the number of threads.
+    covariance = np.einsum("ni,nj->ij", features, features)
+    return float(np.trace(covariance) ** 2 / (len(covariance) * np.sum(np.square(covariance))))
+
+
 def _layout(
     X: Floats,
     layers: list[Layer],
@@ -172,6 +197,7 @@ def _layout(
     min_size: int,
     kappa: float,
     total_variance: float,
+    feature_weight: float,
 ) -> Data:
     n_samples, n_features = X.shape
     adjacency = (conditional_adjacency if model == "conditional" else block_adjacency)(layers, n_samples)
@@ -187,6 +213,7 @@ def _layout(
         min_size=int(min_size),
         kappa=kappa,
         total_variance=total_variance,
+        feature_weight=feature_weight,
         annotated=np.flatnonzero(annotated).astype(np.int32),
         unannotated=np.flatnonzero(~annotated).astype(np.int32),
         log_size=np.log(np.maximum(sizes, 1.0)),

@@ -108,7 +108,7 @@ def relocate_component(data: Data, state: State, component: Component, size: int
     left = state.errors[source] - scatter - size * n_source / (n_source - size) * state.distances[source]
     if left < CANCELLATION * state.errors[source]:
         return 0
-    best = source
+    best = int(np.int64(source))  # the type that a target has: another would compile `relocate` twice
     for target in range(data.n_clusters):
         set_after(data, state, component, size, source, target)
         if target != source:

@@ -74,7 +74,7 @@ def _search(
 ) -> int:
     """Place of the best solution found."""
     size, offspring = schedule.population, schedule.offspring
-    count = 0
+    count = int(np.int64(0))  # no literal: `store` would be compiled for that too
     best = -np.inf
     idle = 0
     for made in range(size + offspring * schedule.generations):

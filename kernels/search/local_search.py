@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.jit import jit, jit_inner, jit_part
+from kernels.jit import jit_inner, jit_part
 from kernels.partition.gains import set_gains, set_links, squared_distances
 from kernels.partition.objective import terms
 from kernels.partition.relocation import collect, relocate
@@ -22,7 +22,7 @@ from kernels.rng import shuffle
 MAX_ROUNDS, MAX_RELOCATION_PASSES, MAX_ASSIGNMENT_PASSES = 100, 1000, 200
 
 
-@jit
+@jit_inner
 def local_search(data: Data, state: State, rng: np.random.Generator) -> float:
     """Improve `state.labels`; leave the best round end there, its statistics from members.
 

@@ -105,9 +105,10 @@ def summary(result: FitResult, judgement: Judgement) -> list[str]:
     """The result in a few lines, for people."""
     best, objectives = result.best, result.restart_objectives
     hits = int((objectives >= best.objective - SAME_OPTIMUM).sum())
+    weight = "" if result.feature_weight == 1 else f", features of weight {result.feature_weight:.4g}"
     lines = [
         f"objective  {best.objective:.4f} nats, model {result.model!r}, {result.variance} variance"
-        f" (gmm {best.gmm:.4f}, sbm {best.sbm:.4f}, prior {best.prior:.4f})",
+        f"{weight} (gmm {best.gmm:.4f}, sbm {best.sbm:.4f}, prior {best.prior:.4f})",
         f"restarts   best {result.best_restart} of {len(objectives)}, {hits} as good",
         f"sizes      {' '.join(map(str, best.sizes.tolist()))}",
         f"variances  {' '.join(f'{variance:.4g}' for variance in best.variances)}",

@@ -36,6 +36,8 @@ def takes_settings(command: Callable[..., None]) -> Callable[..., None]:
 def _type(setting: Setting) -> click.ParamType[Any]:
     if setting.choices:
         return Word(setting.choices)
+    if setting.words:
+        return _RealOrWord(setting.low, setting.high, setting.words)
     kind: Any = _Whole if isinstance(setting.default, int) else _Real
     numbers: click.ParamType[Any] = kind(setting.low, setting.high)
     return numbers
@@ -52,3 +54,20 @@ class _Whole(click.IntRange):
 class _Real(click.FloatRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return click.FLOAT.convert(value, param, ctx)
+
+
+class _RealOrWord(_Real):
+    """What is no number is a word: the right one or, as is checked later, a wrong one."""
+
+    def __init__(self, low: float, high: float | None, words: tuple[str, ...]) -> None:
+        super().__init__(low, high)
+        self.words = words
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            return value
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return "|".join(["FLOAT", *self.words])

@@ -71,6 +71,8 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         lacks them.
     model_ : str
         The model that "auto" stood for, else `model`.
+    feature_weight_ : float
+        Factor of `gmm_`: `feature_weight`, or what "effective" stood for.
     seed_ : int
         Repeats the fit when given as `random_state`.
     restart_objectives_ : ndarray of shape (restarts,)
@@ -283,6 +285,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         self.sizes_ = best.sizes
         self.objective_, self.gmm_, self.sbm_, self.prior_ = best.objective, best.gmm, best.sbm, best.prior
         self.model_ = result.model
+        self.feature_weight_ = result.feature_weight
         self.restart_objectives_ = result.restart_objectives
         self.best_restart_ = result.best_restart
         self.caps_reached_ = result.caps_reached

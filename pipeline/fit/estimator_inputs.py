@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from kernels.problem.problem import CANNOT, MUST, Layer
-from kernels.settings import TERMS, VARIANCES, wrong_settings
+from kernels.settings import LARGEST_WEIGHT, TERMS, VARIANCES, WEIGHTS, wrong_settings
 from sweeps.errors import InputError, Problem, collecting, not_one_of
 
 AUTO = "auto"
@@ -97,7 +97,7 @@ def _pairs(name: str, links: ArrayLike, n_samples: int) -> tuple[NDArray[np.int6
     of_samples = f"whole numbers 0 to {n_samples - 1}"
     problems = [
         *_row_problems(name, samples, ~in_range.all(axis=1), of_samples, "samples are counted from 0"),
-        *_row_problems(name, weights[:, None], ~((weights > 0) & np.isfinite(weights)), "a weight above 0"),
+        *_row_problems(name, weights[:, None], ~((weights > 0) & (weights <= LARGEST_WEIGHT)), WEIGHTS),
     ]
     if problems:
         raise InputError(problems)

@@ -35,16 +35,21 @@ def _parameter(setting: Setting) -> inspect.Parameter:
         setting.name,
         inspect.Parameter.KEYWORD_ONLY,
         default=setting.default,
-        annotation=type(setting.default).__name__,
+        annotation=_kind(setting),
     )
 
 
 def _described(setting: Setting) -> str:
     words = ", ".join(f'"{word}"' for word in setting.choices)
-    kind = f"{{{words}}}" if words else type(setting.default).__name__
+    kind = f"{{{words}}}" if words else _kind(setting)
     default = f'"{setting.default}"' if words else setting.default
     meaning = textwrap.fill(setting.meaning, 106, initial_indent="    ", subsequent_indent="    ")
     return f"{setting.name} : {kind}, default={default}\n{meaning}"
+
+
+def _kind(setting: Setting) -> str:
+    number = type(setting.default).__name__
+    return " or ".join([number, *(f'"{word}"' for word in setting.words)])
 
 
 def with_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -51,6 +51,8 @@ class FitResult:
     ----------
     model, variance : str
         As of `kernels.problem.problem.build_problem`.
+    feature_weight : float
+        Factor of gmm; in place of "effective", what that was.
     best : Restart
         The solution.
     best_restart : int
@@ -59,8 +61,8 @@ class FitResult:
         Nats.
     local_searches, evaluations, caps_reached : int
         Of all restarts: local searches, candidate relocations tried, limits on passes that ended a loop.
-    seconds : float
-        Time in the solver, compilation excluded.
+    seconds, cpu_seconds : float
+        In the solver, compilation excluded: elapsed, and of the processor.
     scores : Scores
         Of the solution.
     notes : tuple of str
@@ -69,6 +71,7 @@ class FitResult:
 
     model: str
     variance: str
+    feature_weight: float
     best: Restart
     best_restart: int
     restart_objectives: NDArray[np.float64]
@@ -76,6 +79,7 @@ class FitResult:
     evaluations: int
     caps_reached: int
     seconds: float
+    cpu_seconds: float
     scores: Scores
     notes: tuple[str, ...]
 
@@ -130,16 +134,18 @@ def fit(
     )
     warm_up()
     runs: list[Restart] = []
-    seconds = 0.0
+    seconds = cpu_seconds = 0.0
     for restart in rounds(range(restarts)):
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(restart,)))
-        started = time.perf_counter()
+        started, cpu_started = time.perf_counter(), time.process_time()
         runs.append(run_restart(problem, settings, rng))
         seconds += time.perf_counter() - started
+        cpu_seconds += time.process_time() - cpu_started
     best = best_of([run.objective for run in runs])
     return FitResult(
         model=model,
         variance=variance,
+        feature_weight=problem.data.feature_weight,
         best=runs[best],
         best_restart=best,
         restart_objectives=np.array([run.objective for run in runs]),
@@ -147,6 +153,7 @@ def fit(
         evaluations=sum(run.evaluations for run in runs),
         caps_reached=sum(run.caps_reached for run in runs),
         seconds=seconds,
+        cpu_seconds=cpu_seconds,
         scores=_scores(X, layers, labels_true, runs[best]),
         notes=tuple(solution_notes(X, runs[best].labels, n_clusters, variance, settings.variance_prior)),
     )
@@ -158,6 +165,7 @@ def to_json(result: FitResult) -> dict[str, Any]:
     return {
         "model": result.model,
         "variance": result.variance,
+        "feature_weight": result.feature_weight,
         "objective": best.objective,
         "gmm": best.gmm,
         "sbm": best.sbm,
@@ -171,6 +179,7 @@ def to_json(result: FitResult) -> dict[str, Any]:
         "local_searches": result.local_searches,
         "evaluations": result.evaluations,
         "seconds": result.seconds,
+        "cpu_seconds": result.cpu_seconds,
         "scores": asdict(result.scores),
         "notes": list(result.notes),
     }

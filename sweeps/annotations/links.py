@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernels.settings import LARGEST_WEIGHT, WEIGHTS
 from sweeps.data.lines import PROBLEMS_SHOWN, Line, read_lines, shortened, split_cells, to_number
 from sweeps.errors import InputError, Problem, collecting
 
@@ -156,11 +156,11 @@ def annotation_count(cell: str, pair: tuple[int, int], where: str) -> float:
     Raises
     ------
     InputError
-        If the weight is no number above 0, or does not fit a self pair.
+        If the weight is no number above 0, is larger than `LARGEST_WEIGHT`, or does not fit a self pair.
     """
     weight = to_number(cell)
-    if weight is None or not (math.isfinite(weight) and weight > 0):
-        raise InputError([Problem(where, f"weight {cell}", "a finite number above 0")])
+    if weight is None or not 0 < weight <= LARGEST_WEIGHT:
+        raise InputError([Problem(where, f"weight {cell}", WEIGHTS)])
     is_self_pair = pair[0] == pair[1]
     if is_self_pair and weight % 2 == 1:
         found = f"weight {weight:g} for the self pair of sample {pair[0] + 1}"

@@ -56,7 +56,10 @@ class Declared:
             return core_schema.literal_schema(list(choices))
         if isinstance(self.setting.default, int):
             return core_schema.int_schema(strict=True, ge=int(low), le=None if high is None else int(high))
-        return core_schema.float_schema(strict=True, allow_inf_nan=False, ge=low, le=high)
+        number = core_schema.float_schema(strict=True, allow_inf_nan=False, ge=low, le=high)
+        if not self.setting.words:
+            return number
+        return core_schema.union_schema([number, core_schema.literal_schema(list(self.setting.words))])
 
     def _with_others(self, value: Any, info: core_schema.ValidationInfo) -> Any:
         """Refuse a value, right by itself, that the settings declared before this one rule out."""

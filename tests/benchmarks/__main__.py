@@ -20,7 +20,17 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "helpers"), str(HERE.parents[1])]
 
 from tables import Sentence, Table, blocks, documents, replaced  # noqa: E402
 
-BENCHMARKS = ("speed", "quality", "growth", "biased_pairs", "common_variance", "annotators", "checksums")
+BENCHMARKS = (
+    "speed",
+    "compiling",
+    "quality",
+    "growth",
+    "biased_pairs",
+    "common_variance",
+    "feature_weight",
+    "annotators",
+    "checksums",
+)
 FROM_CUBES = "stopping"
 BY_HAND = "scale"
 """Its tables join runs of an hour, on a quiet machine and on a busy one; it has commands of its own."""

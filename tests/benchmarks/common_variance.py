@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 from biased_pairs import ACCURACY, N_FEATURES
 from numpy.typing import NDArray
-from quality import RAW, REAL
+from quality import RAW, REAL, real_data
 from tables import Table, mean_error
 
 from kernels.problem.problem import build_problem, layers_from_annotations
@@ -21,8 +21,6 @@ from kernels.scores import nmi
 from kernels.search.hgs import SearchSettings, run_restart
 from kernels.settings import VARIANCES
 from sweeps.annotations.draw import draw_annotations
-from sweeps.data.datasets import load_builtin
-from sweeps.data.tables import scale
 
 COLUMNS = ("data", "model", "free", "common", "common - free")
 DRAWN, REAL_DATA = Table("common_variance/mixtures", COLUMNS), Table("common_variance/real", COLUMNS)
@@ -85,7 +83,4 @@ def measure() -> dict[str, str]:
 
 def real(name: str) -> list[list[float]]:
     """Scores on one real data set, one list for each drawing of annotations."""
-    table = load_builtin(name, data_dir=RAW, download=False)
-    assert table.labels_true is not None
-    X = scale(table.X, "standard")
-    return [scores(X, table.labels_true, number) for number in range(DRAWS)]
+    return [scores(*real_data(name), number) for number in range(DRAWS)]

@@ -18,15 +18,14 @@ import matplotlib as mpl
 import numpy as np
 from numpy.typing import NDArray
 from solving.candidates import sweep_candidates
+from solving.entries import collect, local_search
 from solving.from_python import from_python
 from tables import ROOT, Table
 
-from kernels.partition.relocation import collect
 from kernels.partition.state import EVALUATIONS, RELOCATIONS, State, new_state
 from kernels.problem.data import Data
 from kernels.problem.problem import build_problem, layers_from_annotations
 from kernels.search.hgs import warm_up
-from kernels.search.local_search import local_search
 from kernels.search.operators import assign_closest, repair, seed_centroids
 from kernels.search.population import new_population
 from sweeps.annotations.draw import draw_annotations
@@ -34,6 +33,7 @@ from sweeps.inputs.mixtures import draw_mixture
 
 assign_closest = from_python(assign_closest)
 seed_centroids = from_python(seed_centroids)
+repair = from_python(repair)
 
 TABLE = Table("growth", ("CPU ns per candidate", "from", "to", "slope, all", "slope, at the end"))
 TABLES = (TABLE,)

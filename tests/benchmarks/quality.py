@@ -83,13 +83,19 @@ def instances(draw: int) -> Iterator[tuple[str, Problem]]:
         X, _ = draw_mixture(np.random.default_rng([draw, n_clusters, 9]), n_clusters=n_clusters)
         yield f"K = {n_clusters}", build_problem(X, n_clusters=n_clusters, model="unsupervised")
     for place, name in enumerate(REAL if RAW.is_dir() else ()):
-        table = load_builtin(name, data_dir=RAW, download=False)
-        assert table.labels_true is not None
-        X = scale(table.X, "standard")
+        X, truth = real_data(name)
         for model, p, m in (("posterior", 0.9, len(X)), ("likelihood", 0.8, len(X) // 2)):
             rng = np.random.default_rng([draw, 100 + place, m])
-            layers = layers_from_annotations(draw_annotations(rng, table.labels_true, p=p, m=m), p)
-            yield f"{name}, {model}", build_problem(X, layers, n_clusters=table.n_clusters, model=model)
+            layers = layers_from_annotations(draw_annotations(rng, truth, p=p, m=m), p)
+            n_clusters = int(truth.max()) + 1
+            yield f"{name}, {model}", build_problem(X, layers, n_clusters=n_clusters, model=model)
+
+
+def real_data(name: str) -> tuple[NDArray[np.float64], NDArray[np.int16]]:
+    """Features, standardised, and classes of a real data set."""
+    table = load_builtin(name, data_dir=RAW, download=False)
+    assert table.labels_true is not None
+    return scale(table.X, "standard"), table.labels_true
 
 
 def trial(problem: Problem, settings: SearchSettings, restarts: int) -> Trial:

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 from checkout import SHARED as BESIDE
 from solving.candidates import sweep_candidates
+from solving.entries import collect
 from tables import Sentence, Table
 
-from kernels.partition.relocation import collect
 from kernels.partition.state import new_state
 from kernels.problem.data import Data
 from kernels.problem.problem import CANNOT, MUST, Layer, Problem, build_problem, layers_from_annotations

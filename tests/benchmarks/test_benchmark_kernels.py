@@ -10,13 +10,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from solving.candidates import sweep_candidates
+from solving.entries import collect, local_search
 from speed import COUNTS, MODELS, mixture
 
-from kernels.partition.relocation import collect
 from kernels.partition.state import new_state
 from kernels.scores import centroid_index, cluster_gaussians, goldberger_kl, nmi, total_variance
 from kernels.search.hgs import SearchSettings, run_restart
-from kernels.search.local_search import local_search
 
 Benchmark = Callable[..., object]
 

@@ -42,8 +42,9 @@ def bad_values(setting: Setting) -> list[Any]:
     """Just out of the range, or not one of the words."""
     if setting.choices:
         return ["some"]
+    wrong = ["half"] if setting.words else []
     step = 1 if isinstance(setting.default, int) else 0.5
-    return [setting.low - step, *([] if setting.high is None else [setting.high + step])]
+    return [setting.low - step, *([] if setting.high is None else [setting.high + step]), *wrong]
 
 
 def test_all_settings_are_those_of_the_search_and_of_the_objective() -> None:

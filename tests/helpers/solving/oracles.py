@@ -24,6 +24,7 @@ class Case:
     min_size: int = 2
     kappa: float = 0.0
     variance: str = "free"
+    feature_weight: float | str = 1.0
 
     def problem(self) -> Problem:
         return build_problem(
@@ -32,7 +33,7 @@ class Case:
             n_clusters=self.n_clusters,
             model=self.model,
             variance=self.variance,
-            settings=ObjectiveSettings(self.min_size, self.kappa),
+            settings=ObjectiveSettings(self.min_size, self.kappa, self.feature_weight),
         )
 
     @property
@@ -50,7 +51,18 @@ def adjacency(layer: Layer, n_samples: int) -> NDArray[np.float64]:
     return A
 
 
+def effective_weight(X: NDArray[np.float64]) -> float:
+    """From the eigenvalues of the covariance: (sum)² / (D sum of squares)."""
+    values = np.linalg.eigvalsh(np.atleast_2d(np.cov(X, rowvar=False)))
+    return float(values.sum() ** 2 / (len(values) * np.sum(values**2)))
+
+
 def gmm(case: Case, labels: NDArray[np.integer]) -> float:
+    weight = case.feature_weight
+    return (effective_weight(case.X) if isinstance(weight, str) else weight) * unweighted_gmm(case, labels)
+
+
+def unweighted_gmm(case: Case, labels: NDArray[np.integer]) -> float:
     n_features = case.X.shape[1]
     s2 = np.mean((case.X - case.X.mean(axis=0)) ** 2)
     if case.variance == "common":

@@ -20,6 +20,8 @@ from kernels.problem.problem import (
 )
 
 collect_agreement = from_python(collect_agreement)
+agreement_value = from_python(agreement_value)
+fitted_accuracy = from_python(fitted_accuracy)
 
 HAND = np.array([[0.0], [1.0], [5.0], [7.0]])
 

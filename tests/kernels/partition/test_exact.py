@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from solving.entries import collect
 from solving.from_python import from_python
 from solving.oracles import adjacency, draw_case, draw_labels
 from solving.tiny import MODELS, VARIANCES
@@ -14,10 +15,12 @@ from solving.tiny import MODELS, VARIANCES
 from kernels.partition.exact import count_change, exact_gain
 from kernels.partition.gains import set_links, squared_distances
 from kernels.partition.objective import objective_terms
-from kernels.partition.relocation import collect
 from kernels.partition.state import new_state
 
 exact_gain = from_python(exact_gain)
+count_change = from_python(count_change)
+set_links = from_python(set_links)
+squared_distances = from_python(squared_distances)
 
 
 @pytest.mark.parametrize("kappa", [0.0, 0.5])

@@ -7,19 +7,23 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from solving.entries import collect
 from solving.from_python import from_python
 from solving.oracles import Case, adjacency, draw_case, draw_labels, gain, objective_parts
 
 from kernels.partition.conditional import agreement_value
 from kernels.partition.exact import exact_gain
 from kernels.partition.gains import set_gains, set_links
-from kernels.partition.relocation import collect, relocate
+from kernels.partition.relocation import relocate
 from kernels.partition.state import State, new_state
 from kernels.problem.data import CONDITIONAL
 from kernels.problem.problem import CANNOT, MUST, Layer
 
 exact_gain = from_python(exact_gain)
 relocate = from_python(relocate)
+agreement_value = from_python(agreement_value)
+set_gains = from_python(set_gains)
+set_links = from_python(set_links)
 
 STEPS = 150
 
@@ -82,6 +86,8 @@ CASES = {
     "annotators": annotators,
     "fractional weights": fractional,
     "variance prior": lambda model: draw_case(8, model=model, kappa=0.7, min_size=1),
+    "weighted features": lambda model: draw_case(12, model=model, feature_weight=0.3),
+    "effective features": lambda model: draw_case(14, model=model, feature_weight="effective", kappa=0.4),
     "no error": lambda model: draw_case(9, model=model, accuracies=(1.0, 1.0)),
     "mostly errors": lambda model: draw_case(10, model=model, accuracies=(0.02, 0.1)),
     "unknown accuracies": unknown_accuracies,

@@ -31,6 +31,19 @@ def test_agrees_with_oracle(model: str, kappa: float, variance: str) -> None:
         np.testing.assert_allclose(found, objective_parts(case, labels), rtol=1e-11, atol=1e-10)
 
 
+@pytest.mark.parametrize("variance", ["free", "common"])
+@pytest.mark.parametrize("weight", [0.25, "effective"])
+def test_a_weight_of_the_features_is_a_factor_of_gmm(weight: float | str, variance: str) -> None:
+    case = replace(draw_case(3, n_clusters=4), variance=variance)
+    labels = draw_labels(case, 3)
+    weighted = replace(case, feature_weight=weight)
+    found = objective_terms(weighted.problem(), labels)
+    np.testing.assert_allclose(found, objective_parts(weighted, labels), rtol=1e-11, atol=1e-10)
+    plain = objective_terms(case.problem(), labels)
+    assert found[0] == pytest.approx(weighted.problem().data.feature_weight * plain[0], rel=1e-12)
+    assert found[1:] == plain[1:]
+
+
 def test_one_cluster_and_empty_layers() -> None:
     case = draw_case(0, n_clusters=1)
     labels = np.zeros(24, dtype=np.int64)

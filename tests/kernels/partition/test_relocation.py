@@ -6,17 +6,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from solving.entries import collect
 from solving.from_python import from_python
 from solving.oracles import draw_case, draw_labels
 from solving.tiny import MODELS, VARIANCES
 
 from kernels.partition.gains import set_links, squared_distances
-from kernels.partition.relocation import collect, error_after_removal, relocate
+from kernels.partition.relocation import error_after_removal, relocate
 from kernels.partition.state import RELOCATIONS, STALE, State, new_state
 from kernels.problem.data import Data
 from kernels.problem.problem import build_problem
 
 relocate = from_python(relocate)
+error_after_removal = from_python(error_after_removal)
+set_links = from_python(set_links)
+squared_distances = from_python(squared_distances)
 
 DERIVED = (
     "sizes", "means", "errors", "edge_counts", "agreed",

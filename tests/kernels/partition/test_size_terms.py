@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from solving.entries import collect
+from solving.from_python import from_python
 from solving.oracles import Case, adjacency, draw_case, draw_labels, objective_parts, rates
 
-from kernels.partition.relocation import collect
 from kernels.partition.size_terms import JOIN, LEAVE, NOW, RATE, SWAP, largest_curvature
 from kernels.partition.state import State, new_state
 from kernels.problem.problem import CANNOT, MUST, Layer
+
+largest_curvature = from_python(largest_curvature)
 
 
 def collected(case: Case, labels: np.ndarray) -> State:

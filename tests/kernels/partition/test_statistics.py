@@ -27,6 +27,11 @@ from kernels.problem.problem import build_problem
 collect_edges = from_python(collect_edges)
 collect_gaussians = from_python(collect_gaussians)
 error_without = from_python(error_without)
+cluster_term = from_python(cluster_term)
+is_degenerate = from_python(is_degenerate)
+pooled_term = from_python(pooled_term)
+prior_rate = from_python(prior_rate)
+sum_of_squares = from_python(sum_of_squares)
 
 
 @settings(deadline=None)  # the first call may compile

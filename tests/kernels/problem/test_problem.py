@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from solving import oracles
 
 from kernels.problem.problem import (
     CANNOT,
     MUST,
     Layer,
     build_problem,
+    effective_weight,
 )
 from kernels.settings import ObjectiveSettings
 
@@ -60,3 +62,16 @@ def test_input_is_left_alone() -> None:
     problem = build_problem(X, n_clusters=2, model="unsupervised")
     np.testing.assert_allclose(problem.data.X.mean(axis=0), 0.0, atol=1e-12)
     np.testing.assert_allclose(problem.means, X.mean(axis=0))
+
+
+def test_features_that_say_the_same_count_once() -> None:
+    rng = np.random.default_rng(0)
+    one = rng.normal(size=(300, 1))
+    assert effective_weight(one) == 1.0
+    assert effective_weight(np.tile(one, 5)) == pytest.approx(1 / 5, rel=1e-12)
+    X = rng.normal(size=(300, 4))
+    assert effective_weight(np.linalg.qr(X - X.mean(axis=0))[0]) == pytest.approx(1.0, rel=1e-12)
+    mixed = rng.normal(size=(300, 6)) @ rng.normal(size=(6, 6)) + 1e6
+    assert effective_weight(mixed) == pytest.approx(oracles.effective_weight(mixed), rel=1e-6)
+    assert effective_weight(mixed[:, ::-1]) == pytest.approx(effective_weight(mixed), rel=1e-12)
+    assert effective_weight(1e200 * (mixed - 1e6)) == pytest.approx(effective_weight(mixed - 1e6), rel=1e-12)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from solving.entries import collect, local_search
 from solving.from_python import from_python
 from solving.oracles import (
     Case,
@@ -19,12 +20,12 @@ from solving.oracles import local_search as slow_local_search
 from solving.tiny import MODELS, VARIANCES
 
 from kernels.partition.objective import objective_terms
-from kernels.partition.relocation import collect
 from kernels.partition.state import CAPS, new_state
 from kernels.problem.problem import build_problem
-from kernels.search.local_search import assignment_pass, local_search, relocate_annotated
+from kernels.search.local_search import assignment_pass, relocate_annotated
 
 assignment_pass = from_python(assignment_pass)
+relocate_annotated = from_python(relocate_annotated)
 
 
 def start(case: Case, seed: int):  # type: ignore[no-untyped-def]

@@ -17,6 +17,9 @@ assign_closest = from_python(assign_closest)
 cross = from_python(cross)
 kmeans = from_python(kmeans)
 seed_centroids = from_python(seed_centroids)
+blend = from_python(blend)
+mutate = from_python(mutate)
+repair = from_python(repair)
 
 
 def blobs(seed: int, n_samples: int = 40, n_clusters: int = 4, min_size: int = 2) -> Data:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from solving.entries import collect
 from solving.from_python import from_python
 
-from kernels.partition.relocation import collect
 from kernels.partition.state import new_state
 from kernels.problem.problem import build_problem
 from kernels.search.population import Population, are_clones, is_new, new_population, select, store
 
 select = from_python(select)
 store = from_python(store)
+are_clones = from_python(are_clones)
+is_new = from_python(is_new)
 
 
 def population(objectives: list[float], sizes: list[list[int]]) -> Population:

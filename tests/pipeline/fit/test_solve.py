@@ -18,6 +18,7 @@ from pipeline.fit.solve import FitResult, fit, to_json, weighted_agreement
 KEYS = [
     "model",
     "variance",
+    "feature_weight",
     "objective",
     "gmm",
     "sbm",
@@ -31,6 +32,7 @@ KEYS = [
     "local_searches",
     "evaluations",
     "seconds",
+    "cpu_seconds",
     "scores",
     "notes",
 ]

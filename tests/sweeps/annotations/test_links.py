@@ -61,6 +61,8 @@ def test_every_bad_line_is_said(tmp_path: Path) -> None:
         "1 2 -3": "weight -3",
         "1 2 nan": "weight nan",
         "1 2 inf": "weight inf",
+        "1 2 1e12": None,
+        "1 2 1e13": "weight 1e13",
         "1 2 x": "weight x",
         "1 2 ": None,
         "1": "'1'",

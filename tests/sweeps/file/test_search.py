@@ -94,6 +94,8 @@ def test_an_editor_is_told_all_that_is_declared() -> None:
         told = schema["properties"][setting.name]
         assert (told["default"], told["description"]) == (setting.default, setting.meaning)
         assert tuple(told.get("enum", ())) == setting.choices
+        assert [each["const"] for each in told.get("anyOf", ())[1:]] == list(setting.words)
+        told = told["anyOf"][0] if setting.words else told
         limits = (None, None) if setting.choices else (setting.low, setting.high)
         assert (told.get("minimum"), told.get("maximum")) == limits
 
