@@ -2,7 +2,6 @@
 
 import errno
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 from processes.crash import crash_everywhere
+from processes.leases import DEAD, ELSEWHERE, leave_lease, other, run_of
 
 from storage.errors import StorageError
 from storage.runfolder import holder as holder_module
@@ -23,9 +23,8 @@ from storage.runfolder import lease as module
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.generation import inherit
 from storage.runfolder.head import StopRequest
-from storage.runfolder.holder import Holder, LeaseState
 from storage.runfolder.lease import KEPT, Cancelled, Lease, LeaseHeld, LeaseLost, read_lease
-from storage.runfolder.process import ProcessIdentity, this_process
+from storage.runfolder.process import this_process
 
 HOLD = """
 import sys, time
@@ -40,30 +39,6 @@ time.sleep(600)
 @pytest.fixture
 def cube(tmp_path: Path) -> Path:
     return tmp_path / "results" / "tiny.zarr"
-
-
-def run_of(cube: Path) -> Path:
-    return cube.with_suffix(".run")
-
-
-def other(**changes: Any) -> ProcessIdentity:
-    return this_process().model_copy(update=changes)
-
-
-ELSEWHERE = {"host": "node7", "boot_id": "another boot", "pid": 4242}
-DEAD = {"process_start": "long ago"}
-
-
-def leave_lease(cube: Path, process: ProcessIdentity, *, number: int = 1, age: float = 0.0) -> Holder:
-    """A lease as a process left it that did not give it back."""
-    run_of(cube).mkdir(parents=True, exist_ok=True)
-    holder = Holder(
-        token=f"token {number}", since="2026-01-02T03:04:05+00:00", released=False, process=process
-    )
-    file = run_of(cube) / f"lease.{number}"
-    file.write_text(holder.to_text(number))
-    os.utime(file, (time.time() - age,) * 2)
-    return holder
 
 
 def hold_in_process(cube: Path) -> subprocess.Popen[str]:
@@ -231,86 +206,6 @@ def test_a_cancel_reaches_the_holder(cube: Path) -> None:
     assert state is not None
     assert state.holder is not None
     assert state.holder.released
-
-
-def race(cube: str, rounds: int, barrier: Any, results: Any) -> None:
-    for number in range(rounds):
-        barrier.wait()
-        try:
-            Lease.acquire(Path(f"{cube}.{number}.zarr"), beat_every=600)
-            results.put(number)
-        except LeaseHeld:
-            pass
-
-
-def test_of_many_takers_of_a_dead_lease_one_wins(tmp_path: Path) -> None:
-    rounds, takers = 30, 4
-    for number in range(rounds):
-        leave_lease(tmp_path / f"cube.{number}.zarr", other(**DEAD))
-    context = multiprocessing.get_context("spawn")
-    barrier, results = context.Barrier(takers), context.Queue()
-    arguments = (str(tmp_path / "cube"), rounds, barrier, results)
-    processes = [context.Process(target=race, args=arguments) for _ in range(takers)]
-    for process in processes:
-        process.start()
-    # all of them stay alive until every round is over, for a dead winner would be taken over
-    won = sorted(results.get(timeout=60) for _ in range(rounds))
-    for process in processes:
-        process.join()
-    assert won == list(range(rounds))
-    assert results.empty()
-
-
-@pytest.mark.parametrize("at", [1, 2])
-@pytest.mark.parametrize("look", ["lease_numbers", "generations"])
-def test_a_lease_that_is_taken_during_a_look_is_not_taken_away(
-    cube: Path, monkeypatch: pytest.MonkeyPatch, look: str, at: int
-) -> None:
-    leave_lease(cube, other(**DEAD))
-    real_look, looks, taken = getattr(RunFolder, look), [], []
-
-    def slow_look(run: RunFolder) -> Any:
-        found = real_look(run)
-        looks.append(found)
-        if len(looks) == at:
-            monkeypatch.setattr(RunFolder, look, real_look)
-            taken.append(Lease.acquire(cube))
-        return found
-
-    monkeypatch.setattr(RunFolder, look, slow_look)
-    with pytest.raises(LeaseHeld):
-        Lease.acquire(cube)
-    with taken.pop() as lease:
-        lease.check()
-
-
-real = holder_module.last_lease
-
-
-def test_a_taker_who_slept_takes_nothing_away(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    dead = leave_lease(cube, other(**DEAD))
-    seen = LeaseState(1, dead, 0, False)
-    with Lease.acquire(cube) as lease:
-        look = [seen, seen]
-        monkeypatch.setattr(module, "last_lease", lambda run: look.pop() if look else real(run))
-        monkeypatch.setattr(holder_module, "last_lease", module.last_lease)
-        with pytest.raises(LeaseHeld) as caught:
-            Lease.acquire(cube)
-        assert caught.value.holder == lease.holder
-        lease.check()
-
-
-def test_a_taker_who_slept_for_ages_takes_nothing_away(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    leave_lease(cube, other(**DEAD), number=50)
-    dead = Holder(token="old", since="", released=False, process=other(**DEAD))
-    with Lease.acquire(cube) as lease:
-        look = [LeaseState(3, dead, 0, False)] * 2
-        monkeypatch.setattr(module, "last_lease", lambda run: look.pop() if look else real(run))
-        monkeypatch.setattr(holder_module, "last_lease", module.last_lease)
-        with pytest.raises(LeaseHeld):
-            Lease.acquire(cube)
-        lease.check()
-    assert sorted(path.name for path in run_of(cube).iterdir()) == ["generation.51", "lease.50", "lease.51"]
 
 
 def test_a_partial_file_cleaned_away_is_written_again(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
