@@ -16,7 +16,7 @@ from typing import Any
 TERMS = ("unsupervised", "likelihood", "posterior", "conditional")
 """Annotation terms of the objective, by name."""
 
-VARIANCES = ("free", "common")
+COVARIANCES = ("spherical", "common")
 """Each cluster has a variance of its own, or all share one."""
 
 LARGEST_WEIGHT = 1e12

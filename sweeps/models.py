@@ -19,7 +19,7 @@ BASELINES = (UNSUPERVISED, UNSUPERVISED + COMMON)
 
 
 def split_model(model: str) -> tuple[str, str]:
-    """Annotation term and variance of a model, as `kernels.problem.problem.build_problem` takes them.
+    """Annotation term and shape of covariances of a model, as `build_problem` takes them.
 
     Parameters
     ----------
@@ -28,12 +28,12 @@ def split_model(model: str) -> tuple[str, str]:
 
     Returns
     -------
-    term, variance : str
-        The first one of `TERM_CODES`, the second "free" or "common".
+    term, covariance : str
+        The first one of `TERM_CODES`, the second "spherical" or "common".
     """
     if model.endswith(COMMON):
         return model.removesuffix(COMMON), "common"
-    return model, "free"
+    return model, "spherical"
 
 
 def baseline_of(model: str) -> str:

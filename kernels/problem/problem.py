@@ -18,7 +18,7 @@ from kernels.problem.layers import (
     inferred_accuracies,
     layers_from_annotations,
 )
-from kernels.settings import DEFAULT, TERMS, VARIANCES, ObjectiveSettings, require
+from kernels.settings import COVARIANCES, DEFAULT, TERMS, ObjectiveSettings, require
 
 MODELS = dict(zip(TERMS, (UNSUPERVISED, LIKELIHOOD, POSTERIOR, CONDITIONAL), strict=True))
 
@@ -46,14 +46,14 @@ class Problem:
         Column means that were subtracted.
     model : str
         "unsupervised", "likelihood", "posterior" or "conditional".
-    variance : str
-        "free" or "common".
+    covariance : str
+        Shape of the covariances, one of `kernels.settings.COVARIANCES`.
     """
 
     data: Data
     means: Floats
     model: str
-    variance: str = "free"
+    covariance: str = "spherical"
 
     @property
     def n_samples(self) -> int:
@@ -72,7 +72,7 @@ def build_problem(
     *,
     n_clusters: int,
     model: str,
-    variance: str = "free",
+    covariance: str = "spherical",
     settings: ObjectiveSettings = DEFAULT,
 ) -> Problem:
     """Check a problem and lay it out for the kernels (docs/model.md, sections 1, 2 and 6).
@@ -87,8 +87,8 @@ def build_problem(
         K.
     model : {"unsupervised", "likelihood", "posterior", "conditional"}
         The annotation term of the objective.
-    variance : {"free", "common"}
-        Whether each cluster has its own variance, or all share one.
+    covariance : {"spherical", "common"}
+        Shape of the covariances: one variance for each cluster, or one that all share.
     settings : ObjectiveSettings
         Least size of a cluster, the variance prior, kappa of docs/model.md, eq. (7), and the weight of the
         features, eta of eq. (42): a number, or "effective" for `effective_weight` of X.
@@ -103,7 +103,7 @@ def build_problem(
         If the input has no valid solution; the text says what was found.
     """
     features = np.array(X, dtype=np.float64, order="C")
-    _check_model(model, variance, n_clusters, settings)
+    _check_model(model, covariance, n_clusters, settings)
     _check_features(features, n_clusters, settings.min_cluster_size)
     means = _column_means(features)
     features -= means
@@ -117,20 +117,20 @@ def build_problem(
         used,
         n_clusters,
         model,
-        variance == "common",
+        covariance == "common",
         settings.min_cluster_size,
         float(settings.variance_prior),
         total_variance,
         effective_weight(features) if isinstance(weight, str) else float(weight),
     )
-    return Problem(data, means, model, variance)
+    return Problem(data, means, model, covariance)
 
 
-def _check_model(model: str, variance: str, n_clusters: int, settings: ObjectiveSettings) -> None:
+def _check_model(model: str, covariance: str, n_clusters: int, settings: ObjectiveSettings) -> None:
     if model not in MODELS:
         raise ValueError(f"model is {model!r}, expected one of {', '.join(MODELS)}")
-    if variance not in VARIANCES:
-        raise ValueError(f"variance is {variance!r}, expected one of {', '.join(VARIANCES)}")
+    if covariance not in COVARIANCES:
+        raise ValueError(f"covariance is {covariance!r}, expected one of {', '.join(COVARIANCES)}")
     if not 1 <= n_clusters <= np.iinfo(np.int16).max:
         raise ValueError(f"n_clusters is {n_clusters}, expected 1 to {np.iinfo(np.int16).max}")
     require(settings, ObjectiveSettings)

@@ -40,7 +40,7 @@ class Restart(NamedTuple):
         Samples per cluster; none is empty.
     centroids : ndarray of shape (n_clusters, n_features)
         Means of the features as given.
-    variances : ndarray of shape (n_clusters,)
+    covariances : ndarray of shape (n_clusters,)
         SSE_r / (D n_r), or the MAP estimate under a variance prior; 0 for a degenerate cluster. A common
         variance stands for every cluster.
     local_searches, evaluations, relocations, caps_reached : int
@@ -55,7 +55,7 @@ class Restart(NamedTuple):
     prior: float
     sizes: NDArray[np.int64]
     centroids: Floats
-    variances: Floats
+    covariances: Floats
     local_searches: int
     evaluations: int
     relocations: int

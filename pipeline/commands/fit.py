@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kernels.settings import TERMS, VARIANCES
+from kernels.settings import COVARIANCES, TERMS
 from pipeline.commands.options import Word, json_option, reported
 from pipeline.commands.settings import takes_settings
 from pipeline.optima import SAME_OPTIMUM
@@ -39,9 +39,9 @@ file_type = click.Path(path_type=Path)
     help="What to maximise.  [default: posterior with --accuracy, likelihood with links, else unsupervised]",
 )
 @click.option(
-    "--variance",
-    type=Word(VARIANCES),
-    default="free",
+    "--covariance",
+    type=Word(COVARIANCES),
+    default="spherical",
     show_default=True,
     help="Whether each cluster has a variance of its own, or all share one.",
 )
@@ -91,7 +91,7 @@ def fit_command(as_json: bool, **choices: Any) -> None:
         settings=options.settings,
         seed=options.seed,
         labels_true=inputs.labels_true,
-        variance=options.variance,
+        covariance=options.covariance,
         rounds=_progress_bar,
     )
     judgement = judge(inputs.annotations, result.best.labels)
@@ -107,11 +107,11 @@ def summary(result: FitResult, judgement: Judgement) -> list[str]:
     hits = int((objectives >= best.objective - SAME_OPTIMUM).sum())
     weight = "" if result.feature_weight == 1 else f", features of weight {result.feature_weight:.4g}"
     lines = [
-        f"objective  {best.objective:.4f} nats, model {result.model!r}, {result.variance} variance"
+        f"objective  {best.objective:.4f} nats, model {result.model!r}, {result.covariance} covariance"
         f"{weight} (gmm {best.gmm:.4f}, sbm {best.sbm:.4f}, prior {best.prior:.4f})",
         f"restarts   best {result.best_restart} of {len(objectives)}, {hits} as good",
         f"sizes      {' '.join(map(str, best.sizes.tolist()))}",
-        f"variances  {' '.join(f'{variance:.4g}' for variance in best.variances)}",
+        f"variances  {' '.join(f'{variance:.4g}' for variance in best.covariances)}",
     ]
     scores = {name: value for name, value in vars(result.scores).items() if value is not None}
     if scores:

@@ -42,7 +42,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         What is maximised. "auto" is "posterior" with an accuracy, else "likelihood" with links, else
         "unsupervised", which does not see links. "conditional" asks of the annotated pairs alone whether they
         are right, whichever pairs were annotated.
-    variance : {"free", "common"}, default="free"
+    covariance : {"spherical", "common"}, default="spherical"
         Whether each cluster has a variance of its own, or all share one.
     accuracy : float, default=None
         Assumed share of correct annotations, in (0, 1]; "posterior" needs it, "conditional" fits it if it is
@@ -60,7 +60,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         Cluster of every sample.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Means.
-    variances_ : ndarray of shape (n_clusters,)
+    covariances_ : ndarray of shape (n_clusters,)
         Variance of a feature in each cluster, all the same if it is common; 0 for a degenerate cluster.
     sizes_ : ndarray of shape (n_clusters,), int64
         Samples per cluster.
@@ -104,7 +104,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         n_clusters: int = 2,
         *,
         model: str = AUTO,
-        variance: str = "free",
+        covariance: str = "spherical",
         accuracy: float | None = None,
         restarts: int = 10,
         random_state: int | np.random.RandomState | None = None,
@@ -112,7 +112,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
     ) -> None:
         self.n_clusters = n_clusters
         self.model = model
-        self.variance = variance
+        self.covariance = covariance
         self.accuracy = accuracy
         self.restarts = restarts
         self.random_state = random_state
@@ -168,7 +168,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             features,
             layers,
             n_clusters=int(self.n_clusters),
-            variance=self.variance,
+            covariance=self.covariance,
             model=self._chosen_model(has_links=bool(layers)),
             restarts=int(self.restarts),
             settings=settings_of(vars(self)),
@@ -255,12 +255,12 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         """Cost of every sample in every cluster, of shape (n_samples, n_clusters)."""
         check_is_fitted(self)
         features = check_same_features(self, X)
-        if not self.variances_.any():
+        if not self.covariances_.any():
             raise ValueError("all clusters are degenerate: none can receive a sample (see variance_prior)")
-        costs = np.full((len(features), len(self.variances_)), np.inf)
+        costs = np.full((len(features), len(self.covariances_)), np.inf)
         # one cluster at a time: no temporary of all distances, and sums that do not depend on the other rows
-        for cluster in np.flatnonzero(self.variances_):
-            variance = self.variances_[cluster]
+        for cluster in np.flatnonzero(self.covariances_):
+            variance = self.covariances_[cluster]
             distances = np.square(features - self.cluster_centers_[cluster]).sum(axis=1)
             costs[:, cluster] = distances * (0.5 / variance) + 0.5 * features.shape[1] * np.log(variance)
         return costs
@@ -281,7 +281,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         best = result.best
         self.labels_ = best.labels.astype(np.int32)
         self.cluster_centers_ = best.centroids
-        self.variances_ = best.variances
+        self.covariances_ = best.covariances
         self.sizes_ = best.sizes
         self.objective_, self.gmm_, self.sbm_, self.prior_ = best.objective, best.gmm, best.sbm, best.prior
         self.model_ = result.model
@@ -299,7 +299,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             del self.feature_names_in_
 
     def _warn_if_degenerate(self) -> None:
-        degenerate = np.flatnonzero(self.variances_ == 0)
+        degenerate = np.flatnonzero(self.covariances_ == 0)
         if len(degenerate):
             clusters = ", ".join(map(str, degenerate))
             text = f"degenerate clusters, of variance 0: {clusters}; variance_prior above 0 rules them out"

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from kernels.problem.problem import CANNOT, MUST, Layer
-from kernels.settings import LARGEST_WEIGHT, TERMS, VARIANCES, WEIGHTS, wrong_settings
+from kernels.settings import COVARIANCES, LARGEST_WEIGHT, TERMS, WEIGHTS, wrong_settings
 from sweeps.errors import InputError, Problem, collecting, not_one_of
 
 AUTO = "auto"
@@ -68,9 +68,9 @@ def _parameter_problems(parameters: Mapping[str, Any]) -> Iterator[Problem]:
     if not (isinstance(model, str) and model in (AUTO, *TERMS)):
         known = AUTO, *TERMS
         yield not_one_of("model", model, known)
-    variance = parameters["variance"]
-    if not (isinstance(variance, str) and variance in VARIANCES):
-        yield not_one_of("variance", variance, VARIANCES)
+    covariance = parameters["covariance"]
+    if not (isinstance(covariance, str) and covariance in COVARIANCES):
+        yield not_one_of("covariance", covariance, COVARIANCES)
     if accuracy is None:
         if model == "posterior":
             yield Problem("accuracy", "None", "a number above 0, at most 1", "posterior needs it")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.problem.problem import CANNOT, MUST, Layer
-from kernels.settings import TERMS, VARIANCES, Settings, wrong_settings
+from kernels.settings import COVARIANCES, TERMS, Settings, wrong_settings
 from pipeline.fit.annotators import annotator_layers, annotator_names
 from sweeps.annotations.files import read_annotations
 from sweeps.annotations.links import Annotation, read_links
@@ -41,7 +41,7 @@ class FitOptions:
     settings: Settings
     annotations: Path | None = None
     annotator_accuracy: tuple[str, ...] = ()
-    variance: str = "free"
+    covariance: str = "spherical"
 
     @property
     def chosen_model(self) -> str:
@@ -147,7 +147,7 @@ def _annotator_problems(
 def _option_problems(options: FitOptions) -> Iterator[Problem]:
     words = {
         "--model": (options.chosen_model, TERMS),
-        "--variance": (options.variance, VARIANCES),
+        "--covariance": (options.covariance, COVARIANCES),
         "--scale": (options.scale, SCALES),
     }
     for option, (word, known) in words.items():

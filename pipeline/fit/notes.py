@@ -16,7 +16,11 @@ NEARLY_DEGENERATE = 1e-6
 
 
 def solution_notes(
-    X: NDArray[np.float64], labels: NDArray[np.integer], n_clusters: int, variance: str, variance_prior: float
+    X: NDArray[np.float64],
+    labels: NDArray[np.integer],
+    n_clusters: int,
+    covariance: str,
+    variance_prior: float,
 ) -> Iterator[str]:
     """Say where the likelihood is unbounded or features carry nothing (docs/model.md, eqs. (6), (7)).
 
@@ -28,7 +32,7 @@ def solution_notes(
         The solution.
     n_clusters : int
         K.
-    variance : {"free", "common"}
+    covariance : {"spherical", "common"}
         Whether each cluster has its own variance.
     variance_prior : float
         kappa; above 0 the likelihood is bounded.
@@ -43,7 +47,7 @@ def solution_notes(
     yield from constant_notes(X)
     yield from crowding_notes(groups, n_clusters)
     sizes, _, variances = cluster_gaussians(X, labels, n_clusters)
-    if variance == "common":
+    if covariance == "common":
         yield from _common_notes(float(sizes @ variances) / (len(X) * overall), variance_prior)
     elif variance_prior > 0:
         yield from _bounded_notes(_degenerate(sizes, variances / overall))

@@ -49,7 +49,7 @@ class FitResult:
 
     Parameters
     ----------
-    model, variance : str
+    model, covariance : str
         As of `kernels.problem.problem.build_problem`.
     feature_weight : float
         Factor of gmm; in place of "effective", what that was.
@@ -70,7 +70,7 @@ class FitResult:
     """
 
     model: str
-    variance: str
+    covariance: str
     feature_weight: float
     best: Restart
     best_restart: int
@@ -94,7 +94,7 @@ def fit(
     settings: Settings,
     seed: int,
     labels_true: NDArray[np.integer] | None = None,
-    variance: str = "free",
+    covariance: str = "spherical",
     rounds: Rounds = iter,
 ) -> FitResult:
     """Fit a model to a data set.
@@ -107,7 +107,7 @@ def fit(
         Features as used.
     layers : sequence of Layer
         Annotation graphs. The model "unsupervised" does not see them, the agreement score does.
-    n_clusters, model, variance
+    n_clusters, model, covariance
         As of `kernels.problem.problem.build_problem`.
     restarts : int
         Independent runs of the search.
@@ -130,7 +130,7 @@ def fit(
         If the problem admits no solution or has none that makes sense.
     """
     problem = build_problem(
-        X, layers, n_clusters=n_clusters, model=model, variance=variance, settings=settings
+        X, layers, n_clusters=n_clusters, model=model, covariance=covariance, settings=settings
     )
     warm_up()
     runs: list[Restart] = []
@@ -144,7 +144,7 @@ def fit(
     best = best_of([run.objective for run in runs])
     return FitResult(
         model=model,
-        variance=variance,
+        covariance=covariance,
         feature_weight=problem.data.feature_weight,
         best=runs[best],
         best_restart=best,
@@ -155,7 +155,7 @@ def fit(
         seconds=seconds,
         cpu_seconds=cpu_seconds,
         scores=_scores(X, layers, labels_true, runs[best]),
-        notes=tuple(solution_notes(X, runs[best].labels, n_clusters, variance, settings.variance_prior)),
+        notes=tuple(solution_notes(X, runs[best].labels, n_clusters, covariance, settings.variance_prior)),
     )
 
 
@@ -164,7 +164,7 @@ def to_json(result: FitResult) -> dict[str, Any]:
     best = result.best
     return {
         "model": result.model,
-        "variance": result.variance,
+        "covariance": result.covariance,
         "feature_weight": result.feature_weight,
         "objective": best.objective,
         "gmm": best.gmm,
@@ -173,7 +173,7 @@ def to_json(result: FitResult) -> dict[str, Any]:
         "labels": best.labels.tolist(),
         "sizes": best.sizes.tolist(),
         "centroids": best.centroids.tolist(),
-        "variances": best.variances.tolist(),
+        "covariances": best.covariances.tolist(),
         "restart_objectives": result.restart_objectives.tolist(),
         "best_restart": result.best_restart,
         "local_searches": result.local_searches,
@@ -194,7 +194,7 @@ def _scores(
     agreement = _defined(weighted_agreement(layers, best.labels))
     if labels_true is None:
         return Scores(None, None, None, agreement)
-    solution = best.sizes, best.centroids, best.variances
+    solution = best.sizes, best.centroids, best.covariances
     truth = cluster_gaussians(X, labels_true, int(labels_true.max()) + 1)
     return Scores(
         nmi=nmi(labels_true, best.labels),

@@ -85,7 +85,7 @@ def _run(science: Science, work: Work, source: Source) -> Partial:
     from kernels.search.hgs import run_restart
 
     cell, search = work.cell, science.search
-    term, variance = split_model(cell.model)
+    term, covariance = split_model(cell.model)
     X, labels_true = source.arrays(cell.mixture)
     annotations = cell_annotations(science.seed, cell, labels_true)
     problem = build_problem(
@@ -93,7 +93,7 @@ def _run(science: Science, work: Work, source: Source) -> Partial:
         layers_from_annotations(annotations, cell.p),
         n_clusters=science.n_clusters,
         model=term,
-        variance=variance,
+        covariance=covariance,
         settings=search,
     )
     started, cpu_started = time.perf_counter(), time.thread_time()
@@ -112,7 +112,7 @@ def _run(science: Science, work: Work, source: Source) -> Partial:
         best_restart=work.start + best,
         labels=runs[best].labels.astype(np.int16),
         centroids=runs[best].centroids,
-        covariances=runs[best].variances,
+        covariances=runs[best].covariances,
         seconds=seconds,
         cpu_seconds=cpu_seconds,
     )

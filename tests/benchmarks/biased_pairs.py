@@ -18,7 +18,7 @@ from kernels.partition.objective import objective_terms
 from kernels.problem.problem import build_problem, layers_from_annotations
 from kernels.scores import nmi
 from kernels.search.hgs import SearchSettings, run_restart
-from kernels.settings import VARIANCES
+from kernels.settings import COVARIANCES
 
 TABLE = Table(
     "biased_pairs",
@@ -74,12 +74,12 @@ def fit(
     annotations: NDArray[np.int64],
     n_clusters: int,
     model: str,
-    variance: str,
+    covariance: str,
     restarts: int,
 ) -> Fit:
     """Best of some restarts."""
     layers = layers_from_annotations(annotations, ACCURACY)
-    problem = build_problem(instance.X, layers, n_clusters=n_clusters, model=model, variance=variance)
+    problem = build_problem(instance.X, layers, n_clusters=n_clusters, model=model, covariance=covariance)
     runs = [run_restart(problem, SearchSettings(), np.random.default_rng(seed)) for seed in range(restarts)]
     best = max(runs, key=lambda run: run.objective)
     truth = sum(objective_terms(problem, instance.truth))
@@ -87,38 +87,38 @@ def fit(
 
 
 def scores(mixtures: int, m: int, restarts: int) -> dict[tuple[str, str, str], NDArray[np.float64]]:
-    """Scores of shape (mixtures, 3) by model, variance and drawing."""
+    """Scores of shape (mixtures, 3) by model, covariance and drawing."""
     found: dict[tuple[str, str, str], list[Fit]] = {}
     for number in range(mixtures):
         n_clusters = 3 + number % 2
         instance = draw_instance(np.random.default_rng([1, number]), n_clusters)
         for drawing in DRAWINGS:
             annotations = draw_pairs(np.random.default_rng([2, number]), instance, m, drawing)
-            for model, variance in product(MODELS, VARIANCES):
-                result = fit(instance, annotations, n_clusters, model, variance, restarts)
-                found.setdefault((model, variance, drawing), []).append(result)
+            for model, covariance in product(MODELS, COVARIANCES):
+                result = fit(instance, annotations, n_clusters, model, covariance, restarts)
+                found.setdefault((model, covariance, drawing), []).append(result)
     return {key: np.array(fits) for key, fits in found.items()}
 
 
 def rows(m: int, found: dict[tuple[str, str, str], NDArray[np.float64]]) -> Iterator[tuple[object, ...]]:
     """A row per model; differences are paired."""
-    for variance, model in product(VARIANCES, MODELS):
-        uniform, biased = (found[model, variance, drawing] for drawing in DRAWINGS)
-        name = model if variance == "free" else f"{model}-common"
+    for covariance, model in product(COVARIANCES, MODELS):
+        uniform, biased = (found[model, covariance, drawing] for drawing in DRAWINGS)
+        name = model if covariance == "spherical" else f"{model}-common"
         levels = mean_error(uniform[:, 0]), mean_error(biased[:, 0])
         yield m, name, *levels, mean_error(biased[:, 0] - uniform[:, 0]), mean_error(biased[:, 1])
 
 
 def asides(m: int, found: dict[tuple[str, str, str], NDArray[np.float64]]) -> Iterator[str]:
     """What the text below the table says beside it."""
-    for variance, model in product(VARIANCES, MODELS):
-        uniform, biased = (found[model, variance, drawing][:, 2].mean() for drawing in DRAWINGS)
+    for covariance, model in product(COVARIANCES, MODELS):
+        uniform, biased = (found[model, covariance, drawing][:, 2].mean() for drawing in DRAWINGS)
         above = f"nats above the true classes: uniform {uniform:.0f}, biased {biased:.0f}"
-        yield f"m = {m}, {model}, variance {variance}: {above}"
-    for variance in VARIANCES:
-        posterior, conditional = (found[model, variance, "uniform"] for model in MODELS[2:])
+        yield f"m = {m}, {model}, covariance {covariance}: {above}"
+    for covariance in COVARIANCES:
+        posterior, conditional = (found[model, covariance, "uniform"] for model in MODELS[2:])
         gain = mean_error(conditional[:, 0] - posterior[:, 0])
-        yield f"m = {m}, uniform, variance {variance}: conditional - posterior = {gain}"
+        yield f"m = {m}, uniform, covariance {covariance}: conditional - posterior = {gain}"
 
 
 def measure(mixtures: int = 40, counts: tuple[int, ...] = (400, 800), restarts: int = 2) -> dict[str, str]:

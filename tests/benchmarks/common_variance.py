@@ -19,10 +19,10 @@ from tables import Table, mean_error
 from kernels.problem.problem import build_problem, layers_from_annotations
 from kernels.scores import nmi
 from kernels.search.hgs import SearchSettings, run_restart
-from kernels.settings import VARIANCES
+from kernels.settings import COVARIANCES
 from sweeps.annotations.draw import draw_annotations
 
-COLUMNS = ("data", "model", "free", "common", "common - free")
+COLUMNS = ("data", "model", "spherical", "common", "common - free")
 DRAWN, REAL_DATA = Table("common_variance/mixtures", COLUMNS), Table("common_variance/real", COLUMNS)
 TABLES = (DRAWN, REAL_DATA)
 
@@ -50,8 +50,10 @@ def scores(X: NDArray[np.float64], truth: NDArray[np.int16], number: int) -> lis
     annotations = draw_annotations(np.random.default_rng(number), truth, p=ACCURACY, m=2 * len(X))
     layers = layers_from_annotations(annotations, ACCURACY)
     found = []
-    for model, variance in product(MODELS, VARIANCES):
-        problem = build_problem(X, layers, n_clusters=int(truth.max()) + 1, model=model, variance=variance)
+    for model, covariance in product(MODELS, COVARIANCES):
+        problem = build_problem(
+            X, layers, n_clusters=int(truth.max()) + 1, model=model, covariance=covariance
+        )
         runs = [run_restart(problem, SearchSettings(), np.random.default_rng(r)) for r in range(RESTARTS)]
         best = max(runs, key=lambda run: run.objective)
         found.append(nmi(truth, best.labels))

@@ -19,10 +19,10 @@ def test_codes_are_pinned() -> None:
 
 
 def test_a_name_says_term_and_variance() -> None:
-    assert split_model("posterior") == ("posterior", "free")
+    assert split_model("posterior") == ("posterior", "spherical")
     assert split_model("posterior-common") == ("posterior", "common")
     assert {split_model(model) for model in MODEL_CODES} == {
-        (term, variance) for term in TERM_CODES for variance in ("free", "common")
+        (term, variance) for term in TERM_CODES for variance in ("spherical", "common")
     }
 
 

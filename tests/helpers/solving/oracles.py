@@ -23,7 +23,7 @@ class Case:
     model: str
     min_size: int = 2
     kappa: float = 0.0
-    variance: str = "free"
+    covariance: str = "spherical"
     feature_weight: float | str = 1.0
 
     def problem(self) -> Problem:
@@ -32,7 +32,7 @@ class Case:
             self.layers,
             n_clusters=self.n_clusters,
             model=self.model,
-            variance=self.variance,
+            covariance=self.covariance,
             settings=ObjectiveSettings(self.min_size, self.kappa, self.feature_weight),
         )
 
@@ -65,7 +65,7 @@ def gmm(case: Case, labels: NDArray[np.integer]) -> float:
 def unweighted_gmm(case: Case, labels: NDArray[np.integer]) -> float:
     n_features = case.X.shape[1]
     s2 = np.mean((case.X - case.X.mean(axis=0)) ** 2)
-    if case.variance == "common":
+    if case.covariance == "common":
         variance = common_variance(case, labels)
         if case.kappa == 0.0 and variance <= 1e-10 * s2:
             return 0.0
@@ -252,7 +252,7 @@ def phase_two_pass(case: Case, labels: NDArray[np.int64]) -> int:
         n = len(members)
         error = np.sum((members - members.mean(axis=0)) ** 2)
         variance = (error + case.kappa * n_features * s2) / (n_features * (n + case.kappa))
-        if case.variance == "common":
+        if case.covariance == "common":
             variance = shared
         elif case.kappa == 0.0 and (n <= 1 or error <= 1e-10 * n * n_features * s2):
             continue

@@ -13,7 +13,7 @@ from kernels.search.hgs import Restart
 MODELS = ["unsupervised", "likelihood", "posterior", "conditional"]
 
 
-VARIANCES = ["free", "common"]
+COVARIANCES = ["spherical", "common"]
 
 
 def tiny_case(seed: int, n_clusters: int, model: str, n_samples: int) -> Case:

@@ -10,7 +10,7 @@ import pytest
 from solving.entries import collect
 from solving.from_python import from_python
 from solving.oracles import adjacency, draw_case, draw_labels
-from solving.tiny import MODELS, VARIANCES
+from solving.tiny import COVARIANCES, MODELS
 
 from kernels.partition.exact import count_change, exact_gain
 from kernels.partition.gains import set_links, squared_distances
@@ -24,10 +24,12 @@ squared_distances = from_python(squared_distances)
 
 
 @pytest.mark.parametrize("kappa", [0.0, 0.5])
-@pytest.mark.parametrize("variance", VARIANCES)
+@pytest.mark.parametrize("covariance", COVARIANCES)
 @pytest.mark.parametrize("model", MODELS)
-def test_every_relocation_of_a_partition(model: str, variance: str, kappa: float) -> None:
-    case = replace(draw_case(4, n_samples=12, model=model, m=16, kappa=kappa, min_size=1), variance=variance)
+def test_every_relocation_of_a_partition(model: str, covariance: str, kappa: float) -> None:
+    case = replace(
+        draw_case(4, n_samples=12, model=model, m=16, kappa=kappa, min_size=1), covariance=covariance
+    )
     problem = case.problem()
     data, state = problem.data, new_state(problem.data)
     labels = draw_labels(case, 1)

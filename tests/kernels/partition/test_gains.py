@@ -115,11 +115,11 @@ def check_statistics(case: Case, state: State) -> None:
         )
 
 
-@pytest.mark.parametrize("variance", ["free", "common"])
+@pytest.mark.parametrize("covariance", ["spherical", "common"])
 @pytest.mark.parametrize("model", ["likelihood", "posterior", "conditional"])
 @pytest.mark.parametrize("name", CASES)
-def test_walk(name: str, model: str, variance: str) -> None:
-    case = replace(CASES[name](model), variance=variance)
+def test_walk(name: str, model: str, covariance: str) -> None:
+    case = replace(CASES[name](model), covariance=covariance)
     data = case.problem().data
     state = new_state(data)
     state.labels[:] = draw_labels(case, 0)
@@ -160,10 +160,10 @@ def test_walk(name: str, model: str, variance: str) -> None:
         assert value == pytest.approx(parts[1], abs=1e-9)
 
 
-@pytest.mark.parametrize("variance", ["free", "common"])
-def test_samples_without_annotations_gain_by_features_alone(variance: str) -> None:
+@pytest.mark.parametrize("covariance", ["spherical", "common"])
+def test_samples_without_annotations_gain_by_features_alone(covariance: str) -> None:
     """All candidates of a partition, where some have no links in some layers or none at all."""
-    case = replace(unknown_accuracies("conditional"), variance=variance)
+    case = replace(unknown_accuracies("conditional"), covariance=covariance)
     bare = replace(case, model="unsupervised")
     data = case.problem().data
     state = new_state(data)
@@ -184,7 +184,7 @@ def test_common_variance_near_nothing_left() -> None:
     X = np.repeat([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], 4, axis=0)
     for noise in (0.0, 1e-7, 1e-5, 1e-3):
         moved = X + noise * np.random.default_rng(0).normal(size=X.shape)
-        case = Case(moved, [], 3, "unsupervised", 1, variance="common")
+        case = Case(moved, [], 3, "unsupervised", 1, covariance="common")
         data = case.problem().data
         state = new_state(data)
         state.labels[:] = np.repeat([0, 1, 2], 4)

@@ -20,21 +20,21 @@ from kernels.problem.problem import (
 from kernels.search.hgs import SearchSettings, run_restart
 
 
-@pytest.mark.parametrize("variance", ["free", "common"])
+@pytest.mark.parametrize("covariance", ["spherical", "common"])
 @pytest.mark.parametrize("model", ["unsupervised", "likelihood", "posterior", "conditional"])
 @pytest.mark.parametrize("kappa", [0.0, 1.5])
-def test_agrees_with_oracle(model: str, kappa: float, variance: str) -> None:
+def test_agrees_with_oracle(model: str, kappa: float, covariance: str) -> None:
     for seed in range(5):
-        case = replace(draw_case(seed, model=model, kappa=kappa, n_clusters=4), variance=variance)
+        case = replace(draw_case(seed, model=model, kappa=kappa, n_clusters=4), covariance=covariance)
         labels = draw_labels(case, seed)
         found = objective_terms(case.problem(), labels)
         np.testing.assert_allclose(found, objective_parts(case, labels), rtol=1e-11, atol=1e-10)
 
 
-@pytest.mark.parametrize("variance", ["free", "common"])
+@pytest.mark.parametrize("covariance", ["spherical", "common"])
 @pytest.mark.parametrize("weight", [0.25, "effective"])
-def test_a_weight_of_the_features_is_a_factor_of_gmm(weight: float | str, variance: str) -> None:
-    case = replace(draw_case(3, n_clusters=4), variance=variance)
+def test_a_weight_of_the_features_is_a_factor_of_gmm(weight: float | str, covariance: str) -> None:
+    case = replace(draw_case(3, n_clusters=4), covariance=covariance)
     labels = draw_labels(case, 3)
     weighted = replace(case, feature_weight=weight)
     found = objective_terms(weighted.problem(), labels)
@@ -118,8 +118,8 @@ HAND_LABELS = [0, 0, 1, 1]
 
 
 def test_common_variance_by_hand() -> None:
-    problem = build_problem(HAND, n_clusters=2, model="unsupervised", variance="common")
-    assert problem.variance == "common"
+    problem = build_problem(HAND, n_clusters=2, model="unsupervised", covariance="common")
+    assert problem.covariance == "common"
     gmm = objective_terms(problem, HAND_LABELS)[0]
     assert gmm == pytest.approx(-2.0 * (1.0 + np.log((0.5 + 2.0) / 4)))
 

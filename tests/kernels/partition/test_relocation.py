@@ -9,7 +9,7 @@ import pytest
 from solving.entries import collect
 from solving.from_python import from_python
 from solving.oracles import draw_case, draw_labels
-from solving.tiny import MODELS, VARIANCES
+from solving.tiny import COVARIANCES, MODELS
 
 from kernels.partition.gains import set_links, squared_distances
 from kernels.partition.relocation import error_after_removal, relocate
@@ -34,10 +34,10 @@ def move(data: Data, state: State, sample: int, target: int) -> None:
     relocate(data, state, sample, target)
 
 
-@pytest.mark.parametrize("variance", VARIANCES)
+@pytest.mark.parametrize("covariance", COVARIANCES)
 @pytest.mark.parametrize("model", MODELS)
-def test_relocations_equal_a_fresh_start(model: str, variance: str) -> None:
-    case = replace(draw_case(3, model=model, n_clusters=4, m=40), variance=variance)
+def test_relocations_equal_a_fresh_start(model: str, covariance: str) -> None:
+    case = replace(draw_case(3, model=model, n_clusters=4, m=40), covariance=covariance)
     data = case.problem().data
     state = new_state(data)
     state.labels[:] = draw_labels(case, 0)

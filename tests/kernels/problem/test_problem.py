@@ -31,7 +31,7 @@ PAIR = np.array([[0, 1]])
         ({"X": np.repeat([[0.0], [1.0]], 5, axis=0), "n_clusters": 3}, "only 2 distinct rows"),
         ({"n_clusters": 0}, "n_clusters is 0"),
         ({"model": "common"}, "model is 'common'"),
-        ({"variance": "shared"}, "variance is 'shared'"),
+        ({"covariance": "shared"}, "variance is 'shared'"),
         ({"settings": ObjectiveSettings(min_cluster_size=0)}, "min_cluster_size is 0"),
         ({"settings": ObjectiveSettings(variance_prior=-1.0)}, "variance_prior is -1"),
         ({"layers": [Layer(MUST, np.array([[0, 6]]), None, 0.9)]}, "go from 0 to 6"),

@@ -14,15 +14,15 @@ from solving.tiny import MODELS
 
 from kernels.problem.problem import MUST
 from kernels.search.hgs import Restart, SearchSettings, run_restart
-from kernels.settings import VARIANCES
+from kernels.settings import COVARIANCES
 
 START = SearchSettings(population=1, offspring=0, generations=0)
 """One start and its local search."""
 
 
-def case_of(seed: int, model: str, variance: str) -> Case:
+def case_of(seed: int, model: str, covariance: str) -> Case:
     case = draw_case(seed, model=model, n_samples=30, n_clusters=4, m=24)
-    return replace(case, variance=variance)
+    return replace(case, covariance=covariance)
 
 
 def end_of(case: Case, relocation: str, seed: int = 0) -> Restart:
@@ -60,12 +60,12 @@ def component_gains(case: Case, labels: NDArray[np.integer]) -> list[float]:
     return gains
 
 
-@pytest.mark.parametrize("variance", VARIANCES)
+@pytest.mark.parametrize("covariance", COVARIANCES)
 @pytest.mark.parametrize("model", MODELS)
-def test_no_component_gains_by_a_move(model: str, variance: str) -> None:
+def test_no_component_gains_by_a_move(model: str, covariance: str) -> None:
     left = raised = 0
     for seed in range(8):
-        case = case_of(seed, model, variance)
+        case = case_of(seed, model, covariance)
         alone, whole = (end_of(case, relocation) for relocation in ("all", "components"))
         assert whole.objective == pytest.approx(objective(case, whole.labels))
         assert whole.objective >= alone.objective - 1e-9
@@ -81,7 +81,7 @@ def test_no_component_gains_by_a_move(model: str, variance: str) -> None:
 def test_solutions_that_would_not_survive_are_left_alone() -> None:
     """Moves cost time, and most solutions are found again or dropped."""
     settings = SearchSettings(generations=10, crossover="labels", mutation=0.2)
-    case = case_of(2, "posterior", "free")
+    case = case_of(2, "posterior", "spherical")
     found = {
         relocation: run_restart(
             case.problem(), replace(settings, relocation=relocation), np.random.default_rng(1)

@@ -17,21 +17,23 @@ from solving.oracles import (
     draw_case,
     objective,
 )
-from solving.tiny import MODELS, VARIANCES, same, tiny_case
+from solving.tiny import COVARIANCES, MODELS, same, tiny_case
 
 from kernels.partition.objective import objective_terms
 from kernels.problem.problem import MUST, Layer, build_problem
 from kernels.search.hgs import SearchSettings, run_restart
 from kernels.settings import ObjectiveSettings
 
-TINY = [(9, 2, "free"), (9, 3, "free"), (8, 2, "common"), (8, 3, "common")]
+TINY = [(9, 2, "spherical"), (9, 3, "spherical"), (8, 2, "common"), (8, 3, "common")]
 
 
 @pytest.mark.parametrize("model", [*MODELS, "unknown"])
-@pytest.mark.parametrize(("n_samples", "n_clusters", "variance"), TINY)
-def test_finds_the_best_of_all_partitions(model: str, n_samples: int, n_clusters: int, variance: str) -> None:
+@pytest.mark.parametrize(("n_samples", "n_clusters", "covariance"), TINY)
+def test_finds_the_best_of_all_partitions(
+    model: str, n_samples: int, n_clusters: int, covariance: str
+) -> None:
     for seed in range(4):
-        case = replace(tiny_case(seed, n_clusters, model, n_samples), variance=variance)
+        case = replace(tiny_case(seed, n_clusters, model, n_samples), covariance=covariance)
         restart = run_restart(case.problem(), SearchSettings(8, 8, 8), np.random.default_rng(seed))
         assert restart.objective == pytest.approx(best_partition(case), abs=1e-8)
 
@@ -54,7 +56,7 @@ def test_restart_is_consistent_and_repeats() -> None:
         members = case.X[restart.labels == r]
         assert len(members) == restart.sizes[r]
         np.testing.assert_allclose(restart.centroids[r], members.mean(axis=0))
-        np.testing.assert_allclose(restart.variances[r], members.var(axis=0).mean())
+        np.testing.assert_allclose(restart.covariances[r], members.var(axis=0).mean())
     others = [run_restart(problem, SearchSettings(2, 0, 0), np.random.default_rng(seed)) for seed in range(6)]
     assert any(not same(others[0], other) for other in others[1:])
 
@@ -65,7 +67,7 @@ def test_variance_prior_and_degenerate_clusters() -> None:
     plain = build_problem(X, n_clusters=3, model="unsupervised")
     restart = run_restart(plain, settings, np.random.default_rng(0))
     assert len(set(restart.labels[:5].tolist())) == 1
-    assert restart.variances[restart.labels[0]] == 0.0
+    assert restart.covariances[restart.labels[0]] == 0.0
     bounded = [
         run_restart(
             build_problem(X * unit, n_clusters=3, model="unsupervised", settings=ObjectiveSettings(2, 1.0)),
@@ -75,33 +77,33 @@ def test_variance_prior_and_degenerate_clusters() -> None:
         for unit in (1.0, 1024.0)
     ]
     s2 = np.mean((X - X.mean(axis=0)) ** 2)
-    assert (bounded[0].variances >= s2 / (bounded[0].sizes + 1.0) - 1e-12).all()
+    assert (bounded[0].covariances >= s2 / (bounded[0].sizes + 1.0) - 1e-12).all()
     np.testing.assert_array_equal(bounded[0].labels, bounded[1].labels)
 
 
-@pytest.mark.parametrize("variance", VARIANCES)
+@pytest.mark.parametrize("covariance", COVARIANCES)
 @pytest.mark.parametrize("model", MODELS)
-def test_one_cluster(model: str, variance: str) -> None:
-    case = replace(draw_case(1, n_clusters=1, model=model), variance=variance)
+def test_one_cluster(model: str, covariance: str) -> None:
+    case = replace(draw_case(1, n_clusters=1, model=model), covariance=covariance)
     restart = run_restart(case.problem(), SearchSettings(2, 2, 1), np.random.default_rng(0))
     assert not restart.labels.any()
     assert restart.objective == pytest.approx(objective(case, restart.labels))
     assert restart.evaluations == 0
 
 
-@pytest.mark.parametrize("variance", VARIANCES)
-def test_as_many_clusters_as_samples(variance: str) -> None:
-    case = replace(draw_case(2, n_samples=8, n_clusters=8, min_size=1, m=8), variance=variance)
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_as_many_clusters_as_samples(covariance: str) -> None:
+    case = replace(draw_case(2, n_samples=8, n_clusters=8, min_size=1, m=8), covariance=covariance)
     restart = run_restart(case.problem(), SearchSettings(2, 2, 1), np.random.default_rng(0))
     assert sorted(restart.labels.tolist()) == list(range(8))
-    assert not restart.variances.any()
+    assert not restart.covariances.any()
 
 
 @pytest.mark.parametrize("kappa", [0.0, 3.0])
 def test_common_variance_is_stored_for_every_cluster(kappa: float) -> None:
-    case = replace(draw_case(4, n_clusters=4, kappa=kappa, model="conditional"), variance="common")
+    case = replace(draw_case(4, n_clusters=4, kappa=kappa, model="conditional"), covariance="common")
     restart = run_restart(case.problem(), SearchSettings(3, 2, 1), np.random.default_rng(0))
-    np.testing.assert_allclose(restart.variances, common_variance(case, restart.labels))
+    np.testing.assert_allclose(restart.covariances, common_variance(case, restart.labels))
     assert restart.sbm == pytest.approx(annotation_term(case, restart.labels))
     assert restart.prior == 0.0
 
@@ -143,7 +145,7 @@ from solving.oracles import draw_case
 models = ("unsupervised", "likelihood", "posterior", "conditional")
 for number, model in enumerate((*models, *models)):
     case = draw_case(0, n_samples=12, n_features=2, n_clusters=3, model=model, m=10)
-    case = replace(case, variance="free" if number < 4 else "common")
+    case = replace(case, covariance="spherical" if number < 4 else "common")
     if number > 4 and model == "conditional":
         case = replace(case, layers=[replace(layer, accuracy=None) for layer in case.layers])
     for relocation in ("annotated", "components"):

@@ -17,7 +17,7 @@ from solving.oracles import (
     phase_two_pass,
 )
 from solving.oracles import local_search as slow_local_search
-from solving.tiny import MODELS, VARIANCES
+from solving.tiny import COVARIANCES, MODELS
 
 from kernels.partition.objective import objective_terms
 from kernels.partition.state import CAPS, new_state
@@ -36,12 +36,12 @@ def start(case: Case, seed: int):  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("variance", VARIANCES)
+@pytest.mark.parametrize("covariance", COVARIANCES)
 @pytest.mark.parametrize("kappa", [0.0, 2.0])
-def test_local_search_takes_the_slow_path(model: str, kappa: float, variance: str) -> None:
+def test_local_search_takes_the_slow_path(model: str, kappa: float, covariance: str) -> None:
     for seed in range(3):
         case = draw_case(seed, model=model, kappa=kappa, n_samples=20, m=14)
-        case = replace(case, variance=variance)
+        case = replace(case, covariance=covariance)
         if model == "conditional" and seed:
             case = replace(case, layers=[replace(layer, accuracy=None) for layer in case.layers])
         data, state = start(case, seed)
@@ -52,12 +52,12 @@ def test_local_search_takes_the_slow_path(model: str, kappa: float, variance: st
         assert state.counters[CAPS] == 0
 
 
-@pytest.mark.parametrize("variance", VARIANCES)
+@pytest.mark.parametrize("covariance", COVARIANCES)
 @pytest.mark.parametrize("model", MODELS[1:])
-def test_phase_one_is_monotone(model: str, variance: str) -> None:
+def test_phase_one_is_monotone(model: str, covariance: str) -> None:
     moved = 0
     for seed in range(10):
-        case = replace(draw_case(seed, model=model, n_samples=40, n_clusters=4, m=50), variance=variance)
+        case = replace(draw_case(seed, model=model, n_samples=40, n_clusters=4, m=50), covariance=covariance)
         data, state = start(case, seed)
         before = objective(case, state.labels)
         moved += relocate_annotated(data, state, np.random.default_rng(seed))
@@ -67,13 +67,13 @@ def test_phase_one_is_monotone(model: str, variance: str) -> None:
     assert moved > 100
 
 
-@pytest.mark.parametrize("variance", VARIANCES)
+@pytest.mark.parametrize("covariance", COVARIANCES)
 @pytest.mark.parametrize("kappa", [0.0, 1.0])
-def test_assignment_pass_agrees_with_oracle(kappa: float, variance: str) -> None:
+def test_assignment_pass_agrees_with_oracle(kappa: float, covariance: str) -> None:
     moved = 0
     for seed in range(10):
         case = draw_case(seed, kappa=kappa, n_clusters=4, min_size=1 + seed % 3, m=6)
-        case = replace(case, variance=variance)
+        case = replace(case, covariance=covariance)
         if seed % 2:
             case.X[:5] = case.X[0]
         data, state = start(case, seed)

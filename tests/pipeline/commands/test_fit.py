@@ -118,7 +118,7 @@ def test_formats_and_scaling_change_nothing_but_units(
     direct = fit(
         scale(X, "standard"), n_clusters=3, model="unsupervised", restarts=2, settings=settings, seed=0
     )
-    assert sorted(scaled["variances"]) == pytest.approx(sorted(direct.best.variances))
+    assert sorted(scaled["covariances"]) == pytest.approx(sorted(direct.best.covariances))
 
 
 def test_method_of_the_search_reaches_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,7 +174,7 @@ def test_empty_links_and_contradictions_are_no_errors(run: Run, files: Path) -> 
 def test_variance_prior_and_cluster_size_reach_the_solver(run: Run) -> None:
     free = json.loads(run("x.data", "-k", "3", "--json").stdout)
     bounded = json.loads(run("x.data", "-k", "3", "--variance-prior", "5", "--json").stdout)
-    assert min(bounded["variances"]) > max(free["variances"])
+    assert min(bounded["covariances"]) > max(free["covariances"])
     many = json.loads(run("x.data", "-k", "5", "--min-cluster-size", "6", "--json").stdout)
     assert many["sizes"] == [6] * 5
 

@@ -185,10 +185,10 @@ def test_conditional_weighs_annotations_by_their_accuracy(run: Run, tmp_path: Pa
 
 
 def test_common_variance_is_one(run: Run) -> None:
-    found = document(run("--variance", "common", "--json"))
-    assert (found["variance"], len(set(found["variances"]))) == ("common", 1)
-    assert document(run("--json"))["variance"] == "free"
-    assert "common variance" in run("--variance", "common").stdout
+    found = document(run("--covariance", "common", "--json"))
+    assert (found["covariance"], len(set(found["covariances"]))) == ("common", 1)
+    assert document(run("--json"))["covariance"] == "spherical"
+    assert "common covariance" in run("--covariance", "common").stdout
 
 
 def test_sixth_column_needs_a_model_with_a_place_for_it(run: Run, tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_conventions_of_scikit_learn(estimator: AnnotatedClustering, check: Call
         {"model": "likelihood"},
         {"model": "posterior", "accuracy": 0.8},
         {"model": "conditional"},
-        {"model": "conditional", "accuracy": 0.7, "variance": "common"},
+        {"model": "conditional", "accuracy": 0.7, "covariance": "common"},
         {"accuracy": 0.9, "min_cluster_size": 5, "variance_prior": 1.5, "random_state": 2**40},
     ],
 )
@@ -93,7 +93,7 @@ def test_same_bits_as_the_command(changes: dict[str, Any], noise: np.ndarray, tm
     document = json.loads(command.stdout)
     for name in ("model", "objective", "gmm", "sbm", "prior", "best_restart"):
         assert getattr(estimator, f"{name}_") == document[name]
-    for name in ("labels", "sizes", "variances", "restart_objectives"):
+    for name in ("labels", "sizes", "covariances", "restart_objectives"):
         assert getattr(estimator, f"{name}_").tolist() == document[name]
     assert estimator.cluster_centers_.tolist() == document["centroids"]
     assert len(set(estimator.restart_objectives_)) > 1  # or the seed would not matter
@@ -128,7 +128,7 @@ def test_defaults_are_those_of_the_command() -> None:
     """Those of the settings of the search are compared where they are declared, in test_settings.py."""
     parameters = AnnotatedClustering().get_params()
     options = {option.name: option.default for option in fit_command.params}
-    for name in ("restarts", "variance"):
+    for name in ("restarts", "covariance"):
         assert parameters[name] == options[name]
 
 
@@ -160,7 +160,7 @@ def test_model_is_chosen_as_by_the_command(
 def slow_costs(estimator: AnnotatedClustering, x: np.ndarray) -> list[float]:
     """Costs of one sample, written down as in the text."""
     costs = []
-    for center, variance in zip(estimator.cluster_centers_, estimator.variances_, strict=True):
+    for center, variance in zip(estimator.cluster_centers_, estimator.covariances_, strict=True):
         squares = sum((a - b) ** 2 for a, b in zip(x.tolist(), center.tolist(), strict=True))
         is_degenerate = variance == 0
         cost = math.inf if is_degenerate else squares / (2 * variance) + len(x) / 2 * math.log(variance)
@@ -195,7 +195,7 @@ def test_score_is_a_density(noise: np.ndarray) -> None:
     n_samples, n_features = noise.shape
     dropped = 0.5 * n_samples * n_features * math.log(2 * math.pi) + n_samples * math.log(3)
     assert n_samples * estimator.score(noise) == pytest.approx(estimator.objective_ - dropped, rel=1e-12)
-    clusters = zip(estimator.cluster_centers_, estimator.variances_, strict=True)
+    clusters = zip(estimator.cluster_centers_, estimator.covariances_, strict=True)
     mixture = sum(multivariate_normal(mean, variance).pdf(noise) for mean, variance in clusters) / 3
     assert estimator.score(noise) < np.log(mixture).mean() < estimator.score(noise) + math.log(3)
 
@@ -212,11 +212,11 @@ def test_degenerate_cluster_is_announced_and_receives_nothing() -> None:
         estimator = small(2).fit(X)
     assert caught[0].filename == __file__
     degenerate = int(estimator.labels_[0])
-    assert estimator.variances_[degenerate] == 0
+    assert estimator.covariances_[degenerate] == 0
     assert set(estimator.predict(X)) == {1 - degenerate}
     assert np.isfinite(estimator.score(X))
     bounded = small(2, variance_prior=1.0).fit(X)
-    assert bounded.variances_.min() > 0
+    assert bounded.covariances_.min() > 0
     assert bounded.predict(X).tolist() == bounded.labels_.tolist()
 
 

@@ -99,7 +99,7 @@ def test_missing_files_and_unknown_words_come_with_all_the_rest(options: FitOpti
         must_link=Path("must.none"),
         annotations=file(options, "a", "1 2 must 1 ann 0.9\n1 2 must 1 bob\n3 4 must 1 eve\n"),
         model="posteriro",
-        variance="comon",
+        covariance="comon",
         scale="log",
         restarts=0,
         annotator_accuracy=("ann=2", "bob=0.5"),
@@ -108,7 +108,7 @@ def test_missing_files_and_unknown_words_come_with_all_the_rest(options: FitOpti
         read_inputs(bad)
     assert [str(problem).split(", expected")[0] for problem in refused.value.problems] == [
         "--model: found 'posteriro'",
-        "--variance: found 'comon'",
+        "--covariance: found 'comon'",
         "--scale: found 'log'",
         "--restarts: found 0",
         "x.none: found No such file or directory",

@@ -12,7 +12,7 @@ from solving.blobs import far_clusters
 from kernels.partition.objective import objective_terms
 from kernels.problem.problem import CANNOT, MODELS, MUST, Layer, build_problem
 from kernels.search.hgs import run_restart
-from kernels.settings import VARIANCES, ObjectiveSettings, Settings
+from kernels.settings import COVARIANCES, ObjectiveSettings, Settings
 from pipeline.fit.solve import FitResult, fit
 from sweeps.data.builtin import find
 
@@ -55,20 +55,20 @@ def test_duplicates_and_near_duplicates_are_said(jitter: float, offset: float) -
         + offset
     )
     result = solve(X, n_clusters=3)
-    assert (result.best.variances == 0).sum() == 2
+    assert (result.best.covariances == 0).sum() == 2
     (note,) = result.notes
     assert note.startswith("2 clusters are degenerate, a single row or (nearly) equal ones")
     assert "--variance-prior" in note
     assert note.endswith("; 18 of 40 rows repeat another one")
     bounded = solve(X, n_clusters=3, variance_prior=1.0)
-    assert (bounded.best.variances > 0).all()
+    assert (bounded.best.covariances > 0).all()
     assert not any("degenerate" in note for note in bounded.notes)
 
 
 def test_nearly_equal_rows_that_are_not_degenerate_are_said() -> None:
     X = np.concatenate([overlapping(30), 50 + 1e-3 * overlapping(10)])
     result = solve(X)
-    assert (result.best.variances > 0).all()
+    assert (result.best.covariances > 0).all()
     (note,) = result.notes
     assert note.startswith("1 cluster has a variance below 1e-06 of the overall one")
 
@@ -83,14 +83,14 @@ def test_prior_alone_gives_a_variance_and_that_is_said() -> None:
 def test_common_variance_is_degenerate_only_with_all_clusters(jitter: float) -> None:
     rng = np.random.default_rng(0)
     X = np.repeat(rng.normal(size=(3, 2)), 5, axis=0) + jitter * rng.normal(size=(15, 2))
-    assert solve(X, variance="common").notes == ()
+    assert solve(X, covariance="common").notes == ()
     # large units: 0 is the best there is
-    first, second = solve(1e3 * X, n_clusters=3, variance="common").notes
+    first, second = solve(1e3 * X, n_clusters=3, covariance="common").notes
     assert first.startswith("as many clusters as distinct rows (3 of 15)")
     assert second.startswith("all clusters hold nothing but (nearly) equal rows: the common variance is next")
     # small ones: anything else is better, if the search comes across it
-    assert solve(1e-3 * X, n_clusters=3, variance="common").notes[0] == first
-    notes = solve(X, n_clusters=3, variance="common", variance_prior=1.0).notes
+    assert solve(1e-3 * X, n_clusters=3, covariance="common").notes[0] == first
+    notes = solve(X, n_clusters=3, covariance="common", variance_prior=1.0).notes
     assert notes[0] == first
     assert notes[1].endswith("the common variance comes from the prior alone")
 
@@ -122,22 +122,24 @@ def half_equal() -> np.ndarray:
     return X
 
 
-@pytest.mark.parametrize("variance", VARIANCES)
+@pytest.mark.parametrize("covariance", COVARIANCES)
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("variance_prior", [0.5, 4.0])
-def test_units_do_not_matter_under_a_variance_prior(model: str, variance: str, variance_prior: float) -> None:
+def test_units_do_not_matter_under_a_variance_prior(
+    model: str, covariance: str, variance_prior: float
+) -> None:
     X, layers = half_equal(), some_layers(80)
-    given = {"n_clusters": 3, "model": model, "variance": variance}
+    given = {"n_clusters": 3, "model": model, "covariance": covariance}
     fits = [
         solve(unit * X, *layers, **given, variance_prior=variance_prior) for unit in (1.0, 1024.0, 1 / 1024)
     ]
     assert len({result.best.labels.tobytes() for result in fits}) == 1
     # the density of the features and that of the pseudo-samples scale alike
-    n_variances = 3 if variance == "free" else 1
+    n_variances = 3 if covariance == "spherical" else 1
     shift = (80 + n_variances * variance_prior) * 3 * np.log(1024)
     assert fits[0].best.gmm - fits[1].best.gmm == pytest.approx(shift)
     assert fits[0].best.centroids.tolist() == (fits[1].best.centroids / 1024).tolist()
-    assert fits[0].best.variances.tolist() == (fits[1].best.variances / 1024**2).tolist()
+    assert fits[0].best.covariances.tolist() == (fits[1].best.covariances / 1024**2).tolist()
     best = fits[1].best
     problem = build_problem(1024 * X, layers, **given, settings=replace(SMALL, variance_prior=variance_prior))
     terms = objective_terms(problem, best.labels)
@@ -176,5 +178,5 @@ def test_units_do_not_matter_for_rows_that_repeat(model: str, shared_data: Path)
         for unit in (1.0, 1024.0)
     ]
     assert fits[0].best.labels.tobytes() == fits[1].best.labels.tobytes()
-    assert fits[0].best.variances.min() > 0
+    assert fits[0].best.covariances.min() > 0
     assert fits[0].notes == ()

@@ -12,12 +12,12 @@ from solving.blobs import far_clusters
 from kernels.partition.objective import objective_terms
 from kernels.problem.problem import CANNOT, MODELS, MUST, Layer, build_problem
 from kernels.scores import annotation_agreement, nmi
-from kernels.settings import VARIANCES, Settings
+from kernels.settings import COVARIANCES, Settings
 from pipeline.fit.solve import FitResult, fit, to_json, weighted_agreement
 
 KEYS = [
     "model",
-    "variance",
+    "covariance",
     "feature_weight",
     "objective",
     "gmm",
@@ -26,7 +26,7 @@ KEYS = [
     "labels",
     "sizes",
     "centroids",
-    "variances",
+    "covariances",
     "restart_objectives",
     "best_restart",
     "local_searches",
@@ -68,29 +68,29 @@ def test_far_clusters_are_found(blobs: tuple[np.ndarray, np.ndarray]) -> None:
     for cluster in range(3):
         members = X[result.best.labels == cluster]
         np.testing.assert_allclose(result.best.centroids[cluster], members.mean(axis=0))
-        np.testing.assert_allclose(result.best.variances[cluster], members.var(axis=0).mean())
+        np.testing.assert_allclose(result.best.covariances[cluster], members.var(axis=0).mean())
 
 
-@pytest.mark.parametrize("variance", VARIANCES)
+@pytest.mark.parametrize("covariance", COVARIANCES)
 @pytest.mark.parametrize("model", MODELS)
 def test_objective_is_that_of_the_labels(
-    model: str, variance: str, blobs: tuple[np.ndarray, np.ndarray]
+    model: str, covariance: str, blobs: tuple[np.ndarray, np.ndarray]
 ) -> None:
     X, _ = blobs
     layers = [
         Layer(MUST, np.array([[0, 1], [4, 4]]), np.array([1.0, 2.0]), 0.8),
         Layer(CANNOT, np.array([[0, 15]]), None, 0.8),
     ]
-    result = solve(X, *layers, model=model, variance=variance)
-    problem = build_problem(X, layers, n_clusters=3, model=model, variance=variance)
+    result = solve(X, *layers, model=model, covariance=covariance)
+    problem = build_problem(X, layers, n_clusters=3, model=model, covariance=covariance)
     terms = objective_terms(problem, result.best.labels)
     assert (result.best.gmm, result.best.sbm, result.best.prior) == terms
     assert result.best.objective == sum(terms)
     assert result.best.objective == max(result.restart_objectives)
     assert (result.best.sbm != 0) == (model != "unsupervised")
     assert (result.best.prior != 0) == (model == "posterior")
-    assert (result.model, result.variance) == (model, variance)
-    assert (len(set(result.best.variances)) == 1) == (variance == "common")
+    assert (result.model, result.covariance) == (model, covariance)
+    assert (len(set(result.best.covariances)) == 1) == (covariance == "common")
 
 
 def test_same_seed_same_bits_and_more_restarts_only_add(blobs: tuple[np.ndarray, np.ndarray]) -> None:
@@ -145,7 +145,7 @@ def test_scores_that_are_not_defined_are_null() -> None:
     X = np.concatenate([np.zeros((5, 2)), np.random.default_rng(0).normal(9, 1, size=(10, 2))])
     labels = np.repeat([0, 1], [5, 10])
     result = solve(X, n_clusters=2, labels_true=labels)
-    assert 0.0 in result.best.variances
+    assert 0.0 in result.best.covariances
     assert result.scores.goldberger_kl is None
     assert result.scores.nmi == pytest.approx(1)
     assert solve(X, n_clusters=2).scores == type(result.scores)(None, None, None, None)

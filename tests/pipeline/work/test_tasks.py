@@ -54,10 +54,10 @@ EVERY_MODEL = [
 def test_the_solution_has_the_objective_that_is_reported(cell: Cell) -> None:
     (result,) = run(Work(cell, 0, 3))
     annotations = cell_annotations(SCIENCE.seed, cell, LABELS)
-    term, variance = split_model(cell.model)
+    term, covariance = split_model(cell.model)
     layers = layers_from_annotations(annotations, cell.p)
-    problem = build_problem(SOURCE.X, layers, n_clusters=3, model=term, variance=variance)
-    assert len(set(result.covariances.tolist())) == (1 if variance == "common" else 3)
+    problem = build_problem(SOURCE.X, layers, n_clusters=3, model=term, covariance=covariance)
+    assert len(set(result.covariances.tolist())) == (1 if covariance == "common" else 3)
     assert sum(objective_terms(problem, result.labels)) == result.objectives.max()
     assert result.objectives[result.best_restart] == result.objectives.max()
     assert result.seconds > 0

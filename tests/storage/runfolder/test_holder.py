@@ -41,7 +41,7 @@ def elsewhere() -> ProcessIdentity:
 
 
 @pytest.mark.parametrize(
-    ("alive", "released", "free"),
+    ("alive", "released", "spherical"),
     [
         (True, False, False),
         (False, False, True),
