@@ -22,7 +22,7 @@ from kernels.search.hgs import SearchSettings, run_restart
 from kernels.settings import COVARIANCES
 from sweeps.annotations.draw import draw_annotations
 
-COLUMNS = ("data", "model", "spherical", "common", "common - free")
+COLUMNS = ("data", "model", "spherical", "common", "common - spherical")
 DRAWN, REAL_DATA = Table("common_variance/mixtures", COLUMNS), Table("common_variance/real", COLUMNS)
 TABLES = (DRAWN, REAL_DATA)
 
