@@ -2,19 +2,55 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from sweeps.file.datasets import Mixtures
 from sweeps.file.reading import load_sweep
+from sweeps.inputs.mixtures import draw_mixture
+from sweeps.seeds import data_seed
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 KEPT = DOCS / "repeat"
+
+
+@pytest.fixture
+def build(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Imports a script of the repeat as its neighbours do."""
+    monkeypatch.syspath_prepend(str(KEPT / "build"))
+    before = set(sys.modules)
+
+    def module(name: str) -> ModuleType:
+        return importlib.import_module(name)
+
+    yield module
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(KEPT)):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def two_clusters() -> dict[str, pd.DataFrame]:
+    """Cells of the mixtures of two clusters, by a sweep that draws them."""
+    parts = [pd.read_csv(KEPT / "scores" / "mixtures" / f"mixtures-p{p}.csv") for p in ("08", "09", "10")]
+    first = pd.concat(parts).drop_duplicates(["dataset", "mixture", "p", "m", "model"])
+    return {
+        "mixtures-p10": first,
+        "others-k2": pd.read_csv(KEPT / "scores" / "mixtures" / "others-k2.csv"),
+    }
 
 
 def test_page_is_built_from_the_scores_that_are_kept(tmp_path: Path) -> None:
@@ -78,3 +114,108 @@ def test_folders_stay_surveyable() -> None:
         folder.name: sum(path.name != "__pycache__" for path in folder.iterdir()) for folder in folders
     }
     assert {name: count for name, count in entries.items() if count > 12} == {}
+
+
+def test_gap_is_that_of_the_true_labels(build: Any) -> None:
+    truth = build("truth")
+    name, cells = "mixtures-p08", 50 * 17
+    gaps = pd.DataFrame(islice(truth.gaps(name), cells))
+    assert set(gaps["dataset"]) == {"mixtures_k2"}
+    kept = pd.read_csv(KEPT / "scores" / "truth.csv")
+    kept = kept[(kept["sweep"] == name) & (kept["dataset"] == "mixtures_k2")]
+    means = gaps.groupby(["p", "m", "model"], dropna=False, sort=False)["gap"].mean().round(3)
+    assert len(means) == len(kept)
+    assert means.to_list() == pytest.approx(kept["mean_gap"].to_list(), abs=2e-3)
+
+
+# The second pair is nearly of one variance: the ball of the narrower cluster is nearly a half space.
+@pytest.mark.parametrize(
+    ("centers", "variances"),
+    [
+        ([[0.3, -0.2], [1.0, 0.5]], [0.4, 2.0]),
+        ([[0.0, 0.0, 0.0], [1.0, 0.5, 0.0]], [1.01, 1.0]),
+        ([[0.2], [0.2]], [3.0, 0.5]),
+    ],
+)
+def test_bayes_error_is_what_a_large_sample_has(
+    build: Any, centers: list[list[float]], variances: list[float]
+) -> None:
+    middle, spread = np.array(centers), np.array(variances)
+    rng, n = np.random.default_rng(0), 400_000
+    labels = rng.integers(2, size=n)
+    X = middle[labels] + np.sqrt(spread[labels])[:, np.newaxis] * rng.standard_normal((n, middle.shape[1]))
+    squares = ((X[:, np.newaxis] - middle) ** 2).sum(axis=2)
+    cost = squares / spread + middle.shape[1] * np.log(spread)
+    wrong = (cost.argmin(axis=1) != labels).mean()
+    assert float(build("reweighting").bayes_error(middle, spread)) == pytest.approx(wrong, abs=0.003)
+
+
+def test_mixtures_are_those_of_the_sweep(build: Any) -> None:
+    reweighting = build("reweighting")
+    spec = load_sweep(KEPT / "sweeps" / "mixtures" / "others-k2.toml")
+    (recipe,) = spec.grid.datasets
+    assert isinstance(recipe, Mixtures)
+    errors, same = reweighting.errors_of("others-k2")
+    assert (len(errors), same) == (150, recipe)
+    stream = data_seed(spec.seed, recipe.name, 7)
+    X, labels = draw_mixture(np.random.default_rng(stream), n_clusters=2)
+    centers, variances = reweighting.parameters(np.random.default_rng(stream), recipe)
+    noise = (X - centers[labels]) / np.sqrt(variances[labels])[:, np.newaxis]
+    rng = np.random.default_rng(stream)
+    reweighting.parameters(rng, recipe)
+    rng.integers(2, size=200)
+    assert noise == pytest.approx(rng.standard_normal(X.shape), abs=1e-12)
+    assert errors[7] == reweighting.bayes_error(centers, variances)
+
+
+def test_tilt_is_found_again(build: Any) -> None:
+    reweighting = build("reweighting")
+    rng = np.random.default_rng(3)
+    errors = rng.uniform(0, 0.3, 200)
+    scores = 1 - errors * rng.uniform(0.5, 1.5, (12, 1)) + 0.01 * rng.standard_normal((12, 200))
+    published = scores @ reweighting.weights(errors, 4.0)
+    assert reweighting.best_tilt(errors, scores, published) == pytest.approx(4.0, abs=1e-3)
+    flat = reweighting.weights(errors, 0.0)
+    by_hand = (published[0] - scores[0].mean()) / (scores[0].std() / np.sqrt(50))
+    assert reweighting.z(scores, published, flat)[0] == pytest.approx(by_hand)
+
+
+def test_reweighting_does_not_see_what_it_is_judged_by(
+    build: Any, two_clusters: dict[str, pd.DataFrame]
+) -> None:
+    reweighting = build("reweighting")
+    against = pd.read_csv(KEPT / "scores" / "against.csv")
+    found = reweighting.reweigh(against, two_clusters)
+    assert (found.values["fitted"].sum(), (~found.values["fitted"]).sum()) == (42, 20)
+    assert not found.values[["mean", "weighted"]].isna().any(axis=None)
+    exact = (against["p"] == 1.0) & (against["m"] > 0)
+    other = against.assign(published=against["published"].where(~exact, 0.5))
+    assert (reweighting.reweigh(other, two_clusters).weights == found.weights).all()
+    other = against.assign(published=against["published"].where(against["p"] != 0.9, 0.5))
+    assert not (reweighting.reweigh(other, two_clusters).weights == found.weights).all()
+
+
+def test_ways_to_scale_are_means_of_data_sets(build: Any) -> None:
+    scores = {
+        "standard": pd.read_csv(KEPT / "scores" / "uci" / "uci-p10.csv"),
+        "minmax": pd.read_csv(KEPT / "scores" / "uci" / "uci-minmax.csv"),
+        "none": pd.read_csv(KEPT / "scores" / "uci" / "uci-unscaled-p10.csv"),
+    }
+    scaling = build("scaling")
+    ways = scaling.ways_to_scale(scores)
+    assert len(ways) == 3**8
+    means = {
+        name: rows[(rows["m_over_n"] > 1.45) & (rows["model"] == "likelihood")]
+        .groupby("dataset")["nmi"]
+        .mean()
+        for name, rows in scores.items()
+    }
+    assert ways["likelihood"].max() == pytest.approx(pd.DataFrame(means).max(axis=1).mean())
+    chosen = scaling.some_ways(ways)["Wine and Thyroid standardised"]
+    one_by_one = means["none"].copy()
+    one_by_one[["wine", "thyroid"]] = means["standard"][["wine", "thyroid"]]
+    assert chosen["likelihood"] == pytest.approx(one_by_one.mean())
+    near = scaling.near(ways)
+    distance = (ways["posterior"] - 0.8828).abs() / ways["posterior_se"]
+    assert near["posterior"] == (distance <= 8**0.5).sum()
+    assert 0 <= near["both"] <= min(near["posterior"], near["likelihood"])

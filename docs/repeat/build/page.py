@@ -18,6 +18,9 @@ import jinja2
 import pandas as pd
 from claims import FUNCTIONS, MODELS
 from files import COSTS, REPEAT, SCORES, cells_file, kept
+from reweighting import reweigh
+from scaling import PUBLISHED as PUBLISHED_NMI
+from scaling import near, some_ways, ways_to_scale
 from why import beaten_by_truth, by_direction, changes, draw_searches, elsewhere, three_ways
 
 from pipeline.report.parts.ink import house_style, save
@@ -119,6 +122,10 @@ def main(table: str | None = None) -> None:
     against = compared(mixtures, summaries["mixtures"], table)
     with house_style():
         draw(cells, summaries, against)
+    harder = reweigh(against, {"mixtures-p10": mixtures, "others-k2": together(["others-k2"])})
+    harder.values.round(5).to_csv(SCORES / "reweighted-summary.csv", index=False)
+    minmax = together(["uci-minmax"])
+    ways = ways_to_scale({"standard": cells["uci"], "minmax": minmax, "none": cells["uci-unscaled"]})
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(Path(__file__).with_name("page.md").read_text(encoding="utf-8"))
     single, uci_stronger = together(["one-restart"]), together(["uci-stronger"])
@@ -126,7 +133,11 @@ def main(table: str | None = None) -> None:
         mixtures=mixtures,
         uci=cells["uci"],
         unscaled=cells["uci-unscaled"],
-        minmax=together(["uci-minmax"]),
+        minmax=minmax,
+        published_nmi=PUBLISHED_NMI,
+        some_ways=some_ways(ways),
+        near=near(ways),
+        harder=harder,
         uci_stronger=uci_stronger,
         against=against,
         costs=list(costs()),

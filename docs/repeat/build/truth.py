@@ -24,7 +24,7 @@ from sweeps.inputs.load import load_inputs
 def gaps(name: str) -> Iterator[dict[str, Any]]:
     """Objective of each solution of a sweep less that of the true labels, nats."""
     spec = load_sweep(sweep_file(name))
-    sources = load_inputs(spec).sources
+    sources = load_inputs(spec, sweep_file(name).name).sources
     whole = dict.fromkeys(("mixture", "m", "replicate"), "Int64")
     for _, row in pd.read_csv(cells_file(name)).astype(whole).iterrows():
         cell = row_cell(row)
