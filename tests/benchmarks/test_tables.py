@@ -5,10 +5,13 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from checkout import ROOT
-from tables import Table, blocks, replaced
+from tables import Sentence, Table, blocks, replaced
+
+from kernels.settings import SearchSettings
 
 END = "<!-- /benchmark -->"
 TEXT = f"a\n<!-- benchmark: x/y -->\n| old |\n{END}\nb\n<!-- benchmark: z -->\n1\n{END}\n"
@@ -36,14 +39,35 @@ def test_a_table_is_markdown() -> None:
     [
         ("annotators", {"mixtures": 2, "counts": (30,), "restarts": 1}),
         ("biased_pairs", {"mixtures": 2, "counts": (30,), "restarts": 1}),
+        ("speed", {"mixtures": 1, "restarts": 1, "real": False}),
     ],
 )
 def test_a_small_run_fills_the_tables(name: str, sizes: dict[str, object]) -> None:
     benchmark = importlib.import_module(name)
     measured = benchmark.measure(**sizes)
+    assert {table.name for table in benchmark.TABLES} <= set(measured)
     for table in benchmark.TABLES:
+        assert "nan" not in measured[table.name]
+        if isinstance(table, Sentence):
+            assert table.fits(measured[table.name])
+            continue
         head, rule, *rows = measured[table.name].splitlines()
         assert (head, rule) == (table.form, "|---" * len(table.columns) + "|")
         assert rows
         assert {row.count("|") for row in rows} == {len(table.columns) + 1}
-        assert "nan" not in measured[table.name]
+
+
+def test_a_ratio_is_of_two_times_of_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    speed = importlib.import_module("speed")
+    clock = {"now": 0.0}
+    seconds = {"annotated": 3.0, "components": 1.5}
+    counts = SimpleNamespace(local_searches=100, evaluations=400_000)
+
+    def restart(problem: object, settings: SearchSettings, rng: object) -> SimpleNamespace:
+        clock["now"] += seconds[settings.relocation]
+        return counts
+
+    monkeypatch.setattr(speed, "run_restart", restart)
+    monkeypatch.setattr(speed.time, "process_time", lambda: clock["now"])
+    row = speed.search_row("K = 2", [None, None], 2)
+    assert row == ("K = 2", "30.00", "4,000", "7500", "0.50")
