@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kernels.divergence import divergences, spherical_divergences, whitening
 from kernels.problem.data import DEGENERATE, Floats
 from kernels.problem.problem import CANNOT, MUST
 
@@ -166,18 +167,72 @@ def cluster_gaussians(
     return sizes, centroids, variances
 
 
+def cluster_covariances(
+    X: ArrayLike, labels: ArrayLike, n_clusters: int, covariance: str, covariance_prior: float = 1.0
+) -> Floats:
+    """Covariance of every cluster of a partition, estimated as the solver does.
+
+    Parameters
+    ----------
+    X, labels, n_clusters
+        As for `cluster_gaussians`.
+    covariance : {"spherical", "common", "diagonal", "tied", "full"}
+        Shape. Spherical ones have no prior, and common ones are spherical ones.
+    covariance_prior : float
+        Strength of the prior of the other shapes, 0 for none (docs/model.md, section 8).
+
+    Returns
+    -------
+    ndarray of shape (n_clusters,), (n_clusters, n_features) or (n_clusters, n_features, n_features)
+        By shape; a tied covariance is repeated. NaN for an empty cluster.
+
+    Raises
+    ------
+    ValueError
+        If the labels do not fit X or n_clusters.
+    """
+    features, given = np.asarray(X, dtype=np.float64), np.asarray(labels)
+    sizes, centroids, variances = cluster_gaussians(features, given, n_clusters)
+    if covariance in ("spherical", "common"):
+        return variances
+    centred = features - features.mean(axis=0)
+    differences = features - centroids[given]
+    n_features = features.shape[1]
+    if covariance == "diagonal":
+        scatter = np.zeros((n_clusters, n_features))
+        np.add.at(scatter, given, np.square(differences))
+        scale = np.square(centred).mean(axis=0) / n_clusters ** (2 / n_features) / 10
+        degrees = 0.5 + 2
+    else:
+        members = [differences[given == cluster] for cluster in range(n_clusters)]
+        scatter = np.array([each.T @ each for each in members])
+        spread = centred.T @ centred / len(features)
+        rank = whitening(spread, np.abs(features).max(axis=0)).shape[1]
+        scale = spread / n_clusters ** (2 / max(rank, 1))
+        degrees = (rank + 2) + rank + 1
+    if covariance == "tied":
+        scatter, counts = np.broadcast_to(scatter.sum(axis=0), scatter.shape), np.full(n_clusters, len(given))
+    else:
+        counts = sizes
+    freedom = (counts + covariance_prior * degrees).reshape(-1, *[1] * (scatter.ndim - 1))
+    found: Floats = (scatter + covariance_prior * scale) / np.where(freedom > 0, freedom, np.nan)
+    found[sizes == 0] = np.nan
+    return found
+
+
 def goldberger_kl(
     sizes: ArrayLike,
     centroids: ArrayLike,
-    variances: ArrayLike,
+    covariances: ArrayLike,
     sizes_true: ArrayLike,
     centroids_true: ArrayLike,
-    variances_true: ArrayLike,
+    covariances_true: ArrayLike,
     total_variance: float,
 ) -> float:
     """Matching approximation of the divergence of the solution's mixture from the truth's.
 
-    sum_r pi_r min_s [KL(N_r || M_s) + log(pi_r / pi'_s)] over non-empty clusters.
+    sum_r pi_r min_s [KL(N_r || M_s) + log(pi_r / pi'_s)] over non-empty clusters. Directions in which no
+    sample differs from any other are left out of matrices.
 
     Parameters
     ----------
@@ -185,41 +240,41 @@ def goldberger_kl(
         Samples per cluster.
     centroids, centroids_true : array_like of shape (n_clusters, n_features)
         Means.
-    variances, variances_true : array_like of shape (n_clusters,)
-        Variances per feature.
+    covariances, covariances_true : array_like of shape (n_clusters, ...)
+        Variances of all features, of each feature, or matrices: no, one or two axes of n_features.
     total_variance : float
-        s², the scale of the degenerate rule.
+        s², the scale of the degenerate rule of spherical clusters.
 
     Returns
     -------
     float
         Nats; NaN if a degenerate cluster takes part.
     """
-    n, mean, variance = _components(sizes, centroids, variances)
-    n_true, mean_true, variance_true = _components(sizes_true, centroids_true, variances_true)
-    for count, spread in ((n, variance), (n_true, variance_true)):
-        if not np.all((count > 1) & (spread > DEGENERATE * total_variance)):
+    n, mean, spread = _components(sizes, centroids, covariances)
+    n_true, mean_true, spread_true = _components(sizes_true, centroids_true, covariances_true)
+    for count, spreads in ((n, spread), (n_true, spread_true)):
+        if spreads.ndim == 1 and not np.all((count > 1) & (spreads > DEGENERATE * total_variance)):
             return float("nan")
     if not len(n) or not len(n_true):
         return float("nan")
-    n_features = mean.shape[1]
-    ratio = variance[:, None] / variance_true[None, :]
-    squares = np.square(mean[:, None, :] - mean_true[None, :, :]).sum(axis=2)
-    divergence = 0.5 * (n_features * (ratio - 1.0 - np.log(ratio)) + squares / variance_true[None, :])
+    if spread.ndim == spread_true.ndim == 1:
+        divergence = spherical_divergences(mean, spread, mean_true, spread_true)
+    else:
+        divergence = divergences(n, mean, spread, n_true, mean_true, spread_true)
     weight, weight_true = n / n.sum(), n_true / n_true.sum()
     matched = divergence + np.log(weight[:, None] / weight_true[None, :])
     return float(np.sum(weight * matched.min(axis=1)))
 
 
 def _components(
-    sizes: ArrayLike, centroids: ArrayLike, variances: ArrayLike
+    sizes: ArrayLike, centroids: ArrayLike, covariances: ArrayLike
 ) -> tuple[Floats, Floats, Floats]:
     counts = np.asarray(sizes, dtype=np.float64)
     used = counts > 0
     return (
         counts[used],
         np.asarray(centroids, dtype=np.float64)[used],
-        np.asarray(variances, dtype=np.float64)[used],
+        np.asarray(covariances, dtype=np.float64)[used],
     )
 
 

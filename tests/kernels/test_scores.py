@@ -12,6 +12,7 @@ from kernels.scores import (
     adjusted_rand,
     annotation_agreement,
     centroid_index,
+    cluster_covariances,
     cluster_gaussians,
     goldberger_kl,
     nmi,
@@ -116,6 +117,99 @@ def test_goldberger_hand_cases() -> None:
     one = (np.array([4]), np.array([[1.0, 1.0]]), np.array([2.0]))
     other = (np.array([4]), np.array([[1.0, 3.0]]), np.array([1.0]))
     assert goldberger_kl(*one, *other, 1.0) == pytest.approx(0.5 * (4 + 4 - 2 - 2 * np.log(2)))
+
+
+def test_goldberger_of_wide_forms_is_that_of_narrow_ones() -> None:
+    rng = np.random.default_rng(4)
+    one = (rng.integers(2, 30, 3), rng.normal(size=(3, 4)), rng.uniform(0.1, 2, 3))
+    other = (rng.integers(2, 30, 5), rng.normal(size=(5, 4)), rng.uniform(0.1, 2, 5))
+    expected = goldberger_kl(*one, *other, 1.0)
+    for wide in (lambda variances: np.outer(variances, np.ones(4)), lambda v: v[:, None, None] * np.eye(4)):
+        assert goldberger_kl(*one[:2], wide(one[2]), *other, 1.0) == pytest.approx(expected, rel=1e-10)
+        assert goldberger_kl(*one, *other[:2], wide(other[2]), 1.0) == pytest.approx(expected, rel=1e-10)
+        assert goldberger_kl(*one[:2], wide(one[2]), *other[:2], wide(other[2]), 1.0) == pytest.approx(
+            expected, rel=1e-10
+        )
+        assert goldberger_kl(*one[:2], wide(one[2]), *one[:2], wide(one[2]), 1.0) == pytest.approx(
+            0, abs=1e-12
+        )
+    # an empty cluster takes no part; a degenerate one does
+    padded = (np.append(one[0], 0), np.vstack([one[1], np.full(4, np.nan)]), np.full((4, 4), np.nan))
+    padded[2][:3] = np.outer(one[2], np.ones(4))
+    assert goldberger_kl(*padded, *other, 1.0) == pytest.approx(expected, rel=1e-10)
+    padded[2][1] = 0.0
+    assert np.isnan(goldberger_kl(*padded, *other, 1.0))
+
+
+def slow_covariances(X: np.ndarray, labels: np.ndarray, shape: str, strength: float) -> np.ndarray:
+    """MAP estimates, one cluster and one number at a time."""
+    (n, d), k = X.shape, labels.max() + 1
+    total = np.cov(X.T, ddof=0)
+    scatters = [
+        sum(
+            np.outer(x - X[labels == r].mean(axis=0), x - X[labels == r].mean(axis=0)) for x in X[labels == r]
+        )
+        for r in range(k)
+    ]
+    if shape == "diagonal":
+        diagonal = np.diag(total) / k ** (2 / d) / 10
+        return np.array(
+            [
+                [
+                    (scatters[r][j, j] + strength * diagonal[j]) / (np.sum(labels == r) + strength * 2.5)
+                    for j in range(d)
+                ]
+                for r in range(k)
+            ]
+        )
+    prior, degrees = strength * total / k ** (2 / d), strength * (2 * d + 3)
+    if shape == "tied":
+        return np.array([(sum(scatters) + prior) / (n + degrees)] * k)
+    return np.array([(scatters[r] + prior) / (np.sum(labels == r) + degrees) for r in range(k)])
+
+
+@pytest.mark.parametrize("strength", [0.0, 1.0, 2.5])
+@pytest.mark.parametrize("shape", ["diagonal", "tied", "full"])
+def test_covariances_agree_with_an_oracle(shape: str, strength: float) -> None:
+    rng = np.random.default_rng(2)
+    X, labels = rng.normal(size=(60, 3)) @ rng.normal(size=(3, 3)) + 50, np.repeat([0, 1, 2], 20)
+    found = cluster_covariances(X, labels, 3, shape, strength)
+    np.testing.assert_allclose(found, slow_covariances(X, labels, shape, strength), rtol=1e-9)
+
+
+def test_covariances_without_a_prior_and_of_an_empty_cluster() -> None:
+    rng = np.random.default_rng(2)
+    X, labels = rng.normal(size=(20, 2)), np.repeat([0, 2], 10)
+    for shape in ("spherical", "common"):
+        np.testing.assert_array_equal(
+            cluster_covariances(X, labels, 3, shape), cluster_gaussians(X, labels, 3)[2]
+        )
+    for shape in ("diagonal", "tied", "full"):
+        for strength in (0.0, 1.0):
+            found = cluster_covariances(X, labels, 3, shape, strength)
+            assert np.isnan(found[1]).all()
+            assert np.isfinite(found[[0, 2]]).all()
+
+
+def test_a_feature_that_is_linear_in_others_counts_once() -> None:
+    rng = np.random.default_rng(2)
+    X, labels = rng.normal(size=(40, 3)), np.repeat([0, 1], 20)
+    wider = np.column_stack([X, X[:, 0] - X[:, 2], np.full(40, 7.0)])
+    narrow, wide = (cluster_covariances(data, labels, 2, "full") for data in (X, wider))
+    np.testing.assert_allclose(wide[:, :3, :3], narrow, rtol=1e-12)
+    other = rng.permutation(labels)
+    kl = [
+        goldberger_kl(
+            *cluster_gaussians(data, other, 2)[:2],
+            cluster_covariances(data, other, 2, "full"),
+            *cluster_gaussians(data, labels, 2)[:2],
+            cluster_covariances(data, labels, 2, "full"),
+            1.0,
+        )
+        for data in (X, wider)
+    ]
+    assert kl[0] == pytest.approx(kl[1], rel=1e-8)
+    assert kl[0] > 0.001
 
 
 def test_centroid_index() -> None:
