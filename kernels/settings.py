@@ -1,8 +1,9 @@
 """The settings of the search and of its objective: each declared once, here.
 
 The table `[search]` of a sweep file, the options of `sweep fit`, the parameters of the estimator and the
-checks of all three derive from `SETTINGS`. Only the standard library is loaded: commands that solve nothing
-import this too.
+checks of all three derive from `OFFERED`: the method, which names values of some settings, and all settings,
+which override it. Beyond those doors there are values alone. Only the standard library is loaded: commands
+that solve nothing import this too.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class Setting:
     name : str
         As in the sweep file and of the estimator; the option of `sweep fit` has dashes.
     default : int, float or str
-        Its type is that of the setting: a whole number, a finite number or one of some words.
+        Its type is that of the setting: a whole number, a finite number or one of some words. Of a setting
+        that goes by the method it is what "published" says.
     meaning : str
         One line, the help text.
     since : int
@@ -47,6 +49,8 @@ class Setting:
         The words.
     words : tuple of str
         Words that stand for a number which is computed from the data.
+    strong : int, float, str or None
+        What the method "strong" says; None for a setting that does not go by the method.
     """
 
     name: str
@@ -57,6 +61,26 @@ class Setting:
     high: float | None = None
     choices: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
+    strong: int | float | str | None = None
+
+    @property
+    def by_method(self) -> bool:
+        """Whether the method says what it is where it is not given."""
+        return self.strong is not None
+
+    @property
+    def offered(self) -> int | float | str | None:
+        """What a door has where nothing is given: None if that goes by the method."""
+        return None if self.by_method else self.default
+
+    @property
+    def unless_given(self) -> str:
+        """What it is where it is not given, in words; empty if that does not go by the method."""
+        return f"{self.strong} if strong, {self.default} if published" if self.by_method else ""
+
+    def of(self, method: str) -> int | float | str:
+        """What a method says."""
+        return self.strong if self.strong is not None and method == "strong" else self.default
 
     @property
     def option(self) -> str:
@@ -93,7 +117,11 @@ def _declared(default: int | float | str, meaning: str, **more: Any) -> Any:
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """Size and method of a restart; the defaults are the method of docs/model.md, section 3."""
+    """Size and method of a restart, as the search takes them.
+
+    The defaults are those of the method "published", docs/model.md, section 3: a cube says nothing of a
+    setting that it was made without.
+    """
 
     population: int = _declared(10, "Solutions that survive a generation.", since=1, low=2, high=10_000)
     offspring: int = _declared(10, "Solutions made in a generation.", since=1, low=1, high=10_000)
@@ -107,8 +135,9 @@ class SearchSettings:
         "What offspring that are not mutated take from their parents; labels need a mutation below 1.",
         since=2,
         choices=("centroids", "labels"),
+        strong="labels",
     )
-    mutation: float = _declared(1.0, "Probability that an offspring is mutated.", since=2, high=1)
+    mutation: float = _declared(1.0, "Probability that an offspring is mutated.", since=2, high=1, strong=0.2)
     # with "all", no sample is left for phase 2 of the local search, and the objective never falls
     relocation: str = _declared(
         "annotated",
@@ -116,6 +145,7 @@ class SearchSettings:
         " With components, all samples and sets of them that must-links hold together.",
         since=2,
         choices=("annotated", "all", "components"),
+        strong="components",
     )
 
 
@@ -147,23 +177,63 @@ class Settings(ObjectiveSettings, SearchSettings):
 DEFAULT = Settings()
 SETTINGS = tuple(Setting(each.name, **each.metadata) for each in fields(Settings))
 
+METHOD = Setting(
+    "method",
+    "strong",
+    "Settings of the search by one name: published is the paper's method, strong finds better solutions in"
+    " less time. A setting that is given overrides it.",
+    since=4,
+    choices=("strong", "published"),
+)
+"""No setting of its own: choices of a method and of settings that come to the same values are one search."""
 
-def wrong_settings(values: Mapping[str, Any]) -> Iterator[tuple[Setting, object, str]]:
-    """Every setting that is not possible, with the value found and what was expected.
+OFFERED = (METHOD, *SETTINGS)
+"""What a sweep file, `sweep fit` and the estimator take."""
+
+
+def wrong_settings(values: Mapping[str, Any]) -> Iterator[tuple[Setting, str, str]]:
+    """Every setting that is not possible, with the value found and what was expected, both in words.
 
     Parameters
     ----------
     values : mapping of str to object
-        Settings by name; those left out are not looked at, and neither are other names.
+        The method and settings by name; those left out are not looked at, and neither are other names. Where
+        there is a method, None stands for what it says.
     """
+    if "method" in values and not METHOD.allows(values["method"]):
+        yield METHOD, repr(values["method"]), METHOD.expected
+    taken = _with_method(values)
     for setting in SETTINGS:
-        if setting.name not in values:
+        if setting.name not in taken:
             continue
-        found = values[setting.name]
+        found = taken[setting.name]
+        told = f"{found!r}{_source(values, taken, setting.name)}"
         if not setting.allows(found):
-            yield setting, found, setting.expected
-        elif setting.name == "mutation" and found == 1 and values.get("crossover") == "labels":
-            yield setting, found, "less than 1 for crossover labels, which mutated offspring do not take"
+            yield setting, told, setting.expected
+        elif setting.name == "mutation" and found == 1 and taken.get("crossover") == "labels":
+            labels = f"crossover labels{_source(values, taken, 'crossover')}"
+            yield setting, told, f"less than 1 for {labels}, which mutated offspring do not take"
+
+
+def _with_method(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by name, with what the method says of those that are None.
+
+    Without a method nothing changes; with one that does not exist, what would go by it is left out.
+    """
+    taken = dict(values)
+    if "method" not in values:
+        return taken
+    for setting in SETTINGS:
+        if setting.by_method and setting.name in values and values[setting.name] is None:
+            del taken[setting.name]
+            if METHOD.allows(values["method"]):
+                taken[setting.name] = setting.of(values["method"])
+    return taken
+
+
+def _source(values: Mapping[str, Any], taken: Mapping[str, Any], name: str) -> str:
+    """Where the value of a setting comes from, if not from the user."""
+    return "" if taken[name] is values[name] else f" by the method {values['method']}"
 
 
 def require(settings: object, declared: type, but: Container[str] = ()) -> None:
@@ -179,17 +249,46 @@ def require(settings: object, declared: type, but: Container[str] = ()) -> None:
         Names that are left out.
     """
     own = {each.name: getattr(settings, each.name) for each in fields(declared) if each.name not in but}
-    wrong = [
-        f"{each.name} is {found!r}, expected {expected}" for each, found, expected in wrong_settings(own)
-    ]
+    wrong = [f"{each.name} is {found}, expected {expected}" for each, found, expected in wrong_settings(own)]
     if wrong:
         raise ValueError("; ".join(wrong))
 
 
 def settings_of(values: Mapping[str, Any]) -> Settings:
-    """All settings from their values by name, in Python's own types; other names are not looked at."""
-    return Settings(**{each.name: _converted(each, values[each.name]) for each in SETTINGS})
+    """All settings, in Python's own types, from the method and settings by name.
+
+    Parameters
+    ----------
+    values : mapping of str to object
+        None, or nothing, stands for what the method says, and for the default of what does not go by it. No
+        method is "strong"; so is one that does not exist, which `wrong_settings` reports. Other names are not
+        looked at.
+    """
+    method = values.get("method")
+    said = {each.name: each.of(str(method if METHOD.allows(method) else METHOD.default)) for each in SETTINGS}
+    given = {each.name: values[each.name] for each in SETTINGS if values.get(each.name) is not None}
+    return Settings(**{each.name: _converted(each, (said | given)[each.name]) for each in SETTINGS})
 
 
 def _converted(setting: Setting, value: Any) -> Any:
     return value if isinstance(value, str) else type(setting.default)(value)
+
+
+def method_of(settings: SearchSettings) -> tuple[str, dict[str, Any]]:
+    """The method that settings come closest to, and those that differ from what it says, by name.
+
+    The name is found from the values, and not kept beside them: the same search always has the same name.
+    """
+    own = {each: getattr(settings, each.name) for each in SETTINGS if each.by_method}
+    others = {
+        method: {each.name: value for each, value in own.items() if value != each.of(method)}
+        for method in METHOD.choices
+    }
+    closest = min(others, key=lambda method: len(others[method]))
+    return closest, others[closest]
+
+
+def method_words(settings: SearchSettings) -> str:
+    """The method for people: `strong`, or `strong with relocation all`."""
+    method, others = method_of(settings)
+    return " with ".join(filter(None, [method, ", ".join(f"{name} {others[name]}" for name in others)]))

@@ -8,15 +8,15 @@ import shlex
 import subprocess
 import sys
 import tomllib
-from dataclasses import asdict, fields
 from pathlib import Path
 
 import pytest
 
+from kernels.settings import METHOD, OFFERED
 from pipeline.cluster.profiles import Address, Local, Tls
 from pipeline.commands.main import main
 from sweeps.file.reading import load_sweep
-from sweeps.file.search import Search
+from sweeps.file.search import asked
 from sweeps.file.stopping import Stop
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -91,8 +91,9 @@ def test_the_sweep_file_example_is_one(tmp_path: Path) -> None:
     path = tmp_path / "example.toml"
     path.write_text(example, encoding="utf-8")
     spec = load_sweep(path)
-    assert spec.search == Search()  # "with these defaults"
-    for name in (field.name for field in fields(Search)):
+    assert spec.search == asked()  # "with these defaults"
+    assert tomllib.loads(example)["search"] == {"method": METHOD.default, **vars(asked())}
+    for name in (each.name for each in OFFERED):
         assert re.search(rf"^{name} = ", example, flags=re.MULTILINE)
 
 
@@ -101,7 +102,7 @@ def test_the_tables_of_the_sweep_file_have_every_key_and_its_default() -> None:
     stop = {
         key: "needed" if key == "risk" else str(value) for key, value in Stop(risk=0.05).model_dump().items()
     }
-    search = {key: str(value) for key, value in asdict(Search()).items()}
+    search = {each.name: "by method" if each.by_method else str(each.default) for each in OFFERED}
     data = {"scale": "none", "unavailable": "error"}
     assert explained == search | data | stop
 

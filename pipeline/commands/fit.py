@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kernels.settings import COVARIANCES, TERMS
+from kernels.settings import COVARIANCES, TERMS, method_words
 from pipeline.commands.options import Word, json_option, reported
 from pipeline.commands.settings import takes_settings
 from pipeline.optima import SAME_OPTIMUM
@@ -103,12 +103,14 @@ def fit_command(as_json: bool, **choices: Any) -> None:
 
 def summary(result: FitResult, judgement: Judgement) -> list[str]:
     """The result in a few lines, for people."""
-    best, objectives = result.best, result.restart_objectives
+    best, objectives, settings = result.best, result.restart_objectives, result.settings
     hits = int((objectives >= best.objective - SAME_OPTIMUM).sum())
     weight = "" if result.feature_weight == 1 else f", features of weight {result.feature_weight:.4g}"
     lines = [
         f"objective  {best.objective:.4f} nats, model {result.model!r}, {result.covariance} covariance"
         f"{weight} (gmm {best.gmm:.4f}, sbm {best.sbm:.4f}, prior {best.prior:.4f})",
+        f"search     {method_words(settings)}: population {settings.population},"
+        f" {settings.offspring} offspring, {settings.generations} generations, patience {settings.patience}",
         f"restarts   best {result.best_restart} of {len(objectives)}, {hits} as good",
         f"sizes      {' '.join(map(str, best.sizes.tolist()))}",
         f"variances  {' '.join(f'{variance:.4g}' for variance in best.covariances)}",

@@ -8,25 +8,25 @@ from typing import Any
 
 import click
 
-from kernels.settings import SETTINGS, Setting, settings_of
+from kernels.settings import OFFERED, Setting
 from pipeline.commands.options import Word
 
 
 def takes_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """Add an option for each setting, as declared; the command gets all of them as `settings`."""
+    """Add an option for each setting and for the method; the command gets all, by name, as `chosen`."""
 
     @functools.wraps(command)
     def with_settings(**given: Any) -> None:
-        settings = settings_of({each.name: given.pop(each.name) for each in SETTINGS})
-        command(settings=settings, **given)
+        chosen = {each.name: given.pop(each.name) for each in OFFERED}
+        command(chosen=chosen, **given)
 
     # click shows first what was added last
-    for setting in reversed(SETTINGS):
+    for setting in reversed(OFFERED):
         option = click.option(
             setting.option,
             type=_type(setting),
-            default=setting.default,
-            show_default=True,
+            default=setting.offered,
+            show_default=setting.unless_given or True,
             help=setting.meaning,
         )
         option(with_settings)

@@ -63,7 +63,7 @@ def _parameter_problems(parameters: Mapping[str, Any]) -> Iterator[Problem]:
         if not (_is_whole(parameters[name]) and parameters[name] >= 1):
             yield Problem(name, repr(parameters[name]), "a whole number, 1 or more")
     for setting, found, expected in wrong_settings(parameters):
-        yield Problem(setting.name, repr(found), expected)
+        yield Problem(setting.name, found, expected)
     model, accuracy = parameters["model"], parameters["accuracy"]
     if not (isinstance(model, str) and model in (AUTO, *TERMS)):
         known = AUTO, *TERMS

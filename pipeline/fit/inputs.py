@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernels.problem.problem import CANNOT, MUST, Layer
-from kernels.settings import COVARIANCES, TERMS, Settings, wrong_settings
+from kernels.settings import COVARIANCES, TERMS, Settings, settings_of, wrong_settings
 from pipeline.fit.annotators import annotator_layers, annotator_names
 from sweeps.annotations.files import read_annotations
 from sweeps.annotations.links import Annotation, read_links
@@ -26,7 +27,10 @@ from sweeps.scales import SCALES
 
 @dataclass(frozen=True)
 class FitOptions:
-    """What `sweep fit` is given; the fields are its options."""
+    """What `sweep fit` is given; the fields are its options.
+
+    `chosen` has the method and the settings by name, None where one was not given and goes by the method.
+    """
 
     features: Path
     labels: Path | None
@@ -38,10 +42,15 @@ class FitOptions:
     restarts: int
     seed: int
     scale: str
-    settings: Settings
     annotations: Path | None = None
     annotator_accuracy: tuple[str, ...] = ()
     covariance: str = "spherical"
+    chosen: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def settings(self) -> Settings:
+        """Settings of the search and of the objective; the right ones of those given, if some are wrong."""
+        return settings_of(self.chosen)
 
     @property
     def chosen_model(self) -> str:
@@ -163,8 +172,8 @@ def _option_problems(options: FitOptions) -> Iterator[Problem]:
             yield Problem(name, str(value), f"{least} or more")
     if options.n_clusters >= MAX_CLASSES:
         yield Problem("-k", str(options.n_clusters), f"less than {MAX_CLASSES}")
-    for setting, found, expected in wrong_settings(vars(options.settings)):
-        yield Problem(setting.option, repr(found), expected)
+    for setting, found, expected in wrong_settings(options.chosen):
+        yield Problem(setting.option, found, expected)
     if options.accuracy is None:
         if options.chosen_model == "posterior" and not options.annotator_accuracy:
             yield Problem("--accuracy", "nothing", "a number above 0, at most 1", "posterior needs it")

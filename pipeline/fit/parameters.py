@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from kernels.settings import SETTINGS, Setting
+from kernels.settings import OFFERED, Setting
 
 Estimator = TypeVar("Estimator", bound=type)
 
@@ -23,9 +23,9 @@ def with_settings(estimator: Estimator) -> Estimator:
     init = vars(estimator)["__init__"]
     signature = inspect.signature(init)
     own = [each for each in signature.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
-    init.__signature__ = signature.replace(parameters=own + [_parameter(each) for each in SETTINGS])
+    init.__signature__ = signature.replace(parameters=own + [_parameter(each) for each in OFFERED])
     if estimator.__doc__ is not None:  # there is none under `python -OO`
-        described = "\n".join(map(_described, SETTINGS))
+        described = "\n".join(map(_described, OFFERED))
         estimator.__doc__ = inspect.cleandoc(estimator.__doc__).replace(PLACE, described)
     return estimator
 
@@ -34,16 +34,17 @@ def _parameter(setting: Setting) -> inspect.Parameter:
     return inspect.Parameter(
         setting.name,
         inspect.Parameter.KEYWORD_ONLY,
-        default=setting.default,
-        annotation=_kind(setting),
+        default=setting.offered,
+        annotation=f"{_kind(setting)} | None" if setting.by_method else _kind(setting),
     )
 
 
 def _described(setting: Setting) -> str:
     words = ", ".join(f'"{word}"' for word in setting.choices)
     kind = f"{{{words}}}" if words else _kind(setting)
-    default = f'"{setting.default}"' if words else setting.default
-    meaning = textwrap.fill(setting.meaning, 106, initial_indent="    ", subsequent_indent="    ")
+    default = f'"{setting.default}"' if words and not setting.by_method else setting.offered
+    by_method = f" None: {setting.unless_given}." if setting.by_method else ""
+    meaning = textwrap.fill(setting.meaning + by_method, 106, initial_indent="    ", subsequent_indent="    ")
     return f"{setting.name} : {kind}, default={default}\n{meaning}"
 
 
@@ -60,7 +61,7 @@ def with_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
     TypeError
         If there is no such setting.
     """
-    defaults = {each.name: each.default for each in SETTINGS}
+    defaults = {each.name: each.offered for each in OFFERED}
     unknown = settings.keys() - defaults.keys()
     if unknown:
         raise TypeError(f"unexpected parameters: {', '.join(sorted(unknown))}")

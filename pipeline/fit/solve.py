@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kernels.problem.problem import MUST, Layer, build_problem
 from kernels.scores import centroid_index, cluster_gaussians, goldberger_kl, nmi, total_variance
 from kernels.search.hgs import Restart, run_restart, warm_up
-from kernels.settings import Settings
+from kernels.settings import Settings, method_words
 from pipeline.fit.notes import solution_notes
 from pipeline.optima import best_of
 
@@ -53,6 +53,8 @@ class FitResult:
         As of `kernels.problem.problem.build_problem`.
     feature_weight : float
         Factor of gmm; in place of "effective", what that was.
+    settings : Settings
+        Of the search and of the objective.
     best : Restart
         The solution.
     best_restart : int
@@ -72,6 +74,7 @@ class FitResult:
     model: str
     covariance: str
     feature_weight: float
+    settings: Settings
     best: Restart
     best_restart: int
     restart_objectives: NDArray[np.float64]
@@ -146,6 +149,7 @@ def fit(
         model=model,
         covariance=covariance,
         feature_weight=problem.data.feature_weight,
+        settings=settings,
         best=runs[best],
         best_restart=best,
         restart_objectives=np.array([run.objective for run in runs]),
@@ -166,6 +170,8 @@ def to_json(result: FitResult) -> dict[str, Any]:
         "model": result.model,
         "covariance": result.covariance,
         "feature_weight": result.feature_weight,
+        "method": method_words(result.settings),
+        "settings": vars(result.settings),
         "objective": best.objective,
         "gmm": best.gmm,
         "sbm": best.sbm,

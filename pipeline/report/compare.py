@@ -141,7 +141,8 @@ def _manifests(first: Path, second: Path, folder: Path) -> list[Manifest]:
 
 def _settings(a: Manifest, b: Manifest) -> Iterator[str]:
     """What the resolved sweep files have differently, and what that means for pairs."""
-    found = [dict(_flat(manifest.spec.dump())) for manifest in (a, b)]
+    # a method is found from the values: nobody has to put three keys together
+    found = [dict(_flat(each.spec.dump() | {"search": each.spec.search.named()})) for each in (a, b)]
     for key in dict.fromkeys([*found[0], *found[1]]):
         values = [str(side.get(key, "not there")) for side in found]
         if values[0] != values[1] and key != "name":

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from kernels.settings import method_words
 from pipeline.prepare.sweep import Prepared
 from pipeline.submit.notes import note_lines, sweep_notes
 from pipeline.work.batches import target_seconds
@@ -18,6 +19,7 @@ from pipeline.work.records import Batch, Failure, Science, Work
 from pipeline.work.tasks import run_batch
 from pipeline.work.timing import Timing
 from storage.cube.schema import ArraySpec, Role, array_specs
+from sweeps.file.search import Search
 from sweeps.plan import Cell, DatasetPlan
 
 SEARCH_NANOSECONDS = 80.0
@@ -57,6 +59,8 @@ class PlanOverview:
         Data sets left out, and why.
     notes : dict of str to list of str
         What to know of data sets before trusting their solutions.
+    search : Search
+        Settings of the search and of the objective.
     workers, batches : int
         Batches depend on the number of workers.
     timed : bool
@@ -70,6 +74,7 @@ class PlanOverview:
     datasets: tuple[DatasetOverview, ...]
     skipped: dict[str, list[str]]
     notes: dict[str, list[str]]
+    search: Search
     workers: int
     batches: int
     timed: bool
@@ -78,7 +83,8 @@ class PlanOverview:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, totals included."""
         totals = {key: sum(getattr(d, key) for d in self.datasets) for key in _SUMMED}
-        return {**asdict(self), "cube": str(self.cube), "total": totals}
+        search = {"method": method_words(self.search), **vars(self.search)}
+        return {**asdict(self), "cube": str(self.cube), "search": search, "total": totals}
 
     def lines(self) -> list[str]:
         """Table for people."""
@@ -101,6 +107,7 @@ class PlanOverview:
         hours = total["core_hours"] / self.workers
         tail = [
             f"{self.batches:,} batches for {self.workers} workers, about {_hours(hours)} in all ({how})",
+            f"search: {', '.join(f'{name} {value}' for name, value in self.search.named().items())}",
             f"results: {self.cube}",
         ]
         if self.least < 1:
@@ -144,6 +151,7 @@ def plan_overview(prepared: Prepared, *, workers: int | None = None, pilot: bool
         datasets=datasets,
         skipped={name: list(reasons) for name, reasons in prepared.inputs.skipped.items()},
         notes=sweep_notes(prepared),
+        search=prepared.spec.search,
         workers=workers,
         batches=sum(_batches(d, length) for d in datasets),
         timed=not any(timing.missing(plan) for plan in prepared.inputs.plans),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
 from storage.cube.manifest import Manifest
 from sweeps.errors import Problem
+from sweeps.file.search import BY_METHOD
 from sweeps.file.spec import SweepSpec
 from sweeps.plan import DatasetPlan
 from sweeps.seeds import accuracy_code
@@ -87,10 +89,32 @@ def _align(old: DatasetPlan | None, new: DatasetPlan) -> DatasetPlan:
 
 def _spec_differences(manifest: Manifest, spec: SweepSpec) -> Iterator[Problem]:
     old, new = _fixed(manifest.spec), _fixed(spec)
+    of_cube, of_file = manifest.spec.search.written(), spec.search.written()
+    if of_cube["method"] != of_file["method"]:
+        expected = f"{_settings(of_cube, old)}, as in the cube"
+        where = f"{manifest.path}: search.method"
+        yield Problem(where, _settings(of_file, new), expected, _to_grow(of_cube))
+        for name in BY_METHOD:
+            del old[f"search.{name}"], new[f"search.{name}"]
     for key in dict.fromkeys([*old, *new]):
         stored, asked = old.get(key), new.get(key)
         if stored != asked:
-            yield Problem(f"{manifest.path}: {key}", _show(asked), f"{_show(stored)}, as in the cube", HINT)
+            # what was left out may go by another method now, so that nothing in the file has to have changed
+            name = key.removeprefix("search.")
+            hint = _to_grow({name: stored}) if name in BY_METHOD else HINT
+            yield Problem(f"{manifest.path}: {key}", _show(asked), f"{_show(stored)}, as in the cube", hint)
+
+
+def _settings(written: Mapping[str, Any], fixed: Mapping[str, Any]) -> str:
+    """The method with all that goes by it."""
+    values = ", ".join(f"{name} {_show(fixed[f'search.{name}'])}" for name in BY_METHOD)
+    return f"{_show(written['method'])} ({values})"
+
+
+def _to_grow(stored: Mapping[str, Any]) -> str:
+    """What a sweep file has to say for the search of the cube."""
+    keys = ", ".join(f"{name} = {json.dumps(value)}" for name, value in stored.items())
+    return f"to grow this cube write {keys} under [search], and no key that says otherwise; or {HINT}"
 
 
 def _fixed(spec: SweepSpec) -> dict[str, Any]:

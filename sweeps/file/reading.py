@@ -32,6 +32,7 @@ from sweeps.file.datasets import (
     kind_of,
     mixtures_name,
 )
+from sweeps.file.search import Search, Written, asked
 from sweeps.file.spec import Data, Grid, SweepSpec
 from sweeps.file.stopping import Stop
 from sweeps.file.toml import read_toml
@@ -189,6 +190,9 @@ class SweepFile(SweepSpec):
     """A sweep: data sets, annotations and models crossed with each other."""
 
     grid: GridTable = Field(description="What is crossed with what.")
+    search: Annotated[Search, Written()] = Field(
+        asked(), description=SweepSpec.model_fields["search"].description
+    )
     data: DataTable = Field(DataTable(), description=SweepSpec.model_fields["data"].description)
 
     def resolved(self) -> SweepSpec:

@@ -8,13 +8,29 @@ from typing import Annotated, Any
 from pydantic import Field, GetCoreSchemaHandler, ValidatorFunctionWrapHandler, create_model
 from pydantic_core import CoreSchema, core_schema
 
-from kernels.settings import SETTINGS, Setting, Settings, wrong_settings
+from kernels.settings import (
+    OFFERED,
+    SETTINGS,
+    Setting,
+    Settings,
+    method_of,
+    method_words,
+    settings_of,
+    wrong_settings,
+)
 from sweeps.validation import Record, refusal, refused
+
+BY_METHOD = tuple(each.name for each in SETTINGS if each.by_method)
+"""Settings that a method names."""
 
 
 @dataclass(frozen=True)
 class Search(Settings):
-    """Settings of the search (docs/model.md, section 3) and of the objective (section 2)."""
+    """Settings of the search (docs/model.md, sections 3 and 6) and of the objective (section 2).
+
+    What a cube keeps: values alone, whatever named them. So a cube says what it was made with also when a
+    method has other values by then, and is grown by any file that comes to the same values.
+    """
 
     def to_dict(self) -> dict[str, Any]:
         """Settings by name; those of later generations, which come last, only if not at their defaults.
@@ -27,11 +43,21 @@ class Search(Settings):
             if each.since == 1 or getattr(self, each.name) != each.default
         }
 
+    def named(self) -> dict[str, Any]:
+        """The method, and the settings that do not go by it, as `to_dict`: for people."""
+        others = {name: value for name, value in self.to_dict().items() if name not in BY_METHOD}
+        return {"method": method_words(self), **others}
+
+    def written(self) -> dict[str, Any]:
+        """Fewest keys of a sweep file that give what goes by the method: its name, and what differs."""
+        method, others = method_of(self)
+        return {"method": method, **others}
+
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_wrap_validator_function(
             cls._taken,
-            handler.generate_schema(SearchTable),
+            handler.generate_schema(KeptTable),
             serialization=core_schema.plain_serializer_function_ser_schema(cls.to_dict),
         )
 
@@ -40,15 +66,36 @@ class Search(Settings):
         return value if isinstance(value, cls) else cls(**dict(table(value)))
 
 
+class Written:
+    """Search as a sweep file asks for it: what the file leaves out is what the method says."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(
+            self._resolved,
+            handler.generate_schema(SearchTable),
+            serialization=core_schema.plain_serializer_function_ser_schema(Search.to_dict),
+        )
+
+    @staticmethod
+    def _resolved(table: Record) -> Search:
+        return asked(**dict(table))
+
+
+def asked(**given: Any) -> Search:
+    """Search by the method and settings that are given, as in a sweep file."""
+    return Search(**vars(settings_of(given)))
+
+
 @dataclass(frozen=True)
 class Declared:
-    """Type of a key: what its setting is declared to be."""
+    """Type of a key: what its setting is declared to be, or None where that stands for the method's value."""
 
     setting: Setting
+    may_be_none: bool = False
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         alone = refused(self._type(), self.setting.expected, options=self.setting.choices)
-        return core_schema.with_info_after_validator_function(self._with_others, alone)
+        return core_schema.with_info_wrap_validator_function(self._with_others, alone)
 
     def _type(self) -> CoreSchema:
         low, high, choices = self.setting.low, self.setting.high, self.setting.choices
@@ -61,21 +108,38 @@ class Declared:
             return number
         return core_schema.union_schema([number, core_schema.literal_schema(list(self.setting.words))])
 
-    def _with_others(self, value: Any, info: core_schema.ValidationInfo) -> Any:
+    def _with_others(
+        self, value: Any, alone: ValidatorFunctionWrapHandler, info: core_schema.ValidationInfo
+    ) -> Any:
         """Refuse a value, right by itself, that the settings declared before this one rule out."""
-        for _, _, expected in wrong_settings({**info.data, self.setting.name: value}):
-            raise refusal(expected)
+        if self.may_be_none and value is None:
+            if "method" not in info.data:  # it was refused: nothing to judge
+                return None
+        else:
+            value = alone(value)
+        for setting, found, expected in wrong_settings({**info.data, self.setting.name: value}):
+            if setting == self.setting:
+                raise refusal(expected, found=found)
         return value
 
 
-# a default may be ruled out by a setting that is given, so defaults are validated as well
-KEYS: dict[str, Any] = {
-    each.name: (
-        Annotated[type(each.default), Declared(each)],
-        Field(each.default, description=each.meaning, validate_default=True),
-    )
-    for each in SETTINGS
-}
+def _key(setting: Setting, default: Any) -> Any:
+    """A key of a table; a default may be ruled out by a setting that is given, so it is validated as well."""
+    kind: Any = Annotated[type(setting.default), Declared(setting, may_be_none=default is None)]
+    return kind, Field(default, description=described(setting), validate_default=True)
+
+
+def described(setting: Setting) -> str:
+    """What an editor says of a key."""
+    return f"{setting.meaning} Left out: {setting.unless_given}." if setting.by_method else setting.meaning
+
+
 SearchTable = create_model(
-    "Search", __base__=Record, __doc__="Settings of the search and of its objective.", **KEYS
+    "Search",
+    __base__=Record,
+    __doc__="Settings of the search and of its objective.",
+    **{each.name: _key(each, each.offered) for each in OFFERED},
+)
+KeptTable = create_model(
+    "Kept", __base__=Record, **{each.name: _key(each, each.default) for each in SETTINGS}
 )

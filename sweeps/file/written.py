@@ -22,7 +22,8 @@ def sweep_schema() -> str:
 
 def as_file(spec: SweepSpec) -> dict[str, Any]:
     """Tables of a sweep file that gives this sweep, every default filled in."""
-    values = spec.dump() | {"search": vars(spec.search)}
+    # the method is for the reader: every key that goes by it is given, too
+    values = spec.dump() | {"search": spec.search.written() | vars(spec.search)}
     grid = values["grid"]
     grid["datasets"] = [
         _mixture(entry) if isinstance(entry, Mixtures) else entry.model_dump(exclude_none=True)

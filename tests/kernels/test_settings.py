@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import math
 import subprocess
 import sys
@@ -19,11 +20,15 @@ from processes.sweeping import TINY, write_spec
 from kernels.problem.problem import build_problem
 from kernels.settings import (
     DEFAULT,
+    METHOD,
+    OFFERED,
     SETTINGS,
     ObjectiveSettings,
     SearchSettings,
     Setting,
     Settings,
+    method_of,
+    method_words,
     settings_of,
     wrong_settings,
 )
@@ -35,7 +40,10 @@ from sweeps.file.search import Search
 
 X = np.arange(20.0).reshape(10, 2)
 BEFORE_SEARCH = TINY.partition("[search]")[0]
-each_setting = pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
+each_setting = pytest.mark.parametrize("setting", OFFERED, ids=lambda setting: setting.name)
+STRONG = {"crossover": "labels", "mutation": 0.2, "relocation": "components"}
+PUBLISHED = {"crossover": "centroids", "mutation": 1.0, "relocation": "annotated"}
+BY_METHOD = dict.fromkeys(STRONG)
 
 
 def bad_values(setting: Setting) -> list[Any]:
@@ -58,6 +66,8 @@ def test_a_declaration_holds_together(setting: Setting) -> None:
     assert setting.allows(setting.default)
     assert setting.since >= 1
     assert setting.meaning.endswith(".")
+    assert setting.strong is None or setting.allows(setting.strong)
+    assert setting.strong != setting.default
     assert bool(setting.choices) == isinstance(setting.default, str)
     limits = [setting.low, setting.high] if setting.high is not None else [setting.low]
     assert setting.choices or all(setting.allows(type(setting.default)(limit)) for limit in limits)
@@ -69,12 +79,77 @@ def test_a_declaration_holds_together(setting: Setting) -> None:
 def test_all_that_is_wrong_is_listed() -> None:
     values = {"generations": 0, "crossover": "labels", "mutation": 1, "seed": -1, "relocation": "none"}
     assert [(each.name, found) for each, found, _ in wrong_settings(values)] == [
-        ("generations", 0),
-        ("mutation", 1),
-        ("relocation", "none"),
+        ("generations", "0"),
+        ("mutation", "1"),
+        ("relocation", "'none'"),
     ]
     assert list(wrong_settings({"crossover": "labels", "mutation": 0.999})) == []
     assert list(wrong_settings(vars(DEFAULT))) == []
+
+
+def wrong(**given: Any) -> list[tuple[str, str, str]]:
+    return [(each.name, found, expected) for each, found, expected in wrong_settings(BY_METHOD | given)]
+
+
+def test_what_the_method_says_is_judged_with_what_is_given() -> None:
+    expected = "less than 1 for crossover labels, which mutated offspring do not take"
+    by_strong = "less than 1 for crossover labels by the method strong, which mutated offspring do not take"
+    assert wrong(method="published", crossover="labels") == [
+        ("mutation", "1.0 by the method published", expected)
+    ]
+    assert wrong(method="strong", mutation=1) == [("mutation", "1", by_strong)]
+    assert wrong(method="strong", mutation=1, crossover="labels") == [("mutation", "1", expected)]
+    assert wrong(method="strong", mutation=1, crossover="centroids") == []
+    assert wrong(method="strong") == wrong(method="published") == []
+
+
+def test_a_method_that_does_not_exist_hides_no_other_problem() -> None:
+    expected = "one of strong, published"
+    for method in ("paper", None, 1, ["strong"]):
+        assert wrong(method=method, mutation=1) == [("method", repr(method), expected)]
+    found = wrong(method="paper", mutation=1, crossover="labels", population=None)
+    assert [(name, value) for name, value, _ in found] == [
+        ("method", "'paper'"),
+        ("population", "None"),
+        ("mutation", "1"),
+    ]
+
+
+def test_none_stands_for_nothing_where_there_is_no_method() -> None:
+    assert [each.name for each, _, _ in wrong_settings(BY_METHOD)] == list(BY_METHOD)
+
+
+@pytest.mark.parametrize(("method", "says"), [("strong", STRONG), ("published", PUBLISHED)])
+def test_a_method_says_what_is_not_given(method: str, says: dict[str, Any]) -> None:
+    assert {each.name: each.of(method) for each in SETTINGS if each.by_method} == says
+    settings = settings_of({"method": method})
+    assert vars(settings) == vars(DEFAULT) | says
+    assert settings_of({"method": method, **BY_METHOD}) == settings
+    assert method_of(settings) == (method, {})
+    assert method_words(settings) == method
+    given = {"crossover": "centroids", "mutation": 0.7, "relocation": "all", "patience": 3, "generations": 4}
+    for name, value in given.items():
+        overridden = settings_of({"method": method, **BY_METHOD, name: value})
+        assert vars(overridden) == vars(settings) | {name: value}
+
+
+def test_the_method_is_strong_unless_it_is_said() -> None:
+    assert settings_of({}) == settings_of({"method": "strong"}) == Settings(**STRONG)
+    assert settings_of(BY_METHOD | {"method": "publishd"}) == Settings(**STRONG)  # reported elsewhere
+    assert settings_of({"method": "published"}) == DEFAULT
+
+
+def test_what_comes_to_the_same_values_has_the_same_name() -> None:
+    by_keys = settings_of({"method": "published", **STRONG})
+    assert by_keys == settings_of({"method": "strong"})
+    assert method_words(by_keys) == "strong"
+    assert method_words(settings_of({"relocation": "all"})) == "strong with relocation all"
+    some = settings_of({"method": "published", "mutation": 0.5, "relocation": "all"})
+    assert method_words(some) == "published with mutation 0.5, relocation all"
+    assert method_of(some) == ("published", {"mutation": 0.5, "relocation": "all"})
+    tie = settings_of({"crossover": "labels", "mutation": 0.5, "relocation": "annotated"})
+    assert method_words(tie) == "strong with mutation 0.5, relocation annotated"
+    assert method_words(settings_of({"generations": 99, "patience": 5})) == "strong"
 
 
 def test_numbers_of_numpy_become_those_of_python() -> None:
@@ -93,11 +168,12 @@ def test_declarations_load_nothing() -> None:
 
 @each_setting
 def test_every_door_has_every_setting(setting: Setting, tmp_path: Path) -> None:
-    assert getattr(load_sweep(write_spec(tmp_path, BEFORE_SEARCH)).search, setting.name) == setting.default
+    search = load_sweep(write_spec(tmp_path, BEFORE_SEARCH)).search
+    assert setting == METHOD or getattr(search, setting.name) == setting.of("strong")
     option = next(each for each in fit_command.params if each.name == setting.name)
     assert isinstance(option, click.Option)
     assert option.opts == [setting.option]
-    assert (option.default, option.help) == (setting.default, setting.meaning)
+    assert (option.default, option.help) == (setting.offered, setting.meaning)
     if setting.choices:
         assert isinstance(option.type, click.Choice)
         assert tuple(option.type.choices) == setting.choices
@@ -106,17 +182,19 @@ def test_every_door_has_every_setting(setting: Setting, tmp_path: Path) -> None:
         assert (option.type.min, option.type.max) == (setting.low, setting.high)
     help_text = " ".join(CliRunner().invoke(fit_command, ["--help"]).stdout.split())
     assert f"{setting.option} " in help_text
-    assert f"{setting.meaning} [default: {setting.default}" in help_text
+    default = f"({setting.unless_given})" if setting.by_method else setting.default
+    assert f"{setting.meaning} [default: {default}" in help_text
     parameter = inspect.signature(AnnotatedClustering).parameters[setting.name]
-    assert parameter.default == setting.default == AnnotatedClustering().get_params()[setting.name]
+    assert parameter.default == setting.offered == AnnotatedClustering().get_params()[setting.name]
     described = " ".join(str(AnnotatedClustering.__doc__).split())
     assert f"{setting.name} : " in described
     assert setting.meaning in described
+    assert not setting.by_method or f"{setting.meaning} None: {setting.unless_given}." in described
 
 
 @pytest.mark.parametrize(
     ("setting", "value"),
-    [(setting, value) for setting in SETTINGS for value in bad_values(setting)],
+    [(setting, value) for setting in OFFERED for value in bad_values(setting)],
     ids=lambda given: getattr(given, "name", str(given)),
 )
 def test_every_door_refuses_in_the_same_words(setting: Setting, value: Any, tmp_path: Path) -> None:
@@ -135,15 +213,45 @@ def test_every_door_refuses_in_the_same_words(setting: Setting, value: Any, tmp_
     assert command.stderr.splitlines()[1:] == [f"  {setting.option}: {problem}"]
 
 
-def test_every_door_refuses_labels_that_nothing_takes(tmp_path: Path) -> None:
-    problem = "found 1.0, expected less than 1 for crossover labels, which mutated offspring do not take"
-    with pytest.raises(InputError, match=f"mutation: {problem}"):
-        load_sweep(write_spec(tmp_path, f'{BEFORE_SEARCH}[search]\ncrossover = "labels"\n'))
-    with pytest.raises(InputError, match=f"mutation: {problem}"):
-        AnnotatedClustering(crossover="labels").fit(X)
+@pytest.mark.parametrize(
+    ("given", "found", "source"),
+    [
+        ({"method": "published", "crossover": "labels"}, "1.0 by the method published", ""),
+        ({"mutation": 1.0}, "1.0", " by the method strong"),
+        ({"crossover": "labels", "mutation": 1.0}, "1.0", ""),
+    ],
+)
+def test_every_door_refuses_labels_that_nothing_takes(
+    given: dict[str, Any], found: str, source: str, tmp_path: Path
+) -> None:
+    expected = f"less than 1 for crossover labels{source}, which mutated offspring do not take"
+    problem = f"found {found}, expected {expected}"
+    keys = "".join(f"{name} = {value!r}\n" for name, value in given.items())
+    with pytest.raises(InputError) as of_file:
+        load_sweep(write_spec(tmp_path, f"{BEFORE_SEARCH}[search]\n{keys}"))
+    assert str(of_file.value) == f"tiny.toml [search] mutation: {problem}"
+    with pytest.raises(InputError) as of_estimator:
+        AnnotatedClustering(**given).fit(X)
+    assert str(of_estimator.value) == f"mutation: {problem}"
     np.savetxt(tmp_path / "x", X)
-    command = CliRunner().invoke(fit_command, [str(tmp_path / "x"), "-k", "2", "--crossover", "labels"])
-    assert f"--mutation: {problem}" in command.stderr
+    options = [f"--{name}={value}" for name, value in given.items()]
+    command = CliRunner().invoke(fit_command, [str(tmp_path / "x"), "-k", "2", *options])
+    assert command.exit_code == 2
+    assert command.stderr.splitlines()[1:] == [f"  --mutation: {problem}"]
+
+
+def test_every_door_takes_a_method_and_what_overrides_it(tmp_path: Path) -> None:
+    np.savetxt(tmp_path / "x", X)
+    for given in ({}, {"method": "published"}, {"method": "published", "relocation": "all", "mutation": 0.5}):
+        wanted = vars(settings_of(given))
+        keys = "".join(f"{name} = {value!r}\n" for name, value in given.items())
+        assert vars(load_sweep(write_spec(tmp_path, f"{BEFORE_SEARCH}[search]\n{keys}")).search) == wanted
+        options = [f"--{name}={value}" for name, value in given.items()]
+        command = CliRunner().invoke(fit_command, [str(tmp_path / "x"), "-k", "2", "--json", *options])
+        assert json.loads(command.stdout)["settings"] == wanted
+        fitted = AnnotatedClustering(random_state=0, **given).fit(X)
+        assert fitted.objective_ == json.loads(command.stdout)["objective"]
+        assert fitted.get_params().items() >= given.items()
 
 
 @pytest.mark.parametrize("name", [each.name for each in fields(ObjectiveSettings)])

@@ -25,6 +25,7 @@ from storage.cube.schema import DONE
 from storage.provenance import fingerprint
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.journal import replay
+from sweeps.errors import InputError
 from sweeps.inputs.load import Source
 
 ARCHIVES = sorted((ROOT / "tests" / "fixtures").glob("format-*.tar.gz"))
@@ -37,6 +38,12 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     with tarfile.open(request.param) as archive:
         archive.extractall(tmp_path, filter="data")
     return tmp_path
+
+
+def published(spec: Path) -> Path:
+    """Give a file of an earlier release, which knew one method of search, the name of that method."""
+    spec.write_text(spec.read_text().replace("[search]\n", '[search]\nmethod = "published"\n'))
+    return spec
 
 
 def states(cube: Path) -> np.ndarray:
@@ -95,7 +102,7 @@ def test_what_its_journal_holds_is_not_computed_again(folder: Path) -> None:
 
     solve = pipeline.work.tasks._run
     with patch("pipeline.work.tasks._run", note):
-        assert run(folder / "release.toml", folder) == 0
+        assert run(published(folder / "release.toml"), folder) == 0
     assert cell not in [work.cell for work in noted]
     kept = open_cube(cube)["points"].sel(p=cell.p, m=cell.m, replicate=cell.replicate, model=cell.model)
     for partial in partials:
@@ -104,8 +111,49 @@ def test_what_its_journal_holds_is_not_computed_again(folder: Path) -> None:
     assert (states(cube) == DONE).all()
 
 
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def test_its_own_file_asks_for_another_search_now_and_is_refused(folder: Path) -> None:
+    before = contents(folder)
+    with pytest.raises(InputError) as caught:
+        run(folder / "release.toml", folder)
+    (problem,) = caught.value.problems
+    assert problem.where.endswith("release.zarr: search.method")
+    assert problem.found.startswith("'strong' (")
+    assert problem.expected.startswith("'published' (")
+    assert 'write method = "published" under [search]' in problem.hint
+    assert contents(folder) == before
+
+
+def test_the_old_keys_name_its_search_as_well(folder: Path) -> None:
+    spec = folder / "release.toml"
+    keys = 'crossover = "centroids"\nmutation = 1.0\nrelocation = "annotated"\n'
+    spec.write_text(spec.read_text().replace("[search]\n", f"[search]\n{keys}"))
+    assert run(spec, folder) == 0
+    assert (states(folder / "release.zarr") == DONE).all()
+
+
+def test_the_published_method_finds_what_it_found(folder: Path) -> None:
+    elsewhere = folder / "again"
+    elsewhere.mkdir()
+    for name in ("points.csv", "release.toml"):
+        (elsewhere / name).write_bytes((folder / name).read_bytes())
+    assert run(published(elsewhere / "release.toml"), elsewhere) == 0
+    old, new = (open_cube(place / "release.zarr").load() for place in (folder, elsewhere))
+    (first, *_) = read_manifest(folder / "release.zarr").runs
+    for node in ("points", "mixtures_k2"):
+        found, expected = (tree[node].sel(p=0.9) for tree in (new, old))
+        for name in ("log_likelihood", "labels", "centroids", "covariances", "best_restart"):
+            if first.fingerprint == fingerprint():
+                assert found[name].values.tobytes() == expected[name].values.tobytes()
+            else:
+                np.testing.assert_allclose(found[name].values, expected[name].values, rtol=1e-9)
+
+
 def test_it_grows_and_what_it_held_stays(folder: Path) -> None:
-    cube, spec = folder / "release.zarr", folder / "release.toml"
+    cube, spec = folder / "release.zarr", published(folder / "release.toml")
     text = spec.read_text()
     before = result_files(cube)
     assert "replicates = 2" in text

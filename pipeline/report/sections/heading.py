@@ -65,7 +65,7 @@ def _facts(manifest: Manifest) -> Table:
         "replicates": grid.replicates,
         "models": _listed(grid.models),
         "restarts of a cell": grid.restarts,
-        "search": _pairs(spec.search.to_dict()),
+        "search": _pairs(spec.search.named()),
     }
     if spec.stop is not None:
         facts["stop"] = _pairs(dict(spec.stop))

@@ -49,7 +49,7 @@ def entries(cells: pd.DataFrame) -> tuple[tuple[str, ...], tuple[Table, ...]]:
     text = [
         f"A hit is a restart whose objective is within {SAME_OPTIMUM:g} nats of the best of its cell. The"
         " best known may not be the best there is: where a cell's best was found once only, more restarts"
-        " may find a better one, or another search: crossover, mutation and relocation in the sweep file."
+        " may find a better one, or another search: method and generations in the sweep file."
     ]
     if found["restarts"].max() <= 1:
         text.append("These cells ran one restart each, which says nothing of how many are needed.")

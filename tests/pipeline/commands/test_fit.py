@@ -16,7 +16,7 @@ from solving.blobs import far_clusters
 
 from kernels.problem.problem import Problem
 from kernels.search.hgs import Restart, run_restart
-from kernels.settings import SETTINGS, SearchSettings, Settings
+from kernels.settings import SETTINGS, SearchSettings, Settings, settings_of
 from pipeline.commands.fit import fit_command
 from pipeline.fit.solve import fit
 from sweeps.data.tables import scale
@@ -135,9 +135,21 @@ def test_method_of_the_search_reaches_it(run: Run, monkeypatch: pytest.MonkeyPat
     )
     options = [text for each in SETTINGS for text in (each.option, str(getattr(chosen, each.name)))]
     assert run("x.data", "-k", "3", *options).exit_code == 0
+    assert run("x.data", "-k", "3", "--method", "published").exit_code == 0
     assert run("x.data", "-k", "3").exit_code == 0
     assert seen[:2] == [chosen] * 2
-    assert seen[2:] == [Settings(generations=1)] * 2
+    assert seen[2:4] == [Settings(generations=1)] * 2
+    assert seen[4:] == [settings_of({"method": "strong", "generations": 1})] * 2
+
+
+def test_the_search_is_named(run: Run) -> None:
+    sizes = "population 10, 10 offspring, 1 generations, patience 0"
+    assert f"\nsearch     strong: {sizes}\n" in run("x.data", "-k", "3").stdout
+    published = run("x.data", "-k", "3", "--method", "published")
+    assert f"\nsearch     published: {sizes}\n" in published.stdout
+    document = json.loads(run("x.data", "-k", "3", "--relocation", "all", "--patience", "2", "--json").stdout)
+    assert document["method"] == "strong with relocation all"
+    assert document["settings"] == vars(settings_of({"relocation": "all", "patience": 2, "generations": 1}))
 
 
 def test_summary_for_people(run: Run) -> None:
@@ -190,7 +202,12 @@ def test_variance_prior_and_cluster_size_reach_the_solver(run: Run) -> None:
             "--patience: found -1, expected a whole number, 0 or more",
         ),
         (("x.data", "-k", "3", "--mutation", "nan"), "--mutation: found nan, expected a probability"),
-        (("x.data", "-k", "3", "--crossover", "labels"), "--mutation: found 1.0, expected less than 1"),
+        (("x.data", "-k", "3", "--mutation", "1"), "--mutation: found 1.0, expected less than 1"),
+        (
+            ("x.data", "-k", "3", "--method", "published", "--crossover", "labels"),
+            "--mutation: found 1.0 by the method published, expected less than 1",
+        ),
+        (("x.data", "-k", "3", "--method", "paper"), "--method: found 'paper', expected one of strong,"),
         (("x.data", "-k", "3", "--restarts", "0"), "--restarts: found 0, expected 1 or more"),
         (
             ("x.data", "-k", "3", "--accuracy", "0"),
@@ -316,7 +333,8 @@ def test_bad_input_is_answered_without_loading_a_compiler(files: Path) -> None:
     assert done.stderr.endswith("False\n")
 
 
-def test_published_instance(shared_data: Path) -> None:
+@pytest.mark.parametrize(("method", "objective"), [("published", -7373.1052), ("strong", -7372.9728)])
+def test_published_instance(method: str, objective: float, shared_data: Path) -> None:
     folder = shared_data / "reference-vertebral"
     paths = {
         name: str(folder / f"vertebral{name}") for name in (".data", ".label", "-must.link", "-cannot.link")
@@ -324,8 +342,9 @@ def test_published_instance(shared_data: Path) -> None:
     result = CliRunner().invoke(
         fit_command,
         [paths[".data"], "--labels", paths[".label"], "--must-link", paths["-must.link"],
-         "--cannot-link", paths["-cannot.link"], "-k", "3", "--accuracy", "0.9", "--restarts", "2", "--json"],
+         "--cannot-link", paths["-cannot.link"], "-k", "3", "--accuracy", "0.9", "--restarts", "2", "--json",
+         "--method", method],
     )  # fmt: skip
     document = json.loads(result.stdout)
-    assert document["objective"] == pytest.approx(-7373.1052, abs=1e-3)
+    assert document["objective"] == pytest.approx(objective, abs=1e-3)
     assert document["sizes"] == np.bincount(document["labels"]).tolist()

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 import pytest
 from click.testing import CliRunner
 
-from kernels.settings import DEFAULT, Settings
+from kernels.settings import OFFERED
 from pipeline.commands.settings import takes_settings
 
 
 @click.command()
 @takes_settings
-def command(settings: Settings) -> None:
+def command(chosen: dict[str, Any]) -> None:
     """Says what it was given."""
-    changed = {name: value for name, value in vars(settings).items() if value != getattr(DEFAULT, name)}
+    changed = {each.name: chosen[each.name] for each in OFFERED if chosen[each.name] != each.offered}
     click.echo(repr(changed))
 
 
@@ -23,6 +25,8 @@ def command(settings: Settings) -> None:
     [
         ("", {}),
         ("--patience 3 --crossover labels", {"patience": 3, "crossover": "labels"}),
+        ("--method published --mutation 1", {"method": "published", "mutation": 1.0}),
+        ("--method paper", {"method": "paper"}),
         ("--feature-weight 0.5", {"feature_weight": 0.5}),
         ("--feature-weight effective", {"feature_weight": "effective"}),
         (

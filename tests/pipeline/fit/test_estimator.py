@@ -35,6 +35,10 @@ from pipeline.fit.solve import fit
 MUST_LINKS = [[0, 1], [4, 4], [10, 11], [0, 1], [3, 29]]
 CANNOT_LINKS = [[0, 15, 2], [21, 11, 0.5], [7, 7, 1]]
 SMALL: dict[str, Any] = {"restarts": 2, "generations": 2, "random_state": 5}
+METHODS: dict[str, dict[str, Any]] = {
+    "strong": {"crossover": "labels", "mutation": 0.2, "relocation": "components"},
+    "published": {"crossover": "centroids", "mutation": 1.0, "relocation": "annotated"},
+}
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +76,9 @@ def test_conventions_of_scikit_learn(estimator: AnnotatedClustering, check: Call
         {"model": "conditional"},
         {"model": "conditional", "accuracy": 0.7, "covariance": "common"},
         {"accuracy": 0.9, "min_cluster_size": 5, "variance_prior": 1.5, "random_state": 2**40},
+        {"method": "published"},
+        {"method": "published", "crossover": "labels", "mutation": 0.5},
+        {"relocation": "all"},
     ],
 )
 def test_same_bits_as_the_command(changes: dict[str, Any], noise: np.ndarray, tmp_path: Path) -> None:
@@ -79,6 +86,13 @@ def test_same_bits_as_the_command(changes: dict[str, Any], noise: np.ndarray, tm
     # files count from 1, and self pairs twice
     (tmp_path / "must").write_text("1 2 2\n5 5 2\n11 12\n4 30 1\n")
     (tmp_path / "cannot").write_text("16 1 2\n12 22 0.5\n8 8 2\n")
+    changes = {
+        "population": 2,
+        "offspring": 1,
+        "generations": 1,
+        "restarts": 6,
+        **changes,
+    }  # not all reach the best
     estimator = small(**changes).fit(noise, must_link=MUST_LINKS, cannot_link=CANNOT_LINKS)
     options = {
         **{name.replace("_", "-"): value for name, value in (SMALL | changes).items()},
@@ -115,6 +129,18 @@ def test_every_parameter_reaches_the_search(noise: np.ndarray) -> None:
     assert estimator.restart_objectives_.tobytes() == result.restart_objectives.tobytes()
     assert estimator.caps_reached_ == result.caps_reached
     assert estimator.sizes_.min() >= 7
+
+
+@pytest.mark.parametrize(("method", "keys"), METHODS.items())
+def test_a_method_is_its_settings(method: str, keys: dict[str, Any], noise: np.ndarray) -> None:
+    given: dict[str, Any] = {"accuracy": 0.7, "generations": 3, "restarts": 4, "random_state": 3}
+    named = AnnotatedClustering(4, method=method, **given).fit(noise, cannot_link=CANNOT_LINKS)
+    other = next(name for name in METHODS if name != method)
+    by_keys = AnnotatedClustering(4, method=other, **keys, **given).fit(noise, cannot_link=CANNOT_LINKS)
+    assert named.restart_objectives_.tobytes() == by_keys.restart_objectives_.tobytes()
+    assert named.labels_.tolist() == by_keys.labels_.tolist()
+    another = AnnotatedClustering(4, method=other, **given).fit(noise, cannot_link=CANNOT_LINKS)
+    assert another.restart_objectives_.tobytes() != named.restart_objectives_.tobytes()
 
 
 def test_terms_add_up(blobs: np.ndarray) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernels.settings import Settings
 from pipeline.fit.inputs import FitOptions, missing_problems, name_problems, read_accuracies, read_inputs
 from sweeps.errors import InputError
 
@@ -20,7 +19,7 @@ def options(tmp_path: Path) -> FitOptions:
     """A table of twelve distinct rows, and nothing else."""
     features = tmp_path / "x.csv"
     features.write_text(ROWS)
-    return FitOptions(features, None, None, None, 3, None, None, 5, 0, "none", Settings())
+    return FitOptions(features, None, None, None, 3, None, None, 5, 0, "none")
 
 
 def file(options: FitOptions, name: str, text: str) -> Path:
@@ -72,7 +71,7 @@ def test_problems_of_options_and_of_every_file_come_together(options: FitOptions
         seed=-1,
         accuracy=1.5,
         annotator_accuracy=("ann", "bob=2"),
-        settings=Settings(population=0),
+        chosen={"population": 0, "method": "paper"},
     )
     with pytest.raises(InputError) as refused:
         read_inputs(bad)
@@ -82,6 +81,7 @@ def test_problems_of_options_and_of_every_file_come_together(options: FitOptions
         "--seed: found -1",
         "--accuracy: found 1.5",
         "--population: found 0",
+        "--method: found 'paper', expected one of strong, published",
         "13 clusters for 12 distinct rows",
         "2 labels, expected 12",
         "--annotator-accuracy: found 'ann', expected NAME=p",
@@ -142,7 +142,7 @@ def test_without_features_the_other_files_are_read_all_the_same(options: FitOpti
 
 def test_clusters_too_small_for_their_least_size(options: FitOptions) -> None:
     with pytest.raises(InputError, match="3 clusters of 5 or more for 12 samples"):
-        read_inputs(replace(options, settings=Settings(min_cluster_size=5)))
+        read_inputs(replace(options, chosen={"min_cluster_size": 5}))
 
 
 def test_the_name_of_an_annotator_ends_at_the_last_equals_sign() -> None:

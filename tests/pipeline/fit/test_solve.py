@@ -19,6 +19,8 @@ KEYS = [
     "model",
     "covariance",
     "feature_weight",
+    "method",
+    "settings",
     "objective",
     "gmm",
     "sbm",

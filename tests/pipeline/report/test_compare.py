@@ -23,7 +23,8 @@ def cubes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     ):
         grid = {"datasets": [{"name": plan.name, "scale": scale} for plan in plans], "m": ["12", "24"]}
         cube = folder / f"{name}.zarr"
-        toy.write(cube, *plans, spec={"name": name, "seed": seed, "grid": grid})
+        search = {"crossover": "labels", "mutation": 0.2, "relocation": "all"} if name == "second" else {}
+        toy.write(cube, *plans, spec={"name": name, "seed": seed, "grid": grid, "search": search})
         made.append(cube)
     return made[0], made[1]
 
@@ -39,6 +40,8 @@ def test_the_command_says_what_differs_and_writes_it(cubes: tuple[Path, Path], t
     assert code == 0
     lines = text.splitlines()
     assert "  iris.scale: A none, B standard" in lines
+    assert "  search.method: A published, B strong with relocation all" in lines
+    assert not any("mutation" in line for line in lines)
     assert any("not the same draws" in line for line in lines)
     assert "23 cells are done in both" in lines
     assert "25 only in A:\n  wine/" in text

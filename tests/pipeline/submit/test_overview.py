@@ -27,6 +27,8 @@ def test_the_plan_counts_what_is_written(finished: Path, tmp_path: Path) -> None
         plan["total"]["files"] == sum(1 for path in (finished / "tiny.zarr").rglob("*") if path.is_file()) - 1
     )
     assert plan["timed"] is False
+    assert plan["search"]["method"] == "strong"
+    assert plan["search"].items() > {"crossover": "labels", "mutation": 0.2, "generations": 1}.items()
     measured = json.loads(
         sweep("plan", finished / "tiny.toml", "--results", tmp_path, "--json", "--pilot").stdout
     )
@@ -41,6 +43,7 @@ def test_the_plan_for_people(finished: Path) -> None:
     assert result.exit_code == 0
     assert "mixtures_k2" in result.stdout
     assert "425" in result.stdout
+    assert "search: method strong, population 3, offspring 2, generations 1, " in result.stdout
     assert "measured by a pilot" in result.stdout  # the cube's own run timed its restarts
 
 

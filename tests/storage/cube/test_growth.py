@@ -99,6 +99,57 @@ def test_every_difference_is_shown_at_once() -> None:
     ]
 
 
+STRONG = {"crossover": "labels", "mutation": 0.2, "relocation": "components"}
+
+
+@pytest.mark.parametrize(
+    ("of_cube", "of_file", "said"),
+    [
+        (
+            {},
+            STRONG,
+            "search.method: found 'strong' (crossover 'labels', mutation 0.2, relocation 'components'),"
+            " expected 'published' (crossover 'centroids', mutation 1.0, relocation 'annotated'), as in the"
+            ' cube (to grow this cube write method = "published" under [search], and no key that says'
+            " otherwise; or use another name)",
+        ),
+        (
+            STRONG | {"relocation": "all"},
+            {},
+            "search.method: found 'published' (crossover 'centroids', mutation 1.0, relocation 'annotated'),"
+            " expected 'strong' (crossover 'labels', mutation 0.2, relocation 'all'), as in the cube (to grow"
+            ' this cube write method = "strong", relocation = "all" under [search], and no key that says'
+            " otherwise; or use another name)",
+        ),
+        (
+            STRONG | {"relocation": "all"},
+            STRONG,
+            "search.relocation: found 'components', expected 'all', as in the cube (to grow this cube write"
+            ' relocation = "all" under [search], and no key that says otherwise; or use another name)',
+        ),
+        (  # what a file with these two keys asked for before there was a method, and what it asks for now
+            {"crossover": "labels", "mutation": 0.2},
+            STRONG,
+            "search.relocation: found 'components', expected 'annotated', as in the cube (to grow this cube"
+            ' write relocation = "annotated" under [search], and no key that says otherwise; or use another'
+            " name)",
+        ),
+        (
+            {},
+            {"mutation": 0.9},
+            "search.mutation: found 0.9, expected 1.0, as in the cube (to grow this cube write mutation = 1.0"
+            " under [search], and no key that says otherwise; or use another name)",
+        ),
+    ],
+)
+def test_another_search_is_refused_with_what_the_file_has_to_say(
+    of_cube: dict[str, Any], of_file: dict[str, Any], said: str
+) -> None:
+    cube, asked = (make_spec(search={"generations": 10, **given}) for given in (of_cube, of_file))
+    (problem,) = differences(manifest(OLD, spec=cube), asked, [OLD])
+    assert str(problem) == f"tiny.zarr: {said}"
+
+
 def test_a_sweep_is_the_one_in_its_dump() -> None:
     stored = load("spec", json.loads(json.dumps(SPEC.dump())))
     assert stored == SPEC

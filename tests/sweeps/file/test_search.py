@@ -9,16 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from processes.sweeping import TINY, write_spec
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 import pipeline.work.tasks
 from kernels.search.hgs import run_restart
-from kernels.settings import SETTINGS
+from kernels.settings import METHOD, SETTINGS
 from pipeline.work.records import Batch, Science, Work
 from pipeline.work.tasks import run_batch
 from sweeps.errors import InputError
 from sweeps.file.reading import load_sweep
 from sweeps.file.search import Search
+from sweeps.file.written import sweep_schema
 from sweeps.inputs.load import RealSource
 from sweeps.plan import Cell
 
@@ -36,12 +37,45 @@ def test_choices_are_read_and_kept(tmp_path: Path) -> None:
     assert list(resolved) == [*BEFORE, *chosen]
 
 
-def test_defaults_leave_the_resolved_file_as_it_was(tmp_path: Path) -> None:
+def kept(folder: Path, more: str) -> dict[str, object]:
+    """What a cube keeps of the search of a sweep file."""
+    found: dict[str, object] = load_sweep(write_spec(folder, TINY + more)).dump()["search"]
+    return found
+
+
+def test_the_published_method_leaves_the_resolved_file_as_it_was(tmp_path: Path) -> None:
     """A cube of an older release, whose file lacks the keys, is then still one of the same sweep."""
-    resolved = load_sweep(write_spec(tmp_path)).dump()["search"]
-    assert json.dumps(resolved) == json.dumps(BEFORE)
-    spelled_out = TINY + 'patience = 0\ncrossover = "centroids"\nmutation = 1\nrelocation = "annotated"\n'
-    assert load_sweep(write_spec(tmp_path, spelled_out)).dump()["search"] == BEFORE
+    assert json.dumps(kept(tmp_path, 'method = "published"\n')) == json.dumps(BEFORE)
+    spelled_out = 'patience = 0\ncrossover = "centroids"\nmutation = 1\nrelocation = "annotated"\n'
+    assert kept(tmp_path, spelled_out) == BEFORE
+    assert Search(**BEFORE) == Search(population=3, offspring=2, generations=1)  # type: ignore[arg-type]
+
+
+def test_a_cube_keeps_values_whatever_named_them(tmp_path: Path) -> None:
+    strong = {"crossover": "labels", "mutation": 0.2, "relocation": "components"}
+    assert kept(tmp_path, "") == BEFORE | strong
+    assert kept(tmp_path, 'method = "strong"\n') == BEFORE | strong
+    keys = 'crossover = "labels"\nmutation = 0.2\nrelocation = "components"\n'
+    assert kept(tmp_path, 'method = "published"\n' + keys) == BEFORE | strong
+    assert kept(tmp_path, 'relocation = "all"\n') == BEFORE | strong | {"relocation": "all"}
+    assert kept(tmp_path, 'method = "published"\nmutation = 0.2\n') == BEFORE | {"mutation": 0.2}
+
+
+def test_people_are_told_the_method(tmp_path: Path) -> None:
+    search = load_sweep(write_spec(tmp_path, TINY + 'relocation = "all"\npatience = 2\n')).search
+    sizes = {"population": 3, "offspring": 2, "generations": 1, "min_cluster_size": 2, "variance_prior": 0.0}
+    assert search.named() == {"method": "strong with relocation all", **sizes, "patience": 2}
+    assert search.written() == {"method": "strong", "relocation": "all"}
+    assert Search().named()["method"] == "published"
+
+
+@pytest.mark.parametrize("value", [None, "published"])
+def test_what_a_cube_keeps_has_no_method_and_nothing_empty(value: object) -> None:
+    kind = TypeAdapter(Search)
+    with pytest.raises(ValidationError):
+        kind.validate_python({"method": value})
+    with pytest.raises(ValidationError):
+        kind.validate_python({"crossover": None})
 
 
 @pytest.mark.parametrize(
@@ -56,7 +90,16 @@ def test_defaults_leave_the_resolved_file_as_it_was(tmp_path: Path) -> None:
         ("mutation = 1.5", "mutation: found 1.5, expected a probability in [0, 1]"),
         ("mutation = true", "mutation: found true, expected"),
         ('relocation = "none"', "relocation: found 'none', expected one of annotated, all, components"),
-        ('crossover = "labels"', "mutation: found 1.0, expected less than 1 for crossover labels"),
+        (
+            'method = "published"\ncrossover = "labels"',
+            "mutation: found 1.0 by the method published, expected less than 1 for crossover labels,",
+        ),
+        ("mutation = 1", "found 1.0, expected less than 1 for crossover labels by the method strong,"),
+        (
+            'method = "publishd"\nmutation = 1\nrelocation = "all"',
+            "method: found 'publishd', expected one of strong, published (did you mean 'published'?)",
+        ),
+        ("method = 1", "method: found 1, expected one of strong, published"),
     ],
 )
 def test_choices_that_are_not_possible(tmp_path: Path, line: str, problem: str) -> None:
@@ -69,12 +112,13 @@ def test_choices_that_are_not_possible(tmp_path: Path, line: str, problem: str) 
 def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
     text = (
         BEFORE_SEARCH
-        + '[search]\ngenerations = 0\ncrossover = "labels"\npopulaton = 3\nvariance_prior = "1"\n'
+        + '[search]\ngenerations = 0\nmutation = 1\npopulaton = 3\nvariance_prior = "1"\n'
+        + 'method = 1\ncrossover = "labels"\n'
     )
     with pytest.raises(InputError) as caught:
         load_sweep(write_spec(tmp_path, text))
     places = [problem.where for problem in caught.value.problems]
-    keys = ["generations", "mutation", "variance_prior"]
+    keys = ["method", "generations", "mutation", "variance_prior"]
     assert places == [*(f"tiny.toml [search] {key}" for key in keys), "tiny.toml [search]"]
     assert "did you mean 'population'?" in str(caught.value)
 
@@ -88,11 +132,14 @@ def test_a_record_of_pydantic_may_hold_it() -> None:
 
 
 def test_an_editor_is_told_all_that_is_declared() -> None:
-    schema = TypeAdapter(Search).json_schema()
+    schema = json.loads(sweep_schema())["$defs"]["Search"]
     assert schema["additionalProperties"] is False
-    for setting in SETTINGS:
+    assert list(schema["properties"]) == [METHOD.name, *(setting.name for setting in SETTINGS)]
+    for setting in (METHOD, *SETTINGS):
         told = schema["properties"][setting.name]
-        assert (told["default"], told["description"]) == (setting.default, setting.meaning)
+        assert told.get("default") == setting.offered
+        by_method = f" Left out: {setting.unless_given}." if setting.by_method else ""
+        assert told["description"] == setting.meaning + by_method
         assert tuple(told.get("enum", ())) == setting.choices
         assert [each["const"] for each in told.get("anyOf", ())[1:]] == list(setting.words)
         told = told["anyOf"][0] if setting.words else told

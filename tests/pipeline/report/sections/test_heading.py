@@ -28,9 +28,9 @@ def test_the_head_counts_cells_and_names_what_is_left_out(manifest: Manifest) ->
     assert any("not complete" in text for text in found.text)
     assert any(text.startswith("Left out: wine, which was not available: ") for text in found.text)
     facts, datasets, runs = found.tables
-    assert {row[0].text: row[1].text for row in facts.rows}[
-        "features scaled"
-    ] == "iris standard, thyroid none"
+    told = {row[0].text: row[1].text for row in facts.rows}
+    assert told["features scaled"] == "iris standard, thyroid none"
+    assert told["search"].startswith("method published, population 10, offspring 10, generations 10, ")
     assert [row[0].text for row in datasets.rows] == ["iris", "thyroid"]
     assert [value.text for value in datasets.rows[0][6:9]] == ["23", "1", "1"]
     assert [value.text for value in runs.rows[0][:3]] == ["1", RUN.started, RUN.host]
