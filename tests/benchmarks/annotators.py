@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
+from quality import PUBLISHED
 from tables import Table, mean_error
 
 from kernels.problem.problem import Layer, build_problem, layers_from_annotations
 from kernels.scores import nmi
-from kernels.search.hgs import SearchSettings, run_restart
+from kernels.search.hgs import run_restart
 from sweeps.annotations.draw import draw_annotations
 from sweeps.inputs.mixtures import draw_mixture
 
@@ -68,8 +69,7 @@ def scores(mixture: int, m: int, n_clusters: int, restarts: int) -> dict[tuple[s
         for name, layout in LAYOUTS.items():
             problem = build_problem(X, layout(drawn, known), n_clusters=n_clusters, model=model)
             runs = [
-                run_restart(problem, SearchSettings(), np.random.default_rng(restart))
-                for restart in range(restarts)
+                run_restart(problem, PUBLISHED, np.random.default_rng(restart)) for restart in range(restarts)
             ]
             best = max(runs, key=lambda run: run.objective)
             found[title, name] = nmi(labels_true, best.labels)

@@ -12,12 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from quality import PUBLISHED
 from tables import Table, mean_error
 
 from kernels.partition.objective import objective_terms
 from kernels.problem.problem import build_problem, layers_from_annotations
 from kernels.scores import nmi
-from kernels.search.hgs import SearchSettings, run_restart
+from kernels.search.hgs import run_restart
 from kernels.settings import COVARIANCES
 
 TABLE = Table(
@@ -80,7 +81,7 @@ def fit(
     """Best of some restarts."""
     layers = layers_from_annotations(annotations, ACCURACY)
     problem = build_problem(instance.X, layers, n_clusters=n_clusters, model=model, covariance=covariance)
-    runs = [run_restart(problem, SearchSettings(), np.random.default_rng(seed)) for seed in range(restarts)]
+    runs = [run_restart(problem, PUBLISHED, np.random.default_rng(seed)) for seed in range(restarts)]
     best = max(runs, key=lambda run: run.objective)
     truth = sum(objective_terms(problem, instance.truth))
     return Fit(nmi(instance.truth, best.labels), nmi(instance.often, best.labels), best.objective - truth)

@@ -13,12 +13,12 @@ from itertools import product
 import numpy as np
 from biased_pairs import ACCURACY, N_FEATURES
 from numpy.typing import NDArray
-from quality import RAW, REAL, real_data
+from quality import PUBLISHED, RAW, REAL, real_data
 from tables import Table, mean_error
 
 from kernels.problem.problem import build_problem, layers_from_annotations
 from kernels.scores import nmi
-from kernels.search.hgs import SearchSettings, run_restart
+from kernels.search.hgs import run_restart
 from kernels.settings import COVARIANCES
 from sweeps.annotations.draw import draw_annotations
 
@@ -54,7 +54,7 @@ def scores(X: NDArray[np.float64], truth: NDArray[np.int16], number: int) -> lis
         problem = build_problem(
             X, layers, n_clusters=int(truth.max()) + 1, model=model, covariance=covariance
         )
-        runs = [run_restart(problem, SearchSettings(), np.random.default_rng(r)) for r in range(RESTARTS)]
+        runs = [run_restart(problem, PUBLISHED, np.random.default_rng(r)) for r in range(RESTARTS)]
         best = max(runs, key=lambda run: run.objective)
         found.append(nmi(truth, best.labels))
     return found

@@ -8,18 +8,17 @@ those over drawings of all data sets, and over mixtures.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
-from quality import LABELS, RAW, REAL, real_data
+from quality import RAW, REAL, real_data
 from tables import Table, mean_error
 
 from kernels.problem.problem import build_problem, layers_from_annotations
 from kernels.scores import adjusted_rand, nmi
 from kernels.search.hgs import run_restart
-from kernels.settings import Settings
+from kernels.settings import settings_of
 from sweeps.annotations.draw import draw_annotations
 from sweeps.inputs.mixtures import draw_mixture
 
@@ -36,7 +35,6 @@ MODELS = {
 }
 ACCURACIES = (0.8, 0.9, 1.0)
 DRAWS, MIXTURES, RESTARTS = 10, 30, 3
-STRONG = vars(replace(LABELS, relocation="components"))
 
 Instance = tuple[NDArray[np.float64], NDArray[np.int16]]
 
@@ -50,7 +48,7 @@ def scores(instance: Instance, p: float, number: int) -> list[list[tuple[float, 
         layers = layers_from_annotations(annotations, p if is_given else None)
         pair = []
         for weight in (1.0, "effective"):
-            settings = Settings(feature_weight=weight, **STRONG)  # type: ignore[arg-type]
+            settings = settings_of({"method": "strong", "feature_weight": weight})
             n_clusters = int(truth.max()) + 1
             problem = build_problem(X, layers, n_clusters=n_clusters, model=model, settings=settings)
             runs = [run_restart(problem, settings, np.random.default_rng(r)) for r in range(RESTARTS)]

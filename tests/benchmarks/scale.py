@@ -82,6 +82,8 @@ m = {m}
 replicates = {replicates}
 models = ["likelihood", "posterior"]
 restarts = {restarts}
+[search]
+method = "published"
 """
 
 

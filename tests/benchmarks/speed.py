@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from checkout import SHARED as BESIDE
+from quality import PUBLISHED, STRONG
 from solving.candidates import sweep_candidates
 from solving.entries import collect
 from tables import Sentence, Table
@@ -27,7 +28,7 @@ from sweeps.inputs.mixtures import draw_mixture
 
 SEARCH = Table(
     "speed/search",
-    ("", "CPU ms per local search", "candidates tried", "ns per candidate", "stronger restart, ratio"),
+    ("", "CPU ms per local search", "candidates tried", "ns per candidate", "a strong restart, ratio"),
 )
 CANDIDATE = Table("speed/candidate", ("candidate, K = 6, D = 10", "m", "ns", "cycles"))
 SENTENCE = Sentence(
@@ -40,8 +41,6 @@ SHARED = BESIDE / "data"
 MODELS, COUNTS = ("likelihood", "posterior"), (400, 800)
 """Of the instances whose candidates are timed."""
 MIXTURES = 5
-PUBLISHED = SearchSettings()
-STRONGER = SearchSettings(crossover="labels", mutation=0.2, relocation="components")
 
 
 def mixture(n_clusters: int, m: int, model: str, draw: int = 0) -> tuple[Problem, np.ndarray]:
@@ -77,9 +76,9 @@ def pendigits(folder: Path) -> Problem:
 def search_row(name: str, problems: list[Problem], restarts: int) -> tuple[str, ...]:
     """The row of some instances: whole restarts of ten generations.
 
-    The published search and the stronger one take turns, so that both meet the same machine.
+    The published search and the strong one take turns, so that both meet the same machine.
     """
-    seconds = dict.fromkeys((PUBLISHED, STRONGER), 0.0)
+    seconds = dict.fromkeys((PUBLISHED, STRONG), 0.0)
     searches = tried = 0
     for problem, restart, settings in product(problems, range(restarts), seconds):
         began = time.process_time()
@@ -89,7 +88,7 @@ def search_row(name: str, problems: list[Problem], restarts: int) -> tuple[str, 
             searches += found.local_searches
             tried += found.evaluations
     own = seconds[PUBLISHED]
-    ratio = seconds[STRONGER] / own
+    ratio = seconds[STRONG] / own
     return (
         name,
         f"{1e3 * own / searches:.2f}",

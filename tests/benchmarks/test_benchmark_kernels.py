@@ -16,6 +16,7 @@ from speed import COUNTS, MODELS, mixture
 from kernels.partition.state import new_state
 from kernels.scores import centroid_index, cluster_gaussians, goldberger_kl, nmi, total_variance
 from kernels.search.hgs import SearchSettings, run_restart
+from kernels.settings import settings_of
 
 Benchmark = Callable[..., object]
 
@@ -52,7 +53,7 @@ def test_local_search(benchmark: Benchmark, model: str, n_clusters: int) -> None
 def test_restart(benchmark: Benchmark, model: str, n_clusters: int) -> None:
     """Ten generations: 110 local searches."""
     problem, _ = mixture(n_clusters, 400, model)
-    settings = SearchSettings()
+    settings = settings_of({"method": "published"})
     benchmark(lambda: run_restart(problem, settings, np.random.default_rng(0)))
 
 
