@@ -29,7 +29,7 @@ def test_storage_error_names_path_and_need(code: int, need: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "spherical", "need"),
+    ("files", "free", "need"),
     [
         (1000, 0, "free inodes: the file system holds as many files as it can, whatever space is left"),
         (1000, 1, "7 bytes of free space"),

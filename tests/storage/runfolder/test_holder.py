@@ -41,7 +41,7 @@ def elsewhere() -> ProcessIdentity:
 
 
 @pytest.mark.parametrize(
-    ("alive", "released", "spherical"),
+    ("alive", "released", "free"),
     [
         (True, False, False),
         (False, False, True),
