@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -102,6 +103,14 @@ def test_everything_wrong_is_said_and_nothing_started(
 @pytest.mark.parametrize("path", sorted(KEPT.glob("sweeps/*/*.toml")), ids=lambda path: path.stem)
 def test_sweeps_of_the_repeat_are_named_as_their_files(path: Path) -> None:
     assert load_sweep(path).name == path.stem
+
+
+@pytest.mark.parametrize("path", sorted(KEPT.glob("sweeps/*/*.toml")), ids=lambda path: path.stem)
+def test_no_search_of_the_repeat_hangs_on_a_default(path: Path) -> None:
+    """Their scores are kept: the files mean the same whatever the default method is, and becomes."""
+    search = tomllib.loads(path.read_text(encoding="utf-8"))["search"]
+    by_keys = {"crossover": "labels", "mutation": 0.2, "relocation": "components"}
+    assert search == (by_keys if "stronger" in path.stem else {"method": "published"})
 
 
 def test_what_is_kept_is_small() -> None:

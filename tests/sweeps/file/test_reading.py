@@ -12,6 +12,7 @@ import sweeps
 from sweeps.errors import InputError
 from sweeps.file.datasets import Builtin, Mixtures, UserTable
 from sweeps.file.reading import load_sweep
+from sweeps.file.search import Search
 from sweeps.file.stopping import Stop
 
 GOOD = """
@@ -263,3 +264,10 @@ def test_the_scaled_and_the_unscaled_evaluation_differ_in_name_and_scale_alone()
     unscaled = tomllib.loads((folder / "uci-unscaled.toml").read_text(encoding="utf-8"))
     scaled["name"], scaled["data"]["scale"] = "uci-unscaled", "none"
     assert scaled == unscaled
+
+
+@pytest.mark.parametrize("name", ["uci", "uci-unscaled", "mixtures", "vertebral"])
+def test_sweeps_that_repeat_the_paper_name_its_search(name: str) -> None:
+    path = Path(sweeps.__file__).parent / f"{name}.toml"
+    assert tomllib.loads(path.read_text(encoding="utf-8"))["search"]["method"] == "published"
+    assert load_sweep(path).search == Search(generations=10)
