@@ -17,8 +17,12 @@ from typing import Any
 TERMS = ("unsupervised", "likelihood", "posterior", "conditional")
 """Annotation terms of the objective, by name."""
 
-COVARIANCES = ("spherical", "common")
-"""Each cluster has a variance of its own, or all share one."""
+COVARIANCES = ("spherical", "common", "diagonal", "tied", "full")
+"""Shapes of the covariances: one variance for each cluster, or for all; one for each cluster and feature; one
+matrix for all clusters, or one for each."""
+
+SINGULAR = ("tied", "full")
+"""Shapes whose likelihood is unbounded without a prior."""
 
 LARGEST_WEIGHT = 1e12
 """Of an annotation: far beyond what anybody annotates; sums of such weights, and logarithms, keep digits."""
@@ -158,6 +162,12 @@ class ObjectiveSettings:
         0.0,
         "Pseudo-samples per cluster at the overall variance; above 0 no cluster's variance can vanish.",
         since=1,
+    )
+    covariance_prior: float = _declared(
+        1.0,
+        "Strength of the prior on diagonal, tied and full covariances; 0 is none, for diagonal ones alone.",
+        since=3,
+        high=1_000_000,
     )
     feature_weight: float | str = _declared(
         1.0,

@@ -9,31 +9,24 @@ import math
 
 from kernels.jit import jit_inner, jit_part
 from kernels.partition.conditional import exact_agreement_gain
+from kernels.partition.diagonal import exact_diagonal_gain
+from kernels.partition.full import exact_full_gain
 from kernels.partition.relocation import error_after_removal
 from kernels.partition.state import State
 from kernels.partition.statistics import cluster_term, pooled_error, pooled_term, prior_rate, sum_of_squares
-from kernels.problem.data import CONDITIONAL, POSTERIOR, UNSUPERVISED, Data, Floats
+from kernels.problem.data import COMMON, CONDITIONAL, DIAGONAL, POSTERIOR, UNSUPERVISED, Data, Floats
 
 
 @jit_inner
 def exact_gain(data: Data, state: State, sample: int, target: int) -> float:
     """Gain in nats of moving `sample`, whose distances and links are set, to another cluster: O(K²)."""
     source = int(state.labels[sample])
-    left = error_after_removal(data, state, sample, source)
-    size = state.sizes[target]
-    joined = state.errors[target] + size / (size + 1.0) * state.distances[target]
-    if data.common:
-        before = pooled_error(data, state)
-        after = left + joined
-        for k in range(data.n_clusters):
-            if k != source and k != target:
-                after += state.errors[k]
-        gain = pooled_term(data, after) - pooled_term(data, before)
+    if data.shape == DIAGONAL:
+        gain = exact_diagonal_gain(data, state, sample, source, target)
+    elif data.shape > DIAGONAL:
+        gain = exact_full_gain(data, state, sample, source, target)
     else:
-        gain = cluster_term(data, state.sizes[source] - 1, left) - cluster_term(
-            data, state.sizes[source], state.errors[source]
-        )
-        gain += cluster_term(data, size + 1, joined) - cluster_term(data, size, state.errors[target])
+        gain = exact_spherical_gain(data, state, sample, source, target)
     if data.model == CONDITIONAL:
         for layer in range(data.totals.shape[0]):
             gain += exact_agreement_gain(data, state, layer, source, target)
@@ -41,6 +34,25 @@ def exact_gain(data: Data, state: State, sample: int, target: int) -> float:
         for layer in range(data.totals.shape[0]):
             gain += exact_layer_gain(data, state, layer, sample, source, target)
     return gain
+
+
+@jit_part
+def exact_spherical_gain(data: Data, state: State, sample: int, source: int, target: int) -> float:
+    """Change of gmm under one variance for each cluster, or one for all."""
+    left = error_after_removal(data, state, sample, source)
+    size = state.sizes[target]
+    joined = state.errors[target] + size / (size + 1.0) * state.distances[target]
+    if data.shape == COMMON:
+        before = pooled_error(data, state)
+        after = left + joined
+        for k in range(data.n_clusters):
+            if k != source and k != target:
+                after += state.errors[k]
+        return pooled_term(data, after) - pooled_term(data, before)
+    gain = cluster_term(data, state.sizes[source] - 1, left) - cluster_term(
+        data, state.sizes[source], state.errors[source]
+    )
+    return gain + (cluster_term(data, size + 1, joined) - cluster_term(data, size, state.errors[target]))
 
 
 @jit_part

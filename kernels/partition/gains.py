@@ -11,13 +11,31 @@ import math
 
 from kernels.jit import jit_part
 from kernels.partition.conditional import add_agreement_gains, set_agreement_links
+from kernels.partition.diagonal import set_diagonal_distances, set_diagonal_gains
 from kernels.partition.exact import exact_gain
+from kernels.partition.full import (
+    set_full_distances,
+    set_full_gains,
+    set_tied_distances,
+    set_tied_gains,
+)
 from kernels.partition.logs import x_log_x
 from kernels.partition.relocation import error_after_removal
 from kernels.partition.size_terms import JOIN, LEAVE, SWAP
 from kernels.partition.state import State
 from kernels.partition.statistics import cluster_term, is_pooled_degenerate, pooled_term
-from kernels.problem.data import CONDITIONAL, IMPROVEMENT, LIKELIHOOD, POSTERIOR, Data, Floats
+from kernels.problem.data import (
+    COMMON,
+    CONDITIONAL,
+    DIAGONAL,
+    IMPROVEMENT,
+    LIKELIHOOD,
+    POSTERIOR,
+    SPHERICAL,
+    TIED,
+    Data,
+    Floats,
+)
 
 
 @jit_part
@@ -41,6 +59,22 @@ def squared_distances(x: Floats, centroids: Floats, distances: Floats) -> None:
         for k in range(n_clusters):
             difference = x[d] - centroids[d, k]
             distances[k] += difference * difference
+
+
+@jit_part
+def set_distances(data: Data, state: State, sample: int) -> None:
+    """Set the squared distances of a sample to all means, as the shape of the covariances has them.
+
+    Those of "diagonal" are weighted by `State.ratios`.
+    """
+    if data.shape <= COMMON:
+        squared_distances(data.Z[sample], state.means, state.distances)
+    elif data.shape == DIAGONAL:
+        set_diagonal_distances(data.Z[sample], state)
+    elif data.shape == TIED:
+        set_tied_distances(data, state, sample)
+    else:
+        set_full_distances(data, state, sample)
 
 
 @jit_part
@@ -82,11 +116,19 @@ def set_gains(data: Data, state: State, sample: int, degree: float) -> float:
     A gain may be off by the slack of size_terms; one that this could move across the threshold is exact.
     """
     source = int(state.labels[sample])
-    squared_distances(data.X[sample], state.means, state.distances)
-    if data.common:
-        set_pooled_gains(data, state, sample, source)
+    doubt = 0.0
+    if data.shape == DIAGONAL:
+        doubt = set_diagonal_gains(data, state, sample, source)
     else:
-        set_gaussian_gains(data, state, sample, source)
+        set_distances(data, state, sample)
+        if data.shape == SPHERICAL:
+            set_gaussian_gains(data, state, sample, source)
+        elif data.shape == COMMON:
+            set_pooled_gains(data, state, sample, source)
+        elif data.shape == TIED:
+            doubt = set_tied_gains(data, state, sample, source)
+        else:
+            doubt = set_full_gains(data, state, sample, source)
     if data.model == LIKELIHOOD:
         add_size_gains(data, state, source, degree)
         for layer in range(data.totals.shape[0]):
@@ -101,6 +143,7 @@ def set_gains(data: Data, state: State, sample: int, degree: float) -> float:
         if target != source:
             gain = state.gains[target] + state.base[source, target]
             slack = state.slack[0, source, target] + degree * state.slack[1, source, target]
+            slack += doubt + state.doubt[target]
             if abs(gain - IMPROVEMENT) <= slack:
                 gain = exact_gain(data, state, sample, target)
             state.gains[target] = gain

@@ -10,18 +10,24 @@ from numpy.typing import ArrayLike
 from kernels.jit import jit, jit_inner, jit_part
 from kernels.partition.conditional import agreement_value
 from kernels.partition.relocation import collect
+from kernels.partition.shaped import shaped_term
 from kernels.partition.state import State, new_state
 from kernels.partition.statistics import cluster_term, pooled_error, pooled_term, prior_rate, sum_of_squares
-from kernels.problem.data import CONDITIONAL, POSTERIOR, UNSUPERVISED, Data
+from kernels.problem.data import COMMON, CONDITIONAL, POSTERIOR, TIED, UNSUPERVISED, Data
 from kernels.problem.problem import Problem
 
 
 @jit_inner
 def terms(data: Data, state: State) -> tuple[float, float, float]:
     """gmm, annotation term and prior of a partition whose statistics are set; 0 where the model lacks one."""
-    gmm = 0.0
-    if data.common:
+    gmm = data.unit_term
+    if data.shape == COMMON:
         gmm = pooled_term(data, pooled_error(data, state))
+    elif data.shape == TIED:
+        gmm += shaped_term(data, data.Z.shape[0], state.logdets[0])
+    elif data.shape > COMMON:
+        for k in range(data.n_clusters):
+            gmm += shaped_term(data, state.sizes[k], state.logdets[k])
     else:
         for k in range(data.n_clusters):
             gmm += cluster_term(data, state.sizes[k], state.errors[k])

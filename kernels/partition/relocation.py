@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from kernels.jit import jit_inner, jit_part
 from kernels.partition.conditional import collect_agreement, relocate_agreement
+from kernels.partition.diagonal import collect_squares, relocate_squares, set_cluster
+from kernels.partition.full import collect_scatter, relocate_scatter, settle_scatter
 from kernels.partition.logs import x_log_x
+from kernels.partition.shaped import refresh_shaped
 from kernels.partition.size_terms import refresh_size_terms
 from kernels.partition.state import RELOCATIONS, STALE, State
 from kernels.partition.statistics import (
@@ -18,7 +21,7 @@ from kernels.partition.statistics import (
     pooled_error,
     pooled_term,
 )
-from kernels.problem.data import CONDITIONAL, DEGENERATE, Data
+from kernels.problem.data import COMMON, CONDITIONAL, DEGENERATE, DIAGONAL, SPHERICAL, Data
 
 CANCELLATION = 1e-6
 """A removal that leaves less than this share of a squared error has lost digits: recompute from members."""
@@ -29,6 +32,10 @@ def collect(data: Data, state: State) -> None:
     """Set all statistics from members, unless they are up to date."""
     if state.counters[STALE] != 0:
         collect_gaussians(data, state)
+        if data.shape == DIAGONAL:
+            collect_squares(data, state)
+        elif data.shape > DIAGONAL:
+            collect_scatter(data, state)
         if data.model == CONDITIONAL:
             collect_agreement(data, state)
         else:
@@ -40,10 +47,12 @@ def collect(data: Data, state: State) -> None:
 @jit_inner
 def refresh(data: Data, state: State) -> None:
     """Set what is derived from sizes, squared errors and edge counts."""
-    if data.common:
+    if data.shape == COMMON:
         refresh_pooled(data, state)
-    else:
+    elif data.shape == SPHERICAL:
         refresh_gaussians(data, state)
+    else:
+        refresh_shaped(data, state)
     for layer in range(state.edge_counts.shape[0]):
         for r in range(data.n_clusters):
             for c in range(data.n_clusters):
@@ -103,17 +112,27 @@ def relocate(data: Data, state: State, sample: int, target: int) -> None:
     source = int(state.labels[sample])
     n_source = state.sizes[source]
     n_target = state.sizes[target]
-    # Errors before means and sizes: they follow from the old ones.
-    state.errors[source] = error_after_removal(data, state, sample, source)
-    state.errors[target] += n_target / (n_target + 1.0) * state.distances[target]
-    for d in range(data.X.shape[1]):
-        x = data.X[sample, d]
+    # Errors, squares and scatter before means and sizes: they follow from the old ones.
+    if data.shape <= COMMON:
+        state.errors[source] = error_after_removal(data, state, sample, source)
+        state.errors[target] += n_target / (n_target + 1.0) * state.distances[target]
+    elif data.shape == DIAGONAL:
+        relocate_squares(data, state, sample, source, target)
+    else:
+        relocate_scatter(data, state, sample, source, target)
+    for d in range(data.Z.shape[1]):
+        x = data.Z[sample, d]
         if n_source > 1:
             state.means[d, source] -= (x - state.means[d, source]) / (n_source - 1.0)
         state.means[d, target] += (x - state.means[d, target]) / (n_target + 1.0)
     state.sizes[source] -= 1
     state.sizes[target] += 1
     state.labels[sample] = target
+    if data.shape == DIAGONAL:
+        set_cluster(data, state, source)
+        set_cluster(data, state, target)
+    elif data.shape > DIAGONAL:
+        settle_scatter(data, state, source, target)
     if data.model == CONDITIONAL:
         relocate_agreement(data, state, source, target)
     else:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kernels.jit import jit_inner, jit_part
 from kernels.partition.state import State
-from kernels.problem.data import DEGENERATE, Data
+from kernels.problem.data import COMMON, DEGENERATE, Data
 
 
 @jit_part
@@ -81,8 +81,8 @@ def sum_of_squares(sizes: NDArray[np.int64]) -> float:
 
 @jit_inner
 def collect_gaussians(data: Data, state: State) -> None:
-    """Set sizes, means and squared errors from members; the mean of an empty cluster is 0."""
-    n_samples, n_features = data.X.shape
+    """Set sizes, means and, where they count, squared errors; the mean of an empty cluster is 0."""
+    n_samples, n_features = data.Z.shape
     means = state.means
     state.sizes[:] = 0
     means[:] = 0.0
@@ -91,17 +91,19 @@ def collect_gaussians(data: Data, state: State) -> None:
         label = state.labels[i]
         state.sizes[label] += 1
         for d in range(n_features):
-            means[d, label] += data.X[i, d]
+            means[d, label] += data.Z[i, d]
     for k in range(data.n_clusters):
         if state.sizes[k] > 0:
             for d in range(n_features):
                 means[d, k] /= state.sizes[k]
+    if data.shape > COMMON:
+        return
     # A second pass, about the means: a difference of sums of squares would cancel.
     for i in range(n_samples):
         label = state.labels[i]
         total = 0.0
         for d in range(n_features):
-            difference = data.X[i, d] - means[d, label]
+            difference = data.Z[i, d] - means[d, label]
             total += difference * difference
         state.errors[label] += total
 
@@ -126,7 +128,7 @@ def collect_edges(data: Data, state: State) -> None:
 @jit_inner
 def error_without(data: Data, state: State, sample: int, cluster: int) -> float:
     """Squared error of the members of `cluster` other than `sample`, from members."""
-    n_samples, n_features = data.X.shape
+    n_samples, n_features = data.Z.shape
     total = 0.0
     # Feature by feature, as a kernel cannot allocate an array for the means.
     for d in range(n_features):
@@ -134,11 +136,11 @@ def error_without(data: Data, state: State, sample: int, cluster: int) -> float:
         size = 0
         for i in range(n_samples):
             if state.labels[i] == cluster and i != sample:
-                mean += data.X[i, d]
+                mean += data.Z[i, d]
                 size += 1
         mean /= max(size, 1)
         for i in range(n_samples):
             if state.labels[i] == cluster and i != sample:
-                difference = data.X[i, d] - mean
+                difference = data.Z[i, d] - mean
                 total += difference * difference
     return total

@@ -12,6 +12,9 @@ Floats = NDArray[np.float64]
 UNSUPERVISED, LIKELIHOOD, POSTERIOR, CONDITIONAL = 0, 1, 2, 3
 """Annotation terms of the objective: none, block model, block model with priors on its rates, pairs alone."""
 
+SPHERICAL, COMMON, DIAGONAL, TIED, FULL = 0, 1, 2, 3, 4
+"""Shapes of the covariances, in the order of `kernels.settings.COVARIANCES`."""
+
 LARGEST_ACCURACY = 1 - 1e-6
 """Upper limit of an accuracy p where the model divides by 1 - p or takes its logarithm."""
 
@@ -33,14 +36,20 @@ class Data(NamedTuple):
     `row_start[i * n_layers + layer]` up to the next row start are its partners in `layer`, self pairs apart.
     """
 
-    X: Floats  # (n_samples, n_features), centred
+    X: Floats  # (n_samples, n_features), centred: what seeding, k-means and crossover see
+    Z: Floats  # (n_samples, n_dims): what the Gaussians see: X itself, or see `kernels.problem.whitening`
     n_clusters: int
     model: int
-    common: bool  # one variance for all clusters
+    shape: int  # of the covariances
     min_size: int
     kappa: float  # variance_prior
     total_variance: float  # s²
     feature_weight: float  # η, a factor of gmm
+    ridge: float  # the prior's scale matrix is ridge times the identity, in Z; 0 without that prior
+    freedom: float  # of that prior: f_r = n_r + freedom
+    ground: float  # freedom (log|ridge I| - n_dims log freedom + n_dims): an empty cluster is to add nothing
+    reach: float  # largest |Z| over the root of the ridge: how rounding of a mean counts; 0 without a ridge
+    unit_term: float  # gmm in the units of X less gmm in those of Z
     row_start: NDArray[np.int32]  # (n_samples * n_layers + 1,)
     partners: NDArray[np.int32]
     weights: Floats  # A_ij beside partners
@@ -53,5 +62,5 @@ class Data(NamedTuple):
     annotated: NDArray[np.int32]  # samples of phase 1
     unannotated: NDArray[np.int32]  # samples of phase 2
     log_size: Floats  # (n_samples + 2,): log n, 0 for n = 0
-    log_freedom: Floats  # (n_samples + 2,): log(D (n + kappa)), 0 where that is log 0
+    log_freedom: Floats  # (n_samples + 2,): log(D (n + kappa)), or log f; 0 where that is log 0
     x_log_x: Floats  # x log x of the whole numbers a count can take; empty if weights are not whole

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from kernels.problem.adjacency import annotated_samples, block_adjacency, conditional_adjacency
-from kernels.problem.data import CONDITIONAL, LIKELIHOOD, POSTERIOR, UNSUPERVISED, Data, Floats
+from kernels.problem.data import COMMON, CONDITIONAL, LIKELIHOOD, POSTERIOR, UNSUPERVISED, Data, Floats
 from kernels.problem.layers import (
     CANNOT,
     MUST,
@@ -18,7 +20,8 @@ from kernels.problem.layers import (
     inferred_accuracies,
     layers_from_annotations,
 )
-from kernels.settings import COVARIANCES, DEFAULT, TERMS, ObjectiveSettings, require
+from kernels.problem.shapes import SPHERES, coordinates, prior_of
+from kernels.settings import COVARIANCES, DEFAULT, SINGULAR, TERMS, ObjectiveSettings, require
 
 MODELS = dict(zip(TERMS, (UNSUPERVISED, LIKELIHOOD, POSTERIOR, CONDITIONAL), strict=True))
 
@@ -48,12 +51,15 @@ class Problem:
         "unsupervised", "likelihood", "posterior" or "conditional".
     covariance : str
         Shape of the covariances, one of `kernels.settings.COVARIANCES`.
+    kept : ndarray of shape (n_dims,), int64
+        Features on which the Gaussians have a density: all but those that are constant, or given by others.
     """
 
     data: Data
     means: Floats
     model: str
-    covariance: str = "spherical"
+    covariance: str
+    kept: NDArray[np.int64]
 
     @property
     def n_samples(self) -> int:
@@ -87,11 +93,13 @@ def build_problem(
         K.
     model : {"unsupervised", "likelihood", "posterior", "conditional"}
         The annotation term of the objective.
-    covariance : {"spherical", "common"}
-        Shape of the covariances: one variance for each cluster, or one that all share.
+    covariance : {"spherical", "common", "diagonal", "tied", "full"}
+        Shape of the covariances: one variance for each cluster, or one that all share; one for each cluster
+        and feature; one matrix that all clusters share, or one for each.
     settings : ObjectiveSettings
-        Least size of a cluster, the variance prior, kappa of docs/model.md, eq. (7), and the weight of the
-        features, eta of eq. (42): a number, or "effective" for `effective_weight` of X.
+        Least size of a cluster; the variance prior, kappa of docs/model.md, eq. (7), of the first two shapes;
+        the strength of the prior of the others, tau of eq. (46); and the weight of the features, eta of eq.
+        (42): a number, or "effective" for `effective_weight` of X.
 
     Returns
     -------
@@ -107,6 +115,7 @@ def build_problem(
     _check_features(features, n_clusters, settings.min_cluster_size)
     means = _column_means(features)
     features -= means
+    shape = _shape(features, np.asarray(X, dtype=np.float64), n_clusters, covariance, settings)
     total_variance = float(np.mean(np.square(features)))
     weight = settings.feature_weight
     used = [] if model == "unsupervised" else [layer for layer in layers if len(layer.pairs)]
@@ -117,13 +126,13 @@ def build_problem(
         used,
         n_clusters,
         model,
-        covariance == "common",
+        shape,
         settings.min_cluster_size,
         float(settings.variance_prior),
         total_variance,
         effective_weight(features) if isinstance(weight, str) else float(weight),
     )
-    return Problem(data, means, model, covariance)
+    return Problem(data, means, model, covariance, shape.kept)
 
 
 def _check_model(model: str, covariance: str, n_clusters: int, settings: ObjectiveSettings) -> None:
@@ -131,6 +140,10 @@ def _check_model(model: str, covariance: str, n_clusters: int, settings: Objecti
         raise ValueError(f"model is {model!r}, expected one of {', '.join(MODELS)}")
     if covariance not in COVARIANCES:
         raise ValueError(f"covariance is {covariance!r}, expected one of {', '.join(COVARIANCES)}")
+    if covariance in SINGULAR and settings.covariance_prior == 0:
+        raise ValueError(
+            f"covariance_prior is 0, expected a number above 0 for the covariance {covariance!r}"
+        )
     if not 1 <= n_clusters <= np.iinfo(np.int16).max:
         raise ValueError(f"n_clusters is {n_clusters}, expected 1 to {np.iinfo(np.int16).max}")
     require(settings, ObjectiveSettings)
@@ -188,12 +201,38 @@ def effective_weight(X: ArrayLike) -> float:
     return float(np.trace(covariance) ** 2 / (len(covariance) * np.sum(np.square(covariance))))
 
 
+class _Shape(NamedTuple):
+    code: int
+    Z: Floats
+    kept: NDArray[np.int64]
+    log_volume: float = 0.0
+    ridge: float = 0.0
+    freedom: float = 0.0
+    ground: float = 0.0
+    reach: float = 0.0
+
+
+def _shape(X: Floats, given: Floats, n_clusters: int, covariance: str, settings: ObjectiveSettings) -> _Shape:
+    """What a shape needs, `X` being the features as given, centred."""
+    code = COVARIANCES.index(covariance)
+    if covariance in SPHERES:
+        return _Shape(code, X, np.arange(X.shape[1]))
+    Z, kept, log_volume = coordinates(given, covariance)
+    n_dims = len(kept)
+    ridge, freedom = prior_of(covariance, n_dims, n_clusters, float(settings.covariance_prior))
+    if ridge == 0.0:
+        return _Shape(code, Z, kept, log_volume)
+    ground = freedom * n_dims * (math.log(ridge) - math.log(freedom) + 1.0)
+    reach = float(np.abs(Z).max()) / math.sqrt(ridge)
+    return _Shape(code, Z, kept, log_volume, ridge, freedom, ground, reach)
+
+
 def _layout(
     X: Floats,
     layers: list[Layer],
     n_clusters: int,
     model: str,
-    common: bool,
+    shape: _Shape,
     min_size: int,
     kappa: float,
     total_variance: float,
@@ -204,12 +243,18 @@ def _layout(
     annotated = annotated_samples(layers, n_samples)
     # The tables reach n_samples + 1: gains look up the size of a cluster with one sample more.
     sizes = np.arange(n_samples + 2, dtype=np.float64)
-    freedom = n_features * (sizes + kappa)
+    freedom = n_features * (sizes + kappa) if shape.code <= COMMON else sizes + shape.freedom
     return Data(
         X=X,
+        Z=shape.Z,
         n_clusters=int(n_clusters),
         model=MODELS[model],
-        common=common,
+        shape=shape.code,
+        ridge=shape.ridge,
+        freedom=shape.freedom,
+        ground=shape.ground,
+        reach=shape.reach,
+        unit_term=-feature_weight * n_samples * shape.log_volume,
         min_size=int(min_size),
         kappa=kappa,
         total_variance=total_variance,

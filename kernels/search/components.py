@@ -9,17 +9,20 @@ objective of the partition after it, computed from its statistics: O(K²) a laye
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernels.jit import jit_inner, jit_part
-from kernels.partition.gains import set_links, squared_distances
+from kernels.partition.diagonal import logdet_of
+from kernels.partition.gains import set_distances, set_links, squared_distances
+from kernels.partition.matrices import factorise
 from kernels.partition.objective import terms
 from kernels.partition.relocation import CANCELLATION, collect, relocate
 from kernels.partition.state import EVALUATIONS, State
-from kernels.problem.data import CONDITIONAL, IMPROVEMENT, Data, Floats
+from kernels.problem.data import COMMON, CONDITIONAL, DIAGONAL, FULL, IMPROVEMENT, TIED, Data, Floats
 from kernels.rng import shuffle
 
 
@@ -28,27 +31,32 @@ class Component(NamedTuple):
 
     members: NDArray[np.int32]  # (n_samples,): the first ones
     root: NDArray[np.int32]  # (n_samples,): a sample that names the set, -1 if not yet met
-    mean: Floats  # (n_features,)
+    mean: Floats  # (n_dims,)
+    scatter: Floats  # (n_dims, 1), or (n_dims, n_dims) for matrices: of the members about their mean
+    squares: Floats  # (n_dims, 1): scratch
     links: Floats  # (n_layers, n_clusters): annotations with each cluster, those within the set twice
     within: Floats  # (n_layers,): annotations within the set, twice, self pairs apart
     selves: Floats  # (n_layers,): sum of A_ii
-    after: State  # sizes, errors, edge counts and agreement alone are its own
+    after: State  # sizes, errors, log-determinants, edge counts and agreement alone are its own
 
 
 def new_component(data: Data, state: State) -> Component:
     """Memory for the sets of one search."""
-    n_samples, n_features = data.X.shape
+    n_samples, n_dims = data.Z.shape
     n_layers = data.totals.shape[0]
     after = state._replace(
         sizes=np.zeros_like(state.sizes),
         errors=np.zeros_like(state.errors),
+        logdets=np.zeros_like(state.logdets),
         edge_counts=np.zeros_like(state.edge_counts),
         agreed=np.zeros_like(state.agreed),
     )
     return Component(
         np.zeros(n_samples, np.int32),
         np.zeros(n_samples, np.int32),
-        np.zeros(n_features),
+        np.zeros(n_dims),
+        np.zeros((n_dims, max(1, state.matrix.shape[1]))),
+        np.zeros((n_dims, 1)),
         np.zeros((n_layers, data.n_clusters)),
         np.zeros(n_layers),
         np.zeros(n_layers),
@@ -100,22 +108,33 @@ def list_component(data: Data, state: State, component: Component, sample: int) 
 def relocate_component(data: Data, state: State, component: Component, size: int) -> int:
     """Move the first `size` members to the best cluster; 1 if it is not their own, else 0."""
     source = int(state.labels[component.members[0]])
-    scatter = set_mean(data, component, size)
-    squared_distances(component.mean, state.means, state.distances)
+    error = set_mean(data, component, size)
     set_component_links(data, state, component, size)
-    n_source = state.sizes[source]
-    # As `error_after_removal`, but not recomputed where digits cancel: the component then stays.
-    left = state.errors[source] - scatter - size * n_source / (n_source - size) * state.distances[source]
-    if left < CANCELLATION * state.errors[source]:
-        return 0
+    if data.shape <= COMMON:
+        squared_distances(component.mean, state.means, state.distances)
+        n_source = state.sizes[source]
+        # As `error_after_removal`, but not recomputed where digits cancel: the component then stays.
+        left = state.errors[source] - error - size * n_source / (n_source - size) * state.distances[source]
+        if left < CANCELLATION * state.errors[source]:
+            return 0
+    else:
+        left = logdet_without(data, state, component, size, source)
+        if math.isnan(left):
+            return 0
     best = int(np.int64(source))  # the type that a target has: another would compile `relocate` twice
     for target in range(data.n_clusters):
         set_after(data, state, component, size, source, target)
         if target != source:
-            component.after.errors[source] = left
             n_target = state.sizes[target]
-            joining = size * n_target / (n_target + size) * state.distances[target]
-            component.after.errors[target] += scatter + joining
+            if data.shape <= COMMON:
+                component.after.errors[source] = left
+                joining = size * n_target / (n_target + size) * state.distances[target]
+                component.after.errors[target] += error + joining
+            elif data.shape == TIED:
+                component.after.logdets[0] = logdet_tied(data, state, component, size, source, target)
+            else:
+                component.after.logdets[source] = left
+                component.after.logdets[target] = logdet_with(data, state, component, size, target)
         gmm, sbm, prior = terms(data, component.after)
         state.gains[target] = gmm + sbm + prior
     state.counters[EVALUATIONS] += data.n_clusters - 1
@@ -126,7 +145,7 @@ def relocate_component(data: Data, state: State, component: Component, size: int
         return 0
     for place in range(size):
         member = component.members[place]
-        squared_distances(data.X[member], state.means, state.distances)
+        set_distances(data, state, member)
         set_links(data, state, member)
         relocate(data, state, member, best)
     return 1
@@ -135,20 +154,95 @@ def relocate_component(data: Data, state: State, component: Component, size: int
 @jit_inner
 def set_mean(data: Data, component: Component, size: int) -> float:
     """Set the mean of the members; their squared error about it."""
-    n_features = data.X.shape[1]
+    n_features = data.Z.shape[1]
     mean = component.mean
     mean[:] = 0.0
     for place in range(size):
         for d in range(n_features):
-            mean[d] += data.X[component.members[place], d]
+            mean[d] += data.Z[component.members[place], d]
     for d in range(n_features):
         mean[d] /= size
     scatter = 0.0
     for place in range(size):
         for d in range(n_features):
-            difference = data.X[component.members[place], d] - mean[d]
+            difference = data.Z[component.members[place], d] - mean[d]
             scatter += difference * difference
     return scatter
+
+
+@jit_inner
+def logdet_without(data: Data, state: State, component: Component, size: int, source: int) -> float:
+    """Log-determinant of the source without the members, whose scatter it sets; NaN where digits cancel."""
+    n_dims = data.Z.shape[1]
+    scatter = component.scatter
+    scatter[:] = 0.0
+    for place in range(size):
+        z = data.Z[component.members[place]]
+        for d in range(n_dims):
+            difference = z[d] - component.mean[d]
+            for e in range(min(d + 1, scatter.shape[1])):
+                other = difference if data.shape == DIAGONAL else z[e] - component.mean[e]
+                scatter[d, e] += difference * other
+    n_source = state.sizes[source]
+    share = size * n_source / (n_source - size)
+    if data.shape == TIED:
+        return 0.0
+    if data.shape == FULL:
+        set_matrix(data, state, component, source, -1.0, -share)
+        return factorise(state.matrix)
+    for d in range(n_dims):
+        difference = component.mean[d] - state.means[d, source]
+        left = state.squares[d, source] - scatter[d, 0] - share * difference * difference
+        if left < CANCELLATION * state.squares[d, source]:
+            return np.nan
+        component.squares[d, 0] = left
+    return logdet_of(data, component.squares, n_source - size, 0)
+
+
+@jit_inner
+def logdet_with(data: Data, state: State, component: Component, size: int, target: int) -> float:
+    """Log-determinant of the target with the members, whose scatter is set."""
+    n_target = state.sizes[target]
+    share = size * n_target / (n_target + size)
+    if data.shape == FULL:
+        set_matrix(data, state, component, target, 1.0, share)
+        return factorise(state.matrix)
+    for d in range(data.Z.shape[1]):
+        difference = component.mean[d] - state.means[d, target]
+        component.squares[d, 0] = state.squares[d, target] + component.scatter[d, 0]
+        component.squares[d, 0] += share * difference * difference
+    return logdet_of(data, component.squares, n_target + size, 0)
+
+
+@jit_inner
+def logdet_tied(data: Data, state: State, component: Component, size: int, source: int, target: int) -> float:
+    """Log-determinant of the scatter of all clusters when the members have gone from one to another."""
+    n_source, n_target = state.sizes[source], state.sizes[target]
+    set_matrix(data, state, component, source, 0.0, -size * n_source / (n_source - size))
+    add_difference(data, state, component, target, size * n_target / (n_target + size))
+    return factorise(state.matrix)
+
+
+@jit_part
+def set_matrix(
+    data: Data, state: State, component: Component, cluster: int, within: float, between: float
+) -> None:
+    """Set the scratch matrix: scatter of a cluster, some of the members', and of the difference of means."""
+    n_dims = data.Z.shape[1]
+    place = 0 if data.shape == TIED else cluster
+    for d in range(n_dims):
+        for e in range(d + 1):
+            state.matrix[d, e] = state.scatter[place, d, e] + within * component.scatter[d, e]
+    add_difference(data, state, component, cluster, between)
+
+
+@jit_part
+def add_difference(data: Data, state: State, component: Component, cluster: int, scale: float) -> None:
+    """Add c v v' to the lower triangle of the scratch matrix, v from a cluster's mean to that of the set."""
+    for d in range(data.Z.shape[1]):
+        step = scale * (component.mean[d] - state.means[d, cluster])
+        for e in range(d + 1):
+            state.matrix[d, e] += step * (component.mean[e] - state.means[e, cluster])
 
 
 @jit_inner
@@ -172,11 +266,12 @@ def set_component_links(data: Data, state: State, component: Component, size: in
 
 @jit_inner
 def set_after(data: Data, state: State, component: Component, size: int, source: int, target: int) -> None:
-    """Set the statistics in `after`, except the squared errors of the two clusters."""
+    """Set the statistics in `after`, except squared errors and log-determinants of the two clusters."""
     after = component.after
     for k in range(data.n_clusters):
         after.sizes[k] = state.sizes[k]
         after.errors[k] = state.errors[k]
+        after.logdets[k] = state.logdets[k]
     for layer in range(data.totals.shape[0]):
         after.agreed[layer] = state.agreed[layer]
         if data.model != CONDITIONAL:

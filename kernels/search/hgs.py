@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from kernels.jit import jit, jit_part
 from kernels.partition.objective import objective_terms
 from kernels.partition.state import CAPS, EVALUATIONS, LOCAL_SEARCHES, RELOCATIONS, State, new_state
-from kernels.problem.data import DEGENERATE, Data, Floats
+from kernels.problem.data import COMMON, Data, Floats
 from kernels.problem.problem import CANNOT, MUST, Layer, Problem, build_problem
+from kernels.problem.shapes import SPHERES, Prior, shaped_covariances, spherical_covariances
 from kernels.rng import draw_below
 from kernels.search.components import Component, new_component, relocate_components
 from kernels.search.local_search import local_search
@@ -40,9 +41,8 @@ class Restart(NamedTuple):
         Samples per cluster; none is empty.
     centroids : ndarray of shape (n_clusters, n_features)
         Means of the features as given.
-    covariances : ndarray of shape (n_clusters,)
-        SSE_r / (D n_r), or the MAP estimate under a variance prior; 0 for a degenerate cluster. A common
-        variance stands for every cluster.
+    covariances : ndarray of shape (n_clusters,) and, as the shape has it, n_features once or twice
+        As of `kernels.problem.shapes.cluster_covariances`.
     local_searches, evaluations, relocations, caps_reached : int
         Local searches made, candidate relocations tried in both phases, relocations of phase 1, and how often
         a limit on rounds, passes or k-means iterations ended a loop.
@@ -94,7 +94,7 @@ def _search(
             and relocate_components(data, state, rng, component) > 0
         ):
             objective = local_search(data, state, rng)
-        store(population, count, state, objective)
+        store(data, population, count, state, objective)
         count += 1
         if count == size + offspring or made + 1 == size:
             select(population, count)
@@ -144,7 +144,7 @@ def _best(
     """Labels of the best solution found, and the counters."""
     schedule = schedule_of(settings)
     data = problem.data if settings.relocation == "annotated" else _relocating_all(problem.data)
-    is_bounded = data.kappa > 0.0
+    is_bounded = (data.kappa if data.shape <= COMMON else data.ridge) > 0.0
     if is_bounded:
         data = _in_own_units(data)
     state = new_state(data)
@@ -169,7 +169,9 @@ def _in_own_units(data: Data) -> Data:
     do, and they would decide between two solutions that are equally good.
     """
     unit = 2.0 ** (math.frexp(data.total_variance)[1] // 2)
-    return data._replace(X=data.X / unit, total_variance=data.total_variance / unit**2)
+    X = data.X / unit
+    Z = X if data.shape <= COMMON else data.Z
+    return data._replace(X=X, Z=Z, total_variance=data.total_variance / unit**2, unit_term=0.0)
 
 
 def _by_first_appearance(labels: NDArray[np.int16]) -> NDArray[np.int16]:
@@ -203,7 +205,7 @@ def run_restart(problem: Problem, settings: SearchSettings, rng: np.random.Gener
     warm_up()
     labels, counters = _best(problem, settings, rng)
     gmm, sbm, prior = objective_terms(problem, labels)
-    sizes, centroids, variances = _clusters(problem, labels)
+    sizes, centroids, covariances = _clusters(problem, labels)
     return Restart(
         labels,
         gmm + sbm + prior,
@@ -212,7 +214,7 @@ def run_restart(problem: Problem, settings: SearchSettings, rng: np.random.Gener
         prior,
         sizes,
         centroids,
-        variances,
+        covariances,
         int(counters[LOCAL_SEARCHES]),
         int(counters[EVALUATIONS]),
         int(counters[RELOCATIONS]),
@@ -227,17 +229,17 @@ def _clusters(problem: Problem, labels: NDArray[np.int16]) -> tuple[NDArray[np.i
     centroids = np.zeros((data.n_clusters, n_features))
     np.add.at(centroids, labels, data.X)
     centroids /= sizes[:, None]
-    squares = np.square(data.X - centroids[labels]).sum(axis=1)
-    errors = np.bincount(labels, weights=squares, minlength=data.n_clusters)
-    prior = data.kappa * n_features * data.total_variance
-    counts = sizes
-    if data.common:
-        errors[:] = errors.sum()
-        counts = np.full(data.n_clusters, len(labels))
-    variances = (errors + prior) / (n_features * (counts + data.kappa))
-    if data.kappa == 0.0:
-        variances[(counts <= 1) | (errors <= DEGENERATE * data.total_variance * n_features * counts)] = 0.0
-    return sizes, centroids + problem.means, variances
+    if problem.covariance in SPHERES:
+        common = problem.covariance == "common"
+        covariances = spherical_covariances(
+            data.X, labels, sizes, centroids, common, data.kappa, data.total_variance
+        )
+    else:
+        prior = Prior(data.ridge, data.freedom)
+        covariances = shaped_covariances(
+            data.X, labels, sizes, centroids, problem.covariance, problem.kept, prior
+        )
+    return sizes, centroids + problem.means, covariances
 
 
 @functools.cache

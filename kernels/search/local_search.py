@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.jit import jit_inner, jit_part
-from kernels.partition.gains import set_gains, set_links, squared_distances
+from kernels.partition.gains import set_distances, set_gains, set_links
 from kernels.partition.objective import terms
 from kernels.partition.relocation import collect, relocate
 from kernels.partition.state import CAPS, EVALUATIONS, LOCAL_SEARCHES, STALE, State
 from kernels.partition.statistics import is_degenerate, pooled_error
-from kernels.problem.data import DEGENERATE, IMPROVEMENT, Data
+from kernels.problem.data import COMMON, DEGENERATE, DIAGONAL, IMPROVEMENT, TIED, Data, Floats
 from kernels.rng import shuffle
 
 MAX_ROUNDS, MAX_RELOCATION_PASSES, MAX_ASSIGNMENT_PASSES = 100, 1000, 200
@@ -144,37 +144,23 @@ def assign_unannotated(data: Data, state: State) -> int:
 
 @jit_inner
 def assignment_pass(data: Data, state: State) -> int:
-    """One pass with means and variances fixed; sizes follow the moves.
+    """One pass with means and covariances fixed; sizes follow the moves.
 
     A degenerate cluster neither gives nor receives samples. Under a common variance the closest centroid is
     the cheapest, and all clusters take part.
     """
-    n_features = data.X.shape[1]
     precision = state.gains
     offset = state.work
-    prior = data.kappa * n_features * data.total_variance
-    common = 0.0
-    if data.common:
-        freedom = n_features * (data.X.shape[0] + data.kappa)
-        # The floor keeps 1 / variance finite where all clusters are degenerate.
-        common = max((pooled_error(data, state) + prior) / freedom, DEGENERATE * data.total_variance)
-    for k in range(data.n_clusters):
-        if data.common:
-            precision[k] = 0.5 / common
-            offset[k] = 0.0
-        elif is_degenerate(data, state.sizes[k], state.errors[k]):
-            precision[k] = 0.0
-            offset[k] = np.inf
-        else:
-            variance = (state.errors[k] + prior) / (n_features * (state.sizes[k] + data.kappa))
-            precision[k] = 0.5 / variance
-            offset[k] = 0.5 * n_features * math.log(variance)
+    if data.shape <= COMMON:
+        set_spherical_costs(data, state, precision, offset)
+    else:
+        set_shaped_costs(data, state, precision, offset)
     moved = 0
     for sample in data.unannotated:
         source = int(state.labels[sample])
         if state.sizes[source] <= data.min_size or offset[source] == np.inf:
             continue
-        squared_distances(data.X[sample], state.means, state.distances)
+        set_distances(data, state, sample)
         cheapest = 0
         lowest = np.inf
         for k in range(data.n_clusters):
@@ -189,3 +175,46 @@ def assignment_pass(data: Data, state: State) -> int:
             state.sizes[cheapest] += 1
             moved += 1
     return moved
+
+
+@jit_part
+def set_spherical_costs(data: Data, state: State, precision: Floats, offset: Floats) -> None:
+    """Set the factor of a squared distance, and what is added to it; infinite for a degenerate cluster."""
+    n_features = data.X.shape[1]
+    prior = data.kappa * n_features * data.total_variance
+    common = 0.0
+    if data.shape == COMMON:
+        freedom = n_features * (data.X.shape[0] + data.kappa)
+        # The floor keeps 1 / variance finite where all clusters are degenerate.
+        common = max((pooled_error(data, state) + prior) / freedom, DEGENERATE * data.total_variance)
+    for k in range(data.n_clusters):
+        if data.shape == COMMON:
+            precision[k] = 0.5 / common
+            offset[k] = 0.0
+        elif is_degenerate(data, state.sizes[k], state.errors[k]):
+            precision[k] = 0.0
+            offset[k] = np.inf
+        else:
+            variance = (state.errors[k] + prior) / (n_features * (state.sizes[k] + data.kappa))
+            precision[k] = 0.5 / variance
+            offset[k] = 0.5 * n_features * math.log(variance)
+
+
+@jit_part
+def set_shaped_costs(data: Data, state: State, precision: Floats, offset: Floats) -> None:
+    """As `set_spherical_costs`; distances are by the inverse of the scatter, or by the ratios."""
+    n_samples, n_dims = data.Z.shape
+    for k in range(data.n_clusters):
+        size = state.sizes[k]
+        logdet = state.logdets[k]
+        if data.shape == TIED:
+            precision[k] = 0.5 * (n_samples + data.freedom)
+            offset[k] = 0.0
+        elif logdet == np.inf:
+            precision[k] = 0.0
+            offset[k] = np.inf
+        else:
+            precision[k] = 0.5 * (size + data.freedom)
+            if data.shape == DIAGONAL:
+                precision[k] *= (size + 1.0) / size  # the ratios hold n / (n + 1)
+            offset[k] = 0.5 * (logdet - n_dims * data.log_freedom[size])

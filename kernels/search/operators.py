@@ -91,7 +91,7 @@ def assign_closest(data: Data, state: State, centroids: Floats) -> int:
     return changed
 
 
-@jit_part
+@jit_inner
 def update_centroids(data: Data, state: State, centroids: Floats) -> None:
     """Put the centroid of every cluster that has samples at their mean."""
     n_features = data.X.shape[1]

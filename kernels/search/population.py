@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from kernels.jit import jit_inner, jit_part
 from kernels.partition.state import State
-from kernels.problem.data import Data, Floats
+from kernels.problem.data import COMMON, Data, Floats
+from kernels.search.operators import update_centroids
 
 CLONE = 1e-7
 """Two solutions whose objectives differ by no more, in nats, and whose sorted sizes agree are clones."""
@@ -42,15 +43,18 @@ def new_population(data: Data, capacity: int) -> Population:
 
 
 @jit_inner
-def store(population: Population, rank: int, state: State, objective: float) -> None:
+def store(data: Data, population: Population, rank: int, state: State, objective: float) -> None:
     """Keep the partition in `state`, whose statistics stem from members, at `rank`."""
     place = population.ranking[rank]
-    n_features, n_clusters = state.means.shape
+    n_clusters = data.n_clusters
     for i in range(len(state.labels)):
         population.labels[place, i] = state.labels[i]
-    for d in range(n_features):
-        for k in range(n_clusters):
-            population.centroids[place, d, k] = state.means[d, k]
+    if data.shape > COMMON:
+        update_centroids(data, state, population.centroids[place])
+    else:
+        for d in range(len(state.means)):
+            for k in range(n_clusters):
+                population.centroids[place, d, k] = state.means[d, k]
     population.objectives[place] = objective
     sizes = population.sizes[place]
     for k in range(n_clusters):

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from kernels.problem.problem import MUST, Layer, Problem, build_problem
 from kernels.settings import ObjectiveSettings
 
+SHAPED = ("diagonal", "tied", "full")
+
 
 @dataclass(frozen=True)
 class Case:
@@ -24,6 +26,7 @@ class Case:
     min_size: int = 2
     kappa: float = 0.0
     covariance: str = "spherical"
+    covariance_prior: float = 1.0
     feature_weight: float | str = 1.0
 
     def problem(self) -> Problem:
@@ -33,7 +36,12 @@ class Case:
             n_clusters=self.n_clusters,
             model=self.model,
             covariance=self.covariance,
-            settings=ObjectiveSettings(self.min_size, self.kappa, self.feature_weight),
+            settings=ObjectiveSettings(
+                min_cluster_size=self.min_size,
+                variance_prior=self.kappa,
+                covariance_prior=self.covariance_prior,
+                feature_weight=self.feature_weight,
+            ),
         )
 
     @property
@@ -62,7 +70,64 @@ def gmm(case: Case, labels: NDArray[np.integer]) -> float:
     return (effective_weight(case.X) if isinstance(weight, str) else weight) * unweighted_gmm(case, labels)
 
 
+def features_with_a_density(case: Case) -> NDArray[np.float64]:
+    """Columns that are not constant nor given by the others: which of those, changes a constant alone."""
+    X = case.X[:, np.ptp(case.X, axis=0) > 0]
+    if case.covariance == "diagonal":
+        return X
+    X = case.X[:, case.problem().kept]
+    scaled = (case.X - case.X.mean(axis=0)) / np.maximum(case.X.std(axis=0), 1e-12 * np.abs(case.X).max())
+    assert X.shape[1] == np.linalg.matrix_rank(scaled, tol=1e-6)
+    return X
+
+
+def prior(case: Case, X: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    """Scale matrix, and what is added to the sizes."""
+    n_dims = X.shape[1]
+    scale = case.covariance_prior * np.cov(X, rowvar=False, ddof=0).reshape(n_dims, n_dims)
+    scale = scale / case.n_clusters ** (2 / n_dims)
+    if case.covariance == "diagonal":
+        return np.diag(np.diag(scale)) / 10, case.covariance_prior * 2.5
+    return scale, case.covariance_prior * (n_dims + 2 + n_dims + 1)
+
+
+def shaped_gmm(case: Case, labels: NDArray[np.integer]) -> float:
+    """Shapes diagonal, tied and full, by determinants."""
+    X = features_with_a_density(case)
+    n_dims = X.shape[1]
+    scale, more = prior(case, X)
+    scatters = []
+    for r in range(case.n_clusters):
+        members = X[labels == r]
+        differences = members - members.mean(axis=0) if len(members) else members
+        scatter = differences.T @ differences
+        scatters.append(
+            (len(members), np.diag(np.diag(scatter)) if case.covariance == "diagonal" else scatter)
+        )
+    if case.covariance == "tied":
+        scatters = [(len(labels), sum(scatter for _, scatter in scatters))]
+    total = 0.0
+    for n, scatter in scatters:
+        if n == 0 or (more == 0.0 and is_degenerate(n, scatter, X)):
+            continue
+        total -= 0.5 * (n + more) * (log_det(scatter + scale) - n_dims * np.log(n + more) + n_dims)
+        if more > 0.0:
+            total += 0.5 * more * (log_det(scale) - n_dims * np.log(more) + n_dims)
+    return float(total)
+
+
+def is_degenerate(n: int, scatter: NDArray[np.float64], X: NDArray[np.float64]) -> bool:
+    return bool(n <= 1 or (np.diag(scatter) <= 1e-10 * n * X.var(axis=0)).any())
+
+
+def log_det(matrix: NDArray[np.float64]) -> float:
+    root = np.sqrt(np.diag(matrix))
+    return float(np.linalg.slogdet(matrix / np.outer(root, root))[1] + 2 * np.log(root).sum())
+
+
 def unweighted_gmm(case: Case, labels: NDArray[np.integer]) -> float:
+    if case.covariance in SHAPED:
+        return shaped_gmm(case, labels)
     n_features = case.X.shape[1]
     s2 = np.mean((case.X - case.X.mean(axis=0)) ** 2)
     if case.covariance == "common":
@@ -243,6 +308,47 @@ def phase_two(case: Case, labels: NDArray[np.int64]) -> int:
 
 
 def phase_two_pass(case: Case, labels: NDArray[np.int64]) -> int:
+    cost = shaped_costs(case, labels) if case.covariance in SHAPED else spherical_costs(case, labels)
+    annotated = set(annotated_samples(case))
+    moved = 0
+    for i in range(len(labels)):
+        source = labels[i]
+        if i in annotated or np.sum(labels == source) <= case.min_size or np.isinf(cost[i, source]):
+            continue
+        target = int(np.argmin(cost[i]))
+        if cost[i, target] < cost[i, source] - 1e-9:
+            labels[i] = target
+            moved += 1
+    return moved
+
+
+def shaped_costs(case: Case, labels: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Minus the log-density of each sample in each cluster, but for a constant."""
+    X = features_with_a_density(case)
+    scale, more = prior(case, X)
+    cost = np.full((len(labels), case.n_clusters), np.inf)
+    scatters = []
+    for r in range(case.n_clusters):
+        members = X[labels == r]
+        differences = members - members.mean(axis=0)
+        scatters.append(differences.T @ differences)
+    for r in range(case.n_clusters):
+        n = int(np.sum(labels == r))
+        scatter = scatters[r]
+        if case.covariance == "tied":
+            n, scatter = len(labels), sum(scatters)
+        if case.covariance == "diagonal":
+            scatter = np.diag(np.diag(scatter))
+        if more == 0.0 and is_degenerate(n, scatter, X):
+            continue
+        covariance = (scatter + scale) / (n + more)
+        differences = X - X[labels == r].mean(axis=0)
+        squares = np.einsum("nd,nd->n", differences, np.linalg.solve(covariance, differences.T).T)
+        cost[:, r] = 0.5 * squares + 0.5 * log_det(covariance)
+    return cost
+
+
+def spherical_costs(case: Case, labels: NDArray[np.integer]) -> NDArray[np.float64]:
     n_features = case.X.shape[1]
     s2 = np.mean((case.X - case.X.mean(axis=0)) ** 2)
     cost = np.full((len(labels), case.n_clusters), np.inf)
@@ -258,17 +364,7 @@ def phase_two_pass(case: Case, labels: NDArray[np.int64]) -> int:
             continue
         squares = np.sum((case.X - members.mean(axis=0)) ** 2, axis=1)
         cost[:, r] = squares / (2 * variance) + 0.5 * n_features * np.log(variance)
-    annotated = set(annotated_samples(case))
-    moved = 0
-    for i in range(len(labels)):
-        source = labels[i]
-        if i in annotated or np.sum(labels == source) <= case.min_size or np.isinf(cost[i, source]):
-            continue
-        target = int(np.argmin(cost[i]))
-        if cost[i, target] < cost[i, source] - 1e-9:
-            labels[i] = target
-            moved += 1
-    return moved
+    return cost
 
 
 def local_search(case: Case, labels: NDArray[np.integer], rng: np.random.Generator) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ from kernels.search.hgs import Restart
 MODELS = ["unsupervised", "likelihood", "posterior", "conditional"]
 
 
-COVARIANCES = ["spherical", "common"]
+COVARIANCES = ["spherical", "common", "diagonal", "tied", "full"]
 
 
 def tiny_case(seed: int, n_clusters: int, model: str, n_samples: int) -> Case:

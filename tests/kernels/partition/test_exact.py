@@ -13,14 +13,14 @@ from solving.oracles import adjacency, draw_case, draw_labels
 from solving.tiny import COVARIANCES, MODELS
 
 from kernels.partition.exact import count_change, exact_gain
-from kernels.partition.gains import set_links, squared_distances
+from kernels.partition.gains import set_distances, set_links
 from kernels.partition.objective import objective_terms
 from kernels.partition.state import new_state
 
 exact_gain = from_python(exact_gain)
 count_change = from_python(count_change)
 set_links = from_python(set_links)
-squared_distances = from_python(squared_distances)
+set_distances = from_python(set_distances)
 
 
 @pytest.mark.parametrize("kappa", [0.0, 0.5])
@@ -39,7 +39,7 @@ def test_every_relocation_of_a_partition(model: str, covariance: str, kappa: flo
     for sample, target in itertools.product(range(12), range(3)):
         if target == labels[sample]:
             continue
-        squared_distances(data.X[sample], state.means, state.distances)
+        set_distances(data, state, sample)
         set_links(data, state, sample)
         moved = labels.copy()
         moved[sample] = target

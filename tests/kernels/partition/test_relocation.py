@@ -11,7 +11,7 @@ from solving.from_python import from_python
 from solving.oracles import draw_case, draw_labels
 from solving.tiny import COVARIANCES, MODELS
 
-from kernels.partition.gains import set_links, squared_distances
+from kernels.partition.gains import set_distances, set_links
 from kernels.partition.relocation import error_after_removal, relocate
 from kernels.partition.state import RELOCATIONS, STALE, State, new_state
 from kernels.problem.data import Data
@@ -20,16 +20,16 @@ from kernels.problem.problem import build_problem
 relocate = from_python(relocate)
 error_after_removal = from_python(error_after_removal)
 set_links = from_python(set_links)
-squared_distances = from_python(squared_distances)
+set_distances = from_python(set_distances)
 
 DERIVED = (
-    "sizes", "means", "errors", "edge_counts", "agreed",
-    "terms", "join", "count_terms", "rates", "logs", "base", "slack",
+    "sizes", "means", "errors", "squares", "scatter", "inverse", "logdets", "edge_counts", "agreed",
+    "terms", "join", "ratios", "count_terms", "rates", "logs", "base", "slack",
 )  # fmt: skip
 
 
 def move(data: Data, state: State, sample: int, target: int) -> None:
-    squared_distances(data.X[sample], state.means, state.distances)
+    set_distances(data, state, sample)
     set_links(data, state, sample)
     relocate(data, state, sample, target)
 
@@ -96,7 +96,7 @@ def test_what_an_outlier_leaves_behind_has_all_its_digits(spread: float) -> None
     state = new_state(data)
     state.labels[:] = [0] * 6 + [1] * 2
     collect(data, state)
-    squared_distances(data.X[5], state.means, state.distances)
+    set_distances(data, state, 5)
     members = data.X[:5]
     wanted = np.sum((members - members.mean(axis=0)) ** 2)
     assert error_after_removal(data, state, 5, 0) == pytest.approx(wanted, rel=1e-6, abs=1e-30)

@@ -53,7 +53,7 @@ def test_stored_solutions_are_copies_with_sorted_sizes() -> None:
     labels = np.repeat([3, 0, 2, 1], [1, 5, 2, 4])
     state.labels[:] = labels
     collect(problem.data, state)
-    store(made, 0, state, -7.5)
+    store(problem.data, made, 0, state, -7.5)
     means, state.labels[:], state.means[:] = state.means.copy(), 0, np.nan
     assert made.labels[2].tolist() == labels.tolist()
     np.testing.assert_array_equal(made.centroids[2], means)

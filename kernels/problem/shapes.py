@@ -1,0 +1,252 @@
+"""Shapes of covariance with a prior: coordinates, the prior, estimates (docs/model.md, section 8).
+
+The prior's scale is the covariance of all samples, so the objective depends on units by a constant alone. In
+coordinates where that covariance is the identity the scale is a multiple of the identity, and no matrix is
+worse conditioned than the partition makes it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernels.problem.data import DEGENERATE, Floats
+
+SPHERES = ("spherical", "common")
+"""Shapes with one variance for all features."""
+
+COLLINEAR = 1e-10
+"""A feature of which the others explain all but this share of the variance is left out."""
+
+ROUNDING = 1e-13
+"""A deviation of no more than this share of the largest value is rounding: the feature is constant."""
+
+DIAGONAL_SHARE = 0.1
+"""The scale of the prior of a "diagonal" covariance over that of a "full" one."""
+
+DIAGONAL_FREEDOM = 0.5
+"""Its degrees of freedom nu; those of "full" and "tied" are the number of dimensions plus 2."""
+
+
+class Coordinates(NamedTuple):
+    """Coordinates in which all samples together have unit covariance.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n_samples, n_dims)
+        The samples.
+    kept : ndarray of shape (n_dims,), int64
+        Features that the coordinates are made of, rising: those that are not constant, nor, but for
+        "diagonal", given by the others.
+    log_volume : float
+        Half the log-determinant of the covariance of the kept features.
+    """
+
+    Z: Floats
+    kept: NDArray[np.int64]
+    log_volume: float
+
+
+class Prior(NamedTuple):
+    """An inverse Wishart prior, or an inverse gamma prior of each feature, to the power of its strength.
+
+    Parameters
+    ----------
+    ridge : float
+        Its scale, as a multiple of the covariance of all samples.
+    freedom : float
+        What it adds to the size of a cluster, f_r = n_r + freedom.
+    """
+
+    ridge: float
+    freedom: float
+
+
+def prior_of(covariance: str, n_dims: int, n_clusters: int, strength: float) -> Prior:
+    """The prior of a shape (docs/model.md, eq. (47)).
+
+    Parameters
+    ----------
+    covariance : {"diagonal", "tied", "full"}
+        Shape.
+    n_dims : int
+        Features that are not constant, nor, for "tied" and "full", given by the others.
+    n_clusters : int
+        K.
+    strength : float
+        Power of the prior's density; 0 for none.
+    """
+    ridge = strength * float(n_clusters) ** (-2.0 / n_dims)
+    if covariance == "diagonal":
+        return Prior(DIAGONAL_SHARE * ridge, strength * (DIAGONAL_FREEDOM + 2.0))
+    return Prior(ridge, strength * (2.0 * n_dims + 3.0))
+
+
+def coordinates(X: ArrayLike, covariance: str) -> Coordinates:
+    """Coordinates of unit covariance for a shape: each feature scaled, or all made uncorrelated.
+
+    By Gram and Schmidt, the feature that is least explained by those before it next: elementwise, so that the
+    bits depend on no library of linear algebra and no number of threads.
+
+    Parameters
+    ----------
+    X : array_like of shape (n_samples, n_features)
+        Features as used; not all rows are equal.
+    covariance : {"diagonal", "tied", "full"}
+        Shape.
+    """
+    given = np.asarray(X, dtype=np.float64)
+    rest = given - given.mean(axis=0)
+    rest -= rest.mean(axis=0)
+    variances = np.mean(np.square(rest), axis=0)
+    left = np.flatnonzero(np.sqrt(variances) > ROUNDING * np.abs(given).max(axis=0))
+    if covariance == "diagonal":
+        deviations = np.sqrt(variances[left])
+        Z = np.ascontiguousarray(rest[:, left] / deviations)
+        return Coordinates(Z, left, float(np.log(deviations).sum()))
+    rest = rest[:, left] / np.sqrt(variances[left])
+    columns: list[Floats] = []
+    chosen: list[int] = []
+    log_volume = 0.0
+    unexplained = np.ones(len(left))
+    while len(chosen) < len(left):
+        place = int(np.argmax(unexplained))
+        if unexplained[place] <= COLLINEAR:
+            break
+        deviation = float(np.sqrt(np.mean(np.square(rest[:, place]))))
+        column = rest[:, place] / deviation
+        log_volume += np.log(deviation) + 0.5 * np.log(variances[left[place]])
+        columns.append(column)
+        chosen.append(place)
+        rest = rest - column[:, None] * (np.einsum("n,nd->d", column, rest) / len(column))
+        unexplained = np.mean(np.square(rest), axis=0)
+        unexplained[chosen] = 0.0
+    kept = np.sort(left[chosen])
+    return Coordinates(np.ascontiguousarray(np.column_stack(columns)), kept, float(log_volume))
+
+
+def independent_features(X: ArrayLike, covariance: str) -> NDArray[np.int64]:
+    """Features on which the Gaussians of a shape have a density, rising.
+
+    Parameters
+    ----------
+    X : array_like of shape (n_samples, n_features)
+        Features as used.
+    covariance : str
+        Shape; "spherical" and "common" keep all of them.
+
+    Returns
+    -------
+    ndarray of shape (n_dims,), int64
+    """
+    if covariance in SPHERES:
+        return np.arange(np.shape(X)[1])
+    return coordinates(X, covariance).kept
+
+
+def cluster_covariances(
+    X: ArrayLike,
+    labels: ArrayLike,
+    n_clusters: int,
+    covariance: str,
+    *,
+    covariance_prior: float = 1.0,
+    variance_prior: float = 0.0,
+) -> Floats:
+    """Covariances of a partition that maximise the objective (docs/model.md, eqs. (5), (7), (34), (49)).
+
+    Parameters
+    ----------
+    X : array_like of shape (n_samples, n_features)
+        Features as used.
+    labels : array_like of shape (n_samples,)
+        Integers 0 to n_clusters - 1.
+    n_clusters : int
+        K.
+    covariance : str
+        Shape, one of `kernels.settings.COVARIANCES`.
+    covariance_prior : float
+        Strength of the prior of "diagonal", "tied" and "full".
+    variance_prior : float
+        kappa, of "spherical" and "common".
+
+    Returns
+    -------
+    ndarray of shape (n_clusters,), (n_clusters, n_features) or (n_clusters, n_features, n_features)
+        One variance a cluster for "spherical" and "common", one a feature for "diagonal", a matrix for "full"
+        and "tied", there the same for all. All 0 for a degenerate cluster.
+    """
+    features = np.asarray(X, dtype=np.float64)
+    features = features - features.mean(axis=0)
+    features -= features.mean(axis=0)
+    given = np.asarray(labels)
+    sizes = np.bincount(given, minlength=n_clusters)
+    means = np.zeros((n_clusters, features.shape[1]))
+    np.add.at(means, given, features)
+    means /= np.maximum(sizes, 1)[:, None]
+    if covariance in SPHERES:
+        total_variance = float(np.mean(np.square(features)))
+        return spherical_covariances(
+            features, given, sizes, means, covariance == "common", variance_prior, total_variance
+        )
+    kept = independent_features(X, covariance)
+    prior = prior_of(covariance, len(kept), n_clusters, covariance_prior)
+    return shaped_covariances(features, given, sizes, means, covariance, kept, prior)
+
+
+def spherical_covariances(
+    features: Floats,
+    labels: NDArray[np.integer],
+    sizes: NDArray[np.integer],
+    means: Floats,
+    common: bool,
+    kappa: float,
+    total_variance: float,
+) -> Floats:
+    """One variance a cluster, of centred features and their means; see `cluster_covariances`."""
+    n_features = features.shape[1]
+    squares = np.square(features - means[labels]).sum(axis=1)
+    errors = np.bincount(labels, weights=squares, minlength=len(sizes))
+    counts = sizes
+    if common:
+        errors[:] = errors.sum()
+        counts = np.full(len(sizes), len(labels))
+    # Without samples and prior a cluster has no variance: degenerate.
+    freedom = np.maximum(n_features * (counts + kappa), 1e-300)
+    variances = (errors + kappa * n_features * total_variance) / freedom
+    if kappa == 0.0:
+        variances[(counts <= 1) | (errors <= DEGENERATE * total_variance * n_features * counts)] = 0.0
+    return np.asarray(variances)
+
+
+def shaped_covariances(
+    features: Floats,
+    labels: NDArray[np.integer],
+    sizes: NDArray[np.integer],
+    means: Floats,
+    covariance: str,
+    kept: NDArray[np.int64],
+    prior: Prior,
+) -> Floats:
+    """Covariances of a shape with a prior, of centred features and their means; see `cluster_covariances`."""
+    differences = features - means[labels]
+    n_clusters = len(sizes)
+    if covariance == "diagonal":
+        overall = np.mean(np.square(features), axis=0)
+        squares = np.zeros((n_clusters, features.shape[1]))
+        np.add.at(squares, labels, np.square(differences))
+        freedom = np.maximum(sizes + prior.freedom, 1e-300)
+        found = (squares + prior.ridge * overall) / freedom[:, None]
+        if prior.ridge == 0.0:
+            small = squares[:, kept] <= DEGENERATE * overall[kept] * sizes[:, None]
+            found[(sizes <= 1) | small.any(axis=1)] = 0.0
+        return np.asarray(found)
+    scale = prior.ridge * np.einsum("ni,nj->ij", features, features) / len(features)
+    tied = covariance == "tied"
+    groups = [differences] if tied else [differences[labels == k] for k in range(n_clusters)]
+    found = np.stack(
+        [(np.einsum("ni,nj->ij", group, group) + scale) / (len(group) + prior.freedom) for group in groups]
+    )
+    return np.repeat(found, n_clusters, axis=0) if tied else found
