@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernels.divergence import divergences, spherical_divergences, whitening
+from kernels.divergence import divergences, spherical_divergences
 from kernels.problem.data import DEGENERATE, Floats
 from kernels.problem.problem import CANNOT, MUST
+from kernels.problem.shapes import independent_features, prior_of, shaped_covariances
 
 NORMALIZERS = ("min", "geometric", "arithmetic", "max")
 
@@ -179,7 +180,8 @@ def cluster_covariances(
     covariance : {"spherical", "common", "diagonal", "tied", "full"}
         Shape. Spherical ones have no prior, and common ones are spherical ones.
     covariance_prior : float
-        Strength of the prior of the other shapes, 0 for none (docs/model.md, section 8).
+        Strength of the prior of the other shapes, 0 for none, for diagonal ones alone (docs/model.md, section
+        8).
 
     Returns
     -------
@@ -195,27 +197,11 @@ def cluster_covariances(
     sizes, centroids, variances = cluster_gaussians(features, given, n_clusters)
     if covariance in ("spherical", "common"):
         return variances
-    centred = features - features.mean(axis=0)
-    differences = features - centroids[given]
-    n_features = features.shape[1]
-    if covariance == "diagonal":
-        scatter = np.zeros((n_clusters, n_features))
-        np.add.at(scatter, given, np.square(differences))
-        scale = np.square(centred).mean(axis=0) / n_clusters ** (2 / n_features) / 10
-        degrees = 0.5 + 2
-    else:
-        members = [differences[given == cluster] for cluster in range(n_clusters)]
-        scatter = np.array([each.T @ each for each in members])
-        spread = centred.T @ centred / len(features)
-        rank = whitening(spread, np.abs(features).max(axis=0)).shape[1]
-        scale = spread / n_clusters ** (2 / max(rank, 1))
-        degrees = (rank + 2) + rank + 1
-    if covariance == "tied":
-        scatter, counts = np.broadcast_to(scatter.sum(axis=0), scatter.shape), np.full(n_clusters, len(given))
-    else:
-        counts = sizes
-    freedom = (counts + covariance_prior * degrees).reshape(-1, *[1] * (scatter.ndim - 1))
-    found: Floats = (scatter + covariance_prior * scale) / np.where(freedom > 0, freedom, np.nan)
+    overall = features.mean(axis=0)
+    means = np.where(sizes[:, None] > 0, centroids - overall, 0.0)
+    kept = independent_features(features, covariance)
+    prior = prior_of(covariance, len(kept), n_clusters, covariance_prior)
+    found = shaped_covariances(features - overall, given, sizes, means, covariance, kept, prior)
     found[sizes == 0] = np.nan
     return found
 

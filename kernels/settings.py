@@ -207,8 +207,9 @@ def wrong_settings(values: Mapping[str, Any]) -> Iterator[tuple[Setting, str, st
     Parameters
     ----------
     values : mapping of str to object
-        The method and settings by name; those left out are not looked at, and neither are other names. Where
-        there is a method, None stands for what it says.
+        The method and settings by name, and maybe the shape of the covariances as "covariance"; those left
+        out are not looked at, and neither are other names. Where there is a method, None stands for what it
+        says.
     """
     if "method" in values and not METHOD.allows(values["method"]):
         yield METHOD, repr(values["method"]), METHOD.expected
@@ -220,6 +221,8 @@ def wrong_settings(values: Mapping[str, Any]) -> Iterator[tuple[Setting, str, st
         told = f"{found!r}{_source(values, taken, setting.name)}"
         if not setting.allows(found):
             yield setting, told, setting.expected
+        elif setting.name == "covariance_prior" and found == 0 and values.get("covariance") in SINGULAR:
+            yield setting, told, f"a number above 0 for {values['covariance']} covariances"
         elif setting.name == "mutation" and found == 1 and taken.get("crossover") == "labels":
             labels = f"crossover labels{_source(values, taken, 'crossover')}"
             yield setting, told, f"less than 1 for {labels}, which mutated offspring do not take"

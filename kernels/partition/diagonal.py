@@ -11,9 +11,9 @@ import math
 import numpy as np
 
 from kernels.jit import jit_inner, jit_part
-from kernels.partition.shaped import EPSILON, shaped_term
 from kernels.partition.state import State
-from kernels.problem.data import DEGENERATE, Data, Floats
+from kernels.partition.statistics import EPSILON, shaped_term
+from kernels.problem.data import Data, Floats
 
 LARGE = 1e150
 """A product of up to eight factors more stays below the largest number; beyond it its logarithm is taken."""
@@ -54,7 +54,7 @@ def logdet_of(data: Data, squares: Floats, size: int, column: int) -> float:
         if size <= 1:
             return np.inf
         for d in range(len(squares)):
-            if squares[d, column] <= DEGENERATE * size:
+            if squares[d, column] <= data.floors[d] * size:
                 return np.inf
     for d in range(len(squares)):
         total += math.log(squares[d, column])
@@ -150,7 +150,7 @@ def leaving_term(data: Data, state: State, sample: int, source: int) -> float:
     total = 0.0
     for d in range(len(state.squares)):
         square = square_after_removal(data, state, sample, source, d)
-        if data.ridge == 0.0 and (size <= 1 or square <= DEGENERATE * size):
+        if data.ridge == 0.0 and (size <= 1 or square <= data.floors[d] * size):
             return shaped_term(data, size, np.inf)
         total += math.log(square)
     return shaped_term(data, size, total)
@@ -198,7 +198,7 @@ def exact_diagonal_gain(data: Data, state: State, sample: int, source: int, targ
     for d in range(len(state.squares)):
         difference = data.Z[sample, d] - state.means[d, target]
         square = state.squares[d, target] + share * difference * difference
-        if data.ridge == 0.0 and (size == 0 or square <= DEGENERATE * (size + 1.0)):
+        if data.ridge == 0.0 and (size == 0 or square <= data.floors[d] * (size + 1.0)):
             total = np.inf
         elif total < np.inf:
             total += math.log(square)

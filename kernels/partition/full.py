@@ -26,8 +26,8 @@ from kernels.partition.matrices import (
     set_multiple_of_identity,
     solved_square,
 )
-from kernels.partition.shaped import EPSILON, shaped_term
 from kernels.partition.state import State
+from kernels.partition.statistics import EPSILON, shaped_term
 from kernels.problem.data import FULL, TIED, Data, Floats
 
 LARGEST_DRIFT = 1e-9

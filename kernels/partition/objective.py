@@ -10,9 +10,15 @@ from numpy.typing import ArrayLike
 from kernels.jit import jit, jit_inner, jit_part
 from kernels.partition.conditional import agreement_value
 from kernels.partition.relocation import collect
-from kernels.partition.shaped import shaped_term
 from kernels.partition.state import State, new_state
-from kernels.partition.statistics import cluster_term, pooled_error, pooled_term, prior_rate, sum_of_squares
+from kernels.partition.statistics import (
+    cluster_term,
+    pooled_error,
+    pooled_term,
+    prior_rate,
+    shaped_term,
+    sum_of_squares,
+)
 from kernels.problem.data import COMMON, CONDITIONAL, POSTERIOR, TIED, UNSUPERVISED, Data
 from kernels.problem.problem import Problem
 

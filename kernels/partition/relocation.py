@@ -10,18 +10,19 @@ from kernels.partition.conditional import collect_agreement, relocate_agreement
 from kernels.partition.diagonal import collect_squares, relocate_squares, set_cluster
 from kernels.partition.full import collect_scatter, relocate_scatter, settle_scatter
 from kernels.partition.logs import x_log_x
-from kernels.partition.shaped import refresh_shaped
 from kernels.partition.size_terms import refresh_size_terms
 from kernels.partition.state import RELOCATIONS, STALE, State
 from kernels.partition.statistics import (
+    EPSILON,
     cluster_term,
     collect_edges,
     collect_gaussians,
     error_without,
     pooled_error,
     pooled_term,
+    shaped_term,
 )
-from kernels.problem.data import COMMON, CONDITIONAL, DEGENERATE, DIAGONAL, SPHERICAL, Data
+from kernels.problem.data import COMMON, CONDITIONAL, DEGENERATE, DIAGONAL, SPHERICAL, TIED, Data
 
 CANCELLATION = 1e-6
 """A removal that leaves less than this share of a squared error has lost digits: recompute from members."""
@@ -91,6 +92,36 @@ def refresh_pooled(data: Data, state: State) -> None:
     state.terms[0] = pooled_term(data, pooled_error(data, state))
     for k in range(data.n_clusters):
         state.join[0, k] = state.sizes[k] / (state.sizes[k] + 1.0)
+
+
+@jit_part
+def refresh_shaped(data: Data, state: State) -> None:
+    """Set the terms, and `join`: joining gains join[1] times the rise of the log-determinant, plus join[2].
+
+    Also `doubt`, from the drift of scatter and inverse, and the rounding of a difference of such terms.
+    """
+    n_dims = data.Z.shape[1]
+    state.terms[:] = 0.0
+    for k in range(data.n_clusters):
+        size = data.Z.shape[0] if data.shape == TIED else state.sizes[k]
+        place = 0 if data.shape == TIED else k
+        logdet = state.logdets[place]
+        freedom = size + data.freedom
+        if data.shape != TIED:
+            half = -0.5 * data.feature_weight * (freedom + 1.0)
+            term = shaped_term(data, size, logdet)
+            state.terms[k] = term
+            state.join[0, k] = size / (size + 1.0)
+            state.join[1, k] = half
+            state.join[2, k] = half * (logdet - n_dims * (data.log_freedom[size + 1] - 1.0)) - term
+            state.join[2, k] += 0.5 * data.feature_weight * data.ground
+        else:
+            state.join[0, k] = state.sizes[k] / (state.sizes[k] + 1.0)
+        share = n_dims if data.shape == DIAGONAL else 1
+        rounding = 8.0 * EPSILON * freedom * (abs(logdet) + n_dims * (1.0 + abs(data.log_freedom[size])))
+        state.doubt[k] = 0.5 * (freedom + 1.0 + n_dims) * share * state.drift[place] + rounding
+    if data.shape == TIED:
+        state.terms[0] = shaped_term(data, data.Z.shape[0], state.logdets[0])
 
 
 @jit_part

@@ -37,7 +37,7 @@ class State(NamedTuple):
 
     # Derived from them whenever they change.
     terms: Floats  # (n_clusters,): part of a cluster in gmm; of all in the first if they share a variance
-    join: Floats  # (4, n_clusters): see relocation.refresh_gaussians and shaped.refresh_shaped
+    join: Floats  # (4, n_clusters): see relocation.refresh_gaussians and relocation.refresh_shaped
     ratios: Floats  # (n_dims, n_clusters): n / (n + 1) over the squares
     doubt: Floats  # (n_clusters,): bound, in nats, on the error of the gain by joining a cluster
     count_terms: Floats  # (n_block_layers, n_clusters, n_clusters): m_rs log m_rs

@@ -11,6 +11,9 @@ from kernels.jit import jit_inner, jit_part
 from kernels.partition.state import State
 from kernels.problem.data import COMMON, DEGENERATE, Data
 
+EPSILON = 2.0**-52
+"""Distance from 1 to the next number: the unit of the bounds on rounding."""
+
 
 @jit_part
 def is_degenerate(data: Data, size: int, error: float) -> bool:
@@ -59,6 +62,20 @@ def pooled_term(data: Data, error: float) -> float:
     freedom = n_features * (n_samples + data.kappa)
     scale = -0.5 * data.feature_weight * freedom
     return float(scale * (1.0 + math.log(scaled) - data.log_freedom[n_samples]))
+
+
+@jit_part
+def shaped_term(data: Data, size: int, logdet: float) -> float:
+    """Part in gmm of `size` samples of one covariance, nats; 0 if there are none or it is degenerate.
+
+    Of the shapes with a prior: log-determinants are of S + ridge I (docs/model.md, eqs. (46) to (48)).
+    """
+    if size == 0 or logdet == np.inf:
+        return 0.0
+    n_dims = data.Z.shape[1]
+    freedom = size + data.freedom
+    value = freedom * (logdet - n_dims * (data.log_freedom[size] - 1.0))
+    return float(-0.5 * data.feature_weight * (value - data.ground))
 
 
 @jit_part

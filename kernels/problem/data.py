@@ -48,6 +48,7 @@ class Data(NamedTuple):
     ridge: float  # the prior's scale matrix is ridge times the identity, in Z; 0 without that prior
     freedom: float  # of that prior: f_r = n_r + freedom
     ground: float  # freedom (log|ridge I| - n_dims log freedom + n_dims): an empty cluster is to add nothing
+    floors: Floats  # (n_dims,): a variance of Z up to it is degenerate; "diagonal" without a prior alone
     reach: float  # largest |Z| over the root of the ridge: how rounding of a mean counts; 0 without a ridge
     unit_term: float  # gmm in the units of X less gmm in those of Z
     row_start: NDArray[np.int32]  # (n_samples * n_layers + 1,)

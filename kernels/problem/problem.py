@@ -11,7 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernels.problem.adjacency import annotated_samples, block_adjacency, conditional_adjacency
-from kernels.problem.data import COMMON, CONDITIONAL, LIKELIHOOD, POSTERIOR, UNSUPERVISED, Data, Floats
+from kernels.problem.data import (
+    COMMON,
+    CONDITIONAL,
+    DEGENERATE,
+    LIKELIHOOD,
+    POSTERIOR,
+    UNSUPERVISED,
+    Data,
+    Floats,
+)
 from kernels.problem.layers import (
     CANNOT,
     MUST,
@@ -210,6 +219,7 @@ class _Shape(NamedTuple):
     freedom: float = 0.0
     ground: float = 0.0
     reach: float = 0.0
+    floors: Floats = np.empty(0)
 
 
 def _shape(X: Floats, given: Floats, n_clusters: int, covariance: str, settings: ObjectiveSettings) -> _Shape:
@@ -221,7 +231,9 @@ def _shape(X: Floats, given: Floats, n_clusters: int, covariance: str, settings:
     n_dims = len(kept)
     ridge, freedom = prior_of(covariance, n_dims, n_clusters, float(settings.covariance_prior))
     if ridge == 0.0:
-        return _Shape(code, Z, kept, log_volume)
+        # In the units of X, which decide what the 0 of a degenerate cluster is worth.
+        Z = np.ascontiguousarray(X[:, kept])
+        return _Shape(code, Z, kept, floors=DEGENERATE * np.mean(np.square(Z), axis=0))
     ground = freedom * n_dims * (math.log(ridge) - math.log(freedom) + 1.0)
     reach = float(np.abs(Z).max()) / math.sqrt(ridge)
     return _Shape(code, Z, kept, log_volume, ridge, freedom, ground, reach)
@@ -254,6 +266,7 @@ def _layout(
         freedom=shape.freedom,
         ground=shape.ground,
         reach=shape.reach,
+        floors=shape.floors,
         unit_term=-feature_weight * n_samples * shape.log_volume,
         min_size=int(min_size),
         kappa=kappa,

@@ -146,56 +146,6 @@ def independent_features(X: ArrayLike, covariance: str) -> NDArray[np.int64]:
     return coordinates(X, covariance).kept
 
 
-def cluster_covariances(
-    X: ArrayLike,
-    labels: ArrayLike,
-    n_clusters: int,
-    covariance: str,
-    *,
-    covariance_prior: float = 1.0,
-    variance_prior: float = 0.0,
-) -> Floats:
-    """Covariances of a partition that maximise the objective (docs/model.md, eqs. (5), (7), (34), (49)).
-
-    Parameters
-    ----------
-    X : array_like of shape (n_samples, n_features)
-        Features as used.
-    labels : array_like of shape (n_samples,)
-        Integers 0 to n_clusters - 1.
-    n_clusters : int
-        K.
-    covariance : str
-        Shape, one of `kernels.settings.COVARIANCES`.
-    covariance_prior : float
-        Strength of the prior of "diagonal", "tied" and "full".
-    variance_prior : float
-        kappa, of "spherical" and "common".
-
-    Returns
-    -------
-    ndarray of shape (n_clusters,), (n_clusters, n_features) or (n_clusters, n_features, n_features)
-        One variance a cluster for "spherical" and "common", one a feature for "diagonal", a matrix for "full"
-        and "tied", there the same for all. All 0 for a degenerate cluster.
-    """
-    features = np.asarray(X, dtype=np.float64)
-    features = features - features.mean(axis=0)
-    features -= features.mean(axis=0)
-    given = np.asarray(labels)
-    sizes = np.bincount(given, minlength=n_clusters)
-    means = np.zeros((n_clusters, features.shape[1]))
-    np.add.at(means, given, features)
-    means /= np.maximum(sizes, 1)[:, None]
-    if covariance in SPHERES:
-        total_variance = float(np.mean(np.square(features)))
-        return spherical_covariances(
-            features, given, sizes, means, covariance == "common", variance_prior, total_variance
-        )
-    kept = independent_features(X, covariance)
-    prior = prior_of(covariance, len(kept), n_clusters, covariance_prior)
-    return shaped_covariances(features, given, sizes, means, covariance, kept, prior)
-
-
 def spherical_covariances(
     features: Floats,
     labels: NDArray[np.integer],
@@ -205,7 +155,28 @@ def spherical_covariances(
     kappa: float,
     total_variance: float,
 ) -> Floats:
-    """One variance a cluster, of centred features and their means; see `cluster_covariances`."""
+    """Variance of each cluster, from centred features (docs/model.md, eqs. (5), (7) and (34)).
+
+    Parameters
+    ----------
+    features : ndarray of shape (n_samples, n_features)
+        Centred.
+    labels : ndarray of shape (n_samples,)
+        Cluster of every sample.
+    sizes, means : ndarray of shape (n_clusters,) and (n_clusters, n_features)
+        Of the clusters.
+    common : bool
+        Whether all clusters share a variance.
+    kappa : float
+        Variance prior.
+    total_variance : float
+        s².
+
+    Returns
+    -------
+    ndarray of shape (n_clusters,)
+        0 for a degenerate cluster.
+    """
     n_features = features.shape[1]
     squares = np.square(features - means[labels]).sum(axis=1)
     errors = np.bincount(labels, weights=squares, minlength=len(sizes))
@@ -230,7 +201,25 @@ def shaped_covariances(
     kept: NDArray[np.int64],
     prior: Prior,
 ) -> Floats:
-    """Covariances of a shape with a prior, of centred features and their means; see `cluster_covariances`."""
+    """Covariances of a shape with a prior, from centred features (docs/model.md, eq. (49)).
+
+    Parameters
+    ----------
+    features, labels, sizes, means
+        As of `spherical_covariances`.
+    covariance : {"diagonal", "tied", "full"}
+        Shape.
+    kept : ndarray of shape (n_dims,)
+        As of `Coordinates`.
+    prior : Prior
+        As of `prior_of`.
+
+    Returns
+    -------
+    ndarray of shape (n_clusters, n_features) or (n_clusters, n_features, n_features)
+        Variances of the features for "diagonal", 0 for a degenerate cluster; else matrices, for "tied" the
+        same for all clusters.
+    """
     differences = features - means[labels]
     n_clusters = len(sizes)
     if covariance == "diagonal":
@@ -247,6 +236,9 @@ def shaped_covariances(
     tied = covariance == "tied"
     groups = [differences] if tied else [differences[labels == k] for k in range(n_clusters)]
     found = np.stack(
-        [(np.einsum("ni,nj->ij", group, group) + scale) / (len(group) + prior.freedom) for group in groups]
+        [
+            (np.einsum("ni,nj->ij", group, group) + scale) / max(len(group) + prior.freedom, 1e-300)
+            for group in groups
+        ]
     )
     return np.repeat(found, n_clusters, axis=0) if tied else found

@@ -42,7 +42,8 @@ class Restart(NamedTuple):
     centroids : ndarray of shape (n_clusters, n_features)
         Means of the features as given.
     covariances : ndarray of shape (n_clusters,) and, as the shape has it, n_features once or twice
-        As of `kernels.problem.shapes.cluster_covariances`.
+        As of `kernels.scores.cluster_covariances`, with the variance prior if there is one; 0 for a
+        degenerate cluster.
     local_searches, evaluations, relocations, caps_reached : int
         Local searches made, candidate relocations tried in both phases, relocations of phase 1, and how often
         a limit on rounds, passes or k-means iterations ended a loop.

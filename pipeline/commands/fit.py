@@ -43,7 +43,8 @@ file_type = click.Path(path_type=Path)
     type=Word(COVARIANCES),
     default="spherical",
     show_default=True,
-    help="Whether each cluster has a variance of its own, or all share one.",
+    help="One variance for each cluster, or for all; one for each cluster and feature; one matrix for all"
+    " clusters, or for each.",
 )
 @click.option(
     "--accuracy", type=float, help="Assumed share of correct annotations, for posterior and conditional."
@@ -113,7 +114,7 @@ def summary(result: FitResult, judgement: Judgement) -> list[str]:
         f" {settings.offspring} offspring, {settings.generations} generations, patience {settings.patience}",
         f"restarts   best {result.best_restart} of {len(objectives)}, {hits} as good",
         f"sizes      {' '.join(map(str, best.sizes.tolist()))}",
-        f"variances  {' '.join(f'{variance:.4g}' for variance in best.covariances)}",
+        f"variances  {' '.join(f'{variance:.4g}' for variance in result.mean_variances)}",
     ]
     scores = {name: value for name, value in vars(result.scores).items() if value is not None}
     if scores:

@@ -12,7 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kernels.problem.shapes import SPHERES
 from kernels.settings import settings_of
+from pipeline.fit.costs import assignment_costs
 from pipeline.fit.data_notes import data_notes
 from pipeline.fit.estimator_inputs import (
     AUTO,
@@ -31,8 +33,8 @@ LARGEST_DRAWN_SEED = np.iinfo(np.int32).max
 class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Semi-supervised clustering with inaccurate pairwise annotations.
 
-    Spherical Gaussians for the features and a model of the annotations, fitted together by the hybrid
-    genetic search (docs/model.md, sections 2, 3 and 6). What `sweep fit` computes, this computes too.
+    Gaussians for the features and a model of the annotations, fitted together by the hybrid genetic search
+    (docs/model.md, sections 2, 3, 6 and 8). What `sweep fit` computes, this computes too.
 
     Parameters
     ----------
@@ -42,8 +44,9 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         What is maximised. "auto" is "posterior" with an accuracy, else "likelihood" with links, else
         "unsupervised", which does not see links. "conditional" asks of the annotated pairs alone whether they
         are right, whichever pairs were annotated.
-    covariance : {"spherical", "common"}, default="spherical"
-        Whether each cluster has a variance of its own, or all share one.
+    covariance : {"spherical", "common", "diagonal", "tied", "full"}, default="spherical"
+        Shape of the covariances: one variance for each cluster, or one that all share; one for each cluster
+        and feature; one matrix that all clusters share, or one for each.
     accuracy : float, default=None
         Assumed share of correct annotations, in (0, 1]; "posterior" needs it, "conditional" fits it if it is
         not given, the others do not use it.
@@ -60,8 +63,13 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         Cluster of every sample.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Means.
-    covariances_ : ndarray of shape (n_clusters,)
-        Variance of a feature in each cluster, all the same if it is common; 0 for a degenerate cluster.
+    covariances_ : ndarray
+        Variances of shape (n_clusters,) for "spherical" and "common", there all the same, (n_clusters,
+        n_features) for "diagonal"; matrices of shape (n_clusters, n_features, n_features) for "full",
+        (n_features, n_features) for "tied". 0 for a degenerate cluster.
+    features_used_ : ndarray of shape (n_dims,)
+        Features on which the Gaussians have a density: all but, for shapes with a prior, those that are
+        constant, or, but for "diagonal", given by the others.
     sizes_ : ndarray of shape (n_clusters,), int64
         Samples per cluster.
     objective_ : float
@@ -201,7 +209,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         return self.labels_
 
     def predict(self, X: ArrayLike) -> NDArray[np.int32]:
-        """Cluster of smallest d²/2σ² + (D/2) log σ² (docs/model.md, eq. (24)), the lowest on ties.
+        """Cluster of the largest density (docs/model.md, eqs. (24) and (50)), the lowest on ties.
 
         A degenerate cluster receives nothing.
 
@@ -226,7 +234,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
     def score(self, X: ArrayLike, y: object = None) -> float:
         """Mean log-density of samples with their clusters, in nats; the larger, the better.
 
-        The mean over samples of max_r [log N(x; μ_r, σ²_r I) - log K]: every sample belongs to the cluster
+        The mean over samples of max_r [log N(x; μ_r, Σ_r) - log K]: every sample belongs to the cluster
         that `predict` gives, and clusters are equally likely beforehand, as in the model. It is a lower bound
         of the mean log-density of the mixture. Annotations play no part.
 
@@ -248,8 +256,8 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             As of `predict`.
         """
         lowest = self._costs(X).min(axis=1)
-        n_clusters, n_features = self.cluster_centers_.shape
-        return float(-lowest.mean() - 0.5 * n_features * np.log(2 * np.pi) - np.log(n_clusters))
+        n_clusters, n_dims = len(self.cluster_centers_), len(self.features_used_)
+        return float(-lowest.mean() - 0.5 * n_dims * np.log(2 * np.pi) - np.log(n_clusters))
 
     def _costs(self, X: ArrayLike) -> NDArray[np.float64]:
         """Cost of every sample in every cluster, of shape (n_samples, n_clusters)."""
@@ -257,13 +265,10 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         features = check_same_features(self, X)
         if not self.covariances_.any():
             raise ValueError("all clusters are degenerate: none can receive a sample (see variance_prior)")
-        costs = np.full((len(features), len(self.covariances_)), np.inf)
-        # one cluster at a time: no temporary of all distances, and sums that do not depend on the other rows
-        for cluster in np.flatnonzero(self.covariances_):
-            variance = self.covariances_[cluster]
-            distances = np.square(features - self.cluster_centers_[cluster]).sum(axis=1)
-            costs[:, cluster] = distances * (0.5 / variance) + 0.5 * features.shape[1] * np.log(variance)
-        return costs
+        covariances = self.covariances_
+        if self.covariance == "tied":
+            covariances = np.broadcast_to(covariances, (len(self.cluster_centers_), *covariances.shape))
+        return assignment_costs(features, self.cluster_centers_, covariances, self.features_used_)
 
     def _chosen_model(self, has_links: bool) -> str:
         if self.model != AUTO:
@@ -281,7 +286,8 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         best = result.best
         self.labels_ = best.labels.astype(np.int32)
         self.cluster_centers_ = best.centroids
-        self.covariances_ = best.covariances
+        self.covariances_ = result.covariances
+        self.features_used_ = result.kept
         self.sizes_ = best.sizes
         self.objective_, self.gmm_, self.sbm_, self.prior_ = best.objective, best.gmm, best.sbm, best.prior
         self.model_ = result.model
@@ -299,10 +305,14 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             del self.feature_names_in_
 
     def _warn_if_degenerate(self) -> None:
-        degenerate = np.flatnonzero(self.covariances_ == 0)
+        if self.covariance == "tied":
+            return
+        flat = self.covariances_.reshape(len(self.covariances_), -1)
+        degenerate = np.flatnonzero(~flat.any(axis=1))
         if len(degenerate):
             clusters = ", ".join(map(str, degenerate))
-            text = f"degenerate clusters, of variance 0: {clusters}; variance_prior above 0 rules them out"
+            prior = "variance_prior" if self.covariance in SPHERES else "covariance_prior"
+            text = f"degenerate clusters, of variance 0: {clusters}; {prior} above 0 rules them out"
             warnings.warn(text, ConvergenceWarning, stacklevel=3)
 
     def _warn_of_features(self, features: NDArray[np.float64]) -> None:

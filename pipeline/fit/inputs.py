@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.problem.problem import CANNOT, MUST, Layer
-from kernels.settings import COVARIANCES, TERMS, Settings, settings_of, wrong_settings
+from kernels.problem.shapes import SPHERES
+from kernels.settings import COVARIANCES, DEFAULT, TERMS, Settings, settings_of, wrong_settings
 from pipeline.fit.annotators import annotator_layers, annotator_names
 from sweeps.annotations.files import read_annotations
 from sweeps.annotations.links import Annotation, read_links
@@ -75,6 +76,11 @@ class FitOptions:
                 notes.append(f"{option} is not used by the model {self.chosen_model!r}")
         if self.has_links and self.chosen_model == "unsupervised":
             notes.append("the model 'unsupervised' does not see the links; they are only scored")
+        is_shaped = self.covariance not in SPHERES
+        unused = "variance_prior" if is_shaped else "covariance_prior"
+        if getattr(self.settings, unused) != getattr(DEFAULT, unused):
+            option = f"--{unused.replace('_', '-')}"
+            notes.append(f"{option} is not used by {self.covariance} covariances")
         return notes
 
 
@@ -172,7 +178,7 @@ def _option_problems(options: FitOptions) -> Iterator[Problem]:
             yield Problem(name, str(value), f"{least} or more")
     if options.n_clusters >= MAX_CLASSES:
         yield Problem("-k", str(options.n_clusters), f"less than {MAX_CLASSES}")
-    for setting, found, expected in wrong_settings(options.chosen):
+    for setting, found, expected in wrong_settings({**options.chosen, "covariance": options.covariance}):
         yield Problem(setting.option, found, expected)
     if options.accuracy is None:
         if options.chosen_model == "posterior" and not options.annotator_accuracy:

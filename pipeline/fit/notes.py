@@ -8,34 +8,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.problem.data import DEGENERATE
+from kernels.problem.problem import Problem
+from kernels.problem.shapes import SPHERES
 from kernels.scores import cluster_gaussians, total_variance
+from kernels.search.hgs import Restart
 from pipeline.fit.data_notes import BOUND, constant_notes, counted, crowding_notes, equal_rows, repeat_notes
 
 NEARLY_DEGENERATE = 1e-6
 """Variance of a cluster over that of all samples, below which nearly equal rows outweigh everything else."""
 
+SHAPE_BOUND = "a prior (--covariance-prior, covariance_prior above 0) bounds it"
 
-def solution_notes(
-    X: NDArray[np.float64],
-    labels: NDArray[np.integer],
-    n_clusters: int,
-    covariance: str,
-    variance_prior: float,
-) -> Iterator[str]:
+
+def solution_notes(X: NDArray[np.float64], best: Restart, problem: Problem) -> Iterator[str]:
     """Say where the likelihood is unbounded or features carry nothing (docs/model.md, eqs. (6), (7)).
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
         Features as used.
-    labels : ndarray of shape (n_samples,)
+    best : Restart
         The solution.
-    n_clusters : int
-        K.
-    covariance : {"spherical", "common"}
-        Whether each cluster has its own variance.
-    variance_prior : float
-        kappa; above 0 the likelihood is bounded.
+    problem : Problem
+        What it solves.
 
     Yields
     ------
@@ -44,15 +39,38 @@ def solution_notes(
     """
     overall = total_variance(X)
     groups = equal_rows(X)
+    n_clusters, variance_prior = problem.n_clusters, problem.data.kappa
+    if problem.covariance not in SPHERES:
+        yield from _shape_notes(X, best, problem)
+        yield from crowding_notes(groups, n_clusters)
+        return
     yield from constant_notes(X)
     yield from crowding_notes(groups, n_clusters)
-    sizes, _, variances = cluster_gaussians(X, labels, n_clusters)
-    if covariance == "common":
+    sizes, _, variances = cluster_gaussians(X, best.labels, n_clusters)
+    if problem.covariance == "common":
         yield from _common_notes(float(sizes @ variances) / (len(X) * overall), variance_prior)
     elif variance_prior > 0:
         yield from _bounded_notes(_degenerate(sizes, variances / overall))
     else:
         yield from _variance_notes(sizes, variances / overall, groups)
+
+
+def _shape_notes(X: NDArray[np.float64], best: Restart, problem: Problem) -> Iterator[str]:
+    """Features that are left out, clusters that only the prior bounds, and degenerate ones without it."""
+    left = X.shape[1] - len(problem.kept)
+    if left:
+        features = counted(left, "feature is", "features are")
+        reason = "constant" if problem.covariance == "diagonal" else "constant, or given by the others,"
+        yield f"{features} {reason} and left out of the covariances, of {X.shape[1]}"
+    degenerate = int((~best.covariances.reshape(len(best.sizes), -1).any(axis=1)).sum())
+    if degenerate:
+        clusters = counted(degenerate, "cluster is degenerate", "clusters are degenerate")
+        effect = "it adds nothing to the objective, whose best then depends on units"
+        yield f"{clusters}, without variance in some feature: {effect}; {SHAPE_BOUND}"
+    few = int((best.sizes <= len(problem.kept)).sum())
+    if few and problem.covariance == "full":
+        clusters = counted(few, "cluster has", "clusters have")
+        yield f"{clusters} no more samples than features: its covariance owes much to the prior"
 
 
 def _degenerate(sizes: NDArray[np.integer], ratios: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -12,7 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.problem.problem import MUST, Layer, build_problem
-from kernels.scores import centroid_index, cluster_gaussians, goldberger_kl, nmi, total_variance
+from kernels.scores import (
+    centroid_index,
+    cluster_covariances,
+    cluster_gaussians,
+    goldberger_kl,
+    nmi,
+    total_variance,
+)
 from kernels.search.hgs import Restart, run_restart, warm_up
 from kernels.settings import Settings, method_words
 from pipeline.fit.notes import solution_notes
@@ -67,6 +74,8 @@ class FitResult:
         In the solver, compilation excluded: elapsed, and of the processor.
     scores : Scores
         Of the solution.
+    kept : ndarray of shape (n_dims,)
+        Features on which the Gaussians have a density.
     notes : tuple of str
         What to know of the features and the solution before trusting it.
     """
@@ -84,7 +93,21 @@ class FitResult:
     seconds: float
     cpu_seconds: float
     scores: Scores
+    kept: NDArray[np.int64]
     notes: tuple[str, ...]
+
+    @property
+    def covariances(self) -> NDArray[np.float64]:
+        """Covariances of the solution: one matrix if it is tied, else as of `Restart`."""
+        return self.best.covariances[0] if self.covariance == "tied" else self.best.covariances
+
+    @property
+    def mean_variances(self) -> NDArray[np.float64]:
+        """Variance of each cluster, of shape (n_clusters,), the mean over features where they differ."""
+        found = self.best.covariances
+        if found.ndim == 3:
+            found = found.diagonal(axis1=1, axis2=2)
+        return found if found.ndim == 1 else found.mean(axis=1)
 
 
 def fit(
@@ -158,8 +181,9 @@ def fit(
         caps_reached=sum(run.caps_reached for run in runs),
         seconds=seconds,
         cpu_seconds=cpu_seconds,
-        scores=_scores(X, layers, labels_true, runs[best]),
-        notes=tuple(solution_notes(X, runs[best].labels, n_clusters, covariance, settings.variance_prior)),
+        scores=_scores(X, layers, labels_true, runs[best], covariance, settings),
+        kept=problem.kept,
+        notes=tuple(solution_notes(X, runs[best], problem)),
     )
 
 
@@ -179,7 +203,7 @@ def to_json(result: FitResult) -> dict[str, Any]:
         "labels": best.labels.tolist(),
         "sizes": best.sizes.tolist(),
         "centroids": best.centroids.tolist(),
-        "covariances": best.covariances.tolist(),
+        "covariances": result.covariances.tolist(),
         "restart_objectives": result.restart_objectives.tolist(),
         "best_restart": result.best_restart,
         "local_searches": result.local_searches,
@@ -196,12 +220,17 @@ def _scores(
     layers: Sequence[Layer],
     labels_true: NDArray[np.integer] | None,
     best: Restart,
+    covariance: str,
+    settings: Settings,
 ) -> Scores:
     agreement = _defined(weighted_agreement(layers, best.labels))
     if labels_true is None:
         return Scores(None, None, None, agreement)
     solution = best.sizes, best.centroids, best.covariances
-    truth = cluster_gaussians(X, labels_true, int(labels_true.max()) + 1)
+    n_classes = int(labels_true.max()) + 1
+    sizes, centroids, _ = cluster_gaussians(X, labels_true, n_classes)
+    prior = settings.covariance_prior
+    truth = sizes, centroids, cluster_covariances(X, labels_true, n_classes, covariance, prior)
     return Scores(
         nmi=nmi(labels_true, best.labels),
         goldberger_kl=_defined(goldberger_kl(*solution, *truth, total_variance(X))),

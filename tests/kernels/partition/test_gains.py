@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from solving.entries import collect
 from solving.from_python import from_python
-from solving.oracles import SHAPED, Case, adjacency, draw_case, draw_labels, gain, objective_parts
+from solving.oracles import Case, adjacency, draw_case, draw_labels, gain, objective_parts
+from solving.shaped_oracles import SHAPED
 from solving.tiny import COVARIANCES
 
 from kernels.partition.conditional import agreement_value

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from checkout import HELPERS
 from solving.oracles import (
-    SHAPED,
     annotation_term,
     best_partition,
     common_variance,
     draw_case,
     objective,
 )
+from solving.shaped_oracles import SHAPED
 from solving.tiny import COVARIANCES, MODELS, same, tiny_case
 
 from kernels.partition.objective import objective_terms
@@ -25,7 +25,11 @@ from kernels.problem.problem import MUST, Layer, build_problem
 from kernels.search.hgs import SearchSettings, run_restart
 from kernels.settings import ObjectiveSettings
 
-TINY = [(9, 2, "spherical"), (9, 3, "spherical"), (8, 2, "common"), (8, 3, "common")]
+TINY = [
+    (9, 2, "spherical"),
+    (9, 3, "spherical"),
+    *((8, k, covariance) for covariance in COVARIANCES[1:] for k in (2, 3)),
+]
 
 
 @pytest.mark.parametrize("model", [*MODELS, "unknown"])

@@ -235,3 +235,12 @@ def test_examples_of_the_documentation_run(run: Run, tmp_path: Path) -> None:
         result = CliRunner().invoke(fit_command, shlex.split(line))
         assert result.exit_code == 0, result.output
         assert "bob" in result.stdout
+
+
+@pytest.mark.parametrize("covariance", ["diagonal", "tied", "full"])
+def test_shapes_by_the_command(covariance: str, run: Run) -> None:
+    found = document(run("--covariance", covariance, "--json"))
+    assert found["covariance"] == covariance
+    table = np.array(found["covariances"])
+    assert table.ndim == {"diagonal": 2, "tied": 2, "full": 3}[covariance]
+    assert f"{covariance} covariance" in run("--covariance", covariance).stdout

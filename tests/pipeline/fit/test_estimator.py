@@ -368,3 +368,26 @@ def test_no_scheduler_is_imported() -> None:
     known = graph.find_upstream_modules("pipeline.fit.estimator")
     assert "pipeline.fit.solve" in known
     assert known.isdisjoint({"distributed", "dask", "dask_jobqueue", "click"})
+
+
+@pytest.mark.parametrize("covariance", ["diagonal", "tied", "full"])
+def test_shapes_predict_what_they_fitted(covariance: str) -> None:
+    rng = np.random.default_rng(2)
+    X = np.concatenate([rng.normal(size=(60, 3)) * [5, 0.2, 1], rng.normal(size=(60, 3)) * [0.2, 5, 1] + 1])
+    X = np.column_stack([X, np.full(120, 7.0), 2 * X[:, 0]])
+    with pytest.warns(UserWarning, match="1 feature is constant"):
+        estimator = small(2, covariance=covariance).fit(X)
+    assert len(estimator.features_used_) == (4 if covariance == "diagonal" else 3)
+    shapes = {"diagonal": (2, 5), "tied": (5, 5), "full": (2, 5, 5)}
+    assert estimator.covariances_.shape == shapes[covariance]
+    assert estimator.predict(X).tolist() == estimator.labels_.tolist()
+    assert np.isfinite(estimator.score(X))
+
+
+def test_full_covariances_have_a_density() -> None:
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(80, 3)) @ rng.normal(size=(3, 3))
+    estimator = small(2, covariance="full").fit(X)
+    clusters = zip(estimator.cluster_centers_, estimator.covariances_, strict=True)
+    densities = [multivariate_normal(mean, matrix).logpdf(X) for mean, matrix in clusters]
+    assert estimator.score(X) == pytest.approx(np.max(densities, axis=0).mean() - np.log(2))

@@ -134,8 +134,8 @@ def test_units_do_not_matter_under_a_variance_prior(
         solve(unit * X, *layers, **given, variance_prior=variance_prior) for unit in (1.0, 1024.0, 1 / 1024)
     ]
     assert len({result.best.labels.tobytes() for result in fits}) == 1
-    # the density of the features and that of the pseudo-samples scale alike
-    n_variances = 3 if covariance == "spherical" else 1
+    # the density of the features and that of the pseudo-samples scale alike; other priors scale themselves
+    n_variances = {"spherical": 3, "common": 1}.get(covariance, 0)
     shift = (80 + n_variances * variance_prior) * 3 * np.log(1024)
     assert fits[0].best.gmm - fits[1].best.gmm == pytest.approx(shift)
     assert fits[0].best.centroids.tolist() == (fits[1].best.centroids / 1024).tolist()
@@ -180,3 +180,28 @@ def test_units_do_not_matter_for_rows_that_repeat(model: str, shared_data: Path)
     assert fits[0].best.labels.tobytes() == fits[1].best.labels.tobytes()
     assert fits[0].best.covariances.min() > 0
     assert fits[0].notes == ()
+
+
+def test_features_that_shapes_leave_out_are_counted() -> None:
+    X = np.column_stack([overlapping(60), np.ones(60)])
+    X = np.column_stack([X, X[:, 0] + X[:, 1]])
+    assert (
+        solve(X, covariance="diagonal").notes[0].startswith("1 feature is constant and left out of the cov")
+    )
+    assert solve(X, covariance="full").notes[0].startswith("2 features are constant, or given by the others,")
+    assert solve(X[:, :3], covariance="tied").notes == ()
+
+
+def test_full_covariances_of_few_samples_are_said_to_be_those_of_the_prior() -> None:
+    X = np.random.default_rng(1).normal(size=(12, 5))
+    assert any("owes much to the prior" in note for note in solve(X, n_clusters=3, covariance="full").notes)
+    assert solve(X, n_clusters=3, covariance="tied").notes == ()
+
+
+def test_degenerate_variances_of_features_without_a_prior_are_announced() -> None:
+    X = overlapping(40)
+    X[:20, 1] = 0.5
+    notes = solve(X, n_clusters=2, covariance="diagonal", covariance_prior=0.0).notes
+    prior = solve(X, n_clusters=2, covariance="diagonal").notes
+    assert any("without variance in some feature" in note for note in notes) or notes == prior == ()
+    assert not any("degenerate" in note for note in prior)

@@ -92,7 +92,9 @@ def test_objective_is_that_of_the_labels(
     assert (result.best.sbm != 0) == (model != "unsupervised")
     assert (result.best.prior != 0) == (model == "posterior")
     assert (result.model, result.covariance) == (model, covariance)
-    assert (len(set(result.best.covariances)) == 1) == (covariance == "common")
+    assert (len(np.unique(result.best.covariances, axis=0)) == 1) == (covariance in ("common", "tied"))
+    shapes = {"diagonal": (3, 2), "tied": (2, 2), "full": (3, 2, 2)}
+    assert result.covariances.shape == shapes.get(covariance, (3,))
 
 
 def test_same_seed_same_bits_and_more_restarts_only_add(blobs: tuple[np.ndarray, np.ndarray]) -> None:

@@ -1,0 +1,117 @@
+"""Coordinates of unit covariance, the prior, and the covariances that maximise the objective."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import invgamma, invwishart, multivariate_normal
+
+from kernels.partition.objective import objective_terms
+from kernels.problem.problem import build_problem
+from kernels.problem.shapes import coordinates, independent_features, prior_of
+from kernels.scores import cluster_covariances
+from kernels.settings import ObjectiveSettings
+
+
+def draw(n_samples: int = 60, n_features: int = 4) -> np.ndarray:
+    rng = np.random.default_rng(n_features)
+    mixing = rng.normal(size=(n_features, n_features)) * np.logspace(-3, 3, n_features)
+    return rng.normal(size=(n_samples, n_features)) @ mixing + 10.0
+
+
+@pytest.mark.parametrize("covariance", ["diagonal", "tied", "full"])
+def test_coordinates_have_unit_covariance(covariance: str) -> None:
+    X = draw()
+    found = coordinates(X, covariance)
+    np.testing.assert_allclose(found.Z.mean(axis=0), 0.0, atol=1e-9)
+    overall = np.cov(found.Z, rowvar=False, ddof=0)
+    if covariance == "diagonal":
+        overall = np.diag(np.diag(overall))
+    np.testing.assert_allclose(overall, np.eye(4), atol=1e-7)
+    wanted = np.cov(X, rowvar=False, ddof=0)
+    wanted = np.diag(np.diag(wanted)) if covariance == "diagonal" else wanted
+    assert found.log_volume == pytest.approx(0.5 * np.linalg.slogdet(wanted)[1])
+    assert found.kept.tolist() == [0, 1, 2, 3]
+    # linear in X: distances by the covariance are the squared distances
+    if covariance != "diagonal":
+        differences = X[:1] - X
+        squares = np.einsum("nd,nd->n", differences, np.linalg.solve(wanted, differences.T).T)
+        np.testing.assert_allclose(np.square(found.Z[:1] - found.Z).sum(axis=1), squares, rtol=1e-6)
+
+
+def test_constant_and_collinear_features_are_left_out() -> None:
+    X = draw(n_features=3)
+    wide = np.column_stack([np.full(60, 1e6), X, X[:, 0] + X[:, 2], 1e6 + 1e-9 * X[:, 1]])
+    assert independent_features(wide, "spherical").tolist() == list(range(6))
+    assert independent_features(wide, "diagonal").tolist() == [1, 2, 3, 4]
+    kept = independent_features(wide, "full")
+    assert len(kept) == 3
+    assert set(kept) < {1, 2, 3, 4}
+    few = np.random.default_rng(0).normal(size=(5, 9))
+    assert coordinates(few, "full").Z.shape == (5, 4)
+
+
+def test_strength_is_a_power_of_the_prior() -> None:
+    for covariance, n_dims in (("diagonal", 3), ("tied", 3), ("full", 5)):
+        one, other = (prior_of(covariance, n_dims, 4, strength) for strength in (1.0, 0.3))
+        assert other == pytest.approx((0.3 * one.ridge, 0.3 * one.freedom))
+        assert prior_of(covariance, n_dims, 4, 0.0) == (0.0, 0.0)
+    assert prior_of("full", 5, 4, 1.0) == pytest.approx((4 ** (-2 / 5), 7 + 5 + 1))
+
+
+@pytest.mark.parametrize("strength", [1.0, 0.25])
+def test_the_objective_is_the_maximum_of_likelihood_and_prior(strength: float) -> None:
+    """Densities of scipy at the covariances of the solution: their sum, up to constants, is gmm."""
+    rng = np.random.default_rng(1)
+    X, labels = rng.normal(size=(40, 3)) @ rng.normal(size=(3, 3)), np.arange(40) % 2
+    labels[30:] = 0
+    overall = np.cov(X, rowvar=False, ddof=0)
+    settings = ObjectiveSettings(covariance_prior=strength)
+    problem = build_problem(X, n_clusters=2, model="unsupervised", covariance="full", settings=settings)
+    scale, nu = overall / 2 ** (2 / 3), 5.0
+
+    def value(covariances: np.ndarray) -> float:
+        total = 0.0
+        for k in (0, 1):
+            members = X[labels == k]
+            density = multivariate_normal(members.mean(axis=0), covariances[k])
+            total += density.logpdf(members).sum()
+            total += strength * invwishart(nu, scale).logpdf(covariances[k])
+        return float(total)
+
+    found = cluster_covariances(X, labels, 2, "full", strength)
+    best = value(found)
+    for step in (1e-3, 1e-2):
+        for _ in range(10):
+            noise = step * rng.normal(size=(3, 3))
+            root = np.linalg.cholesky(found)
+            moved = root @ (np.eye(3) + noise) @ (np.eye(3) + noise).T @ np.swapaxes(root, 1, 2)
+            assert value(moved) < best
+    # An empty cluster adds nothing: less the prior at its own mode, once for each cluster.
+    mode = scale / (nu + 4)
+    empty = strength * invwishart(nu, scale).logpdf(mode)
+    gmm = objective_terms(problem, labels)[0]
+    constant = 0.5 * 40 * 3 * np.log(2 * np.pi)
+    assert gmm == pytest.approx(best - 2 * empty + constant)
+
+
+def test_variances_of_features_maximise_theirs() -> None:
+    X, labels = draw(30, 2), np.arange(30) % 3
+    found = cluster_covariances(X, labels, 3, "diagonal", 1.0)
+    for k in range(3):
+        for d in range(2):
+            members = X[labels == k, d]
+            scale = X[:, d].var() / 3 / 10
+            variances = found[k, d] * np.exp(np.linspace(-0.5, 0.5, 1001))
+            values = -0.5 * len(members) * np.log(variances)
+            values = values - 0.5 * np.sum((members - members.mean()) ** 2) / variances
+            values += invgamma(0.25, scale=0.5 * scale).logpdf(variances)
+            assert np.argmax(values) == 500
+
+
+def test_tied_is_one_matrix_and_full_of_one_cluster_is_tied() -> None:
+    X, labels = draw(50, 3), np.arange(50) % 3
+    tied = cluster_covariances(X, labels, 3, "tied")
+    assert (tied == tied[0]).all()
+    ones = np.zeros(50, dtype=int)
+    np.testing.assert_array_equal(*(cluster_covariances(X, ones, 1, shape) for shape in ("tied", "full")))
