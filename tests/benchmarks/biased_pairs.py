@@ -17,9 +17,9 @@ from tables import Table, mean_error
 
 from kernels.partition.objective import objective_terms
 from kernels.problem.problem import build_problem, layers_from_annotations
+from kernels.problem.shapes import SPHERES
 from kernels.scores import nmi
 from kernels.search.hgs import run_restart
-from kernels.settings import COVARIANCES
 
 TABLE = Table(
     "biased_pairs",
@@ -95,7 +95,7 @@ def scores(mixtures: int, m: int, restarts: int) -> dict[tuple[str, str, str], N
         instance = draw_instance(np.random.default_rng([1, number]), n_clusters)
         for drawing in DRAWINGS:
             annotations = draw_pairs(np.random.default_rng([2, number]), instance, m, drawing)
-            for model, covariance in product(MODELS, COVARIANCES):
+            for model, covariance in product(MODELS, SPHERES):
                 result = fit(instance, annotations, n_clusters, model, covariance, restarts)
                 found.setdefault((model, covariance, drawing), []).append(result)
     return {key: np.array(fits) for key, fits in found.items()}
@@ -103,7 +103,7 @@ def scores(mixtures: int, m: int, restarts: int) -> dict[tuple[str, str, str], N
 
 def rows(m: int, found: dict[tuple[str, str, str], NDArray[np.float64]]) -> Iterator[tuple[object, ...]]:
     """A row per model; differences are paired."""
-    for covariance, model in product(COVARIANCES, MODELS):
+    for covariance, model in product(SPHERES, MODELS):
         uniform, biased = (found[model, covariance, drawing] for drawing in DRAWINGS)
         name = model if covariance == "spherical" else f"{model}-common"
         levels = mean_error(uniform[:, 0]), mean_error(biased[:, 0])
@@ -112,11 +112,11 @@ def rows(m: int, found: dict[tuple[str, str, str], NDArray[np.float64]]) -> Iter
 
 def asides(m: int, found: dict[tuple[str, str, str], NDArray[np.float64]]) -> Iterator[str]:
     """What the text below the table says beside it."""
-    for covariance, model in product(COVARIANCES, MODELS):
+    for covariance, model in product(SPHERES, MODELS):
         uniform, biased = (found[model, covariance, drawing][:, 2].mean() for drawing in DRAWINGS)
         above = f"nats above the true classes: uniform {uniform:.0f}, biased {biased:.0f}"
         yield f"m = {m}, {model}, covariance {covariance}: {above}"
-    for covariance in COVARIANCES:
+    for covariance in SPHERES:
         posterior, conditional = (found[model, covariance, "uniform"] for model in MODELS[2:])
         gain = mean_error(conditional[:, 0] - posterior[:, 0])
         yield f"m = {m}, uniform, covariance {covariance}: conditional - posterior = {gain}"

@@ -17,9 +17,9 @@ from quality import PUBLISHED, RAW, REAL, real_data
 from tables import Table, mean_error
 
 from kernels.problem.problem import build_problem, layers_from_annotations
+from kernels.problem.shapes import SPHERES
 from kernels.scores import nmi
 from kernels.search.hgs import run_restart
-from kernels.settings import COVARIANCES
 from sweeps.annotations.draw import draw_annotations
 
 COLUMNS = ("data", "model", "spherical", "common", "common - spherical")
@@ -50,7 +50,7 @@ def scores(X: NDArray[np.float64], truth: NDArray[np.int16], number: int) -> lis
     annotations = draw_annotations(np.random.default_rng(number), truth, p=ACCURACY, m=2 * len(X))
     layers = layers_from_annotations(annotations, ACCURACY)
     found = []
-    for model, covariance in product(MODELS, COVARIANCES):
+    for model, covariance in product(MODELS, SPHERES):
         problem = build_problem(
             X, layers, n_clusters=int(truth.max()) + 1, model=model, covariance=covariance
         )

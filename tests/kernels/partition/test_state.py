@@ -19,8 +19,9 @@ def test_every_array_has_its_own_memory(model: str) -> None:
     arrays = [
         *new_state(data),
         *new_state(data),
-        *(values for values in data if isinstance(values, np.ndarray)),
+        *(values for values in data._replace(Z=None) if isinstance(values, np.ndarray)),
     ]
+    assert data.Z is data.X  # neither is written to
     for first, second in itertools.combinations(arrays, 2):
         assert not np.shares_memory(first, second)
 

@@ -37,9 +37,11 @@ TINY = [
 def test_finds_the_best_of_all_partitions(
     model: str, n_samples: int, n_clusters: int, covariance: str
 ) -> None:
+    # Assignment at fixed parameters alone misses some optima of the shapes that have many parameters.
+    settings = SearchSettings(8, 8, 8, relocation="all" if covariance in SHAPED else "annotated")
     for seed in range(4):
         case = replace(tiny_case(seed, n_clusters, model, n_samples), covariance=covariance)
-        restart = run_restart(case.problem(), SearchSettings(8, 8, 8), np.random.default_rng(seed))
+        restart = run_restart(case.problem(), settings, np.random.default_rng(seed))
         assert restart.objective == pytest.approx(best_partition(case), abs=1e-8)
 
 
