@@ -9,8 +9,12 @@ from kernels.problem.data import DEGENERATE
 
 Floats = NDArray[np.float64]
 
-SINGULAR = 1e-12
-"""Share of the largest eigenvalue of a correlation matrix below which a direction is one of no spread."""
+SINGULAR = 1e-10
+"""Share of the largest eigenvalue of a correlation matrix below which a direction is one of no spread.
+
+Not less than the share of its variance by which a feature counts as given by others: a full covariance has no
+spread there.
+"""
 
 CONSTANT = 1e-13
 """Spread of a feature, as a share of its values, that is nothing but rounding."""

@@ -1,21 +1,30 @@
-"""Names of models: an annotation term, and "-common" where all clusters share one variance."""
+"""Names of models: an annotation term, and after it the shape of covariances where that is not spherical."""
 
 from __future__ import annotations
 
 UNSUPERVISED = "unsupervised"
-COMMON = "-common"
-SUFFIX_CODE = 16
+SPHERICAL = "spherical"
 
 TERM_CODES = {UNSUPERVISED: 0, "likelihood": 1, "posterior": 2, "conditional": 3}
 
+SHAPE_CODES = {SPHERICAL: 0, "common": 16, "diagonal": 32, "tied": 48, "full": 64}
+"""Added to the code of the term; 80 is kept for a model that chooses its shape."""
+
+
+def model_of(term: str, shape: str) -> str:
+    """Name of a model: `posterior`, or `posterior-full`."""
+    return term if shape == SPHERICAL else f"{term}-{shape}"
+
+
 MODEL_CODES = {
-    **TERM_CODES,
-    **{term + COMMON: code + SUFFIX_CODE for term, code in TERM_CODES.items()},
+    model_of(term, shape): term_code + shape_code
+    for shape, shape_code in SHAPE_CODES.items()
+    for term, term_code in TERM_CODES.items()
 }
 """All models, with their place in the seeds: a contract: a code is never changed or reused."""
 
-BASELINES = (UNSUPERVISED, UNSUPERVISED + COMMON)
-"""Models without annotations: they depend only on the data."""
+BASELINES = tuple(model_of(UNSUPERVISED, shape) for shape in SHAPE_CODES)
+"""Models without annotations, one of each shape: they depend only on the data."""
 
 
 def split_model(model: str) -> tuple[str, str]:
@@ -29,13 +38,17 @@ def split_model(model: str) -> tuple[str, str]:
     Returns
     -------
     term, covariance : str
-        The first one of `TERM_CODES`, the second "spherical" or "common".
+        One of `TERM_CODES` and one of `SHAPE_CODES`.
     """
-    if model.endswith(COMMON):
-        return model.removesuffix(COMMON), "common"
-    return model, "spherical"
+    term, _, shape = model.partition("-")
+    return term, shape or SPHERICAL
+
+
+def shape_of(model: str) -> str:
+    """Shape of covariances of a model."""
+    return split_model(model)[1]
 
 
 def baseline_of(model: str) -> str:
-    """Model without annotations and with the same variance: a difference to it is due to annotations."""
-    return UNSUPERVISED + COMMON if model.endswith(COMMON) else UNSUPERVISED
+    """Model without annotations and of the same shape: a difference to it is due to annotations."""
+    return model_of(UNSUPERVISED, shape_of(model))

@@ -57,15 +57,14 @@ def draw_differences(table: pd.DataFrame, score: str) -> Figure | None:
 def _panel(axes: Axes, rows: pd.DataFrame) -> None:
     axes.axhline(0, color=GREY, linewidth=1)
     for model, points in rows.groupby("model", sort=True):
-        color, marker, filling, line = mark(str(model))
+        look = mark(str(model))
         drawn = axes.errorbar(
             points["m"].astype(float).fillna(0.0),
             points["difference"],
             points["se"].fillna(0.0),
-            color=color,
-            linestyle=line,
-            marker=marker,
-            markerfacecolor=filling,
+            color=look.color,
+            linestyle=look.line,
+            **look.markers,
             markersize=4.5,
             capsize=2.5,
             linewidth=1.4,

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernels import scores as core
+from sweeps.models import shape_of
+from sweeps.shapes import DIMS, narrowed
 
 
 @dataclass(frozen=True)
@@ -42,11 +44,12 @@ class Score:
     label : Label
         What people call it.
     arrays : tuple of str
-        Variables of the cube that it takes, those of one cell, with the dims they have in the schema.
+        Variables of the cube that it takes, those of one cell, with the dims they have in the schema; the
+        model is a name.
     of_cell : callable or None
         From these arrays to a float, NaN where it is not defined; None for a score made from others.
     options : tuple of str
-        Keyword options of `of_cell` that callers may choose.
+        Keyword options of `of_cell`: what callers may choose, and settings of the sweep.
     """
 
     name: str
@@ -75,13 +78,23 @@ def _adjusted_rand(labels_true: np.ndarray, labels: np.ndarray) -> float:
 
 
 def _goldberger_kl(
-    X: np.ndarray, labels_true: np.ndarray, labels: np.ndarray, centroids: np.ndarray, covariances: np.ndarray
+    X: np.ndarray,
+    labels_true: np.ndarray,
+    labels: np.ndarray,
+    centroids: np.ndarray,
+    covariances: np.ndarray,
+    model: str,
+    covariance_prior: float,
 ) -> float:
     if _pending(labels):
         return np.nan
-    sizes = np.bincount(labels, minlength=len(covariances))
-    truth = core.cluster_gaussians(X, labels_true, _n_classes(labels_true))
-    return float(core.goldberger_kl(sizes, centroids, covariances, *truth, core.total_variance(X)))
+    shape, n_classes = shape_of(str(model)), _n_classes(labels_true)
+    solution = np.bincount(labels, minlength=len(covariances)), centroids, narrowed(covariances, shape)
+    # the Gaussians of the truth are estimated as those of the solution are
+    sizes, centroids_true, truth = core.cluster_gaussians(X, labels_true, n_classes)
+    if DIMS[shape]:
+        truth = core.cluster_covariances(X, labels_true, n_classes, shape, covariance_prior)
+    return float(core.goldberger_kl(*solution, sizes, centroids_true, truth, core.total_variance(X)))
 
 
 def _centroid_index(X: np.ndarray, labels_true: np.ndarray, centroids: np.ndarray) -> float:
@@ -113,7 +126,7 @@ CATALOGUE = {
         ),
         Score(
             "relative_nmi",
-            "NMI above the baseline of the same variance",
+            "NMI above the baseline of the same shape of covariances",
             "1",
             Label("relative NMI", "NMI above the baseline", 1),
             (),
@@ -132,8 +145,9 @@ CATALOGUE = {
             "Goldberger divergence, solution from truth",
             "nats",
             Label("KL, nats", "KL divergence (nats)", -1),
-            ("X", "labels_true", "labels", "centroids", "covariances"),
+            ("X", "labels_true", "labels", "centroids", "covariances", "model"),
             _goldberger_kl,
+            ("covariance_prior",),
         ),
         Score(
             "centroid_index",

@@ -10,8 +10,9 @@ import numpy as np
 import xarray as xr
 
 from kernels import scores as core
+from kernels.settings import DEFAULT
 from pipeline.scoring.catalogue import CATALOGUE
-from storage.cube.schema import DONE, VARIABLES
+from storage.cube.schema import DONE, VARIABLES, Role
 from sweeps.errors import InputError, Problem
 from sweeps.models import BASELINES, UNSUPERVISED, baseline_of
 
@@ -48,7 +49,9 @@ def scores(tree: xr.DataTree, dataset: str, *, normalizer: str = "min") -> xr.Da
     ('p', 'm', 'model')
     """
     node = tree[dataset].to_dataset()
-    return _scores(node, node, normalizer) if "labels" in node else xr.Dataset()
+    if "labels" not in node:
+        return xr.Dataset()
+    return _scores(node, node, node["model"], _options(tree, normalizer))
 
 
 def baseline_scores(
@@ -63,8 +66,8 @@ def baseline_scores(
     ----------
     tree, dataset, normalizer
         As in `scores`.
-    model : {"unsupervised", "unsupervised-common"}
-        Which.
+    model : str
+        Which: "unsupervised", or with a shape as "unsupervised-full".
 
     Raises
     ------
@@ -80,7 +83,7 @@ def baseline_scores(
     if model not in tree[dataset].children:
         return xr.Dataset()
     node = tree[f"{dataset}/{model}"].to_dataset()
-    return _scores(node, tree[dataset].to_dataset(), normalizer)
+    return _scores(node, tree[dataset].to_dataset(), xr.DataArray(model), _options(tree, normalizer))
 
 
 def all_baseline_scores(tree: xr.DataTree, dataset: str) -> dict[str, xr.Dataset]:
@@ -92,7 +95,7 @@ def all_baseline_scores(tree: xr.DataTree, dataset: str) -> dict[str, xr.Dataset
 def relative_nmi(found: xr.Dataset, baselines: Mapping[str, xr.Dataset]) -> xr.DataArray:
     """NMI of each supervised cell minus that of a baseline on the same data (docs/model.md, eq. (28)).
 
-    The baseline is the one of the same variance: the difference is what the annotations add. A model whose
+    The baseline is the one of the same shape: the difference is what the annotations add. A model whose
     baseline is not there has NaN.
 
     Parameters
@@ -109,20 +112,30 @@ def relative_nmi(found: xr.Dataset, baselines: Mapping[str, xr.Dataset]) -> xr.D
     return difference.assign_attrs(_attributes("relative_nmi")).rename("relative_nmi")
 
 
-def _scores(node: xr.Dataset, data: xr.Dataset, normalizer: str) -> xr.Dataset:
-    """Every score whose arrays are there, masked by status; `data` holds X and labels_true."""
+def _options(tree: xr.DataTree, normalizer: str) -> dict[str, Any]:
+    """Options of scores by name; those that are settings of the sweep are in the attributes of its cube."""
     if normalizer not in core.NORMALIZERS:
         raise ValueError(f"normalizer: found {normalizer!r}, expected one of {', '.join(core.NORMALIZERS)}")
-    chosen = {"normalizer": normalizer}
-    arrays = {**data.data_vars, **node.data_vars}
+    search = tree.root.attrs.get("spec", {}).get("search", {})
+    prior = search.get("covariance_prior", DEFAULT.covariance_prior)
+    return {"normalizer": normalizer, "covariance_prior": prior}
+
+
+def _scores(
+    node: xr.Dataset, data: xr.Dataset, model: xr.DataArray, options: Mapping[str, Any]
+) -> xr.Dataset:
+    """Every score whose arrays are there, masked by status; `data` holds X and labels_true."""
+    # of fixed width: dask cannot chunk texts of any length
+    names = xr.DataArray(np.array(model.values.tolist(), dtype=str), dims=model.dims, name="model")
+    arrays = {**data.data_vars, **node.data_vars, "model": names}
     done = node["status"] == DONE
     found = {}
     for name, score in CATALOGUE.items():
         # A node without annotations of its own, a baseline, has none: those of `data` are of other cells.
         there = all(array in (node if array == "annotations" else arrays) for array in score.arrays)
         if score.of_cell is not None and there:
-            options = {option: chosen[option] for option in score.options}
-            value = _lift(score.of_cell, [arrays[array] for array in score.arrays], options)
+            chosen = {option: options[option] for option in score.options}
+            value = _lift(score.of_cell, [arrays[array] for array in score.arrays], chosen)
             found[name] = value.where(done).assign_attrs(_attributes(name))
     return xr.Dataset(found)
 
@@ -138,7 +151,7 @@ def _lift(
     lifted: xr.DataArray = xr.apply_ufunc(
         partial(_fitting, function),
         *arrays,
-        input_core_dims=[VARIABLES[str(array.name)].dims for array in arrays],
+        input_core_dims=[_core_dims(array) for array in arrays],
         kwargs=options,
         vectorize=True,
         dask="parallelized",
@@ -147,6 +160,15 @@ def _lift(
         dask_gufunc_kwargs={"allow_rechunk": True},
     )
     return lifted
+
+
+def _core_dims(array: xr.DataArray) -> tuple[str, ...]:
+    """Dims of one cell; covariances have more of them where a model of the node does."""
+    declared = VARIABLES[str(array.name)]
+    if declared.role is Role.COORDINATE:
+        return ()
+    more = array.dims[array.dims.index("cluster") + 1 :] if array.name == "covariances" else ()
+    return declared.dims + tuple(map(str, more))
 
 
 def _fitting(function: Callable[..., float], *arrays: np.ndarray, **kwargs: Any) -> float:

@@ -20,7 +20,9 @@ from pipeline.work.tasks import run_batch
 from pipeline.work.timing import Timing
 from storage.cube.schema import ArraySpec, Role, array_specs
 from sweeps.file.search import Search
+from sweeps.models import shape_of
 from sweeps.plan import Cell, DatasetPlan
+from sweeps.shapes import DIMS
 
 SEARCH_NANOSECONDS = 80.0
 """Rough cost of one sample in one cluster in one pass, for a prediction before anything was timed."""
@@ -211,7 +213,8 @@ def _rough_seconds(prepared: Prepared, plan: DatasetPlan, cell: Cell) -> float:
     search = prepared.spec.search
     searches = search.population + search.generations * search.offspring
     candidates = (plan.n_samples + 2 * (cell.m or 0)) * plan.n_clusters
-    return searches * candidates * SEARCH_NANOSECONDS * 1e-9 * (1 + plan.n_features / 16)
+    features = (1 + plan.n_features / 16) ** max(1, len(DIMS[shape_of(cell.model)]))
+    return searches * candidates * SEARCH_NANOSECONDS * 1e-9 * features
 
 
 def _batches(dataset: DatasetOverview, length: float) -> int:

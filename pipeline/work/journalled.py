@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from pipeline.work.merge import from_record
 from pipeline.work.records import Partial
 from storage.cube.schema import VARIABLES
+from sweeps.models import shape_of
 from sweeps.plan import Cell, DatasetPlan
+from sweeps.shapes import DIMS
 
 
 def written_partials(
@@ -73,7 +75,7 @@ def _problems(partial: Partial, plans: Mapping[str, DatasetPlan]) -> Iterator[st
         "objectives": (work.stop - work.start,),
         "labels": (plan.n_samples,),
         "centroids": (plan.n_clusters, plan.n_features),
-        "covariances": (plan.n_clusters,),
+        "covariances": (plan.n_clusters, *(plan.n_features for _ in DIMS[shape_of(cell.model)])),
     }
     for name, shape in shapes.items():
         values = getattr(partial, name)

@@ -16,7 +16,9 @@ from pipeline.work.tasks import missing_ranges
 from storage.cube.compare import differing_rows
 from storage.cube.schema import DONE, FAILED, PENDING
 from sweeps.file.stopping import Stop
+from sweeps.models import shape_of
 from sweeps.plan import Block, Cell
+from sweeps.shapes import narrowed, widened, widest_dims
 
 SOLUTION = ("labels", "centroids", "covariances")
 """Arrays of a partial result that describe its best restart."""
@@ -157,7 +159,7 @@ class BlockResult:
             arrays["log_likelihood"][position] = result.objectives
             arrays["labels"][position] = result.best.labels
             arrays["centroids"][position] = result.best.centroids
-            arrays["covariances"][position] = result.best.covariances
+            arrays["covariances"][position] = _widened(result.best, arrays["covariances"].ndim - 2)
             arrays["best_restart"][position] = result.best.best_restart
             arrays["restarts_done"][position] = result.end
             arrays["seconds"][position] = result.seconds
@@ -167,10 +169,15 @@ class BlockResult:
         return arrays
 
 
+def _widened(partial: Partial, n_axes: int) -> NDArray[np.float64]:
+    return widened(partial.covariances, n_axes, partial.centroids.shape[1])
+
+
 def to_record(partials: list[Partial]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Partial results of one data set as a journal record: a header of plain values, and arrays.
 
-    Solutions of one data set stack: four arrays, however many cells.
+    Solutions of one data set stack: four arrays, however many cells. Covariances of several shapes
+    do so in the form of the widest, as in the cube.
     """
     entries = [
         {
@@ -183,7 +190,9 @@ def to_record(partials: list[Partial]) -> tuple[dict[str, Any], dict[str, NDArra
         }
         for partial in partials
     ]
-    arrays = {name: np.stack([getattr(partial, name) for partial in partials]) for name in SOLUTION}
+    n_axes = max(partial.covariances.ndim for partial in partials) - 1
+    arrays = {name: np.stack([getattr(partial, name) for partial in partials]) for name in SOLUTION[:-1]}
+    arrays["covariances"] = np.stack([_widened(partial, n_axes) for partial in partials])
     arrays["objectives"] = np.concatenate([partial.objectives for partial in partials])
     return {"partials": entries}, arrays
 
@@ -216,15 +225,22 @@ def _partials(entries: list[dict[str, Any]], arrays: dict[str, NDArray[Any]]) ->
     for name, length in lengths.items():
         if arrays[name].ndim == 0 or len(arrays[name]) != length:
             raise ValueError(f"a record with {name} of shape {arrays[name].shape}, expected {length} rows")
+    cells = [Cell(*entry["cell"]) for entry in entries]
+    shapes = [shape_of(cell.model) for cell in cells]
+    form = arrays["centroids"].shape[:2] + arrays["centroids"].shape[2:] * len(widest_dims(shapes))
+    if arrays["covariances"].shape != form:
+        raise ValueError(f"a record with covariances of shape {arrays['covariances'].shape}, expected {form}")
     return [
         Partial(
-            work=Work(Cell(*entry["cell"]), entry["start"], entry["stop"]),
+            work=Work(cells[position], entry["start"], entry["stop"]),
             objectives=arrays["objectives"][ends[position] : ends[position + 1]],
             best_restart=entry["best_restart"],
             seconds=float(entry["seconds"]),
             cpu_seconds=float(entry["cpu_seconds"]),
             # copies: a view would keep the arrays of the whole batch in memory
-            **{name: arrays[name][position].copy() for name in SOLUTION},
+            labels=arrays["labels"][position].copy(),
+            centroids=arrays["centroids"][position].copy(),
+            covariances=narrowed(arrays["covariances"][position], shapes[position]).copy(),
         )
         for position, entry in enumerate(entries)
     ]

@@ -60,8 +60,10 @@ class Partial:
         Objective of each restart, in nats.
     best_restart : int
         Restart of the largest objective, the lowest on ties.
-    labels, centroids, covariances : ndarray of shape (n_samples,), (n_clusters, n_features), (n_clusters,)
-        Its solution; a covariance is one variance for all features.
+    labels, centroids : ndarray of shape (n_samples,), (n_clusters, n_features)
+        Its solution.
+    covariances : ndarray of shape (n_clusters, ...)
+        Of its clusters: the rest is no, one or two axes of n_features, by the model's shape.
     seconds, cpu_seconds : float
         Time spent in the solver: elapsed, and of the processor.
     """

@@ -142,9 +142,10 @@ class BlockStore:
         results : mapping of str to array
             Leading axis: cells in the order of `block.cells()`. `log_likelihood` (n_cells, n_restarts),
             `labels` (n_cells, n_samples), `centroids` (n_cells, n_clusters, n_features), `covariances`
-            (n_cells, n_clusters), `best_restart`, `restarts_done`, `seconds`, `cpu_seconds`, `status`
-            (n_cells,), in an adaptive sweep `unseen_mass` (n_cells,), and for supervised blocks
-            `annotations` (n_mixtures · n_replicates, m, 3).
+            (n_cells, n_clusters) with no, one or two axes of n_features behind as the node has them,
+            `best_restart`, `restarts_done`, `seconds`, `cpu_seconds`, `status` (n_cells,), in an adaptive
+            sweep `unseen_mass` (n_cells,), and for supervised blocks `annotations`
+            (n_mixtures · n_replicates, m, 3).
 
         Raises
         ------

@@ -11,12 +11,16 @@ from storage.cube.manifest import Manifest
 from sweeps.errors import Problem
 from sweeps.file.search import BY_METHOD
 from sweeps.file.spec import SweepSpec
+from sweeps.models import shape_of
 from sweeps.plan import DatasetPlan
 from sweeps.seeds import accuracy_code
+from sweeps.shapes import DIMS, widest_dims
 
 HINT = "use another name"
 GROWING = {"source", "mixtures", "p", "m", "replicates", "models", "baselines"}
 CHUNKS = {"mixture_chunk", "replicate_chunk", "model_chunk"}
+FORMS = ("one variance a cluster", "a variance of each feature a cluster", "a matrix a cluster")
+"""How covariances are stored, by the axes that each has beside the cluster."""
 STATED = {"adaptive"}
 """Follows from the sweep file: the difference there is reported instead."""
 
@@ -141,6 +145,7 @@ def _plan_differences(manifest: Manifest, old: DatasetPlan, new: DatasetPlan) ->
         yield from _removed(where, "models", {m: m for m in old.models}, {m: m for m in new.models})
         yield from _length(where, "replicates", old.replicates, new.replicates, old.replicate_chunk)
         yield from _length(where, "number of models", len(old.models), len(new.models), old.model_chunk)
+        yield from _wider(where, old.models, new.models)
 
 
 def _by_code(accuracies: Iterable[float]) -> dict[int, float]:
@@ -152,6 +157,14 @@ def _removed(where: str, key: str, old: Mapping[Any, Any], new: Mapping[Any, Any
     if gone:
         found = ", ".join(_show(value) for value in new.values()) or "none"
         yield Problem(f"{where}, {key}", found, f"also {', '.join(gone)}, which the cube holds", HINT)
+
+
+def _wider(where: str, old: tuple[str, ...], new: tuple[str, ...]) -> Iterator[Problem]:
+    """Models whose covariances the cube has no room for: its chunks would have to be written again."""
+    n_axes = len(widest_dims(map(shape_of, old)))
+    if wider := [model for model in new if len(DIMS[shape_of(model)]) > n_axes]:
+        found = f"{', '.join(map(repr, wider))} with {FORMS[len(widest_dims(map(shape_of, wider)))]}"
+        yield Problem(f"{where}, models", found, f"{FORMS[n_axes]}, as in the cube", HINT)
 
 
 def _length(where: str, key: str, old: int | None, new: int | None, chunk: int) -> Iterator[Problem]:

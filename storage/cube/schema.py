@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sweeps.models import shape_of
 from sweeps.plan import DatasetPlan
+from sweeps.shapes import widest_dims
 
 PENDING, DONE, FAILED, NO_SOLUTION = 0, 1, 2, 3
 """Values of the variable `status`. No solution is an answer of a method, and no failure."""
@@ -86,7 +89,7 @@ VARIABLES = {
             ("restart",),
             "float64",
             math.nan,
-            "objective of each restart: log-likelihood; log-posterior for 'posterior' and 'posterior-common'",
+            "objective of each restart: log-likelihood; log-posterior for 'posterior' of any shape",
             "nats",
         ),
         Variable("labels", Role.RESULT, ("sample",), "int16", -1, "cluster of each sample, best restart"),
@@ -148,6 +151,12 @@ VARIABLES = {
     )
 }
 
+COVARIANCE_TEXTS = {
+    ("feature",): "covariance of each cluster, a variance for each feature, best restart",
+    ("feature", "feature_2"): "covariance matrix of each cluster, best restart",
+}
+"""Attribute `long_name` of covariances that are wider than declared, by dimensions beside the cluster."""
+
 ALL_RESULTS = tuple(name for name, variable in VARIABLES.items() if variable.role is Role.RESULT)
 """Variables that a cell can have, status last: the order of writing."""
 
@@ -162,7 +171,7 @@ def result_names(plan: DatasetPlan) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """One array of the cube: a variable at a node, with its dimensions and lengths."""
+    """One array of the cube: a variable as a node has it, with its dimensions and lengths."""
 
     node: str
     variable: Variable
@@ -198,14 +207,25 @@ def array_specs(plan: DatasetPlan) -> list[ArraySpec]:
     coordinates = mixture + (COORDINATES_OF_GRID if plan.supervised else ())
     inputs = ("X", "labels_true") if plan.has_labels else ("X",)
     results = result_names(plan)
-    specs = [_array_spec(plan, plan.name, name, ()) for name in coordinates]
-    specs += [_array_spec(plan, plan.name, name, mixture) for name in inputs]
+    specs = [_array_spec(plan, plan.name, VARIABLES[name], ()) for name in coordinates]
+    specs += [_array_spec(plan, plan.name, VARIABLES[name], mixture) for name in inputs]
     if plan.supervised:
-        specs += [_array_spec(plan, plan.name, name, mixture + GRID_DIMS) for name in results]
-        specs.append(_array_spec(plan, plan.name, "annotations", mixture + GRID_DIMS[:-1]))
+        specs += [
+            _array_spec(plan, plan.name, result_variable(name, plan.models), mixture + GRID_DIMS)
+            for name in results
+        ]
+        specs.append(_array_spec(plan, plan.name, VARIABLES["annotations"], mixture + GRID_DIMS[:-1]))
     for baseline in plan.baselines:
-        specs += [_array_spec(plan, baseline_node(plan.name, baseline), name, mixture) for name in results]
+        node = baseline_node(plan.name, baseline)
+        specs += [_array_spec(plan, node, result_variable(name, [baseline]), mixture) for name in results]
     return specs
+
+
+def result_variable(name: str, models: Iterable[str]) -> Variable:
+    """A result as a node of some models has it: covariances have the form of the widest of their shapes."""
+    variable = VARIABLES[name]
+    dims = widest_dims(map(shape_of, models)) if name == "covariances" else ()
+    return replace(variable, dims=variable.dims + dims, text=COVARIANCE_TEXTS[dims]) if dims else variable
 
 
 def coordinate_values(plan: DatasetPlan) -> dict[str, npt.NDArray[np.generic]]:
@@ -235,8 +255,7 @@ def node_paths(plan: DatasetPlan) -> list[str]:
     return [plan.name, *(baseline_node(plan.name, baseline) for baseline in plan.baselines)]
 
 
-def _array_spec(plan: DatasetPlan, node: str, name: str, leading: tuple[str, ...]) -> ArraySpec:
-    variable = VARIABLES[name]
+def _array_spec(plan: DatasetPlan, node: str, variable: Variable, leading: tuple[str, ...]) -> ArraySpec:
     dims = leading + variable.dims
     lengths = _dim_lengths(plan)
     chunks = lengths if variable.role is Role.COORDINATE else lengths | _chunk_lengths(plan)
@@ -254,6 +273,7 @@ def _dim_lengths(plan: DatasetPlan) -> dict[str, int]:
         "sample": plan.n_samples,
         "cluster": plan.n_clusters,
         "feature": plan.n_features,
+        "feature_2": plan.n_features,
         "annotation": max(plan.m, default=0),
         "field": len(FIELDS),
     }

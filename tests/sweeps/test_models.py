@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sweeps.models import BASELINES, MODEL_CODES, TERM_CODES, baseline_of, split_model
+from kernels.settings import COVARIANCES, TERMS
+from sweeps.models import BASELINES, MODEL_CODES, SHAPE_CODES, TERM_CODES, baseline_of, shape_of, split_model
+from sweeps.shapes import DIMS
 
 
 def test_codes_are_pinned() -> None:
@@ -15,18 +17,36 @@ def test_codes_are_pinned() -> None:
         "likelihood-common": 17,
         "posterior-common": 18,
         "conditional-common": 19,
+        "unsupervised-diagonal": 32,
+        "likelihood-diagonal": 33,
+        "posterior-diagonal": 34,
+        "conditional-diagonal": 35,
+        "unsupervised-tied": 48,
+        "likelihood-tied": 49,
+        "posterior-tied": 50,
+        "conditional-tied": 51,
+        "unsupervised-full": 64,
+        "likelihood-full": 65,
+        "posterior-full": 66,
+        "conditional-full": 67,
     }
 
 
-def test_a_name_says_term_and_variance() -> None:
+def test_terms_and_shapes_are_those_of_the_kernels() -> None:
+    assert tuple(TERM_CODES) == TERMS
+    assert tuple(SHAPE_CODES) == tuple(DIMS) == COVARIANCES
+
+
+def test_a_name_says_term_and_shape() -> None:
     assert split_model("posterior") == ("posterior", "spherical")
     assert split_model("posterior-common") == ("posterior", "common")
+    assert split_model("conditional-full") == ("conditional", "full")
     assert {split_model(model) for model in MODEL_CODES} == {
-        (term, variance) for term in TERM_CODES for variance in ("spherical", "common")
+        (term, shape) for term in TERM_CODES for shape in SHAPE_CODES
     }
 
 
-def test_baselines_are_those_of_the_same_variance() -> None:
+def test_baselines_are_those_of_the_same_shape() -> None:
     assert {baseline_of(model) for model in MODEL_CODES} == set(BASELINES)
     for model in MODEL_CODES:
-        assert split_model(baseline_of(model)) == ("unsupervised", split_model(model)[1])
+        assert split_model(baseline_of(model)) == ("unsupervised", shape_of(model))

@@ -73,6 +73,14 @@ METADATA: dict[str, tuple[Callable[[Document], object], str]] = {
         lambda d: entry(d, "a/X")["chunk_grid"]["configuration"].update(chunk_shape=[HUGE, 2]),
         "a/X: found chunk_grid",
     ),
+    "covariances of another shape": (
+        lambda d: entry(d, "a/covariances").update(shape=[2, 1, 2, 2, 2, 2, 2]),
+        "a/covariances: found shape",
+    ),
+    "dims of another shape": (
+        lambda d: entry(d, "a/covariances")["dimension_names"].append("feature"),
+        "a/covariances: found dimension_names",
+    ),
     "other chunks": (
         lambda d: entry(d, "a/status")["chunk_grid"]["configuration"].update(chunk_shape=[2, 1, 2, 2]),
         "a/status: found chunk_grid",

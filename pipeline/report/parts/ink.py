@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import matplotlib.style
 from matplotlib.artist import Artist
@@ -19,7 +19,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from pipeline.report.parts.parts import Picture
-from sweeps.models import BASELINES, MODEL_CODES, baseline_of, split_model
+from sweeps.models import BASELINES, MODEL_CODES, split_model
 
 INK, RULE, GREY, PAPER = "#1f2328", "#d9dde3", "#57606a", "#ffffff"
 # Okabe and Ito's palette, told apart with every common colour blindness; markers differ for grey print.
@@ -39,8 +39,66 @@ VARIABLES = {
 """Colours that the page's style sheet has in a light and in a dark shade."""
 
 STYLES = {"posterior": (BLUE, "o"), "likelihood": (VERMILLION, "s"), "conditional": (GREEN, "^")}
-"""Colour and marker of each annotation term; a common variance has a dotted line and a hollow marker."""
-BASELINE_LINES = dict(zip(BASELINES, ("--", ":"), strict=True))
+"""Colour and marker of each annotation term."""
+
+Half = Literal["full", "left", "bottom", "top"]
+Line = str | tuple[int, tuple[float, ...]]
+
+
+class Shape(NamedTuple):
+    """What tells one shape of covariances from others, in grey too: line, part of a marker, and hatch."""
+
+    line: Line
+    filled: bool
+    half: Half
+    hatch: str
+
+
+SHAPES = {
+    "spherical": Shape("-", True, "full", ""),
+    "common": Shape(":", False, "full", "///"),
+    "diagonal": Shape((0, (8, 2)), True, "bottom", "\\\\\\"),
+    "tied": Shape("-.", True, "left", "..."),
+    "full": Shape((0, (5, 1.5, 1, 1.5, 1, 1.5)), True, "top", "xxx"),
+}
+
+
+class Mark(NamedTuple):
+    """How a model is drawn.
+
+    Parameters
+    ----------
+    color, marker, line
+        Of its curve.
+    filling : str
+        Of the marker: the colour, or the paper.
+    half : {"full", "left", "bottom", "top"}
+        Part of the marker that is filled; the paper shows in the rest.
+    area : str
+        Filling of a bar or a box.
+    hatch : str
+        Over the area.
+    """
+
+    color: str
+    marker: str
+    filling: str
+    line: Line
+    half: Half
+    area: str
+    hatch: str
+
+    @property
+    def markers(self) -> dict[str, Any]:
+        """Properties of a drawn line."""
+        return {
+            "marker": self.marker,
+            "fillstyle": self.half,
+            "markerfacecolor": self.filling,
+            "markerfacecoloralt": PAPER,
+        }
+
+
 FONTS = "'DejaVu Sans', 'Bitstream Vera Sans', Verdana, sans-serif"
 STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
@@ -69,7 +127,7 @@ LONGEST_NAME = 22
 MOST_ACCURACIES, MOST_DATASETS = 6, 24
 """What one figure shows; a larger grid is shown in part, and the CSV files hold all of it."""
 ACROSS = 3
-"""Panels in a row where each data set has one."""
+"""Panels in a row where each data set has one, or several."""
 PNG_DPI, IMAGE_DPI = 150, 200
 """Dots per inch of a PNG file, and of points that are an image within an SVG."""
 
@@ -81,18 +139,22 @@ def house_style() -> Iterator[None]:
         yield
 
 
-def mark(model: str) -> tuple[str, str, str, str]:
-    """Colour, marker, filling of the marker and line of a model."""
+def mark(model: str) -> Mark:
+    """How a model is drawn: the colour and the marker are of its term, the rest of its shape."""
+    term, shape = split_model(model)
+    look = SHAPES[shape]
     if model in BASELINES:
-        return GREY, "D", PAPER, BASELINE_LINES[model]
-    color, marker = STYLES[split_model(model)[0]]
-    common = baseline_of(model) != BASELINES[0]
-    return color, marker, PAPER if common else color, ":" if common else "-"
+        line = "--" if look.line == "-" else look.line
+        return Mark(GREY, "D", PAPER, line, "full", PAPER, look.hatch)
+    color, marker = STYLES[term]
+    area = PAPER if look.hatch else color
+    return Mark(color, marker, color if look.filled else PAPER, look.line, look.half, area, look.hatch)
 
 
-def short(name: str) -> str:
-    """A name that fits a panel."""
-    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+def short(name: str, group: str = "") -> str:
+    """A name that fits a panel, and the group of models that it shows, where there are several."""
+    name = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+    return f"{name}, {group}" if group else name
 
 
 def panels(
@@ -105,20 +167,24 @@ def panels(
     return figure, [list(line) for line in grid]
 
 
-def dataset_panels(
-    names: Sequence[str], size: tuple[float, float], up: str, share: Literal["none", "all"] = "none"
+def titled_panels(
+    titles: Sequence[str],
+    size: tuple[float, float],
+    up: str,
+    share: Literal["none", "all"] = "none",
+    across: int = ACROSS,
 ) -> tuple[Figure, list[Axes]]:
-    """Figure of one panel for each data set, under its name; `up` is the label of the y axes."""
-    columns = min(ACROSS, len(names))
-    figure, grid = panels(math.ceil(len(names) / columns), columns, size, share)
+    """Figure of a panel under each title, so many in a row; `up` is the label of the y axes."""
+    columns = min(across, len(titles))
+    figure, grid = panels(math.ceil(len(titles) / columns), columns, size, share)
     flat = [axes for line in grid for axes in line]
-    for axes in flat[len(names) :]:
+    for axes in flat[len(titles) :]:
         axes.remove()
-    for axes, name in zip(flat, names, strict=False):
-        axes.set_title(short(name))
+    for axes, title in zip(flat, titles, strict=False):
+        axes.set_title(title)
     for line in grid:
         line[0].set_ylabel(up)
-    return figure, flat[: len(names)]
+    return figure, flat[: len(titles)]
 
 
 def accuracy_panels(

@@ -7,7 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from sweeps.models import SHAPE_CODES, shape_of
+
 Item = TypeVar("Item")
+
+MOST_SHAPES = 2
+"""Whose models share a panel, or a table; each of more shapes has its own."""
 
 
 @dataclass(frozen=True)
@@ -129,3 +134,23 @@ def spread(values: Sequence[Item], most: int) -> list[Item]:
         return list(values)
     step = (len(values) - 1) / (most - 1)
     return [values[round(position * step)] for position in range(most)]
+
+
+def shape_groups(models: Iterable[str]) -> dict[str, list[str]]:
+    """Models that share a panel, or a table, by what is said of them there: their shape, or nothing.
+
+    Parameters
+    ----------
+    models : iterable of str
+        Of a cube, in any order.
+
+    Returns
+    -------
+    dict of str to list of str
+        Names in order: all under "" if they are of few shapes, otherwise those of each shape.
+    """
+    found = sorted(set(models))
+    shapes = [shape for shape in SHAPE_CODES if shape in map(shape_of, found)]
+    if len(shapes) <= MOST_SHAPES:
+        return {"": found}
+    return {shape: [model for model in found if shape_of(model) == shape] for shape in shapes}

@@ -239,7 +239,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, models: list[str]) -> None:
     for (model, clusters), points in rows.groupby(["model", "n_clusters"], sort=True):
         place = supervised.index(str(model)) - (len(supervised) - 1) / 2 if model in supervised else 0
         across = points["m"].to_numpy(dtype=float) + place * APART * step
-        color = mark(str(model))[0]
+        color = mark(str(model)).color
         axes.plot(across, points["z"], "o", markersize=9, markerfacecolor=PAPER, markeredgecolor=color)
         for x, y in zip(across, points["z"], strict=True):
             axes.text(x, y, str(clusters), color=color, fontsize=7.5, ha="center", va="center_baseline")
@@ -248,4 +248,4 @@ def _panel(axes: Axes, rows: pd.DataFrame, models: list[str]) -> None:
 
 
 def _entry(model: str) -> Line2D:
-    return Line2D([], [], color=mark(model)[0], marker="s", linestyle="", label=model)
+    return Line2D([], [], color=mark(model).color, marker="s", linestyle="", label=model)

@@ -242,7 +242,7 @@ def _require_done(cells: pd.DataFrame, cell: Cell) -> None:
 
 
 def _baseline(tree: xr.DataTree, cell: Cell) -> NDArray[np.int64] | None:
-    """Labels of the baseline of the same variance, else of any that is done."""
+    """Labels of the baseline of the same shape, else of any that is done."""
     for model in sorted(BASELINES, key=lambda name: name != baseline_of(cell.model)):
         if model in tree[cell.dataset].children:
             node = tree[f"{cell.dataset}/{model}"].to_dataset()

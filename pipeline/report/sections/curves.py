@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -20,7 +21,7 @@ from pipeline.report.parts.ink import (
     short,
     tick_counts,
 )
-from pipeline.report.parts.parts import Section, spread
+from pipeline.report.parts.parts import Section, shape_groups, spread
 from pipeline.report.sections.content import Content, pictured
 from pipeline.scoring.catalogue import LABELS
 from sweeps.models import BASELINES
@@ -83,32 +84,48 @@ def draw_curves(summary: pd.DataFrame, score: str, published: pd.DataFrame | Non
         return None
     datasets = spread(list(supervised["dataset"].unique()), MOST_DATASETS)
     accuracies = spread(sorted(supervised["p"].unique()), MOST_ACCURACIES)
-    figure, grid = accuracy_panels(len(datasets), accuracies, PANEL, share="row")
-    for line, dataset in zip(grid, datasets, strict=True):
+    groups = shape_groups(rows["model"].unique())
+    shown = list(product(datasets, groups))
+    figure, grid = accuracy_panels(len(shown), accuracies, PANEL, share="row")
+    for line, (dataset, group) in zip(grid, shown, strict=True):
+        there = rows[(rows["dataset"] == dataset) & rows["model"].isin(groups[group])]
         for axes, p in zip(line, accuracies, strict=True):
-            _panel(axes, rows[rows["dataset"] == dataset], float(p))
+            _panel(axes, there, float(p))
             if score == "annotation_agreement":
                 axes.axhline(p, color=GREY, linestyle="-.", linewidth=1.2, label="accuracy p")
             if published is not None:
-                _crosses(axes, published[(published["dataset"] == dataset) & (published["p"] == p)], score)
-        line[0].set_ylabel(f"{short(dataset)}\n{LABELS[score].axis}")
+                of_panel = (published["dataset"] == dataset) & (published["p"] == p)
+                _crosses(axes, published[of_panel & published["model"].isin(groups[group])], score)
+        line[0].set_ylabel(f"{short(dataset, group)}\n{LABELS[score].axis}")
+    # the divergence is one of Gaussians of the shape: those of other shapes may have another order
+    if score != "goldberger_kl":
+        _same_heights([line[0] for line in grid], len(groups))
     legend(figure, (axes for line in grid for axes in line), _published_entry(published))
     return figure
 
 
+def _same_heights(rows: list[Axes], n_groups: int) -> None:
+    """Give the rows of each data set, which follow each other, the same range of the score."""
+    for first in range(0, len(rows), n_groups):
+        of_dataset = rows[first : first + n_groups]
+        ends = [axes.get_ylim() for axes in of_dataset]
+        for axes in of_dataset if n_groups > 1 else ():
+            axes.set_ylim(min(low for low, _ in ends), max(high for _, high in ends))
+
+
 def _panel(axes: Axes, rows: pd.DataFrame, p: float) -> None:
     for row in rows[rows["model"].isin(BASELINES)].itertuples():
-        color, _, _, line = mark(str(row.model))
+        look = mark(str(row.model))
         level, error = float(row.mean), 0.0 if pd.isna(row.se) else float(row.se)
-        axes.axhline(level, color=color, linestyle=line, linewidth=1.2, label=str(row.model))
-        axes.axhspan(level - error, level + error, color=color, alpha=0.14, linewidth=0)
+        axes.axhline(level, color=look.color, linestyle=look.line, linewidth=1.2, label=str(row.model))
+        axes.axhspan(level - error, level + error, color=look.color, alpha=0.14, linewidth=0)
     for model, points in rows[rows["p"] == p].groupby("model", sort=True):
-        color, marker, filling, line = mark(str(model))
+        look = mark(str(model))
         m, mean = points["m"].to_numpy(dtype=float), points["mean"].to_numpy(dtype=float)
         error = points["se"].fillna(0.0).to_numpy(dtype=float)
-        (drawn,) = axes.plot(m, mean, label=str(model), color=color, linestyle=line, linewidth=1.6)
-        drawn.set(marker=marker, markerfacecolor=filling, markersize=4.5)
-        axes.fill_between(m, mean - error, mean + error, color=color, alpha=0.22, linewidth=0)
+        (drawn,) = axes.plot(m, mean, label=str(model), color=look.color, linestyle=look.line)
+        drawn.set(**look.markers, markersize=4.5, linewidth=1.6)
+        axes.fill_between(m, mean - error, mean + error, color=look.color, alpha=0.22, linewidth=0)
     axes.grid()
     tick_counts(axes, sorted(rows["m"].dropna().unique()))
 
@@ -118,7 +135,7 @@ def _crosses(axes: Axes, published: pd.DataFrame, score: str) -> None:
     for model, points in rows.groupby("model", sort=True):
         m, values = points["m"].to_numpy(dtype=float), points["published"].to_numpy(dtype=float)
         axes.plot(m, values, "x", color=PAPER, markersize=7.5, markeredgewidth=3.2)
-        axes.plot(m, values, "x", color=mark(str(model))[0], markersize=6, markeredgewidth=1.5)
+        axes.plot(m, values, "x", color=mark(str(model)).color, markersize=6, markeredgewidth=1.5)
 
 
 def _published_entry(published: pd.DataFrame | None) -> list[Line2D]:

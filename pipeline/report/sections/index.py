@@ -104,13 +104,12 @@ def _bars(axes: Axes, rows: pd.DataFrame, models: list[str]) -> None:
     found = [model for model in models if (rows["model"] == model).any()]
     width = 0.8 / max(1, len(found))
     for position, model in enumerate(found):
-        color, _, filling, line = mark(model)
+        look = mark(model)
         values = rows.loc[rows["model"] == model, "centroid_index"].to_numpy(dtype=np.int64)
         counts = np.bincount(values)
         places = np.arange(len(counts)) + (position - (len(found) - 1) / 2) * width
-        axes.bar(places, counts, width * 0.9, color=filling, edgecolor=color, linewidth=1.2, label=model)
-        if line == ":":
-            for bar in axes.patches[-len(counts) :]:
-                bar.set_hatch("///")
+        bars = axes.bar(places, counts, width * 0.9, color=look.area, edgecolor=look.color, label=model)
+        for bar in bars:
+            bar.set(linewidth=1.2, hatch=look.hatch)
     axes.grid(axis="y")
     axes.yaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))

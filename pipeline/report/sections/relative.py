@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -10,7 +11,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.report.parts.ink import GREY, INK, MOST_DATASETS, PAPER, dataset_panels, legend, mark
+from pipeline.report.parts.ink import (
+    ACROSS,
+    GREY,
+    INK,
+    MOST_DATASETS,
+    PAPER,
+    legend,
+    mark,
+    short,
+    titled_panels,
+)
 from pipeline.report.parts.parts import Section, spread
 from pipeline.report.sections.content import Content, pictured
 from pipeline.scoring.catalogue import LABELS
@@ -18,6 +29,8 @@ from pipeline.scoring.catalogue import LABELS
 PANEL = (2.75, 2.0)
 MOST_COUNTS = 8
 """Numbers of annotations in a panel."""
+MOST_MODELS = 6
+"""In a panel of that width; those of more models are wider."""
 
 
 def section(content: Content) -> Section:
@@ -58,8 +71,10 @@ def draw_boxes(cells: pd.DataFrame, p: float, written: Mapping[tuple[str, int], 
     if rows.empty:
         return None
     datasets = spread(list(rows["dataset"].unique()), MOST_DATASETS)
-    figure, flat = dataset_panels(datasets, PANEL, LABELS["relative_nmi"].axis)
     models = sorted(rows["model"].unique())
+    times = math.ceil(len(models) / MOST_MODELS)
+    size, across = (PANEL[0] * min(times, ACROSS), PANEL[1]), max(1, ACROSS // times)
+    figure, flat = titled_panels(list(map(short, datasets)), size, LABELS["relative_nmi"].axis, across=across)
     for axes, dataset in zip(flat, datasets, strict=True):
         _boxes(axes, rows[rows["dataset"] == dataset], models, dataset, written)
     legend(figure, flat)
@@ -72,20 +87,20 @@ def _boxes(
     counts = spread(sorted(rows["m"].unique()), MOST_COUNTS)
     width = 0.7 / len(models)
     for position, model in enumerate(models):
-        color, marker, filling, _ = mark(model)
+        look = mark(model)
         one = rows[rows["model"] == model]
         values = [one.loc[one["m"] == m, "relative_nmi"].to_numpy() for m in counts]
         places = np.arange(len(counts)) + (position - (len(models) - 1) / 2) * width
         drawn = axes.boxplot(values, positions=places, widths=width * 0.85, whis=1.5, patch_artist=True)
         for box in drawn["boxes"]:
-            box.set(facecolor=filling, edgecolor=color, alpha=0.75)
+            box.set(facecolor=look.area, edgecolor=look.color, hatch=look.hatch, alpha=0.75)
         for part in ("whiskers", "caps"):
             for drawing in drawn[part]:
-                drawing.set(color=color)
+                drawing.set(color=look.color)
         for median in drawn["medians"]:
             median.set(color=INK, linewidth=1.6)
         for flier in drawn["fliers"]:
-            flier.set(marker=marker, markersize=3, markeredgecolor=color, markerfacecolor=PAPER)
+            flier.set(marker=look.marker, markersize=3, markeredgecolor=look.color, markerfacecolor=PAPER)
         drawn["boxes"][0].set_label(model)
     axes.axhline(0, color=GREY, linewidth=1, linestyle="--")
     axes.set_xticks(np.arange(len(counts)), [written.get((name, int(m)), str(m)) for m in counts])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -11,8 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from pipeline.optima import SAME_OPTIMUM
-from pipeline.report.parts.ink import GREY, MOST_DATASETS, dataset_panels, legend, mark
-from pipeline.report.parts.parts import Section, Table, number, spread, words
+from pipeline.report.parts.ink import GREY, MOST_DATASETS, legend, mark, short, titled_panels
+from pipeline.report.parts.parts import Section, Table, number, shape_groups, spread, words
 from pipeline.report.sections.content import Content
 from pipeline.scoring.restarts import chance_of_best, gap_table, restart_table
 
@@ -96,9 +97,10 @@ def draw_gaps(gaps: pd.DataFrame) -> Figure | None:
     """
 
     def panel(axes: Axes, rows: pd.DataFrame, model: str) -> None:
-        color, _, _, line = mark(model)
+        look = mark(model)
         gap, share = rows["gap"].to_numpy(dtype=float), rows["share"].to_numpy(dtype=float)
-        axes.plot(gap, share, color=color, linestyle=line, label=model, linewidth=1.6, drawstyle="steps-post")
+        (drawn,) = axes.plot(gap, share, color=look.color, linestyle=look.line, label=model)
+        drawn.set(linewidth=1.6, drawstyle="steps-post")
         axes.set_xscale("log")
         axes.set_xticks([SAME_OPTIMUM, 1e-3, 1, 1e3], ["same", "0.001", "1", "1000"])
         axes.minorticks_off()
@@ -121,13 +123,13 @@ def draw_chances(cells: pd.DataFrame) -> Figure | None:
     """
 
     def panel(axes: Axes, rows: pd.DataFrame, model: str) -> None:
-        color, marker, filling, line = mark(model)
+        look = mark(model)
         chance = chance_of_best(
             rows["restarts_done"].to_numpy(np.int64), rows["hits"].to_numpy(dtype=np.int64)
         )
         restarts = np.arange(1, len(chance) + 1)
-        (drawn,) = axes.plot(restarts, chance, color=color, linestyle=line, label=model, linewidth=1.6)
-        drawn.set(marker=marker, markerfacecolor=filling, markersize=4 if len(chance) <= 12 else 0)
+        (drawn,) = axes.plot(restarts, chance, color=look.color, linestyle=look.line, label=model)
+        drawn.set(**look.markers, linewidth=1.6, markersize=4 if len(chance) <= 12 else 0)
         axes.axhline(0.95, color=GREY, linewidth=0.8, linestyle="-.", label="0.95")
         axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
 
@@ -141,10 +143,13 @@ def _by_dataset(
     if rows.empty:
         return None
     names = spread(list(rows["dataset"].unique()), MOST_DATASETS)
-    figure, flat = dataset_panels(names, PANEL, up, share="all")
-    for axes, name in zip(flat, names, strict=True):
-        for model, group in rows[rows["dataset"] == name].groupby("model", sort=True):
-            panel(axes, group, str(model))
+    groups = shape_groups(rows["model"].unique())
+    shown = list(product(names, groups))
+    figure, flat = titled_panels([short(*each) for each in shown], PANEL, up, share="all")
+    for axes, (name, group) in zip(flat, shown, strict=True):
+        there = rows[(rows["dataset"] == name) & rows["model"].isin(groups[group])]
+        for model, runs in there.groupby("model", sort=True):
+            panel(axes, runs, str(model))
         axes.set_xlabel(across)
         axes.set_ylim(-0.03, 1.05)
         axes.grid()

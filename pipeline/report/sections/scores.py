@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 
 import pandas as pd
 
-from pipeline.report.parts.parts import NOTHING, Section, Table, Value, mean_and_error, number, spans, words
+from pipeline.report.parts.parts import (
+    NOTHING,
+    Section,
+    Table,
+    Value,
+    mean_and_error,
+    number,
+    shape_groups,
+    spans,
+    words,
+)
 from pipeline.report.sections.content import Content
 from pipeline.scoring.catalogue import LABELS, QUALITIES
 from pipeline.scoring.tables import pooled_nmi
@@ -103,13 +114,20 @@ def families(plans: Mapping[str, DatasetPlan]) -> dict[str, list[DatasetPlan]]:
 def _paper_tables(means: Means, plans: Mapping[str, DatasetPlan]) -> Iterator[Table]:
     for name, group in families(plans).items():
         for p in sorted({p for plan in group for p in plan.p}):
-            yield _paper_table(means, name, group, p)
+            for shape, models in shape_groups(model for plan in group for model in plan.models).items():
+                yield _paper_table(means, _titled(f"{name}, p = {p:g}", shape), group, p, models)
 
 
-def _paper_table(means: Means, name: str, group: list[DatasetPlan], p: float) -> Table:
-    """Rows m, columns score × K × model; m = 0 is the baseline of the model's variance."""
+def _titled(title: str, shape: str) -> str:
+    """Title of a table, with the shape that all of its models have, if they are one of several groups."""
+    return f"{title}, {shape} covariances" if shape else title
+
+
+def _paper_table(means: Means, title: str, group: list[DatasetPlan], p: float, models: list[str]) -> Table:
+    """Rows m, columns score × K × model; m = 0 is the baseline of the model's shape."""
+    of_plan = {plan.name: [model for model in models if model in plan.models] for plan in group}
     columns = [
-        (score, plan, model) for score in PAPER_SCORES for plan in group for model in sorted(plan.models)
+        (score, plan, model) for score in PAPER_SCORES for plan in group for model in of_plan[plan.name]
     ]
     rows = []
     for m in sorted({0, *(m for plan in group for m in plan.m)}):
@@ -119,10 +137,15 @@ def _paper_table(means: Means, name: str, group: list[DatasetPlan], p: float) ->
         ]
         rows.append((number(m), *entries))
     heads = spans(["", *(LABELS[score].short for score, _, _ in columns)])
-    clusters = tuple((f"K = {plan.n_clusters}", len(plan.models)) for _ in PAPER_SCORES for plan in group)
+    clusters = tuple(
+        (f"K = {plan.n_clusters}", len(of_plan[plan.name]))
+        for _ in PAPER_SCORES
+        for plan in group
+        if of_plan[plan.name]
+    )
     counts = ", ".join(f"{plan.mixtures} at K = {plan.n_clusters}" for plan in group)
     return Table(
-        f"{name}, p = {p:g}",
+        title,
         ("m", *(model for _, _, model in columns)),
         tuple(rows),
         (heads, (("", 1), *clusters)),
@@ -162,11 +185,13 @@ def _real_tables(
 ) -> Iterator[Table]:
     real = [plan for plan in plans.values() if plan.mixtures is None and plan.supervised]
     names = [plan.name for plan in real]
-    columns = [(score, model) for score in QUALITIES for model in means.models(score, names)]
-    if not columns:
-        columns = [("annotation_agreement", model) for plan in real[:1] for model in sorted(plan.models)]
-    for p in sorted({p for plan in real for p in plan.p}):
+    every = [(score, model) for score in QUALITIES for model in means.models(score, names)]
+    if not every:
+        every = [("annotation_agreement", model) for plan in real[:1] for model in sorted(plan.models)]
+    groups = shape_groups(model for _, model in every)
+    for p, shape in product(sorted({p for plan in real for p in plan.p}), groups):
         rows = []
+        columns = [(score, model) for score, model in every if model in groups[shape]]
         for plan in real:
             for m in sorted(plan.m):
                 entries = [means.entry(score, plan.name, p, m, model) for score, model in columns]
@@ -175,7 +200,7 @@ def _real_tables(
         heads = spans(["", "", *(LABELS[score].short for score, _ in columns)])
         head = ("data set", "m", *(model for _, model in columns))
         note = "Mean ± standard error over redraws of the annotations."
-        yield Table(f"Real data sets, p = {p:g}", head, tuple(rows), (heads,), note)
+        yield Table(_titled(f"Real data sets, p = {p:g}", shape), head, tuple(rows), (heads,), note)
 
 
 def _baseline_table(means: Means, plans: Mapping[str, DatasetPlan]) -> Iterator[Table]:

@@ -88,7 +88,7 @@ def draw_times(cells: pd.DataFrame) -> Figure | None:
         widths=0.62,
     )
     for (_, model, _), box, median in zip(groups, drawn["boxes"], drawn["medians"], strict=True):
-        box.set(facecolor=mark(model)[0], edgecolor=INK, alpha=0.75, linewidth=0.8)
+        box.set(facecolor=mark(model).color, edgecolor=INK, alpha=0.75, linewidth=0.8)
         median.set(color=INK, linewidth=1.6)
     axes.set_yticks(np.arange(1, len(groups) + 1), [f"{short(name)}, {model}" for name, model, _ in groups])
     axes.invert_yaxis()

@@ -15,7 +15,9 @@ from storage.cube.blocks import BlockStore
 from storage.cube.places import chunk_position
 from storage.cube.schema import DONE
 from sweeps.file import spec as sweepfile
+from sweeps.models import shape_of
 from sweeps.plan import Block, Cell, DatasetPlan
+from sweeps.shapes import DIMS, widened, widest_dims
 
 
 def make_spec(datasets: str = "ab", restarts: int = 3, **changes: Any) -> sweepfile.SweepSpec:
@@ -75,7 +77,7 @@ def draw_cell(plan: DatasetPlan, cell: Cell) -> dict[str, np.ndarray]:
         "log_likelihood": rng.standard_normal(plan.restarts),
         "labels": rng.integers(0, plan.n_clusters, plan.n_samples).astype(np.int16),
         "centroids": rng.standard_normal((plan.n_clusters, plan.n_features)),
-        "covariances": rng.random(plan.n_clusters),
+        "covariances": _covariances(plan, cell, rng),
         "best_restart": np.int32(rng.integers(plan.restarts)),
         "restarts_done": np.int32(plan.restarts),
         "seconds": rng.random(),
@@ -83,6 +85,14 @@ def draw_cell(plan: DatasetPlan, cell: Cell) -> dict[str, np.ndarray]:
         "status": np.int8(DONE),
     }
     return values | {"unseen_mass": rng.random()} if plan.adaptive else values
+
+
+def _covariances(plan: DatasetPlan, cell: Cell, rng: np.random.Generator) -> np.ndarray:
+    """In the form of the cell's node."""
+    own = DIMS[shape_of(cell.model)]
+    form = own if cell.p is None else widest_dims(map(shape_of, plan.models))
+    drawn = rng.random((plan.n_clusters, *[plan.n_features] * len(own)))
+    return widened(drawn, len(form), plan.n_features)
 
 
 def draw_block(plan: DatasetPlan, block: Block) -> dict[str, np.ndarray]:

@@ -11,7 +11,7 @@ import xarray as xr
 
 from storage.cube.blocks import BlockStore
 from storage.cube.cube import create
-from storage.cube.schema import DONE, FAILED, PENDING, RESULTS, array_specs, coordinate_values
+from storage.cube.schema import DONE, FAILED, PENDING, RESULTS, ArraySpec, array_specs, coordinate_values
 from sweeps.file.spec import SweepSpec, load
 from sweeps.plan import Block, Cell, DatasetPlan
 
@@ -48,7 +48,7 @@ def arrays(plan: DatasetPlan, seed: int = 0) -> dict[str, np.ndarray]:
     """Every array of one data set by its path; one cell of each grid failed, one is pending."""
     rng = np.random.default_rng(seed)
     specs = {spec.path: spec for spec in array_specs(plan)}
-    values = {path: _draw(rng, spec.variable.name, spec.shape, plan) for path, spec in specs.items()}
+    values = {path: _draw(rng, spec, plan) for path, spec in specs.items()}
     for node in {spec.node for spec in specs.values()}:
         status = values.get(f"{node}/status")
         if status is not None:
@@ -72,8 +72,8 @@ def tree(*plans: DatasetPlan, chunked: bool = True) -> xr.DataTree:
     return xr.DataTree.from_dict(nodes)
 
 
-def _draw(rng: np.random.Generator, name: str, shape: tuple[int, ...], plan: DatasetPlan) -> np.ndarray:
-    coordinates = coordinate_values(plan)
+def _draw(rng: np.random.Generator, spec: ArraySpec, plan: DatasetPlan) -> np.ndarray:
+    name, shape, coordinates = spec.variable.name, spec.shape, coordinate_values(plan)
     if name in coordinates:
         return coordinates[name]
     if name in ("labels", "labels_true"):
@@ -89,6 +89,9 @@ def _draw(rng: np.random.Generator, name: str, shape: tuple[int, ...], plan: Dat
         return drawn
     if name in ("best_restart", "restarts_done"):
         return np.full(shape, 0 if name == "best_restart" else plan.restarts, dtype="i4")
+    if "feature_2" in spec.dims:
+        roots = rng.uniform(-1, 1, size=shape)
+        return roots @ roots.swapaxes(-1, -2) + np.eye(plan.n_features)
     if name == "status":
         return np.full(shape, DONE, dtype="i1")
     return rng.uniform(0.5, 1.5, size=shape)

@@ -61,8 +61,9 @@ def test_the_plan_says_so(tmp_path: Path) -> None:
     assert notes["odd"][1].startswith("as many clusters as distinct rows (7 of 8)")
     assert len(notes["odd"]) == 2
     assert "NOTE data set odd: as many" in sweep("plan", spec, "--results", tmp_path).stdout
-    common = write_sweep(tmp_path, model="unsupervised-common")
-    assert "(nearly) equal" not in sweep("plan", common, "--results", tmp_path).stdout
+    for shape in ("common", "diagonal", "tied", "full"):
+        wide = write_sweep(tmp_path, model=f"unsupervised-{shape}")
+        assert "(nearly) equal" not in sweep("plan", wide, "--results", tmp_path).stdout
 
 
 @pytest.mark.parametrize("place", [0.0, 0.5, 0.25])

@@ -19,7 +19,7 @@ from pipeline.scoring.tables import cell_table, summary_table
 from storage.cube.cube import open_cube
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE, NO_SOLUTION
-from sweeps.models import MODEL_CODES
+from sweeps.models import TERM_CODES, UNSUPERVISED, model_of
 
 
 class Read(NamedTuple):
@@ -106,9 +106,12 @@ def test_a_complete_cube_says_nothing_of_gaps(tmp_path: Path, monkeypatch: pytes
     assert "not complete" not in text
 
 
+TERMS = [term for term in TERM_CODES if term != UNSUPERVISED]
+
+
 def test_many_models_go_on_below(tmp_path: Path) -> None:
     baselines = ("unsupervised", "unsupervised-common")
-    models = tuple(model for model in MODEL_CODES if model not in baselines)
+    models = tuple(model_of(term, shape) for shape in ("spherical", "common") for term in TERMS)
     wide = [toy.plan(name, models=models, model_chunk=6, baselines=baselines) for name in ("iris", "wine")]
     text, _, summary = read(make(tmp_path, *wide))
     assert max(map(len, text.splitlines())) <= 100

@@ -21,6 +21,7 @@ import pipeline.work.tasks
 from pipeline.work.merge import CellResult
 from pipeline.work.records import Partial, Science, Work
 from pipeline.work.timing import Timing
+from pipeline.work.verify import verify
 from storage.cube.cube import open_cube
 from storage.cube.schema import DONE, FAILED
 from storage.runfolder.failures import read_failures
@@ -28,8 +29,9 @@ from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import Lease, read_lease
 from sweeps.errors import InputError
 from sweeps.inputs.load import Source
-from sweeps.models import BASELINES, MODEL_CODES
+from sweeps.models import BASELINES, MODEL_CODES, shape_of
 from sweeps.plan import Cell
+from sweeps.shapes import DIMS, narrowed
 
 RESTARTS = 5 * (2 * 2 * 2 * 2 + 1) * 5
 """Of the tiny sweep: 5 inputs x (2 p x 2 m x 2 replicates x 2 models + 1) cells x 5."""
@@ -82,6 +84,21 @@ def test_worker_processes_give_the_bits_of_the_serial_run(
     assert_same_bits(reference, tmp_path / "tiny.zarr")
 
 
+def test_models_of_several_shapes_have_the_same_bits_however_they_are_batched(tmp_path: Path) -> None:
+    models = (
+        '"unsupervised-diagonal", "unsupervised-full", "likelihood-tied", "posterior-full", "conditional"'
+    )
+    text = TINY.replace('"unsupervised", "likelihood", "posterior"', models)
+    cubes = []
+    for workers, restarts in ((0, None), (2, 7)):
+        folder = tmp_path / str(workers)
+        folder.mkdir()
+        assert run(write_spec(folder, text), folder, workers=workers, batch_restarts=restarts) == 0
+        cubes.append(folder / "tiny.zarr")
+    assert_same_bits(*cubes)
+    assert verify(cubes[1], sample=60).good
+
+
 def test_growing_computes_only_what_is_new(
     tmp_path: Path, reference: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -96,12 +113,13 @@ def test_growing_computes_only_what_is_new(
 
 
 def test_all_models_and_baselines_added_later(tmp_path: Path) -> None:
-    first = TINY.replace('"unsupervised", "likelihood", "posterior"', '"conditional-common", "posterior"')
+    begun = '"conditional-common", "posterior-full", "posterior"'
+    first = TINY.replace('"unsupervised", "likelihood", "posterior"', begun)
     assert run(write_spec(tmp_path, first), tmp_path) == 0
     before = open_cube(tmp_path / "tiny.zarr")["iris"].to_dataset().load()
     every = ", ".join(f'"{model}"' for model in MODEL_CODES if model != "likelihood")
     most = TINY.replace('"unsupervised", "likelihood", "posterior"', every)
-    with pytest.raises(InputError, match="a multiple of 2"):
+    with pytest.raises(InputError, match="a multiple of 3"):
         run(write_spec(tmp_path, most), tmp_path)
     text = TINY.replace('"unsupervised", "likelihood", "posterior"', every + ', "likelihood"')
     assert run(write_spec(tmp_path, text), tmp_path) == 0
@@ -110,9 +128,16 @@ def test_all_models_and_baselines_added_later(tmp_path: Path) -> None:
     for name in ("mixtures_k3", "iris"):
         for node in (tree[name], *(tree[f"{name}/{baseline}"] for baseline in BASELINES)):
             assert (node["status"] == DONE).all()
-    for model, after in tree["iris"].to_dataset().groupby("model"):
-        variances = after["covariances"].values
-        assert (variances == variances[..., :1]).all() == model.endswith("-common")
+    for model in MODEL_CODES:
+        node = tree[f"iris/{model}"] if model in BASELINES else tree["iris"].to_dataset().sel(model=model)
+        n_axes = len(DIMS[shape_of(model)]) if model in BASELINES else 2
+        found = node["covariances"].values
+        for own in (narrowed(one, shape_of(model)) for one in found.reshape(-1, *found.shape[-1 - n_axes :])):
+            assert (own == own[:1]).all() == (shape_of(model) in ("common", "tied"))
+            assert own.shape == (3, *[4] * len(DIMS[shape_of(model)]))
+            if own.ndim == 3:
+                assert (own == own.swapaxes(1, 2)).all()
+                assert np.linalg.eigvalsh(own).min() > 0
     kept = tree["iris"].to_dataset().sel(model=before["model"]).load()
     for name in before.data_vars:
         np.testing.assert_array_equal(before[name].values, kept[name].values)

@@ -7,8 +7,11 @@ import inspect
 import numpy as np
 import pytest
 
+from kernels import scores as core
 from pipeline.scoring.catalogue import CATALOGUE, LABELS, QUALITIES, SCORES, Score
 from storage.cube.schema import VARIABLES
+from sweeps.models import model_of
+from sweeps.shapes import DIMS, widened
 
 ARRAYS = {
     "X": np.array([[0.0], [2.0], [10.0], [12.0]]),
@@ -16,6 +19,7 @@ ARRAYS = {
     "labels": np.array([1, 1, 0, 0], np.int16),
     "centroids": np.array([[11.0], [1.0]]),
     "covariances": np.array([1.0, 1.0]),
+    "model": "posterior",
     "annotations": np.array([[0, 1, 0], [0, 2, 1], [2, 3, 1]], np.int32),
     "log_likelihood": np.array([-3.0, -1.5, np.nan]),
 }
@@ -30,10 +34,13 @@ NOTHING = {
 """The same cell before it is done."""
 
 
+OPTIONS = {"normalizer": "min", "covariance_prior": 1.0}
+
+
 def value(name: str, arrays: dict[str, np.ndarray]) -> float:
     score = CATALOGUE[name]
     assert score.of_cell is not None
-    options = {"normalizer": "min"} if score.options else {}
+    options = {option: OPTIONS[option] for option in score.options}
     return score.of_cell(*(arrays[array] for array in score.arrays), **options)
 
 
@@ -51,6 +58,28 @@ def value(name: str, arrays: dict[str, np.ndarray]) -> float:
 def test_scores_of_one_cell_by_hand(name: str, expected: float) -> None:
     assert value(name, ARRAYS) == pytest.approx(expected)
     assert np.isnan(value(name, ARRAYS | NOTHING))
+
+
+@pytest.mark.parametrize("shape", DIMS)
+@pytest.mark.parametrize("prior", [0.0, 1.0])
+def test_a_solution_that_is_the_truth_has_no_divergence(
+    shape: str, prior: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(1)
+    X, truth = rng.normal(size=(30, 3)) + np.repeat([0, 3, 9], 10)[:, None], np.repeat([0, 1, 2], 10)
+    own = core.cluster_covariances(X, truth, 3, shape, prior)
+    cell = {
+        "X": X,
+        "labels_true": truth.astype(np.int16),
+        "labels": truth.astype(np.int16),
+        "centroids": core.cluster_gaussians(X, truth, 3)[1],
+        "model": model_of("likelihood", shape),
+    }
+    monkeypatch.setitem(OPTIONS, "covariance_prior", prior)
+    for n_axes in range(own.ndim - 1, 3):
+        found = value("goldberger_kl", cell | {"covariances": widened(own, n_axes, 3)})
+        assert found == pytest.approx(0.0, abs=1e-12)
+    assert value("goldberger_kl", cell | {"covariances": 1.5 * own}) > 0.1
 
 
 @pytest.mark.parametrize("score", CATALOGUE.values(), ids=SCORES)

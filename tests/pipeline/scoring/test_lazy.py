@@ -22,9 +22,19 @@ from pipeline.scoring.lazy import (
     scores,
 )
 from storage.cube.schema import DONE
+from sweeps.models import shape_of
 
 OF_CELLS = [name for name, score in CATALOGUE.items() if score.of_cell is not None]
 REAL = toy.plan("iris")
+SHAPES = toy.plan(
+    "shapes",
+    models=("likelihood", "posterior-full", "posterior-diagonal", "likelihood-tied", "conditional-common"),
+    baselines=("unsupervised", "unsupervised-diagonal", "unsupervised-full"),
+    model_chunk=5,
+)
+FLAT = toy.plan("flat", models=("likelihood", "conditional-diagonal"), baselines=("unsupervised-diagonal",))
+PRIOR = 2.5
+"""Not the default: the strength of the prior is that of the sweep."""
 MIXED = toy.plan("mixtures_k3", mixtures=2, replicates=1, replicate_chunk=1)
 
 
@@ -40,7 +50,16 @@ def expected(tree: xr.DataTree, name: str, node: str, cell: dict[str, int]) -> d
         return dict.fromkeys(OF_CELLS, math.nan)
     X, truth = data["X"].isel(mixture).values, data["labels_true"].isel(mixture).values
     labels, centroids = results["labels"].values, results["centroids"].values
-    gaussians = core.cluster_gaussians(X, truth, int(truth.max()) + 1)
+    model = node.rpartition("/")[2] if "/" in node else str(results["model"].values)
+    shape, n_classes = shape_of(model), int(truth.max()) + 1
+    sizes_true, means_true, _ = core.cluster_gaussians(X, truth, n_classes)
+    covariances_true = core.cluster_covariances(X, truth, n_classes, shape, PRIOR)
+    gaussians = sizes_true, means_true, covariances_true
+    covariances = results["covariances"].values
+    if shape in ("spherical", "common"):
+        covariances = covariances.reshape(len(centroids), -1)[:, 0]
+    elif shape == "diagonal" and covariances.ndim == 3:
+        covariances = np.array([np.diag(matrix) for matrix in covariances])
     sizes = np.bincount(labels, minlength=len(centroids))
     found = {
         "objective": float(results["log_likelihood"].max()),
@@ -48,7 +67,7 @@ def expected(tree: xr.DataTree, name: str, node: str, cell: dict[str, int]) -> d
         "adjusted_rand": core.adjusted_rand(truth, labels),
         "centroid_index": core.centroid_index(centroids, gaussians[1]),
         "goldberger_kl": core.goldberger_kl(
-            sizes, centroids, results["covariances"].values, *gaussians, core.total_variance(X)
+            sizes, centroids, covariances, *gaussians, core.total_variance(X)
         ),
     }
     if "annotations" in results:
@@ -56,12 +75,17 @@ def expected(tree: xr.DataTree, name: str, node: str, cell: dict[str, int]) -> d
     return found
 
 
-@pytest.mark.parametrize("plan", [REAL, MIXED], ids=["real", "mixtures"])
+@pytest.mark.parametrize(
+    "plan", [REAL, MIXED, SHAPES, FLAT], ids=["real", "mixtures", "matrices", "diagonal"]
+)
 @pytest.mark.parametrize("chunked", [True, False], ids=["dask", "numpy"])
 def test_every_cell_equals_the_array_cores(plan: Any, chunked: bool) -> None:
     tree = toy.tree(plan, chunked=chunked)
+    tree.attrs["spec"] = {"search": {"covariance_prior": PRIOR}}
     name = plan.name
-    for node, found in ((name, scores(tree, name)), (f"{name}/unsupervised", baseline_scores(tree, name))):
+    nodes = {name: scores(tree, name)}
+    nodes |= {f"{name}/{model}": baseline_scores(tree, name, model) for model in plan.baselines}
+    for node, found in nodes.items():
         found = found.compute()
         for position in product(*map(range, found["nmi"].shape)):
             cell = dict(zip(found["nmi"].dims, position, strict=True))
@@ -70,6 +94,21 @@ def test_every_cell_equals_the_array_cores(plan: Any, chunked: bool) -> None:
                     np.testing.assert_equal(
                         float(found[score].isel(cell)), float(value), err_msg=f"{score} {cell}"
                     )
+
+
+def test_a_spherical_model_scores_the_same_beside_wider_ones() -> None:
+    tree = toy.tree(SHAPES)
+    wide, X = scores(tree, "shapes")["goldberger_kl"].compute(), tree["shapes/X"].values
+    truth = core.cluster_gaussians(X, tree["shapes/labels_true"].values, 3)
+    for position in product(*map(range, wide.shape[:-1])):
+        cell = dict(zip(wide.dims[:-1], position, strict=True)) | {"model": 0}
+        one = tree["shapes"].to_dataset().isel(cell)
+        if int(one["status"]) == DONE:
+            sizes, variances = np.bincount(one["labels"].values), one["covariances"].values[:, 0, 0]
+            alone = core.goldberger_kl(
+                sizes, one["centroids"].values, variances, *truth, core.total_variance(X)
+            )
+            assert float(wide.isel(cell)) == alone
 
 
 def test_dims_and_variables() -> None:

@@ -38,6 +38,33 @@ def test_the_plan_counts_what_is_written(finished: Path, tmp_path: Path) -> None
     assert not list(tmp_path.iterdir())
 
 
+def test_the_plan_counts_the_bytes_of_the_widest_covariances(tmp_path: Path) -> None:
+    def sizes(*more: str) -> dict[str, int]:
+        models = ", ".join(f'"{model}"' for model in ("likelihood", "unsupervised", *more))
+        text = TINY.replace('"unsupervised", "likelihood", "posterior"', models)
+        plan = plan_overview(prepare(write_spec(tmp_path, text), results=tmp_path, data_dir=None))
+        return {dataset.name: dataset.bytes for dataset in plan.datasets}
+
+    base, full = sizes("posterior"), sizes("posterior-full")
+    flat, alone = sizes("posterior-diagonal"), sizes("posterior", "unsupervised-full")
+    spherical = sizes("posterior", "unsupervised-common")
+    cells = 2 * 2 * 2 * 2  # p, m, replicates and models
+    for name, n_mixtures, k, d in (("iris", 1, 3, 4), ("mixtures_k2", 2, 2, 3)):
+        assert full[name] - base[name] == 8 * n_mixtures * cells * k * (d * d - 1)
+        assert flat[name] - base[name] == 8 * n_mixtures * cells * k * (d - 1)
+        assert alone[name] - spherical[name] == 8 * n_mixtures * k * (d * d - 1)
+
+
+def test_a_guess_takes_the_shape_into_account(tmp_path: Path) -> None:
+    hours = []
+    for model in ("posterior", "posterior-diagonal", "posterior-tied", "posterior-full"):
+        text = TINY.replace('"unsupervised", "likelihood", "posterior"', f'"{model}"')
+        found = plan_overview(prepare(write_spec(tmp_path, text), results=tmp_path, data_dir=None))
+        hours.append({dataset.name: dataset.core_hours for dataset in found.datasets}["iris"])
+    assert hours[0] == hours[1]
+    assert hours[2] == hours[3] == pytest.approx(hours[0] * (1 + 4 / 16))
+
+
 def test_the_plan_for_people(finished: Path) -> None:
     result = sweep("plan", finished / "tiny.toml", "--results", finished)
     assert result.exit_code == 0

@@ -12,9 +12,16 @@ from cubes.small import make_plan
 from pipeline.work.journalled import written_partials
 from pipeline.work.merge import to_record
 from pipeline.work.records import Partial, Work
+from sweeps.models import shape_of
 from sweeps.plan import Cell, DatasetPlan
+from sweeps.shapes import DIMS
 
-PLANS = {"a": make_plan(), "mixed": make_plan("mixed", mixtures=2)}
+SHAPES = make_plan(
+    "shapes",
+    models=("likelihood", "posterior-diagonal"),
+    baselines=("unsupervised-full", "unsupervised-tied"),
+)
+PLANS = {"a": make_plan(), "mixed": make_plan("mixed", mixtures=2), "shapes": SHAPES}
 CELLS = (
     Cell("a", None, 0.9, 4, 1, "likelihood"),
     Cell("a", None, None, None, None, "unsupervised"),
@@ -30,7 +37,7 @@ def partial(cell: Cell, plan: DatasetPlan) -> Partial:
         best_restart=1,
         labels=np.zeros(plan.n_samples, dtype=np.int16),
         centroids=np.zeros((plan.n_clusters, plan.n_features)),
-        covariances=np.ones(plan.n_clusters),
+        covariances=np.ones((plan.n_clusters, *[plan.n_features] * len(DIMS[shape_of(cell.model)]))),
         seconds=0.5,
         cpu_seconds=0.25,
     )
@@ -45,6 +52,19 @@ def test_what_a_run_wrote_is_read() -> None:
     mixed = Cell("mixed", 1, 0.9, 4, 0, "likelihood")
     found = written_partials(*to_record([partial(mixed, PLANS["mixed"])]), PLANS)
     assert found[0].work == Work(mixed, 0, 3)
+
+
+def test_covariances_of_every_model_have_the_form_of_its_shape() -> None:
+    of_grid = [Cell("shapes", None, 0.9, 4, 0, model) for model in SHAPES.models]
+    cells = [*of_grid, *(Cell("shapes", None, None, None, None, model) for model in SHAPES.baselines)]
+    header, arrays = to_record([partial(cell, SHAPES) for cell in cells])
+    found = written_partials(header, arrays, PLANS)
+    assert [each.covariances.shape for each in found] == [(2,), (2, 2), (2, 2, 2), (2, 2, 2)]
+    # the form is the widest of the models of the record, whatever others are in it
+    narrow = to_record([partial(cell, SHAPES) for cell in cells[:2]])
+    narrow[1]["covariances"] = arrays["covariances"][:2]
+    with pytest.raises(ValueError, match=r"covariances of shape \(2, 2, 2, 2\), expected \(2, 2, 2\)"):
+        written_partials(*narrow, PLANS)
 
 
 def test_a_data_set_that_is_not_available_this_time_stays_in_the_journal() -> None:
@@ -91,6 +111,11 @@ WRONG: dict[str, Callable[[Header, Arrays], object]] = {
     "other clusters": array("labels", np.full((2, 5), 2, dtype=np.int16)),
     "other features": array("centroids", np.zeros((2, 2, 3))),
     "other covariances": array("covariances", np.zeros((2, 2, 2))),
+    "covariances of other features": array("covariances", np.zeros((2, 3))),
+    "covariances of another shape": lambda header, arrays: header["partials"][0].update(
+        cell=["shapes", None, 0.9, 4, 1, "posterior-diagonal"]
+    ),
+    "covariances of no shape": cell("a", None, 0.9, 4, 1, "posterior-square"),
     "fewer objectives": array("objectives", np.zeros(5)),
     "objectives as texts": array("objectives", np.zeros(6, dtype="U3")),
 }

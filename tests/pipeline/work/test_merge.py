@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -87,6 +88,38 @@ def test_a_journal_record_gives_back_what_went_in() -> None:
 
 def test_a_journal_record_has_as_many_arrays_for_a_thousand_cells_as_for_one() -> None:
     assert len(to_record([partial(0, 2)] * 1000)[1]) == len(to_record([partial(0, 2)])[1])
+
+
+def test_a_journal_record_of_several_shapes_gives_back_what_went_in() -> None:
+    rng = np.random.default_rng(3)
+    shapes = {"posterior": (2,), "posterior-diagonal": (2, 3), "posterior-full": (2, 3, 3)}
+    parts = [
+        replace(partial(0, 2, cell=replace(CELL, model=model)), covariances=rng.random(shape))
+        for model, shape in shapes.items()
+    ]
+    header, arrays = to_record(parts)
+    assert arrays["covariances"].shape == (3, 2, 3, 3)
+    for before, after in zip(parts, from_record(header, arrays), strict=True):
+        assert np.array_equal(before.covariances, after.covariances)
+
+
+@pytest.mark.parametrize(("shape", "wide"), [((2,), (3, 3)), ((2, 3), (3, 3)), ((2,), (3,)), ((2, 3), (3,))])
+def test_covariances_are_laid_into_the_form_of_the_node(
+    shape: tuple[int, ...], wide: tuple[int, ...]
+) -> None:
+    cell = replace(CELL, model="posterior" if len(shape) == 1 else "posterior-diagonal")
+    block = Block("iris", 0.9, 75, None, (1, 2), (cell.model,))
+    values = np.random.default_rng(3).random(shape)
+    result = CellResult(cell, 5)
+    result.add(replace(partial(0, 5, cell=cell), covariances=values))
+    names = ("labels", "centroids", "best_restart", "restarts_done", "seconds", "cpu_seconds", "status")
+    arrays = {name: np.zeros((1, *each)) for name, each in zip(names, [(4,), (2, 3), *[()] * 5], strict=True)}
+    arrays |= {"log_likelihood": np.zeros((1, 5)), "covariances": np.full((1, 2, *wide), np.nan)}
+    laid = BlockResult(block, {cell: result}).into(arrays)["covariances"][0]
+    for cluster in range(2):
+        variances = np.broadcast_to(values[cluster], 3)
+        expected = variances if len(wide) == 1 else np.diag(variances)
+        np.testing.assert_array_equal(laid[cluster], expected)
 
 
 def test_finished_cells_are_laid_over_what_the_cube_holds() -> None:

@@ -14,6 +14,7 @@ from sweeps.file.search import Search
 from sweeps.inputs.load import RealSource
 from sweeps.models import MODEL_CODES, split_model
 from sweeps.plan import Cell
+from sweeps.shapes import DIMS
 
 SEARCH = Search(population=3, offspring=2, generations=2)
 SCIENCE = Science(11, SEARCH, 3)
@@ -57,7 +58,8 @@ def test_the_solution_has_the_objective_that_is_reported(cell: Cell) -> None:
     term, covariance = split_model(cell.model)
     layers = layers_from_annotations(annotations, cell.p)
     problem = build_problem(SOURCE.X, layers, n_clusters=3, model=term, covariance=covariance)
-    assert len(set(result.covariances.tolist())) == (1 if covariance == "common" else 3)
+    assert result.covariances.shape == (3, *(SOURCE.X.shape[1] for _ in DIMS[covariance]))
+    assert len(np.unique(result.covariances, axis=0)) == (1 if covariance in ("common", "tied") else 3)
     assert sum(objective_terms(problem, result.labels)) == result.objectives.max()
     assert result.objectives[result.best_restart] == result.objectives.max()
     assert result.seconds > 0

@@ -8,7 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from cubes.small import SPEC, draw_block, draw_inputs, files, fill, load, make_plan, make_spec, result_files
+from cubes.small import (
+    SPEC,
+    draw_block,
+    draw_cell,
+    draw_inputs,
+    files,
+    fill,
+    load,
+    make_plan,
+    make_spec,
+    result_files,
+)
 
 from storage.cube.blocks import BlockStore
 from storage.cube.cube import create, grow, open_cube
@@ -23,6 +34,7 @@ from sweeps.plan import DatasetPlan
 REAL = make_plan("a", p=(0.9, 0.8), m=(6, 4), models=("likelihood", "posterior"))
 MIXTURE = make_plan("b", mixtures=4, mixture_chunk=2)
 BASELINE = make_plan("c", models=(), p=(), m=(), has_labels=False)
+DIAGONAL = "unsupervised-diagonal"
 ALL = [REAL, MIXTURE, BASELINE]
 
 
@@ -204,6 +216,32 @@ def test_a_second_baseline_is_added(tmp_path: Path) -> None:
         assert grown[f"a/{baseline}"]["labels"].sizes["mixture"] == 4
     xr.testing.assert_identical(grown["a/unsupervised"].to_dataset().isel(mixture=slice(2)), before)
     assert (grown["a/unsupervised"]["covariances"] != grown["a/unsupervised-common"]["covariances"]).any()
+
+
+def test_a_cube_of_wide_covariances_takes_in_narrower_ones(tmp_path: Path) -> None:
+    one = make_plan(
+        "a", models=("posterior-full",), baselines=("unsupervised", "unsupervised-full"), n_features=3
+    )
+    cube = made(tmp_path / "x.zarr", [one])
+    fill(cube, [one])
+    before = result_files(cube)
+    asked = replace(one, models=("likelihood", "posterior-full"), baselines=(*one.baselines, DIAGONAL))
+    (two,) = align(read_manifest(cube), [asked])
+    grown = grow_and_fill(cube, [two])
+    assert {name: result_files(cube)[name] for name in before} == before
+    found = open_cube(cube)["a/covariances"]
+    assert found.dims[-3:] == ("cluster", "feature", "feature_2")
+    for plan, cell in ((two, cell) for block in two.blocks() for cell in block.cells() if cell.p):
+        stored = found.sel(p=cell.p, m=cell.m, replicate=cell.replicate, model=cell.model)
+        np.testing.assert_array_equal(stored, draw_cell(plan, cell)["covariances"])
+    for model, dims in (("unsupervised", 0), ("unsupervised-full", 2), (DIAGONAL, 1)):
+        assert grown[f"a/{model}"]["covariances"].dims == ("cluster", "feature", "feature_2")[: 1 + dims]
+    wider = replace(make_plan("b", models=("likelihood", "posterior-tied")))
+    narrow = made(tmp_path / "y.zarr", [make_plan("b")])
+    kept = files(narrow)
+    with pytest.raises(InputError, match=r"'posterior-tied' with a matrix a cluster"):
+        grow(narrow, [wider], draw_inputs, SPEC)
+    assert files(narrow) == kept
 
 
 def test_a_new_set_leaves_unavailable_ones_in_place(cube: Path) -> None:

@@ -16,6 +16,8 @@ from sweeps.plan import DatasetPlan
 OLD = make_plan("a", p=(0.8, 0.9), m=(4, 5), replicates=2)
 MIXTURE = make_plan("b", mixtures=4)
 BASELINE = make_plan("c", models=(), p=(), m=())
+WIDE = make_plan("d", models=("posterior-full",))
+FLAT = make_plan("e", models=("posterior-diagonal",))
 
 
 def manifest(*plans: DatasetPlan, spec: SweepSpec = SPEC) -> Manifest:
@@ -36,10 +38,15 @@ def found(old: DatasetPlan, new: DatasetPlan) -> list[str]:
         (OLD, {"models": ("posterior", "likelihood")}),
         (replace(OLD, baselines=()), {"baselines": ("unsupervised",)}),
         (OLD, {"baselines": ("unsupervised-common", "unsupervised")}),
+        (OLD, {"baselines": ("unsupervised-full", "unsupervised")}),
+        (OLD, {"models": ("posterior-common", "likelihood")}),
+        (WIDE, {"models": ("posterior-tied", "posterior-full")}),
+        (WIDE, {"models": ("likelihood", "posterior-full")}),
         (OLD, {"source": "another place"}),
         (OLD, {"p": (0.8 + 1e-12, 0.9)}),
         (MIXTURE, {"mixtures": 8}),
         (BASELINE, {"models": ("likelihood",), "p": (0.8,), "m": (4,), "replicates": 7}),
+        (BASELINE, {"models": ("likelihood-full",), "p": (0.8,), "m": (4,), "replicates": 7}),
     ],
 )
 def test_growth_is_taken_in(old: DatasetPlan, changes: dict[str, Any]) -> None:
@@ -57,6 +64,23 @@ def test_growth_is_taken_in(old: DatasetPlan, changes: dict[str, Any]) -> None:
         (OLD, {"models": ()}, "models: found none, expected also 'likelihood'"),
         (OLD, {"baselines": ()}, "models: found no 'unsupervised'"),
         (OLD, {"baselines": ("unsupervised-common",)}, "models: found no 'unsupervised'"),
+        (
+            OLD,
+            {"models": ("likelihood", "posterior-diagonal")},
+            "models: found 'posterior-diagonal' with a variance of each feature a cluster, "
+            "expected one variance a cluster, as in the cube",
+        ),
+        (
+            OLD,
+            {"models": ("likelihood", "posterior-diagonal", "likelihood-full")},
+            "models: found 'posterior-diagonal', 'likelihood-full' with a matrix a cluster",
+        ),
+        (
+            FLAT,
+            {"models": ("posterior-diagonal", "posterior-tied", "posterior")},
+            "models: found 'posterior-tied' with a matrix a cluster, "
+            "expected a variance of each feature a cluster, as in the cube",
+        ),
         (OLD, {"n_clusters": 3}, "n_clusters: found 3, expected 2"),
         (OLD, {"checksum": "bad"}, "checksum: found 'bad', expected 'c0ffee'"),
         (OLD, {"restarts": 9}, "restarts: found 9, expected 3"),

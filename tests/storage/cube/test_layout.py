@@ -17,14 +17,17 @@ from storage.cube.template import render
 PLANS = [
     make_plan("a", p=(0.8, 0.9), m=(6, 4), models=("likelihood", "posterior")),
     make_plan("b", mixtures=4, mixture_chunk=2, has_labels=False),
+    make_plan("c", models=("likelihood", "posterior-full"), baselines=("unsupervised-diagonal",)),
 ]
 CUBE = Path("nowhere/tiny.zarr")
 
 
 @cache
 def rendered() -> str:
-    first, second = (render(plan, {}, draw_inputs(plan)).metadata for plan in PLANS)
-    return json.dumps(first | second)
+    found: dict[str, Any] = {}
+    for plan in PLANS:
+        found |= render(plan, {}, draw_inputs(plan)).metadata
+    return json.dumps(found)
 
 
 def metadata() -> dict[str, Any]:
@@ -41,7 +44,17 @@ def test_what_this_version_writes_has_no_problem() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["a", "a/X", "a/annotations", "a/model", "b/unsupervised", "b/unsupervised/labels"]
+    "path",
+    [
+        "a",
+        "a/X",
+        "a/annotations",
+        "a/model",
+        "b/unsupervised",
+        "b/unsupervised/labels",
+        "c/covariances",
+        "c/unsupervised-diagonal/covariances",
+    ],
 )
 def test_every_key_of_an_entry_counts(path: str) -> None:
     """Each changed, and each left out: one problem at least, and none about another entry."""
@@ -139,6 +152,10 @@ def test_plans_that_no_memory_holds_are_refused() -> None:
     wide = make_plan("a", replicates=10**4, n_samples=10**6)
     assert [problem.where for problem in size_problems("", wide)] == ["a/labels"]
     assert "chunks of 20,000,000,000 bytes" in str(next(size_problems("", wide)))
+    many = make_plan("a", replicates=50, n_features=3000, models=("likelihood", "posterior"))
+    assert list(size_problems("", many)) == []
+    (problem,) = size_problems("", replace(many, models=("likelihood", "posterior-tied")))
+    assert str(problem).startswith("a/covariances: found chunks of 14,400,000,000 bytes, expected at most")
 
 
 def test_every_array_is_compressed_then_summed() -> None:

@@ -14,7 +14,7 @@ from storage.cube.places import ChunkFiles, Place, Places, chunk_name, chunk_pos
 from storage.cube.schema import array_specs
 from sweeps.plan import Block, DatasetPlan
 
-MODELS = ("likelihood", "posterior", "conditional")
+MODELS = ("likelihood", "posterior-full", "conditional")
 
 
 @st.composite
@@ -32,7 +32,7 @@ def plans(draw: st.DrawFn) -> DatasetPlan:
         replicate_chunk=replicate_chunk,
         models=MODELS[: model_chunk * draw(st.integers(1, 2 // model_chunk))],
         model_chunk=model_chunk,
-        baselines=("unsupervised", "unsupervised-common")[: draw(st.integers(0, 2))],
+        baselines=("unsupervised", "unsupervised-full")[: draw(st.integers(0, 2))],
     )
 
 

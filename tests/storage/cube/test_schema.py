@@ -86,6 +86,33 @@ def test_a_set_without_models_has_inputs_and_baseline_only() -> None:
     assert paths == {"a/X"} | {f"a/unsupervised/{name}" for name in RESULTS}
 
 
+@pytest.mark.parametrize(
+    ("models", "dims"),
+    [
+        (("likelihood", "posterior-common"), ()),
+        (("likelihood", "posterior-diagonal"), ("feature",)),
+        (("likelihood-tied", "posterior-diagonal"), ("feature", "feature_2")),
+        (("conditional-common", "posterior-full"), ("feature", "feature_2")),
+    ],
+)
+def test_covariances_have_the_dims_of_the_widest_model_of_their_node(
+    models: tuple[str, ...], dims: tuple[str, ...]
+) -> None:
+    baselines = ("unsupervised", "unsupervised-diagonal", "unsupervised-full")
+    specs = specs_by_path(models=models, baselines=baselines)
+    spec = specs["a/covariances"]
+    assert spec.dims == (*CELL, "cluster", *dims)
+    assert spec.shape == (2, 2, 4, 2, 2, *[2 for _ in dims])
+    assert spec.chunks == (1, 1, 2, 1, 2, *[2 for _ in dims])
+    assert spec.dims[len(CELL) :] == spec.variable.dims
+    others = set(PROMISED) - {"covariances"}
+    assert all(specs[f"a/{name}"].dims == PROMISED[name][0] for name in others)
+    own = [specs[f"a/{model}/covariances"].dims for model in baselines]
+    assert own == [("cluster",), ("cluster", "feature"), ("cluster", "feature", "feature_2")]
+    texts = {specs[f"a/{model}/covariances"].variable.text for model in baselines}
+    assert len(texts) == 3
+
+
 def test_status_is_written_last() -> None:
     assert RESULTS[-1] == "status"
 

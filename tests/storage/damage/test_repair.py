@@ -24,6 +24,7 @@ from sweeps.plan import DatasetPlan
 PLANS = [
     make_plan("a", p=(0.8, 0.9), m=(4, 6), models=("likelihood", "posterior"), model_chunk=1),
     make_plan("b", mixtures=4, mixture_chunk=2),
+    make_plan("c", models=("posterior-full",), baselines=("unsupervised-diagonal",)),
 ]
 
 

@@ -23,7 +23,7 @@ from pipeline.report.parts.ink import (
     short,
 )
 from pipeline.report.sections.curves import draw_curves
-from sweeps.models import MODEL_CODES
+from sweeps.models import BASELINES, MODEL_CODES, SHAPE_CODES, model_of
 
 # Linear RGB as somebody without working green, or red, cones sees it (Machado, Oliveira and Fernandes, 2009).
 DEUTERANOPIA = np.array(
@@ -85,10 +85,30 @@ def test_a_figure_in_the_page_has_ids_of_its_own_and_colours_by_variable() -> No
 
 def test_models_differ_by_more_than_their_colour() -> None:
     looks = {model: mark(model) for model in MODEL_CODES}
-    assert len({(marker, filling, line) for _, marker, filling, line in looks.values()}) == len(looks)
-    assert looks["posterior-common"] == (looks["posterior"][0], looks["posterior"][1], PAPER, ":")
+    # curves of the terms of a shape by their markers, of the shapes of a term by their lines
+    assert len({(look.marker, look.line) for look in looks.values()}) == len(looks)
+    supervised = [look for model, look in looks.items() if model not in BASELINES]
+    parts = {(look.marker, look.filling == PAPER, look.half) for look in supervised}
+    assert len(parts) == len(supervised)
+    # bars and boxes: where the colour is not seen, shapes differ by their hatch
+    assert len({look.hatch for look in looks.values()}) == len(SHAPE_CODES)
+    assert all((look.area == PAPER) == (look.hatch != "") for look in supervised)
+
+
+def test_a_shape_has_one_line_and_a_term_one_colour() -> None:
+    for term in STYLES:
+        assert {mark(model_of(term, shape))[:2] for shape in SHAPE_CODES} == {STYLES[term]}
+    for shape in SHAPE_CODES:
+        assert len({mark(model_of(term, shape)).line for term in STYLES}) == 1
+    assert mark("posterior-common").markers == {
+        "marker": "o",
+        "fillstyle": "full",
+        "markerfacecolor": PAPER,
+        "markerfacecoloralt": PAPER,
+    }
 
 
 def test_long_names_are_cut() -> None:
     assert short("x" * 22) == "x" * 22
     assert short("x" * 30) == "x" * 21 + "…"
+    assert short("x" * 30, "full") == "x" * 21 + "…, full"

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from pipeline.report.parts.parts import NOTHING, mean_and_error, number, spans, spread, words
+from pipeline.report.parts.parts import NOTHING, mean_and_error, number, shape_groups, spans, spread, words
 
 
 def test_a_table_spreads_to_the_ends() -> None:
@@ -25,6 +25,16 @@ def test_entries_sort_by_their_value_and_missing_ones_are_dashes() -> None:
 @pytest.mark.parametrize(("se", "text"), [(0.0123, "0.5000 ± 0.0123"), (math.nan, "0.5000")])
 def test_a_single_cell_has_a_mean_without_an_error(se: float, text: str) -> None:
     assert mean_and_error(0.5, se).text == text
+
+
+def test_models_of_many_shapes_are_shown_by_shape() -> None:
+    few = ["posterior", "unsupervised-full", "likelihood-full", "posterior"]
+    assert shape_groups(few) == {"": ["likelihood-full", "posterior", "unsupervised-full"]}
+    assert shape_groups([*few, "likelihood-tied"]) == {
+        "spherical": ["posterior"],
+        "tied": ["likelihood-tied"],
+        "full": ["likelihood-full", "unsupervised-full"],
+    }
 
 
 def test_equal_neighbours_have_one_head() -> None:

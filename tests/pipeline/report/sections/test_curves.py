@@ -23,6 +23,26 @@ def test_curves_have_a_row_per_data_set_and_a_column_per_accuracy() -> None:
         np.testing.assert_allclose(drawn[model].get_xdata(), points["m"].astype(float))
 
 
+def test_each_of_many_shapes_has_a_row_of_its_own() -> None:
+    models = ("likelihood", "posterior-full", "posterior-diagonal")
+    plans = [
+        toy.plan(name, models=models, model_chunk=3, baselines=("unsupervised-full",))
+        for name in ("iris", "wine")
+    ]
+    _, summary, _ = tables(*plans)
+    figure = draw_curves(summary, "nmi")
+    assert figure is not None
+    shapes = ("spherical", "diagonal", "full")
+    labels = [axes.get_ylabel().split("\n")[0] for axes in figure.axes][::2]
+    assert labels == [f"{name}, {shape}" for name in ("iris", "wine") for shape in shapes]
+    drawn = [{str(line.get_label()) for line in axes.get_lines()} for axes in figure.axes]
+    assert drawn[::2] == drawn[1::2] == [*[{models[0]}, {models[2]}, {models[1], "unsupervised-full"}] * 2]
+    heights = [axes.get_ylim() for axes in figure.axes]
+    assert len(set(heights[:6])) == len(set(heights[6:])) == 1
+    assert heights[0] != heights[6]
+    assert len(figure.legends[0].get_texts()) == 4
+
+
 def test_published_means_are_crosses_at_their_place() -> None:
     _, summary, _ = tables(toy.plan("mix_k3", mixtures=3))
     theirs = pd.DataFrame(

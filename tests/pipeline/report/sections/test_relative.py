@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from pipeline.report.sections.relative import draw_boxes
+from sweeps.models import BASELINES, MODEL_CODES
 
 
 def test_boxes_are_quartiles_with_whiskers_of_one_and_a_half() -> None:
@@ -21,3 +22,17 @@ def test_boxes_are_quartiles_with_whiskers_of_one_and_a_half() -> None:
     heights = {round(float(y), 6) for line in axes.get_lines() for y in line.get_ydata()}
     assert {0.0, 0.125, 0.25, 0.375, 0.4} <= heights
     assert draw_boxes(cells, 0.8, {}) is None
+
+
+def test_panels_of_many_models_are_wider() -> None:
+    one = {"dataset": "iris", "p": 0.9, "m": 75, "relative_nmi": 0.1, "mixture": pd.NA}
+    models = [model for model in MODEL_CODES if model not in BASELINES]
+    widths = []
+    for some in (models[:6], models):
+        cells = pd.DataFrame([{**one, "model": model, "dataset": name} for model in some for name in "ab"])
+        figure = draw_boxes(cells, 0.9, {})
+        assert figure is not None
+        first, second = (axes.get_gridspec().get_geometry() for axes in figure.axes)
+        widths.append(figure.get_figwidth() / first[1])
+        assert first == second == ((1, 2) if len(some) == 6 else (2, 1))
+    assert widths[1] > 2 * widths[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from cubes import toy
-from cubes.reported import tables
+from cubes.reported import tables, titles
 
 from pipeline.report.sections.restarts import draw_chances, draw_gaps, entries
 from pipeline.scoring.restarts import gap_table
@@ -21,6 +21,16 @@ def test_restarts_are_drawn_from_the_cells() -> None:
         assert figure is not None
     nothing = cells.assign(status="pending")
     assert draw_chances(nothing) is None
+
+
+def test_each_of_many_shapes_has_a_panel_of_its_own() -> None:
+    models = ("likelihood", "posterior-full", "posterior-diagonal")
+    cells, _, _ = tables(toy.plan("iris", models=models, model_chunk=3))
+    figure = draw_chances(cells)
+    assert figure is not None
+    assert titles(figure) == ["iris, spherical", "iris, diagonal", "iris, full"]
+    drawn = [{str(line.get_label()) for line in axes.get_lines()} - {"0.95"} for axes in figure.axes]
+    assert drawn == [{"likelihood", "unsupervised"}, {"posterior-diagonal"}, {"posterior-full"}]
 
 
 def test_cells_that_a_rule_ended_are_called_so() -> None:

@@ -10,6 +10,8 @@ from pipeline.scoring.catalogue import QUALITIES
 from pipeline.scoring.tables import written_counts
 from sweeps.file.spec import AnnotationCount
 
+MANY = ("likelihood-full", "posterior-full", "posterior-diagonal", "conditional-common")
+
 
 def test_tables_have_the_published_layout() -> None:
     _, summary, plans = tables(*(toy.plan(f"mix_k{k}", n_clusters=k, mixtures=3) for k in (2, 4)))
@@ -40,6 +42,32 @@ def test_real_data_sets_stand_in_one_table_for_each_accuracy() -> None:
     supervised = {"relative_nmi", "annotation_agreement"}  # which a baseline does not have
     spans = [2 if name in supervised else 3 for name in QUALITIES]
     assert [span for _, span in real.groups[0]] == [2, *spans]
+
+
+def test_each_of_many_shapes_has_tables_of_its_own() -> None:
+    _, summary, plans = tables(
+        toy.plan("iris", models=MANY, model_chunk=4, baselines=("unsupervised-full",)),
+        toy.plan("mix_k3", mixtures=2, models=MANY, model_chunk=4, baselines=("unsupervised-full",)),
+    )
+    found = {table.title: table for table in score_tables(summary, plans, {})}
+    for title in ("Real data sets, p = 0.8", "mix, p = 0.8"):
+        shapes = {
+            "diagonal": {"posterior-diagonal"},
+            "full": {"likelihood-full", "posterior-full"},
+            "common": {"conditional-common"},
+        }
+        for shape, models in shapes.items():
+            table = found[f"{title}, {shape} covariances"]
+            assert set(table.columns) - {"data set", "m", "unsupervised-full"} == models
+            assert all(len(row) == len(table.columns) for row in table.rows)
+            assert all(sum(n for _, n in line) == len(table.columns) for line in table.groups)
+        assert title not in found
+    row = summary[
+        (summary["dataset"] == "iris") & (summary["p"] == 0.8) & (summary["m"] == 24)
+        & (summary["model"] == "posterior-full") & (summary["score"] == "nmi")
+    ].iloc[0]  # fmt: skip
+    full = found["Real data sets, p = 0.8, full covariances"]
+    assert full.rows[1][full.columns.index("posterior-full")].order == row["mean"]
 
 
 def test_mixtures_that_differ_in_k_alone_are_a_family() -> None:
