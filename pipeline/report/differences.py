@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -17,7 +19,7 @@ from pipeline.report.parts.ink import (
     short,
     tick_counts,
 )
-from pipeline.report.parts.parts import spread
+from pipeline.report.parts.parts import shape_groups, spread
 from pipeline.report.sections.curves import PANEL
 from pipeline.scoring.catalogue import LABELS
 from sweeps.models import BASELINES
@@ -36,19 +38,22 @@ def draw_differences(table: pd.DataFrame, score: str) -> Figure | None:
     Returns
     -------
     Figure or None
-        A row of panels per data set, a column per accuracy, baselines at m = 0; None without any pair.
+        A row of panels per data set, and per shape where there are many, a column per accuracy, baselines at
+        m = 0; None without any pair.
     """
     rows = table[(table["score"] == score) & (table["n"] > 0)]
     if rows.empty:
         return None
     datasets = spread(list(rows["dataset"].unique()), MOST_DATASETS)
     accuracies = spread(sorted(rows["p"].dropna().unique()), MOST_ACCURACIES) or [np.nan]
-    figure, grid = accuracy_panels(len(datasets), accuracies, PANEL, share="row")
-    for line, dataset in zip(grid, datasets, strict=True):
-        one = rows[rows["dataset"] == dataset]
+    groups = shape_groups(rows["model"].unique())
+    shown = list(product(datasets, groups))
+    figure, grid = accuracy_panels(len(shown), accuracies, PANEL, share="row")
+    for line, (dataset, group) in zip(grid, shown, strict=True):
+        one = rows[(rows["dataset"] == dataset) & rows["model"].isin(groups[group])]
         for axes, p in zip(line, accuracies, strict=True):
             _panel(axes, one[one["model"].isin(BASELINES) | (one["p"] == p)])
-        line[0].set_ylabel(f"{short(dataset)}\nB minus A")
+        line[0].set_ylabel(f"{short(dataset, group)}\nB minus A")
     figure.suptitle(f"{LABELS[score].axis}: B minus A, mean ± standard error", fontsize="medium")
     legend(figure, (axes for line in grid for axes in line))
     return figure

@@ -122,6 +122,8 @@ STYLE: dict[str, Any] = {
 }
 LEGEND_WIDTH = 2.1
 """Inches of the longest entry of a legend; up to three of the short ones fit any figure."""
+MOST_PLAIN, LONG_HANDLE = 8, 3.4
+"""Entries of a legend whose handles have the usual length, and the length of those of more, in letters."""
 LONGEST_NAME = 22
 """Letters of a name beside an axis; a longer one would take the room of the figure."""
 MOST_ACCURACIES, MOST_DATASETS = 6, 24
@@ -223,6 +225,8 @@ def legend(figure: Figure, axes: Iterable[Axes], also: Iterable[Line2D] = ()) ->
             loc="outside lower center",
             ncols=columns,
             frameon=False,
+            # the pattern of a line shows in a handle that is long enough; a few models need none
+            handlelength=None if len(entries) <= MOST_PLAIN else LONG_HANDLE,
         )
 
 

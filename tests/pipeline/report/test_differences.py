@@ -35,6 +35,16 @@ def test_baselines_alone_are_one_panel_without_a_title() -> None:
     assert titles(figure) == [""]
 
 
+def test_each_of_many_shapes_has_a_row_of_its_own() -> None:
+    models = ("posterior", "posterior-full", "unsupervised-diagonal")
+    figure = draw_differences(rows(*({"model": model} for model in models)), "nmi")
+    assert figure is not None
+    labels = [axes.get_ylabel().split("\n")[0] for axes in figure.axes]
+    assert labels == ["iris, spherical", "iris, diagonal", "iris, full"]
+    drawn = [[str(container.get_label()) for container in axes.containers] for axes in figure.axes]
+    assert drawn == [["posterior"], ["unsupervised-diagonal"], ["posterior-full"]]
+
+
 @pytest.mark.parametrize("change", [{"n": 0}, {"score": "seconds"}])
 def test_without_a_pair_there_is_no_figure(change: dict[str, object]) -> None:
     assert draw_differences(rows(change), "nmi") is None
