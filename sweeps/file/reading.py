@@ -18,6 +18,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
+from kernels.settings import SINGULAR
 from sweeps.data.registry import BUILTIN
 from sweeps.errors import closest, did_you_mean
 from sweeps.file.datasets import (
@@ -37,7 +38,7 @@ from sweeps.file.spec import Data, Grid, SweepSpec
 from sweeps.file.stopping import Stop
 from sweeps.file.toml import read_toml
 from sweeps.keytypes import Checked, Each
-from sweeps.models import BASELINES, MODEL_CODES
+from sweeps.models import BASELINES, MODEL_CODES, shape_of
 from sweeps.plan import Clusters, Name, Scale
 from sweeps.scales import SCALES
 from sweeps.validation import ABSENT, EMPTY, Record, StandIn, read, refusal
@@ -200,6 +201,28 @@ class SweepFile(SweepSpec):
         given = {key: value for key, value in self if value is not None}
         data = Data(unavailable=self.data.unavailable)
         return SweepSpec(**{**given, "grid": Grid(**dict(self.grid)), "data": data})
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_bounded(cls, values: Any) -> Any:
+        """Shapes whose likelihood is unbounded need their prior: every cell of one would fail."""
+        grid, search = (
+            values.get(key) if isinstance(values, Mapping) else None for key in ("grid", "search")
+        )
+        if not isinstance(grid, Mapping) or not isinstance(search, Mapping):
+            return values
+        models, prior = grid.get("models"), search.get("covariance_prior")
+        given = (
+            [model for model in models if isinstance(model, str) and model in MODEL_CODES]
+            if isinstance(models, list)
+            else []
+        )
+        wrong = [model for model in given if shape_of(model) in SINGULAR]
+        if type(prior) not in (int, float) or prior != 0 or not wrong:
+            return values
+        found = f"{prior!r} with {wrong[0]!r}"
+        needed = StandIn(found, "a number above 0", "diagonal covariances do without the prior")
+        return {**values, "search": {**search, "covariance_prior": needed}}
 
     @model_validator(mode="before")
     @classmethod

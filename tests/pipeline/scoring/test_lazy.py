@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import dask
@@ -21,6 +22,7 @@ from pipeline.scoring.lazy import (
     relative_nmi,
     scores,
 )
+from storage.cube.cube import open_cube
 from storage.cube.schema import DONE
 from sweeps.models import shape_of
 
@@ -109,6 +111,27 @@ def test_a_spherical_model_scores_the_same_beside_wider_ones() -> None:
                 sizes, one["centroids"].values, variances, *truth, core.total_variance(X)
             )
             assert float(wide.isel(cell)) == alone
+
+
+def test_the_prior_is_that_of_the_sweep_of_the_cube(tmp_path: Path) -> None:
+    found = {}
+    for prior in (1.0, PRIOR):
+        path = tmp_path / f"{prior}.zarr"
+        grid = {"datasets": [{"name": "shapes", "scale": "none"}], "m": ["0.5N"]}
+        toy.write(
+            path,
+            SHAPES,
+            spec={"name": "toy", "seed": 1, "grid": grid, "search": {"covariance_prior": prior}},
+        )
+        found[prior] = scores(open_cube(path), "shapes")["goldberger_kl"].compute()
+        for tree in (toy.tree(SHAPES), open_cube(path)):
+            tree.attrs["spec"] = {"search": {"covariance_prior": prior}}
+            again = scores(tree, "shapes")["goldberger_kl"].sel(p=found[prior]["p"])
+            np.testing.assert_array_equal(again, found[prior])
+    with_prior = [model for model in SHAPES.models if shape_of(model) not in ("spherical", "common")]
+    differs = (found[1.0] != found[PRIOR]) & found[1.0].notnull()
+    assert differs.any(["p", "m", "replicate"]).sel(model=with_prior).all()
+    assert not differs.drop_sel(model=with_prior).any()
 
 
 def test_dims_and_variables() -> None:

@@ -157,6 +157,24 @@ def test_each_required_key_is_missed(tmp_path: Path, key: str) -> None:
     assert f"{key}: found nothing" in text
 
 
+@pytest.mark.parametrize("model", ["unsupervised-full", "posterior-tied"])
+@pytest.mark.parametrize("prior", ["0", "0.0"])
+def test_a_shape_whose_likelihood_is_unbounded_needs_a_prior(tmp_path: Path, model: str, prior: str) -> None:
+    text = GOOD.replace('"posterior"]', f'"posterior", "{model}", "posterior-diagonal"]')
+    assert load_sweep(write(tmp_path, text + "[search]\ncovariance_prior = 0.5\n"))
+    (said,) = problems_of(tmp_path, text + f"[search]\ncovariance_prior = {prior}\n")
+    expected = f"covariance_prior: found {prior} with {model!r}, expected a number above 0"
+    assert expected in said
+    assert load_sweep(
+        write(tmp_path, text.replace(f'"{model}", ', "") + "[search]\ncovariance_prior = 0.0\n")
+    )
+    # with everything else
+    assert (
+        len(problems_of(tmp_path, text.replace("seed = 7", "seed = -7") + "[search]\ncovariance_prior = 0\n"))
+        == 2
+    )
+
+
 def test_all_problems_are_reported_together(tmp_path: Path) -> None:
     text = GOOD.replace("seed = 7", "seed = -7").replace("[0.8, 1]", "[2, 3]").replace('"iris"', '"iris2"')
     assert len(problems_of(tmp_path, text + '\nscal = "x"\n[search]\ngenerations = 0\npopulation = 1\n')) == 7
