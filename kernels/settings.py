@@ -177,6 +177,12 @@ class ObjectiveSettings:
         high=1,
         words=("effective",),
     )
+    proportions: str = _declared(
+        "equal",
+        "Shares of the clusters: equally likely beforehand, or free, each as likely as it is large.",
+        since=3,
+        choices=("equal", "free"),
+    )
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,14 @@ from kernels.partition.diagonal import exact_diagonal_gain
 from kernels.partition.full import exact_full_gain
 from kernels.partition.relocation import error_after_removal
 from kernels.partition.state import State
-from kernels.partition.statistics import cluster_term, pooled_error, pooled_term, prior_rate, sum_of_squares
+from kernels.partition.statistics import (
+    cluster_term,
+    pooled_error,
+    pooled_term,
+    prior_rate,
+    proportions_gain,
+    sum_of_squares,
+)
 from kernels.problem.data import COMMON, CONDITIONAL, DIAGONAL, POSTERIOR, UNSUPERVISED, Data, Floats
 
 
@@ -27,6 +34,7 @@ def exact_gain(data: Data, state: State, sample: int, target: int) -> float:
         gain = exact_full_gain(data, state, sample, source, target)
     else:
         gain = exact_spherical_gain(data, state, sample, source, target)
+    gain += proportions_gain(data, state.sizes[source], state.sizes[target])
     if data.model == CONDITIONAL:
         for layer in range(data.totals.shape[0]):
             gain += exact_agreement_gain(data, state, layer, source, target)

@@ -16,6 +16,7 @@ from kernels.partition.statistics import (
     pooled_error,
     pooled_term,
     prior_rate,
+    proportions_term,
     shaped_term,
     sum_of_squares,
 )
@@ -37,6 +38,7 @@ def terms(data: Data, state: State) -> tuple[float, float, float]:
     else:
         for k in range(data.n_clusters):
             gmm += cluster_term(data, state.sizes[k], state.errors[k])
+    gmm += proportions_term(data, state.sizes)
     sbm = 0.0
     prior = 0.0
     if data.model == CONDITIONAL:

@@ -23,7 +23,7 @@ import numpy as np
 from kernels.jit import jit_part
 from kernels.partition.logs import array_log
 from kernels.partition.state import State
-from kernels.partition.statistics import prior_rate, sum_of_squares
+from kernels.partition.statistics import prior_rate, proportions_gain, sum_of_squares
 from kernels.problem.data import LIKELIHOOD, POSTERIOR, Data, Floats
 
 NOW, JOIN, LEAVE, SWAP, RATE = 0, 1, 2, 3, 4
@@ -34,8 +34,10 @@ NOW, JOIN, LEAVE, SWAP, RATE = 0, 1, 2, 3, 4
 @jit_part
 def refresh_size_terms(data: Data, state: State) -> None:
     """Set `base`, `slack` and `logs` for the current sizes and edge counts."""
-    state.base[:] = 0.0
     state.slack[:] = 0.0
+    for s in range(data.n_clusters):
+        for t in range(data.n_clusters):
+            state.base[s, t] = proportions_gain(data, state.sizes[s], state.sizes[t])
     for layer in range(data.totals.shape[0]):
         if data.model == LIKELIHOOD:
             add_likelihood_base(data, state, layer)

@@ -79,6 +79,29 @@ def shaped_term(data: Data, size: int, logdet: float) -> float:
 
 
 @jit_part
+def proportions_term(data: Data, sizes: NDArray[np.int64]) -> float:
+    """Log-probability of the labels where clusters have proportions (docs/model.md, eq. (51)), nats."""
+    if not data.proportions:
+        return 0.0
+    n_samples = data.X.shape[0]
+    total = -n_samples * data.log_size[n_samples]
+    for k in range(len(sizes)):
+        total += sizes[k] * data.log_size[sizes[k]]
+    return float(total)
+
+
+@jit_part
+def proportions_gain(data: Data, n_source: int, n_target: int) -> float:
+    """Change of it when a sample goes from a cluster to another one, of these sizes."""
+    if not data.proportions:
+        return 0.0
+    log_size = data.log_size
+    # An empty cluster is no source, but its index must be valid.
+    leave = (n_source - 1) * log_size[max(n_source - 1, 0)] - n_source * log_size[n_source]
+    return float(leave + (n_target + 1) * log_size[n_target + 1] - n_target * log_size[n_target])
+
+
+@jit_part
 def prior_rate(data: Data, layer: int, squares: float) -> float:
     """Rate lambda_in of a layer where the squared sizes sum to `squares`."""
     n_samples = float(data.X.shape[0])

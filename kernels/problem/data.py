@@ -44,6 +44,7 @@ class Data(NamedTuple):
     min_size: int
     kappa: float  # variance_prior
     total_variance: float  # s²
+    proportions: bool  # whether a label is as likely as its cluster is large
     feature_weight: float  # η, a factor of gmm
     ridge: float  # the prior's scale matrix is ridge times the identity, in Z; 0 without that prior
     freedom: float  # of that prior: f_r = n_r + freedom

@@ -107,8 +107,8 @@ def build_problem(
         and feature; one matrix that all clusters share, or one for each.
     settings : ObjectiveSettings
         Least size of a cluster; the variance prior, kappa of docs/model.md, eq. (7), of the first two shapes;
-        the strength of the prior of the others, tau of eq. (46); and the weight of the features, eta of eq.
-        (42): a number, or "effective" for `effective_weight` of X.
+        the strength of the prior of the others, tau of eq. (46); the weight of the features, eta of eq. (42):
+        a number, or "effective" for `effective_weight` of X; and the proportions of the clusters, eq. (51).
 
     Returns
     -------
@@ -139,7 +139,8 @@ def build_problem(
         settings.min_cluster_size,
         float(settings.variance_prior),
         total_variance,
-        effective_weight(features) if isinstance(weight, str) else float(weight),
+        effective_weight(shape.Z) if isinstance(weight, str) else float(weight),
+        settings.proportions == "free",
     )
     return Problem(data, means, model, covariance, shape.kept)
 
@@ -194,12 +195,13 @@ def effective_weight(X: ArrayLike) -> float:
     Parameters
     ----------
     X : array_like of shape (n_samples, n_features)
-        Features as used.
+        Features as the Gaussians see them: as used, of unit variance for "diagonal", uncorrelated for "tied"
+        and "full", which know the correlations and have the weight 1.
 
     Returns
     -------
     float
-        tr(C)² / (D tr(C²)), C the covariance of the features: 1 for D uncorrelated features of one variance,
+        tr(C)² / (D tr(C²)), C their covariance: 1 for D uncorrelated features of one variance,
         1 / D for D copies of one feature.
     """
     features = np.asarray(X, dtype=np.float64)
@@ -249,6 +251,7 @@ def _layout(
     kappa: float,
     total_variance: float,
     feature_weight: float,
+    proportions: bool,
 ) -> Data:
     n_samples, n_features = X.shape
     adjacency = (conditional_adjacency if model == "conditional" else block_adjacency)(layers, n_samples)
@@ -272,6 +275,7 @@ def _layout(
         kappa=kappa,
         total_variance=total_variance,
         feature_weight=feature_weight,
+        proportions=proportions,
         annotated=np.flatnonzero(annotated).astype(np.int32),
         unannotated=np.flatnonzero(~annotated).astype(np.int32),
         log_size=np.log(np.maximum(sizes, 1.0)),

@@ -155,6 +155,9 @@ def assignment_pass(data: Data, state: State) -> int:
         set_spherical_costs(data, state, precision, offset)
     else:
         set_shaped_costs(data, state, precision, offset)
+    if data.proportions:
+        for k in range(data.n_clusters):
+            offset[k] -= data.log_size[state.sizes[k]]
     moved = 0
     for sample in data.unannotated:
         source = int(state.labels[sample])

@@ -234,9 +234,9 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
     def score(self, X: ArrayLike, y: object = None) -> float:
         """Mean log-density of samples with their clusters, in nats; the larger, the better.
 
-        The mean over samples of max_r [log N(x; μ_r, Σ_r) - log K]: every sample belongs to the cluster
-        that `predict` gives, and clusters are equally likely beforehand, as in the model. It is a lower bound
-        of the mean log-density of the mixture. Annotations play no part.
+        The mean over samples of max_r [log N(x; μ_r, Σ_r) + log π_r]: every sample belongs to the cluster
+        that `predict` gives; π_r is 1 / K, or the share of the cluster if proportions are free, as in the
+        model. It is a lower bound of the mean log-density of the mixture. Annotations play no part.
 
         Parameters
         ----------
@@ -260,7 +260,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         return float(-lowest.mean() - 0.5 * n_dims * np.log(2 * np.pi) - np.log(n_clusters))
 
     def _costs(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Cost of every sample in every cluster, of shape (n_samples, n_clusters)."""
+        """Minus log-density and log K π_r, but for a constant, of shape (n_samples, n_clusters)."""
         check_is_fitted(self)
         features = check_same_features(self, X)
         if not self.covariances_.any():
@@ -268,7 +268,10 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         covariances = self.covariances_
         if self.covariance == "tied":
             covariances = np.broadcast_to(covariances, (len(self.cluster_centers_), *covariances.shape))
-        return assignment_costs(features, self.cluster_centers_, covariances, self.features_used_)
+        costs = assignment_costs(features, self.cluster_centers_, covariances, self.features_used_)
+        if self.proportions == "free":
+            costs -= np.log(self.sizes_ / self.sizes_.mean())
+        return costs
 
     def _chosen_model(self, has_links: bool) -> str:
         if self.model != AUTO:

@@ -27,6 +27,7 @@ class Case:
     covariance: str = "spherical"
     covariance_prior: float = 1.0
     feature_weight: float | str = 1.0
+    proportions: str = "equal"
 
     def problem(self) -> Problem:
         return build_problem(
@@ -40,6 +41,7 @@ class Case:
                 variance_prior=self.kappa,
                 covariance_prior=self.covariance_prior,
                 feature_weight=self.feature_weight,
+                proportions=self.proportions,
             ),
         )
 
@@ -65,8 +67,10 @@ def effective_weight(X: NDArray[np.float64]) -> float:
 
 
 def gmm(case: Case, labels: NDArray[np.integer]) -> float:
-    weight = case.feature_weight
-    return (effective_weight(case.X) if isinstance(weight, str) else weight) * unweighted_gmm(case, labels)
+    weight = effective_weight(case.X) if isinstance(case.feature_weight, str) else case.feature_weight
+    shares = np.bincount(labels) / len(labels)
+    total = float(np.log(shares[labels]).sum()) if case.proportions == "free" else 0.0
+    return total + weight * unweighted_gmm(case, labels)
 
 
 def unweighted_gmm(case: Case, labels: NDArray[np.integer]) -> float:
@@ -253,6 +257,8 @@ def phase_two(case: Case, labels: NDArray[np.int64]) -> int:
 
 def phase_two_pass(case: Case, labels: NDArray[np.int64]) -> int:
     cost = shaped_costs(case, labels) if case.covariance in SHAPED else spherical_costs(case, labels)
+    if case.proportions == "free":
+        cost = cost - np.log(np.bincount(labels, minlength=case.n_clusters) / len(labels))
     annotated = set(annotated_samples(case))
     moved = 0
     for i in range(len(labels)):
@@ -308,7 +314,7 @@ def draw_case(
     model: str = "posterior",
     accuracies: tuple[float, float] = (0.9, 0.9),
     m: int = 30,
-    **settings: float,
+    **settings: float | str,
 ) -> Case:
     """Random data with one must-link and one cannot-link layer; pairs repeat and some are self pairs."""
     rng = np.random.default_rng(seed)

@@ -108,6 +108,7 @@ CASES = {
     "variance prior": lambda model: draw_case(8, model=model, kappa=0.7, min_size=1),
     "weighted features": lambda model: draw_case(12, model=model, feature_weight=0.3),
     "effective features": lambda model: draw_case(14, model=model, feature_weight="effective", kappa=0.4),
+    "proportions": lambda model: draw_case(18, model=model, proportions="free", n_clusters=4, min_size=1),
     "no error": lambda model: draw_case(9, model=model, accuracies=(1.0, 1.0)),
     "mostly errors": lambda model: draw_case(10, model=model, accuracies=(0.02, 0.1)),
     "unknown accuracies": unknown_accuracies,
@@ -182,7 +183,11 @@ def test_walk(name: str, model: str, covariance: str) -> None:
     collect(data, state)
     check_statistics(case, state)
     parts = objective_parts(case, state.labels.astype(int))
-    assert state.terms.sum() + data.unit_term == pytest.approx(parts[0], rel=1e-9, abs=1e-8)
+    labels = state.labels.astype(int)
+    total = state.terms.sum() + data.unit_term
+    if case.proportions == "free":
+        total += np.log(np.bincount(labels)[labels] / len(labels)).sum()
+    assert total == pytest.approx(parts[0], rel=1e-9, abs=1e-8)
     if data.model == CONDITIONAL:
         value = sum(agreement_value(data, layer, agreed) for layer, agreed in enumerate(state.agreed))
         assert value == pytest.approx(parts[1], abs=1e-9)

@@ -391,3 +391,19 @@ def test_full_covariances_have_a_density() -> None:
     clusters = zip(estimator.cluster_centers_, estimator.covariances_, strict=True)
     densities = [multivariate_normal(mean, matrix).logpdf(X) for mean, matrix in clusters]
     assert estimator.score(X) == pytest.approx(np.max(densities, axis=0).mean() - np.log(2))
+
+
+def test_free_proportions_draw_samples_to_large_clusters() -> None:
+    rng = np.random.default_rng(6)
+    X = np.concatenate([rng.normal(0, 1, size=(180, 1)), rng.normal(3, 1, size=(20, 1))])
+    estimator = small(2, covariance="common", proportions="free", crossover="labels").fit(X)
+    shares = estimator.sizes_ / 200
+    centers, variance = estimator.cluster_centers_.ravel(), estimator.covariances_[0]
+    x = np.linspace(-2, 5, 50)
+    densities = -((x[:, None] - centers) ** 2) / (2 * variance) - 0.5 * math.log(2 * math.pi * variance)
+    densities += np.log(shares)
+    assert estimator.predict(x[:, None]).tolist() == densities.argmax(axis=1).tolist()
+    assert estimator.score(x[:, None]) == pytest.approx(densities.max(axis=1).mean())
+    between = centers.mean()
+    assert estimator.labels_.tolist() == estimator.predict(X).tolist()
+    assert estimator.sizes_[estimator.predict([[between]])[0]] > 100
