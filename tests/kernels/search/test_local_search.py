@@ -41,7 +41,8 @@ def start(case: Case, seed: int):  # type: ignore[no-untyped-def]
 def test_local_search_takes_the_slow_path(model: str, kappa: float, covariance: str) -> None:
     for seed in range(3):
         case = draw_case(seed, model=model, kappa=kappa, n_samples=20, m=14)
-        case = replace(case, covariance=covariance)
+        proportions = "free" if seed == 2 else "equal"
+        case = replace(case, covariance=covariance, proportions=proportions)
         if model == "conditional" and seed:
             case = replace(case, layers=[replace(layer, accuracy=None) for layer in case.layers])
         data, state = start(case, seed)
@@ -73,7 +74,8 @@ def test_assignment_pass_agrees_with_oracle(kappa: float, covariance: str) -> No
     moved = 0
     for seed in range(10):
         case = draw_case(seed, kappa=kappa, n_clusters=4, min_size=1 + seed % 3, m=6)
-        case = replace(case, covariance=covariance)
+        proportions = "free" if seed % 3 == 0 else "equal"
+        case = replace(case, covariance=covariance, proportions=proportions)
         if seed % 2:
             case.X[:5] = case.X[0]
         data, state = start(case, seed)
