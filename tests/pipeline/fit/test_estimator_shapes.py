@@ -11,6 +11,8 @@ from scipy.stats import multivariate_normal
 
 from pipeline import AnnotatedClustering
 
+SMALL: dict[str, Any] = {"restarts": 2, "generations": 2, "random_state": 5}
+
 
 def small(n_clusters: int = 3, **changes: Any) -> AnnotatedClustering:
     return AnnotatedClustering(n_clusters, **(SMALL | changes))
