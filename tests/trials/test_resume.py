@@ -34,7 +34,9 @@ from storage.cube.places import Places
 from storage.cube.schema import DONE, PENDING, RESULTS
 from storage.runfolder import holder
 from sweeps.inputs.load import Source
+from sweeps.models import shape_of
 from sweeps.plan import Block, Cell, DatasetPlan
+from sweeps.shapes import DIMS
 
 STAGES = {
     "datasets": [
@@ -44,7 +46,11 @@ STAGES = {
     "p": ["0.8", "0.8, 1.0", "0.9, 0.8, 1.0"],
     "m": ['"0.5N"', '30, "0.5N"'],
     "replicates": ["1", "2", "4"],
-    "models": ['"posterior"', '"unsupervised", "posterior"', '"unsupervised", "posterior", "likelihood"'],
+    "models": [
+        '"posterior-full"',
+        '"unsupervised-diagonal", "posterior-full"',
+        '"unsupervised-diagonal", "posterior-full", "likelihood"',
+    ],
     "COUNT": ["2", "4"],
 }
 
@@ -73,7 +79,7 @@ def stub(science: Science, work: Work, source: Source) -> Partial:
         best_restart=work.start + best,
         labels=rng.integers(0, k, len(X)).astype(np.int16),
         centroids=rng.standard_normal((k, X.shape[1])),
-        covariances=rng.random(k),
+        covariances=rng.random((k, *[X.shape[1]] * len(DIMS[shape_of(work.cell.model)]))),
         seconds=1e-6,
         cpu_seconds=1e-6,
     )
