@@ -21,8 +21,14 @@ COVARIANCES = ("spherical", "common", "diagonal", "tied", "full")
 """Shapes of the covariances: one variance for each cluster, or for all; one for each cluster and feature; one
 matrix for all clusters, or one for each."""
 
-SINGULAR = ("tied", "full")
-"""Shapes whose likelihood is unbounded without a prior."""
+AUTO = "auto"
+"""The shape that annotations speak for, of the candidates."""
+
+CANDIDATES = ("spherical", "diagonal", "tied", "full")
+"""From the simplest on."""
+
+SINGULAR = ("tied", "full", AUTO)
+"""Shapes whose likelihood is unbounded without a prior, or may be."""
 
 LARGEST_WEIGHT = 1e12
 """Of an annotation: far beyond what anybody annotates; sums of such weights, and logarithms, keep digits."""

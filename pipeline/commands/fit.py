@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kernels.settings import COVARIANCES, TERMS, method_words
+from kernels.settings import AUTO, COVARIANCES, TERMS, method_words
 from pipeline.commands.options import Word, json_option, reported
 from pipeline.commands.settings import takes_settings
 from pipeline.optima import SAME_OPTIMUM
@@ -40,11 +40,11 @@ file_type = click.Path(path_type=Path)
 )
 @click.option(
     "--covariance",
-    type=Word(COVARIANCES),
+    type=Word((*COVARIANCES, AUTO)),
     default="spherical",
     show_default=True,
     help="One variance for each cluster, or for all; one for each cluster and feature; one matrix for all"
-    " clusters, or for each.",
+    " clusters, or for each; or the shape that held-out annotations speak for.",
 )
 @click.option(
     "--accuracy", type=float, help="Assumed share of correct annotations, for posterior and conditional."
@@ -54,6 +54,12 @@ file_type = click.Path(path_type=Path)
     multiple=True,
     metavar="NAME=p",
     help="Of one annotator, in place of --accuracy; may be repeated.",
+)
+@click.option(
+    "--held-out/--no-held-out",
+    default=True,
+    show_default=True,
+    help="Predict annotations from fits that did not see them: five short searches.",
 )
 @click.option("--restarts", default=10, show_default=True, help="Independent runs of the search.")
 @takes_settings
@@ -93,6 +99,7 @@ def fit_command(as_json: bool, **choices: Any) -> None:
         seed=options.seed,
         labels_true=inputs.labels_true,
         covariance=options.covariance,
+        predict_annotations=options.held_out,
         rounds=_progress_bar,
     )
     judgement = judge(inputs.annotations, result.best.labels)
@@ -119,6 +126,11 @@ def summary(result: FitResult, judgement: Judgement) -> list[str]:
     scores = {name: value for name, value in vars(result.scores).items() if value is not None}
     if scores:
         lines.append("scores     " + ", ".join(f"{name} {value:.4g}" for name, value in scores.items()))
+    lines += [
+        f"{'predicted' if number == 0 else '':<11}{each.share_right:.0%} of held-out annotations,"
+        f" log loss {each.log_loss:.4f} nats, {shape} covariance"
+        for number, (shape, each) in enumerate(result.held_out.items())
+    ]
     lines += judgement.lines()
     lines.append(
         f"solver     {result.seconds:.3f} s, {result.local_searches} local searches,"

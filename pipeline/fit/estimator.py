@@ -13,11 +13,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kernels.problem.shapes import SPHERES
-from kernels.settings import settings_of
+from kernels.settings import AUTO, settings_of
 from pipeline.fit.costs import assignment_costs
 from pipeline.fit.data_notes import data_notes
 from pipeline.fit.estimator_inputs import (
-    AUTO,
     check_features,
     check_inputs,
     check_same_features,
@@ -44,9 +43,10 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         What is maximised. "auto" is "posterior" with an accuracy, else "likelihood" with links, else
         "unsupervised", which does not see links. "conditional" asks of the annotated pairs alone whether they
         are right, whichever pairs were annotated.
-    covariance : {"spherical", "common", "diagonal", "tied", "full"}, default="spherical"
+    covariance : {"spherical", "common", "diagonal", "tied", "full", "auto"}, default="spherical"
         Shape of the covariances: one variance for each cluster, or one that all share; one for each cluster
-        and feature; one matrix that all clusters share, or one for each.
+        and feature; one matrix that all clusters share, or one for each. "auto" is the shape that predicts
+        held-out annotations best (docs/model.md, section 9).
     accuracy : float, default=None
         Assumed share of correct annotations, in (0, 1]; "posterior" needs it, "conditional" fits it if it is
         not given, the others do not use it.
@@ -79,6 +79,11 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         lacks them.
     model_ : str
         The model that "auto" stood for, else `model`.
+    covariance_ : str
+        The shape that "auto" stood for, else `covariance`.
+    held_out_ : dict of str to dict
+        By candidate of "auto", how well it predicted held-out annotations: "log_loss", minus the mean
+        log-probability in nats, and "share_right"; else empty.
     feature_weight_ : float
         Factor of `gmm_`: `feature_weight`, or what "effective" stood for.
     seed_ : int
@@ -266,7 +271,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         if not self.covariances_.any():
             raise ValueError("all clusters are degenerate: none can receive a sample (see variance_prior)")
         covariances = self.covariances_
-        if self.covariance == "tied":
+        if self.covariance_ == "tied":
             covariances = np.broadcast_to(covariances, (len(self.cluster_centers_), *covariances.shape))
         costs = assignment_costs(features, self.cluster_centers_, covariances, self.features_used_)
         if self.proportions == "free":
@@ -289,7 +294,12 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         best = result.best
         self.labels_ = best.labels.astype(np.int32)
         self.cluster_centers_ = best.centroids
+        self.covariance_ = result.covariance
         self.covariances_ = result.covariances
+        self.held_out_ = {
+            shape: {"log_loss": each.log_loss, "share_right": each.share_right}
+            for shape, each in result.held_out.items()
+        }
         self.features_used_ = result.kept
         self.sizes_ = best.sizes
         self.objective_, self.gmm_, self.sbm_, self.prior_ = best.objective, best.gmm, best.sbm, best.prior
@@ -308,13 +318,13 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             del self.feature_names_in_
 
     def _warn_if_degenerate(self) -> None:
-        if self.covariance == "tied":
+        if self.covariance_ == "tied":
             return
         flat = self.covariances_.reshape(len(self.covariances_), -1)
         degenerate = np.flatnonzero(~flat.any(axis=1))
         if len(degenerate):
             clusters = ", ".join(map(str, degenerate))
-            prior = "variance_prior" if self.covariance in SPHERES else "covariance_prior"
+            prior = "variance_prior" if self.covariance_ in SPHERES else "covariance_prior"
             text = f"degenerate clusters, of variance 0: {clusters}; {prior} above 0 rules them out"
             warnings.warn(text, ConvergenceWarning, stacklevel=3)
 

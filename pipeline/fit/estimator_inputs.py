@@ -12,10 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from kernels.problem.problem import CANNOT, MUST, Layer
-from kernels.settings import COVARIANCES, LARGEST_WEIGHT, TERMS, WEIGHTS, wrong_settings
+from kernels.settings import AUTO, COVARIANCES, LARGEST_WEIGHT, TERMS, WEIGHTS, wrong_settings
 from sweeps.errors import InputError, Problem, collecting, not_one_of
-
-AUTO = "auto"
 
 
 def check_inputs(
@@ -69,8 +67,8 @@ def _parameter_problems(parameters: Mapping[str, Any]) -> Iterator[Problem]:
         known = AUTO, *TERMS
         yield not_one_of("model", model, known)
     covariance = parameters["covariance"]
-    if not (isinstance(covariance, str) and covariance in COVARIANCES):
-        yield not_one_of("covariance", covariance, COVARIANCES)
+    if not (isinstance(covariance, str) and covariance in (*COVARIANCES, AUTO)):
+        yield not_one_of("covariance", covariance, (*COVARIANCES, AUTO))
     if accuracy is None:
         if model == "posterior":
             yield Problem("accuracy", "None", "a number above 0, at most 1", "posterior needs it")

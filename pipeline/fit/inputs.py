@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kernels.problem.problem import CANNOT, MUST, Layer
 from kernels.problem.shapes import SPHERES
-from kernels.settings import COVARIANCES, DEFAULT, TERMS, Settings, settings_of, wrong_settings
+from kernels.settings import AUTO, COVARIANCES, DEFAULT, TERMS, Settings, settings_of, wrong_settings
 from pipeline.fit.annotators import annotator_layers, annotator_names
 from sweeps.annotations.files import read_annotations
 from sweeps.annotations.links import Annotation, read_links
@@ -46,6 +46,7 @@ class FitOptions:
     annotations: Path | None = None
     annotator_accuracy: tuple[str, ...] = ()
     covariance: str = "spherical"
+    held_out: bool = True
     chosen: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -76,9 +77,8 @@ class FitOptions:
                 notes.append(f"{option} is not used by the model {self.chosen_model!r}")
         if self.has_links and self.chosen_model == "unsupervised":
             notes.append("the model 'unsupervised' does not see the links; they are only scored")
-        is_shaped = self.covariance not in SPHERES
-        unused = "variance_prior" if is_shaped else "covariance_prior"
-        if getattr(self.settings, unused) != getattr(DEFAULT, unused):
+        unused = "covariance_prior" if self.covariance in SPHERES else "variance_prior"
+        if self.covariance != AUTO and getattr(self.settings, unused) != getattr(DEFAULT, unused):
             option = f"--{unused.replace('_', '-')}"
             notes.append(f"{option} is not used by {self.covariance} covariances")
         return notes
@@ -162,7 +162,7 @@ def _annotator_problems(
 def _option_problems(options: FitOptions) -> Iterator[Problem]:
     words = {
         "--model": (options.chosen_model, TERMS),
-        "--covariance": (options.covariance, COVARIANCES),
+        "--covariance": (options.covariance, (*COVARIANCES, AUTO)),
         "--scale": (options.scale, SCALES),
     }
     for option, (word, known) in words.items():

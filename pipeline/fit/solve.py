@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.choice.held_out import LEAST_PAIRS, HeldOut, held_out, list_annotations
+from kernels.choice.held_out import warm_up as warm_up_predictions
+from kernels.choice.shape import Choice, choose_covariance
 from kernels.problem.problem import MUST, Layer, build_problem
 from kernels.scores import (
     centroid_index,
@@ -21,7 +24,7 @@ from kernels.scores import (
     total_variance,
 )
 from kernels.search.hgs import Restart, run_restart, warm_up
-from kernels.settings import Settings, method_words
+from kernels.settings import AUTO, Settings, method_words
 from pipeline.fit.notes import solution_notes
 from pipeline.optima import best_of
 
@@ -76,6 +79,9 @@ class FitResult:
         Of the solution.
     kept : ndarray of shape (n_dims,)
         Features on which the Gaussians have a density.
+    held_out : dict of str to HeldOut
+        By shape, how well the model predicted annotations that it had not seen: of all candidates if the
+        shape was chosen; empty if that was not asked for.
     notes : tuple of str
         What to know of the features and the solution before trusting it.
     """
@@ -94,6 +100,7 @@ class FitResult:
     cpu_seconds: float
     scores: Scores
     kept: NDArray[np.int64]
+    held_out: dict[str, HeldOut]
     notes: tuple[str, ...]
 
     @property
@@ -121,6 +128,7 @@ def fit(
     seed: int,
     labels_true: NDArray[np.integer] | None = None,
     covariance: str = "spherical",
+    predict_annotations: bool = False,
     rounds: Rounds = iter,
 ) -> FitResult:
     """Fit a model to a data set.
@@ -134,7 +142,7 @@ def fit(
     layers : sequence of Layer
         Annotation graphs. The model "unsupervised" does not see them, the agreement score does.
     n_clusters, model, covariance
-        As of `kernels.problem.problem.build_problem`.
+        As of `kernels.problem.problem.build_problem`; the covariance may be "auto", see `choose_covariance`.
     restarts : int
         Independent runs of the search.
     settings : Settings
@@ -143,6 +151,9 @@ def fit(
         Of all randomness.
     labels_true : ndarray of shape (n_samples,), optional
         Classes from 0, for the scores.
+    predict_annotations : bool
+        Whether to hold annotations out, and see how well the model predicts them; done in any case where the
+        shape is chosen.
     rounds : callable
         Takes and returns the numbers of the restarts, as a progress bar does.
 
@@ -155,12 +166,17 @@ def fit(
     ValueError
         If the problem admits no solution or has none that makes sense.
     """
+    warm_up()
+    if covariance == AUTO or predict_annotations:
+        warm_up_predictions()
+    started, cpu_started = time.perf_counter(), time.process_time()
+    choice = _choice(X, layers, n_clusters, model, covariance, settings, seed, predict_annotations)
+    covariance = choice.covariance
     problem = build_problem(
         X, layers, n_clusters=n_clusters, model=model, covariance=covariance, settings=settings
     )
-    warm_up()
     runs: list[Restart] = []
-    seconds = cpu_seconds = 0.0
+    seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
     for restart in rounds(range(restarts)):
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(restart,)))
         started, cpu_started = time.perf_counter(), time.process_time()
@@ -183,8 +199,33 @@ def fit(
         cpu_seconds=cpu_seconds,
         scores=_scores(X, layers, labels_true, runs[best], covariance, settings),
         kept=problem.kept,
-        notes=tuple(solution_notes(X, runs[best], problem)),
+        held_out=choice.candidates,
+        notes=(*([choice.note] if choice.note else []), *solution_notes(X, runs[best], problem)),
     )
+
+
+def _choice(
+    X: NDArray[np.float64],
+    layers: Sequence[Layer],
+    n_clusters: int,
+    model: str,
+    covariance: str,
+    settings: Settings,
+    seed: int,
+    predict_annotations: bool,
+) -> Choice:
+    """The shape, and what is known of its predictions."""
+    given: Any = {"n_clusters": n_clusters, "model": model, "settings": settings}
+    sequence = np.random.SeedSequence(seed)
+    if covariance == AUTO:
+        return choose_covariance(X, layers, **given, seed=sequence)
+    if not predict_annotations or model == "unsupervised":
+        return Choice(covariance, {})
+    annotations = list_annotations(layers, sequence)
+    if annotations.n_pairs < LEAST_PAIRS:
+        return Choice(covariance, {})
+    found = held_out(X, layers, annotations, covariance=covariance, **given, seed=sequence)
+    return Choice(covariance, {covariance: found})
 
 
 def to_json(result: FitResult) -> dict[str, Any]:
@@ -211,6 +252,10 @@ def to_json(result: FitResult) -> dict[str, Any]:
         "seconds": result.seconds,
         "cpu_seconds": result.cpu_seconds,
         "scores": asdict(result.scores),
+        "held_out": {
+            shape: {"log_loss": each.log_loss, "share_right": each.share_right}
+            for shape, each in result.held_out.items()
+        },
         "notes": list(result.notes),
     }
 

@@ -244,3 +244,19 @@ def test_shapes_by_the_command(covariance: str, run: Run) -> None:
     table = np.array(found["covariances"])
     assert table.ndim == {"diagonal": 2, "tied": 2, "full": 3}[covariance]
     assert f"{covariance} covariance" in run("--covariance", covariance).stdout
+
+
+def test_held_out_annotations_are_scored(run: Run, tmp_path: Path) -> None:
+    pairs = [(i, j) for i in range(1, 9) for j in range(12, 20)]
+    lines = [f"{i} {j} {'must' if j < 16 else 'cannot'} 1 ann" for i, j in pairs]
+    (tmp_path / "many").write_text("\n".join(lines) + "\n")
+    given = "--annotations", "many", "--model", "conditional"
+    found = document(run(*given, "--json"))
+    assert list(found["held_out"]) == ["spherical"]
+    assert 0 < found["held_out"]["spherical"]["share_right"] <= 1
+    assert "of held-out annotations, log loss" in run(*given).stdout
+    assert document(run(*given, "--no-held-out", "--json"))["held_out"] == {}
+    chosen = document(run(*given, "--covariance", "auto", "--no-held-out", "--json"))
+    assert list(chosen["held_out"]) == ["spherical", "diagonal", "tied", "full"]
+    assert chosen["covariance"] in chosen["held_out"]
+    assert document(run("--json"))["held_out"] == {}

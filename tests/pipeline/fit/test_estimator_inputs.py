@@ -15,6 +15,7 @@ from kernels.problem.problem import MODELS
 from pipeline.fit.estimator import AnnotatedClustering
 from sweeps.errors import InputError
 
+KNOWN_SHAPES = "spherical, common, diagonal, tied, full, auto"
 KNOWN_MODELS = ", ".join(["auto", *MODELS])
 MUST_LINKS = [[0, 1], [4, 4], [10, 11], [0, 1], [3, 29]]
 
@@ -86,8 +87,8 @@ def problems(estimator: AnnotatedClustering, X: object, **links: Any) -> list[st
          f"found 'likelyhood', expected one of {KNOWN_MODELS} (did you mean 'likelihood'?)"),
         ("model", ["auto"], f"found ['auto'], expected one of {KNOWN_MODELS}"),
         ("model", None, f"found None, expected one of {KNOWN_MODELS}"),
-        ("covariance", "shared", "found 'shared', expected one of spherical, common, diagonal, tied, full"),
-        ("covariance", None, "found None, expected one of spherical, common, diagonal, tied, full"),
+        ("covariance", "shared", f"found 'shared', expected one of {KNOWN_SHAPES}"),
+        ("covariance", None, f"found None, expected one of {KNOWN_SHAPES}"),
         ("accuracy", 0, "found 0, expected None or a number above 0, at most 1"),
         ("accuracy", math.nan, "found nan, expected None or a number above 0, at most 1"),
         ("accuracy", "high", "found 'high', expected None or a number above 0, at most 1"),

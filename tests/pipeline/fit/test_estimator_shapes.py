@@ -55,3 +55,23 @@ def test_free_proportions_draw_samples_to_large_clusters() -> None:
     between = centers.mean()
     assert estimator.labels_.tolist() == estimator.predict(X).tolist()
     assert estimator.sizes_[estimator.predict([[between]])[0]] > 100
+
+
+def test_auto_is_the_shape_that_annotations_speak_for() -> None:
+    rng = np.random.default_rng(3)
+    labels = np.arange(120) % 2
+    X = rng.normal(size=(120, 2)) * np.where(labels[:, None], [5.0, 0.2], [0.2, 5.0])
+    pairs = rng.integers(0, 120, size=(150, 2))
+    same = labels[pairs[:, 0]] == labels[pairs[:, 1]]
+    links = {"must_link": pairs[same], "cannot_link": pairs[~same & (pairs[:, 0] != pairs[:, 1])]}
+    estimator = small(2, model="conditional", covariance="auto").fit(X, **links)
+    assert list(estimator.held_out_) == ["spherical", "diagonal", "tied", "full"]
+    assert estimator.covariance_ in ("diagonal", "full")
+    losses = {shape: each["log_loss"] for shape, each in estimator.held_out_.items()}
+    assert losses[estimator.covariance_] < losses["spherical"]
+    plain = small(2, model="conditional", covariance=estimator.covariance_).fit(X, **links)
+    assert plain.labels_.tolist() == estimator.labels_.tolist()
+    assert (plain.covariance_, plain.held_out_) == (estimator.covariance_, {})
+    without = small(2, covariance="auto").fit(X)
+    assert (without.covariance_, without.held_out_) == ("spherical", {})
+    assert "sees no annotations" in without.notes_[0]

@@ -36,6 +36,7 @@ KEYS = [
     "seconds",
     "cpu_seconds",
     "scores",
+    "held_out",
     "notes",
 ]
 SCORES = ["nmi", "goldberger_kl", "centroid_index", "annotation_agreement"]

@@ -1,0 +1,281 @@
+"""How well a model predicts annotations that it has not seen (docs/model.md, section 9)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.jit import jit
+from kernels.partition.gains import set_gains, set_links
+from kernels.partition.relocation import collect
+from kernels.partition.state import State, new_state
+from kernels.problem.data import Data, Floats
+from kernels.problem.layers import MUST, Layer, layer_weights, pair_accuracies
+from kernels.problem.problem import Problem, build_problem
+from kernels.search.hgs import run_restart
+from kernels.settings import Settings
+
+FOLDS = 5
+
+LEAST_PAIRS = 20
+"""Fewer pairs than this say too little: a fold would hold less than four."""
+
+GENERATIONS = 5
+"""Of the search of each fold, at most: a short one, as parameters matter more than the last sample."""
+
+UNSURE = 1e-3
+"""No pair and no annotation is more certain than this: one surprise must not outweigh all others."""
+
+HELD_OUT = 2**31
+"""Start of the spawn keys of the folds: beyond the number of any restart."""
+
+
+class Annotations(NamedTuple):
+    """All annotations of pairs of two samples, one after the other.
+
+    Parameters
+    ----------
+    pairs : ndarray of shape (n_annotations, 2)
+        Samples.
+    is_must : ndarray of shape (n_annotations,), bool
+        Whether it says that they belong together.
+    weights : ndarray of shape (n_annotations,)
+        Annotations that each stands for.
+    accuracies : ndarray of shape (n_annotations,)
+        As given; NaN where unknown.
+    annotators : ndarray of shape (n_annotations,)
+        Who annotated.
+    layers, rows : ndarray of shape (n_annotations,)
+        Where it stands.
+    folds : ndarray of shape (n_annotations,)
+        0 to `FOLDS` - 1; all annotations of a pair are in one fold.
+    n_pairs : int
+        Different pairs.
+    """
+
+    pairs: NDArray[np.int64]
+    is_must: NDArray[np.bool_]
+    weights: Floats
+    accuracies: Floats
+    annotators: NDArray[np.int64]
+    layers: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    folds: NDArray[np.int64]
+    n_pairs: int
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Log-probabilities of annotations, each given a fit to the annotations of the other folds.
+
+    Parameters
+    ----------
+    log_probabilities : ndarray of shape (n_annotations,)
+        Nats.
+    right : ndarray of shape (n_annotations,), bool
+        Whether what was annotated was the more probable answer.
+    weights : ndarray of shape (n_annotations,)
+        Annotations that each stands for.
+    """
+
+    log_probabilities: Floats
+    right: NDArray[np.bool_]
+    weights: Floats
+
+    @property
+    def log_loss(self) -> float:
+        """Minus the mean log-probability, nats."""
+        return -float(np.average(self.log_probabilities, weights=self.weights))
+
+    @property
+    def share_right(self) -> float:
+        """Share of the annotations that were predicted."""
+        return float(np.average(self.right, weights=self.weights))
+
+    def gain_over(self, other: HeldOut) -> tuple[float, float]:
+        """Mean log-probability above that of another model on the same annotations, and its error."""
+        differences = self.log_probabilities - other.log_probabilities
+        mean = float(np.average(differences, weights=self.weights))
+        squares = np.square(self.weights * (differences - mean))
+        return mean, float(np.sqrt(squares.sum()) / self.weights.sum())
+
+
+def list_annotations(layers: Sequence[Layer], seed: np.random.SeedSequence) -> Annotations:
+    """Put all annotations but self pairs into one list, and draw their folds.
+
+    Parameters
+    ----------
+    layers : sequence of Layer
+        Annotation graphs.
+    seed : numpy.random.SeedSequence
+        Of the folds.
+    """
+    parts = []
+    for number, layer in enumerate(layers):
+        pairs = np.asarray(layer.pairs, dtype=np.int64).reshape(-1, 2)
+        rows = np.flatnonzero(pairs[:, 0] != pairs[:, 1])
+        parts.append(
+            (
+                pairs[rows],
+                np.full(len(rows), layer.kind == MUST),
+                layer_weights(layer)[rows],
+                pair_accuracies(layer)[rows],
+                np.full(len(rows), layer.annotator),
+                np.full(len(rows), number),
+                rows,
+            )
+        )
+    if not parts:
+        none = np.empty(0, dtype=np.int64)
+        parts.append((none.reshape(0, 2), none == 0, np.empty(0), np.empty(0), none, none, none))
+    columns = dict(zip(Annotations._fields, map(np.concatenate, zip(*parts, strict=True)), strict=False))
+    different, names = np.unique(np.sort(columns["pairs"], axis=1), axis=0, return_inverse=True)
+    order = np.random.default_rng(_below(seed, HELD_OUT)).permutation(len(different))
+    return Annotations(**columns, folds=(order % FOLDS)[names.ravel()], n_pairs=len(different))
+
+
+def held_out(
+    X: Floats,
+    layers: Sequence[Layer],
+    annotations: Annotations,
+    *,
+    n_clusters: int,
+    model: str,
+    covariance: str,
+    settings: Settings,
+    seed: np.random.SeedSequence,
+) -> HeldOut:
+    """Predict the annotations of each fold from a short search that sees those of the others.
+
+    The probability that two samples belong together is the sum over clusters of both being there, each given
+    the labels of all others; the answer is right with the accuracy given, else with the share of the other
+    folds' annotations of its annotator that agree with the fit.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Features as used.
+    layers : sequence of Layer
+        Annotation graphs.
+    annotations : Annotations
+        What they hold, in folds.
+    n_clusters, model, covariance, settings
+        As of `kernels.problem.problem.build_problem`, and of the search.
+    seed : numpy.random.SeedSequence
+        Of the searches.
+
+    Returns
+    -------
+    HeldOut
+    """
+    logs, right = np.zeros(len(annotations.folds)), np.zeros(len(annotations.folds), dtype=bool)
+    short = replace(settings, generations=min(settings.generations, GENERATIONS))
+    for fold in range(FOLDS):
+        tested = annotations.folds == fold
+        if not tested.any():
+            continue
+        problem = build_problem(
+            X,
+            _without(layers, annotations, tested),
+            n_clusters=n_clusters,
+            model=model,
+            covariance=covariance,
+            settings=settings,
+        )
+        rng = np.random.default_rng(_below(seed, HELD_OUT + 1 + fold))
+        labels = run_restart(problem, short, rng).labels
+        shares = label_probabilities(problem, labels)
+        i, j = annotations.pairs[tested].T
+        together = np.clip((shares[i] * shares[j]).sum(axis=1), UNSURE, 1.0 - UNSURE)
+        accuracy = _accuracies(annotations, labels, tested)
+        must = accuracy * together + (1.0 - accuracy) * (1.0 - together)
+        told = np.where(annotations.is_must[tested], must, 1.0 - must)
+        logs[tested] = np.log(told)
+        right[tested] = told > 0.5
+    return HeldOut(logs, right, annotations.weights)
+
+
+def label_probabilities(problem: Problem, labels: NDArray[np.integer]) -> Floats:
+    """Probability of each label of each sample, given the labels of all others (docs/model.md, eq. (52)).
+
+    Parameters
+    ----------
+    problem : Problem
+        Data, annotations and model.
+    labels : ndarray of shape (n_samples,)
+        A partition.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_clusters)
+        Proportional to the exponential of the objective with that label, all parameters at their best. A
+        sample of a cluster of the least size has its label for certain.
+    """
+    state = new_state(problem.data)
+    state.labels[:] = labels
+    shares = np.zeros((problem.n_samples, problem.n_clusters))
+    _set_probabilities(problem.data, state, shares)
+    return shares
+
+
+@jit
+def _set_probabilities(data: Data, state: State, shares: Floats) -> None:
+    collect(data, state)
+    for sample in range(data.X.shape[0]):
+        source = int(state.labels[sample])
+        if state.sizes[source] <= data.min_size:
+            shares[sample, source] = 1.0
+            continue
+        degree = set_links(data, state, sample)
+        largest = set_gains(data, state, sample, degree)
+        total = 0.0
+        for k in range(data.n_clusters):
+            shares[sample, k] = np.exp(state.gains[k] - largest)
+            total += shares[sample, k]
+        for k in range(data.n_clusters):
+            shares[sample, k] /= total
+
+
+@functools.cache
+def warm_up() -> None:
+    """Compile, or load from the cache, what predictions need beside the search."""
+    X = np.arange(12.0).reshape(6, 2)
+    label_probabilities(build_problem(X, n_clusters=2, model="unsupervised"), np.repeat([0, 1], 3))
+
+
+def _below(seed: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:
+    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *key))
+
+
+def _without(layers: Sequence[Layer], annotations: Annotations, tested: NDArray[np.bool_]) -> list[Layer]:
+    left = []
+    for number, layer in enumerate(layers):
+        kept = np.ones(len(layer.pairs), dtype=bool)
+        kept[annotations.rows[tested & (annotations.layers == number)]] = False
+        left.append(
+            replace(
+                layer,
+                pairs=layer.pairs[kept],
+                weights=None if layer.weights is None else np.asarray(layer.weights)[kept],
+                accuracies=None if layer.accuracies is None else np.asarray(layer.accuracies)[kept],
+            )
+        )
+    return left
+
+
+def _accuracies(annotations: Annotations, labels: NDArray[np.integer], tested: NDArray[np.bool_]) -> Floats:
+    """Accuracy of each annotation tested; where it is unknown, one right and one wrong are added."""
+    i, j = annotations.pairs.T
+    agrees = (labels[i] == labels[j]) == annotations.is_must
+    found = annotations.accuracies[tested]
+    for place in np.flatnonzero(np.isnan(found)):
+        whose = annotations.annotators == annotations.annotators[tested][place]
+        weights = annotations.weights[whose & ~tested]
+        right = float(weights[agrees[whose & ~tested]].sum())
+        found[place] = max((right + 1.0) / (float(weights.sum()) + 2.0), 0.5)
+    return np.clip(found, UNSURE, 1.0 - UNSURE)
