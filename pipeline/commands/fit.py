@@ -17,7 +17,11 @@ from sweeps.scales import SCALES
 
 if TYPE_CHECKING:
     from pipeline.fit.annotators import Judgement
+    from pipeline.fit.confidence import Confidence
     from pipeline.fit.solve import FitResult
+
+UNSURE = 0.9
+"""Labels of less confidence are counted in the summary."""
 
 file_type = click.Path(path_type=Path)
 
@@ -66,9 +70,12 @@ file_type = click.Path(path_type=Path)
 @click.option(
     "--seed", default=0, show_default=True, help="Of all randomness: the same seed, the same result."
 )
+@click.option(
+    "--confidence", is_flag=True, help="Say how sure each label is, by chains from the solution: takes time."
+)
 @click.option("--scale", type=Word(SCALES), default="none", show_default=True, help="Of the features.")
 @json_option
-def fit_command(as_json: bool, **choices: Any) -> None:
+def fit_command(as_json: bool, confidence: bool, **choices: Any) -> None:
     """Cluster the rows of FEATURES, with annotations or without.
 
     FEATURES and labels are blank, comma or tab separated; FEATURES may also be an .npz file with an array X.
@@ -100,6 +107,7 @@ def fit_command(as_json: bool, **choices: Any) -> None:
         labels_true=inputs.labels_true,
         covariance=options.covariance,
         predict_annotations=options.held_out,
+        confidence=confidence,
         rounds=_progress_bar,
     )
     judgement = judge(inputs.annotations, result.best.labels)
@@ -132,6 +140,8 @@ def summary(result: FitResult, judgement: Judgement) -> list[str]:
         for number, (shape, each) in enumerate(result.held_out.items())
     ]
     lines += judgement.lines()
+    if result.confidence is not None:
+        lines += _confidence_lines(result.confidence)
     lines.append(
         f"solver     {result.seconds:.3f} s, {result.local_searches} local searches,"
         f" {result.evaluations} candidate relocations"
@@ -140,6 +150,17 @@ def summary(result: FitResult, judgement: Judgement) -> list[str]:
         lines.append(f"note       {result.caps_reached} loops ended at their limit of passes")
     lines += [f"note       {note}" for note in result.notes]
     return lines
+
+
+def _confidence_lines(found: Confidence) -> list[str]:
+    restarts = "restart" if found.starts == 1 else "restarts"
+    unsure = int((found.confidence < UNSURE).sum())
+    return [
+        f"confidence {found.expected_accuracy:.3f} of the labels expected right, if the model is;"
+        f" {unsure} below {UNSURE:g}",
+        f"chains     {found.chains} from {found.starts} distinct {restarts}, R-hat {found.r_hat:.3f},"
+        f" agreement {found.chain_agreement:.3f}, {found.seconds:.3f} s",
+    ]
 
 
 def _progress_bar(restarts: Iterable[int]) -> Iterable[int]:

@@ -14,11 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernels.problem.shapes import SPHERES
 from kernels.settings import AUTO, settings_of
+from pipeline.fit.confidence import Confidence, together
 from pipeline.fit.costs import assignment_costs
 from pipeline.fit.data_notes import data_notes
 from pipeline.fit.estimator_inputs import (
     check_features,
     check_inputs,
+    check_pairs,
     check_same_features,
     feature_names,
 )
@@ -52,6 +54,8 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         not given, the others do not use it.
     restarts : int, default=10
         Independent runs of the search; the best one counts.
+    confidence : bool, default=False
+        Whether the fit says how sure it is of each label, which takes time: see `membership_`.
     **settings : as declared
     random_state : int, RandomState or None, default=None
         Of all randomness. An int gives the bits that `sweep fit --seed` gives; from anything else a seed is
@@ -97,6 +101,18 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
     notes_ : list of str
         What to know of features and solution before trusting it: rows that repeat, nearly degenerate clusters
         and what warnings say.
+    membership_ : ndarray of shape (n_samples, n_clusters)
+        Probability of each label, given the model: its share of partitions drawn with probability
+        proportional to exp(objective), the parameters at their best for each of them and not integrated over
+        (docs/model.md, section 9). Only with `confidence`, as are the next four.
+    confidence_ : ndarray of shape (n_samples,)
+        Membership of each sample in the cluster of its label.
+    label_draws_ : ndarray of shape (n_draws, n_samples), int16
+        The partitions drawn, 1,000 of them up to 100,000 samples, numbered like `labels_`.
+    r_hat_ : float
+        Near 1 if the chains that draw agree; a note says where they do not.
+    chain_agreement_ : float
+        1 less the largest difference between the memberships of two chains.
     n_features_in_ : int
         Features seen by `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,), object
@@ -120,6 +136,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         covariance: str = "spherical",
         accuracy: float | None = None,
         restarts: int = 10,
+        confidence: bool = False,
         random_state: int | np.random.RandomState | None = None,
         **settings: Any,
     ) -> None:
@@ -128,6 +145,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         self.covariance = covariance
         self.accuracy = accuracy
         self.restarts = restarts
+        self.confidence = confidence
         self.random_state = random_state
         self.__dict__.update(with_defaults(settings))
 
@@ -186,6 +204,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             restarts=int(self.restarts),
             settings=settings_of(vars(self)),
             seed=seed,
+            confidence=bool(self.confidence),
         )
         self.seed_ = seed
         self._keep(result)
@@ -264,6 +283,34 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         n_clusters, n_dims = len(self.cluster_centers_), len(self.features_used_)
         return float(-lowest.mean() - 0.5 * n_dims * np.log(2 * np.pi) - np.log(n_clusters))
 
+    def together(self, pairs: ArrayLike) -> NDArray[np.float64]:
+        """Probability that two samples of the fit belong together, given the model.
+
+        Their share of the partitions of `label_draws_`, and not a product of memberships: samples that links
+        join go together, wherever they go.
+
+        Parameters
+        ----------
+        pairs : array_like of shape (n_pairs, 2)
+            Samples from 0, by their place in X.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+
+        Raises
+        ------
+        ValueError
+            If pairs are no such table.
+        AttributeError
+            If the estimator was fitted without `confidence`.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "label_draws_"):
+            raise AttributeError("fitted with confidence=False, expected confidence=True")
+        draws: NDArray[np.int16] = self.label_draws_
+        return together(draws, check_pairs(pairs, draws.shape[1]))
+
     def _costs(self, X: ArrayLike) -> NDArray[np.float64]:
         """Minus log-density and log K π_r, but for a constant, of shape (n_samples, n_clusters)."""
         check_is_fitted(self)
@@ -309,6 +356,15 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         self.best_restart_ = result.best_restart
         self.caps_reached_ = result.caps_reached
         self.notes_ = list(result.notes)
+        self._keep_confidence(result.confidence)
+
+    def _keep_confidence(self, found: Confidence | None) -> None:
+        names = ("membership_", "confidence_", "label_draws_", "r_hat_", "chain_agreement_")
+        for name in names:
+            self.__dict__.pop(name, None)  # of an earlier fit
+        if found is not None:
+            values = found.membership, found.confidence, found.draws, found.r_hat, found.chain_agreement
+            self.__dict__.update(zip(names, values, strict=True))
 
     def _keep_features(self, n_features: int, names: NDArray[Any] | None) -> None:
         self.n_features_in_ = n_features

@@ -74,6 +74,8 @@ def _parameter_problems(parameters: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem("accuracy", "None", "a number above 0, at most 1", "posterior needs it")
     elif not (_is_real(accuracy) and 0 < accuracy <= 1):
         yield Problem("accuracy", repr(accuracy), "None or a number above 0, at most 1")
+    if not isinstance(parameters["confidence"], (bool, np.bool_)):
+        yield Problem("confidence", repr(parameters["confidence"]), "True or False")
     state = parameters["random_state"]
     if not (state is None or isinstance(state, np.random.RandomState) or (_is_whole(state) and state >= 0)):
         yield Problem("random_state", repr(state), "None, a RandomState or a whole number, 0 or more")
@@ -100,6 +102,20 @@ def _pairs(name: str, links: ArrayLike, n_samples: int) -> tuple[NDArray[np.int6
     if problems:
         raise InputError(problems)
     return samples.astype(np.int64), weights
+
+
+def check_pairs(pairs: ArrayLike, n_samples: int) -> NDArray[np.int64]:
+    """Pairs of samples as a table, of shape (n_pairs, 2).
+
+    Raises
+    ------
+    InputError
+        If they are no such table, or name a sample that does not exist.
+    """
+    table = _table("pairs", pairs)
+    if table.shape[1] != 2:
+        raise InputError([Problem("pairs", f"shape {table.shape}", "shape (n_pairs, 2)")])
+    return _pairs("pairs", table, n_samples)[0]
 
 
 def _table(name: str, links: ArrayLike) -> NDArray[np.float64]:

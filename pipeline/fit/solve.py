@@ -25,6 +25,7 @@ from kernels.scores import (
 )
 from kernels.search.hgs import Restart, run_restart, warm_up
 from kernels.settings import AUTO, Settings, method_words
+from pipeline.fit.confidence import Confidence, find_confidence
 from pipeline.fit.notes import solution_notes
 from pipeline.optima import best_of
 
@@ -84,6 +85,8 @@ class FitResult:
         shape was chosen; empty if that was not asked for.
     notes : tuple of str
         What to know of the features and the solution before trusting it.
+    confidence : Confidence or None
+        How sure the labels are, if that was asked for.
     """
 
     model: str
@@ -102,6 +105,7 @@ class FitResult:
     kept: NDArray[np.int64]
     held_out: dict[str, HeldOut]
     notes: tuple[str, ...]
+    confidence: Confidence | None = None
 
     @property
     def covariances(self) -> NDArray[np.float64]:
@@ -129,6 +133,7 @@ def fit(
     labels_true: NDArray[np.integer] | None = None,
     covariance: str = "spherical",
     predict_annotations: bool = False,
+    confidence: bool = False,
     rounds: Rounds = iter,
 ) -> FitResult:
     """Fit a model to a data set.
@@ -154,6 +159,8 @@ def fit(
     predict_annotations : bool
         Whether to hold annotations out, and see how well the model predicts them; done in any case where the
         shape is chosen.
+    confidence : bool
+        Whether chains are run from the solution, to say how sure its labels are.
     rounds : callable
         Takes and returns the numbers of the restarts, as a progress bar does.
 
@@ -184,6 +191,7 @@ def fit(
         seconds += time.perf_counter() - started
         cpu_seconds += time.process_time() - cpu_started
     best = best_of([run.objective for run in runs])
+    found = find_confidence(problem, runs, best, seed) if confidence else None
     return FitResult(
         model=model,
         covariance=covariance,
@@ -200,7 +208,12 @@ def fit(
         scores=_scores(X, layers, labels_true, runs[best], covariance, settings),
         kept=problem.kept,
         held_out=choice.candidates,
-        notes=(*([choice.note] if choice.note else []), *solution_notes(X, runs[best], problem)),
+        notes=(
+            *([choice.note] if choice.note else []),
+            *solution_notes(X, runs[best], problem),
+            *(found.notes() if found else ()),
+        ),
+        confidence=found,
     )
 
 
@@ -257,6 +270,7 @@ def to_json(result: FitResult) -> dict[str, Any]:
             for shape, each in result.held_out.items()
         },
         "notes": list(result.notes),
+        **(result.confidence.to_json() if result.confidence else {}),
     }
 
 

@@ -348,3 +348,11 @@ def test_published_instance(method: str, objective: float, shared_data: Path) ->
     document = json.loads(result.stdout)
     assert document["objective"] == pytest.approx(objective, abs=1e-3)
     assert document["sizes"] == np.bincount(document["labels"]).tolist()
+
+
+def test_confidence_is_summed_up(run: Run) -> None:
+    plain, sure = run("x.data", "-k", "3"), run("x.data", "-k", "3", "--confidence")
+    lines = [line for line in sure.stdout.splitlines() if line not in plain.stdout.splitlines()]
+    assert lines[0] == "confidence 1.000 of the labels expected right, if the model is; 0 below 0.9"
+    assert lines[1].startswith("chains     4 from 1 distinct restart, R-hat 1.000, agreement 1.000, ")
+    assert set(json.loads(run("x.data", "-k", "3", "--confidence", "--json").stdout)["confidence"]) == {1}

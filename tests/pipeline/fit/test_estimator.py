@@ -62,7 +62,9 @@ def fitted_bits(estimator: AnnotatedClustering) -> dict[str, bytes]:
 
 # No check is expected to fail: the list of exceptions is empty. `check_array_api_input` is skipped by
 # scikit-learn itself unless SCIPY_ARRAY_API is set.
-@parametrize_with_checks([AnnotatedClustering(restarts=2, generations=2)])
+@parametrize_with_checks(
+    [AnnotatedClustering(restarts=2, generations=2, confidence=sure) for sure in (False, True)]
+)
 def test_conventions_of_scikit_learn(estimator: AnnotatedClustering, check: Callable[..., None]) -> None:
     check(estimator)
 

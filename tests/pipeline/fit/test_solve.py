@@ -146,6 +146,20 @@ def test_json_is_strict_and_counts_from_zero(blobs: tuple[np.ndarray, np.ndarray
     assert document["scores"]["annotation_agreement"] == 1
 
 
+def test_confidence_is_there_if_asked_for(blobs: tuple[np.ndarray, np.ndarray]) -> None:
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    plain, sure = solve(X), solve(X, confidence=True)
+    assert plain.confidence is None
+    assert sure.best.labels.tobytes() == plain.best.labels.tobytes()
+    assert sure.confidence is not None
+    assert sure.confidence.labels is sure.best.labels
+    document = json.loads(json.dumps(to_json(sure), allow_nan=False))
+    added = ["membership", "confidence", "expected_accuracy", "r_hat", "chain_agreement"]
+    assert list(document) == [*KEYS, *added]
+    assert document["membership"] == sure.confidence.membership.tolist()
+    assert document["notes"] == [*to_json(plain)["notes"], *sure.confidence.notes()]
+
+
 def test_scores_that_are_not_defined_are_null() -> None:
     X = np.concatenate([np.zeros((5, 2)), np.random.default_rng(0).normal(9, 1, size=(10, 2))])
     labels = np.repeat([0, 1], [5, 10])

@@ -1,0 +1,197 @@
+"""Chains of partitions: what they draw against all partitions, one by one."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+from solving.oracles import Case, draw_case, draw_labels, objective, partitions
+from solving.tiny import COVARIANCES
+
+from kernels.problem.problem import CANNOT, MUST, Layer
+from kernels.search.sampling import Chain, Length, run_chain
+
+TERMS = ["unsupervised", "likelihood", "posterior", "conditional", "unknown"]
+LENGTH = Length(burn_in=100, draws=8000, thin=1)
+BLOCKS = 20
+
+
+def case_of(seed: int, term: str, covariance: str = "spherical", n_clusters: int = 3) -> Case:
+    """Eight samples that may belong anywhere, with eight annotations; "unknown" is conditional without p."""
+    model, p = ("conditional", None) if term == "unknown" else (term, 0.8)
+    case = draw_case(
+        seed,
+        n_samples=8,
+        n_features=2,
+        n_clusters=n_clusters,
+        m=8,
+        model=model,
+        accuracies=(p, p),  # type: ignore[arg-type]
+    )
+    return replace(case, covariance=covariance, kappa=1.0, feature_weight=0.5)
+
+
+def drawn(case: Case, length: Length = LENGTH, seed: int = 3) -> Chain:
+    start = draw_labels(case, 0)
+    return run_chain(case.problem(), start, start, length, np.random.default_rng(seed))
+
+
+def as_pairs(labels: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Which samples are together, of shape (…, n_samples²): no number of a cluster matters."""
+    same = labels[..., :, None] == labels[..., None, :]
+    return same.reshape(*labels.shape[:-1], -1).astype(float)
+
+
+def exact(case: Case) -> tuple[NDArray[np.float64], float]:
+    """Probability that two samples are together, and the mean objective, from all partitions."""
+    every = np.array(list(partitions(len(case.X), case.n_clusters, case.min_size)))
+    values = np.array([objective(case, labels) for labels in every])
+    weights = np.exp(values - values.max())
+    weights /= weights.sum()
+    return weights @ as_pairs(every), float(weights @ values)
+
+
+def check(case: Case, chain: Chain) -> None:
+    """Within 5 standard errors, which are those of the means of blocks of draws."""
+    pairs, value = exact(case)
+    for draws, expected in ((as_pairs(chain.labels), pairs), (chain.objectives[:, None], np.array([value]))):
+        blocks = draws.reshape(BLOCKS, -1, draws.shape[1]).mean(axis=1)
+        error = blocks.std(axis=0, ddof=1) / np.sqrt(BLOCKS)
+        assert (np.abs(blocks.mean(axis=0) - expected) <= 5 * error + 0.002).all()
+
+
+@pytest.mark.parametrize("n_clusters", [2, 3])
+@pytest.mark.parametrize("covariance", COVARIANCES)
+@pytest.mark.parametrize("term", TERMS)
+def test_partitions_come_as_often_as_their_objective_says(
+    term: str, covariance: str, n_clusters: int
+) -> None:
+    case = case_of(1, term, covariance, n_clusters)
+    chain = drawn(case)
+    check(case, chain)
+    assert np.bincount(chain.labels[-1]).min() >= case.min_size
+    for draw in range(0, LENGTH.draws, 1000):
+        assert chain.objectives[draw] == pytest.approx(objective(case, chain.labels[draw]))
+
+
+@pytest.mark.parametrize("term", TERMS)
+def test_partitions_of_other_settings(term: str) -> None:
+    check(*both(replace(case_of(2, term), min_size=1)))
+    check(*both(replace(case_of(3, term, "common", 2), kappa=0.0, min_size=3)))
+    check(*both(replace(case_of(4, term, "full"), feature_weight=1.0, covariance_prior=3.0)))
+    check(*both(replace(case_of(5, term), min_size=1, feature_weight="effective")))
+    check(*both(replace(case_of(6, term, "diagonal"), proportions="free")))
+
+
+def both(case: Case) -> tuple[Case, Chain]:
+    return case, drawn(case)
+
+
+@pytest.mark.parametrize("term", ["posterior", "conditional"])
+def test_samples_held_together_and_apart_move_together(term: str) -> None:
+    """Links that are nearly certain: one by one, no sample could leave."""
+    X = np.array([[-0.1], [0.0], [0.1], [0.05], [-1.0], [-1.1], [1.0], [1.1]])
+    must = Layer(MUST, np.array([[0, 1], [4, 5], [6, 7]]), np.full(3, 4.0), 0.999)
+    cannot = Layer(CANNOT, np.array([[0, 2], [1, 2], [4, 6]]), np.full(3, 4.0), 0.999)
+    case = Case(X, [must, cannot], 2, term, kappa=1.0, feature_weight=0.3)
+    chain = run_chain(
+        case.problem(),
+        np.array([0, 0, 1, 1, 0, 0, 1, 1], np.int16),
+        np.array([0, 0, 1, 1, 0, 0, 1, 1], np.int16),
+        LENGTH,
+        np.random.default_rng(0),
+    )
+    check(case, chain)
+    pairs, _ = exact(case)
+    assert 0.2 < pairs.reshape(8, 8)[0, 4] < 0.8  # or a chain that stays where it is would do
+    assert pairs.reshape(8, 8)[0, 1] > 0.99
+
+
+def test_no_sample_can_leave_alone_where_all_clusters_are_of_the_least_size() -> None:
+    case = replace(case_of(6, "conditional", n_clusters=2), min_size=4)
+    chain = drawn(case)
+    check(case, chain)
+    assert (np.sort(np.array([np.bincount(labels) for labels in chain.labels])) == 4).all()
+    assert len({tuple(labels) for labels in as_pairs(chain.labels)}) > 5
+
+
+def test_draws_are_numbered_by_the_reference() -> None:
+    """Clusters change places in these chains; each draw has the numbers that share most labels."""
+    case = replace(case_of(7, "unsupervised"), min_size=1)
+    reference = draw_labels(case, 5)
+    problem = case.problem()
+    chain = run_chain(problem, draw_labels(case, 0), reference, LENGTH, np.random.default_rng(1))
+    for draw in chain.labels[::40]:
+        shared = np.zeros((3, 3))
+        np.add.at(shared, (draw, reference), 1)
+        rows, columns = linear_sum_assignment(-shared)
+        assert (draw == reference).sum() == shared[rows, columns].sum()
+    other = run_chain(
+        problem, draw_labels(case, 0), (2 - reference).astype(np.int16), LENGTH, np.random.default_rng(1)
+    )
+    assert as_pairs(other.labels).tobytes() == as_pairs(chain.labels).tobytes()
+    # not the labels: of two matchings as good, either may be taken
+    assert (other.labels == 2 - reference).sum() == (chain.labels == reference).sum()
+
+
+@pytest.mark.parametrize("term", TERMS)
+def test_same_seed_same_bits(term: str) -> None:
+    case = case_of(1, term)
+    first, again, other = (drawn(case, Length(5, 50, 2), seed) for seed in (3, 3, 4))
+    assert first.labels.tobytes() == again.labels.tobytes()
+    assert first.objectives.tobytes() == again.objectives.tobytes()
+    assert first.objectives.tobytes() != other.objectives.tobytes()
+
+
+def test_later_draws_are_those_of_a_longer_chain() -> None:
+    case = case_of(1, "posterior")
+    every = drawn(case, Length(0, 40, 1))
+    some = drawn(case, Length(10, 10, 3))
+    assert some.labels.tobytes() == every.labels[12::3].tobytes()
+
+
+def test_one_cluster_and_one_sample_in_each() -> None:
+    one = replace(case_of(1, "likelihood"), n_clusters=1)
+    assert (drawn(one, Length(1, 10, 1)).labels == 0).all()
+    alone = replace(case_of(1, "unsupervised"), n_clusters=8, min_size=1)
+    start = np.arange(8, dtype=np.int16)[::-1].copy()
+    chain = run_chain(alone.problem(), start, start, Length(1, 10, 1), np.random.default_rng(0))
+    assert (chain.labels == start).all()
+
+
+@pytest.mark.parametrize("covariance", ["spherical", "common", "diagonal", "full"])
+def test_degenerate_clusters(covariance: str) -> None:
+    """Equal rows: without a prior a cluster of them adds nothing, and chains draw what that says."""
+    X = np.array([[0.0, 0.0]] * 3 + [[1.0, 0.5], [2.0, 1.5], [2.5, 1.0], [3.0, 2.5]])
+    prior = 0.0 if covariance == "diagonal" else 1.0
+    layers = [Layer(MUST, np.array([[0, 3]]), None, 0.8)]
+    case = Case(X, layers, 2, "conditional", covariance=covariance, covariance_prior=prior)
+    check(*both(case))
+
+
+def test_weights_that_are_not_whole() -> None:
+    case = case_of(1, "posterior")
+    layers = [replace(layer, weights=np.linspace(0.3, 1.9, len(layer.pairs))) for layer in case.layers]
+    check(*both(replace(case, layers=layers)))
+
+
+def test_starts_below_the_least_size_are_refused() -> None:
+    case = case_of(1, "unsupervised")
+    start = np.array([0, 0, 0, 0, 0, 1, 1, 2], np.int16)
+    with pytest.raises(ValueError, match="a cluster of the start has 1 samples, expected 2 or more"):
+        run_chain(case.problem(), start, start, LENGTH, np.random.default_rng(0))
+
+
+def test_all_pairs_of_many_clusters() -> None:
+    """Six samples, four clusters: every kind of exchange of two labels leads back."""
+    rng = np.random.default_rng(0)
+    pairs = np.array(list(itertools.combinations(range(6), 2)))
+    kinds = rng.random(len(pairs)) < 0.5
+    layers = [Layer(MUST, pairs[kinds], None, 0.7), Layer(CANNOT, pairs[~kinds], None, 0.7)]
+    for model in ("posterior", "conditional"):
+        case = Case(rng.normal(size=(6, 2)), layers, 4, model, min_size=1, kappa=1.0, feature_weight=0.5)
+        check(*both(case))
