@@ -181,7 +181,7 @@ def cluster_covariances(
         Shape. Spherical ones have no prior, and common ones are spherical ones.
     covariance_prior : float
         Strength of the prior of the other shapes, 0 for none, for diagonal ones alone (docs/model.md, section
-        8).
+        7).
 
     Returns
     -------

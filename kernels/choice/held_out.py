@@ -1,4 +1,4 @@
-"""How well a model predicts annotations that it has not seen (docs/model.md, section 9)."""
+"""How well a model predicts annotations that it has not seen (docs/model.md, section 8)."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def held_out(
 
 
 def label_probabilities(problem: Problem, labels: NDArray[np.integer]) -> Floats:
-    """Probability of each label of each sample, given the labels of all others (docs/model.md, eq. (52)).
+    """Probability of each label of each sample, given the labels of all others (docs/model.md, eq. (55)).
 
     Parameters
     ----------

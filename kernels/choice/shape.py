@@ -1,4 +1,4 @@
-"""The shape of covariance that annotations speak for (docs/model.md, section 9)."""
+"""The shape of covariance that annotations speak for (docs/model.md, section 8)."""
 
 from __future__ import annotations
 

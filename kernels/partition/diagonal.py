@@ -1,4 +1,4 @@
-"""Shape "diagonal": a variance for each cluster and feature (docs/model.md, section 8).
+"""Shape "diagonal": a variance for each cluster and feature (docs/model.md, section 7).
 
 A candidate costs one logarithm: what joining a cluster does to its log-determinant is the logarithm of a
 product over features of 1 + n / (n + 1) d² / (s + ridge), of factors kept in `State.ratios`.

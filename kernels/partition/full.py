@@ -1,4 +1,4 @@
-"""Shapes "full" and "tied": a covariance matrix for each cluster, or one for all (docs/model.md, section 8).
+"""Shapes "full" and "tied": a covariance matrix for each cluster, or one for all (docs/model.md, section 7).
 
 `State.scatter` holds A = S + ridge I and `State.inverse` its inverse, renewed from members at each pass and
 updated by rank one in between: A' = A -+ c v v', and the log-determinant changes by log(1 -+ c v' A^-1 v).

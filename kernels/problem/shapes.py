@@ -1,4 +1,4 @@
-"""Shapes of covariance with a prior: coordinates, the prior, estimates (docs/model.md, section 8).
+"""Shapes of covariance with a prior: coordinates, the prior, estimates (docs/model.md, section 7).
 
 The prior's scale is the covariance of all samples, so the objective depends on units by a constant alone. In
 coordinates where that covariance is the identity the scale is a multiple of the identity, and no matrix is

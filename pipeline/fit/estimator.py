@@ -35,7 +35,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
     """Semi-supervised clustering with inaccurate pairwise annotations.
 
     Gaussians for the features and a model of the annotations, fitted together by the hybrid genetic search
-    (docs/model.md, sections 2, 3, 6 and 8). What `sweep fit` computes, this computes too.
+    (docs/model.md, sections 2, 3, 6 and 7). What `sweep fit` computes, this computes too.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
     covariance : {"spherical", "common", "diagonal", "tied", "full", "auto"}, default="spherical"
         Shape of the covariances: one variance for each cluster, or one that all share; one for each cluster
         and feature; one matrix that all clusters share, or one for each. "auto" is the shape that predicts
-        held-out annotations best (docs/model.md, section 9).
+        held-out annotations best (docs/model.md, section 8).
     accuracy : float, default=None
         Assumed share of correct annotations, in (0, 1]; "posterior" needs it, "conditional" fits it if it is
         not given, the others do not use it.
