@@ -1,6 +1,6 @@
 """Exchange of two labels within a set of samples: the moves of a chain that one sample alone cannot make.
 
-Equation (54) of docs/model.md.
+Equation (60) of docs/model.md.
 
 Samples that annotations hold together, or apart, are stuck one by one: each of them alone would break its
 links by leaving. A set is drawn without a look at the labels, and two labels are exchanged within it; the

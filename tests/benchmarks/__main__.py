@@ -28,6 +28,8 @@ BENCHMARKS = (
     "biased_pairs",
     "common_variance",
     "feature_weight",
+    "shapes",
+    "shapes_mixtures",
     "annotators",
     "checksums",
 )
