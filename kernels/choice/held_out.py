@@ -227,7 +227,7 @@ def label_probabilities(problem: Problem, labels: NDArray[np.integer]) -> Floats
 def _set_probabilities(data: Data, state: State, shares: Floats) -> None:
     collect(data, state)
     for sample in range(data.X.shape[0]):
-        source = int(state.labels[sample])
+        source = int(np.int64(state.labels[sample]))
         if state.sizes[source] <= data.min_size:
             shares[sample, source] = 1.0
             continue

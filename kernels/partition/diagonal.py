@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from kernels.jit import jit_inner, jit_part
+from kernels.jit import jit_inner
 from kernels.partition.state import State
 from kernels.partition.statistics import EPSILON, shaped_term
 from kernels.problem.data import Data, Floats
@@ -46,7 +46,7 @@ def set_cluster(data: Data, state: State, k: int) -> None:
         state.ratios[d, k] = size / ((size + 1.0) * state.squares[d, k]) if size > 0 else 0.0
 
 
-@jit_part
+@jit_inner
 def logdet_of(data: Data, squares: Floats, size: int, column: int) -> float:
     """Sum of the logarithms in one column; infinite if the cluster adds nothing, as it has no prior."""
     total = 0.0
@@ -100,7 +100,7 @@ def set_diagonal_gains(data: Data, state: State, sample: int, source: int) -> fl
     return float(state.doubt[source] / least)
 
 
-@jit_part
+@jit_inner
 def set_joins(z: Floats, state: State) -> None:
     """Set gains and distances: the log-determinant rises by the first and the logarithm of the second.
 
@@ -133,7 +133,7 @@ def set_joins(z: Floats, state: State) -> None:
             products[k] *= 1.0 + difference * difference * ratios[d, k]
 
 
-@jit_part
+@jit_inner
 def set_diagonal_distances(z: Floats, state: State) -> None:
     """Set the squared distances to all means, each feature multiplied by its ratio."""
     state.distances[:] = 0.0
@@ -156,7 +156,7 @@ def leaving_term(data: Data, state: State, sample: int, source: int) -> float:
     return shaped_term(data, size, total)
 
 
-@jit_part
+@jit_inner
 def square_after_removal(data: Data, state: State, sample: int, source: int, d: int) -> float:
     """Square of one feature of the source without the sample."""
     size = state.sizes[source]

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from kernels.jit import jit_inner, jit_part
 from kernels.partition.conditional import exact_agreement_gain
 from kernels.partition.diagonal import exact_diagonal_gain
@@ -27,7 +29,7 @@ from kernels.problem.data import COMMON, CONDITIONAL, DIAGONAL, POSTERIOR, UNSUP
 @jit_inner
 def exact_gain(data: Data, state: State, sample: int, target: int) -> float:
     """Gain in nats of moving `sample`, whose distances and links are set, to another cluster: O(K²)."""
-    source = int(state.labels[sample])
+    source = int(np.int64(state.labels[sample]))
     if data.shape == DIAGONAL:
         gain = exact_diagonal_gain(data, state, sample, source, target)
     elif data.shape > DIAGONAL:

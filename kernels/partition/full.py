@@ -13,6 +13,7 @@ members.
 from __future__ import annotations
 
 import math
+from typing import cast
 
 import numpy as np
 
@@ -33,6 +34,9 @@ from kernels.problem.data import FULL, TIED, Data, Floats
 LARGEST_DRIFT = 1e-9
 """Beyond it scatter and inverse are renewed from members at once."""
 
+ONLY, NOBODY = cast(int, np.int64(0)), cast(int, np.int64(-1))
+"""Place of the one matrix of "tied", and no sample: of the type that other places and samples have."""
+
 LEAST_SHARE = 1e-12
 """Of a determinant that a removal leaves: below it all digits may be lost."""
 
@@ -51,7 +55,7 @@ def renew(data: Data, state: State, place: int) -> None:
     """Set one scatter matrix, about the means as they are, and what follows from it."""
     n_dims = data.Z.shape[1]
     scatter = state.scatter[place]
-    size = add_members(data, state, place, -1)
+    size = add_members(data, state, place, NOBODY)
     for i in range(n_dims):
         for j in range(i + 1):
             scatter[i, j] = state.matrix[i, j]
@@ -61,7 +65,7 @@ def renew(data: Data, state: State, place: int) -> None:
     state.drift[place] = (math.sqrt(size) + n_dims) * grain(data, state, place)
 
 
-@jit_part
+@jit_inner
 def grain(data: Data, state: State, place: int) -> float:
     """Drift that one update brings."""
     n_dims = data.Z.shape[1]
@@ -93,7 +97,7 @@ def add_members(data: Data, state: State, place: int, without: int) -> int:
     return size
 
 
-@jit_part
+@jit_inner
 def set_products(data: Data, state: State) -> None:
     """Set the inverse times each mean, for the shape "tied"."""
     n_dims = data.Z.shape[1]
@@ -104,7 +108,7 @@ def set_products(data: Data, state: State) -> None:
         multiply(state.inverse[0], vector, state.vectors[k])
 
 
-@jit_part
+@jit_inner
 def set_full_distances(data: Data, state: State, sample: int) -> None:
     """Set the squared distances of a sample to all means, each by the inverse of its cluster."""
     n_dims = data.Z.shape[1]
@@ -116,7 +120,7 @@ def set_full_distances(data: Data, state: State, sample: int) -> None:
         state.distances[k] = quadratic_form(state.inverse[k], vector)
 
 
-@jit_part
+@jit_inner
 def set_tied_distances(data: Data, state: State, sample: int) -> None:
     """As `set_full_distances`, by the one inverse; its product with the sample stays in the last vector.
 
@@ -133,7 +137,7 @@ def set_tied_distances(data: Data, state: State, sample: int) -> None:
         state.distances[k] = total
 
 
-@jit_part
+@jit_inner
 def cross_product(data: Data, state: State, sample: int, source: int, target: int) -> float:
     """A' A^-1 b of the differences to two means, for the shape "tied"."""
     product = state.vectors[data.n_clusters + 1]
@@ -200,7 +204,7 @@ def logdets_about(data: Data, state: State, sample: int, cluster: int) -> tuple[
     mean = state.vectors[data.n_clusters + 1]
     size = set_mean_without(data, state, sample, cluster)
     swap_mean(state, mean, cluster)
-    add_members(data, state, cluster, sample)
+    add_members(data, state, cluster, int(np.int64(sample)))
     swap_mean(state, mean, cluster)
     before = factorise(state.matrix)
     vector = state.vectors[data.n_clusters]
@@ -217,7 +221,7 @@ def exact_tied_gain(data: Data, state: State, sample: int, source: int, target: 
     mean = state.vectors[data.n_clusters + 1]
     size = set_mean_without(data, state, sample, source)
     swap_mean(state, mean, source)
-    add_members(data, state, 0, sample)
+    add_members(data, state, ONLY, int(np.int64(sample)))
     swap_mean(state, mean, source)
     factorise(state.matrix)
     vector = state.vectors[data.n_clusters]
@@ -231,7 +235,7 @@ def exact_tied_gain(data: Data, state: State, sample: int, source: int, target: 
     return float(0.5 * data.feature_weight * (data.Z.shape[0] + data.freedom) * (before - after))
 
 
-@jit_part
+@jit_inner
 def set_mean_without(data: Data, state: State, sample: int, cluster: int) -> int:
     """Set the last vector to the mean of all members of a cluster but the sample; their number."""
     n_samples, n_dims = data.Z.shape
@@ -269,7 +273,7 @@ def relocate_scatter(data: Data, state: State, sample: int, source: int, target:
     update(data, state, sample, target, size / (size + 1.0))
 
 
-@jit_part
+@jit_inner
 def clear(data: Data, state: State, place: int) -> None:
     """Set a scatter matrix to that of a single sample."""
     n_dims = data.Z.shape[1]
@@ -302,11 +306,11 @@ def update(data: Data, state: State, sample: int, cluster: int, scale: float) ->
     state.drift[place] = (state.drift[place] + grain(data, state, place)) / min(ratio, 1.0)
 
 
-@jit_part
+@jit_inner
 def settle_scatter(data: Data, state: State, source: int, target: int) -> None:
     """Renew what has drifted too far; means and sizes are those after a relocation."""
     if data.shape == TIED:
-        settle(data, state, 0)
+        settle(data, state, ONLY)
         set_products(data, state)
     else:
         settle(data, state, source)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from kernels.jit import jit_part
 from kernels.partition.conditional import add_agreement_gains, set_agreement_links
 from kernels.partition.diagonal import set_diagonal_distances, set_diagonal_gains
@@ -115,7 +117,7 @@ def set_gains(data: Data, state: State, sample: int, degree: float) -> float:
 
     A gain may be off by the slack of size_terms; one that this could move across the threshold is exact.
     """
-    source = int(state.labels[sample])
+    source = int(np.int64(state.labels[sample]))
     doubt = 0.0
     if data.shape == DIAGONAL:
         doubt = set_diagonal_gains(data, state, sample, source)

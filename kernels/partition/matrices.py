@@ -81,7 +81,7 @@ def dot(first: Floats, second: Floats, size: int) -> float:
     return float((a + b) + (c + d))
 
 
-@jit_part
+@jit_inner
 def quadratic_form(matrix: Floats, vector: Floats) -> float:
     """V' M v, from the lower triangle of M."""
     total = 0.0
@@ -91,7 +91,7 @@ def quadratic_form(matrix: Floats, vector: Floats) -> float:
     return total
 
 
-@jit_part
+@jit_inner
 def multiply(matrix: Floats, vector: Floats, product: Floats) -> None:
     """Set M v of a symmetric matrix."""
     size = len(vector)
@@ -99,7 +99,7 @@ def multiply(matrix: Floats, vector: Floats, product: Floats) -> None:
         product[i] = dot(matrix[i], vector, size)
 
 
-@jit_part
+@jit_inner
 def add_outer(matrix: Floats, vector: Floats, scale: float) -> None:
     """Add c v v' to a matrix."""
     size = len(vector)
@@ -110,7 +110,7 @@ def add_outer(matrix: Floats, vector: Floats, scale: float) -> None:
             row[j] += step * vector[j]
 
 
-@jit_part
+@jit_inner
 def set_multiple_of_identity(matrix: Floats, value: float) -> None:
     """Set c I."""
     matrix[:] = 0.0

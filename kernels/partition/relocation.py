@@ -5,6 +5,8 @@ Equations (18) and (19) of docs/model.md.
 
 from __future__ import annotations
 
+import numpy as np
+
 from kernels.jit import jit_inner, jit_part
 from kernels.partition.conditional import collect_agreement, relocate_agreement
 from kernels.partition.diagonal import collect_squares, relocate_squares, set_cluster
@@ -94,7 +96,7 @@ def refresh_pooled(data: Data, state: State) -> None:
         state.join[0, k] = state.sizes[k] / (state.sizes[k] + 1.0)
 
 
-@jit_part
+@jit_inner
 def refresh_shaped(data: Data, state: State) -> None:
     """Set the terms, and `join`: joining gains join[1] times the rise of the log-determinant, plus join[2].
 
@@ -140,7 +142,7 @@ def error_after_removal(data: Data, state: State, sample: int, source: int) -> f
 @jit_inner
 def relocate(data: Data, state: State, sample: int, target: int) -> None:
     """Move `sample`, whose distances and links are set, to `target`, and all statistics with it."""
-    source = int(state.labels[sample])
+    source = int(np.int64(state.labels[sample]))
     n_source = state.sizes[source]
     n_target = state.sizes[target]
     # Errors, squares and scatter before means and sizes: they follow from the old ones.

@@ -107,7 +107,7 @@ def list_component(data: Data, state: State, component: Component, sample: int) 
 @jit_part
 def relocate_component(data: Data, state: State, component: Component, size: int) -> int:
     """Move the first `size` members to the best cluster; 1 if it is not their own, else 0."""
-    source = int(state.labels[component.members[0]])
+    source = int(np.int64(state.labels[component.members[0]]))
     error = set_mean(data, component, size)
     set_component_links(data, state, component, size)
     if data.shape <= COMMON:
@@ -223,7 +223,7 @@ def logdet_tied(data: Data, state: State, component: Component, size: int, sourc
     return factorise(state.matrix)
 
 
-@jit_part
+@jit_inner
 def set_matrix(
     data: Data, state: State, component: Component, cluster: int, within: float, between: float
 ) -> None:
@@ -236,7 +236,7 @@ def set_matrix(
     add_difference(data, state, component, cluster, between)
 
 
-@jit_part
+@jit_inner
 def add_difference(data: Data, state: State, component: Component, cluster: int, scale: float) -> None:
     """Add c v v' to the lower triangle of the scratch matrix, v from a cluster's mean to that of the set."""
     for d in range(data.Z.shape[1]):

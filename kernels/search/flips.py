@@ -89,7 +89,7 @@ def flip_pair(data: Data, state: State, rng: np.random.Generator, flip: Flip, sa
     No sample may leave such a cluster, and without exchanges N = K min_size samples could not move at all.
     """
     other = draw_below(rng, len(state.labels))
-    first, second = int(state.labels[sample]), int(state.labels[other])
+    first, second = int(np.int64(state.labels[sample])), int(state.labels[other])
     if first != second and min(state.sizes[first], state.sizes[second]) <= data.min_size:
         flip.members[0] = sample
         flip.members[1] = other

@@ -97,7 +97,7 @@ def relocation_pass(data: Data, state: State, rng: np.random.Generator) -> int:
     shuffle(rng, state.order)
     total = 0
     for sample in state.order:
-        source = int(state.labels[sample])
+        source = int(np.int64(state.labels[sample]))
         if state.sizes[source] <= data.min_size:
             continue
         degree = set_links(data, state, sample)
@@ -160,7 +160,7 @@ def assignment_pass(data: Data, state: State) -> int:
             offset[k] -= data.log_size[state.sizes[k]]
     moved = 0
     for sample in data.unannotated:
-        source = int(state.labels[sample])
+        source = int(np.int64(state.labels[sample]))
         if state.sizes[source] <= data.min_size or offset[source] == np.inf:
             continue
         set_distances(data, state, sample)
@@ -180,7 +180,7 @@ def assignment_pass(data: Data, state: State) -> int:
     return moved
 
 
-@jit_part
+@jit_inner
 def set_spherical_costs(data: Data, state: State, precision: Floats, offset: Floats) -> None:
     """Set the factor of a squared distance, and what is added to it; infinite for a degenerate cluster."""
     n_features = data.X.shape[1]
@@ -203,7 +203,7 @@ def set_spherical_costs(data: Data, state: State, precision: Floats, offset: Flo
             offset[k] = 0.5 * n_features * math.log(variance)
 
 
-@jit_part
+@jit_inner
 def set_shaped_costs(data: Data, state: State, precision: Floats, offset: Floats) -> None:
     """As `set_spherical_costs`; distances are by the inverse of the scatter, or by the ratios."""
     n_samples, n_dims = data.Z.shape

@@ -102,7 +102,7 @@ def sweep(data: Data, state: State, order: NDArray[np.int32], flip: Flip, rng: n
 @jit_inner
 def resample(data: Data, state: State, rng: np.random.Generator, sample: int) -> None:
     """Draw the label of `sample` given all others (docs/model.md, eq. (59))."""
-    source = int(state.labels[sample])
+    source = int(np.int64(state.labels[sample]))
     if state.sizes[source] <= data.min_size:
         return
     degree = set_links(data, state, sample)
