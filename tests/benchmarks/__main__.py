@@ -30,6 +30,7 @@ BENCHMARKS = (
     "feature_weight",
     "shapes",
     "shapes_mixtures",
+    "shapes_biased",
     "annotators",
     "checksums",
 )

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from kernels.problem.problem import build_problem, layers_from_annotations
 from kernels.search.hgs import warm_up
 from kernels.search.operators import assign_closest, repair, seed_centroids
 from kernels.search.population import new_population
+from kernels.settings import COVARIANCES
 from sweeps.annotations.draw import draw_annotations
 from sweeps.inputs.mixtures import draw_mixture
 
@@ -36,7 +38,9 @@ seed_centroids = from_python(seed_centroids)
 repair = from_python(repair)
 
 TABLE = Table("growth", ("CPU ns per candidate", "from", "to", "slope, all", "slope, at the end"))
-TABLES = (TABLE,)
+COLUMNS = "D = 4", "D = 10", "D = 32", "D = 64", "to spherical at D = 10", "slope, D = 10 … 64"
+SHAPES = Table("growth/shapes", ("CPU ns per candidate", *COLUMNS))
+TABLES = (TABLE, SHAPES)
 
 MODELS = ("likelihood", "posterior")
 
@@ -58,6 +62,8 @@ AXES = {
     "K": [replace(BASE, K=k) for k in (2, 4, 8, 16, 32, 64)],
     "D": [replace(BASE, D=d) for d in (2, 4, 16, 64, 256)],
 }
+DIMENSIONS = (4, 10, 32, 64)
+ROUNDS = 5
 LARGE = Size(N=100_000, m=100_000, K=16, D=16)
 
 
@@ -71,13 +77,13 @@ class Cost:
     relocations: float
 
 
-def problem(size: Size, model: str) -> Data:
+def problem(size: Size, model: str, covariance: str = "spherical") -> Data:
     """A mixture with annotations of accuracy 0.9."""
     rng = np.random.default_rng([size.N, size.m, size.K, size.D])
     X, labels = draw_mixture(rng, n_clusters=size.K, n_samples=size.N, n_features=size.D)
     annotations = draw_annotations(rng, labels, p=0.9, m=size.m)
     layers = layers_from_annotations(annotations, 0.9)
-    return build_problem(X, layers, n_clusters=size.K, model=model).data
+    return build_problem(X, layers, n_clusters=size.K, model=model, covariance=covariance).data
 
 
 def start(data: Data, state: State, rng: np.random.Generator) -> None:
@@ -115,6 +121,36 @@ def cost(size: Size, model: str) -> Cost:
     )
 
 
+def shape_costs(model: str) -> NDArray[np.float64]:
+    """CPU nanoseconds of a candidate, of shape (shapes, dimensions): the least of rounds that take turns."""
+    states = {}
+    for covariance, d in product(COVARIANCES, DIMENSIONS):
+        data = problem(replace(BASE, D=d), model, covariance)
+        state = new_state(data)
+        start(data, state, np.random.default_rng(0))
+        collect(data, state)
+        sweep_candidates(data, state, 1)
+        states[covariance, d] = data, state
+    found = np.full((len(states), ROUNDS), np.inf)
+    for turn, (place, (data, state)) in product(range(ROUNDS), enumerate(states.values())):
+        n_candidates = len(data.annotated) * (data.n_clusters - 1)
+        repeats = max(1, 300_000 // n_candidates)
+        began = time.process_time()
+        sweep_candidates(data, state, repeats)
+        found[place, turn] = 1e9 * (time.process_time() - began) / (repeats * n_candidates)
+    return found.min(axis=1).reshape(len(COVARIANCES), len(DIMENSIONS))
+
+
+def shape_rows(costs: dict[str, NDArray[np.float64]]) -> Iterator[tuple[str, ...]]:
+    """A row for each shape and model."""
+    x = np.array(DIMENSIONS[1:], dtype=np.float64)
+    for model, found in costs.items():
+        for covariance, cells in zip(COVARIANCES, found, strict=True):
+            times = (f"{cell:.0f}" for cell in cells)
+            ratio = cells[1] / found[0, 1]
+            yield f"{covariance}, {model}", *times, f"{ratio:.2f}", f"{slope(x, cells[1:]):.2f}"
+
+
 def slope(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
     """Exponent of the power law through the points."""
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
@@ -148,12 +184,13 @@ def searches(axis: str, model: str, costs: list[Cost]) -> Iterator[str]:
         yield f"{model}, {axis}: slope of {name} {slope(x, y):.2f}, at the end {slope(x[-2:], y[-2:]):.2f}"
 
 
-def draw(costs: dict[tuple[str, str], list[Cost]]) -> None:
-    """Time per local search above, per candidate below, a column per axis."""
+def draw(costs: dict[tuple[str, str], list[Cost]], shapes: dict[str, NDArray[np.float64]]) -> None:
+    """Time per local search above, per candidate below, a column per axis; shapes in the last one."""
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, panels = plt.subplots(2, len(AXES), figsize=(11, 5.2), sharey="row", layout="constrained")
+    size = 2, len(AXES) + 1
+    figure, panels = plt.subplots(*size, figsize=(13, 5.2), sharey="row", layout="constrained")
     for column, (axis, sizes) in enumerate(AXES.items()):
         x = np.array([getattr(size, axis) for size in sizes], dtype=np.float64)
         for row, name in enumerate(("search", "candidate")):
@@ -167,8 +204,22 @@ def draw(costs: dict[tuple[str, str], list[Cost]]) -> None:
             panel.set_xticks(x, [f"{value:,.0f}" for value in x], fontsize=7, rotation=30)
             panel.minorticks_off()
         panels[1, column].set_xlabel(axis)
-    panels[1, 0].set_ylim(8, 300)
-    panels[1, 0].set_yticks([10, 30, 100, 300], ["10", "30", "100", "300"])
+    for place, (model, found) in enumerate(shapes.items()):
+        panel = panels[1, -1] if place == 0 else panels[0, -1].inset_axes((0, 0, 1, 1))
+        panel.set_title(f"shapes, {model}", fontsize=8)
+        for covariance, cells, mark in zip(COVARIANCES, found, "osD^v", strict=True):
+            label = f"{covariance}, slope {slope(np.array(DIMENSIONS[1:], dtype=float), cells[1:]):.2f}"
+            panel.loglog(DIMENSIONS, cells, marker=mark, markersize=4, linewidth=1.2, label=label)
+        panel.legend(fontsize=6, frameon=False, loc="upper left")
+        panel.grid(alpha=0.3)
+        panel.set_xticks(DIMENSIONS, [str(d) for d in DIMENSIONS], fontsize=7)
+        panel.minorticks_off()
+        panel.set_ylim(8, 3000)
+        panel.set_yticks([10, 100, 1000], ["10", "100", "1000"], fontsize=7)
+    panels[0, -1].set_axis_off()
+    panels[1, -1].set_xlabel("D")
+    panels[1, 0].set_ylim(8, 3000)
+    panels[1, 0].set_yticks([10, 30, 100, 300, 1000], ["10", "30", "100", "300", "1000"])
     panels[0, 0].set_ylabel("CPU ms per local search")
     panels[1, 0].set_ylabel("CPU ns per candidate")
     base = f"N = {BASE.N}, m = {BASE.m}, K = {BASE.K}, D = {BASE.D} but for the axis (m = N along N)"
@@ -217,9 +268,14 @@ def measure() -> dict[str, str]:
         for axis, sizes in AXES.items()
         for model in MODELS
     }
-    draw(costs)
+    shapes = {model: shape_costs(model) for model in ("posterior", "conditional")}
+    draw(costs, shapes)
     lines = [line for (axis, model), found in costs.items() for line in searches(axis, model, found)]
     # A process of its own: memory that was once used here would hide what the large problem needs.
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         lines.append(pool.submit(memory).result())
-    return {TABLE.name: TABLE.markdown(rows(costs)), "beside the table": "\n".join(lines)}
+    return {
+        TABLE.name: TABLE.markdown(rows(costs)),
+        SHAPES.name: SHAPES.markdown(shape_rows(shapes)),
+        "beside the table": "\n".join(lines),
+    }
