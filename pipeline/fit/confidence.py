@@ -28,7 +28,7 @@ STREAM = 1
 """First place of the spawn keys of chains; those of restarts have one place only."""
 
 LARGEST_R_HAT, LEAST_AGREEMENT = 1.1, 0.5
-"""Beyond either, a note says that chains disagree."""
+"""Beyond either, a note says that chains disagree; good chains of 10,000 samples come near the second."""
 
 PAIRS_AT_ONCE = 10_000
 

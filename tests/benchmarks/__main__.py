@@ -32,6 +32,7 @@ BENCHMARKS = (
     "shapes_mixtures",
     "shapes_biased",
     "annotators",
+    "confidence",
     "checksums",
 )
 FROM_CUBES = "stopping"
