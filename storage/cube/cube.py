@@ -121,7 +121,7 @@ def _render_growth(manifest: Manifest, plan: DatasetPlan, inputs: Inputs) -> Tem
 
 def _compare_inputs(manifest: Manifest, old: DatasetPlan, inputs: InputArrays) -> None:
     path = manifest.path
-    store = CubeStore(path, chunks=manifest.chunks, read_only=True)
+    store = CubeStore(path, chunks=manifest.chunks, document=manifest.document, read_only=True)
     node = zarr.open_group(store, mode="r", use_consolidated=True)[old.name]
     assert isinstance(node, zarr.Group)
     for name, values in zip(("X", "labels_true"), inputs, strict=True):

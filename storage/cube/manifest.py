@@ -56,6 +56,11 @@ class Manifest:
     metadata: dict[str, dict[str, Any]]
 
     @property
+    def document(self) -> bytes:
+        """Content of the root file."""
+        return to_json(root_document(self.spec, self.plans.values(), self.runs, self.metadata))
+
+    @property
     def chunks(self) -> ChunkFiles:
         """What the chunk files of the cube hold."""
         return ChunkFiles(self.plans.values(), self.metadata)

@@ -50,9 +50,9 @@ def open_cube(path: str | Path) -> xr.DataTree:
     ('p', 'm', 'replicate', 'model', 'restart')
     """
     path = Path(path)
-    chunks = read_manifest(path).chunks
+    manifest = read_manifest(path)
     with storage_errors(path):
-        store = CubeStore(path, chunks=chunks, read_only=True)
+        store = CubeStore(path, chunks=manifest.chunks, document=manifest.document, read_only=True)
         tree = xr.open_datatree(store, engine="zarr", chunks=None, consolidated=True)  # type: ignore[arg-type]
         nodes = {node.path: _masked(node.to_dataset(inherit=False)) for node in tree.subtree}
     return xr.DataTree.from_dict(nodes)

@@ -15,6 +15,7 @@ from zarr.abc.store import Store
 from zarr.core.buffer import default_buffer_prototype
 from zarr.storage import LocalStore
 
+from storage.cube.manifest import ROOT_FILE
 from storage.cube.places import ChunkFiles, chunk_position
 from storage.errors import DamagedChunk
 from storage.files import PLAIN, Files, read_regular
@@ -99,17 +100,23 @@ class CubeStore(LocalStore):
         The cube.
     chunks : ChunkFiles
         What its files hold.
+    document : bytes, optional
+        Content of the root file that `chunks` stem from: a growth since then, which replaces that file, is
+        not seen. Without it the file is read.
     read_only : bool
         Whether writing is refused.
     """
 
-    def __init__(self, root: Path, *, chunks: ChunkFiles, read_only: bool = False) -> None:
+    def __init__(
+        self, root: Path, *, chunks: ChunkFiles, document: bytes | None = None, read_only: bool = False
+    ) -> None:
         super().__init__(root, read_only=read_only)
         self._chunks = chunks
+        self._document = document
 
     def with_read_only(self, read_only: bool = False) -> Self:
         """The same files, for reading or for writing."""
-        return type(self)(self.root, chunks=self._chunks, read_only=read_only)
+        return type(self)(self.root, chunks=self._chunks, document=self._document, read_only=read_only)
 
     async def get(
         self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
@@ -135,7 +142,7 @@ class CubeStore(LocalStore):
         """Content of a file as `get` has it, without the event loop."""
         if byte_range is not None:
             raise ValueError("files of a cube are read whole: the checksum is of all of it")
-        content = self._read(key)
+        content = self._document if key == ROOT_FILE and self._document else self._read(key)
         if content is None and self._chunks.is_expected(key, self._is_there):
             # It may have been written since, and then the status that says so.
             content = self._read(key)

@@ -128,7 +128,7 @@ def _remade(manifest: Manifest, keys: list[str], inputs: Inputs) -> tuple[dict[s
 
 def _disagreement(manifest: Manifest, plan: DatasetPlan, data: InputArrays, damaged: list[str]) -> str:
     """Where inputs differ from those in the cube, as far as these are intact."""
-    store = CubeStore(manifest.path, chunks=manifest.chunks, read_only=True)
+    store = CubeStore(manifest.path, chunks=manifest.chunks, document=manifest.document, read_only=True)
     root = zarr.open_group(store, mode="r", use_consolidated=True)
     for name, values in zip(("X", "labels_true"), data, strict=True):
         path = f"{plan.name}/{name}"

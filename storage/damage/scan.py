@@ -73,7 +73,7 @@ def scan(path: Path, progress: Progress = iter) -> Scan:
         If the file system refuses.
     """
     manifest = read_manifest(path)
-    store = CubeStore(path, chunks=manifest.chunks, read_only=True)
+    store = CubeStore(path, chunks=manifest.chunks, document=manifest.document, read_only=True)
     files, size, damaged = 0, 0, []
     with storage_errors(path):
         for key in progress(list(_keys(manifest))):

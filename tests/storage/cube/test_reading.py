@@ -12,9 +12,12 @@ import numpy as np
 import pytest
 import zarr
 from cubes.small import SPEC, draw_block, draw_inputs, fill, make_plan
+from cubes.stages import STAGES
 
+from storage.cube import reading
 from storage.cube.blocks import BlockStore
 from storage.cube.cube import create, grow, open_cube
+from storage.cube.manifest import Manifest
 from storage.cube.schema import DONE, FAILED, PENDING, RESULTS
 from sweeps.errors import InputError
 
@@ -124,3 +127,27 @@ def test_no_cube_is_said(tmp_path: Path, cube: Path) -> None:
     (cube / "a" / "p" / "c.0").symlink_to("c.0")
     with pytest.raises(InputError, match=r"c\.0: found a link"):
         open_cube(cube)
+
+
+def test_a_growth_while_a_cube_is_opened_is_not_half_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The grid and the arrays are of one moment, though the root is replaced in between."""
+    path = tmp_path / "tiny.zarr"
+    create(path, STAGES[0], draw_inputs, SPEC)
+    fill(path, STAGES[0])
+    before = open_cube(path).load()
+    real = reading.read_manifest
+
+    def slow_read(path: Path) -> Manifest:
+        found = real(path)
+        monkeypatch.setattr(reading, "read_manifest", real)
+        for plans in STAGES[1:]:
+            grow(path, plans, draw_inputs, SPEC)
+            fill(path, plans)
+        return found
+
+    monkeypatch.setattr(reading, "read_manifest", slow_read)
+    during = open_cube(path).load()
+    assert during.identical(before)
+    assert not open_cube(path).load().identical(before)
