@@ -27,6 +27,12 @@ AUTO = "auto"
 CANDIDATES = ("spherical", "diagonal", "tied", "full")
 """From the simplest on."""
 
+FOLDS = 5
+"""Parts of the annotations, each of which is held out once to choose a shape."""
+
+FOLD_GENERATIONS = 5
+"""Of the search of each fold, at most: a short one, as parameters matter more than the last sample."""
+
 SINGULAR = ("tied", "full", AUTO)
 """Shapes whose likelihood is unbounded without a prior, or may be."""
 

@@ -1,14 +1,18 @@
-"""Names of models: an annotation term, and after it the shape of covariances where that is not spherical."""
+"""Names of models: an annotation term, and after it the shape of covariances where that is not spherical.
+
+`auto` stands for the shape that predicts held-out annotations best: each cell chooses its own.
+"""
 
 from __future__ import annotations
 
 UNSUPERVISED = "unsupervised"
 SPHERICAL = "spherical"
+AUTO = "auto"
 
 TERM_CODES = {UNSUPERVISED: 0, "likelihood": 1, "posterior": 2, "conditional": 3}
 
-SHAPE_CODES = {SPHERICAL: 0, "common": 16, "diagonal": 32, "tied": 48, "full": 64}
-"""Added to the code of the term; 80 is kept for a model that chooses its shape."""
+SHAPE_CODES = {SPHERICAL: 0, "common": 16, "diagonal": 32, "tied": 48, "full": 64, AUTO: 80}
+"""Added to the code of the term."""
 
 
 def model_of(term: str, shape: str) -> str:
@@ -20,10 +24,13 @@ MODEL_CODES = {
     model_of(term, shape): term_code + shape_code
     for shape, shape_code in SHAPE_CODES.items()
     for term, term_code in TERM_CODES.items()
+    if (term, shape) != (UNSUPERVISED, AUTO)
 }
-"""All models, with their place in the seeds: a contract: a code is never changed or reused."""
+"""All models, with their place in the seeds: a contract: a code is never changed or reused.
 
-BASELINES = tuple(model_of(UNSUPERVISED, shape) for shape in SHAPE_CODES)
+Without annotations nothing can be held out, and no shape be chosen."""
+
+BASELINES = tuple(model_of(UNSUPERVISED, shape) for shape in SHAPE_CODES if shape != AUTO)
 """Models without annotations, one of each shape: they depend only on the data."""
 
 
@@ -49,6 +56,14 @@ def shape_of(model: str) -> str:
     return split_model(model)[1]
 
 
+def chooses(model: str) -> bool:
+    """Whether each cell of a model chooses its shape of covariances."""
+    return shape_of(model) == AUTO
+
+
 def baseline_of(model: str) -> str:
-    """Model without annotations and of the same shape: a difference to it is due to annotations."""
-    return model_of(UNSUPERVISED, shape_of(model))
+    """Model without annotations and of the same shape: a difference to it is due to annotations.
+
+    Of a model that chooses its shape it is the one that such a cell has without annotations, the simplest.
+    """
+    return model_of(UNSUPERVISED, SPHERICAL if chooses(model) else shape_of(model))

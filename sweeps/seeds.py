@@ -16,8 +16,8 @@ from sweeps.models import MODEL_CODES
 ABSENT = 2**32 - 1
 """In place of a coordinate that a stream does not depend on: the largest uint32, which no coordinate is."""
 
-DATA, ANNOTATIONS, SEARCH = 0, 1, 2
-"""Purposes: drawing a mixture, drawing annotations, one restart of the search."""
+DATA, ANNOTATIONS, SEARCH, CHOICE = 0, 1, 2, 3
+"""Purposes: drawing a mixture, drawing annotations, one restart of the search, choosing a shape."""
 
 
 def accuracy_code(p: float) -> int:
@@ -50,7 +50,7 @@ def seed_sequence(
     seed : int
         The sweep's own seed.
     purpose : int
-        `DATA`, `ANNOTATIONS` or `SEARCH`.
+        `DATA`, `ANNOTATIONS`, `SEARCH` or `CHOICE`.
     dataset : str
         Name of the data set.
     mixture, p, m, replicate, model, restart : optional
@@ -109,3 +109,10 @@ def search_seed(
         model=model,
         restart=restart,
     )
+
+
+def choice_seed(
+    seed: int, dataset: str, *, mixture: int | None, p: float, m: int, replicate: int, model: str
+) -> np.random.SeedSequence:
+    """Seed of the folds and the searches by which a cell chooses its shape of covariances."""
+    return seed_sequence(seed, CHOICE, dataset, mixture=mixture, p=p, m=m, replicate=replicate, model=model)

@@ -15,8 +15,17 @@ DIMS: dict[str, tuple[str, ...]] = {
     "diagonal": ("feature",),
     "tied": ("feature", "feature_2"),
     "full": ("feature", "feature_2"),
+    "auto": ("feature", "feature_2"),
 }
-"""Dimensions of the covariance of one cluster, by shape; clusters that share theirs each have a copy."""
+"""Dimensions of the covariance of one cluster, by shape; clusters that share theirs each have a copy.
+
+Where the shape is chosen there is room for the widest."""
+
+CANDIDATES = ("spherical", "diagonal", "tied", "full")
+"""Shapes that can be chosen, from the simplest on."""
+
+CODES = {shape: code for code, shape in enumerate(shape for shape in DIMS if shape != "auto")}
+"""Whole numbers in a cube that stand for shapes."""
 
 
 def widest_dims(shapes: Iterable[str]) -> tuple[str, ...]:

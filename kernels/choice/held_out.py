@@ -18,15 +18,10 @@ from kernels.problem.data import Data, Floats
 from kernels.problem.layers import MUST, Layer, layer_weights, pair_accuracies
 from kernels.problem.problem import Problem, build_problem
 from kernels.search.hgs import run_restart
-from kernels.settings import Settings
-
-FOLDS = 5
+from kernels.settings import FOLD_GENERATIONS, FOLDS, Settings
 
 LEAST_PAIRS = 20
 """Fewer pairs than this say too little: a fold would hold less than four."""
-
-GENERATIONS = 5
-"""Of the search of each fold, at most: a short one, as parameters matter more than the last sample."""
 
 UNSURE = 1e-3
 """No pair and no annotation is more certain than this: one surprise must not outweigh all others."""
@@ -174,7 +169,7 @@ def held_out(
     HeldOut
     """
     logs, right = np.zeros(len(annotations.folds)), np.zeros(len(annotations.folds), dtype=bool)
-    short = replace(settings, generations=min(settings.generations, GENERATIONS))
+    short = replace(settings, generations=min(settings.generations, FOLD_GENERATIONS))
     for fold in range(FOLDS):
         tested = annotations.folds == fold
         if not tested.any():

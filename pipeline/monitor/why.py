@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,9 @@ from storage.runfolder.failures import FailureRecord, read_failures
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.head import HeadRecord
 from sweeps.cellnames import find_cell
+from sweeps.models import chooses
 from sweeps.plan import Cell
+from sweeps.shapes import CODES
 
 TRACEBACK_LINES = 12
 """Of the end of a traceback."""
@@ -44,6 +46,8 @@ class Explanation:
         nothing failed, or all is done.
     command : str
         Runs the cell alone.
+    covariance : str or None
+        Shape of covariances that a cell that is done has chosen; None where the model says which.
     """
 
     cell: str
@@ -53,6 +57,7 @@ class Explanation:
     failures: tuple[FailureRecord, ...]
     log: str
     command: str
+    covariance: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -66,6 +71,7 @@ class Explanation:
         """Text for people."""
         if self.state == "done":
             text = f"{self.cell}: done, {self.restarts} restarts in {self.seconds:.3g} s"
+            text += "" if self.covariance is None else f"; it chose {self.covariance} covariances"
             return [text, *self._earlier()]
         state = "pending: not finished yet" if self.state == "pending" else self.state
         command = ["", "to run it alone:", f"  {self.command}"]
@@ -127,6 +133,7 @@ def explain(cube: Path, name: str, spec: Path | None = None) -> Explanation:
         failures=failures,
         log="" if status == DONE or not failures else _log_command(cube, failures[-1].job),
         command=_command(cube, cell, spec),
+        covariance=None if arrays is None or not chooses(cell.model) else _chosen(arrays, position),
     )
 
 
@@ -135,6 +142,12 @@ def failed_causes(cube: Path) -> dict[str, str]:
     cells = failed_cells(cube, read_manifest(cube).plans.values())
     causes = {record.cell: record.cause for record in read_failures(RunFolder(cube))}
     return {str(cell): causes.get(str(cell), "no failure is recorded") for cell in cells}
+
+
+def _chosen(arrays: Mapping[str, Any], position: int) -> str:
+    """Shape that a cell chose; the code of one that no solver writes is shown as it is."""
+    code = int(np.asarray(arrays["covariance_shape"])[position])
+    return next((shape for shape, known in CODES.items() if known == code), str(code))
 
 
 def _log_command(cube: Path, job: str) -> str:

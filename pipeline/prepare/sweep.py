@@ -91,5 +91,5 @@ def _results_problems(results: Path, run: Path) -> list[Problem]:
 
 
 def longest_batch(prepared: Prepared) -> float:
-    """Seconds a batch of a sweep may last: a single restart is never split."""
-    return max([LONGEST, *Timing.load(prepared.run).measured.values()])
+    """Seconds a batch of a sweep may last: some units of work are never split."""
+    return max(LONGEST, Timing.load(prepared.run).longest(prepared.spec.grid.restarts))

@@ -9,6 +9,7 @@ from pipeline.report.parts.ink import house_style
 from pipeline.report.sections import (
     against,
     cell,
+    choices,
     curves,
     failures,
     heading,
@@ -29,6 +30,7 @@ SECTIONS = (
     curves.agreement,
     relative.section,
     index.section,
+    choices.section,
     cell.section,
     restarts.section,
     times.section,

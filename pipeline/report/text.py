@@ -7,12 +7,15 @@ from collections.abc import Iterator
 
 import pandas as pd
 
+from pipeline.report.parts.ink import short
 from pipeline.report.sections.heading import left_out, scaling
 from pipeline.scoring.catalogue import LABELS, QUALITIES
+from pipeline.scoring.choices import TOO_FEW, choice_table
 from pipeline.scoring.tables import pooled_nmi, written_counts
 from storage.cube.manifest import Manifest
 from storage.cube.schema import NO_SOLUTION, STATUS_WORDS
 from sweeps.models import BASELINES
+from sweeps.shapes import CANDIDATES
 
 TITLES = {name: LABELS[name].short for name in QUALITIES}
 """Scores of the text tables; the objective, which compares within one cell only, is in the CSV files."""
@@ -36,6 +39,7 @@ def render(manifest: Manifest, cells: pd.DataFrame, summary: pd.DataFrame) -> st
     for dataset in alone:
         rows = summary[summary["dataset"] == dataset]
         parts.append("\n".join(_block(_size(manifest, dataset), rows.iloc[:0], rows)))
+    parts.append("\n".join(_choices(choice_table(cells))))
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -104,6 +108,30 @@ def _block(title: str, rows: pd.DataFrame, baseline: pd.DataFrame) -> Iterator[s
     for models in _across(sorted(baseline["model"].unique()) + sorted(rows["model"].unique())):
         yield from _columns(rows, baseline, models)
     yield from _gaps(pd.concat([baseline, rows]))
+
+
+def _choices(table: pd.DataFrame) -> Iterator[str]:
+    """Lines on the shapes that cells chose; none without a model that chooses."""
+    if table.empty:
+        return
+    yield "shapes of covariances chosen (cells), and held-out annotations predicted by the shape chosen"
+    yield _choice_row("data set", "p", "m", "model", *CANDIDATES, TOO_FEW, "predicted", "log loss")
+    for row in table.itertuples():
+        yield _choice_row(
+            row.dataset,
+            f"{row.p:g}",
+            str(row.m),
+            row.model,
+            *(str(getattr(row, name)) for name in (*CANDIDATES, "too_few")),
+            "-" if pd.isna(row.predicted) else f"{row.predicted:.0%}",
+            "-" if pd.isna(row.log_loss) else f"{row.log_loss:.3f}",
+        )
+
+
+def _choice_row(*fields: str) -> str:
+    widths = (5, 6, 17, 10, 9, 5, 5, 8, 10, 9)
+    rest = zip(fields[1:], widths, strict=True)
+    return f"{short(fields[0]):<{LABEL}.{LABEL}}" + "".join(f"{text:>{width}}" for text, width in rest)
 
 
 def _across(models: list[str]) -> list[list[str]]:

@@ -16,6 +16,7 @@ from pipeline.report.sections import against
 from pipeline.report.sections.cell import choose_cell, named_cell
 from pipeline.report.sections.content import Content
 from pipeline.report.text import WIDTH, render
+from pipeline.scoring.choices import choice_table
 from pipeline.scoring.tables import cell_table, summary_table
 from storage.cube.cube import open_cube
 from storage.cube.manifest import Manifest, read_manifest
@@ -24,6 +25,7 @@ from storage.runfolder.failures import FailureRecord, read_failures
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import read_lease
 from sweeps.errors import InputError, Problem, collecting
+from sweeps.models import chooses
 from sweeps.plan import Cell
 
 
@@ -62,8 +64,8 @@ def write_report(
     cube : Path
         The cube; a sweep may be writing to it.
     folder : Path
-        Gets `report.html`, `report.txt`, `summary.csv`, `cells.csv`, with published means `against.csv`,
-        and `figures/`. Made if it is not there.
+        Gets `report.html`, `report.txt`, `summary.csv`, `cells.csv`, with models that choose their shape
+        `choices.csv`, with published means `against.csv`, and `figures/`. Made if it is not there.
     published : Path, optional
         Table of published means to show beside those of the cube, as `read_published` takes it.
     cell : str, optional
@@ -99,6 +101,8 @@ def write_report(
     )
     text = render(manifest, cells, summary)
     tables = {"summary": summary, "cells": cells}
+    if any(cells["model"].map(chooses)):
+        tables["choices"] = choice_table(cells)
     if compared is not None:
         text += f"\n{textwrap.fill(against.summarise(compared), WIDTH)}\n"
         tables["against"] = compared

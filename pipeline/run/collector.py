@@ -78,17 +78,16 @@ class Collector:
         self.blocks_written = 0
         self._replayed = self._replay()
 
-    def count(self, plan: DatasetPlan) -> Iterator[tuple[Cell, int]]:
-        """Cells of a data set that are not settled, with the number of restarts left; opens no block."""
+    def count(self, plan: DatasetPlan) -> Iterator[Work]:
+        """Work that is left of the cells of a data set that are not settled; opens no block."""
         for block, statuses in self._store.all_statuses(plan):
             for cell in filter(self._wanted.runs, self._unsettled(block, statuses)):
                 if cell in self._open:
-                    yield cell, sum(work.stop - work.start for work in self.missing(cell))
+                    yield from self.missing(cell)
                 elif cell in self._replayed:
-                    result = self._result(cell, self._replayed[cell])
-                    yield cell, sum(work.stop - work.start for work in result.missing())
+                    yield from self._result(cell, self._replayed[cell]).missing()
                 else:
-                    yield cell, plan.restarts
+                    yield Work(cell, 0, plan.restarts)
 
     def left(self, plan: DatasetPlan) -> Iterator[Work]:
         """Work of a data set that is neither in the cube nor in the journal; opens its blocks on the way."""

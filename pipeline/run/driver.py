@@ -202,9 +202,9 @@ class Driver:
         """Restarts left, and the solver seconds predicted for them."""
         total, seconds = 0, 0.0
         for plan in self._plans:
-            for cell, restarts in self._collector.count(plan):
-                total += restarts
-                seconds += restarts * self._timing.seconds(cell)
+            for work in self._collector.count(plan):
+                total += work.stop - work.start
+                seconds += self._timing.work_seconds(work)
         return total, seconds
 
     def _batches(self, plan: DatasetPlan) -> Iterator[Batch]:
@@ -214,8 +214,7 @@ class Driver:
         return make_batches(science, work, self._timing, seconds=self._length)
 
     def _batch(self, science: Science, work: Work) -> Batch:
-        seconds = (work.stop - work.start) * self._timing.seconds(work.cell)
-        return Batch(science, work.cell.dataset, (work,), seconds)
+        return Batch(science, work.cell.dataset, (work,), self._timing.work_seconds(work))
 
     def _show(self, shown: Display, done: int, total: int, clock: Clock) -> None:
         left = clock.left()

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernels import scores as core
-from sweeps.models import shape_of
-from sweeps.shapes import DIMS, narrowed
+from sweeps.shapes import CODES, DIMS, narrowed
 
 
 @dataclass(frozen=True)
@@ -44,8 +43,8 @@ class Score:
     label : Label
         What people call it.
     arrays : tuple of str
-        Variables of the cube that it takes, those of one cell, with the dims they have in the schema; the
-        model is a name.
+        Variables of the cube that it takes, those of one cell, with the dims they have in the schema. The
+        shape of covariances is given for every model, as its code.
     of_cell : callable or None
         From these arrays to a float, NaN where it is not defined; None for a score made from others.
     options : tuple of str
@@ -83,12 +82,15 @@ def _goldberger_kl(
     labels: np.ndarray,
     centroids: np.ndarray,
     covariances: np.ndarray,
-    model: str,
+    covariance_shape: int,
     covariance_prior: float,
 ) -> float:
     if _pending(labels):
         return np.nan
-    shape, n_classes = shape_of(str(model)), _n_classes(labels_true)
+    shape, n_classes = (
+        {code: name for name, code in CODES.items()}[int(covariance_shape)],
+        _n_classes(labels_true),
+    )
     solution = np.bincount(labels, minlength=len(covariances)), centroids, narrowed(covariances, shape)
     # the Gaussians of the truth are estimated as those of the solution are
     sizes, centroids_true, truth = core.cluster_gaussians(X, labels_true, n_classes)
@@ -145,7 +147,7 @@ CATALOGUE = {
             "Goldberger divergence, solution from truth",
             "nats",
             Label("KL, nats", "KL divergence (nats)", -1),
-            ("X", "labels_true", "labels", "centroids", "covariances", "model"),
+            ("X", "labels_true", "labels", "centroids", "covariances", "covariance_shape"),
             _goldberger_kl,
             ("covariance_prior",),
         ),

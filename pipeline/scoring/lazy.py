@@ -14,7 +14,11 @@ from kernels.settings import DEFAULT
 from pipeline.scoring.catalogue import CATALOGUE
 from storage.cube.schema import DONE, VARIABLES, Role
 from sweeps.errors import InputError, Problem
-from sweeps.models import BASELINES, UNSUPERVISED, baseline_of
+from sweeps.models import BASELINES, UNSUPERVISED, baseline_of, shape_of
+from sweeps.shapes import CODES
+
+CHOSEN = -1
+"""In place of the code of a shape that each cell chooses."""
 
 
 def scores(tree: xr.DataTree, dataset: str, *, normalizer: str = "min") -> xr.Dataset:
@@ -95,8 +99,8 @@ def all_baseline_scores(tree: xr.DataTree, dataset: str) -> dict[str, xr.Dataset
 def relative_nmi(found: xr.Dataset, baselines: Mapping[str, xr.Dataset]) -> xr.DataArray:
     """NMI of each supervised cell minus that of a baseline on the same data (docs/model.md, eq. (28)).
 
-    The baseline is the one of the same shape: the difference is what the annotations add. A model whose
-    baseline is not there has NaN.
+    The baseline is the one of the same shape, and the spherical one of a model that chooses its shape: the
+    difference is what the annotations add. A model whose baseline is not there has NaN.
 
     Parameters
     ----------
@@ -125,9 +129,7 @@ def _scores(
     node: xr.Dataset, data: xr.Dataset, model: xr.DataArray, options: Mapping[str, Any]
 ) -> xr.Dataset:
     """Every score whose arrays are there, masked by status; `data` holds X and labels_true."""
-    # of fixed width: dask cannot chunk texts of any length
-    names = xr.DataArray(np.array(model.values.tolist(), dtype=str), dims=model.dims, name="model")
-    arrays = {**data.data_vars, **node.data_vars, "model": names}
+    arrays = {**data.data_vars, **node.data_vars, "covariance_shape": _shapes(node, model)}
     done = node["status"] == DONE
     found = {}
     for name, score in CATALOGUE.items():
@@ -138,6 +140,15 @@ def _scores(
             value = _lift(score.of_cell, [arrays[array] for array in score.arrays], chosen)
             found[name] = value.where(done).assign_attrs(_attributes(name))
     return xr.Dataset(found)
+
+
+def _shapes(node: xr.Dataset, model: xr.DataArray) -> xr.DataArray:
+    """Code of the shape of covariances of each cell: that of its model, or the one it chose."""
+    fixed = [CODES.get(shape_of(name), CHOSEN) for name in np.atleast_1d(model.values).tolist()]
+    codes = xr.DataArray(np.array(fixed, dtype=np.int8).reshape(model.shape), dims=model.dims)
+    if "covariance_shape" in node:
+        codes = node["covariance_shape"].where(codes == CHOSEN, codes)
+    return codes.rename("covariance_shape")
 
 
 def _attributes(name: str) -> dict[str, str]:
@@ -175,7 +186,7 @@ def _fitting(function: Callable[..., float], *arrays: np.ndarray, **kwargs: Any)
     """Score of one cell; values that no solver writes are an error of the cube, not of the score."""
     try:
         return function(*arrays, **kwargs)
-    except (IndexError, ValueError) as error:
+    except (IndexError, KeyError, ValueError) as error:
         raise InputError(
             [Problem("a cell of the cube", str(error), "labels and pairs of its data")]
         ) from error

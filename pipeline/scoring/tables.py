@@ -15,12 +15,17 @@ from storage.cube.schema import DONE, STATUS_WORDS
 from sweeps.file.spec import AnnotationCount
 from sweeps.models import BASELINES, baseline_of
 from sweeps.plan import Cell, DatasetPlan
+from sweeps.shapes import CODES
 
 GROUP = ("dataset", "n_clusters", "p", "m", "m_over_n", "model")
 KEYS = ("dataset", "n_clusters", "mixture", "p", "m", "m_over_n", "replicate", "model")
 STATE = ("status", "restarts_done", "best_restart", "seconds", "cpu_seconds")
 FOUND = ("hits", "unseen_mass")
 """Restarts that found the best objective of their cell; the estimate where a rule ended them."""
+CHOICE = ("covariance_shape", "log_loss", "predicted")
+"""Of a cell that chose its shape of covariances: the shape, and how well it predicted held-out annotations.
+
+Their log loss is minus their mean log-probability in nats; predicted is a share."""
 
 
 def cell_table(tree: xr.DataTree, plans: Mapping[str, DatasetPlan]) -> pd.DataFrame:
@@ -36,12 +41,12 @@ def cell_table(tree: xr.DataTree, plans: Mapping[str, DatasetPlan]) -> pd.DataFr
     Returns
     -------
     pandas.DataFrame
-        One row per cell: `KEYS`, `STATE`, `FOUND`, `SCORES`. A coordinate that a cell does not have is
-        missing, and so is a score that is not defined or not there yet.
+        One row per cell: `KEYS`, `STATE`, `FOUND`, `CHOICE`, `SCORES`. A coordinate that a cell does not have
+        is missing, and so is a score that is not defined or not there yet.
     """
     frames = [frame for plan in plans.values() for frame in _frames(tree, plan)]
     if not frames:
-        return pd.DataFrame(columns=[*KEYS, *STATE, *FOUND, *SCORES])
+        return pd.DataFrame(columns=[*KEYS, *STATE, *FOUND, *CHOICE, *SCORES])
     table = pd.concat([_complete(frame) for frame in frames], ignore_index=True)
     table["status"] = table["status"].map(STATUS_WORDS)
     return table
@@ -133,7 +138,7 @@ def _frames(tree: xr.DataTree, plan: DatasetPlan) -> list[pd.DataFrame]:
 
 def _frame(found: xr.Dataset, node: xr.Dataset, plan: DatasetPlan) -> pd.DataFrame:
     kept = {name: node[name] for name in (*STATE, "unseen_mass") if name in node}
-    both = found.assign(kept).assign(hits=hits(node)).compute()
+    both = found.assign(kept | _choice(node)).assign(hits=hits(node)).compute()
     if both.dims:
         frame = both.to_dataframe().reset_index()
     else:
@@ -141,13 +146,28 @@ def _frame(found: xr.Dataset, node: xr.Dataset, plan: DatasetPlan) -> pd.DataFra
     return frame.assign(dataset=plan.name, n_clusters=plan.n_clusters)
 
 
+def _choice(node: xr.Dataset) -> dict[str, xr.DataArray]:
+    """Code of the shape that each cell chose, and the scores of this one among the candidates; lazy."""
+    if "covariance_shape" not in node:
+        return {}
+    codes = [CODES[shape] for shape in node["candidate"].values.tolist()]
+    chosen = xr.DataArray(codes, dims="candidate") == node["covariance_shape"]
+    scored = {"log_loss": node["held_out"], "predicted": node["held_out_right"]}
+    of_chosen = {name: values.where(chosen).sum("candidate", min_count=1) for name, values in scored.items()}
+    return {"covariance_shape": node["covariance_shape"], **of_chosen}
+
+
 def _complete(frame: pd.DataFrame) -> pd.DataFrame:
     """All columns, in order, whole numbers that can be missing."""
-    frame = frame.reindex(columns=[*KEYS, *STATE, *FOUND, *SCORES])
+    frame = frame.reindex(columns=[*KEYS, *STATE, *FOUND, *CHOICE, *SCORES])
+    names = {code: shape for shape, code in CODES.items()}
+    frame["covariance_shape"] = frame["covariance_shape"].map(names).astype(object)
     whole = dict.fromkeys(
         ("n_clusters", "mixture", "m", "replicate", "restarts_done", "best_restart", "hits"), "Int64"
     )
-    real = dict.fromkeys(("p", "m_over_n", "seconds", "cpu_seconds", "unseen_mass", *SCORES), np.float64)
+    real = dict.fromkeys(
+        ("p", "m_over_n", "seconds", "cpu_seconds", "unseen_mass", *CHOICE[1:], *SCORES), np.float64
+    )
     return frame.astype({**whole, **real, "model": str, "dataset": str})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeline.fit.data_notes import data_notes
 from pipeline.prepare.sweep import Prepared
-from sweeps.models import SPHERICAL, shape_of
+from sweeps.models import AUTO, SPHERICAL, shape_of
 
 
 def sweep_notes(prepared: Prepared) -> dict[str, list[str]]:
@@ -13,7 +13,7 @@ def sweep_notes(prepared: Prepared) -> dict[str, list[str]]:
     notes = {}
     for plan in inputs.plans:
         X, _ = inputs.sources[plan.name].arrays(0 if plan.mixtures else None)
-        free = any(shape_of(model) == SPHERICAL for model in (*plan.models, *plan.baselines))
+        free = any(shape_of(model) in (SPHERICAL, AUTO) for model in (*plan.models, *plan.baselines))
         found = list(data_notes(X, plan.n_clusters, may_degenerate=free and not is_bounded))
         if found:
             notes[plan.name] = found

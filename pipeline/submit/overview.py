@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.settings import method_words
+from kernels.settings import FOLD_GENERATIONS, FOLDS, method_words
 from pipeline.prepare.sweep import Prepared
 from pipeline.submit.notes import note_lines, sweep_notes
 from pipeline.work.batches import target_seconds
@@ -20,9 +20,9 @@ from pipeline.work.tasks import run_batch
 from pipeline.work.timing import Timing
 from storage.cube.schema import ArraySpec, Role, array_specs
 from sweeps.file.search import Search
-from sweeps.models import shape_of
+from sweeps.models import chooses, shape_of
 from sweeps.plan import Cell, DatasetPlan
-from sweeps.shapes import DIMS
+from sweeps.shapes import CANDIDATES, DIMS
 
 SEARCH_NANOSECONDS = 80.0
 """Rough cost of one sample in one cluster in one pass, for a prediction before anything was timed."""
@@ -179,8 +179,8 @@ def _dataset(prepared: Prepared, plan: DatasetPlan, timing: Timing) -> DatasetOv
     seconds = 0.0
     for p, m, model, cells in _groups(plan):
         cell = Cell(plan.name, 0 if plan.mixtures else None, p, m, None if p is None else 0, model)
-        each = timing.seconds(cell) if measured else _rough_seconds(prepared, plan, cell)
-        seconds += cells * plan.restarts * each
+        work = Work(cell, 0, plan.restarts)
+        seconds += cells * (timing.work_seconds(work) if measured else _rough_seconds(prepared, plan, work))
     specs = array_specs(plan)
     restarts = plan.n_cells * plan.restarts
     return DatasetOverview(
@@ -209,12 +209,19 @@ def _groups(plan: DatasetPlan) -> Iterator[tuple[float | None, int | None, str, 
                 yield p, m, model, mixtures * plan.replicates
 
 
-def _rough_seconds(prepared: Prepared, plan: DatasetPlan, cell: Cell) -> float:
-    search = prepared.spec.search
-    searches = search.population + search.generations * search.offspring
-    candidates = (plan.n_samples + 2 * (cell.m or 0)) * plan.n_clusters
-    features = (1 + plan.n_features / 16) ** max(1, len(DIMS[shape_of(cell.model)]))
-    return searches * candidates * SEARCH_NANOSECONDS * 1e-9 * features
+def _rough_seconds(prepared: Prepared, plan: DatasetPlan, work: Work) -> float:
+    """Guess the seconds of a cell: of its restarts, and before them of folds where it chooses its shape."""
+    cell, search = work.cell, prepared.spec.search
+    moves = (plan.n_samples + 2 * (cell.m or 0)) * plan.n_clusters
+
+    def one(shape: str, generations: int) -> float:
+        searches = search.population + generations * search.offspring
+        features = (1 + plan.n_features / 16) ** max(1, len(DIMS[shape]))
+        return searches * moves * SEARCH_NANOSECONDS * 1e-9 * features
+
+    short = min(search.generations, FOLD_GENERATIONS)
+    folds = FOLDS * sum(one(shape, short) for shape in CANDIDATES) if chooses(cell.model) else 0.0
+    return (work.stop - work.start) * one(shape_of(cell.model), search.generations) + folds
 
 
 def _batches(dataset: DatasetOverview, length: float) -> int:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from pipeline.work.records import Batch, Science, Work
 from pipeline.work.timing import Timing
+from sweeps.models import chooses
 
 SHORTEST, LONGEST = 0.5, 60.0
 """Bounds of a batch in seconds: below, the scheduler is busy; above, too much is lost with a worker."""
@@ -48,7 +49,7 @@ def make_batches(
     ------
     Batch
         A cell may be split over batches, its restarts being independent; with an adaptive stop it is not:
-        the rule is tested in one task.
+        the rule is tested in one task. Neither is one that chooses its shape: it is chosen once.
     """
     group: list[Work] = []
     filled = predicted = 0.0
@@ -56,18 +57,20 @@ def make_batches(
         each = timing.seconds(item.cell)
         size = each / seconds
         start = item.start
+        whole = science.stop is not None or chooses(item.cell.model)
+        choosing = timing.choosing(item)
         while start < item.stop:
             # A sum of shares rounds: what misses a full batch by less than that is full.
-            room = int((1 - filled) / size + 1e-9)
-            wanted = 1 if science.stop is None else item.stop - start
+            room = int((1 - filled - choosing / seconds) / size + 1e-9)
+            wanted = item.stop - start if whole else 1
             if room < wanted and group:
                 yield Batch(science, item.cell.dataset, tuple(group), predicted)
                 group, filled, predicted = [], 0.0, 0.0
                 continue
             stop = min(item.stop, start + max(wanted, room))
             group.append(replace(item, start=start, stop=stop))
-            filled += (stop - start) * size
-            predicted += (stop - start) * each
+            filled += (stop - start) * size + choosing / seconds
+            predicted += (stop - start) * each + choosing
             start = stop
     if group:
         yield Batch(science, group[0].cell.dataset, tuple(group), predicted)

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from pipeline.work.merge import from_record
 from pipeline.work.records import Partial
 from storage.cube.schema import VARIABLES
-from sweeps.models import shape_of
 from sweeps.plan import Cell, DatasetPlan
 from sweeps.shapes import DIMS
 
@@ -75,7 +74,7 @@ def _problems(partial: Partial, plans: Mapping[str, DatasetPlan]) -> Iterator[st
         "objectives": (work.stop - work.start,),
         "labels": (plan.n_samples,),
         "centroids": (plan.n_clusters, plan.n_features),
-        "covariances": (plan.n_clusters, *(plan.n_features for _ in DIMS[shape_of(cell.model)])),
+        "covariances": (plan.n_clusters, *(plan.n_features for _ in DIMS[partial.shape])),
     }
     for name, shape in shapes.items():
         values = getattr(partial, name)

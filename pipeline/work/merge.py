@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from itertools import accumulate
 from typing import Any
@@ -10,22 +10,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.work.records import Partial, Work
+from pipeline.work.records import Chosen, Partial, Work
 from pipeline.work.stopping import restarts_enough, unseen_mass
 from pipeline.work.tasks import missing_ranges
 from storage.cube.compare import differing_rows
 from storage.cube.schema import DONE, FAILED, PENDING
 from sweeps.file.stopping import Stop
-from sweeps.models import shape_of
+from sweeps.models import chooses, shape_of
 from sweeps.plan import Block, Cell
-from sweeps.shapes import narrowed, widened, widest_dims
+from sweeps.shapes import CANDIDATES, CODES, narrowed, widened, widest_dims
 
 SOLUTION = ("labels", "centroids", "covariances")
 """Arrays of a partial result that describe its best restart."""
 
 
+CHOICE = ("covariance_shape", "held_out", "held_out_right")
+"""Arrays of partial results of models that choose their shape."""
+
+
 class Mismatch(RuntimeError):
-    """A restart computed twice gave two values: a result cannot be trusted."""
+    """A restart, or a choice, computed twice gave two values: a result cannot be trusted."""
 
 
 @dataclass(eq=False)
@@ -45,6 +49,8 @@ class CellResult:
     ----------
     end : int or None
         Number of restarts the cell ends with, None while some are missing.
+    chosen : Chosen or None
+        Of a model that chooses its shape, once it is known.
     """
 
     cell: Cell
@@ -56,6 +62,7 @@ class CellResult:
     best: Partial | None = None
     failed: bool = False
     end: int | None = field(init=False, default=None)
+    chosen: Chosen | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.objectives = np.full(self.restarts, np.nan)
@@ -78,8 +85,9 @@ class CellResult:
         Raises
         ------
         Mismatch
-            If a restart that is known already has another objective now.
+            If a restart that is known already has another objective now, or the cell another shape.
         """
+        self._take_choice(partial)
         start, stop = partial.work.start, partial.work.stop
         known = self.objectives[start:stop]
         seen = ~np.isnan(known)
@@ -103,11 +111,19 @@ class CellResult:
         if self.stop is not None:
             known = self._known()
             if self.end is None:
-                yield Work(self.cell, len(known), self.restarts, tuple(known.tolist()))
+                yield Work(self.cell, len(known), self.restarts, tuple(known.tolist()), self.chosen)
             return
         done = np.flatnonzero(~np.isnan(self.objectives)).tolist()
         for start, stop in missing_ranges(self.restarts, done):
-            yield Work(self.cell, start, stop)
+            yield Work(self.cell, start, stop, chosen=self.chosen)
+
+    def _take_choice(self, partial: Partial) -> None:
+        if self.chosen is not None and (partial.chosen is None or not self.chosen.is_same(partial.chosen)):
+            raise Mismatch(
+                f"cell {self.cell}: {partial.chosen} now, {self.chosen} before: a cell must choose the same"
+                " shape of covariances wherever it runs"
+            )
+        self.chosen = partial.chosen
 
     def _known(self) -> NDArray[np.float64]:
         """Objectives of the restarts before the first that is missing."""
@@ -166,6 +182,9 @@ class BlockResult:
             arrays["cpu_seconds"][position] = result.cpu_seconds
             if "unseen_mass" in arrays:
                 arrays["unseen_mass"][position] = result.unseen_mass
+            if result.chosen is not None:
+                for name, values in zip(CHOICE, _choice_values(result.chosen), strict=True):
+                    arrays[name][position] = values
         return arrays
 
 
@@ -177,7 +196,7 @@ def to_record(partials: list[Partial]) -> tuple[dict[str, Any], dict[str, NDArra
     """Partial results of one data set as a journal record: a header of plain values, and arrays.
 
     Solutions of one data set stack: four arrays, however many cells. Covariances of several shapes
-    do so in the form of the widest, as in the cube.
+    do so in the form of the widest, as in the cube. A choice adds three arrays.
     """
     entries = [
         {
@@ -194,6 +213,11 @@ def to_record(partials: list[Partial]) -> tuple[dict[str, Any], dict[str, NDArra
     arrays = {name: np.stack([getattr(partial, name) for partial in partials]) for name in SOLUTION[:-1]}
     arrays["covariances"] = np.stack([_widened(partial, n_axes) for partial in partials])
     arrays["objectives"] = np.concatenate([partial.objectives for partial in partials])
+    choices = [_choice_values(partial.chosen) for partial in partials if partial.chosen is not None]
+    if choices:
+        arrays |= {
+            name: np.array(values) for name, values in zip(CHOICE, zip(*choices, strict=True), strict=True)
+        }
     return {"partials": entries}, arrays
 
 
@@ -226,7 +250,11 @@ def _partials(entries: list[dict[str, Any]], arrays: dict[str, NDArray[Any]]) ->
         if arrays[name].ndim == 0 or len(arrays[name]) != length:
             raise ValueError(f"a record with {name} of shape {arrays[name].shape}, expected {length} rows")
     cells = [Cell(*entry["cell"]) for entry in entries]
-    shapes = [shape_of(cell.model) for cell in cells]
+    choices = _choices(cells, arrays)
+    shapes = [
+        shape_of(cell.model) if chosen is None else chosen.covariance
+        for cell, chosen in zip(cells, choices, strict=True)
+    ]
     form = arrays["centroids"].shape[:2] + arrays["centroids"].shape[2:] * len(widest_dims(shapes))
     if arrays["covariances"].shape != form:
         raise ValueError(f"a record with covariances of shape {arrays['covariances'].shape}, expected {form}")
@@ -241,6 +269,34 @@ def _partials(entries: list[dict[str, Any]], arrays: dict[str, NDArray[Any]]) ->
             labels=arrays["labels"][position].copy(),
             centroids=arrays["centroids"][position].copy(),
             covariances=narrowed(arrays["covariances"][position], shapes[position]).copy(),
+            chosen=choices[position],
         )
         for position, entry in enumerate(entries)
     ]
+
+
+def _choice_values(chosen: Chosen) -> tuple[int, tuple[float, ...], tuple[float, ...]]:
+    """What a cube holds of a choice, in the order of `CHOICE`."""
+    return CODES[chosen.covariance], chosen.held_out, chosen.right
+
+
+def _choices(cells: Sequence[Cell], arrays: Mapping[str, NDArray[Any]]) -> list[Chosen | None]:
+    """Choices of the cells of a record: its arrays have a row for each that made one."""
+    n_choices = sum(chooses(cell.model) for cell in cells)
+    if not n_choices:
+        return [None] * len(cells)
+    codes, held_out, right = (arrays[name] for name in CHOICE)
+    if codes.dtype.kind != "i" or not held_out.dtype == right.dtype == np.float64:
+        raise ValueError(f"a record of choices of {codes.dtype}, {held_out.dtype} and {right.dtype}")
+    if codes.shape != (n_choices,) or not held_out.shape == right.shape == (n_choices, len(CANDIDATES)):
+        found = ", ".join(str(arrays[name].shape) for name in CHOICE)
+        raise ValueError(f"a record of choices of shapes {found}, expected {n_choices} rows")
+    candidates = {CODES[shape]: shape for shape in CANDIDATES}
+    wrong = sorted(set(codes.tolist()) - candidates.keys())
+    if wrong:
+        raise ValueError(f"a record of the shapes {wrong}, expected some of {sorted(candidates)}")
+    rows = (
+        Chosen(candidates[code], tuple(losses), tuple(shares))
+        for code, losses, shares in zip(codes.tolist(), held_out.tolist(), right.tolist(), strict=True)
+    )
+    return [next(rows) if chooses(cell.model) else None for cell in cells]

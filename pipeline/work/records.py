@@ -11,7 +11,31 @@ from numpy.typing import NDArray
 from storage.runfolder.failures import FailedWork, FailureRecord
 from sweeps.file.search import Search
 from sweeps.file.stopping import Stop
+from sweeps.models import shape_of
 from sweeps.plan import Cell
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The shape of covariances that a cell chose, and what spoke for it.
+
+    Parameters
+    ----------
+    covariance : str
+        One of `sweeps.shapes.CANDIDATES`.
+    held_out, right : tuple of float
+        Of each candidate: minus the mean log-probability of held-out annotations, in nats, and the share of
+        them that were predicted. NaN where there were too few annotations to tell.
+    """
+
+    covariance: str
+    held_out: tuple[float, ...]
+    right: tuple[float, ...]
+
+    def is_same(self, other: Chosen) -> bool:
+        """Whether another choice has the same bits; NaN is the same missing value."""
+        mine, its = (np.array([each.held_out, each.right]) for each in (self, other))
+        return self.covariance == other.covariance and mine.tobytes() == its.tobytes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +43,14 @@ class Work:
     """Some restarts `start..stop-1` of one cell.
 
     With an adaptive stop `stop` is the most there may be, and `known` holds the objectives of the restarts
-    before `start`.
+    before `start`. A cell that has chosen its shape of covariances before has it in `chosen`.
     """
 
     cell: Cell
     start: int
     stop: int
     known: tuple[float, ...] = ()
+    chosen: Chosen | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +91,10 @@ class Partial:
         Of its clusters: the rest is no, one or two axes of n_features, by the model's shape.
     seconds, cpu_seconds : float
         Time spent in the solver: elapsed, and of the processor.
+    chosen : Chosen or None
+        Of a model that chooses its shape.
+    choosing : float
+        Seconds of those that the choice took; 0 if it was known.
     """
 
     work: Work
@@ -76,6 +105,13 @@ class Partial:
     covariances: NDArray[np.float64]
     seconds: float
     cpu_seconds: float
+    chosen: Chosen | None = None
+    choosing: float = 0.0
+
+    @property
+    def shape(self) -> str:
+        """Shape of the covariances."""
+        return shape_of(self.work.cell.model) if self.chosen is None else self.chosen.covariance
 
 
 @dataclass(frozen=True, slots=True)

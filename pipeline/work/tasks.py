@@ -6,19 +6,24 @@ import os
 import socket
 import time
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.optima import best_of
-from pipeline.work.records import Batch, Failure, Partial, Science, Work
+from pipeline.work.records import Batch, Chosen, Failure, Partial, Science, Work
 from pipeline.work.stopping import is_enough
 from sweeps.annotations.draw import draw_annotations
 from sweeps.inputs.load import Source
-from sweeps.models import BASELINES, split_model
+from sweeps.models import AUTO, BASELINES, split_model
 from sweeps.plan import Cell
-from sweeps.seeds import annotation_seed, search_seed
+from sweeps.seeds import annotation_seed, choice_seed, search_seed
+from sweeps.shapes import CANDIDATES
+
+if TYPE_CHECKING:
+    from kernels.problem.layers import Layer
 
 
 def run_batch(batch: Batch, source: Source) -> list[Partial | Failure]:
@@ -88,9 +93,16 @@ def _run(science: Science, work: Work, source: Source) -> Partial:
     term, covariance = split_model(cell.model)
     X, labels_true = source.arrays(cell.mixture)
     annotations = cell_annotations(science.seed, cell, labels_true)
+    layers = layers_from_annotations(annotations, cell.p)
+    chosen, seconds, cpu_seconds = work.chosen, 0.0, 0.0
+    if covariance == AUTO:
+        if chosen is None:
+            chosen, seconds, cpu_seconds = _choose(science, cell, X, layers)
+        covariance = chosen.covariance
+    choosing = seconds
     problem = build_problem(
         X,
-        layers_from_annotations(annotations, cell.p),
+        layers,
         n_clusters=science.n_clusters,
         model=term,
         covariance=covariance,
@@ -104,7 +116,8 @@ def _run(science: Science, work: Work, source: Source) -> Partial:
             break
         runs.append(run_restart(problem, search, _rng(science.seed, cell, restart)))
         objectives.append(runs[-1].objective)
-    seconds, cpu_seconds = time.perf_counter() - started, time.thread_time() - cpu_started
+    seconds += time.perf_counter() - started
+    cpu_seconds += time.thread_time() - cpu_started
     best = best_of([run.objective for run in runs])
     return Partial(
         work=Work(cell, work.start, work.start + len(runs)),
@@ -115,7 +128,44 @@ def _run(science: Science, work: Work, source: Source) -> Partial:
         covariances=runs[best].covariances,
         seconds=seconds,
         cpu_seconds=cpu_seconds,
+        chosen=chosen,
+        choosing=choosing,
     )
+
+
+def _choose(
+    science: Science, cell: Cell, X: NDArray[np.float64], layers: Sequence[Layer]
+) -> tuple[Chosen, float, float]:
+    """The shape of covariances for a cell, and the seconds, elapsed and of the processor, that it took."""
+    from kernels.choice.held_out import warm_up
+    from kernels.choice.shape import choose_covariance
+
+    assert cell.p is not None
+    assert cell.m is not None
+    assert cell.replicate is not None
+    warm_up()
+    started, cpu_started = time.perf_counter(), time.thread_time()
+    choice = choose_covariance(
+        X,
+        layers,
+        n_clusters=science.n_clusters,
+        model=split_model(cell.model)[0],
+        settings=science.search,
+        seed=choice_seed(
+            science.seed,
+            cell.dataset,
+            mixture=cell.mixture,
+            p=cell.p,
+            m=cell.m,
+            replicate=cell.replicate,
+            model=cell.model,
+        ),
+    )
+    seconds, cpu_seconds = time.perf_counter() - started, time.thread_time() - cpu_started
+    scores = [choice.candidates.get(shape) for shape in CANDIDATES]
+    held_out = tuple(np.nan if each is None else each.log_loss for each in scores)
+    right = tuple(np.nan if each is None else each.share_right for each in scores)
+    return Chosen(choice.covariance, held_out, right), seconds, cpu_seconds
 
 
 def _rng(seed: int, cell: Cell, restart: int) -> np.random.Generator:

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 
-from pipeline.work.records import Partial
+from pipeline.work.records import Partial, Work
 from storage.files import PLAIN, Files
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.pilot import Pilot, TimedRestart, read_pilot
+from sweeps.models import chooses
 from sweeps.plan import Cell, DatasetPlan
 
 Key = tuple[str, str, float | None, int | None]
@@ -35,24 +36,34 @@ class Timing:
     ----------
     measured : dict
         Seconds of one restart by data set, model, accuracy and annotation count.
+    choices : dict
+        Seconds in which a cell chose its shape of covariances, before its first restart.
     """
 
     measured: dict[Key, float]
+    choices: dict[Key, float] = field(default_factory=dict)
     _predicted: dict[Key, float] = field(default_factory=dict)
 
     @classmethod
     def load(cls, run: RunFolder) -> Timing:
         """Read a pilot's timings; a missing or unreadable file is an empty one, measured again."""
-        return cls({(row.dataset, row.model, row.p, row.m): row.seconds for row in read_pilot(run)})
+        rows = {(row.dataset, row.model, row.p, row.m): row for row in read_pilot(run)}
+        choices = {key: row.choosing for key, row in rows.items() if row.choosing > 0}
+        return cls({key: row.seconds for key, row in rows.items()}, choices)
 
     def save(self, path: Path, files: Files = PLAIN) -> None:
         """Write the timings, replacing the file in one step."""
-        timed = tuple(TimedRestart(*key, seconds) for key, seconds in self.measured.items())
-        Pilot(timed=timed).write(path, files)
+        timed = (
+            TimedRestart(*key, seconds, self.choices.get(key, 0.0)) for key, seconds in self.measured.items()
+        )
+        Pilot(timed=tuple(timed)).write(path, files)
 
     def note(self, partial: Partial) -> None:
         """Take the time of a measured cell."""
-        self.note_done(partial.work.cell, partial.seconds / (partial.work.stop - partial.work.start))
+        cell, restarts = partial.work.cell, partial.work.stop - partial.work.start
+        if partial.choosing > 0:
+            self.choices[_key(cell)] = partial.choosing
+        self.note_done(cell, (partial.seconds - partial.choosing) / restarts)
 
     def note_done(self, cell: Cell, seconds: float | None) -> None:
         """Take the seconds of a restart of `cell`, where they are known."""
@@ -74,25 +85,49 @@ class Timing:
             self._predicted[key] = self._predict(cell)
         return self._predicted[key]
 
+    def choosing(self, work: Work) -> float:
+        """Predict the seconds before the first restart of a work, in which its cell chooses its shape."""
+        if not chooses(work.cell.model) or work.chosen is not None:
+            return 0.0
+        return _at(self.choices, work.cell) or 0.0
+
+    def work_seconds(self, work: Work) -> float:
+        """Predict the seconds of a work, of all of its restarts and of what is before them."""
+        return (work.stop - work.start) * self.seconds(work.cell) + self.choosing(work)
+
+    def longest(self, restarts: int) -> float:
+        """Seconds of the longest unit that is never split, 0 if nothing was timed.
+
+        It is a restart, or a cell of so many restarts that chooses its shape.
+        """
+        whole = [restarts * self.measured[key] + seconds for key, seconds in self.choices.items()]
+        return max([0.0, *self.measured.values(), *whole])
+
     def _predict(self, cell: Cell) -> float:
-        grid = {
-            (p, m): seconds
-            for (dataset, model, p, m), seconds in self.measured.items()
-            if (dataset, model) == (cell.dataset, cell.model)
-        }
-        if not grid:
-            return 1.0
-        if cell.p is None or cell.m is None:
-            return grid[None, None]
-        rows: dict[float, dict[int, float]] = {}
-        for (p, m), seconds in grid.items():
-            if p is not None and m is not None:
-                rows.setdefault(p, {})[m] = seconds
-        return _interpolate({p: _interpolate(row, cell.m) for p, row in rows.items()}, cell.p)
+        found = _at(self.measured, cell)
+        return 1.0 if found is None else found
 
 
 def _key(cell: Cell) -> Key:
     return cell.dataset, cell.model, cell.p, cell.m
+
+
+def _at(timed: Mapping[Key, float], cell: Cell) -> float | None:
+    """Seconds of a cell from those that were timed of its data set and model; None if none were."""
+    grid = {
+        (p, m): seconds
+        for (dataset, model, p, m), seconds in timed.items()
+        if (dataset, model) == (cell.dataset, cell.model)
+    }
+    if not grid:
+        return None
+    if cell.p is None or cell.m is None:
+        return grid[None, None]
+    rows: dict[float, dict[int, float]] = {}
+    for (p, m), seconds in grid.items():
+        if p is not None and m is not None:
+            rows.setdefault(p, {})[m] = seconds
+    return _interpolate({p: _interpolate(row, cell.m) for p, row in rows.items()}, cell.p)
 
 
 def _interpolate(points: Mapping[float, float] | Mapping[int, float], at: float) -> float:

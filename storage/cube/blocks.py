@@ -144,7 +144,8 @@ class BlockStore:
             `labels` (n_cells, n_samples), `centroids` (n_cells, n_clusters, n_features), `covariances`
             (n_cells, n_clusters) with no, one or two axes of n_features behind as the node has them,
             `best_restart`, `restarts_done`, `seconds`, `cpu_seconds`, `status` (n_cells,), in an adaptive
-            sweep `unseen_mass` (n_cells,), and for supervised blocks `annotations`
+            sweep `unseen_mass` (n_cells,), with a model that chooses its shape `covariance_shape` (n_cells,),
+            `held_out` and `held_out_right` (n_cells, n_candidates), and for supervised blocks `annotations`
             (n_mixtures · n_replicates, m, 3).
 
         Raises
@@ -316,7 +317,7 @@ class BlockStore:
         return checked
 
     def _names(self, block: Block) -> tuple[str, ...]:
-        return result_names(self._plans[block.dataset])
+        return result_names(self._plans[block.dataset], block.models)
 
     def _place(self, block: Block) -> Place:
         places = self._places.get(block.dataset)

@@ -9,6 +9,7 @@ from math import ceil, prod
 from typing import Any
 
 from storage.cube.schema import ArraySpec, Role, array_specs, baseline_node
+from sweeps.models import chooses
 from sweeps.plan import Block, Cell, DatasetPlan
 from sweeps.seeds import accuracy_code
 
@@ -119,7 +120,7 @@ class ChunkFiles:
         _, spec, _ = found
         if spec.variable.role in (Role.COORDINATE, Role.INPUT):
             return True
-        if spec.variable.name == "status":
+        if spec.variable.name == "status" or (spec.variable.choice and not self._chooses(key)):
             return False
         return any(
             there(f"{spec.node}/status/{chunk_name(position)}") for position in self._status_positions(key)
@@ -133,6 +134,10 @@ class ChunkFiles:
         _, spec, _ = found
         lengths = self._metadata[spec.path]["chunk_grid"]["configuration"]["chunk_shape"]
         return spec.variable.dtype, prod(lengths)
+
+    def _chooses(self, key: str) -> bool:
+        """Whether a block of a chunk has a model that chooses its shape of covariances."""
+        return any(chooses(model) for block in self.blocks(key) for model in block.models)
 
     def _found(self, key: str) -> tuple[DatasetPlan, ArraySpec, tuple[int, ...]] | None:
         path, _, file = key.rpartition("/")

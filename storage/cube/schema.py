@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sweeps.models import shape_of
+from sweeps.models import chooses, shape_of
 from sweeps.plan import DatasetPlan
-from sweeps.shapes import widest_dims
+from sweeps.shapes import CANDIDATES, CODES, widest_dims
 
 PENDING, DONE, FAILED, NO_SOLUTION = 0, 1, 2, 3
 """Values of the variable `status`. No solution is an answer of a method, and no failure."""
@@ -57,6 +57,8 @@ class Variable:
         Attribute `units`, where there is one.
     adaptive : bool
         Only in sweeps whose cells may end before their last restart.
+    choice : bool
+        Only of models that choose their shape of covariances.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Variable:
     text: str
     units: str = ""
     adaptive: bool = False
+    choice: bool = False
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -77,6 +80,8 @@ class Variable:
         if self.name == "status":
             meanings = " ".join(word.replace(" ", "_") for word in STATUS_WORDS.values())
             attributes |= {"flag_values": list(STATUS_WORDS), "flag_meanings": meanings}
+        if self.name == "covariance_shape":
+            attributes |= {"flag_values": list(CODES.values()), "flag_meanings": " ".join(CODES)}
         return attributes
 
 
@@ -130,6 +135,34 @@ VARIABLES = {
             "estimated probability, when the cell ended, that a restart finds an optimum not found before",
             adaptive=True,
         ),
+        Variable(
+            "covariance_shape",
+            Role.RESULT,
+            (),
+            "int8",
+            -1,
+            "shape of covariances that the cell chose, -1 for a model that does not choose",
+            choice=True,
+        ),
+        Variable(
+            "held_out",
+            Role.RESULT,
+            ("candidate",),
+            "float64",
+            math.nan,
+            "minus the mean log-probability of held-out annotations, by shape of covariances",
+            "nats",
+            choice=True,
+        ),
+        Variable(
+            "held_out_right",
+            Role.RESULT,
+            ("candidate",),
+            "float64",
+            math.nan,
+            "share of held-out annotations that were predicted, by shape of covariances",
+            choice=True,
+        ),
         Variable("status", Role.RESULT, (), "int8", PENDING, "state of the cell"),
         Variable(
             "annotations",
@@ -148,6 +181,15 @@ VARIABLES = {
         Variable("mixture", Role.COORDINATE, ("mixture",), "int64", -1, "draw of the data"),
         Variable("model", Role.COORDINATE, ("model",), "string", "", "what is maximised"),
         Variable("field", Role.COORDINATE, ("field",), "string", "", "column of an annotation"),
+        Variable(
+            "candidate",
+            Role.COORDINATE,
+            ("candidate",),
+            "string",
+            "",
+            "shape of covariances that a cell can choose",
+            choice=True,
+        ),
     )
 }
 
@@ -160,13 +202,21 @@ COVARIANCE_TEXTS = {
 ALL_RESULTS = tuple(name for name, variable in VARIABLES.items() if variable.role is Role.RESULT)
 """Variables that a cell can have, status last: the order of writing."""
 
-RESULTS = tuple(name for name in ALL_RESULTS if not VARIABLES[name].adaptive)
+RESULTS = tuple(name for name in ALL_RESULTS if not (VARIABLES[name].adaptive or VARIABLES[name].choice))
 """Variables that every cell has."""
 
 
-def result_names(plan: DatasetPlan) -> tuple[str, ...]:
-    """Variables that the cells of a data set have, in the order of writing."""
-    return ALL_RESULTS if plan.adaptive else RESULTS
+def result_names(plan: DatasetPlan, models: Iterable[str]) -> tuple[str, ...]:
+    """Variables that a node, or a block, of some models of a data set has, in the order of writing.
+
+    A block without a model that chooses its shape has no files of what was chosen: so a cube of other models
+    can grow by one that does.
+    """
+    choice = any(map(chooses, models))
+    declared = (VARIABLES[name] for name in ALL_RESULTS)
+    return tuple(
+        each.name for each in declared if (plan.adaptive or not each.adaptive) and (choice or not each.choice)
+    )
 
 
 @dataclass(frozen=True)
@@ -205,19 +255,22 @@ def array_specs(plan: DatasetPlan) -> list[ArraySpec]:
     """
     mixture = ("mixture",) if plan.mixtures is not None else ()
     coordinates = mixture + (COORDINATES_OF_GRID if plan.supervised else ())
+    coordinates += ("candidate",) if any(map(chooses, plan.models)) else ()
     inputs = ("X", "labels_true") if plan.has_labels else ("X",)
-    results = result_names(plan)
     specs = [_array_spec(plan, plan.name, VARIABLES[name], ()) for name in coordinates]
     specs += [_array_spec(plan, plan.name, VARIABLES[name], mixture) for name in inputs]
     if plan.supervised:
         specs += [
             _array_spec(plan, plan.name, result_variable(name, plan.models), mixture + GRID_DIMS)
-            for name in results
+            for name in result_names(plan, plan.models)
         ]
         specs.append(_array_spec(plan, plan.name, VARIABLES["annotations"], mixture + GRID_DIMS[:-1]))
     for baseline in plan.baselines:
         node = baseline_node(plan.name, baseline)
-        specs += [_array_spec(plan, node, result_variable(name, [baseline]), mixture) for name in results]
+        specs += [
+            _array_spec(plan, node, result_variable(name, [baseline]), mixture)
+            for name in result_names(plan, [baseline])
+        ]
     return specs
 
 
@@ -228,10 +281,10 @@ def result_variable(name: str, models: Iterable[str]) -> Variable:
     return replace(variable, dims=variable.dims + dims, text=COVARIANCE_TEXTS[dims]) if dims else variable
 
 
-def coordinate_values(plan: DatasetPlan) -> dict[str, npt.NDArray[np.generic]]:
+def coordinate_values(plan: DatasetPlan) -> dict[str, npt.NDArray[Any]]:
     """Values of every coordinate, in order of arrival."""
     counts = np.asarray(plan.m, dtype=np.int64)
-    return {
+    values = {
         "p": np.asarray(plan.p, dtype=np.float64),
         "m": counts,
         "m_over_n": counts / plan.n_samples,
@@ -240,6 +293,9 @@ def coordinate_values(plan: DatasetPlan) -> dict[str, npt.NDArray[np.generic]]:
         "model": np.asarray(plan.models, dtype=object),
         "field": np.asarray(FIELDS, dtype=object),
     }
+    if any(map(chooses, plan.models)):
+        values["candidate"] = np.asarray(CANDIDATES, dtype=object)
+    return values
 
 
 def group_attributes(plan: DatasetPlan) -> dict[str, object]:
@@ -276,6 +332,7 @@ def _dim_lengths(plan: DatasetPlan) -> dict[str, int]:
         "feature_2": plan.n_features,
         "annotation": max(plan.m, default=0),
         "field": len(FIELDS),
+        "candidate": len(CANDIDATES),
     }
 
 

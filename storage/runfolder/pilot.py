@@ -12,13 +12,17 @@ logger = logging.getLogger(__name__)
 
 
 class TimedRestart(NamedTuple):
-    """Data set, model, accuracy and annotation count of a restart, and the seconds it took."""
+    """Data set, model, accuracy and annotation count of a restart, and the seconds it took.
+
+    `choosing` are those before it, in which its cell chose its shape of covariances.
+    """
 
     dataset: str
     model: str
     p: float | None
     m: int | None
     seconds: float
+    choosing: float = 0.0
 
 
 class Pilot(FileRecord):

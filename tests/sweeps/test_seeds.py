@@ -6,9 +6,18 @@ from itertools import combinations
 
 import numpy as np
 
-from sweeps.seeds import ABSENT, accuracy_code, annotation_seed, data_seed, name_words, search_seed
+from sweeps.seeds import (
+    ABSENT,
+    accuracy_code,
+    annotation_seed,
+    choice_seed,
+    data_seed,
+    name_words,
+    search_seed,
+)
 
 GOLDEN = [428326032, 1138173014, 2586226629]
+GOLDEN_CHOICE = 666539417
 
 
 def test_golden_values() -> None:
@@ -21,6 +30,12 @@ def test_golden_values() -> None:
     assert annotations.spawn_key == (1, 1197550385, 1979633159, ABSENT, 900_000_000, 150, 3, ABSENT, ABSENT)
     assert search.spawn_key == (2, 1197550385, 1979633159, ABSENT, 900_000_000, 150, 3, 2, 49)
     assert [int(seed.generate_state(1)[0]) for seed in (data, annotations, search)] == GOLDEN
+
+
+def test_the_golden_value_of_a_choice() -> None:
+    choice = choice_seed(20210405, "iris", mixture=None, p=0.9, m=150, replicate=3, model="posterior-auto")
+    assert choice.spawn_key == (3, 1197550385, 1979633159, ABSENT, 900_000_000, 150, 3, 82, ABSENT)
+    assert int(choice.generate_state(1)[0]) == GOLDEN_CHOICE
 
 
 def test_the_words_of_a_name_are_the_first_eight_bytes_of_its_sha256() -> None:

@@ -14,6 +14,7 @@ OWN = {
     "diagonal": RNG.random((3, 4)),
     "tied": np.repeat(RNG.random((1, 4, 4)), 3, axis=0),
     "full": RNG.random((3, 4, 4)),
+    "auto": RNG.random((3, 4, 4)),
 }
 
 

@@ -27,16 +27,16 @@ import pipeline.cluster.executor
 import pipeline.work.tasks
 from pipeline.optima import best_of
 from pipeline.run.signals import Stopped
-from pipeline.work.records import Partial, Science, Work
+from pipeline.work.records import Chosen, Partial, Science, Work
 from storage.cube.blocks import BlockStore
 from storage.cube.manifest import read_manifest
 from storage.cube.places import Places
-from storage.cube.schema import DONE, PENDING, RESULTS
+from storage.cube.schema import DONE, PENDING, result_names
 from storage.runfolder import holder
 from sweeps.inputs.load import Source
-from sweeps.models import shape_of
+from sweeps.models import chooses, shape_of
 from sweeps.plan import Block, Cell, DatasetPlan
-from sweeps.shapes import DIMS
+from sweeps.shapes import CANDIDATES, DIMS
 
 STAGES = {
     "datasets": [
@@ -49,7 +49,7 @@ STAGES = {
     "models": [
         '"posterior-full"',
         '"unsupervised-diagonal", "posterior-full"',
-        '"unsupervised-diagonal", "posterior-full", "likelihood"',
+        '"unsupervised-diagonal", "posterior-full", "conditional-auto"',
     ],
     "COUNT": ["2", "4"],
 }
@@ -66,6 +66,13 @@ def spec_text(stages: dict[str, int]) -> str:
     )
 
 
+def stub_choice(science: Science, cell: Cell) -> Chosen:
+    """A choice that takes no time, a function of the coordinates of the cell."""
+    rng = pipeline.work.tasks._rng(science.seed, cell, 1000)
+    losses, shares = rng.random((2, len(CANDIDATES))).tolist()
+    return Chosen(CANDIDATES[rng.integers(len(CANDIDATES))], tuple(losses), tuple(shares))
+
+
 def stub(science: Science, work: Work, source: Source) -> Partial:
     """A solver that takes no time, as much a function of the coordinates as the real one."""
     X, _ = source.arrays(work.cell.mixture)
@@ -73,15 +80,20 @@ def stub(science: Science, work: Work, source: Source) -> Partial:
     objectives = [float(rng.standard_normal()) for rng in rngs]
     best = best_of(objectives)
     rng, k = rngs[best], science.n_clusters
+    shape, chosen = shape_of(work.cell.model), work.chosen
+    if chooses(work.cell.model):
+        chosen = chosen or stub_choice(science, work.cell)
+        shape = chosen.covariance
     return Partial(
         work=work,
         objectives=np.array(objectives),
         best_restart=work.start + best,
         labels=rng.integers(0, k, len(X)).astype(np.int16),
         centroids=rng.standard_normal((k, X.shape[1])),
-        covariances=rng.random((k, *[X.shape[1]] * len(DIMS[shape_of(work.cell.model)]))),
+        covariances=rng.random((k, *[X.shape[1]] * len(DIMS[shape]))),
         seconds=1e-6,
         cpu_seconds=1e-6,
+        chosen=chosen,
     )
 
 
@@ -122,7 +134,7 @@ def chunk_files(plan: DatasetPlan, block: Block, names: dict[str, str]) -> dict[
         lengths = [plan.mixture_chunk, *lengths]
     position = [str(part.start // length) for part, length in zip(place.region, lengths, strict=False)]
     prefix = ".".join(["c", *position])
-    places = [f"{place.node}/{name}/{prefix}" for name in RESULTS]
+    places = [f"{place.node}/{name}/{prefix}" for name in result_names(plan, block.models)]
     return {name: names[name] for name in names if any(name == p or name.startswith(f"{p}.") for p in places)}
 
 
@@ -185,7 +197,11 @@ class Sweeping(RuleBasedStateMachine):
                 for position, (cell, status) in enumerate(zip(block.cells(), statuses.tolist(), strict=True)):
                     now[cell] = status
                     if status == DONE:
-                        bits = tuple(arrays[name][position].tobytes() for name in RESULTS)
+                        bits = tuple(
+                            arrays[name][position].tobytes()
+                            for name in sorted(arrays)
+                            if name != "annotations"
+                        )
                         assert self.done.setdefault(cell, bits) == bits, cell
         assert self.statuses.keys() <= now.keys()
         for cell, status in self.statuses.items():

@@ -41,7 +41,7 @@ VARIABLES = {
 STYLES = {"posterior": (BLUE, "o"), "likelihood": (VERMILLION, "s"), "conditional": (GREEN, "^")}
 """Colour and marker of each annotation term."""
 
-Half = Literal["full", "left", "bottom", "top"]
+Half = Literal["full", "left", "right", "bottom", "top"]
 Line = str | tuple[int, tuple[float, ...]]
 
 
@@ -60,6 +60,7 @@ SHAPES = {
     "diagonal": Shape((0, (8, 2)), True, "bottom", "\\\\\\"),
     "tied": Shape("-.", True, "left", "..."),
     "full": Shape((0, (5, 1.5, 1, 1.5, 1, 1.5)), True, "top", "xxx"),
+    "auto": Shape((0, (1, 1.5, 1, 1.5, 1, 4)), True, "right", "ooo"),
 }
 
 
@@ -72,7 +73,7 @@ class Mark(NamedTuple):
         Of its curve.
     filling : str
         Of the marker: the colour, or the paper.
-    half : {"full", "left", "bottom", "top"}
+    half : {"full", "left", "right", "bottom", "top"}
         Part of the marker that is filled; the paper shows in the rest.
     area : str
         Filling of a bar or a box.

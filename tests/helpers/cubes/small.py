@@ -15,9 +15,9 @@ from storage.cube.blocks import BlockStore
 from storage.cube.places import chunk_position
 from storage.cube.schema import DONE
 from sweeps.file import spec as sweepfile
-from sweeps.models import shape_of
+from sweeps.models import chooses, shape_of
 from sweeps.plan import Block, Cell, DatasetPlan
-from sweeps.shapes import DIMS, widened, widest_dims
+from sweeps.shapes import CANDIDATES, CODES, DIMS, widened, widest_dims
 
 
 def make_spec(datasets: str = "ab", restarts: int = 3, **changes: Any) -> sweepfile.SweepSpec:
@@ -84,7 +84,17 @@ def draw_cell(plan: DatasetPlan, cell: Cell) -> dict[str, np.ndarray]:
         "cpu_seconds": rng.random(),
         "status": np.int8(DONE),
     }
+    if any(map(chooses, plan.block_of(cell).models)):
+        values |= _choice(cell, rng)
     return values | {"unseen_mass": rng.random()} if plan.adaptive else values
+
+
+def _choice(cell: Cell, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """What a cell chose, and fill values of one of a model that does not choose."""
+    code, scores = CODES[CANDIDATES[rng.integers(len(CANDIDATES))]], rng.random((2, len(CANDIDATES)))
+    if not chooses(cell.model):
+        code, scores = -1, np.full_like(scores, np.nan)
+    return {"covariance_shape": np.int8(code), "held_out": scores[0], "held_out_right": scores[1]}
 
 
 def _covariances(plan: DatasetPlan, cell: Cell, rng: np.random.Generator) -> np.ndarray:
@@ -132,7 +142,7 @@ def files(path: Path) -> dict[str, str]:
 
 def result_files(path: Path) -> dict[str, str]:
     """Sha256 of the chunk files of results, status and annotations included."""
-    inputs = {"X", "labels_true", "p", "m", "m_over_n", "replicate", "mixture", "model", "field"}
+    inputs = {"X", "labels_true", "p", "m", "m_over_n", "replicate", "mixture", "model", "field", "candidate"}
     found = {}
     for name, digest in files(path).items():
         array, _, file = name.rpartition("/")

@@ -11,9 +11,19 @@ import xarray as xr
 
 from storage.cube.blocks import BlockStore
 from storage.cube.cube import create
-from storage.cube.schema import DONE, FAILED, PENDING, RESULTS, ArraySpec, array_specs, coordinate_values
+from storage.cube.schema import (
+    DONE,
+    FAILED,
+    PENDING,
+    ArraySpec,
+    array_specs,
+    coordinate_values,
+    result_names,
+)
 from sweeps.file.spec import SweepSpec, load
+from sweeps.models import chooses
 from sweeps.plan import Block, Cell, DatasetPlan
+from sweeps.shapes import CANDIDATES, CODES
 
 FAILED_CELL, PENDING_CELL = 1, 2
 """Flat positions, in storage order, of the cells of each node that are not done."""
@@ -94,7 +104,19 @@ def _draw(rng: np.random.Generator, spec: ArraySpec, plan: DatasetPlan) -> np.nd
         return roots @ roots.swapaxes(-1, -2) + np.eye(plan.n_features)
     if name == "status":
         return np.full(shape, DONE, dtype="i1")
+    if spec.variable.choice:
+        return _draw_choice(rng, spec, plan)
     return rng.uniform(0.5, 1.5, size=shape)
+
+
+def _draw_choice(rng: np.random.Generator, spec: ArraySpec, plan: DatasetPlan) -> np.ndarray:
+    """What cells of models that choose have chosen, and fill values for those of other models."""
+    values = rng.uniform(0.1, 0.9, size=spec.shape)
+    if spec.variable.name == "covariance_shape":
+        values = rng.choice([CODES[shape] for shape in CANDIDATES], size=spec.shape).astype("i1")
+    fixed = [number for number, model in enumerate(plan.models) if not chooses(model)]
+    values[(slice(None),) * spec.dims.index("model") + (fixed,)] = spec.variable.fill
+    return values
 
 
 def _unfinish(node: str, specs: dict, values: dict[str, np.ndarray], status: np.ndarray) -> None:
@@ -132,7 +154,10 @@ def write(path: Path, *plans: DatasetPlan, spec: dict[str, Any]) -> None:
 def _block(plan: DatasetPlan, block: Block, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     node = f"{plan.name}/{block.models[0]}" if block.unsupervised else plan.name
     cells = [_position(plan, cell) for cell in block.cells()]
-    results = {name: np.stack([values[f"{node}/{name}"][cell] for cell in cells]) for name in RESULTS}
+    results = {
+        name: np.stack([values[f"{node}/{name}"][cell] for cell in cells])
+        for name in result_names(plan, block.models)
+    }
     if not block.unsupervised:
         graphs = list(dict.fromkeys(cell[:-1] for cell in cells))
         drawn = np.stack([values[f"{node}/annotations"][graph] for graph in graphs])

@@ -8,17 +8,21 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from cubes.small import SPEC, draw_cell, draw_inputs, fill, make_plan
 from processes.sweeping import TINY, assert_same_bits, run, write_spec
 
 import pipeline.work.tasks
 from pipeline.commands.main import main
+from pipeline.monitor.why import explain
 from pipeline.work.records import Partial, Science, Work
 from storage.cube.blocks import BlockStore
+from storage.cube.cube import create
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE, FAILED
 from storage.runfolder.folder import RunFolder
 from sweeps.inputs.load import Source
 from sweeps.plan import Cell
+from sweeps.shapes import CODES
 
 BROKEN = [Cell("iris", None, 0.8, 75, replicate, "posterior") for replicate in (0, 1)]
 PENDING = Cell("iris", None, 1.0, 75, 0, "posterior")
@@ -94,6 +98,20 @@ def test_the_log_of_the_job_is_named(failed: Path) -> None:
     assert program == "sweep"
     assert sweep(*arguments).stdout == "the last words of job 34\n"
     assert found["log"] in sweep("why", failed, BROKEN[0]).stdout
+
+
+def test_the_shape_that_a_cell_chose_is_named(tmp_path: Path) -> None:
+    plan = make_plan(models=("likelihood", "posterior-auto"))
+    create(tmp_path / "tiny.zarr", [plan], draw_inputs, SPEC)
+    fill(tmp_path / "tiny.zarr", [plan])
+    cell = Cell("a", None, 0.9, 4, 1, "posterior-auto")
+    code = int(draw_cell(plan, cell)["covariance_shape"])
+    found = explain(tmp_path / "tiny.zarr", str(cell))
+    assert found.covariance == list(CODES)[code]
+    assert found.lines()[0].endswith(f"; it chose {found.covariance} covariances")
+    other = explain(tmp_path / "tiny.zarr", "a/p=0.9/m=4/replicate=1/likelihood")
+    assert other.covariance is None
+    assert "chose" not in other.lines()[0]
 
 
 def test_an_unknown_cell_is_bad_input(failed: Path) -> None:

@@ -10,8 +10,7 @@ import pytest
 from kernels import scores as core
 from pipeline.scoring.catalogue import CATALOGUE, LABELS, QUALITIES, SCORES, Score
 from storage.cube.schema import VARIABLES
-from sweeps.models import model_of
-from sweeps.shapes import DIMS, widened
+from sweeps.shapes import CODES, widened
 
 ARRAYS = {
     "X": np.array([[0.0], [2.0], [10.0], [12.0]]),
@@ -19,7 +18,7 @@ ARRAYS = {
     "labels": np.array([1, 1, 0, 0], np.int16),
     "centroids": np.array([[11.0], [1.0]]),
     "covariances": np.array([1.0, 1.0]),
-    "model": "posterior",
+    "covariance_shape": 0,
     "annotations": np.array([[0, 1, 0], [0, 2, 1], [2, 3, 1]], np.int32),
     "log_likelihood": np.array([-3.0, -1.5, np.nan]),
 }
@@ -60,7 +59,7 @@ def test_scores_of_one_cell_by_hand(name: str, expected: float) -> None:
     assert np.isnan(value(name, ARRAYS | NOTHING))
 
 
-@pytest.mark.parametrize("shape", DIMS)
+@pytest.mark.parametrize("shape", CODES)
 @pytest.mark.parametrize("prior", [0.0, 1.0])
 def test_a_solution_that_is_the_truth_has_no_divergence(
     shape: str, prior: float, monkeypatch: pytest.MonkeyPatch
@@ -73,7 +72,7 @@ def test_a_solution_that_is_the_truth_has_no_divergence(
         "labels_true": truth.astype(np.int16),
         "labels": truth.astype(np.int16),
         "centroids": core.cluster_gaussians(X, truth, 3)[1],
-        "model": model_of("likelihood", shape),
+        "covariance_shape": CODES[shape],
     }
     monkeypatch.setitem(OPTIONS, "covariance_prior", prior)
     for n_axes in range(own.ndim - 1, 3):

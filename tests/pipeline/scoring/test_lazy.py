@@ -24,7 +24,8 @@ from pipeline.scoring.lazy import (
 )
 from storage.cube.cube import open_cube
 from storage.cube.schema import DONE
-from sweeps.models import shape_of
+from sweeps.models import AUTO, shape_of
+from sweeps.shapes import CODES
 
 OF_CELLS = [name for name, score in CATALOGUE.items() if score.of_cell is not None]
 REAL = toy.plan("iris")
@@ -35,6 +36,7 @@ SHAPES = toy.plan(
     model_chunk=5,
 )
 FLAT = toy.plan("flat", models=("likelihood", "conditional-diagonal"), baselines=("unsupervised-diagonal",))
+CHOSEN = toy.plan("chosen", models=("likelihood", "posterior-auto", "conditional-tied"), model_chunk=3)
 PRIOR = 2.5
 """Not the default: the strength of the prior is that of the sweep."""
 MIXED = toy.plan("mixtures_k3", mixtures=2, replicates=1, replicate_chunk=1)
@@ -54,6 +56,8 @@ def expected(tree: xr.DataTree, name: str, node: str, cell: dict[str, int]) -> d
     labels, centroids = results["labels"].values, results["centroids"].values
     model = node.rpartition("/")[2] if "/" in node else str(results["model"].values)
     shape, n_classes = shape_of(model), int(truth.max()) + 1
+    if shape == AUTO:
+        shape = list(CODES)[int(results["covariance_shape"])]
     sizes_true, means_true, _ = core.cluster_gaussians(X, truth, n_classes)
     covariances_true = core.cluster_covariances(X, truth, n_classes, shape, PRIOR)
     gaussians = sizes_true, means_true, covariances_true
@@ -78,7 +82,9 @@ def expected(tree: xr.DataTree, name: str, node: str, cell: dict[str, int]) -> d
 
 
 @pytest.mark.parametrize(
-    "plan", [REAL, MIXED, SHAPES, FLAT], ids=["real", "mixtures", "matrices", "diagonal"]
+    "plan",
+    [REAL, MIXED, SHAPES, FLAT, CHOSEN],
+    ids=["real", "mixtures", "matrices", "diagonal", "chosen"],
 )
 @pytest.mark.parametrize("chunked", [True, False], ids=["dask", "numpy"])
 def test_every_cell_equals_the_array_cores(plan: Any, chunked: bool) -> None:

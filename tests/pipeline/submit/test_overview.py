@@ -65,6 +65,17 @@ def test_a_guess_takes_the_shape_into_account(tmp_path: Path) -> None:
     assert hours[2] == hours[3] == pytest.approx(hours[0] * (1 + 4 / 16))
 
 
+def test_a_guess_counts_the_folds_of_a_model_that_chooses(tmp_path: Path) -> None:
+    def hours(model: str) -> float:
+        text = TINY.replace('"unsupervised", "likelihood", "posterior"', f'"{model}"')
+        found = plan_overview(prepare(write_spec(tmp_path, text), results=tmp_path, data_dir=None))
+        return {dataset.name: dataset.core_hours for dataset in found.datasets}["iris"]
+
+    # five restarts of one generation, and four candidates with five folds of one generation
+    narrow, wide = hours("posterior"), hours("posterior-full")
+    assert hours("posterior-auto") == pytest.approx(wide + 5 * (2 * narrow + 2 * wide) / 5)
+
+
 def test_the_plan_for_people(finished: Path) -> None:
     result = sweep("plan", finished / "tiny.toml", "--results", finished)
     assert result.exit_code == 0

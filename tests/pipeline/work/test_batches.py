@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.work.batches import LONGEST, SHORTEST, make_batches, target_seconds
-from pipeline.work.records import Science, Work
+from pipeline.work.records import Chosen, Science, Work
 from pipeline.work.timing import Timing
 from sweeps.file.search import Search
 from sweeps.plan import Cell
@@ -45,6 +47,23 @@ def test_every_restart_is_in_one_batch_in_order(work: list[Work], each: float, s
     assert all(0 < size <= full for size in sizes)
     for batch, size in zip(batches, sizes, strict=True):
         assert batch.predicted == pytest.approx(size * each)
+
+
+def test_a_cell_that_chooses_its_shape_is_never_split() -> None:
+    key, cell = ("a", "posterior-auto", 0.8, 10), Cell("a", 0, 0.8, 10, 0, "posterior-auto")
+    timing = Timing({key: 1.0, ("a", "likelihood", 0.8, 10): 1.0}, {key: 3.0})
+    known = Chosen("tied", (0.4,) * 4, (0.8,) * 4)
+    work = [
+        Work(replace(cell, model="likelihood"), 0, 2),
+        Work(cell, 0, 5),
+        Work(replace(cell, replicate=1), 1, 5, chosen=known),
+        Work(replace(cell, replicate=2), 0, 1),
+    ]
+    batches = list(make_batches(SCIENCE, work, timing, seconds=8.0))
+    assert [batch.work for batch in batches] == [(work[0],), (work[1],), (work[2], work[3])]
+    assert [batch.predicted for batch in batches] == [2.0, 8.0, 8.0]
+    alone = list(make_batches(SCIENCE, work[1:2], timing, seconds=0.5))
+    assert [batch.work for batch in alone] == [(work[1],)]
 
 
 def test_batches_follow_the_length_of_each_cell() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from cubes.small import make_plan
 
 from pipeline.work.journalled import written_partials
 from pipeline.work.merge import to_record
-from pipeline.work.records import Partial, Work
+from pipeline.work.records import Chosen, Partial, Work
 from sweeps.models import shape_of
 from sweeps.plan import Cell, DatasetPlan
 from sweeps.shapes import DIMS
@@ -65,6 +66,37 @@ def test_covariances_of_every_model_have_the_form_of_its_shape() -> None:
     narrow[1]["covariances"] = arrays["covariances"][:2]
     with pytest.raises(ValueError, match=r"covariances of shape \(2, 2, 2, 2\), expected \(2, 2, 2\)"):
         written_partials(*narrow, PLANS)
+
+
+CHOOSING = make_plan("chosen", models=("likelihood", "posterior-auto"))
+WRONG_CHOICES = {
+    "no shapes": {"covariance_shape": None},
+    "a shape that cannot be chosen": {"covariance_shape": np.array([1])},
+    "another shape": {"covariance_shape": np.array([2])},
+    "shapes of more cells": {"covariance_shape": np.array([3, 3])},
+    "scores of other candidates": {"held_out": np.zeros((1, 3))},
+    "scores as texts": {"held_out_right": np.zeros((1, 4), dtype="U3")},
+}
+
+
+@pytest.mark.parametrize("what", ["nothing", *WRONG_CHOICES])
+def test_choices_are_those_of_candidates(what: str) -> None:
+    cell = Cell("chosen", None, 0.9, 4, 0, "posterior-auto")
+    choice = Chosen("tied", (0.1, 0.2, 0.3, 0.4), (0.9, 0.8, 0.7, 0.6))
+    made = [partial(replace(cell, model="likelihood"), CHOOSING), partial(cell, CHOOSING)]
+    made[1] = replace(made[1], covariances=np.ones((2, 2, 2)), chosen=choice)
+    header, arrays = to_record(made)
+    if what == "nothing":
+        found = written_partials(header, arrays, {"chosen": CHOOSING})
+        assert [each.chosen for each in found] == [None, choice]
+        return
+    for name, values in WRONG_CHOICES[what].items():
+        if values is None:
+            del arrays[name]
+        else:
+            arrays[name] = values
+    with pytest.raises(ValueError, match="a record "):
+        written_partials(header, arrays, {"chosen": CHOOSING})
 
 
 def test_a_data_set_that_is_not_available_this_time_stays_in_the_journal() -> None:

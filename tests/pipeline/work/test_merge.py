@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.optima import best_of
 from pipeline.work.merge import BlockResult, CellResult, Mismatch, from_record, to_record
-from pipeline.work.records import Partial, Work
+from pipeline.work.records import Chosen, Partial, Work
 from pipeline.work.tasks import missing_ranges
 from storage.cube.schema import DONE, FAILED, PENDING
 from sweeps.plan import Block, Cell
@@ -101,6 +101,65 @@ def test_a_journal_record_of_several_shapes_gives_back_what_went_in() -> None:
     assert arrays["covariances"].shape == (3, 2, 3, 3)
     for before, after in zip(parts, from_record(header, arrays), strict=True):
         assert np.array_equal(before.covariances, after.covariances)
+
+
+NAN = float("nan")
+CHOSEN = Chosen("diagonal", (0.5, 0.4, 0.39, 0.41), (0.7, 0.8, 0.8, 0.8))
+CHOOSING = replace(CELL, model="posterior-auto")
+
+
+def chosen(start: int, stop: int, choice: Chosen = CHOSEN, **changes: int) -> Partial:
+    """A result of a cell that chose its shape."""
+    found = partial(start, stop, cell=replace(CHOOSING, **changes))
+    form = {"spherical": (2,), "diagonal": (2, 3), "full": (2, 3, 3)}[choice.covariance]
+    return replace(found, covariances=np.full(form, 2.0), chosen=choice)
+
+
+def test_a_journal_record_of_choices_gives_back_what_went_in() -> None:
+    none = Chosen("spherical", (NAN,) * 4, (NAN,) * 4)
+    parts = [chosen(0, 2), partial(0, 2), chosen(1, 3, none, replicate=2)]
+    header, arrays = to_record(parts)
+    assert arrays["covariance_shape"].tolist() == [2, 0]
+    for before, after in zip(parts, from_record(header, arrays), strict=True):
+        assert np.array_equal(before.covariances, after.covariances)
+        assert (before.chosen is None) == (after.chosen is None)
+        assert before.chosen is None or after.chosen is None or before.chosen.is_same(after.chosen)
+        assert before.shape == after.shape
+
+
+def test_what_is_missing_of_a_cell_that_has_chosen_knows_it() -> None:
+    result = CellResult(CHOOSING, 5)
+    assert list(result.missing()) == [Work(CHOOSING, 0, 5)]
+    result.add(chosen(0, 1))
+    assert list(result.missing()) == [Work(CHOOSING, 1, 5, chosen=CHOSEN)]
+
+
+@pytest.mark.parametrize(
+    "other", [replace(CHOSEN, covariance="full"), replace(CHOSEN, held_out=(0.5, 0.4, 0.39, NAN))]
+)
+def test_a_cell_must_choose_the_same_wherever_it_runs(other: Chosen) -> None:
+    result = CellResult(CHOOSING, 5)
+    result.add(chosen(0, 1))
+    with pytest.raises(Mismatch, match=r"posterior-auto: Chosen.*now, Chosen.*before"):
+        result.add(chosen(1, 2, other))
+
+
+def test_a_choice_is_laid_into_its_block() -> None:
+    block = Block("iris", 0.9, 75, None, (1, 2), ("posterior", "posterior-auto"))
+    results = {cell: CellResult(cell, 5) for cell in block.cells()}
+    results[CELL].add(partial(0, 5))
+    results[CHOOSING].add(chosen(0, 5))
+    shapes = {"labels": (4,), "centroids": (2, 3), "covariances": (2, 3, 3), "log_likelihood": (5,)}
+    names = ("best_restart", "restarts_done", "seconds", "cpu_seconds", "status")
+    arrays = {name: np.zeros((2, *shapes.get(name, ()))) for name in (*names, *shapes)}
+    arrays |= {"covariance_shape": np.full(2, -1, np.int8)}
+    arrays |= {name: np.full((2, 4), NAN) for name in ("held_out", "held_out_right")}
+    BlockResult(block, results).into(arrays)
+    assert arrays["covariance_shape"].tolist() == [-1, 2]
+    assert np.isnan(arrays["held_out"][0]).all()
+    assert arrays["held_out"][1].tolist() == list(CHOSEN.held_out)
+    assert arrays["held_out_right"][1].tolist() == list(CHOSEN.right)
+    assert arrays["covariances"][1].tolist() == [np.diag([2.0] * 3).tolist()] * 2
 
 
 @pytest.mark.parametrize(("shape", "wide"), [((2,), (3, 3)), ((2, 3), (3, 3)), ((2,), (3,)), ((2, 3), (3,))])

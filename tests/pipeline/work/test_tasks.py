@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+import kernels.choice.shape
 import kernels.search.hgs
+from kernels.choice.shape import choose_covariance
 from kernels.partition.objective import objective_terms
 from kernels.problem.problem import build_problem, layers_from_annotations
+from kernels.settings import CANDIDATES
 from pipeline.work.records import Batch, Failure, Partial, Science, Work
 from pipeline.work.tasks import cell_annotations, run_batch
 from sweeps.file.search import Search
 from sweeps.inputs.load import RealSource
 from sweeps.models import MODEL_CODES, split_model
 from sweeps.plan import Cell
+from sweeps.seeds import choice_seed
 from sweeps.shapes import DIMS
 
 SEARCH = Search(population=3, offspring=2, generations=2)
@@ -56,6 +62,8 @@ def test_the_solution_has_the_objective_that_is_reported(cell: Cell) -> None:
     (result,) = run(Work(cell, 0, 3))
     annotations = cell_annotations(SCIENCE.seed, cell, LABELS)
     term, covariance = split_model(cell.model)
+    assert (result.chosen is not None) == (covariance == "auto")
+    covariance = result.shape
     layers = layers_from_annotations(annotations, cell.p)
     problem = build_problem(SOURCE.X, layers, n_clusters=3, model=term, covariance=covariance)
     assert result.covariances.shape == (3, *(SOURCE.X.shape[1] for _ in DIMS[covariance]))
@@ -63,6 +71,53 @@ def test_the_solution_has_the_objective_that_is_reported(cell: Cell) -> None:
     assert sum(objective_terms(problem, result.labels)) == result.objectives.max()
     assert result.objectives[result.best_restart] == result.objectives.max()
     assert result.seconds > 0
+
+
+CHOOSING = Cell("blobs", None, 0.9, 40, 1, "posterior-auto")
+
+
+def test_a_cell_chooses_its_shape_from_its_coordinates() -> None:
+    (result,) = run(Work(CHOOSING, 0, 2))
+    assert result.chosen is not None
+    choice = choose_covariance(
+        SOURCE.X,
+        layers_from_annotations(cell_annotations(SCIENCE.seed, CHOOSING, LABELS), 0.9),
+        n_clusters=3,
+        model="posterior",
+        settings=SEARCH,
+        seed=choice_seed(
+            SCIENCE.seed, "blobs", mixture=None, p=0.9, m=40, replicate=1, model="posterior-auto"
+        ),
+    )
+    assert result.chosen.covariance == choice.covariance
+    assert result.chosen.held_out == tuple(choice.candidates[shape].log_loss for shape in CANDIDATES)
+    assert result.chosen.right == tuple(choice.candidates[shape].share_right for shape in CANDIDATES)
+    assert 0 < result.choosing < result.seconds
+    (again,) = run(Work(replace(CHOOSING, replicate=2), 0, 1))
+    assert again.chosen is not None
+    assert again.chosen.held_out != result.chosen.held_out
+
+
+def test_a_cell_that_has_chosen_does_not_choose_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    (whole,) = run(Work(CHOOSING, 0, 4))
+    (first,) = run(Work(CHOOSING, 0, 1))
+
+    def refused(*args: object, **kwargs: object) -> None:
+        raise AssertionError("chosen again")
+
+    monkeypatch.setattr(kernels.choice.shape, "choose_covariance", refused)
+    (rest,) = run(Work(CHOOSING, 1, 4, chosen=first.chosen))
+    assert np.array_equal(np.concatenate([first.objectives, rest.objectives]), whole.objectives)
+    assert rest.chosen == first.chosen == whole.chosen
+    assert rest.choosing == 0
+
+
+def test_too_few_annotations_choose_the_simplest_shape_without_scores() -> None:
+    (result,) = run(Work(replace(CHOOSING, m=10), 0, 1))
+    assert result.chosen is not None
+    assert result.shape == "spherical"
+    assert np.isnan([result.chosen.held_out, result.chosen.right]).all()
+    assert result.covariances.shape == (3,)
 
 
 def test_models_of_a_cell_see_the_same_annotations() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from cubes.writer import next_generation
 
-from pipeline.work.records import Partial, Work
+from pipeline.work.records import Chosen, Partial, Work
 from pipeline.work.timing import Timing, pilot_cells
 from storage.errors import StorageError
 from sweeps.plan import Cell, DatasetPlan
@@ -76,6 +77,25 @@ def test_a_new_measurement_changes_the_prediction() -> None:
     )
     timing.note(partial)
     assert timing.seconds(cell(0.8, 20)) == pytest.approx(2.0)
+
+
+def test_choosing_a_shape_is_counted_once_a_cell(tmp_path: Path) -> None:
+    chosen = Chosen("full", (0.5,) * 4, (0.7,) * 4)
+    timing = Timing({})
+    for m, choosing in ((10, 4.0), (40, 10.0)):
+        work = Work(cell(0.8, m, "posterior-auto"), 0, 2)
+        solution = np.zeros(1, np.int16), np.zeros((1, 1)), np.zeros(1)
+        timing.note(Partial(work, np.zeros(2), 0, *solution, choosing + 6.0, 1.0, chosen, choosing))
+    left = Work(cell(0.8, 25, "posterior-auto"), 0, 5)
+    assert timing.seconds(left.cell) == 3.0
+    assert timing.choosing(left) == pytest.approx(7.0)
+    assert timing.work_seconds(left) == pytest.approx(5 * 3.0 + 7.0)
+    assert timing.work_seconds(replace(left, chosen=chosen)) == 15.0
+    assert timing.choosing(Work(cell(0.8, 25), 0, 5)) == 0.0
+    assert timing.longest(5) == 25.0
+    generation = next_generation(tmp_path / "tiny.zarr")
+    timing.save(generation.pilot, generation.files)
+    assert Timing.load(generation.run).work_seconds(left) == timing.work_seconds(left)
 
 
 def test_timings_survive_a_file_and_a_broken_file_is_measured_again(

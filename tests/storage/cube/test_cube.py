@@ -26,6 +26,7 @@ from storage.cube.cube import create, grow, open_cube
 from storage.cube.growth import align
 from storage.cube.manifest import append_run, read_manifest
 from storage.cube.schema import DONE
+from storage.damage.scan import scan
 from storage.errors import StorageError
 from storage.provenance import RunRecord
 from sweeps.errors import InputError
@@ -186,6 +187,33 @@ def test_one_model_grows_to_two(tmp_path: Path) -> None:
     grown = grow_and_fill(cube, [two])
     assert grown["a"]["model"].values.tolist() == ["posterior", "likelihood"]
     assert (grown["a"]["status"] == DONE).all()
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("posterior-full", "conditional-auto"), ("conditional-auto", "posterior-full")]
+)
+def test_a_model_that_chooses_its_shape_joins_one_that_does_not(
+    tmp_path: Path, first: str, second: str
+) -> None:
+    one = make_plan("a", models=(first,))
+    cube = made(tmp_path / "x.zarr", [one])
+    fill(cube, [one])
+    (two,) = align(read_manifest(cube), [make_plan("a", models=(first, second))])
+    grow(cube, [two], draw_inputs, SPEC)
+    assert scan(cube).damaged == ()
+    grown = grow_and_fill(cube, [two])
+    assert scan(cube).damaged == ()
+    node = grown["a"].to_dataset()
+    assert (node["status"] == DONE).all()
+    shapes = node["covariance_shape"]
+    assert (shapes.sel(model="posterior-full") == -1).all()
+    assert (shapes.sel(model="conditional-auto") >= 0).all()
+    assert node["held_out"].sel(model="posterior-full").isnull().all()
+    assert node["held_out"].sel(model="conditional-auto").notnull().all()
+    assert node["candidate"].values.tolist() == ["spherical", "diagonal", "tied", "full"]
+    at = two.models.index("conditional-auto")
+    (cube / "a" / "held_out" / f"c.0.0.0.{at}.0").unlink()
+    assert [damage.key for damage in scan(cube).damaged] == [f"a/held_out/c.0.0.0.{at}.0"]
 
 
 def test_baseline_and_grid_are_added_to_each_other(tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ def found(old: DatasetPlan, new: DatasetPlan) -> list[str]:
         (OLD, {"models": ("posterior-common", "likelihood")}),
         (WIDE, {"models": ("posterior-tied", "posterior-full")}),
         (WIDE, {"models": ("likelihood", "posterior-full")}),
+        (WIDE, {"models": ("conditional-auto", "posterior-full")}),
         (OLD, {"source": "another place"}),
         (OLD, {"p": (0.8 + 1e-12, 0.9)}),
         (MIXTURE, {"mixtures": 8}),
@@ -79,6 +80,12 @@ def test_growth_is_taken_in(old: DatasetPlan, changes: dict[str, Any]) -> None:
             FLAT,
             {"models": ("posterior-diagonal", "posterior-tied", "posterior")},
             "models: found 'posterior-tied' with a matrix a cluster, "
+            "expected a variance of each feature a cluster, as in the cube",
+        ),
+        (
+            FLAT,
+            {"models": ("posterior-diagonal", "posterior-auto")},
+            "models: found 'posterior-auto' with a matrix a cluster, "
             "expected a variance of each feature a cluster, as in the cube",
         ),
         (OLD, {"n_clusters": 3}, "n_clusters: found 3, expected 2"),

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from cubes.small import make_plan
 
-from storage.cube.schema import RESULTS, VARIABLES, Role, array_specs, coordinate_values
+from storage.cube.schema import RESULTS, VARIABLES, Role, array_specs, coordinate_values, result_names
+from sweeps.shapes import CANDIDATES
 
 CELL = ("p", "m", "replicate", "model")
 PROMISED = {
@@ -111,6 +112,27 @@ def test_covariances_have_the_dims_of_the_widest_model_of_their_node(
     assert own == [("cluster",), ("cluster", "feature"), ("cluster", "feature", "feature_2")]
     texts = {specs[f"a/{model}/covariances"].variable.text for model in baselines}
     assert len(texts) == 3
+
+
+def test_a_node_with_a_model_that_chooses_says_what_and_why() -> None:
+    specs = specs_by_path(models=("likelihood", "posterior-auto"), baselines=("unsupervised",))
+    names = ("covariance_shape", "held_out", "held_out_right")
+    assert [specs[f"a/{name}"].dims for name in names] == [CELL, (*CELL, "candidate"), (*CELL, "candidate")]
+    assert specs["a/held_out"].shape == (2, 2, 4, 2, len(CANDIDATES))
+    assert specs["a/held_out"].chunks == (1, 1, 2, 1, len(CANDIDATES))
+    assert specs["a/covariances"].dims[len(CELL) :] == ("cluster", "feature", "feature_2")
+    attributes = specs["a/covariance_shape"].variable.attributes
+    assert attributes["flag_values"] == [0, 1, 2, 3, 4]
+    assert attributes["flag_meanings"] == "spherical common diagonal tied full"
+    plan = make_plan(**GRID | {"models": ("likelihood", "posterior-auto")})
+    assert coordinate_values(plan)["candidate"].tolist() == list(CANDIDATES)
+    # not of other nodes, nor of blocks of other models
+    assert "candidate" not in coordinate_values(make_plan(**GRID))
+    assert not {"a/candidate", *(f"a/{name}" for name in names)} & set(specs_by_path())
+    assert not {f"a/unsupervised/{name}" for name in names} & set(specs)
+    assert result_names(plan, ["likelihood"]) == RESULTS
+    assert set(result_names(plan, plan.models)) == {*RESULTS, *names}
+    assert result_names(plan, plan.models)[-1] == "status"
 
 
 def test_status_is_written_last() -> None:

@@ -157,7 +157,7 @@ def test_each_required_key_is_missed(tmp_path: Path, key: str) -> None:
     assert f"{key}: found nothing" in text
 
 
-@pytest.mark.parametrize("model", ["unsupervised-full", "posterior-tied"])
+@pytest.mark.parametrize("model", ["unsupervised-full", "posterior-tied", "posterior-auto"])
 @pytest.mark.parametrize("prior", ["0", "0.0"])
 def test_a_shape_whose_likelihood_is_unbounded_needs_a_prior(tmp_path: Path, model: str, prior: str) -> None:
     text = GOOD.replace('"posterior"]', f'"posterior", "{model}", "posterior-diagonal"]')
@@ -173,6 +173,12 @@ def test_a_shape_whose_likelihood_is_unbounded_needs_a_prior(tmp_path: Path, mod
         len(problems_of(tmp_path, text.replace("seed = 7", "seed = -7") + "[search]\ncovariance_prior = 0\n"))
         == 2
     )
+
+
+def test_no_model_chooses_a_shape_without_annotations(tmp_path: Path) -> None:
+    (said,) = problems_of(tmp_path, GOOD.replace('"posterior"]', '"posterior", "unsupervised-auto"]'))
+    assert "found 'unsupervised-auto', expected one of " in said
+    assert load_sweep(write(tmp_path, GOOD.replace('"posterior"]', '"posterior", "likelihood-auto"]')))
 
 
 def test_all_problems_are_reported_together(tmp_path: Path) -> None:

@@ -1,0 +1,146 @@
+"""Shapes of covariances that cells chose, and how well these predicted held-out annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from pipeline.report.parts.ink import GREY, MOST_DATASETS, PAPER, SHAPES, legend, short, titled_panels
+from pipeline.report.parts.parts import Section, Table, Value, number, spread, words
+from pipeline.report.sections.content import Content
+from pipeline.scoring.choices import TOO_FEW, choice_table
+from sweeps.models import chooses
+from sweeps.shapes import CANDIDATES
+
+PANEL = (2.75, 1.8)
+MOST_COUNTS = 8
+"""Numbers of annotations in a panel."""
+UNABLE = "too few annotations"
+"""Cells that had no choice, apart from those that chose the simplest shape."""
+TEXT = (
+    "Each cell of a model that chooses took the simplest shape that predicts annotations, held out in five"
+    " folds, within half a standard error of the best one. A log loss of 0.69 nats is that of a guess."
+)
+
+
+def section(content: Content) -> Section | None:
+    """Shapes that were chosen; None if no model chooses."""
+    if not any(content.cells["model"].map(chooses)):
+        return None
+    table = choice_table(content.cells)
+    if table.empty:
+        return Section("choices", "Shapes chosen", ("No cell that chooses its shape is done.",))
+    pictures = tuple(
+        picture
+        for p in content.accuracies
+        for picture in content.save(
+            draw_choices(table[table["p"] == p], content.written),
+            f"choices-p{p:.9g}",
+            f"p = {p:g}: share of the cells that chose each shape of covariances.",
+        )
+    )
+    return Section("choices", "Shapes chosen", (TEXT,), entries(table, content.written), pictures)
+
+
+def entries(table: pd.DataFrame, written: Mapping[tuple[str, int], str]) -> tuple[Table, ...]:
+    """Tables of shapes and predictions: by data set, then of everything.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        From `pipeline.scoring.choices.choice_table`.
+    written : mapping
+        From `pipeline.scoring.tables.written_counts`.
+    """
+    overall = [
+        (words(dataset), words(model), *_amounts(rows))
+        for (dataset, model), rows in table.groupby(["dataset", "model"], sort=False)
+    ]
+    each = [
+        (
+            words(row["dataset"]),
+            number(row["p"], "g"),
+            Value(
+                f"{row['m']} ({written[key]})"
+                if (key := (row["dataset"], row["m"])) in written
+                else str(row["m"]),
+                row["m"],
+            ),
+            words(row["model"]),
+            *_amounts(table.loc[[position]]),
+        )
+        for position, row in table.iterrows()
+    ]
+    head = ("cells", *CANDIDATES, TOO_FEW, "predicted, %", "log loss, nats")
+    note = (
+        "Predicted are held-out annotations whose answer the shape chosen holds for the more probable one;"
+        f" the log loss is of all that were held out. {TOO_FEW.capitalize()}: cells that are spherical as"
+        " they have too few annotations to choose, and are left out of both."
+    )
+    return (
+        Table("Shapes chosen, by data set", ("data set", "model", *head), tuple(overall), note=note),
+        Table("Shapes chosen", ("data set", "p", "m", "model", *head), tuple(each)),
+    )
+
+
+def _amounts(rows: pd.DataFrame) -> tuple[Value, ...]:
+    """Sums of counts, and means over the cells that could choose."""
+    counts = [number(float(rows[name].sum())) for name in ("n", *CANDIDATES, "too_few")]
+    weights = (rows["n"] - rows["too_few"]).to_numpy(dtype=float)
+    means = [
+        float(np.average(rows[name].fillna(0.0), weights=weights)) if weights.any() else np.nan
+        for name in ("predicted", "log_loss")
+    ]
+    return (*counts, number(100 * means[0], ".1f"), number(means[1], ".3f"))
+
+
+def draw_choices(table: pd.DataFrame, written: Mapping[tuple[str, int], str]) -> Figure | None:
+    """Draw how often each shape was chosen: a panel per data set and model, a bar per number of annotations.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        Rows of one accuracy, from `pipeline.scoring.choices.choice_table`.
+    written : mapping
+        From `pipeline.scoring.tables.written_counts`.
+
+    Returns
+    -------
+    Figure or None
+        None without any row.
+    """
+    if table.empty:
+        return None
+    datasets = spread(list(table["dataset"].unique()), MOST_DATASETS)
+    models = sorted(table["model"].unique())
+    shown = [(name, model) for name in datasets for model in models]
+    figure, flat = titled_panels(
+        [short(name, model) for name, model in shown], PANEL, "cells (share)", across=min(3, len(models))
+    )
+    for axes, (name, model) in zip(flat, shown, strict=True):
+        rows = table[(table["dataset"] == name) & (table["model"] == model)].sort_values("m")
+        _bars(axes, rows[rows["m"].isin(spread(rows["m"].tolist(), MOST_COUNTS))], name, written)
+    legend(figure, flat)
+    return figure
+
+
+def _bars(axes: Axes, rows: pd.DataFrame, name: str, written: Mapping[tuple[str, int], str]) -> None:
+    places, below = np.arange(len(rows)), np.zeros(len(rows))
+    unable = rows["too_few"]
+    parts = {shape: rows[shape] - (unable if shape == CANDIDATES[0] else 0) for shape in CANDIDATES}
+    looks = {shape: (SHAPES[shape].hatch, PAPER if SHAPES[shape].hatch else GREY) for shape in CANDIDATES}
+    for label, counts in {UNABLE: unable, **parts}.items():
+        hatch, area = looks.get(label, ("", PAPER))
+        share = (counts / rows["n"]).to_numpy(dtype=float)
+        for bar in axes.bar(places, share, 0.7, below, color=area, edgecolor=GREY, label=label):
+            bar.set(linewidth=1.2, hatch=hatch)
+        below += share
+    axes.set_xticks(places, [written.get((name, int(m)), str(m)) for m in rows["m"]])
+    axes.set_xlim(-0.6, len(rows) - 0.4)
+    axes.set_ylim(0, 1.02)
+    axes.set_xlabel("annotations m (pairs)")
+    axes.set_yticks([0, 0.5, 1])

@@ -1,0 +1,47 @@
+"""Which shapes of covariances cells chose, and how well these predicted held-out annotations."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from storage.cube.schema import DONE, STATUS_WORDS
+from sweeps.models import chooses
+from sweeps.shapes import CANDIDATES
+
+GROUP = ("dataset", "p", "m", "m_over_n", "model")
+TOO_FEW = "too few"
+"""Head of the column of cells whose annotations were too few to tell: these are spherical."""
+COLUMNS = (*GROUP, "n", *CANDIDATES, "too_few", "predicted", "log_loss")
+
+
+def choice_table(cells: pd.DataFrame) -> pd.DataFrame:
+    """Count the shapes chosen, over mixtures and replicates.
+
+    Parameters
+    ----------
+    cells : pandas.DataFrame
+        From `pipeline.scoring.tables.cell_table`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each data set, p, m and model that chooses, where any cell is done: `GROUP`; `n` cells that
+        are done; how many of them chose each of `CANDIDATES`; `too_few`, those of them that had too few
+        annotations to choose; and over all others the means of `predicted`, the share of held-out annotations
+        that the shape chosen predicted, and of `log_loss`, minus their mean log-probability in nats.
+    """
+    rows = cells[cells["model"].map(chooses) & (cells["status"] == STATUS_WORDS[DONE])]
+    if rows.empty:
+        return pd.DataFrame(columns=list(COLUMNS))
+    marked = rows.assign(
+        **{shape: rows["covariance_shape"] == shape for shape in CANDIDATES}, too_few=rows["log_loss"].isna()
+    )
+    groups = marked.groupby(list(GROUP), sort=False)
+    counts = groups[[*CANDIDATES, "too_few"]].sum().astype(int)
+    counts.insert(0, "n", groups.size())
+    table = counts.join(groups[["predicted", "log_loss"]].mean()).reset_index()
+    rank = {name: position for position, name in enumerate(cells["dataset"].unique())}
+    order = ["dataset", "p", "m", "model"]
+    return table.sort_values(
+        order, key=lambda column: column.map(rank) if column.name == "dataset" else column, kind="stable"
+    ).reset_index(drop=True)
