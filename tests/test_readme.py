@@ -9,19 +9,26 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from cubes import toy
+from cubes.reported import make
 
 from kernels.settings import METHOD, OFFERED
 from pipeline.cluster.profiles import Address, Local, Tls
 from pipeline.commands.main import main
+from storage.cube.cube import open_cube
 from sweeps.file.reading import load_sweep
 from sweeps.file.search import asked
 from sweeps.file.stopping import Stop
+from sweeps.shapes import CODES
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+CUBE = (DOCS / "guides" / "cube.md").read_text(encoding="utf-8")
 API = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
 CLUSTER = (DOCS / "guides" / "cluster.md").read_text(encoding="utf-8")
 MODEL = (DOCS / "model.md").read_text(encoding="utf-8")
@@ -83,7 +90,24 @@ def test_python_examples_run(example: str, folder: Path) -> None:
 
 def test_code_that_the_site_does_not_execute_is_run_here() -> None:
     with_python = {page for page in PAGES if blocks("python", page.read_text(encoding="utf-8"))}
-    assert with_python == {ROOT / "README.md", DOCS / "reference" / "api.md"}
+    assert with_python == {ROOT / "README.md", DOCS / "reference" / "api.md", DOCS / "guides" / "cube.md"}
+
+
+def test_a_cube_of_several_shapes_gives_what_its_guide_says(tmp_path: Path) -> None:
+    models = ("posterior", "posterior-diagonal", "posterior-full", "conditional-auto")
+    plan = toy.plan("iris", models=models, model_chunk=4)
+    tree = open_cube(make(tmp_path, plan))
+    found: dict[str, Any] = {"tree": tree}
+    for example in blocks("python", CUBE):
+        exec(example, found)
+    node = tree["iris"].to_dataset()
+    one = node["covariances"].isel(p=0, m=0, replicate=0).values
+    assert np.array_equal(found["spherical"].isel(p=0, m=0, replicate=0), one[0, :, 0, 0])
+    assert np.array_equal(found["diagonal"].isel(p=0, m=0, replicate=0), one[1].diagonal(axis1=1, axis2=2))
+    assert np.array_equal(found["full"].isel(p=0, m=0, replicate=0), one[2])
+    assert [found["names"][code] for code in range(5)] == list(CODES)
+    assert (found["gain"].sel(candidate="spherical").fillna(0.0) == 0.0).all()
+    assert set(found["gain"].dims) == {"p", "m", "candidate"}
 
 
 def test_the_sweep_file_example_is_one(tmp_path: Path) -> None:
