@@ -60,6 +60,14 @@ def adjacency(layer: Layer, n_samples: int) -> NDArray[np.float64]:
     return A
 
 
+def effective_weight_of(case: Case) -> float:
+    """Of the features as the shape sees them."""
+    if case.covariance in ("tied", "full"):
+        return 1.0
+    X = case.X[:, np.ptp(case.X, axis=0) > 0]
+    return effective_weight(X / X.std(axis=0) if case.covariance == "diagonal" else case.X)
+
+
 def effective_weight(X: NDArray[np.float64]) -> float:
     """From the eigenvalues of the covariance: (sum)² / (D sum of squares)."""
     values = np.linalg.eigvalsh(np.atleast_2d(np.cov(X, rowvar=False)))
@@ -67,7 +75,7 @@ def effective_weight(X: NDArray[np.float64]) -> float:
 
 
 def gmm(case: Case, labels: NDArray[np.integer]) -> float:
-    weight = effective_weight(case.X) if isinstance(case.feature_weight, str) else case.feature_weight
+    weight = effective_weight_of(case) if isinstance(case.feature_weight, str) else case.feature_weight
     shares = np.bincount(labels) / len(labels)
     total = float(np.log(shares[labels]).sum()) if case.proportions == "free" else 0.0
     return total + weight * unweighted_gmm(case, labels)

@@ -27,7 +27,7 @@ agreement_value = from_python(agreement_value)
 set_gains = from_python(set_gains)
 set_links = from_python(set_links)
 
-STEPS = 150
+STEPS, SHAPED_STEPS = 150, 60
 
 
 def with_layers(case: Case, layers: list[Layer]) -> Case:
@@ -154,7 +154,8 @@ def test_walk(name: str, model: str, covariance: str) -> None:
     collect(data, state)
     rng = np.random.default_rng(1)
     decided = 0
-    for _ in range(STEPS):
+    steps = SHAPED_STEPS if covariance in SHAPED else STEPS
+    for _ in range(steps):
         sample = int(rng.integers(len(case.X)))
         labels = state.labels.astype(int)
         source = labels[sample]
@@ -178,7 +179,7 @@ def test_walk(name: str, model: str, covariance: str) -> None:
                 decided += slack < abs(wanted)
         target = int(rng.choice([k for k in range(case.n_clusters) if k != source]))
         relocate(data, state, sample, target)
-    assert decided > STEPS / 2, "the bound on the series decides next to nothing"
+    assert decided > steps / 2, "the bound on the series decides next to nothing"
     check_statistics(case, state)
     collect(data, state)
     check_statistics(case, state)
