@@ -22,8 +22,8 @@ MOST_COUNTS = 8
 UNABLE = "too few annotations"
 """Cells that had no choice, apart from those that chose the simplest shape."""
 TEXT = (
-    "Each cell of a model that chooses took the simplest shape that predicts annotations, held out in five"
-    " folds, within half a standard error of the best one. A log loss of 0.69 nats is that of a guess."
+    "Each cell of a model that chooses took the simplest shape whose predictions of annotations, held out in"
+    " five folds, are within half a standard error of the best. A log loss of 0.69 nats is that of a guess."
 )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import zarr
 from click.testing import CliRunner
-from processes.sweeping import run, write_spec
+from processes.sweeping import TINY, run, write_spec
 
 import pipeline.work.tasks
 from pipeline.commands.main import main
@@ -66,6 +66,27 @@ def test_a_flipped_value_is_found_and_named(
     result = CliRunner().invoke(main, ["verify", str(copy), "--sample", "1000"])
     assert result.exit_code == 1
     assert f"DIFFERS {wrong[0].cell}: {variable}" in result.stdout
+
+
+def test_what_a_cell_chose_is_computed_again(tmp_path: Path) -> None:
+    text = TINY.replace('"unsupervised", "likelihood", "posterior"', '"likelihood", "posterior-auto"')
+    assert run(write_spec(tmp_path, text), tmp_path) == 0
+    cube = tmp_path / "tiny.zarr"
+    assert verify(cube, sample=1000).good
+    where = (0, 1, 0, 1)
+    for name, index in (
+        ("covariance_shape", where),
+        ("held_out", (*where, 2)),
+        ("held_out_right", (*where, 0)),
+    ):
+        array = zarr.open_array(cube / "iris" / name, mode="r+")
+        before = np.asarray(array[index])
+        array[index] = np.nextafter(before, 9) if before.dtype.kind == "f" else (before + 1) % 5
+        (wrong,) = [check for check in verify(cube, sample=1000).checks if not check.good]
+        assert wrong.differs == (name,)
+        assert wrong.cell.endswith("posterior-auto")
+        array[index] = before
+    assert verify(cube, sample=1000).good
 
 
 def test_a_cell_that_cannot_be_computed_is_said(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
