@@ -206,7 +206,7 @@ def draw(costs: dict[tuple[str, str], list[Cost]], shapes: dict[str, NDArray[np.
         panels[1, column].set_xlabel(axis)
     for place, (model, found) in enumerate(shapes.items()):
         panel = panels[1, -1] if place == 0 else panels[0, -1].inset_axes((0, 0, 1, 1))
-        panel.set_title(f"shapes, {model}", fontsize=8)
+        panel.set_title(f"ns per candidate, shapes, {model}", fontsize=8)
         for covariance, cells, mark in zip(COVARIANCES, found, "osD^v", strict=True):
             label = f"{covariance}, slope {slope(np.array(DIMENSIONS[1:], dtype=float), cells[1:]):.2f}"
             panel.loglog(DIMENSIONS, cells, marker=mark, markersize=4, linewidth=1.2, label=label)
