@@ -3,21 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernels.problem.data import DEGENERATE
-
-Floats = NDArray[np.float64]
-
-SINGULAR = 1e-10
-"""Share of the largest eigenvalue of a correlation matrix below which a direction is one of no spread.
-
-Not less than the share of its variance by which a feature counts as given by others: a full covariance has no
-spread there.
-"""
-
-CONSTANT = 1e-13
-"""Spread of a feature, as a share of its values, that is nothing but rounding."""
+from kernels.problem.data import DEGENERATE, Floats
+from kernels.problem.shapes import COLLINEAR, ROUNDING
 
 
 def spherical_divergences(
@@ -124,10 +112,11 @@ def whitening(scatter: Floats, magnitudes: Floats) -> Floats:
         As many columns as the scatter has rank.
     """
     spreads = np.sqrt(np.maximum(np.diagonal(scatter), 0.0))
-    varies = spreads > CONSTANT * magnitudes
+    varies = spreads > ROUNDING * magnitudes
     units = 1.0 / spreads[varies]
     values, vectors = np.linalg.eigh(scatter[np.ix_(varies, varies)] * units[:, None] * units[None, :])
-    kept = values > SINGULAR * values.max(initial=0.0)
+    # Not by a smaller share: a full covariance has no spread where features count as given by others.
+    kept = values > COLLINEAR * values.max(initial=0.0)
     basis = np.zeros((len(scatter), int(kept.sum())))
     basis[varies] = units[:, None] * vectors[:, kept] / np.sqrt(values[kept])
     return basis

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernels.divergence import divergences, spherical_divergences
 from kernels.problem.data import DEGENERATE, Floats
 from kernels.problem.problem import CANNOT, MUST
-from kernels.problem.shapes import independent_features, prior_of, shaped_covariances
+from kernels.problem.shapes import SPHERES, independent_features, prior_of, shaped_covariances
 
 NORMALIZERS = ("min", "geometric", "arithmetic", "max")
 
@@ -195,7 +195,7 @@ def cluster_covariances(
     """
     features, given = np.asarray(X, dtype=np.float64), np.asarray(labels)
     sizes, centroids, variances = cluster_gaussians(features, given, n_clusters)
-    if covariance in ("spherical", "common"):
+    if covariance in SPHERES:
         return variances
     overall = features.mean(axis=0)
     means = np.where(sizes[:, None] > 0, centroids - overall, 0.0)

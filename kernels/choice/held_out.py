@@ -267,10 +267,11 @@ def _accuracies(annotations: Annotations, labels: NDArray[np.integer], tested: N
     """Accuracy of each annotation tested; where it is unknown, one right and one wrong are added."""
     i, j = annotations.pairs.T
     agrees = (labels[i] == labels[j]) == annotations.is_must
-    found = annotations.accuracies[tested]
-    for place in np.flatnonzero(np.isnan(found)):
-        whose = annotations.annotators == annotations.annotators[tested][place]
-        weights = annotations.weights[whose & ~tested]
-        right = float(weights[agrees[whose & ~tested]].sum())
-        found[place] = max((right + 1.0) / (float(weights.sum()) + 2.0), 0.5)
+    found, annotators = annotations.accuracies[tested], annotations.annotators[tested]
+    unknown = np.isnan(found)
+    for annotator in np.unique(annotators[unknown]):
+        seen = (annotations.annotators == annotator) & ~tested
+        weights = annotations.weights[seen]
+        right = float(weights[agrees[seen]].sum())
+        found[unknown & (annotators == annotator)] = max((right + 1.0) / (float(weights.sum()) + 2.0), 0.5)
     return np.clip(found, UNSURE, 1.0 - UNSURE)

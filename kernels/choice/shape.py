@@ -44,8 +44,9 @@ def choose_covariance(
     model: str,
     settings: Settings,
     seed: np.random.SeedSequence,
+    candidates: Sequence[str] = CANDIDATES,
 ) -> Choice:
-    """Choose among spherical, diagonal, tied and full covariances.
+    """Choose among shapes of covariance, by default spherical, diagonal, tied and full.
 
     The simplest one whose mean log-probability of held-out annotations is within half a standard error of the
     best, of the differences between both. All candidates see the same folds.
@@ -60,13 +61,15 @@ def choose_covariance(
         As of `kernels.problem.problem.build_problem`, and of the search.
     seed : numpy.random.SeedSequence
         Of folds and searches.
+    candidates : sequence of str
+        Shapes to choose from, the simplest first; of one shape alone, how well it predicts.
 
     Returns
     -------
     Choice
-        "spherical" if the model sees no annotations, or those of fewer than `LEAST_PAIRS` pairs.
+        The first candidate if the model sees no annotations, or those of fewer than `LEAST_PAIRS` pairs.
     """
-    simplest = CANDIDATES[0]
+    simplest = candidates[0]
     if model == "unsupervised":
         return Choice(simplest, {}, f"the model sees no annotations: covariances are {simplest}")
     annotations = list_annotations(layers, seed)
@@ -75,7 +78,7 @@ def choose_covariance(
             f"{annotations.n_pairs} annotated pairs are too few to choose a shape, {LEAST_PAIRS} are needed"
         )
         return Choice(simplest, {}, f"{found}: covariances are {simplest}")
-    candidates = {
+    predictions = {
         covariance: held_out(
             X,
             layers,
@@ -86,9 +89,9 @@ def choose_covariance(
             settings=settings,
             seed=seed,
         )
-        for covariance in CANDIDATES
+        for covariance in candidates
     }
-    return Choice(simplest_of_the_best(candidates), candidates)
+    return Choice(simplest_of_the_best(predictions), predictions)
 
 
 def simplest_of_the_best(candidates: dict[str, HeldOut]) -> str:

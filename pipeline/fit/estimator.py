@@ -343,10 +343,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         self.cluster_centers_ = best.centroids
         self.covariance_ = result.covariance
         self.covariances_ = result.covariances
-        self.held_out_ = {
-            shape: {"log_loss": each.log_loss, "share_right": each.share_right}
-            for shape, each in result.held_out.items()
-        }
+        self.held_out_ = result.predictions
         self.features_used_ = result.kept
         self.sizes_ = best.sizes
         self.objective_, self.gmm_, self.sbm_, self.prior_ = best.objective, best.gmm, best.sbm, best.prior

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.choice.held_out import LEAST_PAIRS, HeldOut, held_out, list_annotations
+from kernels.choice.held_out import HeldOut
 from kernels.choice.held_out import warm_up as warm_up_predictions
 from kernels.choice.shape import Choice, choose_covariance
 from kernels.problem.problem import MUST, Layer, build_problem
@@ -24,7 +24,7 @@ from kernels.scores import (
     total_variance,
 )
 from kernels.search.hgs import Restart, run_restart, warm_up
-from kernels.settings import AUTO, Settings, method_words
+from kernels.settings import AUTO, CANDIDATES, Settings, method_words
 from pipeline.fit.confidence import Confidence, find_confidence
 from pipeline.fit.notes import solution_notes
 from pipeline.optima import best_of
@@ -120,6 +120,28 @@ class FitResult:
             found = found.diagonal(axis1=1, axis2=2)
         return found if found.ndim == 1 else found.mean(axis=1)
 
+    @property
+    def predictions(self) -> dict[str, dict[str, float]]:
+        """By shape, log loss in nats of held-out annotations and the share of them that were predicted."""
+        return {
+            shape: {"log_loss": each.log_loss, "share_right": each.share_right}
+            for shape, each in self.held_out.items()
+        }
+
+
+class _Clock:
+    """Time spent in its blocks: elapsed, and of the processor."""
+
+    def __init__(self) -> None:
+        self.seconds = self.cpu_seconds = 0.0
+
+    def __enter__(self) -> None:
+        self._started = time.perf_counter(), time.process_time()
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds += time.perf_counter() - self._started[0]
+        self.cpu_seconds += time.process_time() - self._started[1]
+
 
 def fit(
     X: NDArray[np.float64],
@@ -173,28 +195,33 @@ def fit(
     ValueError
         If the problem admits no solution or has none that makes sense.
     """
+    is_auto, clock = covariance == AUTO, _Clock()
+    candidates = CANDIDATES if is_auto else (covariance,)
+    given: Any = {"n_clusters": n_clusters, "model": model, "settings": settings}
+    # Before anything is compiled: bad input is answered at once.
+    with clock:
+        problem = build_problem(X, layers, covariance=candidates[0], **given)
     warm_up()
-    if covariance == AUTO or predict_annotations:
-        warm_up_predictions()
-    started, cpu_started = time.perf_counter(), time.process_time()
-    choice = _choice(X, layers, n_clusters, model, covariance, settings, seed, predict_annotations)
-    covariance = choice.covariance
-    problem = build_problem(
-        X, layers, n_clusters=n_clusters, model=model, covariance=covariance, settings=settings
-    )
+    choice = Choice(covariance, {})
+    if is_auto or predict_annotations:
+        if len(problem.data.annotated):
+            warm_up_predictions()
+        with clock:
+            choice = choose_covariance(
+                X, layers, seed=np.random.SeedSequence(seed), candidates=candidates, **given
+            )
+            if choice.covariance != problem.covariance:
+                problem = build_problem(X, layers, covariance=choice.covariance, **given)
     runs: list[Restart] = []
-    seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
     for restart in rounds(range(restarts)):
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(restart,)))
-        started, cpu_started = time.perf_counter(), time.process_time()
-        runs.append(run_restart(problem, settings, rng))
-        seconds += time.perf_counter() - started
-        cpu_seconds += time.process_time() - cpu_started
+        with clock:
+            runs.append(run_restart(problem, settings, rng))
     best = best_of([run.objective for run in runs])
     found = find_confidence(problem, runs, best, seed) if confidence else None
     return FitResult(
         model=model,
-        covariance=covariance,
+        covariance=problem.covariance,
         feature_weight=problem.data.feature_weight,
         settings=settings,
         best=runs[best],
@@ -203,42 +230,18 @@ def fit(
         local_searches=sum(run.local_searches for run in runs),
         evaluations=sum(run.evaluations for run in runs),
         caps_reached=sum(run.caps_reached for run in runs),
-        seconds=seconds,
-        cpu_seconds=cpu_seconds,
-        scores=_scores(X, layers, labels_true, runs[best], covariance, settings),
+        seconds=clock.seconds,
+        cpu_seconds=clock.cpu_seconds,
+        scores=_scores(X, layers, labels_true, runs[best], problem.covariance, settings),
         kept=problem.kept,
         held_out=choice.candidates,
         notes=(
-            *([choice.note] if choice.note else []),
+            *([choice.note] if is_auto and choice.note else []),
             *solution_notes(X, runs[best], problem),
             *(found.notes() if found else ()),
         ),
         confidence=found,
     )
-
-
-def _choice(
-    X: NDArray[np.float64],
-    layers: Sequence[Layer],
-    n_clusters: int,
-    model: str,
-    covariance: str,
-    settings: Settings,
-    seed: int,
-    predict_annotations: bool,
-) -> Choice:
-    """The shape, and what is known of its predictions."""
-    given: Any = {"n_clusters": n_clusters, "model": model, "settings": settings}
-    sequence = np.random.SeedSequence(seed)
-    if covariance == AUTO:
-        return choose_covariance(X, layers, **given, seed=sequence)
-    if not predict_annotations or model == "unsupervised":
-        return Choice(covariance, {})
-    annotations = list_annotations(layers, sequence)
-    if annotations.n_pairs < LEAST_PAIRS:
-        return Choice(covariance, {})
-    found = held_out(X, layers, annotations, covariance=covariance, **given, seed=sequence)
-    return Choice(covariance, {covariance: found})
 
 
 def to_json(result: FitResult) -> dict[str, Any]:
@@ -265,10 +268,7 @@ def to_json(result: FitResult) -> dict[str, Any]:
         "seconds": result.seconds,
         "cpu_seconds": result.cpu_seconds,
         "scores": asdict(result.scores),
-        "held_out": {
-            shape: {"log_loss": each.log_loss, "share_right": each.share_right}
-            for shape, each in result.held_out.items()
-        },
+        "held_out": result.predictions,
         "notes": list(result.notes),
         **(result.confidence.to_json() if result.confidence else {}),
     }

@@ -140,6 +140,36 @@ def test_log_probabilities_are_those_of_the_answers() -> None:
         assert found.log_loss == pytest.approx(entropy, abs=0.1)
 
 
+def test_unknown_accuracies_are_those_of_each_annotator_on_the_other_folds() -> None:
+    X = np.repeat([0.0, 100.0], 20)[:, None] + np.random.default_rng(1).normal(size=(40, 1))
+    rng = np.random.default_rng(4)
+    layers, said = [], []
+    for annotator, error in ((7, 0.05), (2, 0.4)):
+        pairs = rng.permutation(40)[: 2 * 20].reshape(20, 2)
+        together = (pairs[:, 0] < 20) == (pairs[:, 1] < 20)
+        wrong = rng.random(20) < error
+        for kind in (MUST, CANNOT):
+            rows = np.flatnonzero((kind == MUST) == (together ^ wrong))
+            weights = rng.integers(1, 4, len(rows)).astype(float)
+            layers.append(Layer(kind, pairs[rows], weights, None, None, annotator))
+            said += [(annotator, weight, not wrong[row]) for weight, row in zip(weights, rows, strict=True)]
+    annotations = list_annotations(layers, SEED)
+    options = {"n_clusters": 2, "model": "conditional", "covariance": "spherical", "settings": SETTINGS}
+    found = held_out(X, layers, annotations, **options, seed=SEED)  # type: ignore[arg-type]
+    for place, (annotator, _, is_right) in enumerate(said):
+        fold = annotations.folds[place]
+        others = [
+            (weight, right)
+            for (who, weight, right), its in zip(said, annotations.folds, strict=True)
+            if who == annotator and its != fold
+        ]
+        total = sum(weight for weight, _ in others)
+        accuracy = max((sum(weight for weight, right in others if right) + 1) / (total + 2), 0.5)
+        told = accuracy if is_right else 1 - accuracy
+        told += module.UNSURE * (1 - 2 * told)  # of a label that is as certain as any may be
+        assert found.log_probabilities[place] == pytest.approx(np.log(told), abs=1e-6)
+
+
 def test_gains_are_paired_and_weighted() -> None:
     weights = np.array([1.0, 2.0, 1.0])
     one = HeldOut(np.array([-1.0, -2.0, -3.0]), np.ones(3, bool), weights)

@@ -101,3 +101,18 @@ def test_a_simpler_candidate_wins_within_half_a_standard_error() -> None:
     assert simplest_of_the_best(candidates(0.4)) == "spherical"
     assert simplest_of_the_best(candidates(0.6)) == "full"
     assert simplest_of_the_best(candidates(-0.1)) == "spherical"
+
+
+@pytest.mark.parametrize("shape", [*CANDIDATES, "common"])
+def test_one_candidate_is_scored_as_among_all(shape: str) -> None:
+    X, labels = draw("full", 1)
+    given = {"n_clusters": 2, "model": "conditional", "settings": SETTINGS}
+    layers, seed = layers_of(labels, 150, 1), np.random.SeedSequence(0)
+    alone = choose_covariance(X, layers, **given, seed=seed, candidates=(shape,))
+    assert alone.covariance == shape
+    assert list(alone.candidates) == [shape]
+    if shape in CANDIDATES:
+        among = choose(X, layers).candidates[shape]
+        np.testing.assert_array_equal(alone.candidates[shape].log_probabilities, among.log_probabilities)
+    few = choose_covariance(X, layers_of(labels, 5, 1), **given, seed=seed, candidates=(shape,))
+    assert (few.covariance, few.candidates) == (shape, {})

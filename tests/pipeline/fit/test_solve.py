@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from solving.blobs import far_clusters
 
+import pipeline.fit.solve as module
 from kernels.partition.objective import objective_terms
 from kernels.problem.problem import CANNOT, MODELS, MUST, Layer, build_problem
 from kernels.scores import annotation_agreement, nmi
-from kernels.settings import COVARIANCES, Settings
+from kernels.settings import AUTO, COVARIANCES, Settings
 from pipeline.fit.solve import FitResult, fit, to_json, weighted_agreement
 
 KEYS = [
@@ -132,6 +133,52 @@ def test_lowest_restart_wins_ties(
         "pipeline.fit.solve.run_restart", lambda *_: alike._replace(objective=next(objectives))
     )
     assert solve(blobs[0], restarts=4).best_restart == 1
+
+
+def test_bad_input_is_answered_before_anything_is_compiled(
+    blobs: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def compiled() -> None:
+        raise AssertionError("compiled")
+
+    for name in ("warm_up", "warm_up_predictions"):
+        monkeypatch.setattr(module, name, compiled)
+    for covariance in (*COVARIANCES, AUTO):
+        with pytest.raises(ValueError, match="not finite"):
+            solve(np.where(blobs[0] == blobs[0][0], np.nan, blobs[0]), covariance=covariance)
+    with pytest.raises(AssertionError, match="compiled"):
+        solve(blobs[0])
+
+
+def test_predictions_are_compiled_only_where_there_are_annotations(
+    blobs: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled: list[str] = []
+    monkeypatch.setattr(module, "warm_up_predictions", lambda: compiled.append("predictions"))
+    X, labels = blobs
+    rng = np.random.default_rng(0)
+    pairs = rng.integers(0, len(X), size=(80, 2))
+    must = Layer(MUST, pairs[labels[pairs[:, 0]] == labels[pairs[:, 1]]])
+    assert solve(X, must, covariance=AUTO).held_out == {}
+    assert solve(X, covariance=AUTO, model="conditional").held_out == {}
+    assert solve(X, must, model="conditional").held_out == {}
+    assert compiled == []
+    one = solve(X, must, model="conditional", predict_annotations=True)
+    assert compiled == ["predictions"]
+    assert list(one.predictions) == ["spherical"]
+    assert one.predictions["spherical"]["log_loss"] == one.held_out["spherical"].log_loss
+    every = solve(X, must, model="conditional", covariance=AUTO)
+    assert to_json(every)["held_out"] == every.predictions
+    assert list(every.predictions) == ["spherical", "diagonal", "tied", "full"]
+
+
+def test_too_few_annotations_are_noted_only_if_the_shape_was_to_be_chosen(
+    blobs: tuple[np.ndarray, np.ndarray],
+) -> None:
+    few = Layer(MUST, np.array([[0, 1], [2, 3]]))
+    asked = {"model": "conditional", "predict_annotations": True}
+    assert any("too few" in note for note in solve(blobs[0], few, covariance=AUTO, **asked).notes)
+    assert not any("too few" in note for note in solve(blobs[0], few, **asked).notes)
 
 
 def test_json_is_strict_and_counts_from_zero(blobs: tuple[np.ndarray, np.ndarray]) -> None:
