@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from pipeline.scoring.tables import in_file_order
 from storage.cube.schema import DONE, STATUS_WORDS
 from sweeps.models import chooses
 from sweeps.shapes import CANDIDATES
@@ -40,8 +41,4 @@ def choice_table(cells: pd.DataFrame) -> pd.DataFrame:
     counts = groups[[*CANDIDATES, "too_few"]].sum().astype(int)
     counts.insert(0, "n", groups.size())
     table = counts.join(groups[["predicted", "log_loss"]].mean()).reset_index()
-    rank = {name: position for position, name in enumerate(cells["dataset"].unique())}
-    order = ["dataset", "p", "m", "model"]
-    return table.sort_values(
-        order, key=lambda column: column.map(rank) if column.name == "dataset" else column, kind="stable"
-    ).reset_index(drop=True)
+    return in_file_order(table, ["dataset", "p", "m", "model"], cells)

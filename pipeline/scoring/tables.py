@@ -71,16 +71,30 @@ def summary_table(cells: pd.DataFrame) -> pd.DataFrame:
     parts = [_summary(cells, score) for score in SCORES if score in cells]
     table = pd.concat(parts, ignore_index=True)
     table["score"] = pd.Categorical(table["score"], SCORES)
-    order = ["dataset", "p", "m", "model", "score"]
-    # Data sets keep the order of the sweep file, and baselines, which have no p, come first.
+    table = in_file_order(table, ["dataset", "p", "m", "model", "score"], cells)
+    return table.astype({"score": str})
+
+
+def in_file_order(table: pd.DataFrame, order: Sequence[str], cells: pd.DataFrame) -> pd.DataFrame:
+    """Rows sorted by some columns: data sets as in the sweep file, and baselines, without p, first.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        Any, with a column `dataset`.
+    order : sequence of str
+        Its columns, the most important first.
+    cells : pandas.DataFrame
+        From `cell_table`, which has the data sets in the order of the file.
+    """
     rank = {name: position for position, name in enumerate(cells["dataset"].unique())}
-    table = table.sort_values(
-        order,
+    return table.sort_values(
+        list(order),
         key=lambda column: column.map(rank) if column.name == "dataset" else column,
         na_position="first",
         kind="stable",
+        ignore_index=True,
     )
-    return table.astype({"score": str}).reset_index(drop=True)
 
 
 def written_counts(
