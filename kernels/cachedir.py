@@ -15,8 +15,8 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-import llvmlite  # type: ignore[import-untyped]
-import llvmlite.binding  # type: ignore[import-untyped]
+import llvmlite
+import llvmlite.binding
 import numba
 import numpy as np
 

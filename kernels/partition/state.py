@@ -7,12 +7,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.bypointer import by_pointer
 from kernels.problem.data import CONDITIONAL, DIAGONAL, FULL, TIED, Data, Floats
 
 EVALUATIONS, RELOCATIONS, LOCAL_SEARCHES, CAPS, STALE = 0, 1, 2, 3, 4
 """Places in `State.counters`; STALE is 1 until the statistics are recomputed from members."""
 
 
+@by_pointer
 class State(NamedTuple):
     """Partition, statistics and scratch memory; clusters are the last axis."""
 

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.bypointer import by_pointer
+
 Floats = NDArray[np.float64]
 
 UNSUPERVISED, LIKELIHOOD, POSTERIOR, CONDITIONAL = 0, 1, 2, 3
@@ -28,6 +30,7 @@ IMPROVEMENT = 1e-9
 """A gain counts only above this, in nats: far above rounding, so that no sample moves to and fro."""
 
 
+@by_pointer
 class Data(NamedTuple):
     """Constant input of the search.
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.bypointer import by_pointer
 from kernels.jit import jit_inner, jit_part
 from kernels.partition.diagonal import logdet_of
 from kernels.partition.gains import set_distances, set_links, squared_distances
@@ -26,6 +27,7 @@ from kernels.problem.data import COMMON, CONDITIONAL, DIAGONAL, FULL, IMPROVEMEN
 from kernels.rng import shuffle
 
 
+@by_pointer
 class Component(NamedTuple):
     """A set of samples of one cluster, and the statistics of the partition with it elsewhere."""
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.bypointer import by_pointer
 from kernels.jit import jit_inner
 from kernels.partition.gains import set_distances, set_links
 from kernels.partition.objective import terms
@@ -27,6 +28,7 @@ LARGEST_SET = 24
 """Samples of a set: an exchange in a larger one is hardly ever accepted."""
 
 
+@by_pointer
 class Flip(NamedTuple):
     """A set of samples, and which ones it has met."""
 

@@ -7,10 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.bypointer import by_pointer
 from kernels.jit import jit_inner
 from kernels.problem.data import Floats
 
 
+@by_pointer
 class Matching(NamedTuple):
     """Costs, the columns matched to the rows, and scratch memory; all axes have n_clusters places."""
 

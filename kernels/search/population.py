@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.bypointer import by_pointer
 from kernels.jit import jit_inner, jit_part
 from kernels.partition.state import State
 from kernels.problem.data import COMMON, Data, Floats
@@ -16,6 +17,7 @@ CLONE = 1e-7
 """Two solutions whose objectives differ by no more, in nats, and whose sorted sizes agree are clones."""
 
 
+@by_pointer
 class Population(NamedTuple):
     """Solutions by place; `ranking` lists the places in use, best first after `select`."""
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.bypointer import by_pointer
 from kernels.jit import jit, jit_inner, jit_part
 from kernels.partition.exact import exact_gain
 from kernels.partition.gains import set_gains, set_links
@@ -35,6 +36,7 @@ LINKED_SHARE = 8
 """One set of samples joined by annotations is tried for so many annotated samples and sweep."""
 
 
+@by_pointer
 class Length(NamedTuple):
     """Sweeps of a chain: those before the first draw, draws kept, and sweeps from one draw to the next."""
 
@@ -43,6 +45,7 @@ class Length(NamedTuple):
     thin: int
 
 
+@by_pointer
 class Chain(NamedTuple):
     """Draws of one chain.
 

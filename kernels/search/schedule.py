@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kernels.bypointer import by_pointer
 from kernels.settings import SearchSettings, require
 
 SIZES = ("population", "offspring", "generations")
 
 
+@by_pointer
 class Schedule(NamedTuple):
     """What the compiled search sees of the settings."""
 

@@ -1,0 +1,128 @@
+"""Named tuples by pointer: kernels read the fields that Python put there, through any number of calls."""
+
+from __future__ import annotations
+
+import gc
+import re
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import pytest
+from numba.core.errors import TypingError
+from numpy.typing import NDArray
+
+from kernels.bypointer import Pointer, by_pointer
+from kernels.jit import jit, jit_inner
+from kernels.partition.state import State
+from kernels.problem.data import Data
+from kernels.search.hgs import _search, warm_up
+
+compiled = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+
+
+@by_pointer
+class Fields(NamedTuple):
+    """One of each kind that the search has."""
+
+    matrix: NDArray[np.float64]
+    flags: NDArray[np.bool_]
+    count: int
+    share: float
+    is_set: bool
+    empty: NDArray[np.int32]
+
+
+def fields(**other: object) -> Fields:
+    matrix = np.arange(6.0).reshape(2, 3)
+    found = Fields(matrix, np.array([True, False]), 7, 0.25, True, np.empty(0, np.int32))
+    return found._replace(**other)
+
+
+@jit
+def sum_of(fields):  # type: ignore[no-untyped-def]
+    total = float(fields.count) + fields.share + len(fields.empty)
+    for i in range(fields.matrix.shape[0]):
+        for j in range(fields.matrix.shape[1]):
+            total += fields.matrix[i, j]
+    for flag in fields.flags:
+        if flag and fields.is_set:
+            total += 100.0
+    return total
+
+
+@jit_inner
+def write(fields, row):  # type: ignore[no-untyped-def]
+    fields.matrix[row] = fields.matrix[row, 0] + 1.0
+
+
+@jit_inner
+def write_all(fields):  # type: ignore[no-untyped-def]
+    for row in range(fields.matrix.shape[0]):
+        write(fields, row)
+    return fields.matrix[0, 0]
+
+
+@jit
+def written(fields, other):  # type: ignore[no-untyped-def]
+    before = fields.matrix[0, 0]
+    return before, write_all(fields), fields.matrix[0, 0], other.matrix[0, 0]
+
+
+def test_fields_of_each_kind_are_read() -> None:
+    assert sum_of(fields()) == 7 + 0.25 + 15 + 100
+    assert sum_of(fields(is_set=False, count=-1)) == -1 + 0.25 + 15
+
+
+def test_each_call_reads_its_own_tuple() -> None:
+    assert [sum_of(fields(count=count, flags=np.zeros(count, bool))) for count in range(4)] == [
+        count + 15.25 for count in range(4)
+    ]
+
+
+def test_a_view_is_read_by_its_own_shape() -> None:
+    assert sum_of(fields(matrix=np.arange(40.0).reshape(4, 10)[1:3])) == 7.25 + sum(range(10, 30)) + 100
+
+
+def test_what_a_kernel_writes_is_seen_by_its_caller_and_by_another_tuple_of_the_same_array() -> None:
+    first = fields()
+    assert written(first, fields(matrix=first.matrix)) == (0.0, 1.0, 1.0, 1.0)
+    assert first.matrix.tolist() == [[1, 1, 1], [4, 4, 4]]
+
+
+def test_arrays_live_as_long_as_their_tuple() -> None:
+    made = fields(matrix=np.ones((300, 300)))
+    gc.collect()
+    assert sum_of(made) == 7.25 + 90_000 + 100
+
+
+@compiled
+def test_a_field_that_is_not_there_is_named() -> None:
+    @jit
+    def read(fields):  # type: ignore[no-untyped-def]
+        return fields.counts
+
+    with pytest.raises(TypingError, match="'counts'"):
+        read(fields())
+
+
+@compiled
+def test_fields_of_other_types_are_another_signature() -> None:
+    sum_of(fields())
+    sum_of(fields(matrix=np.arange(6, dtype=np.int64).reshape(2, 3)))
+    found = {str(signature[0]) for signature in sum_of.signatures}
+    assert len(found) == len(sum_of.signatures) >= 2
+
+
+@compiled
+def test_the_search_takes_pointers() -> None:
+    """By value they are some four hundred arguments of each function."""
+    warm_up()
+    ((data, state, *_),) = _search.signatures
+    assert [type(data), data.fields.instance_class] == [Pointer, Data]
+    assert [type(state), state.fields.instance_class] == [Pointer, State]
+    (overload,) = _search.overloads.values()
+    name = re.escape(overload.fndesc.mangled_name)
+    heads = re.findall(rf"^define .*{name}.*", overload.library.get_llvm_str(), re.M)
+    assert heads
+    assert max(head.count(",") for head in heads) < 20
