@@ -1,0 +1,53 @@
+"""Names of the methods that come with sweep, to be set beside its models in the same cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Uses = Literal["links", "nothing"]
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """What a sweep needs to know of a method before it runs.
+
+    Parameters
+    ----------
+    uses : {"links", "nothing"}
+        Whether it sees annotations. One that does not is a baseline: it depends on the data alone.
+    restarts : int
+        Calls for a cell unless the sweep file says otherwise: 10 where starts are random and an objective
+        tells which call was best, else 1.
+    text : str
+        What it is, and where it was published.
+    """
+
+    uses: Uses
+    restarts: int
+    text: str
+
+
+_EM = "by expectation maximisation (Dempster, Laird and Rubin 1977)"
+
+SHIPPED: dict[str, Shipped] = {
+    "k-means": Shipped("nothing", 10, "k-means from k-means++ starts (Arthur and Vassilvitskii 2007)"),
+    "gaussian-mixture-spherical": Shipped("nothing", 10, f"Gaussian mixture, one variance a cluster, {_EM}"),
+    "gaussian-mixture-diag": Shipped("nothing", 10, f"Gaussian mixture, diagonal covariances, {_EM}"),
+    "gaussian-mixture-tied": Shipped("nothing", 10, f"Gaussian mixture, one covariance for all, {_EM}"),
+    "gaussian-mixture-full": Shipped("nothing", 10, f"Gaussian mixture, a covariance each, {_EM}"),
+    "ward": Shipped("nothing", 1, "agglomeration by least increase of inertia (Ward 1963)"),
+    "spectral-links": Shipped(
+        "links", 1, "spectral clustering, links written into the affinity (Kamvar, Klein and Manning 2003)"
+    ),
+    "cop-kmeans": Shipped(
+        "links", 10, "k-means that breaks no link (Wagstaff et al. 2001); no solution where links contradict"
+    ),
+    "pckmeans": Shipped(
+        "links", 10, "k-means with a cost for each broken link (Basu, Banerjee and Mooney 2004)"
+    ),
+    "correlation-clustering": Shipped(
+        "links", 10, "most agreement with the annotations alone, at most K clusters (Bansal et al. 2004)"
+    ),
+}
+"""Methods by name. A name stays: cubes hold it."""
