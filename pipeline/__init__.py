@@ -6,11 +6,10 @@ How a sweep runs is in the rooms below: tasks, batches, compute cluster, driver,
 |---|---|
 | `AnnotatedClustering` | estimator of one table with annotations, by scikit-learn's conventions |
 | `load_sweep` | a sweep file, parsed and checked |
+| `NoSolution`, `Solution` | what a method of your own may answer in place of labels |
 | `open_cube` | the results of a sweep as an `xarray.DataTree`, while it runs too |
 | `scores`, `baseline_scores` | scores of one data set of a cube, computed when asked for |
 
-Examples
---------
 >>> from pipeline import open_cube, scores
 >>> tree = open_cube("results/quick.zarr")  # doctest: +SKIP
 >>> scores(tree, "iris")["nmi"].mean("replicate").compute()  # doctest: +SKIP
@@ -23,15 +22,20 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pipeline.fit.estimator import AnnotatedClustering
+    from pipeline.methods.contract import NoSolution, Solution
     from pipeline.scoring.lazy import baseline_scores, scores
     from storage.cube.cube import open_cube
     from sweeps.file.reading import load_sweep
 
-__all__ = ["AnnotatedClustering", "baseline_scores", "load_sweep", "open_cube", "scores"]
+__all__ = [
+    "AnnotatedClustering", "NoSolution", "Solution", "baseline_scores", "load_sweep", "open_cube", "scores",
+]  # fmt: skip
 
 # The rooms load numba, xarray, scikit-learn: seconds that `sweep --help` can do without.
 _PLACES = {
     "AnnotatedClustering": ("pipeline.fit.estimator", "AnnotatedClustering"),
+    "NoSolution": ("pipeline.methods.contract", "NoSolution"),
+    "Solution": ("pipeline.methods.contract", "Solution"),
     "baseline_scores": ("pipeline.scoring.lazy", "baseline_scores"),
     "load_sweep": ("sweeps.file.reading", "load_sweep"),
     "open_cube": ("storage.cube.cube", "open_cube"),

@@ -20,6 +20,8 @@ from storage.cube.cube import create
 
 NAMES = {
     "AnnotatedClustering": "pipeline.fit.estimator",
+    "NoSolution": "pipeline.methods.contract",
+    "Solution": "pipeline.methods.contract",
     "baseline_scores": "pipeline.scoring.lazy",
     "load_sweep": "sweeps.file.reading",
     "open_cube": "storage.cube.reading",

@@ -1,0 +1,285 @@
+"""What a method takes and what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+MUST, CANNOT = 0, 1
+"""Kinds of an annotation, as `sweeps.annotations.draw` has them."""
+
+Links = NDArray[np.int64]
+Weights = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+_TOLERANCE = 1e-6
+"""How far the probabilities of a sample may be from summing to 1: float32 is good enough."""
+_SHOWN = 5
+
+
+class NoSolution(Exception):
+    """Raised by a method that finds no clusters which keep what it promises: no failure, but an answer.
+
+    Parameters
+    ----------
+    reason : str
+        Why there is none.
+
+    Examples
+    --------
+    >>> from pipeline import NoSolution
+    >>> def cluster(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state):
+    ...     if {*map(tuple, must_link)} & {*map(tuple, cannot_link)}:
+    ...         raise NoSolution("some pairs are both must-links and cannot-links")
+    >>> pairs = [(0, 1)]
+    >>> cluster(None, 2, pairs, pairs, weights=None, accuracy=None, random_state=0)
+    Traceback (most recent call last):
+        ...
+    pipeline.methods.contract.NoSolution: some pairs are both must-links and cannot-links
+    """
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason)
+
+
+class BadAnswer(ValueError):
+    """An answer of a method that is none, with everything that is wrong with it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Clusters that a method found, and what else it knows of them.
+
+    Parameters
+    ----------
+    labels : array_like of shape (n_samples,)
+        Cluster of each sample, from 0 to n_clusters - 1. Clusters may stay empty.
+    objective : float, optional
+        What the method maximises: of several restarts, that of the largest objective is kept. A cost is
+        given with its sign turned; log-likelihoods are in nats.
+    centroids : array_like of shape (n_clusters, n_features), optional
+        Centres of the clusters; NaN in the rows of empty ones.
+    probabilities : array_like of shape (n_samples, n_clusters), optional
+        Of each cluster for each sample; rows sum to 1.
+
+    Examples
+    --------
+    >>> from pipeline import Solution
+    >>> Solution([0, 0, 1], objective=-2.5)
+    Solution(labels=[0, 0, 1], objective=-2.5, centroids=None, probabilities=None)
+    """
+
+    labels: ArrayLike
+    objective: float | None = None
+    centroids: ArrayLike | None = None
+    probabilities: ArrayLike | None = None
+
+
+class Method(Protocol):
+    """What is called once for each restart of a cell."""
+
+    def __call__(
+        self,
+        X: NDArray[np.float64],
+        n_clusters: int,
+        must_link: Links,
+        cannot_link: Links,
+        *,
+        weights: Weights,
+        accuracy: float | None,
+        random_state: int,
+        **options: Any,
+    ) -> ArrayLike | Solution:
+        """Cluster samples.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features), float64
+            Features, scaled as the sweep file says; read-only.
+        n_clusters : int
+            Clusters there may be.
+        must_link, cannot_link : ndarray of shape (n_pairs, 2), int64
+            Pairs of samples i < j, each once; a pair that was annotated both ways is in both. A method that
+            uses nothing gets empty ones.
+        weights : tuple of two ndarray of shape (n_pairs,), float64
+            How often each must-link and each cannot-link was annotated.
+        accuracy : float or None
+            Probability in (0, 1] that an annotation is right; None where it is not told.
+        random_state : int
+            From 0 to 2**32 - 1, which `numpy.random.default_rng` and scikit-learn take.
+        **options : Any
+            As the sweep file has them.
+
+        Returns
+        -------
+        array_like of shape (n_samples,) or Solution
+            Labels alone, or with an objective, centroids, probabilities.
+
+        Raises
+        ------
+        NoSolution
+            If there is none.
+        """
+        ...
+
+
+def checked(answer: ArrayLike | Solution, *, n_samples: int, n_features: int, n_clusters: int) -> Solution:
+    """An answer in one form, or everything that is wrong with it.
+
+    Parameters
+    ----------
+    answer : array_like or Solution
+        What a method returned.
+    n_samples, n_features, n_clusters : int
+        Of the call.
+
+    Returns
+    -------
+    Solution
+        With `labels` of shape (n_samples,), int16; `objective` a float or None; `centroids` and
+        `probabilities` float64 of the shapes of `Solution`, or None.
+
+    Raises
+    ------
+    BadAnswer
+        Naming what was found and what was expected, of all parts.
+    """
+    given = answer if isinstance(answer, Solution) else Solution(answer)
+    problems: list[str] = []
+    labels = _labels(given.labels, n_samples, n_clusters, problems)
+    objective = _objective(given.objective, problems)
+    centroids = _floats("centroids", given.centroids, (n_clusters, n_features), problems)
+    probabilities = _floats("probabilities", given.probabilities, (n_samples, n_clusters), problems)
+    if centroids is not None and labels is not None:
+        problems += _centroid_problems(centroids, labels)
+    if probabilities is not None:
+        problems += _probability_problems(probabilities)
+    if problems or labels is None:
+        raise BadAnswer("; ".join(problems))
+    return Solution(labels, objective, centroids, probabilities)
+
+
+def _labels(
+    found: ArrayLike, n_samples: int, n_clusters: int, problems: list[str]
+) -> NDArray[np.int16] | None:
+    labels = _array("labels", found, problems)
+    if labels is None:
+        return None
+    if labels.shape != (n_samples,):
+        problems.append(f"labels: found shape {labels.shape}, expected ({n_samples},)")
+    wrong = _label_problems(labels, n_clusters)
+    problems += [f"labels: {each}" for each in wrong]
+    return None if wrong else labels.astype(np.int16)
+
+
+def _label_problems(labels: NDArray[Any], n_clusters: int) -> list[str]:
+    if labels.dtype.kind not in "iuf":
+        return [f"found {labels.dtype} values, expected whole numbers"]
+    missing = ~np.isfinite(labels)
+    whole = labels[~missing]
+    problems = [f"found {missing.sum()} that are NaN or infinite"] if missing.any() else []
+    broken = whole != np.floor(whole)
+    if broken.any():
+        problems.append(f"found {_some(whole[broken])}, expected whole numbers")
+    outside = np.unique(whole[~broken & ((whole < 0) | (whole >= n_clusters))])
+    if len(outside):
+        count = len(np.unique(whole))
+        among = f" among {count} different ones" if count > n_clusters else ""
+        problems.append(f"found {_some(outside)}{among}, expected 0 to {n_clusters - 1}")
+    return problems
+
+
+def _objective(found: object, problems: list[str]) -> float | None:
+    if found is None:
+        return None
+    try:
+        objective = float(found)  # type: ignore[arg-type]  # what is no number is refused here
+    except (TypeError, ValueError):
+        problems.append(f"objective: found {found!r:.60}, expected a number")
+        return None
+    if not np.isfinite(objective):
+        problems.append(f"objective: found {objective}, expected a finite number")
+    return objective
+
+
+def _floats(
+    name: str, found: ArrayLike | None, shape: tuple[int, int], problems: list[str]
+) -> NDArray[np.float64] | None:
+    if found is None:
+        return None
+    array = _array(name, found, problems)
+    if array is None:
+        return None
+    if array.dtype.kind not in "iuf":
+        problems.append(f"{name}: found {array.dtype} values, expected numbers")
+        return None
+    if array.shape != shape:
+        problems.append(f"{name}: found shape {array.shape}, expected {shape}")
+        return None
+    return array.astype(np.float64)
+
+
+def _centroid_problems(centroids: NDArray[np.float64], labels: NDArray[np.int16]) -> Iterator[str]:
+    filled = np.unique(labels)
+    wrong = filled[~np.isfinite(centroids[filled]).all(axis=1)]
+    if len(wrong):
+        yield f"centroids: found NaN or infinite ones of clusters {_some(wrong)}, which have samples"
+
+
+def _probability_problems(probabilities: NDArray[np.float64]) -> Iterator[str]:
+    outside = ~((probabilities >= 0) & (probabilities <= 1 + _TOLERANCE))
+    if outside.any():
+        yield f"probabilities: found {_some(probabilities[outside])}, expected 0 to 1"
+    sums = probabilities.sum(axis=1)
+    off = ~(np.abs(sums - 1) <= _TOLERANCE)
+    if off.any():
+        yield f"probabilities: found {off.sum()} rows with sums such as {_some(sums[off])}, expected 1"
+
+
+def _array(name: str, found: ArrayLike, problems: list[str]) -> NDArray[Any] | None:
+    try:
+        return np.asarray(found)
+    except (TypeError, ValueError) as error:
+        problems.append(f"{name}: found {type(found).__name__} that makes no array ({error})")
+        return None
+
+
+def _some(values: NDArray[Any]) -> str:
+    more = ", ..." if len(values) > _SHOWN else ""
+    return ", ".join(f"{value:g}" for value in values[:_SHOWN].tolist()) + more
+
+
+def merged_links(annotations: NDArray[np.integer]) -> tuple[Links, Links, Weights]:
+    """Links of a method from the annotations of a cell.
+
+    Annotations of one pair, in either order, become one link of each kind, in ascending order of (i, j). Self
+    pairs, which say nothing of clusters, are left out.
+
+    Parameters
+    ----------
+    annotations : ndarray of shape (n_annotations, 3)
+        Columns i, j and kind, 0 for a must-link and 1 for a cannot-link.
+
+    Returns
+    -------
+    must_link, cannot_link : ndarray of shape (n_pairs, 2), int64
+        Pairs i < j, each once.
+    weights : tuple of two ndarray of shape (n_pairs,), float64
+        How often each was annotated.
+    """
+    pairs = np.sort(np.asarray(annotations[:, :2], dtype=np.int64), axis=1)
+    kinds = np.asarray(annotations[:, 2])
+    proper = pairs[:, 0] != pairs[:, 1]
+    must_link, must_weights = _counted(pairs[proper & (kinds == MUST)])
+    cannot_link, cannot_weights = _counted(pairs[proper & (kinds == CANNOT)])
+    return must_link, cannot_link, (must_weights, cannot_weights)
+
+
+def _counted(pairs: Links) -> tuple[Links, NDArray[np.float64]]:
+    if not len(pairs):
+        return np.empty((0, 2), dtype=np.int64), np.empty(0)
+    unique, counts = np.unique(pairs, axis=0, return_counts=True)
+    return unique, counts.astype(np.float64)
