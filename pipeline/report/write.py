@@ -18,6 +18,7 @@ from pipeline.report.sections.content import Content
 from pipeline.report.text import WIDTH, render
 from pipeline.scoring.choices import choice_table
 from pipeline.scoring.tables import cell_table, summary_table
+from pipeline.scoring.times import time_table
 from storage.cube.cube import open_cube
 from storage.cube.manifest import Manifest, read_manifest
 from storage.errors import StorageError, storage_errors
@@ -64,8 +65,8 @@ def write_report(
     cube : Path
         The cube; a sweep may be writing to it.
     folder : Path
-        Gets `report.html`, `report.txt`, `summary.csv`, `cells.csv`, with models that choose their shape
-        `choices.csv`, with published means `against.csv`, and `figures/`. Made if it is not there.
+        Gets `report.html`, `report.txt`, `summary.csv`, `cells.csv`, `times.csv`, with models that choose
+        their shape `choices.csv`, with published means `against.csv`, and `figures/`. Made if not there.
     published : Path, optional
         Table of published means to show beside those of the cube, as `read_published` takes it.
     cell : str, optional
@@ -100,7 +101,7 @@ def write_report(
         figures=folder / "figures",
     )
     text = render(manifest, cells, summary)
-    tables = {"summary": summary, "cells": cells}
+    tables = {"summary": summary, "cells": cells, "times": time_table(cells)}
     if any(cells["model"].map(chooses)):
         tables["choices"] = choice_table(cells)
     if compared is not None:

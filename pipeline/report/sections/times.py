@@ -11,9 +11,23 @@ from pipeline.report.parts.ink import INK, MOST_DATASETS, RULE, mark, short
 from pipeline.report.parts.parts import Section, Table, number, spread, words
 from pipeline.report.sections.content import Content
 from pipeline.scoring.catalogue import LABELS
+from pipeline.scoring.times import time_table
 
 BOX_HEIGHT = 0.24
 """Inches of one box."""
+HEAD = (
+    "data set",
+    "model",
+    "cells",
+    "mean, CPU s",
+    "mean, s",
+    "quickest tenth, s",
+    "median, s",
+    "slowest tenth, s",
+    "a restart, ms",
+    "all, core-hours",
+)
+NOTE = "Of cells that are done, all restarts of a cell together. times.csv holds these numbers in full."
 CAPTION = "Time in kernels: boxes are quartiles, whiskers the slowest and the quickest tenth."
 
 
@@ -32,26 +46,24 @@ def entries(cells: pd.DataFrame) -> tuple[tuple[str, ...], tuple[Table, ...]]:
     cells : pandas.DataFrame
         From `pipeline.scoring.tables.cell_table`.
     """
-    timed = cells[cells["seconds"].notna()]
-    if timed.empty:
+    table = time_table(cells)
+    if table.empty:
         return ("No cell is done.",), ()
-    rows = []
-    for (dataset, model), group in timed.groupby(["dataset", "model"], sort=False):
-        seconds = group["seconds"]
-        rows.append(
-            (
-                words(dataset),
-                words(model),
-                number(float(len(group))),
-                *(number(float(seconds.quantile(q)), ".3g") for q in (0.1, 0.5, 0.9)),
-                number(1000 * float(seconds.sum()) / max(1.0, float(group["restarts_done"].sum())), ",.3g"),
-                number(float(group["cpu_seconds"].sum()) / 3600, ".4f"),
-            )
+    rows = tuple(
+        (
+            words(row.dataset),
+            words(row.model),
+            number(float(row.n)),
+            *(number(float(value), ".3g") for value in (row.cpu_seconds, row.seconds)),
+            *(number(float(value), ".3g") for value in (row.seconds_10, row.seconds_50, row.seconds_90)),
+            number(1000 * float(row.restart_seconds), ",.3g"),
+            number(float(row.cpu_hours), ".4f"),
         )
-    head = ("data set", "model", "cells", "quickest tenth, s", "median, s", "slowest tenth, s")
-    table = Table("Time of a cell", (*head, "a restart, ms", "all, core-hours"), tuple(rows))
-    total = f"{timed['cpu_seconds'].sum() / 3600:,.3f} core-hours in kernels, for {len(timed):,} cells."
-    return (total,), (table,)
+        for row in table.itertuples()
+    )
+    shown = Table("Time of a cell", HEAD, rows, note=NOTE)
+    total = f"{table['cpu_hours'].sum():,.3f} core-hours in kernels, for {table['n'].sum():,} cells."
+    return (total,), (shown,)
 
 
 def draw_times(cells: pd.DataFrame) -> Figure | None:

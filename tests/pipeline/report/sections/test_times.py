@@ -27,9 +27,10 @@ def test_the_table_of_times_by_hand() -> None:
     )
     (total,), (table,) = entries(cells)
     assert total == "0.001 core-hours in kernels, for 3 cells."
-    ((dataset, model, count, quick, median, slow, restart, hours),) = table.rows
+    ((dataset, model, count, cpu, mean, quick, median, slow, restart, hours),) = table.rows
     assert [value.text for value in (dataset, model, count)] == ["d", "posterior", "3"]
+    assert [value.text for value in (cpu, mean)] == ["1", "2"]
     assert [value.text for value in (quick, median, slow)] == ["1.2", "2", "2.8"]
     assert (restart.text, hours.text) == ("200", "0.0008")  # 6 s for 30 restarts, 3 s of the processor
-    assert len(table.columns) == 8
+    assert len(table.columns) == 10
     assert entries(cells[cells["seconds"].isna()]) == (("No cell is done.",), ())

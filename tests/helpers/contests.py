@@ -1,0 +1,52 @@
+"""Tables of cells with given scores, for the tests of ranks and of what a report says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+
+from pipeline.scoring.catalogue import SCORES
+from pipeline.scoring.tables import CHOICE, FOUND, KEYS, STATE
+
+
+def cell(dataset: str, model: str, nmi: float, **changes: object) -> dict[str, object]:
+    """A row of `cell_table`: done, with both scores equal, without annotations unless p is given."""
+    row: dict[str, object] = {
+        "dataset": dataset,
+        "model": model,
+        "status": "done",
+        "nmi": nmi,
+        "adjusted_rand": nmi,
+        "seconds": 0.5,
+        "cpu_seconds": 0.25,
+        "restarts_done": 3,
+        "n_clusters": 3,
+    }
+    if "p" in changes:
+        row |= {"m": 10, "replicate": 0}
+    row |= changes
+    if row["status"] != "done":
+        row |= {"nmi": np.nan, "adjusted_rand": np.nan, "seconds": np.nan, "cpu_seconds": np.nan}
+    return row
+
+
+def table(rows: Iterable[dict[str, object]]) -> pd.DataFrame:
+    """Rows as `cell_table` gives them."""
+    frame = pd.DataFrame(list(rows), columns=[*KEYS, *STATE, *FOUND, *CHOICE, *SCORES])
+    whole = dict.fromkeys(("n_clusters", "mixture", "m", "replicate", "restarts_done"), "Int64")
+    real = dict.fromkeys(("p", "seconds", "cpu_seconds", *SCORES), float)
+    return frame.astype({**whole, **real})
+
+
+def contest(scores: dict[str, Iterable[float]], spread: float = 0.0, draws: int = 1) -> pd.DataFrame:
+    """Cells of models with one score on each data set `d0`, `d1`, …, and a spread over redraws."""
+    rows = []
+    for model, values in scores.items():
+        for number, value in enumerate(values):
+            for draw in range(draws):
+                off = spread * (draw - (draws - 1) / 2) * (1 if model == next(iter(scores)) else -1)
+                rows.append(cell(f"d{number}", model, value + off, p=0.9, replicate=draw))
+    rows.sort(key=lambda row: str(row["dataset"]))
+    return table(rows)
