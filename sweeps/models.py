@@ -61,6 +61,11 @@ def chooses(model: str) -> bool:
     return shape_of(model) == AUTO
 
 
+def holds_out(model: str, every: bool) -> bool:
+    """Whether cells of a model hold annotations out: of one that chooses its shape, or of `every` one."""
+    return chooses(model) or (every and model not in BASELINES)
+
+
 def baseline_of(model: str) -> str:
     """Model without annotations and of the same shape: a difference to it is due to annotations.
 

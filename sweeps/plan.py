@@ -154,6 +154,8 @@ class DatasetPlan:
         How the features were scaled: none, standard or minmax.
     adaptive : bool
         Whether a cell may end before its last restart.
+    held_out : bool
+        Whether every cell with annotations holds some out, to see how well its model predicts them.
     """
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
@@ -177,6 +179,7 @@ class DatasetPlan:
     model_chunk: Length
     scale: Scale = "none"
     adaptive: Flag = False
+    held_out: Flag = False
 
     @property
     def supervised(self) -> bool:

@@ -24,6 +24,9 @@ Where the shape is chosen there is room for the widest."""
 CANDIDATES = ("spherical", "diagonal", "tied", "full")
 """Shapes that can be chosen, from the simplest on."""
 
+SCORED = (*CANDIDATES, "common")
+"""Shapes that have scores where every model holds annotations out: the other one last."""
+
 CODES = {shape: code for code, shape in enumerate(shape for shape in DIMS if shape != "auto")}
 """Whole numbers in a cube that stand for shapes."""
 

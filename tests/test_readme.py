@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xarray as xr
 from cubes import toy
 from cubes.reported import make
 
@@ -23,6 +24,7 @@ from storage.cube.cube import open_cube
 from sweeps.file.reading import load_sweep
 from sweeps.file.search import asked
 from sweeps.file.stopping import Stop
+from sweeps.models import shape_of
 from sweeps.shapes import CODES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -95,7 +97,7 @@ def test_code_that_the_site_does_not_execute_is_run_here() -> None:
 
 def test_a_cube_of_several_shapes_gives_what_its_guide_says(tmp_path: Path) -> None:
     models = ("posterior", "posterior-diagonal", "posterior-full", "conditional-auto")
-    plan = toy.plan("iris", models=models, model_chunk=4)
+    plan = toy.plan("iris", models=models, model_chunk=4, held_out=True)
     tree = open_cube(make(tmp_path, plan))
     found: dict[str, Any] = {"tree": tree}
     for example in blocks("python", CUBE):
@@ -108,6 +110,12 @@ def test_a_cube_of_several_shapes_gives_what_its_guide_says(tmp_path: Path) -> N
     assert [found["names"][code] for code in range(5)] == list(CODES)
     assert (found["gain"].sel(candidate="spherical").fillna(0.0) == 0.0).all()
     assert set(found["gain"].dims) == {"p", "m", "candidate"}
+    fixed, losses = [model for model in plan.models if not model.endswith("-auto")], node["held_out"]
+    assert found["log_loss"]["model"].values.tolist() == fixed
+    for model in fixed:
+        own = losses.sel(model=model, candidate=shape_of(model), drop=True)
+        assert own.notnull().any()
+        xr.testing.assert_equal(found["log_loss"].sel(model=model, drop=True), own)
 
 
 def test_the_sweep_file_example_is_one(tmp_path: Path) -> None:
@@ -128,7 +136,7 @@ def test_the_tables_of_the_sweep_file_have_every_key_and_its_default() -> None:
     }
     search = {each.name: "by method" if each.by_method else str(each.default) for each in OFFERED}
     data = {"scale": "none", "unavailable": "error"}
-    assert explained == search | data | stop
+    assert explained == search | {"held_out": "false"} | data | stop
 
 
 def test_the_stop_example_has_the_defaults() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
+from typing import Any
 
 import pandas as pd
 
 from pipeline.report.parts.ink import short
 from pipeline.report.sections.heading import left_out, scaling
 from pipeline.scoring.catalogue import LABELS, QUALITIES
-from pipeline.scoring.choices import TOO_FEW, choice_table
+from pipeline.scoring.choices import TOO_FEW, choice_table, prediction_table
 from pipeline.scoring.tables import pooled_nmi, written_counts
 from storage.cube.manifest import Manifest
 from storage.cube.schema import NO_SOLUTION, STATUS_WORDS
@@ -40,6 +41,8 @@ def render(manifest: Manifest, cells: pd.DataFrame, summary: pd.DataFrame) -> st
         rows = summary[summary["dataset"] == dataset]
         parts.append("\n".join(_block(_size(manifest, dataset), rows.iloc[:0], rows)))
     parts.append("\n".join(_choices(choice_table(cells))))
+    if any(plan.held_out for plan in manifest.plans.values()):
+        parts.append("\n".join(_predictions(prediction_table(cells))))
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -123,13 +126,28 @@ def _choices(table: pd.DataFrame) -> Iterator[str]:
             str(row.m),
             row.model,
             *(str(getattr(row, name)) for name in (*CANDIDATES, "too_few")),
-            "-" if pd.isna(row.predicted) else f"{row.predicted:.0%}",
-            "-" if pd.isna(row.log_loss) else f"{row.log_loss:.3f}",
+            *_predicted(row),
         )
 
 
+def _predictions(table: pd.DataFrame) -> Iterator[str]:
+    """Lines on how well each model predicted held-out annotations."""
+    yield "held-out annotations predicted (means over cells), and their log loss in nats"
+    yield _choice_row("data set", "p", "m", "model", "cells", TOO_FEW, "predicted", "log loss")
+    for row in table.itertuples():
+        counts = str(row.n), str(row.too_few)
+        yield _choice_row(row.dataset, f"{row.p:g}", str(row.m), row.model, *counts, *_predicted(row))
+
+
+def _predicted(row: Any) -> tuple[str, str]:
+    share = "-" if pd.isna(row.predicted) else f"{row.predicted:.0%}"
+    return share, "-" if pd.isna(row.log_loss) else f"{row.log_loss:.3f}"
+
+
 def _choice_row(*fields: str) -> str:
-    widths = (5, 6, 17, 10, 9, 5, 5, 8, 10, 9)
+    """Name, p, m, model, then counts, of which there may be fewer, and at last what was predicted."""
+    counts, ends = (10, 9, 5, 5, 8), (10, 9)
+    widths = (5, 6, 21, 10, 10, *ends) if len(fields) < 9 else (5, 6, 17, *counts, *ends)
     rest = zip(fields[1:], widths, strict=True)
     return f"{short(fields[0]):<{LABEL}.{LABEL}}" + "".join(f"{text:>{width}}" for text, width in rest)
 

@@ -16,7 +16,7 @@ from pipeline.report.sections import against
 from pipeline.report.sections.cell import choose_cell, named_cell
 from pipeline.report.sections.content import Content
 from pipeline.report.text import WIDTH, render
-from pipeline.scoring.choices import choice_table
+from pipeline.scoring.choices import choice_table, prediction_table
 from pipeline.scoring.tables import cell_table, summary_table
 from pipeline.scoring.times import time_table
 from storage.cube.cube import open_cube
@@ -66,7 +66,8 @@ def write_report(
         The cube; a sweep may be writing to it.
     folder : Path
         Gets `report.html`, `report.txt`, `summary.csv`, `cells.csv`, `times.csv`, with models that choose
-        their shape `choices.csv`, with published means `against.csv`, and `figures/`. Made if not there.
+        their shape `choices.csv`, where every model holds annotations out `predictions.csv`, with published
+        means `against.csv`, and `figures/`. Made if not there.
     published : Path, optional
         Table of published means to show beside those of the cube, as `read_published` takes it.
     cell : str, optional
@@ -104,6 +105,8 @@ def write_report(
     tables = {"summary": summary, "cells": cells, "times": time_table(cells)}
     if any(cells["model"].map(chooses)):
         tables["choices"] = choice_table(cells)
+    if any(plan.held_out for plan in manifest.plans.values()):
+        tables["predictions"] = prediction_table(cells)
     if compared is not None:
         text += f"\n{textwrap.fill(against.summarise(compared), WIDTH)}\n"
         tables["against"] = compared

@@ -1,4 +1,4 @@
-"""Which shapes of covariances cells chose, and how well these predicted held-out annotations."""
+"""What held-out annotations say: which shapes of covariances cells chose, and how well models predict."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from sweeps.shapes import CANDIDATES
 
 GROUP = ("dataset", "p", "m", "m_over_n", "model")
 TOO_FEW = "too few"
-"""Head of the column of cells whose annotations were too few to tell: these are spherical."""
+"""Head of the column of cells whose annotations were too few to tell: those that choose are spherical."""
 COLUMNS = (*GROUP, "n", *CANDIDATES, "too_few", "predicted", "log_loss")
+PREDICTED = (*GROUP, "n", "too_few", "predicted", "log_loss")
 
 
 def choice_table(cells: pd.DataFrame) -> pd.DataFrame:
@@ -34,11 +35,33 @@ def choice_table(cells: pd.DataFrame) -> pd.DataFrame:
     rows = cells[cells["model"].map(chooses) & (cells["status"] == STATUS_WORDS[DONE])]
     if rows.empty:
         return pd.DataFrame(columns=list(COLUMNS))
-    marked = rows.assign(
-        **{shape: rows["covariance_shape"] == shape for shape in CANDIDATES}, too_few=rows["log_loss"].isna()
-    )
-    groups = marked.groupby(list(GROUP), sort=False)
-    counts = groups[[*CANDIDATES, "too_few"]].sum().astype(int)
+    return _counted(rows.assign(**{shape: rows["covariance_shape"] == shape for shape in CANDIDATES}), cells)
+
+
+def prediction_table(cells: pd.DataFrame) -> pd.DataFrame:
+    """How well each model predicted held-out annotations, over mixtures and replicates.
+
+    Parameters
+    ----------
+    cells : pandas.DataFrame
+        From `pipeline.scoring.tables.cell_table`, of data sets where every model holds annotations out.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each data set, p, m and model with annotations, where any cell is done: `GROUP`; `n` cells
+        that are done; `too_few`, those of them that had too few annotations to hold some out; and the means
+        over all others of `predicted` and `log_loss`, as of `choice_table`.
+    """
+    rows = cells[cells["p"].notna() & (cells["status"] == STATUS_WORDS[DONE])]
+    return pd.DataFrame(columns=list(PREDICTED)) if rows.empty else _counted(rows, cells)[list(PREDICTED)]
+
+
+def _counted(rows: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
+    """Cells and shapes counted by `GROUP`, and the means of what was predicted."""
+    shapes = [shape for shape in CANDIDATES if shape in rows]
+    groups = rows.assign(too_few=rows["log_loss"].isna()).groupby(list(GROUP), sort=False)
+    counts = groups[[*shapes, "too_few"]].sum().astype(int)
     counts.insert(0, "n", groups.size())
     table = counts.join(groups[["predicted", "log_loss"]].mean()).reset_index()
     return in_file_order(table, ["dataset", "p", "m", "model"], cells)

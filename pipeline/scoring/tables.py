@@ -13,7 +13,7 @@ from pipeline.scoring.lazy import all_baseline_scores, relative_nmi, scores
 from pipeline.scoring.restarts import hits
 from storage.cube.schema import DONE, STATUS_WORDS
 from sweeps.file.spec import AnnotationCount
-from sweeps.models import BASELINES, baseline_of
+from sweeps.models import BASELINES, baseline_of, shape_of
 from sweeps.plan import Cell, DatasetPlan
 from sweeps.shapes import CODES
 
@@ -23,7 +23,7 @@ STATE = ("status", "restarts_done", "best_restart", "seconds", "cpu_seconds")
 FOUND = ("hits", "unseen_mass")
 """Restarts that found the best objective of their cell; the estimate where a rule ended them."""
 CHOICE = ("covariance_shape", "log_loss", "predicted")
-"""Of a cell that chose its shape of covariances: the shape, and how well it predicted held-out annotations.
+"""The shape of covariances that a cell chose, and how well it predicted held-out annotations with its shape.
 
 Their log loss is minus their mean log-probability in nats; predicted is a share."""
 
@@ -161,14 +161,19 @@ def _frame(found: xr.Dataset, node: xr.Dataset, plan: DatasetPlan) -> pd.DataFra
 
 
 def _choice(node: xr.Dataset) -> dict[str, xr.DataArray]:
-    """Code of the shape that each cell chose, and the scores of this one among the candidates; lazy."""
-    if "covariance_shape" not in node:
+    """Code of the shape that each cell chose, and the scores of its own shape among all; lazy."""
+    if "held_out" not in node:
         return {}
-    codes = [CODES[shape] for shape in node["candidate"].values.tolist()]
-    chosen = xr.DataArray(codes, dims="candidate") == node["covariance_shape"]
+    models = node["model"].values.tolist()
+    shapes = xr.DataArray([CODES.get(shape_of(model), -1) for model in models], dims="model")
+    found = {}
+    if "covariance_shape" in node:
+        found["covariance_shape"] = chosen = node["covariance_shape"]
+        shapes = chosen.where(chosen >= 0, shapes)
+    candidates = xr.DataArray([CODES[shape] for shape in node["candidate"].values.tolist()], dims="candidate")
+    own = candidates == shapes
     scored = {"log_loss": node["held_out"], "predicted": node["held_out_right"]}
-    of_chosen = {name: values.where(chosen).sum("candidate", min_count=1) for name, values in scored.items()}
-    return {"covariance_shape": node["covariance_shape"], **of_chosen}
+    return found | {name: values.where(own).sum("candidate", min_count=1) for name, values in scored.items()}
 
 
 def _complete(frame: pd.DataFrame) -> pd.DataFrame:

@@ -20,7 +20,7 @@ from pipeline.work.tasks import run_batch
 from pipeline.work.timing import Timing
 from storage.cube.schema import ArraySpec, Role, array_specs
 from sweeps.file.search import Search
-from sweeps.models import chooses, shape_of
+from sweeps.models import chooses, holds_out, shape_of
 from sweeps.plan import Cell, DatasetPlan
 from sweeps.shapes import CANDIDATES, DIMS
 
@@ -210,7 +210,7 @@ def _groups(plan: DatasetPlan) -> Iterator[tuple[float | None, int | None, str, 
 
 
 def _rough_seconds(prepared: Prepared, plan: DatasetPlan, work: Work) -> float:
-    """Guess the seconds of a cell: of its restarts, and before them of folds where it chooses its shape."""
+    """Guess the seconds of a cell: of its restarts, and before them of folds where it holds some out."""
     cell, search = work.cell, prepared.spec.search
     moves = (plan.n_samples + 2 * (cell.m or 0)) * plan.n_clusters
 
@@ -220,7 +220,8 @@ def _rough_seconds(prepared: Prepared, plan: DatasetPlan, work: Work) -> float:
         return searches * moves * SEARCH_NANOSECONDS * 1e-9 * features
 
     short = min(search.generations, FOLD_GENERATIONS)
-    folds = FOLDS * sum(one(shape, short) for shape in CANDIDATES) if chooses(cell.model) else 0.0
+    tried = CANDIDATES if chooses(cell.model) else (shape_of(cell.model),)
+    folds = FOLDS * sum(one(shape, short) for shape in tried) if holds_out(cell.model, search.held_out) else 0
     return (work.stop - work.start) * one(shape_of(cell.model), search.generations) + folds
 
 

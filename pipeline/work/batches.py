@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from pipeline.work.records import Batch, Science, Work
 from pipeline.work.timing import Timing
-from sweeps.models import chooses
 
 SHORTEST, LONGEST = 0.5, 60.0
 """Bounds of a batch in seconds: below, the scheduler is busy; above, too much is lost with a worker."""
@@ -49,7 +48,7 @@ def make_batches(
     ------
     Batch
         A cell may be split over batches, its restarts being independent; with an adaptive stop it is not:
-        the rule is tested in one task. Neither is one that chooses its shape: it is chosen once.
+        the rule is tested in one task. Neither is one that holds annotations out: it does so once.
     """
     group: list[Work] = []
     filled = predicted = 0.0
@@ -57,7 +56,7 @@ def make_batches(
         each = timing.seconds(item.cell)
         size = each / seconds
         start = item.start
-        whole = science.stop is not None or chooses(item.cell.model)
+        whole = science.stop is not None or science.holds_out(item.cell)
         choosing = timing.choosing(item)
         while start < item.stop:
             # A sum of shares rounds: what misses a full batch by less than that is full.

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from pipeline.work.merge import from_record
 from pipeline.work.records import Partial
-from storage.cube.schema import VARIABLES
+from storage.cube.schema import VARIABLES, scored_shapes
+from sweeps.models import holds_out
 from sweeps.plan import Cell, DatasetPlan
 from sweeps.shapes import DIMS
 
@@ -70,6 +71,11 @@ def _problems(partial: Partial, plans: Mapping[str, DatasetPlan]) -> Iterator[st
         yield f"{cell} with restart {work.stop - 1} of {plan.restarts}"
     if not all(0 <= seconds < math.inf for seconds in (partial.seconds, partial.cpu_seconds)):
         yield f"{cell} that took {partial.seconds} and {partial.cpu_seconds} seconds"
+    scores = 0 if partial.chosen is None else len(partial.chosen.held_out)
+    wanted = len(scored_shapes(plan)) if holds_out(cell.model, plan.held_out) else 0
+    if scores != wanted:
+        yield f"{cell} with scores of {scores} shapes on held-out annotations, expected {wanted}"
+        return
     shapes = {
         "objectives": (work.stop - work.start,),
         "labels": (plan.n_samples,),

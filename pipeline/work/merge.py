@@ -16,16 +16,16 @@ from pipeline.work.tasks import missing_ranges
 from storage.cube.compare import differing_rows
 from storage.cube.schema import DONE, FAILED, PENDING
 from sweeps.file.stopping import Stop
-from sweeps.models import chooses, shape_of
+from sweeps.models import chooses, holds_out, shape_of
 from sweeps.plan import Block, Cell
-from sweeps.shapes import CANDIDATES, CODES, narrowed, widened, widest_dims
+from sweeps.shapes import CANDIDATES, CODES, SCORED, narrowed, widened, widest_dims
 
 SOLUTION = ("labels", "centroids", "covariances")
 """Arrays of a partial result that describe its best restart."""
 
 
 CHOICE = ("covariance_shape", "held_out", "held_out_right")
-"""Arrays of partial results of models that choose their shape."""
+"""Arrays of partial results of cells that hold annotations out."""
 
 
 class Mismatch(RuntimeError):
@@ -50,7 +50,7 @@ class CellResult:
     end : int or None
         Number of restarts the cell ends with, None while some are missing.
     chosen : Chosen or None
-        Of a model that chooses its shape, once it is known.
+        Of a cell that holds annotations out, once it is known.
     """
 
     cell: Cell
@@ -120,8 +120,8 @@ class CellResult:
     def _take_choice(self, partial: Partial) -> None:
         if self.chosen is not None and (partial.chosen is None or not self.chosen.is_same(partial.chosen)):
             raise Mismatch(
-                f"cell {self.cell}: {partial.chosen} now, {self.chosen} before: a cell must choose the same"
-                " shape of covariances wherever it runs"
+                f"cell {self.cell}: {partial.chosen} now, {self.chosen} before: held-out annotations must say"
+                " the same of a cell wherever it runs"
             )
         self.chosen = partial.chosen
 
@@ -184,7 +184,8 @@ class BlockResult:
                 arrays["unseen_mass"][position] = result.unseen_mass
             if result.chosen is not None:
                 for name, values in zip(CHOICE, _choice_values(result.chosen), strict=True):
-                    arrays[name][position] = values
+                    if name != CHOICE[0] or chooses(cell.model):
+                        arrays[name][position] = values
         return arrays
 
 
@@ -281,22 +282,28 @@ def _choice_values(chosen: Chosen) -> tuple[int, tuple[float, ...], tuple[float,
 
 
 def _choices(cells: Sequence[Cell], arrays: Mapping[str, NDArray[Any]]) -> list[Chosen | None]:
-    """Choices of the cells of a record: its arrays have a row for each that made one."""
-    n_choices = sum(chooses(cell.model) for cell in cells)
-    if not n_choices:
+    """Choices of the cells of a record: its arrays have a row for each that holds annotations out.
+
+    If every model does so, there are scores of all shapes, and not of the candidates alone.
+    """
+    if CHOICE[1] not in arrays and not any(chooses(cell.model) for cell in cells):
         return [None] * len(cells)
     codes, held_out, right = (arrays[name] for name in CHOICE)
     if codes.dtype.kind != "i" or not held_out.dtype == right.dtype == np.float64:
         raise ValueError(f"a record of choices of {codes.dtype}, {held_out.dtype} and {right.dtype}")
-    if codes.shape != (n_choices,) or not held_out.shape == right.shape == (n_choices, len(CANDIDATES)):
+    every = held_out.shape[1:] == (len(SCORED),)
+    with_one = [cell for cell in cells if holds_out(cell.model, every)]
+    form = len(with_one), len(SCORED if every else CANDIDATES)
+    if codes.shape != form[:1] or not held_out.shape == right.shape == form:
         found = ", ".join(str(arrays[name].shape) for name in CHOICE)
-        raise ValueError(f"a record of choices of shapes {found}, expected {n_choices} rows")
-    candidates = {CODES[shape]: shape for shape in CANDIDATES}
-    wrong = sorted(set(codes.tolist()) - candidates.keys())
-    if wrong:
-        raise ValueError(f"a record of the shapes {wrong}, expected some of {sorted(candidates)}")
+        raise ValueError(f"a record of choices of shapes {found}, expected {form[0]} rows")
+    shapes = {code: shape for shape, code in CODES.items()}
+    for cell, code in zip(with_one, codes.tolist(), strict=True):
+        allowed = CANDIDATES if chooses(cell.model) else (shape_of(cell.model),)
+        if shapes.get(code) not in allowed:
+            raise ValueError(f"a record of the shape {code} of {cell}, expected one of {', '.join(allowed)}")
     rows = (
-        Chosen(candidates[code], tuple(losses), tuple(shares))
+        Chosen(shapes[code], tuple(losses), tuple(shares))
         for code, losses, shares in zip(codes.tolist(), held_out.tolist(), right.tolist(), strict=True)
     )
-    return [next(rows) if chooses(cell.model) else None for cell in cells]
+    return [next(rows) if holds_out(cell.model, every) else None for cell in cells]

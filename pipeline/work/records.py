@@ -11,21 +11,22 @@ from numpy.typing import NDArray
 from storage.runfolder.failures import FailedWork, FailureRecord
 from sweeps.file.search import Search
 from sweeps.file.stopping import Stop
-from sweeps.models import shape_of
+from sweeps.models import holds_out, shape_of
 from sweeps.plan import Cell
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The shape of covariances that a cell chose, and what spoke for it.
+    """The shape of covariances that a cell chose, or has, and how well it predicts held-out annotations.
 
     Parameters
     ----------
     covariance : str
-        One of `sweeps.shapes.CANDIDATES`.
+        One of `sweeps.shapes.CANDIDATES` if the cell chose it.
     held_out, right : tuple of float
         Of each candidate: minus the mean log-probability of held-out annotations, in nats, and the share of
-        them that were predicted. NaN where there were too few annotations to tell.
+        them that were predicted. NaN where there were too few annotations to tell. Where every model holds
+        annotations out they are of all of `sweeps.shapes.SCORED`, and NaN for shapes that were not tried.
     """
 
     covariance: str
@@ -43,7 +44,7 @@ class Work:
     """Some restarts `start..stop-1` of one cell.
 
     With an adaptive stop `stop` is the most there may be, and `known` holds the objectives of the restarts
-    before `start`. A cell that has chosen its shape of covariances before has it in `chosen`.
+    before `start`. What held-out annotations said of the cell before is in `chosen`.
     """
 
     cell: Cell
@@ -61,6 +62,10 @@ class Science:
     search: Search
     n_clusters: int
     stop: Stop | None = None
+
+    def holds_out(self, cell: Cell) -> bool:
+        """Whether a cell holds annotations out, before its first restart."""
+        return holds_out(cell.model, self.search.held_out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +97,9 @@ class Partial:
     seconds, cpu_seconds : float
         Time spent in the solver: elapsed, and of the processor.
     chosen : Chosen or None
-        Of a model that chooses its shape.
+        Of a cell that holds annotations out.
     choosing : float
-        Seconds of those that the choice took; 0 if it was known.
+        Seconds of those that this took; 0 if it was known.
     """
 
     work: Work

@@ -20,7 +20,7 @@ from sweeps.inputs.load import Source
 from sweeps.models import AUTO, BASELINES, split_model
 from sweeps.plan import Cell
 from sweeps.seeds import annotation_seed, choice_seed, search_seed
-from sweeps.shapes import CANDIDATES
+from sweeps.shapes import CANDIDATES, SCORED
 
 if TYPE_CHECKING:
     from kernels.problem.layers import Layer
@@ -95,7 +95,7 @@ def _run(science: Science, work: Work, source: Source) -> Partial:
     annotations = cell_annotations(science.seed, cell, labels_true)
     layers = layers_from_annotations(annotations, cell.p)
     chosen, seconds, cpu_seconds = work.chosen, 0.0, 0.0
-    if covariance == AUTO:
+    if science.holds_out(cell):
         if chosen is None:
             chosen, seconds, cpu_seconds = _choose(science, cell, X, layers)
         covariance = chosen.covariance
@@ -136,7 +136,7 @@ def _run(science: Science, work: Work, source: Source) -> Partial:
 def _choose(
     science: Science, cell: Cell, X: NDArray[np.float64], layers: Sequence[Layer]
 ) -> tuple[Chosen, float, float]:
-    """The shape of covariances for a cell, and the seconds, elapsed and of the processor, that it took."""
+    """What held-out annotations say of a cell, and the seconds, elapsed and of the processor, it took."""
     from kernels.choice.held_out import warm_up
     from kernels.choice.shape import choose_covariance
 
@@ -144,12 +144,13 @@ def _choose(
     assert cell.m is not None
     assert cell.replicate is not None
     warm_up()
+    term, covariance = split_model(cell.model)
     started, cpu_started = time.perf_counter(), time.thread_time()
     choice = choose_covariance(
         X,
         layers,
         n_clusters=science.n_clusters,
-        model=split_model(cell.model)[0],
+        model=term,
         settings=science.search,
         seed=choice_seed(
             science.seed,
@@ -160,9 +161,10 @@ def _choose(
             replicate=cell.replicate,
             model=cell.model,
         ),
+        candidates=CANDIDATES if covariance == AUTO else (covariance,),
     )
     seconds, cpu_seconds = time.perf_counter() - started, time.thread_time() - cpu_started
-    scores = [choice.candidates.get(shape) for shape in CANDIDATES]
+    scores = [choice.candidates.get(shape) for shape in (SCORED if science.search.held_out else CANDIDATES)]
     held_out = tuple(np.nan if each is None else each.log_loss for each in scores)
     right = tuple(np.nan if each is None else each.share_right for each in scores)
     return Chosen(choice.covariance, held_out, right), seconds, cpu_seconds

@@ -11,7 +11,6 @@ from pipeline.work.records import Partial, Work
 from storage.files import PLAIN, Files
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.pilot import Pilot, TimedRestart, read_pilot
-from sweeps.models import chooses
 from sweeps.plan import Cell, DatasetPlan
 
 Key = tuple[str, str, float | None, int | None]
@@ -37,7 +36,7 @@ class Timing:
     measured : dict
         Seconds of one restart by data set, model, accuracy and annotation count.
     choices : dict
-        Seconds in which a cell chose its shape of covariances, before its first restart.
+        Seconds in which a cell held annotations out, before its first restart.
     """
 
     measured: dict[Key, float]
@@ -86,10 +85,8 @@ class Timing:
         return self._predicted[key]
 
     def choosing(self, work: Work) -> float:
-        """Predict the seconds before the first restart of a work, in which its cell chooses its shape."""
-        if not chooses(work.cell.model) or work.chosen is not None:
-            return 0.0
-        return _at(self.choices, work.cell) or 0.0
+        """Predict the seconds before the first restart of a work, in which its cell holds annotations out."""
+        return 0.0 if work.chosen is not None else _at(self.choices, work.cell) or 0.0
 
     def work_seconds(self, work: Work) -> float:
         """Predict the seconds of a work, of all of its restarts and of what is before them."""
@@ -98,7 +95,7 @@ class Timing:
     def longest(self, restarts: int) -> float:
         """Seconds of the longest unit that is never split, 0 if nothing was timed.
 
-        It is a restart, or a cell of so many restarts that chooses its shape.
+        It is a restart, or a cell of so many restarts that holds annotations out.
         """
         whole = [restarts * self.measured[key] + seconds for key, seconds in self.choices.items()]
         return max([0.0, *self.measured.values(), *whole])

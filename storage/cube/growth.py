@@ -9,7 +9,7 @@ from typing import Any
 
 from storage.cube.manifest import Manifest
 from sweeps.errors import Problem
-from sweeps.file.search import BY_METHOD
+from sweeps.file.search import BY_METHOD, HELD_OUT
 from sweeps.file.spec import SweepSpec
 from sweeps.models import shape_of
 from sweeps.plan import DatasetPlan
@@ -21,8 +21,8 @@ GROWING = {"source", "mixtures", "p", "m", "replicates", "models", "baselines"}
 CHUNKS = {"mixture_chunk", "replicate_chunk", "model_chunk"}
 FORMS = ("one variance a cluster", "a variance of each feature a cluster", "a matrix a cluster")
 """How covariances are stored, by the axes that each has beside the cluster."""
-STATED = {"adaptive"}
-"""Follows from the sweep file: the difference there is reported instead."""
+STATED = {"adaptive", "held_out"}
+"""Follow from the sweep file: the difference there is reported instead."""
 
 
 def differences(manifest: Manifest, spec: SweepSpec, plans: Iterable[DatasetPlan]) -> list[Problem]:
@@ -105,7 +105,7 @@ def _spec_differences(manifest: Manifest, spec: SweepSpec) -> Iterator[Problem]:
         if stored != asked:
             # what was left out may go by another method now, so that nothing in the file has to have changed
             name = key.removeprefix("search.")
-            hint = _to_grow({name: stored}) if name in BY_METHOD else HINT
+            hint = _to_grow({name: stored}) if name in (*BY_METHOD, HELD_OUT) else HINT
             yield Problem(f"{manifest.path}: {key}", _show(asked), f"{_show(stored)}, as in the cube", hint)
 
 
@@ -179,4 +179,6 @@ def _length(where: str, key: str, old: int | None, new: int | None, chunk: int) 
 
 
 def _show(value: object) -> str:
+    if isinstance(value, bool):
+        return json.dumps(value)
     return "nothing" if value is None else repr(value)

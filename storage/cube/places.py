@@ -8,8 +8,7 @@ from itertools import chain
 from math import ceil, prod
 from typing import Any
 
-from storage.cube.schema import ArraySpec, Role, array_specs, baseline_node
-from sweeps.models import chooses
+from storage.cube.schema import ALL_RESULTS, ArraySpec, Role, array_specs, baseline_node, result_names
 from sweeps.plan import Block, Cell, DatasetPlan
 from sweeps.seeds import accuracy_code
 
@@ -117,10 +116,11 @@ class ChunkFiles:
         found = self._found(key)
         if found is None:
             return False
-        _, spec, _ = found
+        plan, spec, _ = found
+        name = spec.variable.name
         if spec.variable.role in (Role.COORDINATE, Role.INPUT):
             return True
-        if spec.variable.name == "status" or (spec.variable.choice and not self._chooses(key)):
+        if name == "status" or (name in ALL_RESULTS and not self._is_of_blocks(key, plan, name)):
             return False
         return any(
             there(f"{spec.node}/status/{chunk_name(position)}") for position in self._status_positions(key)
@@ -135,9 +135,9 @@ class ChunkFiles:
         lengths = self._metadata[spec.path]["chunk_grid"]["configuration"]["chunk_shape"]
         return spec.variable.dtype, prod(lengths)
 
-    def _chooses(self, key: str) -> bool:
-        """Whether a block of a chunk has a model that chooses its shape of covariances."""
-        return any(chooses(model) for block in self.blocks(key) for model in block.models)
+    def _is_of_blocks(self, key: str, plan: DatasetPlan, name: str) -> bool:
+        """Whether a block of a chunk has a result: not all models have all of them."""
+        return any(name in result_names(plan, block.models) for block in self.blocks(key))
 
     def _found(self, key: str) -> tuple[DatasetPlan, ArraySpec, tuple[int, ...]] | None:
         path, _, file = key.rpartition("/")

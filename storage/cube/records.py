@@ -14,8 +14,9 @@ from sweeps.validation import ABSENT, marked, read
 def plan_to_json(plan: DatasetPlan) -> dict[str, Any]:
     """Fields of a plan, without those that only some cubes need: cubes older than these stay readable."""
     record = asdict(plan)
-    if not plan.adaptive:
-        del record["adaptive"]
+    for name in ("adaptive", "held_out"):
+        if not record[name]:
+            del record[name]
     return record
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sweeps.models import chooses, shape_of
+from sweeps.models import chooses, holds_out, shape_of
 from sweeps.plan import DatasetPlan
-from sweeps.shapes import CANDIDATES, CODES, widest_dims
+from sweeps.shapes import CANDIDATES, CODES, SCORED, widest_dims
 
 PENDING, DONE, FAILED, NO_SOLUTION = 0, 1, 2, 3
 """Values of the variable `status`. No solution is an answer of a method, and no failure."""
@@ -59,6 +59,8 @@ class Variable:
         Only in sweeps whose cells may end before their last restart.
     choice : bool
         Only of models that choose their shape of covariances.
+    prediction : bool
+        Only of models that predict held-out annotations: those that choose, or all that the sweep asks.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Variable:
     units: str = ""
     adaptive: bool = False
     choice: bool = False
+    prediction: bool = False
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -152,7 +155,7 @@ VARIABLES = {
             math.nan,
             "minus the mean log-probability of held-out annotations, by shape of covariances",
             "nats",
-            choice=True,
+            prediction=True,
         ),
         Variable(
             "held_out_right",
@@ -161,7 +164,7 @@ VARIABLES = {
             "float64",
             math.nan,
             "share of held-out annotations that were predicted, by shape of covariances",
-            choice=True,
+            prediction=True,
         ),
         Variable("status", Role.RESULT, (), "int8", PENDING, "state of the cell"),
         Variable(
@@ -188,7 +191,7 @@ VARIABLES = {
             "string",
             "",
             "shape of covariances that a cell can choose",
-            choice=True,
+            prediction=True,
         ),
     )
 }
@@ -199,10 +202,14 @@ COVARIANCE_TEXTS = {
 }
 """Attribute `long_name` of covariances that are wider than declared, by dimensions beside the cluster."""
 
+SCORED_TEXT = "shape of covariances that a cell can choose, or has"
+"""Attribute `long_name` of candidates where every model holds annotations out."""
+
 ALL_RESULTS = tuple(name for name, variable in VARIABLES.items() if variable.role is Role.RESULT)
 """Variables that a cell can have, status last: the order of writing."""
 
-RESULTS = tuple(name for name in ALL_RESULTS if not (VARIABLES[name].adaptive or VARIABLES[name].choice))
+OPTIONAL = ("adaptive", "choice", "prediction")
+RESULTS = tuple(name for name in ALL_RESULTS if not any(getattr(VARIABLES[name], kind) for kind in OPTIONAL))
 """Variables that every cell has."""
 
 
@@ -212,11 +219,24 @@ def result_names(plan: DatasetPlan, models: Iterable[str]) -> tuple[str, ...]:
     A block without a model that chooses its shape has no files of what was chosen: so a cube of other models
     can grow by one that does.
     """
-    choice = any(map(chooses, models))
-    declared = (VARIABLES[name] for name in ALL_RESULTS)
+    of = tuple(models)
+    has = {
+        "adaptive": plan.adaptive,
+        "choice": any(map(chooses, of)),
+        "prediction": any(holds_out(model, plan.held_out) for model in of),
+    }
     return tuple(
-        each.name for each in declared if (plan.adaptive or not each.adaptive) and (choice or not each.choice)
+        name
+        for name in ALL_RESULTS
+        if all(has[kind] or not getattr(VARIABLES[name], kind) for kind in OPTIONAL)
     )
+
+
+def scored_shapes(plan: DatasetPlan) -> tuple[str, ...]:
+    """Shapes on the dimension `candidate`; none if nothing is held out."""
+    if plan.held_out and plan.supervised:
+        return SCORED
+    return CANDIDATES if any(map(chooses, plan.models)) else ()
 
 
 @dataclass(frozen=True)
@@ -255,9 +275,9 @@ def array_specs(plan: DatasetPlan) -> list[ArraySpec]:
     """
     mixture = ("mixture",) if plan.mixtures is not None else ()
     coordinates = mixture + (COORDINATES_OF_GRID if plan.supervised else ())
-    coordinates += ("candidate",) if any(map(chooses, plan.models)) else ()
+    coordinates += ("candidate",) if scored_shapes(plan) else ()
     inputs = ("X", "labels_true") if plan.has_labels else ("X",)
-    specs = [_array_spec(plan, plan.name, VARIABLES[name], ()) for name in coordinates]
+    specs = [_array_spec(plan, plan.name, _coordinate(name, plan), ()) for name in coordinates]
     specs += [_array_spec(plan, plan.name, VARIABLES[name], mixture) for name in inputs]
     if plan.supervised:
         specs += [
@@ -293,8 +313,8 @@ def coordinate_values(plan: DatasetPlan) -> dict[str, npt.NDArray[Any]]:
         "model": np.asarray(plan.models, dtype=object),
         "field": np.asarray(FIELDS, dtype=object),
     }
-    if any(map(chooses, plan.models)):
-        values["candidate"] = np.asarray(CANDIDATES, dtype=object)
+    if shapes := scored_shapes(plan):
+        values["candidate"] = np.asarray(shapes, dtype=object)
     return values
 
 
@@ -309,6 +329,11 @@ def group_attributes(plan: DatasetPlan) -> dict[str, object]:
 def node_paths(plan: DatasetPlan) -> list[str]:
     """Groups of one data set: its own, and one for each baseline."""
     return [plan.name, *(baseline_node(plan.name, baseline) for baseline in plan.baselines)]
+
+
+def _coordinate(name: str, plan: DatasetPlan) -> Variable:
+    variable = VARIABLES[name]
+    return replace(variable, text=SCORED_TEXT) if name == "candidate" and plan.held_out else variable
 
 
 def _array_spec(plan: DatasetPlan, node: str, variable: Variable, leading: tuple[str, ...]) -> ArraySpec:
@@ -332,7 +357,7 @@ def _dim_lengths(plan: DatasetPlan) -> dict[str, int]:
         "feature_2": plan.n_features,
         "annotation": max(plan.m, default=0),
         "field": len(FIELDS),
-        "candidate": len(CANDIDATES),
+        "candidate": len(scored_shapes(plan)),
     }
 
 

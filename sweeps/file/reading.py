@@ -33,7 +33,7 @@ from sweeps.file.datasets import (
     kind_of,
     mixtures_name,
 )
-from sweeps.file.search import Search, Written, asked
+from sweeps.file.search import HELD_OUT, Search, Written, asked
 from sweeps.file.spec import Data, Grid, SweepSpec
 from sweeps.file.stopping import Stop
 from sweeps.file.toml import read_toml
@@ -223,6 +223,24 @@ class SweepFile(SweepSpec):
         found = f"{prior!r} with {wrong[0]!r}"
         needed = StandIn(found, "a number above 0", "diagonal covariances do without the prior")
         return {**values, "search": {**search, "covariance_prior": needed}}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_annotations_to_hold_out(cls, values: Any) -> Any:
+        """Predictions of annotations that no model has would be none."""
+        grid, search = (
+            values.get(key) if isinstance(values, Mapping) else None for key in ("grid", "search")
+        )
+        if not isinstance(grid, Mapping) or not isinstance(search, Mapping):
+            return values
+        models = grid.get("models")
+        if search.get(HELD_OUT) is not True or not isinstance(models, list) or not models:
+            return values
+        # a misspelt model may be meant to use annotations
+        if not all(model in BASELINES for model in models):
+            return values
+        nothing = StandIn("true without a model that uses annotations", "false, or such a model in [grid]")
+        return {**values, "search": {**search, HELD_OUT: nothing}}
 
     @model_validator(mode="before")
     @classmethod

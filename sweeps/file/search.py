@@ -18,10 +18,20 @@ from kernels.settings import (
     settings_of,
     wrong_settings,
 )
+from sweeps.plan import Flag
 from sweeps.validation import Record, refusal, refused
 
 BY_METHOD = tuple(each.name for each in SETTINGS if each.by_method)
 """Settings that a method names."""
+
+HELD_OUT = "held_out"
+HELD_OUT_KEY = (
+    Flag,
+    Field(
+        False,
+        description="Whether every model predicts held-out annotations: five short searches a cell.",
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -30,23 +40,32 @@ class Search(Settings):
 
     What a cube keeps: values alone, whatever named them. So a cube says what it was made with also when a
     method has other values by then, and is grown by any file that comes to the same values.
+
+    Parameters
+    ----------
+    held_out : bool
+        Whether every model with annotations is asked to predict those that it has not seen, in short searches
+        beside the restarts. No setting: no solution depends on it.
     """
+
+    held_out: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Settings by name; those of later generations, which come last, only if not at their defaults.
 
         So a cube made before a setting was added stays growable.
         """
-        return {
+        settings = {
             each.name: getattr(self, each.name)
             for each in sorted(SETTINGS, key=lambda each: each.since)
             if each.since == 1 or getattr(self, each.name) != each.default
         }
+        return settings | ({HELD_OUT: True} if self.held_out else {})
 
     def named(self) -> dict[str, Any]:
         """The method, and the settings that do not go by it, as `to_dict`: for people."""
         others = {name: value for name, value in self.to_dict().items() if name not in BY_METHOD}
-        return {"method": method_words(self), **others}
+        return {"method": method_words(self), **others, **({HELD_OUT: "true"} if self.held_out else {})}
 
     def written(self) -> dict[str, Any]:
         """Fewest keys of a sweep file that give what goes by the method: its name, and what differs."""
@@ -83,7 +102,7 @@ class Written:
 
 def asked(**given: Any) -> Search:
     """Search by the method and settings that are given, as in a sweep file."""
-    return Search(**vars(settings_of(given)))
+    return Search(**vars(settings_of(given)), held_out=bool(given.get(HELD_OUT, False)))
 
 
 @dataclass(frozen=True)
@@ -139,7 +158,11 @@ SearchTable = create_model(
     __base__=Record,
     __doc__="Settings of the search and of its objective.",
     **{each.name: _key(each, each.offered) for each in OFFERED},
+    held_out=HELD_OUT_KEY,
 )
 KeptTable = create_model(
-    "Kept", __base__=Record, **{each.name: _key(each, each.default) for each in SETTINGS}
+    "Kept",
+    __base__=Record,
+    **{each.name: _key(each, each.default) for each in SETTINGS},
+    held_out=HELD_OUT_KEY,
 )

@@ -183,6 +183,7 @@ def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None, where: str) -> 
         model_chunk=max(1, len(grid.supervised)),
         scale=entry.scale,
         adaptive=spec.stop is not None,
+        held_out=spec.search.held_out,
     )
 
 

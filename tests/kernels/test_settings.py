@@ -57,8 +57,10 @@ def bad_values(setting: Setting) -> list[Any]:
 
 def test_all_settings_are_those_of_the_search_and_of_the_objective() -> None:
     own = [each.name for kind in (SearchSettings, ObjectiveSettings) for each in fields(kind)]
-    assert [each.name for each in SETTINGS] == own == list(vars(DEFAULT)) == list(vars(Search()))
-    assert vars(DEFAULT) == {each.name: each.default for each in SETTINGS} == vars(Search())
+    assert [each.name for each in SETTINGS] == own == list(vars(DEFAULT))
+    assert vars(DEFAULT) == {each.name: each.default for each in SETTINGS}
+    assert list(vars(Search())) == [*own, "held_out"]
+    assert vars(Search()) == vars(DEFAULT) | {"held_out": False}
 
 
 @each_setting
@@ -245,7 +247,8 @@ def test_every_door_takes_a_method_and_what_overrides_it(tmp_path: Path) -> None
     for given in ({}, {"method": "published"}, {"method": "published", "relocation": "all", "mutation": 0.5}):
         wanted = vars(settings_of(given))
         keys = "".join(f"{name} = {value!r}\n" for name, value in given.items())
-        assert vars(load_sweep(write_spec(tmp_path, f"{BEFORE_SEARCH}[search]\n{keys}")).search) == wanted
+        of_file = load_sweep(write_spec(tmp_path, f"{BEFORE_SEARCH}[search]\n{keys}")).search
+        assert vars(of_file) == wanted | {"held_out": False}
         options = [f"--{name}={value}" for name, value in given.items()]
         command = CliRunner().invoke(fit_command, [str(tmp_path / "x"), "-k", "2", "--json", *options])
         assert json.loads(command.stdout)["settings"] == wanted

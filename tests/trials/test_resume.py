@@ -36,7 +36,7 @@ from storage.runfolder import holder
 from sweeps.inputs.load import Source
 from sweeps.models import chooses, shape_of
 from sweeps.plan import Block, Cell, DatasetPlan
-from sweeps.shapes import CANDIDATES, DIMS
+from sweeps.shapes import CANDIDATES, DIMS, SCORED
 
 STAGES = {
     "datasets": [
@@ -55,22 +55,25 @@ STAGES = {
 }
 
 
-def spec_text(stages: dict[str, int]) -> str:
+HELD_OUT = "[search]\nheld_out = true\n"
+
+
+def spec_text(stages: dict[str, int], more: str = "") -> str:
     """Sweep file at some stage of its growth."""
     now = {key: STAGES[key][stage] for key, stage in stages.items()}
     count = now.pop("COUNT")
     replicates = now.pop("replicates")
     lists = "\n".join(f"{key} = [{values}]" for key, values in now.items())
-    return f'name = "tiny"\nseed = 8\n[grid]\n{lists}\nreplicates = {replicates}\nrestarts = 3\n'.replace(
-        "COUNT", count
-    )
+    text = f'name = "tiny"\nseed = 8\n[grid]\n{lists}\nreplicates = {replicates}\nrestarts = 3\n'
+    return text.replace("COUNT", count) + more
 
 
 def stub_choice(science: Science, cell: Cell) -> Chosen:
-    """A choice that takes no time, a function of the coordinates of the cell."""
+    """A choice, or scores, that take no time, a function of the coordinates of the cell."""
     rng = pipeline.work.tasks._rng(science.seed, cell, 1000)
-    losses, shares = rng.random((2, len(CANDIDATES))).tolist()
-    return Chosen(CANDIDATES[rng.integers(len(CANDIDATES))], tuple(losses), tuple(shares))
+    losses, shares = rng.random((2, len(SCORED if science.search.held_out else CANDIDATES))).tolist()
+    shape = CANDIDATES[rng.integers(len(CANDIDATES))] if chooses(cell.model) else shape_of(cell.model)
+    return Chosen(shape, tuple(losses), tuple(shares))
 
 
 def stub(science: Science, work: Work, source: Source) -> Partial:
@@ -81,7 +84,7 @@ def stub(science: Science, work: Work, source: Source) -> Partial:
     best = best_of(objectives)
     rng, k = rngs[best], science.n_clusters
     shape, chosen = shape_of(work.cell.model), work.chosen
-    if chooses(work.cell.model):
+    if science.holds_out(work.cell):
         chosen = chosen or stub_choice(science, work.cell)
         shape = chosen.covariance
     return Partial(
@@ -141,6 +144,8 @@ def chunk_files(plan: DatasetPlan, block: Block, names: dict[str, str]) -> dict[
 class Sweeping(RuleBasedStateMachine):
     """One sweep and its cube, whatever happens to them."""
 
+    more = ""
+
     def __init__(self) -> None:
         super().__init__()
         self.scratch = tempfile.TemporaryDirectory()
@@ -155,7 +160,10 @@ class Sweeping(RuleBasedStateMachine):
     def submit(self, **options: object) -> int:
         with quick(self.solver):
             return run(
-                write_spec(self.folder, spec_text(self.stages)), self.folder, batch_restarts=4, **options
+                write_spec(self.folder, spec_text(self.stages, self.more)),
+                self.folder,
+                batch_restarts=4,
+                **options,
             )
 
     @rule(key=st.sampled_from(sorted(STAGES)))
@@ -220,9 +228,15 @@ class Sweeping(RuleBasedStateMachine):
             self.scratch.cleanup()
 
 
-def explore(examples: int, steps: int) -> None:
+class HoldingOut(Sweeping):
+    """A sweep in which every model holds annotations out."""
+
+    more = HELD_OUT
+
+
+def explore(examples: int, steps: int, machine: type[Sweeping] = Sweeping) -> None:
     run_state_machine_as_test(
-        Sweeping,
+        machine,
         settings=settings(
             max_examples=examples,
             stateful_step_count=steps,
@@ -239,10 +253,15 @@ def test_any_order_of_events() -> None:
     explore(5, 7)
 
 
+def test_any_order_of_events_with_annotations_held_out() -> None:
+    explore(3, 6, HoldingOut)
+
+
 @pytest.mark.heavy
 @pytest.mark.timeout(3600)
-def test_any_long_order_of_events() -> None:
-    explore(40, 20)
+@pytest.mark.parametrize("machine", [Sweeping, HoldingOut])
+def test_any_long_order_of_events(machine: type[Sweeping]) -> None:
+    explore(40, 20, machine)
 
 
 def crash_at(number: int, folder: Path, undisturbed: Path) -> bool:

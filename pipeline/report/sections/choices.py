@@ -1,4 +1,4 @@
-"""Shapes of covariances that cells chose, and how well these predicted held-out annotations."""
+"""What held-out annotations say: shapes of covariances that cells chose, and how well models predict."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from pipeline.report.parts.ink import GREY, MOST_DATASETS, PAPER, SHAPES, legend, short, titled_panels
 from pipeline.report.parts.parts import Section, Table, Value, number, spread, words
 from pipeline.report.sections.content import Content
-from pipeline.scoring.choices import TOO_FEW, choice_table
+from pipeline.scoring.choices import TOO_FEW, choice_table, prediction_table
 from sweeps.models import chooses
 from sweeps.shapes import CANDIDATES
 
@@ -21,29 +21,46 @@ MOST_COUNTS = 8
 """Numbers of annotations in a panel."""
 UNABLE = "too few annotations"
 """Cells that had no choice, apart from those that chose the simplest shape."""
-TEXT = (
-    "Each cell of a model that chooses took the simplest shape whose predictions of annotations, held out in"
-    " five folds, are within half a standard error of the best. A log loss of 0.69 nats is that of a guess."
+RULE = (
+    "Each cell of a model that chooses took the simplest shape whose predictions of held-out annotations are"
+    " within half a standard error of the best."
+)
+HELD_OUT = (
+    "Annotations were held out in five folds: each was predicted by a short search that saw those of the"
+    " other folds. A log loss of 0.69 nats is that of a guess."
+)
+COMPARED = (
+    "Annotations of accuracy p, above one half, are wrong with probability 1 - p: nobody can expect to"
+    " predict more than a share p. All models of a data set, p and m saw the same annotations; which of them"
+    " were held out together was drawn for each model."
 )
 
 
 def section(content: Content) -> Section | None:
-    """Shapes that were chosen; None if no model chooses."""
-    if not any(content.cells["model"].map(chooses)):
+    """Shapes that were chosen, and annotations predicted; None if nothing was held out."""
+    choosing = any(content.cells["model"].map(chooses))
+    asked = any(plan.held_out for plan in content.manifest.plans.values())
+    if not choosing and not asked:
         return None
-    table = choice_table(content.cells)
-    if table.empty:
-        return Section("choices", "Shapes chosen", ("No cell that chooses its shape is done.",))
+    title = "Shapes chosen" if choosing else "Held-out annotations"
+    title += ", held-out annotations" if choosing and asked else ""
+    chosen = choice_table(content.cells)
+    predicted = prediction_table(content.cells) if asked else pd.DataFrame()
+    if chosen.empty and predicted.empty:
+        return Section("choices", title, ("No cell that holds annotations out is done.",))
     pictures = tuple(
         picture
         for p in content.accuracies
         for picture in content.save(
-            draw_choices(table[table["p"] == p], content.written),
+            draw_choices(chosen[chosen["p"] == p], content.written),
             f"choices-p{p:.9g}",
             f"p = {p:g}: share of the cells that chose each shape of covariances.",
         )
     )
-    return Section("choices", "Shapes chosen", (TEXT,), entries(table, content.written), pictures)
+    text = [RULE] * (not chosen.empty) + [HELD_OUT] + [COMPARED] * asked
+    tables = () if chosen.empty else entries(chosen, content.written)
+    tables += () if predicted.empty else (predictions(predicted, content.written),)
+    return Section("choices", title, tuple(text), tables, pictures)
 
 
 def entries(table: pd.DataFrame, written: Mapping[tuple[str, int], str]) -> tuple[Table, ...]:
@@ -60,21 +77,7 @@ def entries(table: pd.DataFrame, written: Mapping[tuple[str, int], str]) -> tupl
         (words(dataset), words(model), *_amounts(rows))
         for (dataset, model), rows in table.groupby(["dataset", "model"], sort=False)
     ]
-    each = [
-        (
-            words(row["dataset"]),
-            number(row["p"], "g"),
-            Value(
-                f"{row['m']} ({written[key]})"
-                if (key := (row["dataset"], row["m"])) in written
-                else str(row["m"]),
-                row["m"],
-            ),
-            words(row["model"]),
-            *_amounts(table.loc[[position]]),
-        )
-        for position, row in table.iterrows()
-    ]
+    each = [(*_names(row, written), *_amounts(table.loc[[at]])) for at, row in table.iterrows()]
     head = ("cells", *CANDIDATES, TOO_FEW, "predicted, %", "log loss, nats")
     note = (
         "Predicted are held-out annotations whose answer the shape chosen holds for the more probable one;"
@@ -87,9 +90,37 @@ def entries(table: pd.DataFrame, written: Mapping[tuple[str, int], str]) -> tupl
     )
 
 
+def predictions(table: pd.DataFrame, written: Mapping[tuple[str, int], str]) -> Table:
+    """Table of how well each model predicted held-out annotations.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        From `pipeline.scoring.choices.prediction_table`.
+    written : mapping
+        From `pipeline.scoring.tables.written_counts`.
+    """
+    rows = [(*_names(row, written), *_amounts(table.loc[[at]])) for at, row in table.iterrows()]
+    note = (
+        "Means over cells. Predicted are held-out annotations whose answer the model, fitted to the others,"
+        f" holds for the more probable one. {TOO_FEW.capitalize()}: cells with fewer than 20 annotated pairs,"
+        " which hold none out and are left out of both means."
+    )
+    head = ("data set", "p", "m", "model", "cells", TOO_FEW, "predicted, %", "log loss, nats")
+    return Table("Held-out annotations predicted", head, tuple(rows), note=note)
+
+
+def _names(row: pd.Series, written: Mapping[tuple[str, int], str]) -> tuple[Value, ...]:
+    """Data set, p, m and model."""
+    m = row["m"]
+    text = f"{m} ({written[row['dataset'], m]})" if (row["dataset"], m) in written else str(m)
+    return words(row["dataset"]), number(row["p"], "g"), Value(text, m), words(row["model"])
+
+
 def _amounts(rows: pd.DataFrame) -> tuple[Value, ...]:
-    """Sums of counts, and means over the cells that could choose."""
-    counts = [number(float(rows[name].sum())) for name in ("n", *CANDIDATES, "too_few")]
+    """Sums of counts, and means over the cells that held annotations out."""
+    named = (name for name in ("n", *CANDIDATES, "too_few") if name in rows)
+    counts = [number(float(rows[name].sum())) for name in named]
     weights = (rows["n"] - rows["too_few"]).to_numpy(dtype=float)
     means = [
         float(np.average(rows[name].fillna(0.0), weights=weights)) if weights.any() else np.nan

@@ -15,9 +15,9 @@ from storage.cube.blocks import BlockStore
 from storage.cube.places import chunk_position
 from storage.cube.schema import DONE
 from sweeps.file import spec as sweepfile
-from sweeps.models import chooses, shape_of
+from sweeps.models import chooses, holds_out, shape_of
 from sweeps.plan import Block, Cell, DatasetPlan
-from sweeps.shapes import CANDIDATES, CODES, DIMS, widened, widest_dims
+from sweeps.shapes import CANDIDATES, CODES, DIMS, SCORED, widened, widest_dims
 
 
 def make_spec(datasets: str = "ab", restarts: int = 3, **changes: Any) -> sweepfile.SweepSpec:
@@ -84,16 +84,21 @@ def draw_cell(plan: DatasetPlan, cell: Cell) -> dict[str, np.ndarray]:
         "cpu_seconds": rng.random(),
         "status": np.int8(DONE),
     }
-    if any(map(chooses, plan.block_of(cell).models)):
-        values |= _choice(cell, rng)
+    models = plan.block_of(cell).models
+    if any(holds_out(model, plan.held_out) for model in models):
+        values |= _choice(cell, rng, plan.held_out)
+    if not any(map(chooses, models)):
+        values.pop("covariance_shape", None)
     return values | {"unseen_mass": rng.random()} if plan.adaptive else values
 
 
-def _choice(cell: Cell, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """What a cell chose, and fill values of one of a model that does not choose."""
-    code, scores = CODES[CANDIDATES[rng.integers(len(CANDIDATES))]], rng.random((2, len(CANDIDATES)))
-    if not chooses(cell.model):
-        code, scores = -1, np.full_like(scores, np.nan)
+def _choice(cell: Cell, rng: np.random.Generator, every: bool) -> dict[str, np.ndarray]:
+    """What a cell chose, its scores, and fill values for what one of another model does not have."""
+    shapes = SCORED if every else CANDIDATES
+    code, scores = CODES[CANDIDATES[rng.integers(len(CANDIDATES))]], rng.random((2, len(shapes)))
+    tried = CANDIDATES if chooses(cell.model) else (shape_of(cell.model),) if every else ()
+    scores[:, [shape not in tried for shape in shapes]] = np.nan
+    code = code if chooses(cell.model) else -1
     return {"covariance_shape": np.int8(code), "held_out": scores[0], "held_out_right": scores[1]}
 
 

@@ -21,7 +21,7 @@ from storage.cube.schema import (
     result_names,
 )
 from sweeps.file.spec import SweepSpec, load
-from sweeps.models import chooses
+from sweeps.models import chooses, shape_of
 from sweeps.plan import Block, Cell, DatasetPlan
 from sweeps.shapes import CANDIDATES, CODES
 
@@ -104,18 +104,24 @@ def _draw(rng: np.random.Generator, spec: ArraySpec, plan: DatasetPlan) -> np.nd
         return roots @ roots.swapaxes(-1, -2) + np.eye(plan.n_features)
     if name == "status":
         return np.full(shape, DONE, dtype="i1")
-    if spec.variable.choice:
+    if spec.variable.choice or spec.variable.prediction:
         return _draw_choice(rng, spec, plan)
     return rng.uniform(0.5, 1.5, size=shape)
 
 
 def _draw_choice(rng: np.random.Generator, spec: ArraySpec, plan: DatasetPlan) -> np.ndarray:
-    """What cells of models that choose have chosen, and fill values for those of other models."""
+    """What held-out annotations said of cells, and fill values for shapes that were not tried."""
     values = rng.uniform(0.1, 0.9, size=spec.shape)
     if spec.variable.name == "covariance_shape":
         values = rng.choice([CODES[shape] for shape in CANDIDATES], size=spec.shape).astype("i1")
-    fixed = [number for number, model in enumerate(plan.models) if not chooses(model)]
-    values[(slice(None),) * spec.dims.index("model") + (fixed,)] = spec.variable.fill
+    lead = (slice(None),) * spec.dims.index("model")
+    for number, model in enumerate(plan.models):
+        if "candidate" not in spec.dims:
+            tried = np.array(chooses(model))
+        else:
+            own = CANDIDATES if chooses(model) else (shape_of(model),) * plan.held_out
+            tried = np.isin(coordinate_values(plan)["candidate"].astype(str), own)
+        values[(*lead, number)] = np.where(tried, values[(*lead, number)], spec.variable.fill)
     return values
 
 

@@ -147,6 +147,33 @@ def test_all_models_and_baselines_added_later(tmp_path: Path) -> None:
         np.testing.assert_array_equal(before[name].values, kept[name].values)
 
 
+def test_annotations_are_held_out_with_the_same_bits_wherever_it_is_done(
+    tmp_path: Path, reference: Path
+) -> None:
+    text = TINY.replace('"likelihood", "posterior"', '"likelihood", "posterior", "conditional-common"')
+    text += "held_out = true\n"
+    assert run(write_spec(tmp_path, text), tmp_path / "serial") == 0
+    assert run(tmp_path / "tiny.toml", tmp_path / "workers", workers=2, batch_restarts=3) == 0
+    assert_same_bits(tmp_path / "serial" / "tiny.zarr", tmp_path / "workers" / "tiny.zarr")
+    # grown in two steps
+    less = text.replace("[0.8, 1.0]", "[1.0]").replace('["0.5N", "1N"]', '["1N"]')
+    assert run(write_spec(tmp_path, less), tmp_path / "grown") == 0
+    assert run(write_spec(tmp_path, text), tmp_path / "grown") == 0
+    assert_same_bits(tmp_path / "serial" / "tiny.zarr", tmp_path / "grown" / "tiny.zarr")
+    found, plain = (open_cube(cube)["iris"] for cube in (tmp_path / "serial" / "tiny.zarr", reference))
+    # the restarts know nothing of it
+    for name in ("log_likelihood", "labels", "covariances"):
+        models = {"model": plain["model"].values}
+        np.testing.assert_array_equal(found[name].sel(models).values, plain[name].values)
+    own = {"likelihood": "spherical", "posterior": "spherical", "conditional-common": "common"}
+    for model, shape in own.items():
+        losses = found["held_out"].sel(model=model)
+        assert losses.sel(candidate=shape).notnull().all()
+        assert losses.drop_sel(candidate=shape).isnull().all()
+        shares = found["held_out_right"].sel(model=model, candidate=shape)
+        assert ((shares >= 0) & (shares <= 1)).all()
+
+
 def test_a_lost_file_of_timings_is_read_from_the_cube(tmp_path: Path) -> None:
     assert run(write_spec(tmp_path, TINY.replace("[0.8, 1.0]", "[0.8]")), tmp_path) == 0
     folder = RunFolder(tmp_path / "tiny.zarr")

@@ -8,8 +8,9 @@ import pytest
 from cubes import toy
 from cubes.reported import tables
 
-from pipeline.scoring.choices import COLUMNS, choice_table
+from pipeline.scoring.choices import COLUMNS, PREDICTED, choice_table, prediction_table
 from storage.cube.schema import DONE
+from sweeps.models import shape_of
 from sweeps.shapes import CANDIDATES, CODES
 
 PLAN = toy.plan("iris", models=("likelihood", "posterior-auto", "conditional-auto"), model_chunk=3)
@@ -62,3 +63,53 @@ def test_a_cube_of_other_models_has_no_choices() -> None:
     cells, _, _ = tables(toy.plan("iris"))
     assert choice_table(cells).empty
     assert tuple(choice_table(cells).columns) == COLUMNS
+
+
+def test_predictions_are_means_over_the_cells_that_held_annotations_out() -> None:
+    usual = {"covariance_shape": np.nan, "model": "posterior"}
+    cells = pd.DataFrame(
+        [
+            row("full", 0.2, 0.9),
+            row("spherical"),
+            row("full", 0.5, 0.6),
+            row("", 0.4, 0.8, **usual),
+            row("", 9.0, 0.1, **usual | {"status": "failed"}),
+            row("", **usual | {"m": 5}),
+            row("", 0.1, 1.0, **usual | {"dataset": "iris"}),
+            row("", **usual | {"p": np.nan, "m": np.nan, "m_over_n": np.nan, "model": "unsupervised"}),
+        ]
+    )
+    found = prediction_table(cells)
+    assert tuple(found.columns) == PREDICTED
+    where = zip(found["dataset"], found["m"], found["model"], strict=True)
+    assert list(where) == [
+        ("wine", 5, "posterior"),
+        ("wine", 10, "posterior"),
+        ("wine", 10, "posterior-auto"),
+        ("iris", 10, "posterior"),
+    ]
+    assert found["n"].tolist() == [1, 1, 3, 1]
+    assert found["too_few"].tolist() == [1, 0, 1, 0]
+    assert found["predicted"].tolist() == pytest.approx([np.nan, 0.8, 0.75, 1.0], nan_ok=True)
+    assert found["log_loss"].tolist() == pytest.approx([np.nan, 0.4, 0.35, 0.1], nan_ok=True)
+    nothing = prediction_table(cells.assign(status="pending"))
+    assert nothing.empty
+    assert tuple(nothing.columns) == PREDICTED
+
+
+@pytest.mark.parametrize("last", ["posterior-full", "conditional-auto"])
+def test_every_cell_has_the_scores_of_its_own_shape(last: str) -> None:
+    plan = toy.plan("iris", models=("likelihood", "posterior-common", last), model_chunk=3, held_out=True)
+    cells, _, _ = tables(plan)
+    node = toy.tree(plan)["iris"].to_dataset()
+    done = cells[cells["p"].notna() & (cells["status"] == "done")]
+    for cell in done.itertuples():
+        one = node.sel(p=cell.p, m=cell.m, replicate=cell.replicate, model=cell.model)
+        own = cell.covariance_shape if cell.model.endswith("-auto") else shape_of(cell.model)
+        assert pd.isna(cell.covariance_shape) == (not cell.model.endswith("-auto"))
+        assert cell.log_loss == float(one["held_out"].sel(candidate=own))
+        assert cell.predicted == float(one["held_out_right"].sel(candidate=own))
+    found = prediction_table(cells)
+    assert set(found["model"]) == set(plan.models)
+    assert found["n"].sum() == len(done)
+    assert cells[cells["p"].isna()]["log_loss"].isna().all()

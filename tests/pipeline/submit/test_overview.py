@@ -76,6 +76,22 @@ def test_a_guess_counts_the_folds_of_a_model_that_chooses(tmp_path: Path) -> Non
     assert hours("posterior-auto") == pytest.approx(wide + 5 * (2 * narrow + 2 * wide) / 5)
 
 
+def test_a_guess_counts_the_folds_of_every_model_that_holds_annotations_out(tmp_path: Path) -> None:
+    def hours(model: str, more: str = "") -> float:
+        text = TINY.replace('"likelihood", "posterior"', f'"{model}"') + more
+        found = plan_overview(prepare(write_spec(tmp_path, text), results=tmp_path, data_dir=None))
+        return {dataset.name: dataset.core_hours for dataset in found.datasets}["iris"]
+
+    text = TINY.replace('"likelihood", "posterior"', '"unsupervised-common"')
+    found = plan_overview(prepare(write_spec(tmp_path, text), results=tmp_path, data_dir=None))
+    baseline = {dataset.name: dataset.core_hours for dataset in found.datasets}["iris"] / 2
+    for model in ("posterior", "posterior-full"):
+        # five restarts of one generation, and five folds of one generation
+        plain = hours(model) - baseline
+        assert hours(model, "held_out = true\n") == pytest.approx(baseline + 2 * plain)
+    assert hours("posterior-auto", "held_out = true\n") == hours("posterior-auto")
+
+
 def test_the_plan_for_people(finished: Path) -> None:
     result = sweep("plan", finished / "tiny.toml", "--results", finished)
     assert result.exit_code == 0

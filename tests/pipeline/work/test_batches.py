@@ -66,6 +66,21 @@ def test_a_cell_that_chooses_its_shape_is_never_split() -> None:
     assert [batch.work for batch in alone] == [(work[1],)]
 
 
+def test_a_cell_that_holds_annotations_out_is_never_split() -> None:
+    key, cell = ("a", "posterior", 0.8, 10), Cell("a", 0, 0.8, 10, 0, "posterior")
+    baseline = Cell("a", 0, None, None, None, "unsupervised")
+    timing = Timing({key: 1.0, ("a", "unsupervised", None, None): 1.0}, {key: 3.0})
+    asked = replace(SCIENCE, search=Search(held_out=True))
+    work = [Work(baseline, 0, 6), Work(cell, 0, 5)]
+    batches = list(make_batches(asked, work, timing, seconds=4.0))
+    assert [[(w.cell.model, w.start, w.stop) for w in batch.work] for batch in batches] == [
+        [("unsupervised", 0, 4)],
+        [("unsupervised", 4, 6)],
+        [("posterior", 0, 5)],
+    ]
+    assert [batch.predicted for batch in batches] == [4.0, 2.0, 8.0]
+
+
 def test_batches_follow_the_length_of_each_cell() -> None:
     timing = Timing({("a", "likelihood", 0.8, 10): 1.0, ("a", "posterior", 0.8, 10): 4.0})
     work = [

@@ -99,6 +99,40 @@ def test_choices_are_those_of_candidates(what: str) -> None:
         written_partials(header, arrays, {"chosen": CHOOSING})
 
 
+FIXED = Chosen("spherical", (0.1, *[float("nan")] * 4), (0.9, *[float("nan")] * 4))
+WRONG_SCORES: dict[str, tuple[bool, Chosen | None, str]] = {
+    "none": (True, None, "scores of 0 shapes on held-out annotations, expected 5"),
+    "not asked for": (False, FIXED, "scores of 5 shapes on held-out annotations, expected 0"),
+    "of candidates alone": (
+        True,
+        replace(FIXED, held_out=FIXED.held_out[:4], right=FIXED.right[:4]),
+        "shapes",
+    ),
+    "of another shape": (
+        True,
+        replace(FIXED, covariance="tied"),
+        "the shape 3 of .*, expected one of spherical",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ["nothing", *WRONG_SCORES])
+def test_scores_are_those_that_the_sweep_asks_for(what: str) -> None:
+    asked, scores, said = WRONG_SCORES.get(what, (True, FIXED, ""))
+    plan = make_plan("a", held_out=asked)
+    form = np.ones((2, 2, 2)) if scores is not None and scores.covariance == "tied" else np.ones(2)
+    made = replace(partial(CELLS[0], plan), covariances=form, chosen=scores)
+    header, arrays = to_record([made, partial(CELLS[1], plan)])
+    if said:
+        with pytest.raises(ValueError, match=f"a record .*{said}"):
+            written_partials(header, arrays, {"a": plan})
+        return
+    found = written_partials(header, arrays, {"a": plan})
+    assert found[0].chosen is not None
+    assert found[0].chosen.is_same(FIXED)
+    assert found[1].chosen is None
+
+
 def test_a_data_set_that_is_not_available_this_time_stays_in_the_journal() -> None:
     assert len(written_partials(*record(), {})) == 2
 

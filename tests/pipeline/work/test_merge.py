@@ -162,6 +162,42 @@ def test_a_choice_is_laid_into_its_block() -> None:
     assert arrays["covariances"][1].tolist() == [np.diag([2.0] * 3).tolist()] * 2
 
 
+FIXED = Chosen("spherical", (0.6, NAN, NAN, NAN, NAN), (0.7, NAN, NAN, NAN, NAN))
+EVERY = replace(CHOSEN, held_out=(*CHOSEN.held_out, NAN), right=(*CHOSEN.right, NAN))
+
+
+def test_scores_of_every_model_pass_through_journal_and_block() -> None:
+    baseline = partial(0, 5, cell=Cell("iris", None, None, None, None, "unsupervised"))
+    parts = [chosen(0, 5, EVERY), replace(partial(0, 5), chosen=FIXED), baseline]
+    header, record = to_record(parts)
+    assert record["held_out"].shape == record["held_out_right"].shape == (2, 5)
+    found = from_record(header, record)
+    assert [each.chosen is None for each in found] == [False, False, True]
+    block = Block("iris", 0.9, 75, None, (1, 2), ("posterior", "posterior-auto"))
+    results = {cell: CellResult(cell, 5) for cell in block.cells()}
+    for before, after in zip(parts[:2], found[:2], strict=True):
+        assert before.chosen is not None
+        assert after.chosen is not None
+        assert before.chosen.is_same(after.chosen)
+        results[after.work.cell].add(after)
+    shapes = {"labels": (4,), "centroids": (2, 3), "covariances": (2, 3, 3), "log_likelihood": (5,)}
+    names = ("best_restart", "restarts_done", "seconds", "cpu_seconds", "status")
+    arrays = {name: np.zeros((2, *shapes.get(name, ()))) for name in (*names, *shapes)}
+    arrays |= {name: np.full((2, 5), NAN) for name in ("held_out", "held_out_right")}
+    with_shapes = {name: values.copy() for name, values in arrays.items()}
+    with_shapes["covariance_shape"] = np.full(2, -1, np.int8)
+    BlockResult(block, results).into(with_shapes)
+    # the shape of a model that has its own is not chosen
+    assert with_shapes["covariance_shape"].tolist() == [-1, 2]
+    np.testing.assert_array_equal(with_shapes["held_out"], [FIXED.held_out, EVERY.held_out])
+    np.testing.assert_array_equal(with_shapes["held_out_right"], [FIXED.right, EVERY.right])
+    # a block without a model that chooses has no such array
+    alone = Block("iris", 0.9, 75, None, (1, 2), ("posterior",))
+    narrow = {name: values[:1] for name, values in arrays.items()}
+    BlockResult(alone, {CELL: results[CELL]}).into(narrow)
+    np.testing.assert_array_equal(narrow["held_out"], [FIXED.held_out])
+
+
 @pytest.mark.parametrize(("shape", "wide"), [((2,), (3, 3)), ((2, 3), (3, 3)), ((2,), (3,)), ((2, 3), (3,))])
 def test_covariances_are_laid_into_the_form_of_the_node(
     shape: tuple[int, ...], wide: tuple[int, ...]

@@ -9,6 +9,7 @@ import pytest
 
 import kernels.choice.shape
 import kernels.search.hgs
+from kernels.choice.held_out import held_out, list_annotations
 from kernels.choice.shape import choose_covariance
 from kernels.partition.objective import objective_terms
 from kernels.problem.problem import build_problem, layers_from_annotations
@@ -20,7 +21,7 @@ from sweeps.inputs.load import RealSource
 from sweeps.models import MODEL_CODES, split_model
 from sweeps.plan import Cell
 from sweeps.seeds import choice_seed
-from sweeps.shapes import DIMS
+from sweeps.shapes import DIMS, SCORED
 
 SEARCH = Search(population=3, offspring=2, generations=2)
 SCIENCE = Science(11, SEARCH, 3)
@@ -34,8 +35,8 @@ CELLS = [
 ]
 
 
-def run(*work: Work) -> list[Partial]:
-    results = run_batch(Batch(SCIENCE, "blobs", work, 1.0), SOURCE)
+def run(*work: Work, science: Science = SCIENCE) -> list[Partial]:
+    results = run_batch(Batch(science, "blobs", work, 1.0), SOURCE)
     assert all(isinstance(result, Partial) for result in results)
     return [result for result in results if isinstance(result, Partial)]
 
@@ -118,6 +119,48 @@ def test_too_few_annotations_choose_the_simplest_shape_without_scores() -> None:
     assert result.shape == "spherical"
     assert np.isnan([result.chosen.held_out, result.chosen.right]).all()
     assert result.covariances.shape == (3,)
+
+
+ASKED = replace(SCIENCE, search=replace(SEARCH, held_out=True))
+
+
+@pytest.mark.parametrize("cell", EVERY_MODEL, ids=lambda cell: cell.model)
+def test_every_model_is_scored_on_annotations_that_it_has_not_seen(cell: Cell) -> None:
+    (plain,) = run(Work(cell, 0, 2))
+    (result,) = run(Work(cell, 0, 2), science=ASKED)
+    for name in ("objectives", "labels", "centroids", "covariances"):
+        assert np.array_equal(getattr(plain, name), getattr(result, name))
+    if cell.p is None:
+        assert result.chosen is None
+        assert result.choosing == 0
+        return
+    assert result.chosen is not None
+    term, covariance = split_model(cell.model)
+    tried = CANDIDATES if covariance == "auto" else (covariance,)
+    assert result.chosen.covariance == (plain.shape if covariance == "auto" else covariance)
+    where = {"mixture": None, "p": 0.9, "m": 40, "replicate": 0, "model": cell.model}
+    layers = layers_from_annotations(cell_annotations(SCIENCE.seed, cell, LABELS), 0.9)
+    seed = choice_seed(SCIENCE.seed, "blobs", **where)  # type: ignore[arg-type]
+    annotations = list_annotations(layers, seed)
+    for shape, loss, share in zip(SCORED, result.chosen.held_out, result.chosen.right, strict=True):
+        if shape not in tried:
+            assert np.isnan([loss, share]).all()
+            continue
+        given = {"n_clusters": 3, "model": term, "covariance": shape, "settings": SEARCH, "seed": seed}
+        found = held_out(SOURCE.X, layers, annotations, **given)  # type: ignore[arg-type]
+        assert (loss, share) == (found.log_loss, found.share_right)
+    if plain.chosen is not None:
+        assert plain.chosen.held_out == result.chosen.held_out[: len(CANDIDATES)]
+    assert 0 < result.choosing < result.seconds
+
+
+def test_a_cell_with_too_few_annotations_has_no_scores() -> None:
+    for m, is_scored in ((19, False), (200, True)):
+        (result,) = run(Work(replace(CELLS[1], m=m), 0, 1), science=ASKED)
+        assert result.chosen is not None
+        assert result.chosen.covariance == result.shape == "spherical"
+        scores = np.array([result.chosen.held_out, result.chosen.right])
+        assert (~np.isnan(scores)).sum() == 2 * is_scored
 
 
 def test_models_of_a_cell_see_the_same_annotations() -> None:

@@ -89,6 +89,22 @@ def test_what_a_cell_chose_is_computed_again(tmp_path: Path) -> None:
     assert verify(cube, sample=1000).good
 
 
+def test_what_held_out_annotations_said_is_computed_again(tmp_path: Path) -> None:
+    text = TINY.replace('"likelihood", "posterior"', '"likelihood", "posterior-common"') + "held_out = true\n"
+    assert run(write_spec(tmp_path, text), tmp_path) == 0
+    cube = tmp_path / "tiny.zarr"
+    assert verify(cube, sample=1000).good
+    for name, at in (("held_out", 4), ("held_out_right", 4), ("held_out", 0)):
+        array = zarr.open_array(cube / "iris" / name, mode="r+")
+        index = (0, 1, 0, 1, at)
+        before = np.asarray(array[index])
+        array[index] = 0.5 if np.isnan(before) else np.nextafter(before, 9)
+        (wrong,) = [check for check in verify(cube, sample=1000).checks if not check.good]
+        assert wrong.differs == (name,)
+        assert wrong.cell.endswith("posterior-common")
+        array[index] = before
+
+
 def test_a_cell_that_cannot_be_computed_is_said(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(science: Science, work: Work, source: Source) -> Partial:
         raise MemoryError("none left")

@@ -216,6 +216,30 @@ def test_a_model_that_chooses_its_shape_joins_one_that_does_not(
     assert [damage.key for damage in scan(cube).damaged] == [f"a/held_out/c.0.0.0.{at}.0"]
 
 
+@pytest.mark.parametrize("second", ["conditional-auto", "posterior-common"])
+def test_a_cube_with_annotations_held_out_grows(tmp_path: Path, second: str) -> None:
+    one = make_plan("a", models=("posterior-full",), held_out=True)
+    cube = made(tmp_path / "x.zarr", [one])
+    fill(cube, [one])
+    (two,) = align(
+        read_manifest(cube), [make_plan("a", models=("posterior-full", second), p=(0.9, 0.8), held_out=True)]
+    )
+    grow(cube, [two], draw_inputs, SPEC)
+    assert scan(cube).damaged == ()
+    grown = grow_and_fill(cube, [two])
+    assert scan(cube).damaged == ()
+    node = grown["a"].to_dataset()
+    assert (node["status"] == DONE).all()
+    assert ("covariance_shape" in node) == (second == "conditional-auto")
+    assert node["candidate"].values.tolist() == ["spherical", "diagonal", "tied", "full", "common"]
+    there = node["held_out"].notnull().all(["p", "m", "replicate"])
+    assert there.sel(model="posterior-full").values.tolist() == [False, False, False, True, False]
+    chosen = [True] * 4 + [False] if second == "conditional-auto" else [False] * 4 + [True]
+    assert there.sel(model=second).values.tolist() == chosen
+    (cube / "a" / "held_out_right" / "c.0.0.0.0.0").unlink()
+    assert [damage.key for damage in scan(cube).damaged] == ["a/held_out_right/c.0.0.0.0.0"]
+
+
 def test_baseline_and_grid_are_added_to_each_other(tmp_path: Path) -> None:
     grid_only = make_plan("a", baselines=())
     baseline_only = replace(BASELINE, name="b", has_labels=True)

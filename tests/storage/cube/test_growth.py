@@ -217,3 +217,17 @@ def test_align_takes_grid_chunks_of_the_plan_where_the_cube_has_no_grid() -> Non
     asked = make_plan("c", replicates=6, models=("likelihood", "posterior"))
     (aligned,) = align(manifest(BASELINE), [asked])
     assert (aligned.replicate_chunk, aligned.model_chunk) == (6, 2)
+
+
+@pytest.mark.parametrize("of_cube", [False, True])
+def test_annotations_are_held_out_of_all_of_a_cube_or_of_none(of_cube: bool) -> None:
+    search = {"generations": 10, "population": 10}
+    specs = {held_out: make_spec("a", search=search | {"held_out": held_out}) for held_out in (False, True)}
+    old, new = (replace(OLD, held_out=held_out) for held_out in (of_cube, not of_cube))
+    (problem,) = differences(manifest(old, spec=specs[of_cube]), specs[not of_cube], [new])
+    words = {False: "false", True: "true"}
+    assert str(problem).startswith(
+        f"tiny.zarr: search.held_out: found {words[not of_cube]}, expected {words[of_cube]}, as in the cube"
+    )
+    assert f"to grow this cube write held_out = {words[of_cube]} under [search]" in problem.hint
+    assert differences(manifest(old, spec=specs[of_cube]), specs[of_cube], [old]) == []

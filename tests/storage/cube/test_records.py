@@ -18,6 +18,7 @@ PLANS = {
     "b": make_plan("b", mixtures=4, mixture_chunk=2, scale="minmax"),
     "c": make_plan("c", models=(), p=(), m=(), has_labels=False),
     "d": make_plan("d", adaptive=True, baselines=()),
+    "e": make_plan("e", held_out=True),
 }
 
 
@@ -41,6 +42,11 @@ def test_plans_come_back_from_json_to_the_bit() -> None:
 def test_a_cube_without_adaptive_stop_is_as_older_versions_wrote_it() -> None:
     assert "adaptive" not in plan_to_json(PLANS["a"])
     assert plan_to_json(PLANS["d"])["adaptive"] is True
+
+
+def test_a_cube_that_holds_nothing_out_is_as_older_versions_wrote_it() -> None:
+    assert "held_out" not in plan_to_json(PLANS["a"])
+    assert plan_to_json(PLANS["e"])["held_out"] is True
 
 
 REQUIRED = [*(field.name for field in fields(DatasetPlan) if field.default is MISSING), "scale"]

@@ -142,3 +142,27 @@ def test_status_is_written_last() -> None:
 def test_fill_values_are_no_valid_coordinates() -> None:
     values = coordinate_values(make_plan(**GRID, mixtures=6))
     assert all(VARIABLES[name].fill not in values[name].tolist() for name in values)
+
+
+def test_where_every_model_holds_annotations_out_every_cell_with_some_has_scores() -> None:
+    changes = {"models": ("likelihood", "posterior-common"), "baselines": ("unsupervised",), "held_out": True}
+    specs = specs_by_path(**changes)
+    plan = make_plan(**GRID | changes)
+    names = ("held_out", "held_out_right")
+    assert coordinate_values(plan)["candidate"].tolist() == [*CANDIDATES, "common"]
+    for name in names:
+        assert specs[f"a/{name}"].dims == (*CELL, "candidate")
+        assert specs[f"a/{name}"].shape == (2, 2, 4, 2, 5)
+        assert specs[f"a/{name}"].chunks == (1, 1, 2, 1, 5)
+        assert f"a/unsupervised/{name}" not in specs
+    # nothing was chosen
+    assert "a/covariance_shape" not in specs
+    for models in (["likelihood"], plan.models):
+        assert set(result_names(plan, models)) == {*RESULTS, *names}
+    assert result_names(plan, ["unsupervised"]) == RESULTS
+    choosing = make_plan(**GRID | changes | {"models": ("likelihood", "posterior-auto")})
+    assert set(result_names(choosing, choosing.models)) == {*RESULTS, *names, "covariance_shape"}
+    assert set(result_names(choosing, ["likelihood"])) == {*RESULTS, *names}
+    assert coordinate_values(choosing)["candidate"].tolist() == [*CANDIDATES, "common"]
+    alone = make_plan(models=(), p=(), m=(), baselines=("unsupervised",), held_out=True)
+    assert "candidate" not in coordinate_values(alone)

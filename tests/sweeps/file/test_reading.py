@@ -78,6 +78,29 @@ def test_an_adaptive_stop_is_read_and_kept(tmp_path: Path) -> None:
     assert Stop(**spec.dump()["stop"]) == spec.stop
 
 
+def test_annotations_are_held_out_only_where_a_model_has_some(tmp_path: Path) -> None:
+    text = """name = "alone"
+seed = 1
+[grid]
+datasets = ["iris"]
+models = ["unsupervised", "unsupervised-full"]
+restarts = 2
+[search]
+held_out = true
+generations = 0
+"""
+    found = problems_of(tmp_path, text)
+    assert len(found) == 2
+    where = "sweep.toml [search] held_out: found true without a model that uses annotations, expected false"
+    assert sum(problem.startswith(where) for problem in found) == 1
+    needed = 'restarts = 2\np = [0.9]\nm = ["1N"]\nreplicates = 1'
+    supervised = text.replace("generations = 0", "").replace("restarts = 2", needed)
+    supervised = supervised.replace("unsupervised-full", "posterior")
+    assert load_sweep(write(tmp_path, supervised)).search.held_out
+    (misspelt,) = problems_of(tmp_path, supervised.replace("posterior", "posteriro"))
+    assert "did you mean 'posterior'?" in misspelt
+
+
 def test_the_resolved_file_survives_json(tmp_path: Path) -> None:
     resolved = load_sweep(write(tmp_path, GOOD)).dump()
     assert json.loads(json.dumps(resolved)) == resolved
@@ -98,6 +121,8 @@ def test_the_resolved_file_survives_json(tmp_path: Path) -> None:
         ("[data]", "[stop]\nrisk = 0.1\nr_min = 2\nstep = 0\n[data]", ["[stop] step: found 0"]),
         ("[data]", '[stop]\nrisk = 0.1\nrule = "good"\n[data]', ["rule: found 'good'", "good-turing"]),
         ("[data]", "[stop]\nriks = 0.1\n[data]", ["unknown key 'riks'", "did you mean 'risk'?"]),
+        ("[data]", "[search]\nheld_out = 1\n[data]", ["[search] held_out: found 1, expected true or false"]),
+        ("[data]", "[search]\nheldout = true\n[data]", ["unknown key 'heldout'", "did you mean 'held_out'?"]),
         ("[grid]", "stop = 0.1\n[grid]", ["[stop]: found 0.1, expected a table"]),
         ("seed = 7", 'seed = "7"', ["seed: found '7', expected a whole number"]),
         ("seed = 7", "seed = true", ["seed: found true, expected a whole number"]),

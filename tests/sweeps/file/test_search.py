@@ -19,7 +19,8 @@ from pipeline.work.tasks import run_batch
 from sweeps.errors import InputError
 from sweeps.file.reading import load_sweep
 from sweeps.file.search import Search
-from sweeps.file.written import sweep_schema
+from sweeps.file.spec import load
+from sweeps.file.written import as_toml, sweep_schema
 from sweeps.inputs.load import RealSource
 from sweeps.plan import Cell
 
@@ -67,6 +68,20 @@ def test_people_are_told_the_method(tmp_path: Path) -> None:
     assert search.named() == {"method": "strong with relocation all", **sizes, "patience": 2}
     assert search.written() == {"method": "strong", "relocation": "all"}
     assert Search().named()["method"] == "published"
+
+
+def test_holding_annotations_out_is_kept_where_it_is_asked_for(tmp_path: Path) -> None:
+    plain = kept(tmp_path, "")
+    assert kept(tmp_path, "held_out = false\n") == plain
+    assert kept(tmp_path, "held_out = true\n") == plain | {"held_out": True}
+    spec = load_sweep(write_spec(tmp_path, TINY + "held_out = true\n"))
+    assert load("cube", spec.dump()) == spec
+    assert spec.search.held_out
+    assert spec.search.named()["held_out"] == "true"
+    assert "held_out" not in Search().named()
+    again = tmp_path / "again.toml"
+    again.write_text(as_toml(spec))
+    assert load_sweep(again) == spec
 
 
 @pytest.mark.parametrize("value", [None, "published"])
@@ -134,7 +149,9 @@ def test_a_record_of_pydantic_may_hold_it() -> None:
 def test_an_editor_is_told_all_that_is_declared() -> None:
     schema = json.loads(sweep_schema())["$defs"]["Search"]
     assert schema["additionalProperties"] is False
-    assert list(schema["properties"]) == [METHOD.name, *(setting.name for setting in SETTINGS)]
+    assert list(schema["properties"]) == [METHOD.name, *(setting.name for setting in SETTINGS), "held_out"]
+    told = schema["properties"]["held_out"]
+    assert (told["type"], told["default"]) == ("boolean", False)
     for setting in (METHOD, *SETTINGS):
         told = schema["properties"][setting.name]
         assert told.get("default") == setting.offered

@@ -9,9 +9,10 @@ import pandas as pd
 from cubes import toy
 from cubes.reported import make, tables
 
-from pipeline.report.sections.choices import UNABLE, draw_choices, entries
+from kernels.choice.held_out import LEAST_PAIRS
+from pipeline.report.sections.choices import UNABLE, draw_choices, entries, predictions
 from pipeline.report.write import write_report
-from pipeline.scoring.choices import choice_table
+from pipeline.scoring.choices import choice_table, prediction_table
 from sweeps.shapes import CANDIDATES
 
 PLAN = toy.plan("iris", models=("likelihood", "posterior-auto"))
@@ -72,3 +73,39 @@ def test_the_report_of_a_cube_with_such_a_model_has_them(tmp_path: Path) -> None
     without = write_report(make(tmp_path / "b", toy.plan("other")), tmp_path / "b" / "out")
     assert not any("choices" in file.name for file in without.files)
     assert "Shapes chosen" not in without.page.read_text(encoding="utf-8")
+
+
+def test_a_row_says_how_well_a_model_predicted() -> None:
+    row = {"dataset": "iris", "p": 0.9, "m": 12, "m_over_n": 0.5, "model": "posterior"}
+    values = [{"n": 4, "too_few": 1, "predicted": 0.8125, "log_loss": 0.5}]
+    values += [{"n": 2, "too_few": 2, "predicted": np.nan, "log_loss": np.nan, "m": 5}]
+    table = predictions(pd.DataFrame([row | each for each in values]), {("iris", 12): "0.5N"})
+    assert [[value.text for value in each] for each in table.rows] == [
+        ["iris", "0.9", "12 (0.5N)", "posterior", "4", "1", "81.2", "0.500"],
+        ["iris", "0.9", "5", "posterior", "2", "2", "-", "-"],
+    ]
+    assert len(table.columns) == 8
+    assert f"fewer than {LEAST_PAIRS} annotated pairs" in table.note
+
+
+def test_the_report_of_a_cube_with_annotations_held_out_has_a_table_of_all_models(tmp_path: Path) -> None:
+    fixed = toy.plan("wine", models=("likelihood", "posterior-common"), held_out=True)
+    both = toy.plan("iris", models=("likelihood", "conditional-auto"), held_out=True)
+    for plans, title in (
+        ((fixed,), "Held-out annotations"),
+        ((both, fixed), "Shapes chosen, held-out annotations"),
+    ):
+        report = write_report(make(tmp_path / title, *plans), tmp_path / title / "out")
+        stored = pd.read_csv(tmp_path / title / "out" / "predictions.csv")
+        cells, _, _ = tables(*plans)
+        pd.testing.assert_frame_equal(stored, prediction_table(cells), check_dtype=False)
+        assert set(stored["model"]) == {model for plan in plans for model in plan.models}
+        page = report.page.read_text(encoding="utf-8")
+        assert f">{title}</h2>" in page
+        assert "Held-out annotations predicted" in page
+        assert any(file.name == "choices.csv" for file in report.files) == (len(plans) == 2)
+        lines = report.text.splitlines()
+        start = next(number for number, line in enumerate(lines) if line.startswith("held-out annotations"))
+        assert len(lines) - start == 2 + len(stored)
+        assert max(map(len, lines[start:])) <= 100
+        assert lines[start + 2].split()[-1] == f"{stored.iloc[0]['log_loss']:.3f}"
