@@ -7,12 +7,14 @@ worse conditioned than the partition makes it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernels.problem.data import DEGENERATE, Floats
+from kernels.settings import AUTO
 
 SPHERES = ("spherical", "common")
 """Shapes with one variance for all features."""
@@ -62,6 +64,22 @@ class Prior(NamedTuple):
 
     ridge: float
     freedom: float
+
+
+def unused_priors(covariances: Iterable[str]) -> tuple[str, ...]:
+    """Settings of priors that none of some shapes has.
+
+    Parameters
+    ----------
+    covariances : iterable of str
+        Shapes; "auto" may come to any.
+    """
+    shapes = set(covariances)
+    if AUTO in shapes:
+        return ()
+    if shapes <= set(SPHERES):
+        return ("covariance_prior",)
+    return () if shapes & set(SPHERES) else ("variance_prior",)
 
 
 def prior_of(covariance: str, n_dims: int, n_clusters: int, strength: float) -> Prior:

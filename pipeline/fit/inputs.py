@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.problem.problem import CANNOT, MUST, Layer
-from kernels.problem.shapes import SPHERES
+from kernels.problem.shapes import unused_priors
 from kernels.settings import AUTO, COVARIANCES, DEFAULT, TERMS, Settings, settings_of, wrong_settings
 from pipeline.fit.annotators import annotator_layers, annotator_names
 from sweeps.annotations.files import read_annotations
@@ -77,10 +77,10 @@ class FitOptions:
                 notes.append(f"{option} is not used by the model {self.chosen_model!r}")
         if self.has_links and self.chosen_model == "unsupervised":
             notes.append("the model 'unsupervised' does not see the links; they are only scored")
-        unused = "covariance_prior" if self.covariance in SPHERES else "variance_prior"
-        if self.covariance != AUTO and getattr(self.settings, unused) != getattr(DEFAULT, unused):
-            option = f"--{unused.replace('_', '-')}"
-            notes.append(f"{option} is not used by {self.covariance} covariances")
+        for name in unused_priors([self.covariance]):
+            if getattr(self.settings, name) != getattr(DEFAULT, name):
+                option = f"--{name.replace('_', '-')}"
+                notes.append(f"{option} is not used by {self.covariance} covariances")
         return notes
 
 

@@ -1,10 +1,25 @@
-"""What to know of the data sets of a sweep before trusting any solution of them."""
+"""What to know of a sweep before it is run: settings without effect, and data sets."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+from kernels.problem.shapes import unused_priors
+from kernels.settings import DEFAULT
 from pipeline.fit.data_notes import data_notes
 from pipeline.prepare.sweep import Prepared
+from sweeps.file.spec import SweepSpec
 from sweeps.models import AUTO, SPHERICAL, shape_of
+
+
+def search_notes(spec: SweepSpec) -> list[str]:
+    """Settings that are given, but used by no model of the sweep."""
+    shapes = list(dict.fromkeys(map(shape_of, spec.grid.models)))
+    return [
+        f"[search] {name} is not used by {', '.join(shapes)} covariances"
+        for name in unused_priors(shapes)
+        if getattr(spec.search, name) != getattr(DEFAULT, name)
+    ]
 
 
 def sweep_notes(prepared: Prepared) -> dict[str, list[str]]:
@@ -20,6 +35,7 @@ def sweep_notes(prepared: Prepared) -> dict[str, list[str]]:
     return notes
 
 
-def note_lines(notes: dict[str, list[str]]) -> list[str]:
+def note_lines(of_search: Sequence[str], of_datasets: Mapping[str, Sequence[str]]) -> list[str]:
     """Notes of a sweep for people."""
-    return [f"NOTE data set {name}: {text}" for name, texts in notes.items() for text in texts]
+    lines = [f"NOTE {text}" for text in of_search]
+    return lines + [f"NOTE data set {name}: {text}" for name, texts in of_datasets.items() for text in texts]

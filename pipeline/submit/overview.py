@@ -13,7 +13,7 @@ import numpy as np
 
 from kernels.settings import FOLD_GENERATIONS, FOLDS, method_words
 from pipeline.prepare.sweep import Prepared
-from pipeline.submit.notes import note_lines, sweep_notes
+from pipeline.submit.notes import note_lines, search_notes, sweep_notes
 from pipeline.work.batches import target_seconds
 from pipeline.work.records import Batch, Failure, Science, Work
 from pipeline.work.tasks import run_batch
@@ -63,6 +63,8 @@ class PlanOverview:
         What to know of data sets before trusting their solutions.
     search : Search
         Settings of the search and of the objective.
+    search_notes : tuple of str
+        Settings that no model uses.
     workers, batches : int
         Batches depend on the number of workers.
     timed : bool
@@ -77,6 +79,7 @@ class PlanOverview:
     skipped: dict[str, list[str]]
     notes: dict[str, list[str]]
     search: Search
+    search_notes: tuple[str, ...]
     workers: int
     batches: int
     timed: bool
@@ -116,7 +119,7 @@ class PlanOverview:
             few, short = math.ceil(self.least * total["restarts"]), self.least * total["core_hours"]
             tail.insert(1, f"at most: the adaptive stop may end after {few:,} restarts, {short:.3g} core-h")
         skipped = [f"SKIPPED {name}: {'; '.join(reasons)}" for name, reasons in self.skipped.items()]
-        return [head, *rows, foot, *tail, *skipped, *note_lines(self.notes)]
+        return [head, *rows, foot, *tail, *skipped, *note_lines(self.search_notes, self.notes)]
 
 
 _SUMMED = ("cells", "restarts", "blocks", "files", "bytes", "core_hours")
@@ -154,6 +157,7 @@ def plan_overview(prepared: Prepared, *, workers: int | None = None, pilot: bool
         skipped={name: list(reasons) for name, reasons in prepared.inputs.skipped.items()},
         notes=sweep_notes(prepared),
         search=prepared.spec.search,
+        search_notes=tuple(search_notes(prepared.spec)),
         workers=workers,
         batches=sum(_batches(d, length) for d in datasets),
         timed=not any(timing.missing(plan) for plan in prepared.inputs.plans),

@@ -17,7 +17,7 @@ from pipeline.prepare.wanted import Wanted
 from pipeline.run.head import run_head, warn_skipped
 from pipeline.submit.detach import detach, detach_problems, head_command
 from pipeline.submit.jobplan import plan_jobs
-from pipeline.submit.notes import note_lines, sweep_notes
+from pipeline.submit.notes import note_lines, search_notes, sweep_notes
 from pipeline.submit.overview import plan_overview
 from sweep_clustering import check_shadowing
 from sweeps.cellnames import find_cells
@@ -58,7 +58,7 @@ def submit(path: Path, options: Options, console: Console) -> int:
         for line in _dry_run(request):
             console.print(line, highlight=False, markup=False, soft_wrap=True)
         return COMPLETE
-    for line in note_lines(sweep_notes(prepared)):
+    for line in note_lines(search_notes(prepared.spec), sweep_notes(prepared)):
         logger.warning(line)
     return detach(request) if options.detach else run_head(request, console)
 

@@ -113,7 +113,8 @@ def predictions(table: pd.DataFrame, written: Mapping[tuple[str, int], str]) -> 
 def _names(row: pd.Series, written: Mapping[tuple[str, int], str]) -> tuple[Value, ...]:
     """Data set, p, m and model."""
     m = row["m"]
-    text = f"{m} ({written[row['dataset'], m]})" if (row["dataset"], m) in written else str(m)
+    asked = written.get((row["dataset"], m), str(m))
+    text = str(m) if asked == str(m) else f"{m} ({asked})"
     return words(row["dataset"]), number(row["p"], "g"), Value(text, m), words(row["model"])
 
 

@@ -8,9 +8,9 @@ from scipy.stats import invgamma, invwishart, multivariate_normal
 
 from kernels.partition.objective import objective_terms
 from kernels.problem.problem import build_problem
-from kernels.problem.shapes import coordinates, independent_features, prior_of
+from kernels.problem.shapes import coordinates, independent_features, prior_of, unused_priors
 from kernels.scores import cluster_covariances
-from kernels.settings import ObjectiveSettings
+from kernels.settings import COVARIANCES, ObjectiveSettings
 
 
 def draw(n_samples: int = 60, n_features: int = 4) -> np.ndarray:
@@ -115,3 +115,18 @@ def test_tied_is_one_matrix_and_full_of_one_cluster_is_tied() -> None:
     assert (tied == tied[0]).all()
     ones = np.zeros(50, dtype=int)
     np.testing.assert_array_equal(*(cluster_covariances(X, ones, 1, shape) for shape in ("tied", "full")))
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_a_prior_that_is_not_used_changes_nothing(covariance: str) -> None:
+    X = np.random.default_rng(8).normal(size=(20, 3))
+    labels = np.arange(20) % 2
+    for name in ("variance_prior", "covariance_prior"):
+        values = [
+            sum(objective_terms(build_problem(X, n_clusters=2, model="unsupervised", covariance=covariance,
+                                              settings=ObjectiveSettings(**{name: strength})), labels))
+            for strength in (1.0, 3.0)
+        ]  # fmt: skip
+        assert (values[0] == values[1]) == (name in unused_priors([covariance]))
+    assert unused_priors([covariance, "auto"]) == ()
+    assert unused_priors(["spherical", "full"]) == ()
