@@ -1,0 +1,215 @@
+"""Methods of scikit-learn, which see no annotations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import AgglomerativeClustering, KMeans
+from sklearn.mixture import GaussianMixture
+
+from pipeline.methods.contract import Links, NoSolution, Solution, Weights
+
+_ILL_DEFINED = "ill-defined empirical covariance"
+"""What scikit-learn says of a cluster that has shrunk to fewer dimensions than there are features."""
+
+
+def k_means(
+    X: NDArray[np.float64],
+    n_clusters: int,
+    must_link: Links,
+    cannot_link: Links,
+    *,
+    weights: Weights,
+    accuracy: float | None,
+    random_state: int,
+    max_iter: int = 300,
+    tol: float = 1e-4,
+) -> Solution:
+    """k-means from one k-means++ start (Arthur and Vassilvitskii 2007).
+
+    The objective is minus the inertia,
+
+    .. math:: -\\sum_i \\lVert x_i - \\mu_{l_i} \\rVert^2 .
+
+    Parameters
+    ----------
+    X, n_clusters, must_link, cannot_link, weights, accuracy, random_state
+        See `pipeline.methods.contract.Method`; links are not looked at.
+    max_iter, tol : int and float
+        Of `sklearn.cluster.KMeans`.
+
+    Returns
+    -------
+    Solution
+        With objective, in squared units of the features, and centroids.
+    """
+    k = min(n_clusters, len(X))
+    found = KMeans(k, n_init=1, max_iter=max_iter, tol=tol, random_state=random_state).fit(X)
+    return Solution(found.labels_, -found.inertia_, _padded(found.cluster_centers_, n_clusters))
+
+
+def _gaussian_mixture(
+    covariance_type: str,
+    X: NDArray[np.float64],
+    n_clusters: int,
+    *,
+    random_state: int,
+    max_iter: int = 100,
+    tol: float = 1e-3,
+    reg_covar: float = 1e-6,
+) -> Solution:
+    """Mixture of Gaussians by expectation maximisation (Dempster, Laird and Rubin 1977), one k-means start.
+
+    The objective is the log-likelihood, in nats,
+
+    .. math:: \\sum_i \\log \\sum_k \\pi_k \\, N(x_i; \\mu_k, \\Sigma_k) .
+
+    Parameters
+    ----------
+    covariance_type : {"spherical", "diag", "tied", "full"}
+        Shape of the covariances.
+    X, n_clusters, random_state
+        See `pipeline.methods.contract.Method`.
+    max_iter, tol, reg_covar : int, float and float
+        Of `sklearn.mixture.GaussianMixture`.
+
+    Returns
+    -------
+    Solution
+        The most probable cluster of each sample, with objective, means and probabilities.
+
+    Raises
+    ------
+    NoSolution
+        If a covariance becomes singular, or there are fewer samples than clusters.
+    """
+    if len(X) < n_clusters:
+        raise NoSolution(f"{len(X)} samples for {n_clusters} Gaussians")
+    model = GaussianMixture(
+        n_clusters,
+        covariance_type=covariance_type,
+        max_iter=max_iter,
+        tol=tol,
+        reg_covar=reg_covar,
+        random_state=random_state,
+    )
+    try:
+        model.fit(X)
+    except ValueError as error:
+        if _ILL_DEFINED not in str(error):
+            raise
+        raise NoSolution("a covariance became singular") from error
+    probabilities = model.predict_proba(X)
+    log_likelihood = float(model.score_samples(X).sum())
+    return Solution(probabilities.argmax(axis=1), log_likelihood, model.means_, probabilities)
+
+
+def gaussian_mixture_spherical(
+    X: NDArray[np.float64],
+    n_clusters: int,
+    must_link: Links,
+    cannot_link: Links,
+    *,
+    weights: Weights,
+    accuracy: float | None,
+    random_state: int,
+    max_iter: int = 100,
+    tol: float = 1e-3,
+    reg_covar: float = 1e-6,
+) -> Solution:
+    """One variance for each cluster: `_gaussian_mixture`."""
+    settings: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "reg_covar": reg_covar}
+    return _gaussian_mixture("spherical", X, n_clusters, random_state=random_state, **settings)
+
+
+def gaussian_mixture_diag(
+    X: NDArray[np.float64],
+    n_clusters: int,
+    must_link: Links,
+    cannot_link: Links,
+    *,
+    weights: Weights,
+    accuracy: float | None,
+    random_state: int,
+    max_iter: int = 100,
+    tol: float = 1e-3,
+    reg_covar: float = 1e-6,
+) -> Solution:
+    """A variance for each cluster and feature: `_gaussian_mixture`."""
+    settings: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "reg_covar": reg_covar}
+    return _gaussian_mixture("diag", X, n_clusters, random_state=random_state, **settings)
+
+
+def gaussian_mixture_tied(
+    X: NDArray[np.float64],
+    n_clusters: int,
+    must_link: Links,
+    cannot_link: Links,
+    *,
+    weights: Weights,
+    accuracy: float | None,
+    random_state: int,
+    max_iter: int = 100,
+    tol: float = 1e-3,
+    reg_covar: float = 1e-6,
+) -> Solution:
+    """One covariance matrix for all clusters: `_gaussian_mixture`."""
+    settings: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "reg_covar": reg_covar}
+    return _gaussian_mixture("tied", X, n_clusters, random_state=random_state, **settings)
+
+
+def gaussian_mixture_full(
+    X: NDArray[np.float64],
+    n_clusters: int,
+    must_link: Links,
+    cannot_link: Links,
+    *,
+    weights: Weights,
+    accuracy: float | None,
+    random_state: int,
+    max_iter: int = 100,
+    tol: float = 1e-3,
+    reg_covar: float = 1e-6,
+) -> Solution:
+    """A covariance matrix for each cluster: `_gaussian_mixture`."""
+    settings: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "reg_covar": reg_covar}
+    return _gaussian_mixture("full", X, n_clusters, random_state=random_state, **settings)
+
+
+def ward(
+    X: NDArray[np.float64],
+    n_clusters: int,
+    must_link: Links,
+    cannot_link: Links,
+    *,
+    weights: Weights,
+    accuracy: float | None,
+    random_state: int,
+) -> Solution:
+    """Agglomeration of the two clusters whose union adds least to the inertia (Ward 1963).
+
+    It takes memory for all pairs of samples. The objective is that of `k_means`, minus the inertia.
+
+    Parameters
+    ----------
+    X, n_clusters, must_link, cannot_link, weights, accuracy, random_state
+        See `pipeline.methods.contract.Method`; neither links nor seed are looked at.
+
+    Returns
+    -------
+    Solution
+        With objective, in squared units of the features, and centroids.
+    """
+    if len(X) <= n_clusters:
+        return Solution(np.arange(len(X)), 0.0, _padded(X, n_clusters))
+    labels = AgglomerativeClustering(n_clusters, linkage="ward").fit(X).labels_
+    centroids = np.stack([X[labels == k].mean(axis=0) for k in range(n_clusters)])
+    return Solution(labels, -float(((X - centroids[labels]) ** 2).sum()), centroids)
+
+
+def _padded(centroids: NDArray[np.float64], n_clusters: int) -> NDArray[np.float64]:
+    """Centroids of all clusters, where there are fewer samples than clusters."""
+    missing = np.full((n_clusters - len(centroids), centroids.shape[1]), np.nan)
+    return np.concatenate([centroids, missing])

@@ -1,0 +1,192 @@
+"""Where a method is found: shipped, in a package, or in the text of a file."""
+
+from __future__ import annotations
+
+import hashlib
+import linecache
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.metadata import packages_distributions, version
+from types import ModuleType
+from typing import Any, cast
+
+from pipeline.methods.contract import Method
+from pipeline.methods.estimators import class_problems, method_of_class
+from pipeline.methods.signatures import function_problems
+from sweeps.errors import InputError, Problem, did_you_mean
+from sweeps.methods import SHIPPED
+
+OWN = "sweep-clustering"
+"""Our distribution."""
+
+TIME_LIMIT = 600.0
+"""Seconds of a call unless a sweep file says otherwise."""
+
+PLACES = {
+    "k-means": "baselines:k_means",
+    "gaussian-mixture-spherical": "baselines:gaussian_mixture_spherical",
+    "gaussian-mixture-diag": "baselines:gaussian_mixture_diag",
+    "gaussian-mixture-tied": "baselines:gaussian_mixture_tied",
+    "gaussian-mixture-full": "baselines:gaussian_mixture_full",
+    "ward": "baselines:ward",
+}
+"""Shipped methods: module of this folder and function."""
+
+ON_SCIKIT_LEARN = ("baselines",)
+"""Modules whose methods are computed by scikit-learn."""
+
+CALL = re.compile(r"(?P<place>[^:]+):(?P<attribute>[^\W\d]\w*(\.[^\W\d]\w*)*)")
+FORMS = "a shipped method, package.module:function, or file.py:function"
+
+
+@dataclass(frozen=True)
+class MethodCall:
+    """A method as a sweep file names it; it travels to workers.
+
+    Parameters
+    ----------
+    name : str
+        Of the method in the sweep.
+    call : str
+        A name of `sweeps.methods.SHIPPED`, `package.module:function`, or `file.py:function`. In place of a
+        function there may be a class by scikit-learn's conventions.
+    source : str or None
+        Text of the file, where there is one: workers need not see the file.
+    options : mapping of str to Any
+        Passed to every call as keywords.
+    time_limit : float
+        Seconds that a call may take.
+    """
+
+    name: str
+    call: str
+    source: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    time_limit: float = TIME_LIMIT
+
+
+def load(call: MethodCall) -> Method:
+    """The method itself, which takes the options of `call` without being given them.
+
+    A file is a module of its own, under a private name: it can define dataclasses and pickle its classes. It
+    cannot import what stands beside it. The functions are the ones of one module however often it is loaded.
+
+    Parameters
+    ----------
+    call : MethodCall
+        What to load.
+
+    Returns
+    -------
+    Method
+        To be called with the arguments of the contract.
+
+    Raises
+    ------
+    InputError
+        If there is no such method, or it does not take the arguments of the contract or the options; with
+        all that is wrong. What a file or a package raises while it is imported is passed on.
+    """
+    found = _found(call)
+    wrong = class_problems if isinstance(found, type) else function_problems
+    problems = [Problem(f"method {call.name!r}", *each) for each in wrong(found, call.options)]
+    if problems:
+        raise InputError(problems)
+    options = dict(call.options)
+    if isinstance(found, type):
+        return method_of_class(found, options)
+
+    def with_options(*arguments: Any, **keywords: Any) -> Any:
+        return found(*arguments, **keywords, **options)
+
+    return cast(Method, with_options)
+
+
+def version_of(call: MethodCall) -> str:
+    """Which version of a method this is, as far as it is known.
+
+    Returns
+    -------
+    str
+        Distribution and version of what a package gives; those of scikit-learn for shipped methods that it
+        computes, else ours; nothing for a file, whose text says all.
+    """
+    if call.source is not None:
+        return ""
+    if call.call in SHIPPED:
+        uses = PLACES[call.call].partition(":")[0] in ON_SCIKIT_LEARN
+        distribution = "scikit-learn" if uses else OWN
+        return f"{distribution} {version(distribution)}"
+    package = call.call.partition(":")[0].partition(".")[0]
+    owners = sorted(set(packages_distributions().get(package, ())))
+    return ", ".join(f"{owner} {version(owner)}" for owner in owners)
+
+
+def call_problems(name: str, call: str) -> list[Problem]:
+    """What is wrong with the form of a `call`, without importing anything."""
+    where = f"method {name!r}"
+    if ":" not in call:
+        return [] if call in SHIPPED else [Problem(where, repr(call), FORMS, did_you_mean(call, SHIPPED))]
+    if not CALL.fullmatch(call):
+        return [Problem(where, repr(call), FORMS)]
+    return []
+
+
+def _found(call: MethodCall) -> Any:
+    problems = call_problems(call.name, call.call)
+    if problems:
+        raise InputError(problems)
+    if call.call in PLACES:
+        place, _, attribute = PLACES[call.call].partition(":")
+        return getattr(import_module(f"pipeline.methods.{place}"), attribute)
+    place, _, attribute = call.call.partition(":")
+    module = _of_source(place, call.source) if call.source is not None else _imported(call.name, place)
+    found: Any = module
+    for step in attribute.split("."):
+        if not hasattr(found, step):
+            raise InputError([_missing(call.name, place, step, found)])
+        found = getattr(found, step)
+    if not callable(found):
+        found_text = f"{attribute}, of type {type(found).__name__}"
+        raise InputError([Problem(f"method {call.name!r}", found_text, "a function or a class")])
+    return found
+
+
+def _missing(name: str, place: str, attribute: str, holder: object) -> Problem:
+    names = [each for each, value in vars(holder).items() if callable(value) and not each.startswith("_")]
+    hint = did_you_mean(attribute, names)
+    return Problem(f"method {name!r}", f"no {attribute!r} in {place}", "a function or a class", hint)
+
+
+def _imported(name: str, place: str) -> ModuleType:
+    if place.endswith(".py"):
+        raise InputError([Problem(f"method {name!r}", f"{place} without its text", "a file that was read")])
+    try:
+        return import_module(place)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{place}.".startswith(f"{error.name}."):
+            raise  # something that the package needs
+        hint = "files are named with .py: file.py:function"
+        problem = Problem(f"method {name!r}", f"no module {error.name!r}", "one that is installed", hint)
+        raise InputError([problem]) from None
+
+
+def _of_source(place: str, source: str) -> ModuleType:
+    digest = hashlib.sha256(f"{place}\0{source}".encode()).hexdigest()[:16]
+    private = f"_sweep_method_{digest}"
+    if private in sys.modules:
+        return sys.modules[private]
+    # Without a time of change linecache keeps the lines, whatever stands in the file by now.
+    linecache.cache[place] = (len(source), None, source.splitlines(keepends=True), place)
+    module = ModuleType(private)
+    module.__file__ = place
+    sys.modules[private] = module
+    try:
+        exec(compile(source, place, "exec", dont_inherit=True), module.__dict__)
+    except BaseException:
+        del sys.modules[private]
+        raise
+    return module

@@ -1,0 +1,250 @@
+"""Methods run in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+from checkout import ROOT
+
+from pipeline.methods.contract import NoSolution, Solution
+from pipeline.methods.loading import MethodCall
+from pipeline.methods.process import Answer, MethodFailed, MethodProcess, TimeLimit
+from sweeps.errors import InputError
+
+SOURCE = """
+import ctypes, os, random, sys, time
+import numpy as np
+from pipeline import NoSolution, Solution
+
+def cluster(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state, act="none", key=0):
+    if act == "eight":
+        return np.full(len(X), 8)
+    if act == "pid":
+        return Solution(np.zeros(len(X)), os.getpid())
+    if act == "sum":
+        return Solution(np.zeros(len(X)), X.sum())
+    if act == "threads":
+        from threadpoolctl import threadpool_info
+        np.linalg.inv(np.eye(3))
+        pools = [pool["num_threads"] for pool in threadpool_info()]
+        return Solution(np.zeros(len(X)), max(pools) if os.environ["OMP_NUM_THREADS"] == "1" else -1)
+    if act == "draw":
+        return Solution(np.zeros(len(X)), np.random.random() + random.random())
+    if act == "words":
+        return Solution(np.zeros(len(X)), hash("word") % 1000)
+    if act == "print":
+        print("something to say")
+        os.write(2, b"and more\\n")
+    if act == "raise":
+        raise ValueError("no such value")
+    if act == "none":
+        raise NoSolution("links contradict")
+    if act == "exit":
+        os._exit(7)
+    if act == "crash":
+        os.kill(os.getpid(), 11)
+    if act == "hang":
+        time.sleep(600)
+    if act == "hold":  # without releasing the interpreter's lock
+        ctypes.PyDLL(None).sleep(600)
+    return np.arange(len(X)) % n_clusters
+"""
+X = np.arange(8.0).reshape(4, 2)
+
+
+def mine(act: str, **settings: Any) -> MethodCall:
+    return MethodCall("mine", "mine.py:cluster", SOURCE, {"act": act}, **settings)
+
+
+def solve(methods: MethodProcess, call: MethodCall, key: str = "X", X: Any = X, **changed: Any) -> Answer:
+    empty = np.empty((0, 2), dtype=np.int64)
+    arguments: dict[str, Any] = {"n_clusters": 2, "must_link": empty, "cannot_link": empty}
+    arguments |= {"weights": (np.empty(0), np.empty(0)), "accuracy": 0.9, "random_state": 1}
+    return methods.solve(call, key, X, **arguments | changed)
+
+
+def objective(answer: Answer) -> float:
+    assert answer.solution.objective is not None
+    return answer.solution.objective
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("methods") / "log"
+
+
+@pytest.fixture(scope="module")
+def methods(log: Path) -> Iterator[MethodProcess]:
+    with log.open("wb") as output, MethodProcess(output=output.fileno()) as running:
+        yield running
+
+
+def test_a_call_is_answered(methods: MethodProcess) -> None:
+    answer = solve(methods, mine("labels"))
+    assert isinstance(answer.solution, Solution)
+    assert np.asarray(answer.solution.labels).tolist() == [0, 1, 0, 1]
+    assert 0 < answer.seconds < 10
+    assert 0 <= answer.cpu_seconds < 10
+
+
+def test_the_process_stays_and_the_table_is_sent_once(
+    methods: MethodProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = objective(solve(methods, mine("pid")))
+    assert first != os.getpid()
+    assert objective(solve(methods, mine("sum"), key="one", X=X)) == X.sum()
+    assert objective(solve(methods, mine("sum"), key="one", X=X + 1)) == X.sum()  # not looked at again
+    assert objective(solve(methods, mine("sum"), key="two", X=X[:, :1])) == X[:, 0].sum()
+    assert objective(solve(methods, mine("sum"), key="one", X=X + 1)) == (X + 1).sum()
+    assert objective(solve(methods, mine("pid"))) == first
+
+
+def test_another_method_has_another_process(methods: MethodProcess) -> None:
+    other = MethodCall("other", "other.py:cluster", SOURCE, {"act": "pid"})
+    assert objective(solve(methods, other)) != objective(solve(methods, mine("pid")))
+
+
+def test_global_generators_and_words_go_by_the_call(methods: MethodProcess) -> None:
+    drawn = [objective(solve(methods, mine("draw"), random_state=seed)) for seed in (1, 2, 1)]
+    assert drawn[0] == drawn[2] != drawn[1]
+    assert objective(solve(methods, mine("draw"), global_seed=5)) != drawn[0]
+    words = objective(solve(methods, mine("words")))
+    with MethodProcess() as others:
+        assert objective(solve(others, mine("words"))) == words
+        assert objective(solve(others, mine("draw"))) == drawn[0]
+
+
+def test_one_thread_is_all_there_is(methods: MethodProcess) -> None:
+    assert objective(solve(methods, mine("threads"))) == 1
+
+
+def test_what_a_method_prints_stays_out_of_the_way(
+    methods: MethodProcess, log: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    solve(methods, mine("print"))
+    assert "something to say\n" in log.read_text()
+    assert "and more\n" in log.read_text()
+    with MethodProcess() as others:
+        solve(others, mine("print"))
+    printed = capfd.readouterr()
+    assert printed.out == ""
+    assert "something to say\n" in printed.err
+
+
+def test_no_solution_is_an_answer(methods: MethodProcess) -> None:
+    with pytest.raises(NoSolution, match=r"^links contradict$"):
+        solve(methods, mine("none"))
+
+
+def test_what_a_method_raises_comes_with_its_own_traceback(methods: MethodProcess) -> None:
+    with pytest.raises(MethodFailed, match=r"^ValueError: no such value$") as failed:
+        solve(methods, mine("raise"))
+    lines = failed.value.traceback.splitlines()
+    assert lines[:2] == ["Traceback (most recent call last):", '  File "mine.py", line 26, in cluster']
+    assert lines[-1] == "ValueError: no such value"
+    again = pickle.loads(pickle.dumps(failed.value))
+    assert (again.cause, again.traceback) == (failed.value.cause, failed.value.traceback)
+
+
+def test_what_is_no_answer_is_a_failure(methods: MethodProcess) -> None:
+    with pytest.raises(MethodFailed, match=r"^BadAnswer: labels: found 8, expected 0 to 1$"):
+        solve(methods, mine("eight"))
+
+
+@pytest.mark.parametrize(
+    ("act", "how"), [("exit", "ended with exit code 7"), ("crash", "was ended by SIGSEGV")]
+)
+def test_a_process_that_dies_is_a_failure_and_is_replaced(methods: MethodProcess, act: str, how: str) -> None:
+    before = objective(solve(methods, mine("pid")))
+    with pytest.raises(MethodFailed, match=f"^its process {how}$"):
+        solve(methods, mine(act))
+    assert objective(solve(methods, mine("pid"))) != before
+    assert objective(solve(methods, mine("sum"))) == X.sum()  # the table was sent again
+
+
+@pytest.mark.parametrize("act", ["hang", "hold"])
+def test_a_call_that_hangs_ends_at_its_limit(methods: MethodProcess, act: str) -> None:
+    pid = int(objective(solve(methods, mine("pid"))))
+    started = time.monotonic()
+    with pytest.raises(TimeLimit, match=r"longer than its time limit of 0.2 s"):
+        solve(methods, mine(act, time_limit=0.2))
+    assert time.monotonic() - started < 30
+    assert not psutil.pid_exists(pid)
+    assert objective(solve(methods, mine("sum"))) == X.sum()
+
+
+def test_start_and_imports_have_a_limit_of_their_own() -> None:
+    slow = MethodCall("slow", "slow.py:cluster", f"import time\ntime.sleep(0.5)\n{SOURCE}", {"act": "sum"})
+    with MethodProcess() as methods:
+        answer = solve(methods, MethodCall("slow", slow.call, slow.source, slow.options, time_limit=0.4))
+        assert answer.seconds < 0.4
+    with MethodProcess(start_limit=3) as methods:
+        stuck = MethodCall("stuck", "stuck.py:cluster", "import time\ntime.sleep(600)\n")
+        with pytest.raises(MethodFailed, match=r"^not imported within 3 s$"):
+            solve(methods, stuck)
+
+
+def test_a_process_killed_between_two_calls_is_replaced(methods: MethodProcess) -> None:
+    pid = int(objective(solve(methods, mine("pid"))))
+    os.kill(pid, signal.SIGKILL)
+    psutil.Process(pid).wait(10) if psutil.pid_exists(pid) else None
+    assert objective(solve(methods, mine("pid"))) != pid
+
+
+def test_loading_says_what_is_wrong(methods: MethodProcess) -> None:
+    assert methods.load(mine("sum")) == ""
+    assert methods.load(MethodCall("a", "sklearn.cluster:KMeans")).startswith("scikit-learn ")
+    with pytest.raises(InputError, match="did you mean 'cluster'"):
+        methods.load(MethodCall("mine", "mine.py:clustr", SOURCE))
+    with pytest.raises(MethodFailed, match="InputError: method 'mine': found no 'clustr'"):
+        solve(methods, MethodCall("mine", "mine.py:clustr", SOURCE))
+    with pytest.raises(MethodFailed, match="OSError: no licence"):
+        methods.load(MethodCall("mine", "mine.py:cluster", "raise OSError('no licence')"))
+
+
+def test_only_so_many_processes_are_kept() -> None:
+    with MethodProcess() as methods:
+        pids = [
+            int(objective(solve(methods, MethodCall("a", f"a{each}.py:cluster", SOURCE, {"act": "pid"}))))
+            for each in range(5)
+        ]
+        assert [psutil.pid_exists(pid) for pid in pids] == [False, True, True, True, True]
+    assert not any(psutil.pid_exists(pid) for pid in pids)
+
+
+PARENT = """
+import sys, threading, time
+sys.path[:0] = {paths!r}
+import test_process as tests
+methods = tests.MethodProcess()
+print(int(tests.objective(tests.solve(methods, tests.mine("pid")))), flush=True)
+threading.Thread(target=tests.solve, args=(methods, tests.mine({act!r})), daemon=True).start()
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(
+    "act", ["hang", pytest.param("hold", marks=pytest.mark.skipif(sys.platform != "linux", reason="Linux"))]
+)
+def test_no_process_outlives_its_parent(act: str) -> None:
+    paths = [str(ROOT), str(ROOT / "tests" / "helpers"), str(Path(__file__).parent)]
+    code = PARENT.format(paths=paths, act=act)
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        child = psutil.Process(int(parent.stdout.readline()))
+        time.sleep(0.3)  # the call is under way
+        assert child.is_running()
+        parent.kill()
+        parent.wait()
+        child.wait(20)
