@@ -32,10 +32,14 @@ PLACES = {
     "gaussian-mixture-tied": "baselines:gaussian_mixture_tied",
     "gaussian-mixture-full": "baselines:gaussian_mixture_full",
     "ward": "baselines:ward",
+    "spectral-links": "spectral:spectral_links",
+    "cop-kmeans": "copkmeans:cop_kmeans",
+    "pckmeans": "penalties:pckmeans",
+    "correlation-clustering": "penalties:correlation_clustering",
 }
-"""Shipped methods: module of this folder and function."""
+"""Shipped methods: module of the folder `shipped` and function."""
 
-ON_SCIKIT_LEARN = ("baselines",)
+ON_SCIKIT_LEARN = ("baselines", "spectral")
 """Modules whose methods are computed by scikit-learn."""
 
 CALL = re.compile(r"(?P<place>[^:]+):(?P<attribute>[^\W\d]\w*(\.[^\W\d]\w*)*)")
@@ -139,9 +143,9 @@ def _found(call: MethodCall) -> Any:
     problems = call_problems(call.name, call.call)
     if problems:
         raise InputError(problems)
-    if call.call in PLACES:
+    if call.call in SHIPPED:
         place, _, attribute = PLACES[call.call].partition(":")
-        return getattr(import_module(f"pipeline.methods.{place}"), attribute)
+        return getattr(import_module(f"pipeline.methods.shipped.{place}"), attribute)
     place, _, attribute = call.call.partition(":")
     module = _of_source(place, call.source) if call.source is not None else _imported(call.name, place)
     found: Any = module

@@ -6,11 +6,13 @@ import pickle
 import sys
 import traceback
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from pipeline.methods import shipped
 from pipeline.methods.loading import ON_SCIKIT_LEARN, PLACES, MethodCall, load, version_of
 from sweeps.errors import InputError
 from sweeps.methods import SHIPPED
@@ -52,7 +54,8 @@ def answer(call: MethodCall) -> Any:
 
 def test_every_shipped_method_is_there_and_takes_its_arguments() -> None:
     assert list(PLACES) == [name for name in PLACES if name in SHIPPED]
-    for name in PLACES:
+    assert set(PLACES) == set(SHIPPED)
+    for name in SHIPPED:
         assert callable(load(MethodCall(name, name)))
 
 
@@ -128,15 +131,12 @@ def test_versions() -> None:
     assert version_of(mine("cluster")) == ""
     assert version_of(MethodCall("a", "sklearn.cluster:KMeans")) == f"scikit-learn {version('scikit-learn')}"
     assert version_of(MethodCall("k-means", "k-means")) == f"scikit-learn {version('scikit-learn')}"
+    assert version_of(MethodCall("a", "pckmeans")) == f"sweep-clustering {version('sweep-clustering')}"
     assert version_of(MethodCall("a", "json:loads")) == ""
 
 
 def test_what_is_said_to_be_computed_by_scikit_learn_imports_it() -> None:
-    from pathlib import Path
-
-    import pipeline.methods
-
-    folder = Path(pipeline.methods.__file__).parent
+    folder = Path(shipped.__file__).parent
     modules = {place.partition(":")[0] for place in PLACES.values()}
     using = {name for name in modules if "sklearn" in (folder / f"{name}.py").read_text()}
     assert using == set(ON_SCIKIT_LEARN)

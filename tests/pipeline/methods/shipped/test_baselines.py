@@ -11,8 +11,8 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
-from pipeline.methods import baselines
 from pipeline.methods.contract import NoSolution, Solution, checked
+from pipeline.methods.shipped import baselines
 
 RNG = np.random.default_rng(3)
 TRUE = np.repeat([0, 1, 2], 20)

@@ -10,6 +10,7 @@ from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.mixture import GaussianMixture
 
 from pipeline.methods.contract import Links, NoSolution, Solution, Weights
+from pipeline.methods.shipped.squares import padded
 
 _ILL_DEFINED = "ill-defined empirical covariance"
 """What scikit-learn says of a cluster that has shrunk to fewer dimensions than there are features."""
@@ -47,7 +48,7 @@ def k_means(
     """
     k = min(n_clusters, len(X))
     found = KMeans(k, n_init=1, max_iter=max_iter, tol=tol, random_state=random_state).fit(X)
-    return Solution(found.labels_, -found.inertia_, _padded(found.cluster_centers_, n_clusters))
+    return Solution(found.labels_, -found.inertia_, padded(found.cluster_centers_, n_clusters))
 
 
 def _gaussian_mixture(
@@ -203,13 +204,7 @@ def ward(
         With objective, in squared units of the features, and centroids.
     """
     if len(X) <= n_clusters:
-        return Solution(np.arange(len(X)), 0.0, _padded(X, n_clusters))
+        return Solution(np.arange(len(X)), 0.0, padded(X, n_clusters))
     labels = AgglomerativeClustering(n_clusters, linkage="ward").fit(X).labels_
     centroids = np.stack([X[labels == k].mean(axis=0) for k in range(n_clusters)])
     return Solution(labels, -float(((X - centroids[labels]) ** 2).sum()), centroids)
-
-
-def _padded(centroids: NDArray[np.float64], n_clusters: int) -> NDArray[np.float64]:
-    """Centroids of all clusters, where there are fewer samples than clusters."""
-    missing = np.full((n_clusters - len(centroids), centroids.shape[1]), np.nan)
-    return np.concatenate([centroids, missing])

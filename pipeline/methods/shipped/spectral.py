@@ -1,0 +1,119 @@
+"""Spectral clustering with links written into the affinity."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from scipy.sparse import csr_array, diags_array
+from scipy.sparse.linalg import eigsh
+from sklearn.cluster import KMeans
+from sklearn.neighbors import NearestNeighbors
+
+from pipeline.methods.contract import Links, Solution, Weights
+from pipeline.methods.shipped.moves import SignedGraph
+
+LARGEST_DENSE = 2000
+"""Samples up to which eigenvectors are found in a full matrix, 32 MB of it."""
+
+_BELOW = 1e-3
+"""How far below 0, the least eigenvalue of D - A, the sparse solver looks, as a share of the largest row."""
+
+
+def spectral_links(
+    X: NDArray[np.float64],
+    n_clusters: int,
+    must_link: Links,
+    cannot_link: Links,
+    *,
+    weights: Weights,
+    accuracy: float | None,
+    random_state: int,
+    sigma: float | None = None,
+    neighbours: int = 20,
+    n_init: int = 10,
+) -> Solution:
+    r"""Spectral clustering, links written into the affinity (Kamvar, Klein and Manning 2003).
+
+    The affinity of two samples is :math:`A_{ij} = \exp(-\lVert x_i - x_j \rVert^2 / 2 \sigma^2)` where one is
+    among the nearest `neighbours` of the other, else 0. Links replace it: 1 for a must-link and 0 for a
+    cannot-link; of a pair that was annotated both ways the majority counts, and neither if there is none.
+    With D the diagonal matrix of the sums of its rows and d the largest of them, the rows of the K leading
+    eigenvectors of
+
+    .. math:: (A + d I - D) / d ,
+
+    scaled to length 1, are clustered by k-means. The objective is minus the inertia of these rows; it has no
+    unit.
+
+    Up to 2,000 samples eigenvectors are found in a matrix of all pairs; beyond, in the sparse one, by Lanczos
+    iteration with shift and inversion, in memory that is proportional to the number of neighbours and links.
+
+    Parameters
+    ----------
+    X, n_clusters, must_link, cannot_link, weights, accuracy, random_state
+        See `pipeline.methods.contract.Method`; the accuracy is not used.
+    sigma : float, optional
+        Width of the affinity, in the unit of the features; by default the root of the mean squared distance
+        of two samples, :math:`\sigma^2 = \frac{2}{N} \sum_i \lVert x_i - \bar x \rVert^2`.
+    neighbours : int
+        Nearest ones that have an affinity.
+    n_init : int
+        Starts of k-means among the rows, of which the best one is taken.
+
+    Returns
+    -------
+    Solution
+        With the objective.
+
+    Raises
+    ------
+    ValueError
+        If `sigma` or `neighbours` is not above 0.
+    """
+    if (sigma is not None and sigma <= 0) or neighbours <= 0:
+        raise ValueError(f"found sigma {sigma} and {neighbours} neighbours, expected both above 0")
+    k = min(n_clusters, len(X))
+    if len(X) <= k:
+        return Solution(np.arange(len(X)), 0.0)
+    nearest = _affinity(X, sigma, min(neighbours, len(X) - 1))
+    affinity = _with_links(nearest, SignedGraph.of(len(X), must_link, cannot_link, weights))
+    rows = _leading(affinity, k)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    rows = rows / np.where(lengths > 0, lengths, 1.0)
+    found = KMeans(k, n_init=n_init, random_state=random_state).fit(rows)
+    return Solution(found.labels_, -float(found.inertia_))
+
+
+def _affinity(X: NDArray[np.float64], sigma: float | None, neighbours: int) -> csr_array:
+    """Affinity of near samples, 0 of a sample with itself."""
+    squared = 2 * float(((X - X.mean(axis=0)) ** 2).sum(axis=1).mean()) if sigma is None else sigma**2
+    near = NearestNeighbors(n_neighbors=neighbours).fit(X).kneighbors_graph(mode="distance").tocoo()
+    values = np.exp(-(near.data**2) / (2 * squared)) if squared > 0 else np.ones_like(near.data)
+    one_way = csr_array((values, (near.row, near.col)), shape=near.shape)
+    return one_way.maximum(one_way.T)
+
+
+def _with_links(affinity: csr_array, graph: SignedGraph) -> csr_array:
+    """1 for must-links and 0 for cannot-links in place of what was there."""
+    ends = np.repeat(np.arange(affinity.shape[0]), graph.degrees)
+    places = (ends, graph.neighbours)
+    linked = csr_array((np.ones(len(ends)), places), shape=affinity.shape)
+    must = csr_array(((graph.weights > 0).astype(np.float64), places), shape=affinity.shape)
+    replaced = affinity - affinity.multiply(linked) + must
+    replaced.eliminate_zeros()
+    return replaced.tocsr()
+
+
+def _leading(affinity: csr_array, count: int) -> NDArray[np.float64]:
+    """Eigenvectors of the smallest eigenvalues of D - A, which are the leading ones of (A + d I - D) / d."""
+    n_samples = affinity.shape[0]
+    sums = np.asarray(affinity.sum(axis=1)).ravel()
+    laplacian = diags_array(sums) - affinity
+    if n_samples <= LARGEST_DENSE or count >= n_samples - 1:
+        vectors: NDArray[np.float64] = eigh(laplacian.toarray(), subset_by_index=[0, count - 1])[1]
+        return vectors
+    start = np.random.default_rng(0).normal(size=n_samples)  # the solver's own would differ from call to call
+    shift = -_BELOW * max(float(sums.max()), 1.0)
+    vectors = eigsh(laplacian.tocsc(), k=count, sigma=shift, which="LM", v0=start)[1]
+    return vectors
