@@ -12,14 +12,11 @@ import numpy as np
 
 from kernels.jit import jit_inner
 from kernels.partition.state import State
-from kernels.partition.statistics import EPSILON, shaped_term
+from kernels.partition.statistics import CANCELLATION, EPSILON, add_feature_error, shaped_term
 from kernels.problem.data import Data, Floats
 
 LARGE = 1e150
 """A product of up to eight factors more stays below the largest number; beyond it its logarithm is taken."""
-
-CANCELLATION = 1e-6
-"""A removal that leaves less than this share of a square has lost digits: recompute from members."""
 
 
 @jit_inner
@@ -166,27 +163,8 @@ def square_after_removal(data: Data, state: State, sample: int, source: int, d: 
     difference = data.Z[sample, d] - state.means[d, source]
     left = state.squares[d, source] - size / (size - 1.0) * difference * difference
     if left < CANCELLATION * state.squares[d, source]:
-        left = square_without(data, state, sample, source, d)
+        left = add_feature_error(data, state, sample, source, d, data.ridge)
     return float(left)
-
-
-@jit_inner
-def square_without(data: Data, state: State, sample: int, cluster: int, d: int) -> float:
-    """Square of one feature over the members of `cluster` other than `sample`, from members."""
-    n_samples = data.Z.shape[0]
-    mean = 0.0
-    size = 0
-    for i in range(n_samples):
-        if state.labels[i] == cluster and i != sample:
-            mean += data.Z[i, d]
-            size += 1
-    mean /= max(size, 1)
-    total = data.ridge
-    for i in range(n_samples):
-        if state.labels[i] == cluster and i != sample:
-            difference = data.Z[i, d] - mean
-            total += difference * difference
-    return total
 
 
 @jit_inner

@@ -200,39 +200,40 @@ def exact_full_gain(data: Data, state: State, sample: int, source: int, target: 
 @jit_inner
 def logdets_about(data: Data, state: State, sample: int, cluster: int) -> tuple[float, float]:
     """Log-determinants of the scatter of a cluster without the sample, and with it."""
-    n_dims = data.Z.shape[1]
-    mean = state.vectors[data.n_clusters + 1]
-    size = set_mean_without(data, state, sample, cluster)
-    swap_mean(state, mean, cluster)
-    add_members(data, state, cluster, int(np.int64(sample)))
-    swap_mean(state, mean, cluster)
-    before = factorise(state.matrix)
-    vector = state.vectors[data.n_clusters]
-    for d in range(n_dims):
-        vector[d] = data.Z[sample, d] - mean[d]
-    square = solved_square(state.matrix, vector)
-    return before, before + math.log1p(size / (size + 1.0) * square)
+    before, rise = factorise_without(data, state, sample, cluster, cluster)
+    return before, before + rise
 
 
 @jit_inner
 def exact_tied_gain(data: Data, state: State, sample: int, source: int, target: int) -> float:
     """Change of gmm from the scatter of all members but the sample, which joins either cluster."""
     n_dims = data.Z.shape[1]
-    mean = state.vectors[data.n_clusters + 1]
-    size = set_mean_without(data, state, sample, source)
-    swap_mean(state, mean, source)
-    add_members(data, state, ONLY, int(np.int64(sample)))
-    swap_mean(state, mean, source)
-    factorise(state.matrix)
+    _, before = factorise_without(data, state, sample, source, ONLY)
     vector = state.vectors[data.n_clusters]
-    for d in range(n_dims):
-        vector[d] = data.Z[sample, d] - mean[d]
-    before = math.log1p(size / (size + 1.0) * solved_square(state.matrix, vector))
     size = state.sizes[target]
     for d in range(n_dims):
         vector[d] = data.Z[sample, d] - state.means[d, target]
     after = math.log1p(size / (size + 1.0) * solved_square(state.matrix, vector))
     return float(0.5 * data.feature_weight * (data.Z.shape[0] + data.freedom) * (before - after))
+
+
+@jit_inner
+def factorise_without(data: Data, state: State, sample: int, cluster: int, place: int) -> tuple[float, float]:
+    """Set the scratch matrix to a factor of the scatter at `place` without the sample.
+
+    Its log-determinant, and by how much that rises as the sample joins the others of its cluster.
+    """
+    mean = state.vectors[data.n_clusters + 1]
+    size = set_mean_without(data, state, sample, cluster)
+    swap_mean(state, mean, cluster)
+    add_members(data, state, place, int(np.int64(sample)))
+    swap_mean(state, mean, cluster)
+    logdet = factorise(state.matrix)
+    vector = state.vectors[data.n_clusters]
+    for d in range(data.Z.shape[1]):
+        vector[d] = data.Z[sample, d] - mean[d]
+    rise = math.log1p(size / (size + 1.0) * solved_square(state.matrix, vector))
+    return logdet, rise
 
 
 @jit_inner

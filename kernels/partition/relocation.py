@@ -15,6 +15,7 @@ from kernels.partition.logs import x_log_x
 from kernels.partition.size_terms import refresh_size_terms
 from kernels.partition.state import RELOCATIONS, STALE, State
 from kernels.partition.statistics import (
+    CANCELLATION,
     EPSILON,
     cluster_term,
     collect_edges,
@@ -25,9 +26,6 @@ from kernels.partition.statistics import (
     shaped_term,
 )
 from kernels.problem.data import COMMON, CONDITIONAL, DEGENERATE, DIAGONAL, SPHERICAL, TIED, Data
-
-CANCELLATION = 1e-6
-"""A removal that leaves less than this share of a squared error has lost digits: recompute from members."""
 
 
 @jit_inner

@@ -14,6 +14,9 @@ from kernels.problem.data import COMMON, DEGENERATE, Data
 EPSILON = 2.0**-52
 """Distance from 1 to the next number: the unit of the bounds on rounding."""
 
+CANCELLATION = 1e-6
+"""A removal that leaves less than this share of a squared error has lost digits: recompute from members."""
+
 
 @jit_part
 def is_degenerate(data: Data, size: int, error: float) -> bool:
@@ -168,19 +171,28 @@ def collect_edges(data: Data, state: State) -> None:
 @jit_inner
 def error_without(data: Data, state: State, sample: int, cluster: int) -> float:
     """Squared error of the members of `cluster` other than `sample`, from members."""
-    n_samples, n_features = data.Z.shape
     total = 0.0
     # Feature by feature, as a kernel cannot allocate an array for the means.
-    for d in range(n_features):
-        mean = 0.0
-        size = 0
-        for i in range(n_samples):
-            if state.labels[i] == cluster and i != sample:
-                mean += data.Z[i, d]
-                size += 1
-        mean /= max(size, 1)
-        for i in range(n_samples):
-            if state.labels[i] == cluster and i != sample:
-                difference = data.Z[i, d] - mean
-                total += difference * difference
+    for d in range(data.Z.shape[1]):
+        total = add_feature_error(data, state, sample, cluster, d, total)
+    return total
+
+
+@jit_inner
+def add_feature_error(
+    data: Data, state: State, sample: int, cluster: int, feature: int, total: float
+) -> float:
+    """Add to `total` the squared error in one feature of the members of `cluster` other than `sample`."""
+    n_samples = data.Z.shape[0]
+    mean = 0.0
+    size = 0
+    for i in range(n_samples):
+        if state.labels[i] == cluster and i != sample:
+            mean += data.Z[i, feature]
+            size += 1
+    mean /= max(size, 1)
+    for i in range(n_samples):
+        if state.labels[i] == cluster and i != sample:
+            difference = data.Z[i, feature] - mean
+            total += difference * difference
     return total

@@ -21,8 +21,9 @@ from kernels.partition.diagonal import logdet_of
 from kernels.partition.gains import set_distances, set_links, squared_distances
 from kernels.partition.matrices import factorise
 from kernels.partition.objective import terms
-from kernels.partition.relocation import CANCELLATION, collect, relocate
+from kernels.partition.relocation import collect, relocate
 from kernels.partition.state import EVALUATIONS, State
+from kernels.partition.statistics import CANCELLATION
 from kernels.problem.data import COMMON, CONDITIONAL, DIAGONAL, FULL, IMPROVEMENT, TIED, Data, Floats
 from kernels.rng import shuffle
 
