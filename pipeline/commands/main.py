@@ -14,6 +14,7 @@ import click
 from pipeline.commands.cubes import repair, verify
 from pipeline.commands.datasets import datasets
 from pipeline.commands.fit import fit_command
+from pipeline.commands.methods import methods
 from pipeline.commands.options import (
     data_dir_option,
     json_option,
@@ -147,6 +148,7 @@ def plan(
 
 
 main.add_command(datasets)
+main.add_command(methods)
 main.add_command(fit_command, "fit")
 for command in (cancel, compare, logs, repair, report, schema, status, verify, why):
     main.add_command(command)

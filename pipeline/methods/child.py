@@ -31,6 +31,9 @@ READY, BEGUN, LOADED, SOLVED, NONE, FAILED, REFUSED = range(7)
 TABLE, LOAD, SOLVE = range(3)
 """Kinds of what the parent says."""
 
+WARNING = "warning: "
+"""Begins the line of a warning, which is no output of a method."""
+
 LONGEST = 20_000
 """Characters of a traceback that travel."""
 
@@ -50,6 +53,7 @@ def main(messages: int, lifeline: int) -> None:
     _end_with(lifeline)
     faulthandler.enable()  # a crash in compiled code says where
     warnings.simplefilter("default")  # whatever PYTHONWARNINGS makes of them
+    warnings.formatwarning = _warning_line
     _seed_globally(0)
     connection = Connection(messages)
     connection.send((READY,))
@@ -57,6 +61,13 @@ def main(messages: int, lifeline: int) -> None:
     with suppress(EOFError, ConnectionResetError):
         while True:
             host.answer(connection.recv())
+
+
+def _warning_line(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    text = " ".join(str(message).split())
+    return f"{WARNING}{filename}:{lineno}: {category.__name__}: {text}\n"
 
 
 def _end_with(lifeline: int) -> None:

@@ -202,7 +202,7 @@ def _objective(found: object, problems: list[str]) -> float | None:
         return None
     if not np.isfinite(objective):
         problems.append(f"objective: found {objective}, expected a finite number")
-    return objective
+    return objective + 0.0  # no minus before a zero
 
 
 def _floats(

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import packages_distributions, version
+from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
@@ -137,6 +138,43 @@ def call_problems(name: str, call: str) -> list[Problem]:
     if not CALL.fullmatch(call):
         return [Problem(where, repr(call), FORMS)]
     return []
+
+
+def read_source(call: str, folder: Path) -> str | None:
+    """Text of the file that a `call` names; None where it names none.
+
+    Parameters
+    ----------
+    call : str
+        As in `MethodCall`.
+    folder : Path
+        That a relative path begins in.
+
+    Returns
+    -------
+    str or None
+        The whole file.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or it is no text.
+    """
+    place = call.partition(":")[0]
+    if ":" not in call or not place.endswith(".py"):
+        return None
+    path = folder / place
+    where = f"method {call!r}"
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        found = f"{place} with bytes that are no UTF-8 ({error.reason}, byte {error.start})"
+        raise InputError([Problem(where, found, "a text file")]) from None
+    except OSError as error:
+        beside = [each.name for each in path.parent.glob("*.py")] if path.parent.is_dir() else []
+        found = f"no {place}" if isinstance(error, FileNotFoundError) else f"{place}: {error.strerror}"
+        hint = did_you_mean(path.name, beside)
+        raise InputError([Problem(where, found, "a Python file that can be read", hint)]) from None
 
 
 def _found(call: MethodCall) -> Any:

@@ -1,0 +1,117 @@
+"""The `sweep methods` commands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from processes.commandline import sweep
+
+from pipeline.methods.loading import read_source
+from sweeps.errors import InputError
+from sweeps.methods import SHIPPED
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Empty working directory with the template in it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_method.py").write_text(sweep("methods", "template").stdout)
+    return tmp_path
+
+
+def test_all_methods_are_listed() -> None:
+    rows = json.loads(sweep("methods", "list", "--json").stdout)
+    assert [row["name"] for row in rows] == list(SHIPPED)
+    assert rows[0] == {
+        "name": "k-means",
+        "uses": "nothing",
+        "restarts": 10,
+        "text": SHIPPED["k-means"].text,
+    }
+    text = sweep("methods", "list").stdout
+    assert all(name in text and shipped.text in text for name, shipped in SHIPPED.items())
+
+
+def test_the_template_keeps_the_contract(folder: Path) -> None:
+    checked = sweep("methods", "check", "my_method.py:cluster", "--options", '{"max_iter": 20}')
+    assert checked.exit_code == 0, checked.output
+    assert checked.stdout.splitlines()[0] == "my_method.py:cluster"
+    assert "3 clusters" in checked.stdout.splitlines()[1]
+    assert checked.stdout.splitlines()[-1] == "keeps the contract"
+
+
+def test_breaches_are_shown_and_end_with_3(folder: Path) -> None:
+    source = (folder / "my_method.py").read_text()
+    (folder / "mine.py").write_text(
+        source.replace("    rng = ", '    print("here")\n    X -= 1\n    rng = ', 1)
+    )
+    checked = sweep("methods", "check", "mine.py:cluster")
+    assert checked.exit_code == 3
+    assert "2 breaches of the contract:" in checked.stdout
+    assert "  writes into its arguments: ValueError: output array is read-only" in checked.stdout
+    assert "    X -= 1\n" in checked.stdout
+    assert "first 'here'" in checked.stdout
+    found = json.loads(sweep("methods", "check", "mine.py:cluster", "--json").stdout)
+    assert (found["method"], found["uses"], found["version"]) == ("mine.py:cluster", "links", "")
+    assert [breach["what"] for breach in found["breaches"]] == ["writes into its arguments", "prints"]
+    assert found["outcomes"][0]["instance"] == "consistent links"
+
+
+def test_a_shipped_method_goes_by_what_it_uses() -> None:
+    found = json.loads(sweep("methods", "check", "ward", "--json").stdout)
+    assert found["uses"] == "nothing"
+    assert found["version"].startswith("scikit-learn ")
+    assert found["breaches"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problems"),
+    [
+        (("my_metod.py:cluster",), ["found no my_metod.py", "did you mean 'my_method.py'?"]),
+        (("my_method.py:clustr",), ["found no 'clustr' in my_method.py", "did you mean 'cluster'?"]),
+        (("k-mean",), ["found 'k-mean'", "did you mean 'k-means'?"]),
+        (("my_method.py:",), ["expected a shipped method, package.module:function, or file.py:function"]),
+        (("nowhere.module:cluster",), ["found no module 'nowhere'"]),
+        (("my_method.py:cluster", "--options", "{"), ["--options: found '{' (Expecting property name"]),
+        (("my_method.py:cluster", "--options", "[1]"), ["--options: found [1], expected an object"]),
+        (
+            ("my_method.py:cluster", "--options", '{"max_itr": 2}'),
+            ["found option 'max_itr', expected one of max_iter (did you mean 'max_iter'?)"],
+        ),
+        (
+            ("my_metod.py:cluster", "--options", "{", "--uses", "lnks"),
+            ["3 problems", "my_metod.py", "--options", "did you mean 'links'?"],
+        ),
+        (
+            ("my_method.py:clustr", "--options", "[]", "--uses", "lnks"),
+            ["3 problems", "no 'clustr'", "--options", "--uses"],
+        ),
+    ],
+)
+def test_bad_input_is_reported_at_once(folder: Path, arguments: tuple[str, ...], problems: list[str]) -> None:
+    checked = sweep("methods", "check", *arguments)
+    assert checked.exit_code == 2
+    assert checked.stdout == ""
+    assert [problem for problem in problems if problem not in checked.stderr] == []
+
+
+def test_a_file_that_cannot_be_imported(folder: Path) -> None:
+    (folder / "broken.py").write_text("def cluster(:\n")
+    checked = sweep("methods", "check", "broken.py:cluster")
+    assert checked.exit_code == 2
+    assert 'File "broken.py", line 1' in checked.stderr
+    assert "expected what can be imported" in checked.stderr
+
+
+def test_only_files_are_read(folder: Path) -> None:
+    assert read_source("k-means", folder) is None
+    assert read_source("sklearn.cluster:KMeans", folder) is None
+    assert "def cluster(" in str(read_source("my_method.py:cluster", folder))
+    (folder / "latin.py").write_bytes(b"# caf\xe9\n")
+    with pytest.raises(InputError, match=r"no UTF-8 \(invalid .*, byte 5\)"):
+        read_source("latin.py:cluster", folder)
+    (folder / "folder.py").mkdir()
+    with pytest.raises(InputError, match=r"folder.py: Is a directory"):
+        read_source("folder.py:cluster", folder)
