@@ -21,24 +21,38 @@ class Shipped:
         tells which call was best, else 1.
     text : str
         What it is, and where it was published.
+    package : str
+        Whose version its answers depend on; empty for one of our own.
     """
 
     uses: Uses
     restarts: int
     text: str
+    package: str = ""
 
 
 _EM = "by expectation maximisation (Dempster, Laird and Rubin 1977)"
 
 SHIPPED: dict[str, Shipped] = {
-    "k-means": Shipped("nothing", 10, "k-means from k-means++ starts (Arthur and Vassilvitskii 2007)"),
-    "gaussian-mixture-spherical": Shipped("nothing", 10, f"Gaussian mixture, one variance a cluster, {_EM}"),
-    "gaussian-mixture-diag": Shipped("nothing", 10, f"Gaussian mixture, diagonal covariances, {_EM}"),
-    "gaussian-mixture-tied": Shipped("nothing", 10, f"Gaussian mixture, one covariance for all, {_EM}"),
-    "gaussian-mixture-full": Shipped("nothing", 10, f"Gaussian mixture, a covariance each, {_EM}"),
-    "ward": Shipped("nothing", 1, "agglomeration by least increase of inertia (Ward 1963)"),
+    "k-means": Shipped(
+        "nothing", 10, "k-means from k-means++ starts (Arthur and Vassilvitskii 2007)", "sklearn"
+    ),
+    "gaussian-mixture-spherical": Shipped(
+        "nothing", 10, f"Gaussian mixture, one variance a cluster, {_EM}", "sklearn"
+    ),
+    "gaussian-mixture-diag": Shipped(
+        "nothing", 10, f"Gaussian mixture, diagonal covariances, {_EM}", "sklearn"
+    ),
+    "gaussian-mixture-tied": Shipped(
+        "nothing", 10, f"Gaussian mixture, one covariance for all, {_EM}", "sklearn"
+    ),
+    "gaussian-mixture-full": Shipped("nothing", 10, f"Gaussian mixture, a covariance each, {_EM}", "sklearn"),
+    "ward": Shipped("nothing", 1, "agglomeration by least increase of inertia (Ward 1963)", "sklearn"),
     "spectral-links": Shipped(
-        "links", 1, "spectral clustering, links written into the affinity (Kamvar, Klein and Manning 2003)"
+        "links",
+        1,
+        "spectral clustering, links written into the affinity (Kamvar, Klein and Manning 2003)",
+        "sklearn",
     ),
     "cop-kmeans": Shipped(
         "links", 10, "k-means that breaks no link (Wagstaff et al. 2001); no solution where links contradict"

@@ -51,9 +51,14 @@ def split_model(model: str) -> tuple[str, str]:
     return term, shape or SPHERICAL
 
 
+def is_model(name: str) -> bool:
+    """Whether a name is that of a model; others on the dimension `model` are methods."""
+    return name in MODEL_CODES
+
+
 def shape_of(model: str) -> str:
-    """Shape of covariances of a model."""
-    return split_model(model)[1]
+    """Shape of covariances of a model; those of a method's clusters are spherical."""
+    return split_model(model)[1] if is_model(model) else SPHERICAL
 
 
 def chooses(model: str) -> bool:
@@ -63,7 +68,7 @@ def chooses(model: str) -> bool:
 
 def holds_out(model: str, every: bool) -> bool:
     """Whether cells of a model hold annotations out: of one that chooses its shape, or of `every` one."""
-    return chooses(model) or (every and model not in BASELINES)
+    return chooses(model) or (every and is_model(model) and model not in BASELINES)
 
 
 def baseline_of(model: str) -> str:

@@ -10,7 +10,6 @@ from typing import Annotated, ClassVar
 from pydantic import ConfigDict, Strict
 
 from sweeps.keytypes import Choice, Each, Real, Text, Whole
-from sweeps.models import BASELINES, MODEL_CODES
 from sweeps.scales import SCALES
 from sweeps.seeds import accuracy_code
 
@@ -31,8 +30,6 @@ Clusters = Annotated[int, Whole(1, 32_767)]
 Length = Annotated[int, Whole(1, 10**6)]
 Source = Annotated[str, Text("a text of at most 10,000 characters", longest=10_000)]
 Flag = Annotated[bool, Strict()]
-Supervised = Annotated[str, Choice(tuple(model for model in MODEL_CODES if model not in BASELINES))]
-Baseline = Annotated[str, Choice(BASELINES)]
 
 ACCURACY = ".9g"
 """Enough digits that accuracies 1e-9 apart, the closest allowed, have different names."""
@@ -119,6 +116,16 @@ class Block:
 
 
 @dataclass(frozen=True)
+class MethodPlan:
+    """A method in the grid of a data set: its name, and its calls for each cell."""
+
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
+
+    name: Name
+    restarts: Length
+
+
+@dataclass(frozen=True)
 class DatasetPlan:
     """The grid of one data set: one node of the cube.
 
@@ -143,19 +150,21 @@ class DatasetPlan:
     replicates : int
         Redraws of the annotation graph.
     models : tuple of str
-        Supervised models.
+        Supervised models, and methods that use links.
     baselines : tuple of str
-        Models without annotations.
+        Models without annotations, and methods that use none.
     restarts : int
-        Restarts of each cell.
+        Restarts of each cell of a model, and the most of a method.
     mixture_chunk, replicate_chunk, model_chunk : int
         Chunk lengths: the lengths at the creation of the cube.
     scale : str
         How the features were scaled: none, standard or minmax.
     adaptive : bool
-        Whether a cell may end before its last restart.
+        Whether a cell of a model may end before its last restart.
     held_out : bool
         Whether every cell with annotations holds some out, to see how well its model predicts them.
+    methods : tuple of MethodPlan
+        Those of `models` and `baselines` that are methods.
     """
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
@@ -171,8 +180,8 @@ class DatasetPlan:
     p: Annotated[tuple[Accuracy, ...], Each(accuracy_code, shortest=0)]
     m: Annotated[tuple[Annotated[int, Whole(1, 2**31 - 1)], ...], Each(int, shortest=0)]
     replicates: Length
-    models: Annotated[tuple[Supervised, ...], Each(str, shortest=0)]
-    baselines: Annotated[tuple[Baseline, ...], Each(str, shortest=0)]
+    models: Annotated[tuple[Name, ...], Each(str, shortest=0)]
+    baselines: Annotated[tuple[Name, ...], Each(str, shortest=0)]
     restarts: Length
     mixture_chunk: Length
     replicate_chunk: Length
@@ -180,6 +189,7 @@ class DatasetPlan:
     scale: Scale = "none"
     adaptive: Flag = False
     held_out: Flag = False
+    methods: Annotated[tuple[MethodPlan, ...], Each(repr, shortest=0)] = ()
 
     @property
     def supervised(self) -> bool:
@@ -191,6 +201,16 @@ class DatasetPlan:
         """Number of cells, baselines included."""
         per_mixture = len(self.p) * len(self.m) * self.replicates * len(self.models)
         return (self.mixtures or 1) * (per_mixture + len(self.baselines))
+
+    @property
+    def n_restarts(self) -> int:
+        """Restarts of all cells together."""
+        per_mixture = len(self.p) * len(self.m) * self.replicates * sum(map(self.restarts_of, self.models))
+        return (self.mixtures or 1) * (per_mixture + sum(map(self.restarts_of, self.baselines)))
+
+    def restarts_of(self, model: str) -> int:
+        """Restarts of each cell of a model, or calls of a method."""
+        return next((each.restarts for each in self.methods if each.name == model), self.restarts)
 
     def blocks(self) -> Iterator[Block]:
         """All blocks, baselines first, then by accuracy and annotation count."""

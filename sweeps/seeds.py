@@ -16,8 +16,8 @@ from sweeps.models import MODEL_CODES
 ABSENT = 2**32 - 1
 """In place of a coordinate that a stream does not depend on: the largest uint32, which no coordinate is."""
 
-DATA, ANNOTATIONS, SEARCH, CHOICE = 0, 1, 2, 3
-"""Purposes: drawing a mixture, drawing annotations, one restart of the search, choosing a shape."""
+DATA, ANNOTATIONS, SEARCH, CHOICE, METHOD = 0, 1, 2, 3, 4
+"""Purposes: drawing a mixture, drawing annotations, one restart of the search, choosing a shape, a method."""
 
 
 def accuracy_code(p: float) -> int:
@@ -116,3 +116,30 @@ def choice_seed(
 ) -> np.random.SeedSequence:
     """Seed of the folds and the searches by which a cell chooses its shape of covariances."""
     return seed_sequence(seed, CHOICE, dataset, mixture=mixture, p=p, m=m, replicate=replicate, model=model)
+
+
+def method_seed(
+    seed: int,
+    dataset: str,
+    *,
+    mixture: int | None,
+    p: float | None,
+    m: int | None,
+    replicate: int | None,
+    method: str,
+    restart: int,
+) -> int:
+    """Seed of one call of a method, from its name: a whole number of 32 bits, `random_state`.
+
+    The spawn key has the two words of the name in the place of a model's code:
+    `(METHOD, name, name, mixture, p·1e9, m, replicate, method, method, restart)`.
+    """
+    coordinates = (mixture, None if p is None else accuracy_code(p), m, replicate)
+    spawn_key = (
+        METHOD,
+        *name_words(dataset),
+        *(ABSENT if each is None else each for each in coordinates),
+        *name_words(method),
+        restart,
+    )
+    return int(np.random.SeedSequence(seed, spawn_key=spawn_key).generate_state(1)[0])

@@ -21,6 +21,7 @@ from kernels.settings import METHOD, OFFERED
 from pipeline.cluster.profiles import Address, Local, Tls
 from pipeline.commands.main import main
 from storage.cube.cube import open_cube
+from sweeps.file.methods import MethodEntry
 from sweeps.file.reading import load_sweep
 from sweeps.file.search import asked
 from sweeps.file.stopping import Stop
@@ -119,7 +120,7 @@ def test_a_cube_of_several_shapes_gives_what_its_guide_says(tmp_path: Path) -> N
 
 
 def test_the_sweep_file_example_is_one(tmp_path: Path) -> None:
-    (example,) = blocks("toml", SWEEP_FILE)
+    example, methods = blocks("toml", SWEEP_FILE)
     path = tmp_path / "example.toml"
     path.write_text(example, encoding="utf-8")
     spec = load_sweep(path)
@@ -127,6 +128,9 @@ def test_the_sweep_file_example_is_one(tmp_path: Path) -> None:
     assert tomllib.loads(example)["search"] == {"method": METHOD.default, **vars(asked())}
     for name in (each.name for each in OFFERED):
         assert re.search(rf"^{name} = ", example, flags=re.MULTILINE)
+    (tmp_path / "mymethod.py").write_text("def cluster(*arguments, **more): ...\n", encoding="utf-8")
+    path.write_text(example.replace("[grid]\n", f"[grid]\n{methods}"), encoding="utf-8")
+    assert [each.name for each in load_sweep(path).grid.methods] == ["k-means", "pckmeans", "mine"]
 
 
 def test_the_tables_of_the_sweep_file_have_every_key_and_its_default() -> None:
@@ -136,7 +140,16 @@ def test_the_tables_of_the_sweep_file_have_every_key_and_its_default() -> None:
     }
     search = {each.name: "by method" if each.by_method else str(each.default) for each in OFFERED}
     data = {"scale": "none", "unavailable": "error"}
-    assert explained == search | {"held_out": "false"} | data | stop
+    methods = {
+        "name": "that of a shipped method",
+        "call": "needed",
+        "uses": "links",
+        "restarts": "1, or the method's own",
+        "time_limit": f"{MethodEntry.model_fields['time_limit'].default:g}",
+        "options": "none",
+    }
+    assert methods.keys() == MethodEntry.model_fields.keys()
+    assert explained == search | {"held_out": "false"} | data | stop | methods
 
 
 def test_the_stop_example_has_the_defaults() -> None:

@@ -26,8 +26,15 @@ from pipeline.exitcodes import COMPLETE, INTERNAL
 @click.option(
     "--checksums", is_flag=True, help="Read every file of CUBE and check its checksum; compute nothing."
 )
+@click.option(
+    "--run-methods",
+    is_flag=True,
+    help="Also cells of methods of packages and files: runs the code that CUBE names, if it is as it was.",
+)
 @json_option
-def verify(cube: Path, results: Path, sample: int, seed: int, checksums: bool, as_json: bool) -> None:
+def verify(
+    cube: Path, results: Path, sample: int, seed: int, checksums: bool, run_methods: bool, as_json: bool
+) -> None:
     """Compute random cells of CUBE again and compare bits; exit with 1 if any differs."""
     from pipeline.commands.paths import find_cube
 
@@ -41,7 +48,7 @@ def verify(cube: Path, results: Path, sample: int, seed: int, checksums: bool, a
             sys.exit(COMPLETE if found.good else INTERNAL)
         from pipeline.work.verify import verify as check
 
-        verification = check(path, sample=sample, seed=seed)
+        verification = check(path, sample=sample, seed=seed, run_methods=run_methods)
     show(verification.to_dict() if as_json else verification.lines())
     sys.exit(COMPLETE if verification.good else INTERNAL)
 

@@ -151,7 +151,7 @@ class Host:
             sizes = {"n_samples": X.shape[0], "n_features": X.shape[1], "n_clusters": places[0]}
             reply: tuple[Any, ...] = (SOLVED, checked(answer, **sizes), seconds, cpu_seconds)
         except NoSolution as error:
-            reply = (NONE, str(error))
+            reply = (NONE, str(error), time.perf_counter() - started, time.process_time() - cpu_started)
         except BadAnswer as error:
             reply = (FAILED, f"BadAnswer: {error}", "")
         except BaseException as error:

@@ -93,6 +93,15 @@ class TimeLimit(Exception):
         return f"longer than its time limit of {self.seconds:g} s"
 
 
+class Unsolved(NoSolution):
+    """A method says that there is no solution; `seconds` and `cpu_seconds` are those of `Answer`."""
+
+    def __init__(self, reason: str, seconds: float, cpu_seconds: float) -> None:
+        super().__init__(reason)
+        self.seconds = seconds
+        self.cpu_seconds = cpu_seconds
+
+
 @dataclass(frozen=True, eq=False)
 class Answer:
     """What one call gave.
@@ -186,8 +195,8 @@ class MethodProcess:
 
         Raises
         ------
-        NoSolution
-            If the method raises it.
+        Unsolved
+            If the method raises `NoSolution`.
         MethodFailed
             If it raises anything else, cannot be loaded, returns what is no answer, or ends its process.
         TimeLimit
@@ -209,7 +218,7 @@ class MethodProcess:
                 raise TimeLimit(call.time_limit)
             reply = answer
         if reply[0] == NONE:
-            raise NoSolution(reply[1])
+            raise Unsolved(*reply[1:])
         if reply[0] == FAILED:
             raise MethodFailed(*reply[1:])
         if reply[0] == REFUSED:

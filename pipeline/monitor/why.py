@@ -12,7 +12,7 @@ import numpy as np
 
 from storage.cube.blocks import BlockStore, failed_cells
 from storage.cube.manifest import read_manifest
-from storage.cube.schema import DONE, STATUS_WORDS
+from storage.cube.schema import ANSWERED, NO_SOLUTION, STATUS_WORDS
 from storage.runfolder.failures import FailureRecord, read_failures
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.head import HeadRecord
@@ -73,6 +73,9 @@ class Explanation:
             text = f"{self.cell}: done, {self.restarts} restarts in {self.seconds:.3g} s"
             text += "" if self.covariance is None else f"; it chose {self.covariance} covariances"
             return [text, *self._earlier()]
+        if self.state == STATUS_WORDS[NO_SOLUTION]:
+            text = f"{self.cell}: the method found no solution in {self.restarts} calls, {self.seconds:.3g} s"
+            return [text, *self._earlier()]
         state = "pending: not finished yet" if self.state == "pending" else self.state
         command = ["", "to run it alone:", f"  {self.command}"]
         log = ["", "to see the log:", f"  {self.log}"] if self.log else []
@@ -124,14 +127,14 @@ def explain(cube: Path, name: str, spec: Path | None = None) -> Explanation:
     block = plans[cell.dataset].block_of(cell)
     store, position = BlockStore(cube, read_only=True), block.position(cell)
     status = int(store.statuses(block)[position])
-    arrays = store.read(block) if status == DONE else None
+    arrays = store.read(block) if status in ANSWERED else None
     return Explanation(
         cell=str(cell),
         state=STATUS_WORDS.get(status, "pending"),
         restarts=None if arrays is None else int(np.asarray(arrays["restarts_done"])[position]),
         seconds=None if arrays is None else float(np.asarray(arrays["seconds"])[position]),
         failures=failures,
-        log="" if status == DONE or not failures else _log_command(cube, failures[-1].job),
+        log="" if status in ANSWERED or not failures else _log_command(cube, failures[-1].job),
         command=_command(cube, cell, spec),
         covariance=None if arrays is None or not chooses(cell.model) else _chosen(arrays, position),
     )

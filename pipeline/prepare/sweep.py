@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pipeline.methods.loading import MethodCall
 from pipeline.work.batches import LONGEST
+from pipeline.work.methods import method_calls
 from pipeline.work.timing import Timing
 from storage.cube.growth import align, differences
 from storage.cube.layout import size_problems
@@ -29,11 +31,14 @@ class Prepared:
         Data sets and plans, chunked as the cube is.
     cube : Path
         Where results are written; it need not exist yet.
+    methods : tuple of MethodCall
+        Of the sweep, as workers get them.
     """
 
     spec: SweepSpec
     inputs: Inputs
     cube: Path
+    methods: tuple[MethodCall, ...] = ()
 
     @property
     def run(self) -> RunFolder:
@@ -53,12 +58,13 @@ def prepare(path: Path, *, results: Path, data_dir: Path | None) -> Prepared:
     cube = cube_path(results, spec.name)
     problems = _results_problems(results, RunFolder(cube).path)
     with collecting(problems):
+        methods = method_calls(path.name, spec.grid.methods)
         inputs = load_inputs(spec, path.name, data_dir=data_dir)
         for plan in inputs.plans:
             problems += size_problems(f"{path.name} [grid], ", plan)
     if problems:
         raise InputError(problems)
-    return aligned(Prepared(spec, inputs, cube))
+    return aligned(Prepared(spec, inputs, cube, methods))
 
 
 def aligned(prepared: Prepared) -> Prepared:

@@ -10,7 +10,7 @@ import numpy as np
 from pipeline.prepare.sweep import Prepared
 from storage.cube.blocks import BlockStore
 from storage.cube.manifest import read_manifest
-from storage.cube.schema import DONE, FAILED, NO_SOLUTION
+from storage.cube.schema import ANSWERED, FAILED
 from sweeps.plan import Block, Cell, DatasetPlan
 
 
@@ -35,7 +35,7 @@ class Wanted:
 
     def settles(self, cell: Cell, status: int) -> bool:
         """Whether a cell of that `status` needs no more work, by this run or by another one."""
-        return status in (DONE, NO_SOLUTION) or (status == FAILED and not self._retries(cell))
+        return status in ANSWERED or (status == FAILED and not self._retries(cell))
 
     def blocks(self, plan: DatasetPlan) -> Iterable[Block]:
         """Blocks of a data set with cells that this run may compute."""
@@ -60,6 +60,6 @@ def is_settled(prepared: Prepared, wanted: Wanted) -> bool:
         blocks = (block for plan in plans for block in wanted.blocks(plan))
         cells = (pair for block in blocks for pair in zip(block.cells(), store.statuses(block), strict=True))
         return all(wanted.settles(cell, status) for cell, status in cells if wanted.runs(cell))
-    settled = (DONE, NO_SOLUTION) if wanted.retry_failed else (DONE, NO_SOLUTION, FAILED)
+    settled = ANSWERED if wanted.retry_failed else (*ANSWERED, FAILED)
     statuses = (statuses for plan in plans for _, statuses in store.all_statuses(plan))
     return all(np.isin(values, settled).all() for values in statuses)

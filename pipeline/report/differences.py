@@ -22,7 +22,6 @@ from pipeline.report.parts.ink import (
 from pipeline.report.parts.parts import shape_groups, spread
 from pipeline.report.sections.curves import PANEL
 from pipeline.scoring.catalogue import LABELS
-from sweeps.models import BASELINES
 
 
 def draw_differences(table: pd.DataFrame, score: str) -> Figure | None:
@@ -52,7 +51,7 @@ def draw_differences(table: pd.DataFrame, score: str) -> Figure | None:
     for line, (dataset, group) in zip(grid, shown, strict=True):
         one = rows[(rows["dataset"] == dataset) & rows["model"].isin(groups[group])]
         for axes, p in zip(line, accuracies, strict=True):
-            _panel(axes, one[one["model"].isin(BASELINES) | (one["p"] == p)])
+            _panel(axes, one[one["p"].isna() | (one["p"] == p)])
         line[0].set_ylabel(f"{short(dataset, group)}\nB minus A")
     figure.suptitle(f"{LABELS[score].axis}: B minus A, mean ± standard error", fontsize="medium")
     legend(figure, (axes for line in grid for axes in line))

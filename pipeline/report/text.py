@@ -15,7 +15,6 @@ from pipeline.scoring.choices import TOO_FEW, choice_table, prediction_table
 from pipeline.scoring.tables import pooled_nmi, written_counts
 from storage.cube.manifest import Manifest
 from storage.cube.schema import NO_SOLUTION, STATUS_WORDS
-from sweeps.models import BASELINES
 from sweeps.shapes import CANDIDATES
 
 TITLES = {name: LABELS[name].short for name in QUALITIES}
@@ -33,7 +32,7 @@ def render(manifest: Manifest, cells: pd.DataFrame, summary: pd.DataFrame) -> st
     """Text of a report: how much is there, then the tables."""
     parts = [_head(manifest, cells), _pooled(manifest, summary)]
     for (dataset, p), rows in summary[summary["p"].notna()].groupby(["dataset", "p"], sort=False):
-        baseline = summary[(summary["dataset"] == dataset) & summary["model"].isin(BASELINES)]
+        baseline = summary[(summary["dataset"] == dataset) & summary["p"].isna()]
         title = f"{_size(manifest, str(dataset))}, p = {p:g}"
         parts.append("\n".join(_block(title, rows, baseline)))
     alone = [name for name, plan in manifest.plans.items() if not plan.supervised]
@@ -98,7 +97,7 @@ def _pooled(manifest: Manifest, summary: pd.DataFrame) -> str:
         for (p, m), group in pooled.groupby(["p", "m"], sort=False):
             found = {row.model: f"{row.mean:.4f} ({row.n_datasets})" for row in group.itertuples()}
             lines.append(_row(f"p = {p:g}", str(m), [found.get(model, "-") for model in models]))
-    for baseline in BASELINES:
+    for baseline in sorted(rows.loc[rows["p"].isna(), "model"].unique()):
         levels = rows[(rows["model"] == baseline) & (rows["score"] == "nmi")]["mean"].dropna()
         if len(levels):
             lines.append(f"{baseline}: {levels.mean():.4f} ({len(levels)})")
@@ -159,11 +158,12 @@ def _across(models: list[str]) -> list[list[str]]:
 
 def _columns(rows: pd.DataFrame, baseline: pd.DataFrame, models: list[str]) -> Iterator[str]:
     """Lines of some columns of a table, baselines before the others."""
-    supervised = [model for model in models if model not in BASELINES]
+    alone = set(baseline["model"])
+    supervised = [model for model in models if model not in alone]
     yield _row("mean ± s.e. (median)", "m", models, join=True)
     for score, label in TITLES.items():
         levels = baseline[baseline["score"] == score]
-        level = [_cell(levels[levels["model"] == model]) for model in models if model in BASELINES]
+        level = [_cell(levels[levels["model"] == model]) for model in models if model in alone]
         found = rows[(rows["score"] == score) & rows["model"].isin(supervised)]
         if found.empty and set(level) - {"-"}:
             yield _row(label, "", level)

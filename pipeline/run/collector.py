@@ -20,6 +20,7 @@ from storage.runfolder.failures import FailureRecord
 from storage.runfolder.journal import Journal, JournalDamaged
 from sweeps.file.stopping import Stop
 from sweeps.inputs.load import Inputs
+from sweeps.models import is_model
 from sweeps.plan import Block, Cell, DatasetPlan
 
 logger = logging.getLogger(__name__)
@@ -87,7 +88,7 @@ class Collector:
                 elif cell in self._replayed:
                     yield from self._result(cell, self._replayed[cell]).missing()
                 else:
-                    yield Work(cell, 0, plan.restarts)
+                    yield Work(cell, 0, plan.restarts_of(cell.model))
 
     def left(self, plan: DatasetPlan) -> Iterator[Work]:
         """Work of a data set that is neither in the cube nor in the journal; opens its blocks on the way."""
@@ -205,7 +206,8 @@ class Collector:
         return result
 
     def _result(self, cell: Cell, known: Iterable[Partial]) -> CellResult:
-        result = CellResult(cell, self._plans[cell.dataset].restarts, self._stop)
+        stop = self._stop if is_model(cell.model) else None
+        result = CellResult(cell, self._plans[cell.dataset].restarts_of(cell.model), stop)
         for partial in known:
             result.add(partial)
         return result

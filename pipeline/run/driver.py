@@ -85,7 +85,8 @@ class Driver:
         self._cube = prepared.cube
         self._plans = prepared.inputs.plans
         self._sciences = {
-            plan.name: Science(spec.seed, spec.search, plan.n_clusters, spec.stop) for plan in self._plans
+            plan.name: Science(spec.seed, spec.search, plan.n_clusters, spec.stop, prepared.methods)
+            for plan in self._plans
         }
         self._collector = sweep.collector
         self._lease = sweep.lease

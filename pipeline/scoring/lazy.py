@@ -91,9 +91,11 @@ def baseline_scores(
 
 
 def all_baseline_scores(tree: xr.DataTree, dataset: str) -> dict[str, xr.Dataset]:
-    """Scores of every baseline that one data set has, by model."""
+    """Scores of every baseline that one data set has, by model: those of models first."""
     children = tree[dataset].children
-    return {model: baseline_scores(tree, dataset, model) for model in BASELINES if model in children}
+    models = [model for model in BASELINES if model in children]
+    models += [name for name in children if name not in models]
+    return {model: baseline_scores(tree, dataset, model) for model in models}
 
 
 def relative_nmi(found: xr.Dataset, baselines: Mapping[str, xr.Dataset]) -> xr.DataArray:

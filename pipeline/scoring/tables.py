@@ -13,7 +13,7 @@ from pipeline.scoring.lazy import all_baseline_scores, relative_nmi, scores
 from pipeline.scoring.restarts import hits
 from storage.cube.schema import DONE, STATUS_WORDS
 from sweeps.file.spec import AnnotationCount
-from sweeps.models import BASELINES, baseline_of, shape_of
+from sweeps.models import baseline_of, shape_of
 from sweeps.plan import Cell, DatasetPlan
 from sweeps.shapes import CODES
 
@@ -203,6 +203,6 @@ def _summary(cells: pd.DataFrame, score: str) -> pd.DataFrame:
 
 def _is_defined(table: pd.DataFrame) -> pd.Series:
     """Groups where the score is defined for some cell of the data set and kind of model."""
-    baseline = table["model"].isin(BASELINES)
+    baseline = table["p"].isna()
     variance = table["model"].map(baseline_of)
     return table.groupby([table["dataset"], baseline, variance])["n"].transform("sum") > 0

@@ -170,7 +170,7 @@ def _time_corners(prepared: Prepared, timing: Timing) -> None:
 
     warm_up()
     for plan in prepared.inputs.plans:
-        science = Science(prepared.spec.seed, prepared.spec.search, plan.n_clusters)
+        science = Science(prepared.spec.seed, prepared.spec.search, plan.n_clusters, methods=prepared.methods)
         work = tuple(Work(cell, 0, 1) for cell in timing.missing(plan))
         for result in run_batch(Batch(science, plan.name, work, 0.0), prepared.inputs.sources[plan.name]):
             if isinstance(result, Failure):
@@ -183,10 +183,10 @@ def _dataset(prepared: Prepared, plan: DatasetPlan, timing: Timing) -> DatasetOv
     seconds = 0.0
     for p, m, model, cells in _groups(plan):
         cell = Cell(plan.name, 0 if plan.mixtures else None, p, m, None if p is None else 0, model)
-        work = Work(cell, 0, plan.restarts)
+        work = Work(cell, 0, plan.restarts_of(model))
         seconds += cells * (timing.work_seconds(work) if measured else _rough_seconds(prepared, plan, work))
     specs = array_specs(plan)
-    restarts = plan.n_cells * plan.restarts
+    restarts = plan.n_restarts
     return DatasetOverview(
         name=plan.name,
         n_samples=plan.n_samples,

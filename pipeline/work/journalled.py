@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pipeline.work.merge import from_record
 from pipeline.work.records import Partial
 from storage.cube.schema import VARIABLES, scored_shapes
-from sweeps.models import holds_out
+from sweeps.models import holds_out, is_model
 from sweeps.plan import Cell, DatasetPlan
 from sweeps.shapes import DIMS
 
@@ -67,8 +67,10 @@ def _problems(partial: Partial, plans: Mapping[str, DatasetPlan]) -> Iterator[st
     if not _has(plan, cell):
         yield f"{cell}, which is no cell of the sweep"
         return
-    if work.stop > plan.restarts:
-        yield f"{cell} with restart {work.stop - 1} of {plan.restarts}"
+    if work.stop > plan.restarts_of(cell.model):
+        yield f"{cell} with restart {work.stop - 1} of {plan.restarts_of(cell.model)}"
+    if not partial.solved and is_model(cell.model):
+        yield f"{cell} without a solution, which a model always has"
     if not all(0 <= seconds < math.inf for seconds in (partial.seconds, partial.cpu_seconds)):
         yield f"{cell} that took {partial.seconds} and {partial.cpu_seconds} seconds"
     scores = 0 if partial.chosen is None else len(partial.chosen.held_out)
@@ -87,5 +89,6 @@ def _problems(partial: Partial, plans: Mapping[str, DatasetPlan]) -> Iterator[st
         dtype = np.dtype("float64" if name == "objectives" else VARIABLES[name].dtype)
         if values.shape != shape or values.dtype != dtype:
             yield f"{cell} with {name} of {values.dtype} {values.shape}, expected {dtype} {shape}"
-    if partial.labels.shape and not ((partial.labels >= 0) & (partial.labels < plan.n_clusters)).all():
+    low, high = (0, plan.n_clusters) if partial.solved else (-1, 0)
+    if partial.labels.shape and not ((partial.labels >= low) & (partial.labels < high)).all():
         yield f"{cell} with labels that are none of {plan.n_clusters} clusters"

@@ -14,7 +14,7 @@ from pipeline.work.records import Chosen, Partial, Work
 from pipeline.work.stopping import restarts_enough, unseen_mass
 from pipeline.work.tasks import missing_ranges
 from storage.cube.compare import differing_rows
-from storage.cube.schema import DONE, FAILED, PENDING
+from storage.cube.schema import ANSWERED, DONE, FAILED, NO_SOLUTION, PENDING
 from sweeps.file.stopping import Stop
 from sweeps.models import chooses, holds_out, shape_of
 from sweeps.plan import Block, Cell
@@ -57,6 +57,7 @@ class CellResult:
     restarts: int
     stop: Stop | None = None
     objectives: NDArray[np.float64] = field(init=False)
+    known: NDArray[np.bool_] = field(init=False)
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     best: Partial | None = None
@@ -66,18 +67,21 @@ class CellResult:
 
     def __post_init__(self) -> None:
         self.objectives = np.full(self.restarts, np.nan)
+        self.known = np.zeros(self.restarts, dtype=bool)
 
     @property
     def status(self) -> int:
-        """Pending, done or failed."""
+        """Pending, done, failed, or without a solution."""
         if self.failed:
             return FAILED
-        return PENDING if self.end is None else DONE
+        if self.end is None:
+            return PENDING
+        return DONE if self.best is not None and self.best.solved else NO_SOLUTION
 
     @property
     def unseen_mass(self) -> float:
         """Estimated probability that one more restart finds something new, NaN without an adaptive stop."""
-        return np.nan if self.stop is None else unseen_mass(self._known(), self.stop.rule)
+        return np.nan if self.stop is None else unseen_mass(self._first(), self.stop.rule)
 
     def add(self, partial: Partial) -> None:
         """Take a partial result.
@@ -89,9 +93,8 @@ class CellResult:
         """
         self._take_choice(partial)
         start, stop = partial.work.start, partial.work.stop
-        known = self.objectives[start:stop]
-        seen = ~np.isnan(known)
-        other = seen & differing_rows(known, partial.objectives)
+        seen = self.known[start:stop].copy()
+        other = seen & differing_rows(self.objectives[start:stop], partial.objectives)
         if other.any():
             which = start + int(np.argmax(other))
             raise Mismatch(
@@ -102,18 +105,19 @@ class CellResult:
             self.seconds += partial.seconds
             self.cpu_seconds += partial.cpu_seconds
         self.objectives[start:stop] = partial.objectives
-        self.end = restarts_enough(self._known(), self.stop, self.restarts)
+        self.known[start:stop] = True
+        self.end = restarts_enough(self._first(), self.stop, self.restarts)
         if self.best is None or _rank(partial) < _rank(self.best):
             self.best = partial
 
     def missing(self) -> Iterator[Work]:
         """Restarts still to be run."""
         if self.stop is not None:
-            known = self._known()
+            known = self._first()
             if self.end is None:
                 yield Work(self.cell, len(known), self.restarts, tuple(known.tolist()), self.chosen)
             return
-        done = np.flatnonzero(~np.isnan(self.objectives)).tolist()
+        done = np.flatnonzero(self.known).tolist()
         for start, stop in missing_ranges(self.restarts, done):
             yield Work(self.cell, start, stop, chosen=self.chosen)
 
@@ -125,15 +129,17 @@ class CellResult:
             )
         self.chosen = partial.chosen
 
-    def _known(self) -> NDArray[np.float64]:
+    def _first(self) -> NDArray[np.float64]:
         """Objectives of the restarts before the first that is missing."""
-        missing = np.isnan(self.objectives)
-        return self.objectives[: int(missing.argmax()) if missing.any() else self.restarts]
+        return self.objectives[: self.restarts if self.known.all() else int(self.known.argmin())]
 
 
-def _rank(partial: Partial) -> tuple[float, int]:
-    """Order of solutions: larger objective first, then lower restart."""
-    return -float(partial.objectives[partial.best_restart - partial.work.start]), partial.best_restart
+def _rank(partial: Partial) -> tuple[bool, float, int]:
+    """Order of solutions: larger objective first, one without after those with one, then lower restart."""
+    if not partial.solved:
+        return True, 0.0, partial.work.start
+    objective = float(partial.objectives[partial.best_restart - partial.work.start])
+    return False, np.inf if np.isnan(objective) else -objective, partial.best_restart
 
 
 @dataclass(eq=False)
@@ -169,10 +175,10 @@ class BlockResult:
             if result is None:
                 continue
             arrays["status"][position] = result.status
-            if result.status != DONE:
+            if result.status not in ANSWERED:
                 continue
             assert result.best is not None
-            arrays["log_likelihood"][position] = result.objectives
+            arrays["log_likelihood"][position, : result.restarts] = result.objectives
             arrays["labels"][position] = result.best.labels
             arrays["centroids"][position] = result.best.centroids
             arrays["covariances"][position] = _widened(result.best, arrays["covariances"].ndim - 2)
@@ -241,7 +247,8 @@ def _partials(entries: list[dict[str, Any]], arrays: dict[str, NDArray[Any]]) ->
         numbers = entry["start"], entry["best_restart"], entry["stop"]
         if not all(type(number) is int for number in numbers):
             raise ValueError(f"a record of restarts {numbers}, expected whole numbers")
-        if not 0 <= numbers[0] <= numbers[1] < numbers[2]:
+        # -1: a method found no solution
+        if not (0 <= numbers[0] < numbers[2] and (numbers[1] == -1 or numbers[0] <= numbers[1] < numbers[2])):
             raise ValueError(
                 f"a record of restart {numbers[1]} as the best of {numbers[0]} to {numbers[2] - 1}"
             )

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.methods.loading import MethodCall
 from storage.runfolder.failures import FailedWork, FailureRecord
 from sweeps.file.search import Search
 from sweeps.file.stopping import Stop
@@ -62,6 +63,11 @@ class Science:
     search: Search
     n_clusters: int
     stop: Stop | None = None
+    methods: tuple[MethodCall, ...] = ()
+
+    def method(self, name: str) -> MethodCall | None:
+        """The method of a name; None for a model."""
+        return next((each for each in self.methods if each.name == name), None)
 
     def holds_out(self, cell: Cell) -> bool:
         """Whether a cell holds annotations out, before its first restart."""
@@ -87,9 +93,9 @@ class Partial:
     work : Work
         What was done.
     objectives : ndarray of shape (stop - start,)
-        Objective of each restart, in nats.
+        Objective of each restart, in nats; of a method its own, NaN where it gave none or found no solution.
     best_restart : int
-        Restart of the largest objective, the lowest on ties.
+        Restart of the largest objective, the lowest on ties; -1 if no restart has a solution.
     labels, centroids : ndarray of shape (n_samples,), (n_clusters, n_features)
         Its solution.
     covariances : ndarray of shape (n_clusters, ...)
@@ -112,6 +118,11 @@ class Partial:
     cpu_seconds: float
     chosen: Chosen | None = None
     choosing: float = 0.0
+
+    @property
+    def solved(self) -> bool:
+        """Whether there is a solution: a method may find none."""
+        return self.best_restart >= 0
 
     @property
     def shape(self) -> str:

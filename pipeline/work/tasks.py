@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.methods.process import MethodFailed
 from pipeline.optima import best_of
+from pipeline.work.methods import run_method
 from pipeline.work.records import Batch, Chosen, Failure, Partial, Science, Work
 from pipeline.work.stopping import is_enough
 from sweeps.annotations.draw import draw_annotations
 from sweeps.inputs.load import Source
-from sweeps.models import AUTO, BASELINES, split_model
+from sweeps.models import AUTO, split_model
 from sweeps.plan import Cell
 from sweeps.seeds import annotation_seed, choice_seed, search_seed
 from sweeps.shapes import CANDIDATES, SCORED
@@ -45,25 +47,22 @@ def run_batch(batch: Batch, source: Source) -> list[Partial | Failure]:
     for work in batch.work:
         try:
             results.append(_run(batch.science, work, source))
+        except MethodFailed as error:
+            results.append(_failure(work, str(error), error.traceback))
         except Exception as error:
-            results.append(
-                Failure(
-                    work,
-                    f"{type(error).__name__}: {error}",
-                    socket.gethostname(),
-                    os.environ.get("SLURM_JOB_ID", ""),
-                    traceback.format_exc(),
-                )
-            )
+            results.append(_failure(work, f"{type(error).__name__}: {error}", traceback.format_exc()))
     return results
+
+
+def _failure(work: Work, cause: str, trace: str) -> Failure:
+    return Failure(work, cause, socket.gethostname(), os.environ.get("SLURM_JOB_ID", ""), trace)
 
 
 def cell_annotations(seed: int, cell: Cell, labels_true: NDArray[np.int16] | None) -> NDArray[np.int32]:
     """Annotations of a cell, of shape (m, 3); none for a baseline."""
-    if cell.model in BASELINES:
+    if cell.p is None:
         return np.empty((0, 3), dtype=np.int32)
     assert labels_true is not None
-    assert cell.p is not None
     assert cell.m is not None
     assert cell.replicate is not None
     where = annotation_seed(
@@ -85,6 +84,10 @@ def missing_ranges(restarts: int, done: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def _run(science: Science, work: Work, source: Source) -> Partial:
+    method = science.method(work.cell.model)
+    if method is not None:
+        X, labels_true = source.arrays(work.cell.mixture)
+        return run_method(science, work, method, X, cell_annotations(science.seed, work.cell, labels_true))
     # Imported here, so that commands that only plan or read do not load numba.
     from kernels.problem.problem import build_problem, layers_from_annotations
     from kernels.search.hgs import run_restart

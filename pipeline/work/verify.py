@@ -9,17 +9,21 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from pipeline.methods.loading import MethodCall
 from pipeline.work.merge import BlockResult, CellResult
+from pipeline.work.methods import method_calls
 from pipeline.work.records import Batch, Failure, Science, Work
 from pipeline.work.tasks import cell_annotations, run_batch
 from storage.cube.blocks import BlockStore
 from storage.cube.compare import UNPROMISED, differing_rows
 from storage.cube.cube import open_cube
 from storage.cube.manifest import Manifest, read_manifest
-from storage.cube.schema import DONE
+from storage.cube.schema import ANSWERED
 from storage.provenance import fingerprint
 from sweeps.errors import InputError, Problem
 from sweeps.inputs.load import RealSource
+from sweeps.methods import SHIPPED
+from sweeps.models import is_model
 from sweeps.plan import Block, Cell
 
 
@@ -61,12 +65,15 @@ class Verification:
         Fingerprint of this machine and its software.
     there : tuple of dict
         Other fingerprints the cube was made with: bits are promised for equal ones alone.
+    left_out : int
+        Cells of methods whose code was not to be run.
     """
 
     cube: Path
     checks: tuple[CellCheck, ...]
     here: dict[str, str]
     there: tuple[dict[str, str], ...]
+    left_out: int = 0
 
     @property
     def good(self) -> bool:
@@ -83,6 +90,8 @@ class Verification:
         lines = [
             f"{self.cube}: {len(self.checks) - len(wrong)} of {len(self.checks)} cells have the same bits"
         ]
+        if self.left_out:
+            lines.append(f"not looked at: {self.left_out:,} cells of methods of one's own; see --run-methods")
         lines += [f"DIFFERS {check.cell}: {check.cause or ', '.join(check.differs)}" for check in wrong]
         if wrong and self.there:
             lines.append(f"computed here with {_shown(self.here)}")
@@ -91,7 +100,7 @@ class Verification:
         return lines
 
 
-def verify(path: Path, *, sample: int, seed: int = 0) -> Verification:
+def verify(path: Path, *, sample: int, seed: int = 0, run_methods: bool = False) -> Verification:
     """Compute random cells again from their coordinates and the inputs in the cube.
 
     Parameters
@@ -102,6 +111,9 @@ def verify(path: Path, *, sample: int, seed: int = 0) -> Verification:
         How many cells, drawn without replacement from those that are done.
     seed : int
         Of the choice of cells.
+    run_methods : bool
+        Whether cells of methods other than shipped ones are drawn, too: their code is named by the cube, and
+        a cube may come from anywhere.
 
     Returns
     -------
@@ -110,31 +122,44 @@ def verify(path: Path, *, sample: int, seed: int = 0) -> Verification:
     Raises
     ------
     InputError
-        If there is no cube, or nothing in it is done.
+        If there is no cube, or nothing in it is done, or the file of a method has changed.
     """
     manifest = read_manifest(path)
     store = BlockStore(path, read_only=True)
-    done = list(store.cells(manifest.plans.values(), DONE))
+    methods = manifest.spec.grid.methods
+    foreign = set() if run_methods else {each.name for each in methods if each.call not in SHIPPED}
+    calls = method_calls(str(path), [each for each in methods if each.name not in foreign])
+    found = [pair for state in ANSWERED for pair in store.cells(manifest.plans.values(), state)]
+    done = [(block, cell) for block, cell in found if cell.model not in foreign]
     if not done:
-        raise InputError([Problem(str(path), "no cell that is done", "at least one")])
+        hint = f"--run-methods runs the code of {', '.join(sorted(foreign))}" if found else ""
+        raise InputError([Problem(str(path), "no cell that is done", "at least one", hint)])
     rng = np.random.default_rng(seed)
     drawn = rng.choice(len(done), size=min(sample, len(done)), replace=False)
     tree = open_cube(path)
-    checks = tuple(_check(manifest, store, tree, *done[position]) for position in drawn)
+    checks = tuple(_check(manifest, calls, store, tree, *done[position]) for position in drawn)
     here = fingerprint()
     others = {tuple(run.fingerprint.items()) for run in manifest.runs if run.fingerprint != here}
-    return Verification(path, checks, here, tuple(dict(other) for other in sorted(others)))
+    there = tuple(dict(other) for other in sorted(others))
+    return Verification(path, checks, here, there, len(found) - len(done))
 
 
-def _check(manifest: Manifest, store: BlockStore, tree: xr.DataTree, block: Block, cell: Cell) -> CellCheck:
-    plan = manifest.plans[cell.dataset]
-    spec, stop = manifest.spec, manifest.spec.stop
-    science = Science(spec.seed, spec.search, plan.n_clusters, stop)
-    source = _source(tree, cell)
-    (result,) = run_batch(Batch(science, cell.dataset, (Work(cell, 0, plan.restarts),), 0.0), source)
+def _check(
+    manifest: Manifest,
+    calls: tuple[MethodCall, ...],
+    store: BlockStore,
+    tree: xr.DataTree,
+    block: Block,
+    cell: Cell,
+) -> CellCheck:
+    plan, spec = manifest.plans[cell.dataset], manifest.spec
+    stop = spec.stop if is_model(cell.model) else None
+    science = Science(spec.seed, spec.search, plan.n_clusters, stop, calls)
+    source, restarts = _source(tree, cell), plan.restarts_of(cell.model)
+    (result,) = run_batch(Batch(science, cell.dataset, (Work(cell, 0, restarts),), 0.0), source)
     if isinstance(result, Failure):
         return CellCheck(str(cell), (), result.cause)
-    merged = CellResult(cell, plan.restarts, stop)
+    merged = CellResult(cell, restarts, stop)
     merged.add(result)
     stored = store.read(block)
     position = block.position(cell)

@@ -18,7 +18,7 @@ import zarr
 from storage.cube.compare import CellMismatch, compare_cells, compare_set_back
 from storage.cube.manifest import ROOT_FILE, read_manifest
 from storage.cube.places import Place, Places, chunk_name
-from storage.cube.schema import DONE, FAILED, FIELDS, PENDING, VARIABLES, result_names
+from storage.cube.schema import ANSWERED, FAILED, FIELDS, PENDING, VARIABLES, result_names
 from storage.cube.store import DurableStore
 from storage.errors import storage_errors
 from storage.files import PLAIN, Files, sync_directory
@@ -76,7 +76,7 @@ class BlockStore:
         Returns
         -------
         array of int8, shape (n_cells,)
-            `schema.PENDING`, `DONE` or `FAILED`, in the order of `block.cells()`.
+            `schema.PENDING`, `DONE`, `FAILED` or `NO_SOLUTION`, in the order of `block.cells()`.
         """
         place = self._place(block)
         with self._reading():
@@ -120,7 +120,7 @@ class BlockStore:
         place = self._place(block)
         statuses = self.statuses(block)
         with self._reading():
-            if (statuses == DONE).any():
+            if np.isin(statuses, ANSWERED).any():
                 results = {name: self._read_array(block, place, name) for name in self._names(block)}
             else:
                 results = self._unwritten(block, place) | {"status": statuses}
@@ -131,9 +131,9 @@ class BlockStore:
     def write(self, block: Block, results: Mapping[str, npt.ArrayLike]) -> None:
         """Write a block: whole chunks of every array, made durable, then its status, made durable.
 
-        Cells that are done already are compared, bit for bit but for times, and stay; if all are, no
-        file is touched. Failed and pending cells may change. Results of cells whose new status is not done
-        are dropped.
+        Cells that are done already, or were found to have no solution, are compared, bit for bit but for
+        times, and stay; if all are, no file is touched. Failed and pending cells may change. Results of
+        cells whose new status is one of these two are dropped.
 
         Parameters
         ----------
@@ -163,7 +163,7 @@ class BlockStore:
         new = self._checked(block, place, results)
         _drop_unfinished(new, len(block.models))
         statuses = self.statuses(block)
-        done = statuses == DONE
+        done = np.isin(statuses, ANSWERED)
         known = self._annotations_known(block, place)
         if (statuses == PENDING).any() and self.has_status(block):
             self._compare_set_back(block, place, new, statuses == PENDING)
@@ -263,7 +263,7 @@ class BlockStore:
             return np.zeros(1, dtype=bool)
         with self._reading():
             statuses = np.asarray(self._array(place.node, "status")[place.region[:-1]])
-        known: npt.NDArray[np.bool_] = np.any(statuses == DONE, axis=-1).reshape(-1)
+        known: npt.NDArray[np.bool_] = np.isin(statuses, ANSWERED).any(axis=-1).reshape(-1)
         return known
 
     def _read_array(self, block: Block, place: Place, name: str) -> npt.NDArray[Any]:
@@ -333,7 +333,7 @@ def failed_cells(cube: Path, plans: Iterable[DatasetPlan]) -> tuple[Cell, ...]:
 
 
 def _drop_unfinished(results: Arrays, n_models: int) -> None:
-    done = results["status"] == DONE
+    done = np.isin(results["status"], ANSWERED)
     for name in results.keys() - {"status", "annotations"}:
         results[name][~done] = VARIABLES[name].fill
     if "annotations" in results:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from storage.cube.schema import DONE, PENDING, VARIABLES
+from storage.cube.schema import ANSWERED, PENDING, VARIABLES
 from sweeps.plan import Block, Cell
 
 UNPROMISED = ("seconds", "cpu_seconds")
@@ -65,12 +65,12 @@ def compare_cells(
     CellMismatch
         If one bit differs in anything but times.
     """
-    both = (stored["status"] == DONE) & (new["status"] != PENDING)
+    both = np.isin(stored["status"], ANSWERED) & (new["status"] != PENDING)
     names = [name for name in stored if name not in (*UNPROMISED, "annotations")]
     differing = {name: differing_rows(stored[name], new[name]) & both for name in names}
     if not block.unsupervised:
         rows = differing_rows(stored["annotations"], new["annotations"]) & annotations_known
-        differing["annotations"] = np.repeat(rows, len(block.models)) & (new["status"] == DONE)
+        differing["annotations"] = np.repeat(rows, len(block.models)) & np.isin(new["status"], ANSWERED)
     cells = np.any(list(differing.values()), axis=0)
     if cells.any():
         index = int(np.argmax(cells))
@@ -99,14 +99,14 @@ def compare_set_back(
     CellMismatch
         If one bit of what was not lost differs in anything but times.
     """
-    again = waiting & (new["status"] == DONE)
+    again = np.asarray(waiting & np.isin(new["status"], ANSWERED))
     kept = {}
     for name, values in stored.items():
         lost = ~differing_rows(values, np.full_like(values, VARIABLES[name].fill))
         kept[name] = values.copy()
         kept[name][lost] = new[name][lost]
-    kept["status"] = np.where(again, DONE, PENDING)
-    graphs = again.reshape(-1, len(block.models)).any(axis=1)
+    kept["status"] = np.where(again, new["status"], PENDING)
+    graphs = np.asarray(again.reshape(-1, len(block.models)).any(axis=1))
     compare_cells(block, kept, new, graphs)
 
 

@@ -17,7 +17,7 @@ from sweeps.seeds import accuracy_code
 from sweeps.shapes import DIMS, widest_dims
 
 HINT = "use another name"
-GROWING = {"source", "mixtures", "p", "m", "replicates", "models", "baselines"}
+GROWING = {"source", "mixtures", "p", "m", "replicates", "models", "baselines", "methods"}
 CHUNKS = {"mixture_chunk", "replicate_chunk", "model_chunk"}
 FORMS = ("one variance a cluster", "a variance of each feature a cluster", "a matrix a cluster")
 """How covariances are stored, by the axes that each has beside the cluster."""
@@ -100,6 +100,7 @@ def _spec_differences(manifest: Manifest, spec: SweepSpec) -> Iterator[Problem]:
         yield Problem(where, _settings(of_file, new), expected, _to_grow(of_cube))
         for name in BY_METHOD:
             del old[f"search.{name}"], new[f"search.{name}"]
+    yield from _method_differences(manifest, spec)
     for key in dict.fromkeys([*old, *new]):
         stored, asked = old.get(key), new.get(key)
         if stored != asked:
@@ -107,6 +108,18 @@ def _spec_differences(manifest: Manifest, spec: SweepSpec) -> Iterator[Problem]:
             name = key.removeprefix("search.")
             hint = _to_grow({name: stored}) if name in (*BY_METHOD, HELD_OUT) else HINT
             yield Problem(f"{manifest.path}: {key}", _show(asked), f"{_show(stored)}, as in the cube", hint)
+
+
+def _method_differences(manifest: Manifest, spec: SweepSpec) -> Iterator[Problem]:
+    """Methods that kept their name but not their code, options or calls: their cells would not compare."""
+    asked = {method.name: method.science for method in spec.grid.methods}
+    for method in manifest.spec.grid.methods:
+        new = asked.get(method.name, method.science)
+        for key, stored in method.science.items():
+            if stored != new[key]:
+                where = f"{manifest.path}: method {method.name}, {key}"
+                hint = "give the method another name"
+                yield Problem(where, _show(new[key]), f"{_show(stored)}, as in the cube", hint)
 
 
 def _settings(written: Mapping[str, Any], fixed: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from storage.cube.layout import INLINE, ROOT, layout_problems, root_problems, size_problems
 from storage.cube.places import ChunkFiles
-from storage.cube.records import plan_to_json, read_plans
+from storage.cube.records import name_problems, plan_to_json, read_plans
 from storage.errors import storage_errors
 from storage.files import PLAIN, Files, read_regular, sync_directory
 from storage.provenance import RunRecord
@@ -203,6 +203,7 @@ def _checked(path: Path, attributes: Mapping[str, Any], document: Mapping[str, A
     runs = list(_runs(str(path), attributes["runs"], problems))
     plans = read_plans(str(path), attributes["datasets"], problems)
     if not problems:
+        problems += [problem for plan in plans.values() for problem in name_problems(str(path), spec, plan)]
         problems += [problem for plan in plans.values() for problem in size_problems(f"{path}/", plan)]
     if problems:
         raise InputError(problems)

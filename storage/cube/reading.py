@@ -10,11 +10,14 @@ import numpy as np
 import xarray as xr
 
 from storage.cube.manifest import read_manifest
-from storage.cube.schema import DONE, VARIABLES, Role
+from storage.cube.schema import DONE, NO_SOLUTION, VARIABLES, Role
 from storage.cube.store import CubeStore
 from storage.errors import storage_errors
 
 SORTED_DIMS = ("p", "m")
+
+OF_ANSWERS = ("restarts_done", "seconds", "cpu_seconds")
+"""What a cell without a solution has, too."""
 
 
 def open_cube(path: str | Path) -> xr.DataTree:
@@ -62,11 +65,11 @@ def _masked(node: xr.Dataset) -> xr.Dataset:
     node = node.isel({dim: _order(node[dim].values) for dim in SORTED_DIMS if dim in node.dims})
     for name in node.coords:
         node[name].load()
-    done = node["status"].variable.load() == DONE if "status" in node else None
     lazy = {}
+    status = node["status"].variable.load() if "status" in node else None
     for name, array in node.data_vars.items():
         if name != "status":
-            lazy[name] = _mask(str(name), _chunked(str(name), array.variable), done)
+            lazy[name] = _mask(str(name), _chunked(str(name), array.variable), status)
     return node.assign(lazy)
 
 
@@ -82,11 +85,16 @@ def _chunked(name: str, variable: xr.Variable) -> xr.Variable:
     return variable.chunk(variable.encoding["preferred_chunks"], name=f"{name}-{uuid.uuid4().hex}")
 
 
-def _mask(name: str, variable: xr.Variable, done: xr.Variable | None) -> xr.Variable:
+def _mask(name: str, variable: xr.Variable, status: xr.Variable | None) -> xr.Variable:
     declared = VARIABLES[name]
-    if done is None or declared.role is Role.INPUT or bool(done.all()):
+    if status is None or declared.role is Role.INPUT:
         return variable
-    cells = done.any("model") if declared.role is Role.ANNOTATION else done
+    of_answers = name in OF_ANSWERS or declared.role is Role.ANNOTATION
+    cells = (status == DONE) | (of_answers & (status == NO_SOLUTION))
+    if bool(cells.all()):
+        return variable
+    if declared.role is Role.ANNOTATION:
+        cells = cells.any("model")
     fill = np.asarray(declared.fill, dtype=declared.dtype)
     masked: xr.Variable = variable.where(cells, fill)  # type: ignore[no-untyped-call]
     return masked

@@ -7,6 +7,8 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from sweeps.errors import Problem, collecting, shown
+from sweeps.file.spec import SweepSpec
+from sweeps.models import BASELINES, is_model
 from sweeps.plan import DatasetPlan
 from sweeps.validation import ABSENT, marked, read
 
@@ -14,7 +16,7 @@ from sweeps.validation import ABSENT, marked, read
 def plan_to_json(plan: DatasetPlan) -> dict[str, Any]:
     """Fields of a plan, without those that only some cubes need: cubes older than these stay readable."""
     record = asdict(plan)
-    for name in ("adaptive", "held_out"):
+    for name in ("adaptive", "held_out", "methods"):
         if not record[name]:
             del record[name]
     return record
@@ -55,4 +57,34 @@ def _grid_problems(where: str, name: str, plan: DatasetPlan) -> list[Problem]:
         problems.append(Problem(f"{where} name", repr(plan.name), repr(name)))
     if not bool(plan.p) == bool(plan.m) == plan.supervised:
         problems.append(Problem(f"{where} p, m and models", "some of them empty", "all of them, or none"))
+    return problems
+
+
+def name_problems(where: str, spec: SweepSpec, plan: DatasetPlan) -> list[Problem]:
+    """What a plan names that is no model, and no method of the sweep.
+
+    Parameters
+    ----------
+    where : str
+        The cube, for messages.
+    spec : SweepSpec
+        The sweep that the cube holds.
+    plan : DatasetPlan
+        Of one of its data sets.
+    """
+    methods = {method.plan for method in spec.grid.methods}
+    uses = {method.name: method.uses for method in spec.grid.methods}
+    place = f"{where}: data set {plan.name}:"
+    problems = []
+    for key, names, use in (("models", plan.models, "links"), ("baselines", plan.baselines, "nothing")):
+        for name in names:
+            known = (name in BASELINES) == (use == "nothing") if is_model(name) else uses.get(name) == use
+            if not known:
+                expected = "a model with annotations" if use == "links" else "a model without annotations"
+                problems.append(Problem(f"{place} {key}", shown(name), f"{expected}, or such a method"))
+    wrong = [each for each in plan.methods if each not in methods]
+    wrong += [each for each in plan.methods if each.restarts > plan.restarts]
+    unnamed = {*plan.models, *plan.baselines} - {each.name for each in plan.methods}
+    wrong += [each for each in methods if each.name in unnamed]
+    problems += [Problem(f"{place} methods", shown(each.name), "the methods of the sweep") for each in wrong]
     return problems

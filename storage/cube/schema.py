@@ -18,6 +18,9 @@ from sweeps.shapes import CANDIDATES, CODES, SCORED, widest_dims
 PENDING, DONE, FAILED, NO_SOLUTION = 0, 1, 2, 3
 """Values of the variable `status`. No solution is an answer of a method, and no failure."""
 
+ANSWERED = (DONE, NO_SOLUTION)
+"""Values of the cells that were computed to the end, and whose results never change."""
+
 STATUS_WORDS = {PENDING: "pending", DONE: "done", FAILED: "failed", NO_SOLUTION: "no solution"}
 """What `status` means, for people."""
 

@@ -33,6 +33,8 @@ from sweeps.file.datasets import (
     kind_of,
     mixtures_name,
 )
+from sweeps.file.methods import AsWritten as MethodsWritten
+from sweeps.file.methods import Method, uses_links, within
 from sweeps.file.search import HELD_OUT, Search, Written, asked
 from sweeps.file.spec import Data, Grid, SweepSpec
 from sweeps.file.stopping import Stop
@@ -171,20 +173,26 @@ class GridTable(Grid):
     datasets: Annotated[tuple[Dataset, ...], AsWritten()] = Field(
         description=Grid.model_fields["datasets"].description
     )
+    methods: Annotated[tuple[Method, ...], MethodsWritten()] = Field(
+        (), description=Grid.model_fields["methods"].description
+    )
 
     @model_validator(mode="before")
     @classmethod
     def _needed(cls, values: Any) -> Any:
-        """Models that use annotations need `p`, `m` and `replicates`; a list that is given is not empty."""
+        """What uses annotations needs `p`, `m` and `replicates`; a list that is given is not empty."""
         if not isinstance(values, Mapping):
             return values
-        models = values.get("models")
+        models, methods = values.get("models"), values.get("methods")
         given = [model for model in models if isinstance(model, str)] if isinstance(models, list) else []
         # a misspelt model needs what the one needs that its message suggests
         meant = {closest(model, MODEL_CODES) for model in given} - {"", *BASELINES}
-        needed = ("p", "m", "replicates") if meant else ()
-        empty = {key: EMPTY for key in ("p", "m") if values.get(key) == []}
-        return {**dict.fromkeys(needed, ABSENT), **values, **empty}
+        entries = methods if isinstance(methods, list) else []
+        needed = ["p", "m", "replicates"] if meant or any(map(uses_links, entries)) else []
+        needed += [] if "methods" in values else ["models"]
+        empty = {key: EMPTY for key in ("p", "m", "models", "methods") if values.get(key) == []}
+        limited = {"methods": [within(entry, values.get("restarts")) for entry in entries]} if entries else {}
+        return {**dict.fromkeys(needed, ABSENT), **values, **limited, **empty}
 
 
 class SweepFile(SweepSpec):
@@ -286,5 +294,10 @@ def load_sweep(path: str | Path) -> SweepSpec:
     data = values.get("data")
     scale = data.get("scale") if isinstance(data, dict) else None
     # a wrong scale is reported where it stands; the data sets are validated with one that is right
-    context = {"folder": path.parent, "scale": scale if scale in SCALES else "none"}
+    restarts = values["grid"].get("restarts") if isinstance(values.get("grid"), dict) else None
+    context = {
+        "folder": path.parent,
+        "scale": scale if scale in SCALES else "none",
+        "restarts": restarts if type(restarts) is int and restarts > 0 else 1,
+    }
     return read(SweepFile, values, path.name, brackets=True, context=context).resolved()

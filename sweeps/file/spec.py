@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field, PlainSerializer
 
 from sweeps.file.datasets import Dataset
+from sweeps.file.methods import Method, name_of
 from sweeps.file.search import Search
 from sweeps.file.stopping import Stop
 from sweeps.keytypes import Checked, Choice, Each, Given, Whole
@@ -75,8 +76,11 @@ class Grid(Record):
     replicates: Annotated[int, Whole(1, 10**6)] = Field(
         1, description="How often the annotations are drawn anew."
     )
-    models: Annotated[tuple[Annotated[str, Choice(tuple(MODEL_CODES))], ...], Each(str)] = Field(
-        description="Models; those that use annotations need p, m and replicates."
+    models: Annotated[tuple[Annotated[str, Choice(tuple(MODEL_CODES))], ...], Each(str, shortest=0)] = Field(
+        (), description="Models; those that use annotations need p, m and replicates."
+    )
+    methods: Annotated[tuple[Method, ...], Each(name_of, shortest=0)] = Field(
+        (), description="Methods beside the models: names of shipped ones, and tables of your own."
     )
     restarts: Annotated[int, Whole(1, 10**6)] = Field(
         description="Independent runs of the search for each cell; the best one is kept."
@@ -84,13 +88,15 @@ class Grid(Record):
 
     @property
     def supervised(self) -> tuple[str, ...]:
-        """Models that use annotations."""
-        return tuple(model for model in self.models if model not in BASELINES)
+        """Models and methods that use annotations."""
+        models = tuple(model for model in self.models if model not in BASELINES)
+        return models + tuple(each.name for each in self.methods if each.uses == "links")
 
     @property
     def baselines(self) -> tuple[str, ...]:
-        """Models that use none."""
-        return tuple(model for model in self.models if model in BASELINES)
+        """Models and methods that use none."""
+        models = tuple(model for model in self.models if model in BASELINES)
+        return models + tuple(each.name for each in self.methods if each.uses == "nothing")
 
 
 class Data(Record):
@@ -126,8 +132,11 @@ class SweepSpec(Record):
     def dump(self) -> dict[str, Any]:
         """Plain JSON values that `load` reads back; what the cube keeps, and compares."""
         plain = self.model_dump(mode="json")
+        # without what no older cube has: those stay growable
         if self.stop is None:
             del plain["stop"]
+        if not self.grid.methods:
+            del plain["grid"]["methods"]
         return plain
 
 

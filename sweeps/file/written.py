@@ -30,6 +30,8 @@ def as_file(spec: SweepSpec) -> dict[str, Any]:
         for entry in spec.grid.datasets
     ]
     grid["m"] = [int(text) if text.isdecimal() else text for text in grid["m"]]
+    if spec.grid.methods:
+        grid["methods"] = [each.as_file() for each in spec.grid.methods]
     # Without a model that uses annotations `p` and `m` are empty, and a file with an empty list is refused.
     values["grid"] = {key: value for key, value in grid.items() if value != []}
     return values

@@ -180,10 +180,12 @@ def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None, where: str) -> 
         restarts=grid.restarts,
         mixture_chunk=mixtures or 1,
         replicate_chunk=grid.replicates,
-        model_chunk=max(1, len(grid.supervised)),
+        # a chunk that is half new would have to be written again, and methods come one by one
+        model_chunk=1 if grid.methods else max(1, len(grid.supervised)),
         scale=entry.scale,
         adaptive=spec.stop is not None,
         held_out=spec.search.held_out,
+        methods=tuple(each.plan for each in grid.methods),
     )
 
 

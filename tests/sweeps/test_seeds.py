@@ -12,6 +12,7 @@ from sweeps.seeds import (
     annotation_seed,
     choice_seed,
     data_seed,
+    method_seed,
     name_words,
     search_seed,
 )
@@ -56,3 +57,17 @@ def test_streams_of_neighbouring_coordinates_differ() -> None:
 def test_an_accuracy_has_one_code_however_it_was_computed() -> None:
     for p in np.linspace(0.001, 1, 1000).tolist():
         assert accuracy_code(p) == accuracy_code(p * 3 / 3) == accuracy_code(float(np.nextafter(p, 1)))
+
+
+def test_the_golden_values_of_methods() -> None:
+    grid = {"mixture": None, "p": 0.9, "m": 150, "replicate": 3}
+    assert method_seed(20210405, "iris", **grid, method="pckmeans", restart=4) == 3825817567
+    alone = {"mixture": 7, "p": None, "m": None, "replicate": None}
+    assert method_seed(20210405, "mixtures_k2", **alone, method="mine", restart=0) == 1067877883
+
+
+def test_seeds_of_methods_differ_by_name_and_restart() -> None:
+    grid = {"mixture": None, "p": 0.9, "m": 150, "replicate": 3}
+    names = ("a", "b", "posterior")
+    seeds = {method_seed(1, "iris", **grid, method=name, restart=r) for name in names for r in range(9)}
+    assert len(seeds) == 27

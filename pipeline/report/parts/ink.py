@@ -6,6 +6,7 @@ import io
 import math
 import re
 import warnings
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +20,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from pipeline.report.parts.parts import Picture
-from sweeps.models import BASELINES, MODEL_CODES, split_model
+from sweeps.methods import SHIPPED
+from sweeps.models import BASELINES, MODEL_CODES, is_model, split_model
 
 INK, RULE, GREY, PAPER = "#1f2328", "#d9dde3", "#57606a", "#ffffff"
 # Okabe and Ito's palette, told apart with every common colour blindness; markers differ for grey print.
@@ -40,6 +42,11 @@ VARIABLES = {
 
 STYLES = {"posterior": (BLUE, "o"), "likelihood": (VERMILLION, "s"), "conditional": (GREEN, "^")}
 """Colour and marker of each annotation term."""
+
+METHOD_COLORS = ("#a6761d", "#cc79a7", "#b8860b", "#4d9bc7", "#7a6fb0")
+METHOD_MARKERS = ("v", "P", "X", "D", "<", ">", "p")
+METHOD_LINES = ("-", "--", ":")
+"""Of methods: shades for both light and dark; so many of each that few of some dozen look the same."""
 
 Half = Literal["full", "left", "right", "bottom", "top"]
 Line = str | tuple[int, tuple[float, ...]]
@@ -144,6 +151,8 @@ def house_style() -> Iterator[None]:
 
 def mark(model: str) -> Mark:
     """How a model is drawn: the colour and the marker are of its term, the rest of its shape."""
+    if not is_model(model):
+        return _method_mark(model)
     term, shape = split_model(model)
     look = SHAPES[shape]
     if model in BASELINES:
@@ -152,6 +161,15 @@ def mark(model: str) -> Mark:
     color, marker = STYLES[term]
     area = PAPER if look.hatch else color
     return Mark(color, marker, color if look.filled else PAPER, look.line, look.half, area, look.hatch)
+
+
+def _method_mark(method: str) -> Mark:
+    """Of a shipped method by its place in their list, of one's own by its name: the same in every cube."""
+    names = list(SHIPPED)
+    place = names.index(method) if method in names else zlib.crc32(method.encode())
+    color = METHOD_COLORS[place % len(METHOD_COLORS)]
+    marker = METHOD_MARKERS[place % len(METHOD_MARKERS)]
+    return Mark(color, marker, color, METHOD_LINES[place % len(METHOD_LINES)], "full", color, "")
 
 
 def short(name: str, group: str = "") -> str:

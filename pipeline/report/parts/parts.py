@@ -7,10 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from sweeps.models import SHAPE_CODES, shape_of
+from sweeps.models import SHAPE_CODES, is_model, shape_of
 
 Item = TypeVar("Item")
 
+METHODS = "methods"
+"""Group of what is no model."""
 MOST_SHAPES = 2
 """Whose models share a panel, or a table; each of more shapes has its own."""
 
@@ -147,10 +149,15 @@ def shape_groups(models: Iterable[str]) -> dict[str, list[str]]:
     Returns
     -------
     dict of str to list of str
-        Names in order: all under "" if they are of few shapes, otherwise those of each shape.
+        Names in order: all under "" if they are of few shapes, otherwise those of each shape; methods are a
+        group of their own.
     """
     found = sorted(set(models))
-    shapes = [shape for shape in SHAPE_CODES if shape in map(shape_of, found)]
-    if len(shapes) <= MOST_SHAPES:
+    groups = {_group(model): [other for other in found if _group(other) == _group(model)] for model in found}
+    if len(groups) <= MOST_SHAPES:
         return {"": found}
-    return {shape: [model for model in found if shape_of(model) == shape] for shape in shapes}
+    return {group: groups[group] for group in (*SHAPE_CODES, METHODS) if group in groups}
+
+
+def _group(model: str) -> str:
+    return shape_of(model) if is_model(model) else METHODS

@@ -151,7 +151,7 @@ def _values(compared: pd.DataFrame) -> Table:
 
 def _place(row: Any) -> tuple[object, ...]:
     """What a mean is of; a model without annotations has one value for all p and m."""
-    over = (None, None) if row.model in BASELINES else (round(row.p, 9), row.m)
+    over = (None, None) if row.model in BASELINES or pd.isna(row.p) else (round(row.p, 9), row.m)
     return (*over, row.model, row.score)
 
 

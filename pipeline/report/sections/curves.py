@@ -114,7 +114,7 @@ def _same_heights(rows: list[Axes], n_groups: int) -> None:
 
 
 def _panel(axes: Axes, rows: pd.DataFrame, p: float) -> None:
-    for row in rows[rows["model"].isin(BASELINES)].itertuples():
+    for row in rows[rows["p"].isna()].itertuples():
         look = mark(str(row.model))
         level, error = float(row.mean), 0.0 if pd.isna(row.se) else float(row.se)
         axes.axhline(level, color=look.color, linestyle=look.line, linewidth=1.2, label=str(row.model))

@@ -14,7 +14,6 @@ from pipeline.report.parts.ink import MOST_DATASETS, legend, mark, panels, short
 from pipeline.report.parts.parts import Section, spread
 from pipeline.report.sections.content import Content, pictured
 from pipeline.scoring.catalogue import LABELS
-from sweeps.models import BASELINES
 
 PANEL = (2.4, 1.8)
 MOST_INDICES = 8
@@ -59,7 +58,8 @@ def draw_indices(cells: pd.DataFrame, p: float, datasets: Sequence[str]) -> Figu
     names = [name for name in datasets if ((rows["dataset"] == name) & (rows["p"] == p)).any()]
     if not names:
         return None
-    models = sorted(rows["model"].unique(), key=lambda model: (model not in BASELINES, model))
+    alone = set(rows.loc[rows["p"].isna(), "model"])
+    models = sorted(rows["model"].unique(), key=lambda model: (model not in alone, model))
     figure, grid = panels(len(names), len(PAPER_COUNTS), PANEL, share="row")
     for line, name in zip(grid, names, strict=True):
         one = rows[rows["dataset"] == name]

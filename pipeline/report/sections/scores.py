@@ -23,7 +23,7 @@ from pipeline.report.sections.content import Content
 from pipeline.scoring.catalogue import LABELS, QUALITIES
 from pipeline.scoring.tables import pooled_nmi
 from sweeps.file.datasets import base_name
-from sweeps.models import BASELINES, baseline_of
+from sweeps.models import baseline_of
 from sweeps.plan import DatasetPlan
 
 ALONE = -1.0
@@ -59,6 +59,7 @@ class Means:
     """
 
     summary: pd.DataFrame
+    alone: frozenset[str] = field(init=False)  # models and methods without annotations
     _found: dict[tuple[str, str, float, int, str], tuple[float, float]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -67,17 +68,19 @@ class Means:
             p, m = (ALONE, 0) if pd.isna(row.p) else (row.p, row.m)
             found[row.score, row.dataset, p, m, row.model] = (float(row.mean), float(row.se))
         object.__setattr__(self, "_found", found)
+        alone = self.summary.loc[self.summary["p"].isna(), "model"]
+        object.__setattr__(self, "alone", frozenset(alone))
 
     def entry(self, score: str, dataset: str, p: float, m: int, model: str) -> Value:
         """Entry of a table; baselines have neither p nor m."""
-        key = (score, dataset, ALONE, 0, model) if model in BASELINES else (score, dataset, p, m, model)
+        key = (score, dataset, ALONE, 0, model) if model in self.alone else (score, dataset, p, m, model)
         mean, se = self._found.get(key, (float("nan"), float("nan")))
         return mean_and_error(mean, se)
 
     def models(self, score: str, datasets: Iterable[str]) -> list[str]:
         """Models that have a value of the score, baselines first."""
         rows = self.summary[(self.summary["score"] == score) & self.summary["dataset"].isin(list(datasets))]
-        return sorted(rows["model"].unique(), key=lambda model: (model not in BASELINES, model))
+        return sorted(rows["model"].unique(), key=lambda model: (model not in self.alone, model))
 
 
 def score_tables(
@@ -172,7 +175,7 @@ def _pooled(
             for model in models
         ]
         body.append((number(p, "g"), words(m), *entries))
-    levels = rows[rows["model"].isin(BASELINES) & (rows["score"] == "nmi") & rows["mean"].notna()]
+    levels = rows[rows["p"].isna() & (rows["score"] == "nmi") & rows["mean"].notna()]
     note = "; ".join(
         f"{model}: {group['mean'].mean():.4f} ({len(group)})" for model, group in levels.groupby("model")
     )
@@ -207,7 +210,7 @@ def _baseline_table(means: Means, plans: Mapping[str, DatasetPlan]) -> Iterator[
     names = [name for name, plan in plans.items() if plan.baselines]
     scores = ("nmi", "goldberger_kl", "centroid_index", "objective")
     columns = [
-        (score, model) for score in scores for model in means.models(score, names) if model in BASELINES
+        (score, model) for score in scores for model in means.models(score, names) if model in means.alone
     ]
     if names and columns:
         rows = tuple(

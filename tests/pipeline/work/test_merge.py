@@ -12,7 +12,7 @@ from pipeline.optima import best_of
 from pipeline.work.merge import BlockResult, CellResult, Mismatch, from_record, to_record
 from pipeline.work.records import Chosen, Partial, Work
 from pipeline.work.tasks import missing_ranges
-from storage.cube.schema import DONE, FAILED, PENDING
+from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
 from sweeps.plan import Block, Cell
 
 CELL = Cell("iris", None, 0.9, 75, 1, "posterior")
@@ -260,3 +260,100 @@ def test_a_large_block_is_looked_at_once_however_many_batches_it_takes(
         cells[cell].add(partial(0, 1, cell=cell))
     assert result.complete
     assert len(looks) < 3 * len(cells)
+
+
+METHOD = replace(CELL, model="mine")
+
+
+def called(start: int, *objectives: float | None) -> Partial:
+    """Calls of a method: NaN for a solution without an objective, None for no solution."""
+    values = np.array([NAN if value is None else value for value in objectives])
+    solved = [place for place, value in enumerate(objectives) if value is not None]
+    best = max(
+        solved, key=lambda place: (-np.inf if np.isnan(values[place]) else values[place], -place), default=-1
+    )
+    found = (
+        partial(0, 1, values[:1], METHOD)
+        if solved and not np.isnan(values[0])
+        else partial(0, 1, cell=METHOD)
+    )
+    restart = start + best if solved else -1
+    return replace(
+        found,
+        work=Work(METHOD, start, start + len(objectives)),
+        objectives=values,
+        best_restart=restart,
+        labels=np.full(4, restart, np.int16),
+    )
+
+
+@pytest.mark.parametrize(
+    ("calls", "status", "best"),
+    [
+        (([-3.0], [-1.0, -2.0]), DONE, 1),
+        (([None], [None, None]), NO_SOLUTION, -1),
+        (([None], [None, -2.0]), DONE, 2),
+        (([NAN], [NAN, NAN]), DONE, 0),
+        (([None], [NAN, NAN]), DONE, 1),
+        (([NAN], [NAN, -5.0]), DONE, 2),
+    ],
+)
+def test_the_best_call_of_a_method_in_any_order(
+    calls: tuple[list[float | None], ...], status: int, best: int
+) -> None:
+    starts = np.cumsum([0, *(len(each) for each in calls)]).tolist()
+    parts = [called(start, *each) for start, each in zip(starts, calls, strict=False)]
+    for order in itertools.permutations(parts):
+        result = CellResult(METHOD, 3)
+        for part in order:
+            assert result.status == PENDING
+            result.add(part)
+        assert result.status == status
+        assert result.best is not None
+        assert result.best.best_restart == best
+        assert list(result.missing()) == []
+
+
+def test_calls_without_an_objective_are_not_made_again() -> None:
+    result = CellResult(METHOD, 3)
+    result.add(called(1, NAN))
+    assert [(work.start, work.stop) for work in result.missing()] == [(0, 1), (2, 3)]
+    result.add(called(1, NAN))
+    with pytest.raises(Mismatch, match="restart 1"):
+        result.add(called(1, -1.0))
+
+
+def test_a_cell_without_a_solution_keeps_its_times_alone() -> None:
+    block = Block("iris", 0.9, 75, None, (1, 2), ("mine",))
+    arrays = {
+        "status": np.zeros(1, np.int8),
+        "log_likelihood": np.full((1, 5), NAN),
+        "labels": np.full((1, 4), -1, np.int16),
+        "centroids": np.full((1, 2, 3), NAN),
+        "covariances": np.full((1, 2), NAN),
+        "best_restart": np.full(1, -1, np.int32),
+        "restarts_done": np.zeros(1, np.int32),
+        "seconds": np.full(1, NAN),
+        "cpu_seconds": np.full(1, NAN),
+    }
+    result = CellResult(METHOD, 3)
+    result.add(
+        replace(called(0, None, None, None), centroids=np.full((2, 3), NAN), covariances=np.full(2, NAN))
+    )
+    found = BlockResult(block, {METHOD: result}).into(arrays)
+    assert found["status"].tolist() == [NO_SOLUTION]
+    assert found["restarts_done"].tolist() == [3]
+    assert found["seconds"].tolist() == [0.5]
+    assert found["labels"].tolist() == [[-1] * 4]
+    assert np.isnan(found["log_likelihood"]).all()
+
+
+def test_a_journal_record_of_calls_gives_back_what_went_in() -> None:
+    parts = [called(0, None), called(1, NAN, -2.0)]
+    for before, after in zip(parts, from_record(*to_record(parts)), strict=True):
+        assert (before.work, before.best_restart, before.solved) == (
+            after.work,
+            after.best_restart,
+            after.solved,
+        )
+        assert np.array_equal(before.objectives, after.objectives, equal_nan=True)

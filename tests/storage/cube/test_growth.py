@@ -10,8 +10,9 @@ from cubes.small import SPEC, make_plan, make_spec
 
 from storage.cube.growth import align, differences
 from storage.cube.manifest import Manifest
+from storage.cube.records import name_problems
 from sweeps.file.spec import SweepSpec, load
-from sweeps.plan import DatasetPlan
+from sweeps.plan import DatasetPlan, MethodPlan
 
 OLD = make_plan("a", p=(0.8, 0.9), m=(4, 5), replicates=2)
 MIXTURE = make_plan("b", mixtures=4)
@@ -231,3 +232,77 @@ def test_annotations_are_held_out_of_all_of_a_cube_or_of_none(of_cube: bool) -> 
     )
     assert f"to grow this cube write held_out = {words[of_cube]} under [search]" in problem.hint
     assert differences(manifest(old, spec=specs[of_cube]), specs[of_cube], [old]) == []
+
+
+WARD = {"name": "ward", "call": "ward", "uses": "nothing", "restarts": 1, "code": "scikit-learn 1"}
+MINE = {
+    "name": "mine",
+    "call": "mine.py:f",
+    "uses": "links",
+    "restarts": 2,
+    "code": "sha256:0",
+    "path": "/a/mine.py",
+}
+
+
+def with_methods(*methods: dict[str, Any]) -> tuple[SweepSpec, DatasetPlan]:
+    spec = make_spec(datasets="a")
+    dump = spec.dump()
+    dump["grid"]["methods"] = list(methods)
+    spec = load("spec", dump)
+    plan = make_plan(
+        models=spec.grid.supervised,
+        baselines=spec.grid.baselines,
+        methods=tuple(each.plan for each in spec.grid.methods),
+        model_chunk=1,
+    )
+    return spec, plan
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"code": "sha256:1"}, "method mine, code: found 'sha256:1', expected 'sha256:0', as in the cube"),
+        ({"options": {"a": 1}}, "method mine, options: found {'a': 1}, expected {}"),
+        ({"restarts": 3}, "method mine, restarts: found 3, expected 2"),
+        ({"call": "mine.py:g"}, "method mine, call: found 'mine.py:g', expected 'mine.py:f'"),
+    ],
+)
+def test_a_method_that_changed_is_refused_under_its_name(changes: dict[str, Any], said: str) -> None:
+    old, plan = with_methods(WARD, MINE)
+    new, asked = with_methods(WARD, MINE | changes)
+    problems = [str(each) for each in differences(manifest(plan, spec=old), new, [asked])]
+    assert any(said in problem and "another name" in problem for problem in problems)
+
+
+def test_a_cube_with_methods_grows_by_any_number_of_them() -> None:
+    old, plan = with_methods(WARD, MINE)
+    new, asked = with_methods(
+        MINE | {"path": "/b/mine.py", "time_limit": 5.0}, WARD, MINE | {"name": "other"}, WARD | {"name": "w"}
+    )
+    assert differences(manifest(plan, spec=old), new, [asked]) == []
+    (aligned,) = align(manifest(plan, spec=old), [asked])
+    assert aligned.models == ("likelihood", "mine", "other")
+    assert aligned.baselines == ("unsupervised", "ward", "w")
+
+
+def test_a_method_that_is_gone_is_refused() -> None:
+    old, plan = with_methods(WARD, MINE)
+    new, asked = with_methods()
+    problems = " ".join(str(each) for each in differences(manifest(plan, spec=old), new, [asked]))
+    assert "'mine', which the cube holds" in problems
+    assert "'ward', which the cube holds" in problems
+
+
+def test_a_plan_names_models_and_methods_of_its_sweep_alone() -> None:
+    spec, plan = with_methods(WARD, MINE)
+    assert name_problems("cube", spec, plan) == []
+    for changes, count in (
+        ({"models": ("likelihood", "theirs", "mine")}, 1),
+        ({"models": ("likelihood", "mine", "unsupervised")}, 1),
+        ({"models": ("likelihood", "mine", "ward")}, 1),
+        ({"baselines": ("unsupervised", "ward", "mine")}, 1),
+        ({"methods": plan.methods[:1]}, 1),
+        ({"methods": (MethodPlan("ward", 1), MethodPlan("mine", 9))}, 2),
+    ):
+        assert len(name_problems("cube", spec, replace(plan, **changes))) == count, changes

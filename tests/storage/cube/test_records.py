@@ -11,7 +11,7 @@ from cubes.small import make_plan
 
 from storage.cube.records import plan_to_json, read_plans
 from sweeps.errors import Problem
-from sweeps.plan import DatasetPlan
+from sweeps.plan import DatasetPlan, MethodPlan
 
 PLANS = {
     "a": make_plan("a", p=(0.9, 0.1 + 0.2), m=(4, 9), models=("posterior", "likelihood-common")),
@@ -19,6 +19,7 @@ PLANS = {
     "c": make_plan("c", models=(), p=(), m=(), has_labels=False),
     "d": make_plan("d", adaptive=True, baselines=()),
     "e": make_plan("e", held_out=True),
+    "f": make_plan("f", baselines=("ward",), methods=(MethodPlan("ward", 1),)),
 }
 
 
@@ -40,8 +41,9 @@ def test_plans_come_back_from_json_to_the_bit() -> None:
 
 
 def test_a_cube_without_adaptive_stop_is_as_older_versions_wrote_it() -> None:
-    assert "adaptive" not in plan_to_json(PLANS["a"])
+    assert not {"adaptive", "methods"} & plan_to_json(PLANS["a"]).keys()
     assert plan_to_json(PLANS["d"])["adaptive"] is True
+    assert stored(f=PLANS["f"])["f"]["methods"] == [{"name": "ward", "restarts": 1}]
 
 
 def test_a_cube_that_holds_nothing_out_is_as_older_versions_wrote_it() -> None:
@@ -75,8 +77,9 @@ def test_every_key_is_needed_and_checked(key: str) -> None:
         ({"n_samples": True}, "n_samples: found true"),
         ({"restarts": 10**7}, "restarts: found 10000000"),
         ({"p": [0.9, 0.9 + 1e-12]}, "p"),
-        ({"models": ["unsupervised"]}, "models"),
-        ({"baselines": ["posterior"]}, "baselines"),
+        ({"models": ["a/b"]}, "models"),
+        ({"baselines": [""]}, "baselines"),
+        ({"methods": [{"name": "a", "restarts": 0}]}, "methods[0] restarts: found 0"),
         ({"scale": "log"}, "scale: found 'log', expected one of none, standard, minmax"),
         ({"later": 1}, "unknown key 'later'"),
         ({"name": "../a"}, "name"),

@@ -1,0 +1,309 @@
+"""Methods of a sweep file: shipped ones by name, and one's own, of a package or of a file beside it."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import math
+from collections.abc import Mapping
+from functools import cache
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import (
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+from sweeps.errors import did_you_mean, shown
+from sweeps.keytypes import Checked, Choice, Each, Given, Real, Text, Whole
+from sweeps.methods import SHIPPED
+from sweeps.models import MODEL_CODES
+from sweeps.plan import Length, MethodPlan, Name
+from sweeps.validation import Record, StandIn, refusal
+
+LONGEST_FILE = 2**20
+"""Bytes of a file with a method: it goes to every worker with each batch."""
+
+PER_CALL = 600.0
+"""Seconds that a call may take where the file does not say."""
+
+FORMS = "a shipped method, package.module:function, or file.py:function"
+
+SECONDS = Real("a number of seconds above 0, at most 86,400", gt=0, le=86_400)
+
+
+def _options(value: Any) -> dict[str, Any]:
+    """A table of plain values: what TOML and JSON both have."""
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise refusal("a table of options")
+    wrong = [key for key, item in value.items() if not _is_plain(item)]
+    if wrong:
+        raise refusal(
+            "numbers, texts, true or false, and lists and tables of them", found=shown(value[wrong[0]])
+        )
+    return {key: _listed(item) for key, item in value.items()}
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
+    return isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _listed(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_listed(item) for item in value]
+    return {key: _listed(item) for key, item in value.items()} if isinstance(value, Mapping) else value
+
+
+Options = Annotated[dict[str, Any], Checked(_options, {"type": "object"})]
+Call = Annotated[str, Text(FORMS, pattern=r"^[^:\s]+(:[A-Za-z_][A-Za-z0-9_.]*)?$", longest=1000)]
+Uses = Annotated[str, Choice(("links", "nothing"))]
+
+
+class Method(Record):
+    """A method as a cube keeps it.
+
+    Its answers depend on `call`, `code`, `options` and `uses`; a cube grows by the same method alone.
+    """
+
+    name: Name = Field(description="Name in the cube, beside those of models.")
+    call: Call = Field(description=f"What is called: {FORMS}.")
+    uses: Uses = Field("links", description="What it sees of the annotations: the links, or nothing.")
+    restarts: Length = Field(description="Calls for each cell; the one of the largest objective is kept.")
+    time_limit: Annotated[float, SECONDS] = Field(PER_CALL, description="Seconds that a call may take.")
+    options: Options = Field(default_factory=dict, description="Arguments of the call, by name.")
+    code: Annotated[str, Text(longest=200)] = Field(
+        "", description="Checksum of a file, version of a package."
+    )
+    path: Annotated[str, Text(longest=10_000)] = Field("", description="Where a file was, absolute.")
+
+    @property
+    def plan(self) -> MethodPlan:
+        """What a grid holds of it."""
+        return MethodPlan(self.name, self.restarts)
+
+    @property
+    def science(self) -> dict[str, Any]:
+        """All that its answers depend on, by key."""
+        file, _, function = self.call.rpartition(":")
+        call = f"{Path(file).name}:{function}" if self.path else self.call
+        return {"call": call, **{key: getattr(self, key) for key in ("code", "options", "restarts", "uses")}}
+
+    def source(self) -> str | None:
+        """Text of the file, None for a method of a package.
+
+        Raises
+        ------
+        ValueError
+            If the file is not the one whose checksum is kept, or is gone.
+        """
+        if not self.path:
+            return None
+        try:
+            text = Path(self.path).read_bytes()
+        except OSError as error:
+            raise ValueError(f"{self.path}: {error.strerror}") from None
+        if (found := checksum(text)) != self.code:
+            raise ValueError(f"{self.path} with {found}, not {self.code}")
+        return text.decode()
+
+    def as_file(self) -> dict[str, Any]:
+        """Table of a sweep file that gives this method."""
+        call = f"{self.path}:{self.call.rpartition(':')[2]}" if self.path else self.call
+        kept = {key: getattr(self, key) for key in ("name", "uses", "restarts", "time_limit", "options")}
+        return {**kept, "call": call}
+
+
+class MethodEntry(Record):
+    """A method as a sweep file asks for it."""
+
+    name: Name = Field(description="Name in the cube; that of a shipped method where it is left out.")
+    call: Call = Field(description=f"What is called: {FORMS}. A file is relative to the folder of this one.")
+    uses: Annotated[Uses | None, Given()] = Field(
+        None, description='What it sees of the annotations, "links" where it is left out, or "nothing".'
+    )
+    restarts: Annotated[Annotated[int, Whole(1, 10**6)] | None, Given()] = Field(
+        None, description="Calls for each cell, at most restarts of [grid]; 1 where it is left out."
+    )
+    time_limit: Annotated[float, SECONDS] = Field(PER_CALL, description="Seconds that a call may take.")
+    options: Options = Field(default_factory=dict, description="Arguments of the call, by name.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: Any) -> Any:
+        """A shipped method by name; a table of one needs no other name."""
+        if isinstance(value, str):
+            if value not in SHIPPED:
+                own = 'one of your own is {name = "...", call = "file.py:function"}'
+                raise refusal(
+                    "one of " + ", ".join(SHIPPED) + ", or a table", did_you_mean(value, SHIPPED) or own
+                )
+            return {"name": value, "call": value}
+        if isinstance(value, Mapping) and "name" not in value and value.get("call") in SHIPPED:
+            return {"name": value["call"], **value}
+        return value
+
+    @field_validator("call")
+    @classmethod
+    def _is_there(cls, call: str, info: ValidationInfo) -> str:
+        """What is called is there; looked at here, so that it is reported with what else is wrong."""
+        if ":" not in call and call not in SHIPPED:
+            raise refusal(FORMS, did_you_mean(call, SHIPPED) or "shipped ones: " + ", ".join(SHIPPED))
+        context: Any = info.context
+        _code(call, context["folder"])
+        return call
+
+    @model_validator(mode="after")
+    def _named(self) -> MethodEntry:
+        if self.name in MODEL_CODES:
+            raise refusal("another name", "a model of this name is one of [grid] models", key="name")
+        if self.name in SHIPPED and self.call != self.name:
+            raise refusal(
+                f"another name, or call = {self.name!r}", "it is the name of a shipped method", key="name"
+            )
+        if self.call in SHIPPED and self.uses not in (None, SHIPPED[self.call].uses):
+            expected = f"{SHIPPED[self.call].uses!r}, or nothing"
+            raise refusal(expected, f"of {self.call}", key="uses", found=shown(self.uses))
+        return self
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        table = handler.resolve_ref_schema(handler(schema))
+        return {"anyOf": [{"type": "string", "enum": list(SHIPPED)}, table]}
+
+    def found(self, folder: Path, restarts: int) -> Method:
+        """The method, with the checksum or version of its code.
+
+        Parameters
+        ----------
+        folder : Path
+            Of the sweep file.
+        restarts : int
+            The most that a cell has.
+
+        Raises
+        ------
+        pydantic_core.PydanticCustomError
+            If its file or its package is not there.
+        """
+        shipped = SHIPPED.get(self.call)
+        default = 1 if shipped is None else min(shipped.restarts, restarts)
+        kept = {key: getattr(self, key) for key in ("name", "call", "time_limit", "options")}
+        uses = self.uses or ("links" if shipped is None else shipped.uses)
+        code, path = _code(self.call, folder)
+        return Method(**kept, uses=uses, restarts=self.restarts or default, code=code, path=path)
+
+
+class Found:
+    """Makes of an entry the method; the context of validation has `folder` and `restarts` of the file."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.with_info_after_validator_function(_found, handler(source))
+
+
+def _found(entry: MethodEntry, info: ValidationInfo) -> Method:
+    context: Any = info.context
+    return entry.found(context["folder"], context["restarts"])
+
+
+class AsWritten:
+    """Methods as a sweep file asks for them."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        entry = Annotated[MethodEntry, Found()]
+        return handler.generate_schema(Annotated[tuple[entry, ...], Each(name_of, shortest=0)])
+
+
+def name_of(entry: Any) -> Any:
+    """What tells entries apart."""
+    return entry if isinstance(entry, str) else entry.get("name", entry.get("call"))
+
+
+def uses_links(entry: Any) -> bool:
+    """Whether a method, as a file has it before anything is checked, sees annotations."""
+    table = entry if isinstance(entry, Mapping) else {"call": entry}
+    call = table.get("call")
+    shipped = SHIPPED.get(call) if isinstance(call, str) else None
+    return bool(table.get("uses", "links" if shipped is None else shipped.uses) != "nothing")
+
+
+def within(entry: Any, restarts: Any) -> Any:
+    """An entry whose restarts are marked where they are more than those of the grid."""
+    if not isinstance(entry, Mapping) or type(restarts) is not int or type(entry.get("restarts")) is not int:
+        return entry
+    if not entry["restarts"] > restarts > 0:
+        return entry
+    return {
+        **entry,
+        "restarts": StandIn(str(entry["restarts"]), f"at most the {restarts} restarts of [grid]"),
+    }
+
+
+def checksum(content: bytes) -> str:
+    """What a cube keeps of a file with a method."""
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+def _code(call: str, folder: Path) -> tuple[str, str]:
+    """Checksum and absolute path of a file; version of a package, and no path."""
+    shipped = SHIPPED.get(call)
+    if shipped is not None:
+        return (_version(shipped.package) if shipped.package else ""), ""
+    place, _, function = call.rpartition(":")
+    if not (place.endswith(".py") or "/" in place):
+        return _version(place.partition(".")[0]), ""
+    path = (folder / place).resolve()
+    try:
+        content = path.read_bytes()
+        names = _names(ast.parse(content))
+    except OSError as error:
+        raise refusal("a Python file", found=f"{path}: {error.strerror}") from None
+    except (SyntaxError, ValueError) as error:
+        raise refusal("a Python file", found=f"{path}: {error}") from None
+    if len(content) > LONGEST_FILE:
+        raise refusal(f"a file of at most {LONGEST_FILE:,} bytes", found=f"{path} of {len(content):,} bytes")
+    if function.partition(".")[0] not in names:
+        hint = did_you_mean(function, names) or "it has " + (", ".join(names) or "none")
+        raise refusal("a function or a class of the file", hint, found=f"no {function!r} in {path}")
+    return checksum(content), str(path)
+
+
+def _names(module: ast.Module) -> list[str]:
+    """What a module may define or import: names of its text, at whatever level."""
+    names: list[str] = []
+    for node in ast.walk(module):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.append(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names += [alias.asname or alias.name for alias in node.names]
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.append(node.id)
+    return list(dict.fromkeys(names))
+
+
+@cache
+def _version(package: str) -> str:
+    """Distribution and version of a top-level package; found once, as that reads all of them."""
+    try:
+        there = find_spec(package) is not None
+    except (ImportError, ValueError):
+        there = False
+    if not there:
+        hint = "install it where the driver and the workers run"
+        raise refusal("a package that is installed", hint, found=f"no package {package!r}")
+    names = metadata.packages_distributions().get(package, [])
+    return ", ".join(sorted(f"{name} {metadata.version(name)}" for name in set(names)))

@@ -1,0 +1,199 @@
+"""Methods of a sweep file: shipped and one's own, what a cube keeps of them, and every fault at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sweeps.errors import InputError
+from sweeps.file.methods import Method, checksum
+from sweeps.file.reading import load_sweep
+from sweeps.file.spec import SweepSpec, load
+from sweeps.file.written import as_toml
+from sweeps.inputs.load import load_inputs
+from sweeps.methods import SHIPPED
+from sweeps.plan import MethodPlan
+
+CODE = "def cluster(X, n_clusters, *links, **more):\n    return [0] * len(X)\n"
+
+FILE = """
+name = "a"
+seed = 1
+[grid]
+datasets = ["iris"]
+{annotations}
+{models}
+methods = [{methods}]
+restarts = 5
+"""
+ANNOTATIONS = 'p = [0.9]\nm = ["1N"]\nreplicates = 2'
+
+Write = Callable[..., SweepSpec]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Write a sweep file of some methods, beside `mine.py`, and read it."""
+    (tmp_path / "mine.py").write_text(CODE)
+
+    def written(
+        methods: str,
+        *,
+        models: str = 'models = ["unsupervised", "posterior"]',
+        annotations: str = ANNOTATIONS,
+    ) -> SweepSpec:
+        path = tmp_path / "a.toml"
+        path.write_text(FILE.format(methods=methods, models=models, annotations=annotations))
+        return load_sweep(path)
+
+    return written
+
+
+def faults(write: Write, methods: str, **more: str) -> list[str]:
+    with pytest.raises(InputError) as raised:
+        write(methods, **more)
+    return [f"{each.where.removeprefix('a.toml [grid] ')}: {each.found}" for each in raised.value.problems]
+
+
+def test_a_shipped_method_by_its_name(write: Write) -> None:
+    (method,) = write('"cop-kmeans"').grid.methods
+    assert (method.name, method.call, method.uses, method.path) == ("cop-kmeans", "cop-kmeans", "links", "")
+    assert method.restarts == min(SHIPPED["cop-kmeans"].restarts, 5)
+
+
+def test_the_version_of_the_library_is_what_a_shipped_method_of_it_is_known_by(write: Write) -> None:
+    (method,) = write('"k-means"').grid.methods
+    assert method.code.startswith("scikit-learn ")
+
+
+def test_a_shipped_method_with_options_needs_no_other_name(write: Write) -> None:
+    (method,) = write('{call = "ward", options = {linkage = "average"}}').grid.methods
+    assert (method.name, method.options) == ("ward", {"linkage": "average"})
+
+
+def test_a_file_beside_the_sweep_is_known_by_its_checksum(write: Write, tmp_path: Path) -> None:
+    (method,) = write('{name = "mine", call = "mine.py:cluster", restarts = 3}').grid.methods
+    assert method.code == checksum(CODE.encode())
+    assert method.path == str(tmp_path / "mine.py")
+    assert method.source() == CODE
+    assert (method.uses, method.restarts, method.time_limit) == ("links", 3, 600.0)
+
+
+def test_a_file_that_changed_or_is_gone_is_not_run(write: Write, tmp_path: Path) -> None:
+    (method,) = write('{name = "mine", call = "mine.py:cluster"}').grid.methods
+    (tmp_path / "mine.py").write_text(CODE + "#")
+    with pytest.raises(ValueError, match="sha256"):
+        method.source()
+    (tmp_path / "mine.py").unlink()
+    with pytest.raises(ValueError, match="No such file"):
+        method.source()
+
+
+def test_where_a_file_lies_is_no_part_of_the_science(write: Write) -> None:
+    (method,) = write('{name = "mine", call = "mine.py:cluster"}').grid.methods
+    moved = method.model_copy(update={"path": "/elsewhere/mine.py", "call": "../elsewhere/mine.py:cluster"})
+    assert moved.science == method.science
+    for change in ({"code": "sha256:0"}, {"options": {"a": 1}}, {"restarts": 2}, {"uses": "nothing"}):
+        assert method.model_copy(update=change).science != method.science
+    assert method.model_copy(update={"time_limit": 1.0}).science == method.science
+
+
+def test_methods_are_baselines_or_beside_the_models_by_what_they_use(write: Write) -> None:
+    grid = write('"k-means", "pckmeans", {name = "mine", call = "mine.py:cluster", uses = "nothing"}').grid
+    assert grid.supervised == ("posterior", "pckmeans")
+    assert grid.baselines == ("unsupervised", "k-means", "mine")
+
+
+def test_a_sweep_of_methods_alone_needs_no_models_and_one_without_links_no_annotations(write: Write) -> None:
+    assert write('"pckmeans"', models="").grid.models == ()
+    grid = write('"k-means"', models="", annotations="").grid
+    assert (grid.supervised, grid.p, grid.m) == ((), (), ())
+    assert faults(write, "", models="") == ["methods: an empty list"]
+
+
+def test_links_need_annotations(write: Write) -> None:
+    for entry in ('"pckmeans"', '{name = "mine", call = "mine.py:cluster"}'):
+        found = faults(write, entry, models="", annotations="")
+        assert found == [f"{key}: nothing" for key in ("p", "m", "replicates")]
+
+
+def test_the_dump_is_read_back_and_a_sweep_without_methods_has_none(write: Write, tmp_path: Path) -> None:
+    spec = write('{name = "mine", call = "mine.py:cluster", options = {a = [1, 2.5, "x", true]}}')
+    assert load("cube", spec.dump()) == spec
+    (tmp_path / "b.toml").write_text((tmp_path / "a.toml").read_text().split("methods")[0] + "restarts = 5\n")
+    assert "methods" not in load_sweep(tmp_path / "b.toml").dump()["grid"]
+
+
+def test_the_resolved_file_gives_the_same_methods(write: Write, tmp_path: Path) -> None:
+    spec = write('"k-means", {name = "mine", call = "mine.py:cluster", options = {a = {b = 1}}}')
+    again = tmp_path / "elsewhere" / "again.toml"
+    again.parent.mkdir()
+    again.write_text(as_toml(spec))
+    found = load_sweep(again).grid.methods
+    assert [each.science for each in found] == [each.science for each in spec.grid.methods]
+    assert [each.path for each in found] == [each.path for each in spec.grid.methods]
+
+
+def test_plans_know_the_restarts_of_each_method(write: Write) -> None:
+    spec = write('"k-means", {name = "mine", call = "mine.py:cluster", restarts = 2}')
+    (plan,) = load_inputs(spec, "a.toml").plans
+    assert plan.methods == (MethodPlan("k-means", 5), MethodPlan("mine", 2))
+    assert [plan.restarts_of(name) for name in ("posterior", "k-means", "mine")] == [5, 5, 2]
+    assert plan.n_restarts == 2 * (5 + 2) + 5 + 5
+    assert plan.model_chunk == 1
+
+
+def test_every_fault_at_once(write: Write) -> None:
+    entries = (
+        '"kmeans"',
+        '{name = "far", call = "nowhere.py:cluster", restarts = 6}',
+        '{name = "none", call = "mine.py:clusters"}',
+        '{call = "mine.py:cluster"}',
+        '{name = "posterior", call = "mine.py:cluster"}',
+        '{name = "ward", call = "mine.py:cluster"}',
+        '{name = "there", call = "no_such_package.module:f", options = {a = 1979-05-27}}',
+        '{name = "w", call = "ward", uses = "links"}',
+        '{name = "z", call = "ward", color = 1}',
+        '{name = "u", call = "warde"}',
+        '{name = "t", call = "ward", time_limit = 0}',
+    )
+    found = faults(write, ", ".join(entries))
+    assert [each.partition(": ")[0] for each in found] == [
+        "methods[0]",
+        "methods[1] call",
+        "methods[1] restarts",
+        "methods[2] call",
+        "methods[3] name",
+        "methods[4] name",
+        "methods[5] name",
+        "methods[6] call",
+        "methods[6] options",
+        "methods[7] uses",
+        "methods[8]",
+        "methods[9] call",
+        "methods[10] time_limit",
+    ]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"def cluster(:\n", b"\xff\xfe", b"#" * 2**20 + b"#\n"],
+)
+def test_a_file_that_is_no_code_is_refused(write: Write, tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "bad.py"
+    path.write_bytes(content)
+    (fault,) = faults(write, '{name = "bad", call = "bad.py:cluster"}')
+    assert fault.startswith(f"methods[0] call: {path}")
+
+
+def test_names_are_used_once(write: Write) -> None:
+    own = '{name = "mine", call = "mine.py:cluster"}'
+    assert faults(write, f"{own}, {own}") == ["methods[1]: {'name': 'mine', 'call': 'mine.py:cluster'} again"]
+
+
+def test_a_kept_method_is_checked_like_any_other_record() -> None:
+    with pytest.raises(InputError):
+        load("cube", {"name": "a", "seed": 1, "grid": {"methods": [{"name": "a/b"}]}})
+    assert Method(name="a", call="ward", restarts=1).options == {}

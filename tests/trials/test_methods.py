@@ -1,0 +1,250 @@
+"""Methods of one's own in a whole run: bits, growth, kills, and each way in which a method can go wrong."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from processes.sweeping import assert_same_bits, run, start, write_spec
+
+from pipeline.exitcodes import FAILED_CELLS
+from pipeline.scoring.tables import cell_table
+from pipeline.work.verify import verify
+from storage.cube.blocks import BlockStore
+from storage.cube.cube import open_cube
+from storage.cube.manifest import read_manifest
+from storage.cube.schema import DONE, FAILED, NO_SOLUTION
+from sweeps.errors import InputError
+
+CODE = """
+import random
+import sys
+import time
+
+import numpy as np
+from pipeline import NoSolution, Solution
+
+
+def nearest(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state, pull=0.0):
+    rng = np.random.default_rng(random_state)
+    centers = X[rng.choice(len(X), n_clusters, replace=False)]
+    distances = ((X[:, None] - centers) ** 2).sum(axis=2) - pull * accuracy
+    return Solution(distances.argmin(axis=1), objective=-distances.min(axis=1).sum())
+
+
+def ahead(X, n_clusters, must_link, cannot_link, **more):
+    return np.arange(len(X)) % n_clusters
+
+
+def careless(X, n_clusters, must_link, cannot_link, **more):
+    print("{not json")
+    sys.stdout.write("more")
+    if np.random.random() < 0.5:
+        return np.random.randint(n_clusters, size=len(X))
+    return [random.randrange(n_clusters) for _ in X]
+
+
+def proud(X, n_clusters, must_link, cannot_link, **more):
+    raise NoSolution("there is none")
+
+
+def wary(X, n_clusters, must_link, cannot_link, *, random_state, **more):
+    if random_state % 2:
+        raise NoSolution("not this time")
+    return Solution(np.zeros(len(X)), objective=random_state % 97)
+
+
+def strict(X, n_clusters, must_link, cannot_link, **more):
+    if {*map(tuple, must_link.tolist())} & {*map(tuple, cannot_link.tolist())}:
+        raise NoSolution("a pair is annotated both ways")
+    return ahead(X, n_clusters, must_link, cannot_link)
+
+
+def raises(X, n_clusters, must_link, cannot_link, **more):
+    return {}["nothing"]
+
+
+def hangs(X, n_clusters, must_link, cannot_link, **more):
+    while True:
+        time.sleep(0.01)
+
+
+def short(X, n_clusters, must_link, cannot_link, **more):
+    return [0, 1, 2]
+"""
+
+SPEC = """
+name = "tiny"
+seed = 5
+[grid]
+datasets = ["iris", {{mixture = {{n_clusters = [3], count = 2, n_samples = 30, n_features = 2}}}}]
+p = [0.8, 1.0]
+m = ["1N"]
+replicates = 2
+models = ["unsupervised", "posterior"]
+methods = [{methods}]
+restarts = 3
+[search]
+population = 3
+offspring = 2
+generations = 1
+"""
+
+
+def own(function: str, **keys: object) -> str:
+    values = {"name": function, "call": f"mine.py:{function}", **keys}
+    return "{" + ", ".join(f"{key} = {json.dumps(value)}" for key, value in values.items()) + "}"
+
+
+GOOD = (
+    own("nearest", restarts=3).replace("}", ", options = {pull = 0.5}}"),
+    own("ahead", uses="nothing"),
+    own("careless", restarts=2),
+    own("wary", restarts=3),
+    '"k-means"',
+    own("strict"),
+)
+
+
+def done_cells(cube: Path) -> int:
+    store = BlockStore(cube, read_only=True)
+    return sum(1 for _ in store.cells(read_manifest(cube).plans.values(), DONE))
+
+
+def write(folder: Path, *methods: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "mine.py").write_text(CODE)
+    return write_spec(folder, SPEC.format(methods=", ".join(methods)))
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Cube of all methods that answer, made in one process."""
+    folder = tmp_path_factory.mktemp("methods")
+    assert run(write(folder, *GOOD), folder) == 0
+    return folder / "tiny.zarr"
+
+
+def test_methods_stand_beside_the_models(reference: Path) -> None:
+    tree = open_cube(reference)
+    iris = tree["iris"]
+    assert iris["model"].values.tolist() == ["posterior", "nearest", "careless", "wary", "strict"]
+    assert set(iris.children) == {"unsupervised", "ahead", "k-means"}
+    assert iris["ahead"]["labels"].values.tolist() == [place % 3 for place in range(150)]
+    nearest = iris["log_likelihood"].sel(model="nearest").values
+    assert np.isfinite(nearest).all()
+    best = iris["best_restart"].sel(model="nearest").values
+    assert (np.take_along_axis(nearest, best[..., None], -1)[..., 0] == nearest.max(axis=-1)).all()
+    assert np.isnan(iris["log_likelihood"].sel(model="careless").values).all()
+    assert (iris["restarts_done"].sel(model="careless").values == 2).all()
+    assert (iris["best_restart"].sel(model="careless").values == 0).all()
+
+
+def test_no_solution_is_an_answer_that_is_counted_and_no_failure(reference: Path) -> None:
+    tree = open_cube(reference)
+    cells = cell_table(tree, read_manifest(reference).plans)
+    strict = cells[cells["model"] == "strict"]
+    expected = []
+    for row in strict.itertuples():
+        node = tree[row.dataset].to_dataset().sel(p=row.p, m=row.m, replicate=row.replicate)
+        pairs = node["annotations"] if pd.isna(row.mixture) else node["annotations"].sel(mixture=row.mixture)
+        kinds: dict[tuple[int, int], set[int]] = {}
+        for i, j, kind in pairs.values.tolist():
+            kinds.setdefault((min(i, j), max(i, j)), set()).add(kind)
+        both = any(len(found) == 2 for (i, j), found in kinds.items() if i != j)
+        expected.append("no solution" if both else "done")
+    assert strict["status"].tolist() == expected
+    assert set(expected) == {"no solution", "done"}
+    none = strict[strict["status"] == "no solution"]
+    assert none["nmi"].isna().all()
+    assert (none["seconds"] >= 0).all()
+    assert (none["restarts_done"] == 1).all()
+    assert "failed" not in set(cells["status"])
+
+
+def test_scores_of_methods_are_those_of_their_labels(reference: Path) -> None:
+    cells = cell_table(open_cube(reference), read_manifest(reference).plans)
+    done = cells[cells["status"] == "done"]
+    assert done["nmi"].between(0, 1).all()
+    assert done["adjusted_rand"].between(-1, 1).all()
+    k_means = done[(done["model"] == "k-means") & (done["dataset"] == "iris")]
+    assert k_means["p"].isna().all()
+    assert k_means["nmi"].item() > 0.7
+
+
+def test_workers_give_the_same_bits(reference: Path, tmp_path: Path) -> None:
+    assert run(write(tmp_path, *GOOD), tmp_path, workers=2) == 0
+    assert_same_bits(reference, tmp_path / "tiny.zarr")
+
+
+def test_batches_of_any_length_give_the_same_bits(reference: Path, tmp_path: Path) -> None:
+    assert run(write(tmp_path, *GOOD), tmp_path, batch_restarts=1) == 0
+    assert_same_bits(reference, tmp_path / "tiny.zarr")
+
+
+def test_a_run_that_was_killed_ends_with_the_same_bits(reference: Path, tmp_path: Path) -> None:
+    spec = write(tmp_path, *GOOD)
+    process = start(spec, tmp_path, "--workers", "0")
+    cube, deadline = tmp_path / "tiny.zarr", time.monotonic() + 120
+    while not (cube.exists() and done_cells(cube)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.kill()
+    process.communicate()
+    assert 0 < done_cells(cube) < read_manifest(cube).plans["iris"].n_cells
+    assert run(spec, tmp_path) == 0
+    assert_same_bits(reference, tmp_path / "tiny.zarr")
+
+
+def test_a_cube_grown_method_by_method_is_the_one_made_at_once(reference: Path, tmp_path: Path) -> None:
+    for count in range(1, len(GOOD) + 1):
+        assert run(write(tmp_path, *GOOD[:count]), tmp_path) == 0
+    assert_same_bits(reference, tmp_path / "tiny.zarr")
+
+
+def test_a_file_that_changed_is_refused_under_its_old_name(tmp_path: Path) -> None:
+    spec = write(tmp_path, GOOD[0])
+    assert run(spec, tmp_path) == 0
+    (tmp_path / "mine.py").write_text(CODE + "# changed\n")
+    with pytest.raises(InputError, match="method nearest, code"):
+        run(spec, tmp_path)
+
+
+def test_each_way_to_go_wrong_costs_its_own_cells_alone(tmp_path: Path) -> None:
+    wrong = (own("raises"), own("hangs", time_limit=0.2), own("short"), own("proud"))
+    assert run(write(tmp_path, GOOD[0], *wrong), tmp_path) == FAILED_CELLS
+    status = open_cube(tmp_path / "tiny.zarr")["iris"]["status"]
+    found = {name: set(status.sel(model=name).values.ravel().tolist()) for name in status["model"].values}
+    assert found == {
+        "posterior": {DONE},
+        "nearest": {DONE},
+        "raises": {FAILED},
+        "hangs": {FAILED},
+        "short": {FAILED},
+        "proud": {NO_SOLUTION},
+    }
+    causes = {}
+    for line in (tmp_path / "tiny.run").rglob("failures.jsonl"):
+        for record in map(json.loads, line.read_text().splitlines()):
+            causes[record["cell"].rpartition("/")[2]] = record["cause"], record["traceback"]
+    assert causes["raises"][0] == "KeyError: 'nothing'"
+    assert 'return {}["nothing"]' in causes["raises"][1]
+    assert "time limit of 0.2 s" in causes["hangs"][0]
+    assert "(3,)" in causes["short"][0]
+
+
+def test_code_that_a_cube_names_is_run_by_verify_only_where_asked_for(reference: Path) -> None:
+    careful = verify(reference, sample=1000)
+    assert careful.good
+    assert {check.cell.rpartition("/")[2] for check in careful.checks} == {
+        "unsupervised",
+        "posterior",
+        "k-means",
+    }
+    assert f"not looked at: {careful.left_out} cells" in careful.lines()[1]
+    everything = verify(reference, sample=1000, run_methods=True)
+    assert everything.good
+    assert len(everything.checks) == len(careful.checks) + careful.left_out
