@@ -138,4 +138,5 @@ def _line(outcome: Outcome) -> str:
     if outcome.seconds is None:
         return f"  {outcome.instance:<44}{outcome.note[:60]}"
     objective = "" if outcome.objective is None else f"  objective {outcome.objective:.6g}"
-    return f"  {outcome.instance:<44}{outcome.clusters} clusters, {1000 * outcome.seconds:.1f} ms{objective}"
+    clusters = f"{outcome.clusters} cluster{'' if outcome.clusters == 1 else 's'}"
+    return f"  {outcome.instance:<44}{clusters}, {1000 * outcome.seconds:.1f} ms{objective}"

@@ -20,6 +20,9 @@ GLOBAL_SEEDS = (1, 2)
 SHOWN = 200
 """Characters of what a method printed."""
 
+NAMED = 3
+"""Problems that a breach names."""
+
 READ_ONLY = ("read-only", "WRITEABLE flag")
 """How numpy refuses to write into an array that a method does not own."""
 
@@ -231,5 +234,6 @@ def _grouped(breaches: list[Breach]) -> Iterator[Breach]:
     for breach in breaches:
         alike.setdefault((breach.what, breach.found), []).append(breach)
     for (what, found), members in alike.items():
-        where = ", ".join(member.where for member in members)
-        yield Breach(what, where, found, members[0].traceback)
+        named = ", ".join(member.where for member in members[:NAMED])
+        more = f" and {len(members) - NAMED} more problems" if len(members) > NAMED else ""
+        yield Breach(what, named + more, found, members[0].traceback)

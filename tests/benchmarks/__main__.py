@@ -34,6 +34,7 @@ BENCHMARKS = (
     "annotators",
     "confidence",
     "checksums",
+    "methods",
 )
 FROM_CUBES = "stopping"
 BY_HAND = "scale"
