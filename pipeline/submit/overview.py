@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 from collections.abc import Iterator
@@ -20,12 +21,17 @@ from pipeline.work.tasks import run_batch
 from pipeline.work.timing import Timing
 from storage.cube.schema import ArraySpec, Role, array_specs
 from sweeps.file.search import Search
-from sweeps.models import chooses, holds_out, shape_of
+from sweeps.models import chooses, holds_out, is_model, shape_of
 from sweeps.plan import Cell, DatasetPlan
 from sweeps.shapes import CANDIDATES, DIMS
 
+logger = logging.getLogger(__name__)
+
 SEARCH_NANOSECONDS = 80.0
 """Rough cost of one sample in one cluster in one pass, for a prediction before anything was timed."""
+
+CALL_SECONDS = 0.1
+"""Of a call of a method, of which nothing is known before anything was timed."""
 
 
 @dataclass(frozen=True)
@@ -173,9 +179,12 @@ def _time_corners(prepared: Prepared, timing: Timing) -> None:
         science = Science(prepared.spec.seed, prepared.spec.search, plan.n_clusters, methods=prepared.methods)
         work = tuple(Work(cell, 0, 1) for cell in timing.missing(plan))
         for result in run_batch(Batch(science, plan.name, work, 0.0), prepared.inputs.sources[plan.name]):
-            if isinstance(result, Failure):
+            if not isinstance(result, Failure):
+                timing.note(result)
+            elif is_model(result.work.cell.model):
                 raise RuntimeError(f"{result.work.cell}: {result.cause}")
-            timing.note(result)
+            else:
+                logger.warning("%s failed, and is taken to last a second: %s", result.work.cell, result.cause)
 
 
 def _dataset(prepared: Prepared, plan: DatasetPlan, timing: Timing) -> DatasetOverview:
@@ -216,6 +225,8 @@ def _groups(plan: DatasetPlan) -> Iterator[tuple[float | None, int | None, str, 
 def _rough_seconds(prepared: Prepared, plan: DatasetPlan, work: Work) -> float:
     """Guess the seconds of a cell: of its restarts, and before them of folds where it holds some out."""
     cell, search = work.cell, prepared.spec.search
+    if not is_model(cell.model):
+        return (work.stop - work.start) * CALL_SECONDS
     moves = (plan.n_samples + 2 * (cell.m or 0)) * plan.n_clusters
 
     def one(shape: str, generations: int) -> float:

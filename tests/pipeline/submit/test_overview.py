@@ -92,6 +92,27 @@ def test_a_guess_counts_the_folds_of_every_model_that_holds_annotations_out(tmp_
     assert hours("posterior-auto", "held_out = true\n") == hours("posterior-auto")
 
 
+def test_a_guess_of_methods_counts_their_calls(tmp_path: Path) -> None:
+    text = TINY.replace("restarts = 5", 'restarts = 5\nmethods = ["ward", "pckmeans"]').replace(
+        '"unsupervised", "likelihood", "posterior"', '"posterior"'
+    )
+    with_methods = plan_overview(prepare(write_spec(tmp_path, text), results=tmp_path, data_dir=None))
+    alone = TINY.replace('"unsupervised", "likelihood", "posterior"', '"posterior"')
+    without = plan_overview(prepare(write_spec(tmp_path, alone), results=tmp_path, data_dir=None))
+    for one, other, mixtures in zip(with_methods.datasets, without.datasets, (2, 2, 1), strict=True):
+        calls = mixtures * (1 + 5 * 2 * 2 * 2)
+        assert one.restarts - other.restarts == calls
+        assert one.core_hours - other.core_hours == pytest.approx(calls * overview.CALL_SECONDS / 3600)
+
+
+def test_a_pilot_goes_on_without_a_failed_method(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "bad.py").write_text("def f(*a, **b):\n    raise ValueError('bad')\n")
+    text = TINY.replace("restarts = 5", 'restarts = 5\nmethods = [{name = "bad", call = "bad.py:f"}]')
+    prepared = prepare(write_spec(tmp_path, text), results=tmp_path, data_dir=None)
+    assert plan_overview(prepared, pilot=True).datasets
+    assert "/bad failed, and is taken to last a second: ValueError: bad" in caplog.text
+
+
 def test_the_plan_for_people(finished: Path) -> None:
     result = sweep("plan", finished / "tiny.toml", "--results", finished)
     assert result.exit_code == 0
