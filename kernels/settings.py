@@ -139,11 +139,16 @@ class SearchSettings:
     setting that it was made without.
     """
 
-    population: int = _declared(10, "Solutions that survive a generation.", since=1, low=2, high=10_000)
-    offspring: int = _declared(10, "Solutions made in a generation.", since=1, low=1, high=10_000)
-    generations: int = _declared(10, "Generations of a restart.", since=1, low=1, high=10**6)
+    # a few parents agree after a few generations: patience then ends what many would still be searching
+    population: int = _declared(
+        10, "Solutions that survive a generation.", since=1, low=2, high=10_000, strong=5
+    )
+    offspring: int = _declared(10, "Solutions made in a generation.", since=1, low=1, high=10_000, strong=8)
+    generations: int = _declared(
+        10, "Generations of a restart, at most.", since=1, low=1, high=10**6, strong=20
+    )
     patience: int = _declared(
-        0, "Generations without gain that end a restart early; 0 for never.", since=2, high=10**6
+        0, "Generations without gain that end a restart early; 0 for never.", since=2, high=10**6, strong=4
     )
     # a mutated offspring always goes by centroids, hence the limit on mutation below
     crossover: str = _declared(
@@ -204,6 +209,9 @@ class Settings(ObjectiveSettings, SearchSettings):
 
 DEFAULT = Settings()
 SETTINGS = tuple(Setting(each.name, **each.metadata) for each in fields(Settings))
+
+LENGTHS = {"population", "offspring", "generations", "patience"}
+"""How long a restart is."""
 
 METHOD = Setting(
     "method",
@@ -308,18 +316,23 @@ def _converted(setting: Setting, value: Any) -> Any:
 def method_of(settings: SearchSettings) -> tuple[str, dict[str, Any]]:
     """The method that settings come closest to, and those that differ from what it says, by name.
 
-    The name is found from the values, and not kept beside them: the same search always has the same name.
+    The name is found from the values, and not kept beside them: the same search always has the same name. How
+    long a restart is counts only between methods that are equally close.
     """
     own = {each: getattr(settings, each.name) for each in SETTINGS if each.by_method}
     others = {
         method: {each.name: value for each, value in own.items() if value != each.of(method)}
         for method in METHOD.choices
     }
-    closest = min(others, key=lambda method: len(others[method]))
+    closest = min(others, key=lambda method: (len(others[method].keys() - LENGTHS), len(others[method])))
     return closest, others[closest]
 
 
 def method_words(settings: SearchSettings) -> str:
-    """The method for people: `strong`, or `strong with relocation all`."""
+    """The method for people: `strong`, or `strong with relocation all`.
+
+    `LENGTHS` are left out: they are numbers, which stand beside it.
+    """
     method, others = method_of(settings)
-    return " with ".join(filter(None, [method, ", ".join(f"{name} {others[name]}" for name in others)]))
+    said = ", ".join(f"{name} {value}" for name, value in others.items() if name not in LENGTHS)
+    return " with ".join(filter(None, [method, said]))

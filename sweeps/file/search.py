@@ -9,6 +9,7 @@ from pydantic import Field, GetCoreSchemaHandler, ValidatorFunctionWrapHandler, 
 from pydantic_core import CoreSchema, core_schema
 
 from kernels.settings import (
+    LENGTHS,
     OFFERED,
     SETTINGS,
     Setting,
@@ -63,8 +64,9 @@ class Search(Settings):
         return settings | ({HELD_OUT: True} if self.held_out else {})
 
     def named(self) -> dict[str, Any]:
-        """The method, and the settings that do not go by it, as `to_dict`: for people."""
-        others = {name: value for name, value in self.to_dict().items() if name not in BY_METHOD}
+        """The method, and the settings that its name does not tell, as `to_dict`: for people."""
+        told = set(BY_METHOD) - LENGTHS
+        others = {name: value for name, value in self.to_dict().items() if name not in told}
         return {"method": method_words(self), **others, **({HELD_OUT: "true"} if self.held_out else {})}
 
     def written(self) -> dict[str, Any]:

@@ -24,6 +24,7 @@ BENCHMARKS = (
     "speed",
     "compiling",
     "quality",
+    "strong",
     "growth",
     "biased_pairs",
     "common_variance",

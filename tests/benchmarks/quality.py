@@ -35,6 +35,7 @@ SHORT = 1e-3
 PUBLISHED = settings_of({"method": "published"})
 STRONG = settings_of({"method": "strong"})
 LABELS = replace(PUBLISHED, crossover="labels", mutation=0.2)
+COMPONENTS = replace(LABELS, relocation="components")
 SETTINGS = {
     "published": PUBLISHED,
     "patience 5": replace(PUBLISHED, patience=5),
@@ -42,10 +43,10 @@ SETTINGS = {
     "relocation all": replace(PUBLISHED, relocation="all"),
     "labels, mutation 0.2": LABELS,
     "labels, mutation 0.2, all": replace(LABELS, relocation="all"),
-    "strong": STRONG,
+    "labels, mutation 0.2, components": COMPONENTS,
     "all, patience 5": replace(LABELS, relocation="all", patience=5),
     "all, 30 generations, patience 5": replace(LABELS, relocation="all", patience=5, generations=30),
-    "strong, 30 generations, patience 5": replace(STRONG, patience=5, generations=30),
+    "components, 30 generations, patience 5": replace(COMPONENTS, patience=5, generations=30),
     "published, 30 generations": replace(PUBLISHED, generations=30),
 }
 
@@ -59,7 +60,7 @@ BEST = Table(
 )
 TABLES = (RATIO, BEST)
 
-COMPARED = ("published", "labels, mutation 0.2, all", "strong")
+COMPARED = ("published", "labels, mutation 0.2, all", "labels, mutation 0.2, components")
 
 
 class Trial(NamedTuple):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from checkout import ROOT
 from tables import Sentence, Table, blocks, replaced
@@ -39,6 +40,7 @@ def test_a_table_is_markdown() -> None:
     [
         ("annotators", {"mixtures": 2, "counts": (30,), "restarts": 1}),
         ("biased_pairs", {"mixtures": 2, "counts": (30,), "restarts": 1}),
+        ("strong", {"draws": (0,), "restarts": 1, "mixtures": 1, "every": 4, "real": False}),
         ("speed", {"mixtures": 1, "restarts": 1, "real": False}),
     ],
 )
@@ -55,6 +57,18 @@ def test_a_small_run_fills_the_tables(name: str, sizes: dict[str, object]) -> No
         assert (head, rule) == (table.form, "|---" * len(table.columns) + "|")
         assert rows
         assert {row.count("|") for row in rows} == {len(table.columns) + 1}
+
+
+def test_of_two_searches_the_better_for_its_time_has_the_smaller_ratio() -> None:
+    strong = importlib.import_module("strong")
+    slow, quick = strong.Trial(np.array([1.0, 2.0]), 4.0), strong.Trial(np.array([2.0, 2.0]), 1.0)
+    assert (slow.hits(2.0), quick.hits(2.0)) == (0.5, 1.0)
+    assert slow.seconds_to_best(2.0) == 4.0 * 2.5 / 1.5
+    assert quick.seconds_to_best(2.0) == 1.0
+    assert strong.ratio([quick, quick], [slow, slow], [2.0, 2.0]) == "0.150 ×/÷ 1.00"
+    assert strong.cpu_ratio([quick], [slow]) == "0.25"
+    poor = strong.Trial(np.array([0.5, -1.0]), 1.0)
+    assert strong.falls_short([quick, poor], [slow, slow]).tolist() == [1.5]
 
 
 def test_a_ratio_is_of_two_times_of_one_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,8 +41,10 @@ from sweeps.file.search import Search
 X = np.arange(20.0).reshape(10, 2)
 BEFORE_SEARCH = TINY.partition("[search]")[0]
 each_setting = pytest.mark.parametrize("setting", OFFERED, ids=lambda setting: setting.name)
-STRONG = {"crossover": "labels", "mutation": 0.2, "relocation": "components"}
-PUBLISHED = {"crossover": "centroids", "mutation": 1.0, "relocation": "annotated"}
+STRONG_LENGTHS = {"population": 5, "offspring": 8, "generations": 20, "patience": 4}
+STRONG = STRONG_LENGTHS | {"crossover": "labels", "mutation": 0.2, "relocation": "components"}
+PUBLISHED_LENGTHS = {"population": 10, "offspring": 10, "generations": 10, "patience": 0}
+PUBLISHED = PUBLISHED_LENGTHS | {"crossover": "centroids", "mutation": 1.0, "relocation": "annotated"}
 BY_METHOD = dict.fromkeys(STRONG)
 
 
@@ -109,11 +111,11 @@ def test_a_method_that_does_not_exist_hides_no_other_problem() -> None:
     expected = "one of strong, published"
     for method in ("paper", None, 1, ["strong"]):
         assert wrong(method=method, mutation=1) == [("method", repr(method), expected)]
-    found = wrong(method="paper", mutation=1, crossover="labels", population=None)
+    found = wrong(method="paper", mutation=1, crossover="labels", min_cluster_size=None)
     assert [(name, value) for name, value, _ in found] == [
         ("method", "'paper'"),
-        ("population", "None"),
         ("mutation", "1"),
+        ("min_cluster_size", "None"),
     ]
 
 
@@ -149,6 +151,14 @@ def test_what_comes_to_the_same_values_has_the_same_name() -> None:
     some = settings_of({"method": "published", "mutation": 0.5, "relocation": "all"})
     assert method_words(some) == "published with mutation 0.5, relocation all"
     assert method_of(some) == ("published", {"mutation": 0.5, "relocation": "all"})
+    longer = settings_of({"generations": 99, "relocation": "all"})
+    assert method_of(longer) == ("strong", {"generations": 99, "relocation": "all"})
+    # of methods that are as close in what they do, the one of the same lengths
+    half = {"crossover": "labels", "mutation": 0.5, "relocation": "annotated"}
+    assert method_of(settings_of({"method": "published", **half})) == (
+        "published",
+        dict(list(half.items())[:2]),
+    )
     tie = settings_of({"crossover": "labels", "mutation": 0.5, "relocation": "annotated"})
     assert method_words(tie) == "strong with mutation 0.5, relocation annotated"
     assert method_words(settings_of({"generations": 99, "patience": 5})) == "strong"

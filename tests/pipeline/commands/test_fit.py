@@ -143,8 +143,9 @@ def test_method_of_the_search_reaches_it(run: Run, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_search_is_named(run: Run) -> None:
-    sizes = "population 10, 10 offspring, 1 generations, patience 0"
+    sizes = "population 5, 8 offspring, 1 generations, patience 4"
     assert f"\nsearch     strong: {sizes}\n" in run("x.data", "-k", "3").stdout
+    sizes = "population 10, 10 offspring, 1 generations, patience 0"
     published = run("x.data", "-k", "3", "--method", "published")
     assert f"\nsearch     published: {sizes}\n" in published.stdout
     document = json.loads(run("x.data", "-k", "3", "--relocation", "all", "--patience", "2", "--json").stdout)

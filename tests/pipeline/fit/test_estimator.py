@@ -36,8 +36,10 @@ MUST_LINKS = [[0, 1], [4, 4], [10, 11], [0, 1], [3, 29]]
 CANNOT_LINKS = [[0, 15, 2], [21, 11, 0.5], [7, 7, 1]]
 SMALL: dict[str, Any] = {"restarts": 2, "generations": 2, "random_state": 5}
 METHODS: dict[str, dict[str, Any]] = {
-    "strong": {"crossover": "labels", "mutation": 0.2, "relocation": "components"},
-    "published": {"crossover": "centroids", "mutation": 1.0, "relocation": "annotated"},
+    "strong": {"population": 5, "offspring": 8, "patience": 4}
+    | {"crossover": "labels", "mutation": 0.2, "relocation": "components"},
+    "published": {"population": 10, "offspring": 10, "patience": 0}
+    | {"crossover": "centroids", "mutation": 1.0, "relocation": "annotated"},
 }
 
 

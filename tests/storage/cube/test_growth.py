@@ -132,6 +132,11 @@ def test_every_difference_is_shown_at_once() -> None:
 
 
 STRONG = {"crossover": "labels", "mutation": 0.2, "relocation": "components"}
+LENGTHS = {"population": 5, "offspring": 8, "generations": 20, "patience": 4}
+PUBLISHED_SAID = (
+    "population 10, offspring 10, generations 10, patience 0, crossover 'centroids', mutation 1.0,"
+)
+STRONG_SAID = "population 5, offspring 8, generations 20, patience 4, crossover 'labels', mutation 0.2,"
 
 
 @pytest.mark.parametrize(
@@ -139,17 +144,17 @@ STRONG = {"crossover": "labels", "mutation": 0.2, "relocation": "components"}
     [
         (
             {},
-            STRONG,
-            "search.method: found 'strong' (crossover 'labels', mutation 0.2, relocation 'components'),"
-            " expected 'published' (crossover 'centroids', mutation 1.0, relocation 'annotated'), as in the"
+            STRONG | LENGTHS,
+            f"search.method: found 'strong' ({STRONG_SAID} relocation 'components'),"
+            f" expected 'published' ({PUBLISHED_SAID} relocation 'annotated'), as in the"
             ' cube (to grow this cube write method = "published" under [search], and no key that says'
             " otherwise; or use another name)",
         ),
         (
-            STRONG | {"relocation": "all"},
+            STRONG | LENGTHS | {"relocation": "all"},
             {},
-            "search.method: found 'published' (crossover 'centroids', mutation 1.0, relocation 'annotated'),"
-            " expected 'strong' (crossover 'labels', mutation 0.2, relocation 'all'), as in the cube (to grow"
+            f"search.method: found 'published' ({PUBLISHED_SAID} relocation 'annotated'),"
+            f" expected 'strong' ({STRONG_SAID} relocation 'all'), as in the cube (to grow"
             ' this cube write method = "strong", relocation = "all" under [search], and no key that says'
             " otherwise; or use another name)",
         ),
@@ -158,6 +163,12 @@ STRONG = {"crossover": "labels", "mutation": 0.2, "relocation": "components"}
             STRONG,
             "search.relocation: found 'components', expected 'all', as in the cube (to grow this cube write"
             ' relocation = "all" under [search], and no key that says otherwise; or use another name)',
+        ),
+        (  # what "strong" was before it had lengths of its own
+            STRONG,
+            STRONG | {"patience": 4},
+            "search.patience: found 4, expected 0, as in the cube (to grow this cube write patience = 0 under"
+            " [search], and no key that says otherwise; or use another name)",
         ),
         (  # what a file with these two keys asked for before there was a method, and what it asks for now
             {"crossover": "labels", "mutation": 0.2},

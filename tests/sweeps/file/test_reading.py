@@ -12,7 +12,7 @@ import sweeps
 from sweeps.errors import InputError
 from sweeps.file.datasets import Builtin, Mixtures, UserTable
 from sweeps.file.reading import load_sweep
-from sweeps.file.search import Search
+from sweeps.file.search import Search, asked
 from sweeps.file.stopping import Stop
 
 GOOD = """
@@ -61,7 +61,7 @@ def test_a_good_file_is_read_whole(tmp_path: Path) -> None:
     assert [count.resolve(145) for count in spec.grid.m] == [72, 75, 145]
     assert spec.grid.supervised == ("posterior",)
     assert spec.grid.baselines == ("unsupervised",)
-    assert spec.search.generations == 10
+    assert spec.search == asked()
 
 
 def test_a_share_of_samples_is_exact_in_its_decimal_digits(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ generations = 0
 def test_the_resolved_file_survives_json(tmp_path: Path) -> None:
     resolved = load_sweep(write(tmp_path, GOOD)).dump()
     assert json.loads(json.dumps(resolved)) == resolved
-    assert resolved["search"]["population"] == 10
+    assert resolved["search"]["population"] == asked().population
     assert resolved["grid"]["m"] == ["0.5N", "75", "1N"]
 
 

@@ -18,7 +18,7 @@ from pipeline.work.records import Batch, Science, Work
 from pipeline.work.tasks import run_batch
 from sweeps.errors import InputError
 from sweeps.file.reading import load_sweep
-from sweeps.file.search import Search
+from sweeps.file.search import Search, asked
 from sweeps.file.spec import load
 from sweeps.file.written import as_toml, sweep_schema
 from sweeps.inputs.load import RealSource
@@ -53,11 +53,13 @@ def test_the_published_method_leaves_the_resolved_file_as_it_was(tmp_path: Path)
 
 
 def test_a_cube_keeps_values_whatever_named_them(tmp_path: Path) -> None:
-    strong = {"crossover": "labels", "mutation": 0.2, "relocation": "components"}
+    ways = {"crossover": "labels", "mutation": 0.2, "relocation": "components"}
+    strong = {"patience": 4} | ways
     assert kept(tmp_path, "") == BEFORE | strong
     assert kept(tmp_path, 'method = "strong"\n') == BEFORE | strong
     keys = 'crossover = "labels"\nmutation = 0.2\nrelocation = "components"\n'
-    assert kept(tmp_path, 'method = "published"\n' + keys) == BEFORE | strong
+    assert kept(tmp_path, 'method = "published"\n' + keys) == BEFORE | ways
+    assert kept(tmp_path, 'method = "published"\npatience = 4\n' + keys) == BEFORE | strong
     assert kept(tmp_path, 'relocation = "all"\n') == BEFORE | strong | {"relocation": "all"}
     assert kept(tmp_path, 'method = "published"\nmutation = 0.2\n') == BEFORE | {"mutation": 0.2}
 
@@ -66,7 +68,9 @@ def test_people_are_told_the_method(tmp_path: Path) -> None:
     search = load_sweep(write_spec(tmp_path, TINY + 'relocation = "all"\npatience = 2\n')).search
     sizes = {"population": 3, "offspring": 2, "generations": 1, "min_cluster_size": 2, "variance_prior": 0.0}
     assert search.named() == {"method": "strong with relocation all", **sizes, "patience": 2}
-    assert search.written() == {"method": "strong", "relocation": "all"}
+    lengths = {"population": 3, "offspring": 2, "generations": 1, "patience": 2}
+    assert search.written() == {"method": "strong", **lengths, "relocation": "all"}
+    assert asked(relocation="all").written() == {"method": "strong", "relocation": "all"}
     assert Search().named()["method"] == "published"
 
 
