@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -22,6 +22,11 @@ SHOWN = 200
 
 NAMED = 3
 """Problems that a breach names."""
+
+ELSEWHERE = 3
+"""Problems that are solved in another process as well."""
+
+UNSTABLE = "not reproducible"
 
 READ_ONLY = ("read-only", "WRITEABLE flag")
 """How numpy refuses to write into an array that a method does not own."""
@@ -96,8 +101,8 @@ class Report:
 def check(call: MethodCall, uses: Literal["links", "nothing"]) -> Report:
     """Try a method.
 
-    Each problem is solved in a process that other problems came to before. Then again, with the same seed,
-    and with the same seed while the global generators begin elsewhere.
+    Each problem is solved again with the same seed, after a call with another one, and while the global
+    generators begin elsewhere; some of them in another process, too.
 
     Parameters
     ----------
@@ -120,16 +125,19 @@ def check(call: MethodCall, uses: Literal["links", "nothing"]) -> Report:
     """
     with tempfile.TemporaryFile() as output, MethodProcess(output=output.fileno()) as methods:
         version = methods.load(call)
-        trial = _Trial(methods, call, uses)
+        trial = _Trial(methods, call, uses, output.fileno())
         breaches: list[Breach] = []
         outcomes = []
+        firsts = {}
         for instance in instances():
-            first = trial.solve(instance)
+            first = firsts[instance.name] = trial.solve(instance)
             outcomes.append(_outcome(instance, first))
             if isinstance(first, MethodFailed | TimeLimit):
                 breaches.append(_failure(instance, first))
             else:
                 breaches += trial.repeated(instance, first)
+        if not any(breach.what == UNSTABLE for breach in breaches):
+            breaches += trial.elsewhere(firsts)
         if uses == "nothing":
             breaches += trial.with_links()
         methods.close()  # what is left in the buffers of the process is written
@@ -149,6 +157,7 @@ class _Trial:
     methods: MethodProcess
     call: MethodCall
     uses: Literal["links", "nothing"]
+    output: int
 
     def solve(
         self, instance: Instance, seed: int = SEED, *, global_seed: int | None = None, raw: bool = False
@@ -174,7 +183,7 @@ class _Trial:
     def repeated(self, instance: Instance, first: Result) -> Iterator[Breach]:
         """Other answers to the same question."""
         if _differs(first, self.solve(instance)):
-            yield Breach("not reproducible", instance.name, "another answer to the same random_state")
+            yield Breach(UNSTABLE, instance.name, "another answer to the same random_state")
             return
         self.solve(instance, OTHER_SEED)
         if _differs(first, self.solve(instance)):
@@ -185,6 +194,14 @@ class _Trial:
         if _differs(*answers):
             found = "the answer changes with the seed of random or numpy.random, not random_state alone"
             yield Breach("draws from global generators", instance.name, found)
+
+    def elsewhere(self, firsts: Mapping[str, Result]) -> Iterator[Breach]:
+        """Other answers in another process, as each worker has its own."""
+        with MethodProcess(output=self.output) as others:
+            trial = replace(self, methods=others)
+            for instance in instances()[:ELSEWHERE]:
+                if _differs(firsts[instance.name], trial.solve(instance)):
+                    yield Breach(UNSTABLE, instance.name, "another answer in another process")
 
     def with_links(self) -> Iterator[Breach]:
         """Answers that change with links, of a method that is said to see nothing."""

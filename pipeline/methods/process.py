@@ -94,12 +94,24 @@ class TimeLimit(Exception):
 
 
 class Unsolved(NoSolution):
-    """A method says that there is no solution; `seconds` and `cpu_seconds` are those of `Answer`."""
+    """A method says that there is no solution.
+
+    Parameters
+    ----------
+    reason : str
+        Why.
+    seconds, cpu_seconds : float
+        As those of `Answer`.
+    """
 
     def __init__(self, reason: str, seconds: float, cpu_seconds: float) -> None:
         super().__init__(reason)
+        self.reason = reason
         self.seconds = seconds
         self.cpu_seconds = cpu_seconds
+
+    def __reduce__(self) -> tuple[type[Unsolved], tuple[str, float, float]]:
+        return Unsolved, (self.reason, self.seconds, self.cpu_seconds)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ import random, sys, time, warnings
 import numpy as np
 from pipeline import NoSolution, Solution
 DRAWS = np.random.default_rng()
+STARTED = time.time()
 CALLS = []
 
 def cluster(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state):
@@ -42,6 +43,11 @@ def test_a_method_that_keeps_it_has_no_breach() -> None:
         ("    print('hello')\n" + GOOD, "prints", "lines, first 'hello'"),
         ("    sys.stderr.write('progress')\n" + GOOD, "prints", "lines, first 'progress"),
         ("    return DRAWS.integers(n_clusters, size=len(X))\n", "not reproducible", "another answer"),
+        (
+            "    return Solution([0] * len(X), STARTED)\n",
+            "not reproducible",
+            "another answer in another process",
+        ),
         (
             "    return np.random.randint(n_clusters, size=len(X))\n",
             "draws from global generators",
@@ -73,7 +79,7 @@ def test_a_failure_comes_with_its_lines_and_its_problems() -> None:
     body = "    if len(must_link) == 0:\n        raise ValueError('no links')\n" + GOOD
     (breach,) = report(body).breaches
     assert (breach.what, breach.where, breach.found) == ("fails", "no links", "ValueError: no links")
-    assert 'File "mine.py", line 10, in cluster' in breach.traceback
+    assert 'File "mine.py", line 11, in cluster' in breach.traceback
     (named,) = [each for each in report(body).outcomes if each.instance == "no links"]
     assert (named.clusters, named.note) == (None, "ValueError: no links")
 

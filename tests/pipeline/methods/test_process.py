@@ -19,7 +19,7 @@ from checkout import ROOT
 
 from pipeline.methods.contract import NoSolution, Solution
 from pipeline.methods.loading import MethodCall
-from pipeline.methods.process import Answer, MethodFailed, MethodProcess, TimeLimit
+from pipeline.methods.process import Answer, MethodFailed, MethodProcess, TimeLimit, Unsolved
 from sweeps.errors import InputError
 
 SOURCE = """
@@ -143,8 +143,12 @@ def test_what_a_method_prints_stays_out_of_the_way(
 
 
 def test_no_solution_is_an_answer(methods: MethodProcess) -> None:
-    with pytest.raises(NoSolution, match=r"^links contradict$"):
+    with pytest.raises(NoSolution, match=r"^links contradict$") as unsolved:
         solve(methods, mine("none"))
+    again = pickle.loads(pickle.dumps(unsolved.value))
+    assert isinstance(again, Unsolved)
+    assert str(again) == "links contradict"
+    assert (again.seconds, again.cpu_seconds) == (unsolved.value.seconds, unsolved.value.cpu_seconds)
 
 
 def test_what_a_method_raises_comes_with_its_own_traceback(methods: MethodProcess) -> None:
