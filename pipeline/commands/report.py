@@ -70,7 +70,7 @@ def report(cube: Path, results: Path, out: Path | None, against: Path | None, ce
     "scores",
     multiple=True,
     type=ScoreName(()),
-    help="Score to compare; may be repeated.  [default: nmi]",
+    help="Score to compare; may be repeated.  [default: nmi and adjusted_rand]",
 )
 @click.option(
     "--out",
@@ -85,6 +85,7 @@ def compare(
     from pipeline.commands.paths import find_cube
     from pipeline.report.compare import write_comparison
     from pipeline.scoring.catalogue import LABELS
+    from pipeline.scoring.common import RANKED
 
     with reported():
         problems = [not_one_of("--score", score, LABELS) for score in scores if score not in LABELS]
@@ -96,5 +97,5 @@ def compare(
             raise InputError(problems)
         first, second = cubes
         folder = out or second.with_name(f"{second.stem}-against-{first.stem}.compare")
-        comparison = write_comparison(first, second, folder, scores or ("nmi",))
+        comparison = write_comparison(first, second, folder, scores or RANKED)
     show(comparison.to_dict() if as_json else comparison.lines())

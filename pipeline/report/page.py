@@ -20,8 +20,13 @@ from pipeline.report.sections import (
     times,
 )
 from pipeline.report.sections.content import Content
+from pipeline.report.winners import cost, duels, robustness, standing
 
 SECTIONS = (
+    standing.section,
+    duels.section,
+    cost.section,
+    robustness.section,
     heading.section,
     failures.section,
     scores.section,

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
 
 from pipeline.report.parts.ink import short
 from pipeline.report.sections.heading import left_out, scaling
+from pipeline.report.winners.lines import winner_lines
 from pipeline.scoring.catalogue import LABELS, QUALITIES
 from pipeline.scoring.choices import TOO_FEW, choice_table, prediction_table
-from pipeline.scoring.tables import pooled_nmi, written_counts
+from pipeline.scoring.common import RANKED
+from pipeline.scoring.ranking import Ranking
+from pipeline.scoring.tables import pooled_means, written_counts
 from storage.cube.manifest import Manifest
 from storage.cube.schema import NO_SOLUTION, STATUS_WORDS
 from sweeps.shapes import CANDIDATES
@@ -28,9 +31,12 @@ MODELS_ACROSS = 3
 """A table of more models continues below."""
 
 
-def render(manifest: Manifest, cells: pd.DataFrame, summary: pd.DataFrame) -> str:
-    """Text of a report: how much is there, then the tables."""
-    parts = [_head(manifest, cells), _pooled(manifest, summary)]
+def render(
+    manifest: Manifest, cells: pd.DataFrame, summary: pd.DataFrame, rankings: Sequence[Ranking]
+) -> str:
+    """Text of a report: how much is there, who wins, then the tables."""
+    parts = [_head(manifest, cells), "\n".join(winner_lines(rankings, cells, WIDTH))]
+    parts += [_pooled(manifest, summary, score) for score in RANKED]
     for (dataset, p), rows in summary[summary["p"].notna()].groupby(["dataset", "p"], sort=False):
         baseline = summary[(summary["dataset"] == dataset) & summary["p"].isna()]
         title = f"{_size(manifest, str(dataset))}, p = {p:g}"
@@ -84,23 +90,22 @@ def _size(manifest: Manifest, dataset: str) -> str:
     return f"{dataset}: N = {plan.n_samples}, D = {plan.n_features}, K = {plan.n_clusters}{mixtures}"
 
 
-def _pooled(manifest: Manifest, summary: pd.DataFrame) -> str:
-    """Mean NMI over the real data sets, where there are several."""
+def _pooled(manifest: Manifest, summary: pd.DataFrame, score: str) -> str:
+    """Mean of a score over the real data sets, where there are several."""
     real = [name for name, plan in manifest.plans.items() if plan.mixtures is None]
     rows = summary[summary["dataset"].isin(real)]
-    pooled = pooled_nmi(rows, written_counts(manifest.plans, manifest.spec.grid.m))
+    pooled = pooled_means(rows, written_counts(manifest.plans, manifest.spec.grid.m), score)
     if pooled.empty or pooled["n_datasets"].max() < 2:
         return ""
-    lines = ["NMI, mean over data sets (number of data sets)"]
+    lines = [f"{LABELS[score].short}, mean over data sets (number of data sets)"]
     for models in _across(sorted(pooled["model"].unique())):
         lines.append(_row("", "m", models))
         for (p, m), group in pooled.groupby(["p", "m"], sort=False):
             found = {row.model: f"{row.mean:.4f} ({row.n_datasets})" for row in group.itertuples()}
             lines.append(_row(f"p = {p:g}", str(m), [found.get(model, "-") for model in models]))
-    for baseline in sorted(rows.loc[rows["p"].isna(), "model"].unique()):
-        levels = rows[(rows["model"] == baseline) & (rows["score"] == "nmi")]["mean"].dropna()
-        if len(levels):
-            lines.append(f"{baseline}: {levels.mean():.4f} ({len(levels)})")
+    alone = rows[rows["p"].isna() & (rows["score"] == score) & rows["mean"].notna()]
+    for baseline, levels in alone.groupby("model", sort=True)["mean"]:
+        lines.append(f"{baseline}: {levels.mean():.4f} ({len(levels)})")
     return "\n".join(lines)
 
 

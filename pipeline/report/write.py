@@ -16,6 +16,7 @@ from pipeline.report.sections import against
 from pipeline.report.sections.cell import choose_cell, named_cell
 from pipeline.report.sections.content import Content
 from pipeline.report.text import WIDTH, render
+from pipeline.report.winners.files import winner_tables
 from pipeline.scoring.choices import choice_table, prediction_table
 from pipeline.scoring.tables import cell_table, summary_table
 from pipeline.scoring.times import time_table
@@ -65,9 +66,10 @@ def write_report(
     cube : Path
         The cube; a sweep may be writing to it.
     folder : Path
-        Gets `report.html`, `report.txt`, `summary.csv`, `cells.csv`, `times.csv`, with models that choose
-        their shape `choices.csv`, where every model holds annotations out `predictions.csv`, with published
-        means `against.csv`, and `figures/`. Made if not there.
+        Gets `report.html`, `report.txt`, `summary.csv`, `cells.csv`, `times.csv`, with two models or
+        more `winners.csv`, `ranks.csv`, `pairs.csv` and `robustness.csv`, with models that choose their shape
+        `choices.csv`, where every model holds annotations out `predictions.csv`, with published means
+        `against.csv`, and `figures/`. Made if it is not there.
     published : Path, optional
         Table of published means to show beside those of the cube, as `read_published` takes it.
     cell : str, optional
@@ -101,8 +103,9 @@ def write_report(
         holder=_holder(cube),
         figures=folder / "figures",
     )
-    text = render(manifest, cells, summary)
+    text = render(manifest, cells, summary, content.rankings)
     tables = {"summary": summary, "cells": cells, "times": time_table(cells)}
+    tables |= winner_tables(content.rankings, cells)
     if any(cells["model"].map(chooses)):
         tables["choices"] = choice_table(cells)
     if any(plan.held_out for plan in manifest.plans.values()):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from pipeline.scoring.common import Common, by_unit
+from pipeline.scoring.common import RANKED, Common, by_unit, common_scores
 from pipeline.scoring.significance import (
     FEWEST_DATASETS,
     FEWEST_MODELS,
@@ -125,6 +125,11 @@ class Ranking:
         ahead = self.pairs[["a", "b", *names]].rename(columns=names)
         behind = ahead.rename(columns={"a": "b", "b": "a", "wins": "losses", "losses": "wins"})
         return pd.concat([ahead, behind]).set_index(["a", "b"])[["wins", "ties", "losses"]]
+
+
+def rankings(cells: pd.DataFrame) -> tuple[Ranking, ...]:
+    """Rank the models of a table from `pipeline.scoring.tables.cell_table` by each of `RANKED`."""
+    return tuple(rank(common_scores(cells, score)) for score in RANKED)
 
 
 def rank(common: Common) -> Ranking:

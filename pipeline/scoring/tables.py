@@ -106,8 +106,8 @@ def written_counts(
     }
 
 
-def pooled_nmi(summary: pd.DataFrame, written: Mapping[tuple[str, int], str]) -> pd.DataFrame:
-    """Mean over data sets of their mean NMI, by p, m as written and model.
+def pooled_means(summary: pd.DataFrame, written: Mapping[tuple[str, int], str], score: str) -> pd.DataFrame:
+    """Mean over data sets of their mean score, by p, m as written and model.
 
     Parameters
     ----------
@@ -115,13 +115,15 @@ def pooled_nmi(summary: pd.DataFrame, written: Mapping[tuple[str, int], str]) ->
         From `summary_table`; every data set counts once, whatever its number of cells.
     written : mapping
         From `written_counts`.
+    score : str
+        One of its scores.
 
     Returns
     -------
     pandas.DataFrame
         Columns `p`, `m` (text), `model`, `n_datasets`, `mean`; not for baselines, which have no p and m.
     """
-    rows = summary[(summary["score"] == "nmi") & summary["p"].notna() & summary["mean"].notna()]
+    rows = summary[(summary["score"] == score) & summary["p"].notna() & summary["mean"].notna()]
     texts = [
         written.get((name, int(m)), str(int(m))) for name, m in zip(rows["dataset"], rows["m"], strict=True)
     ]

@@ -130,8 +130,12 @@ STYLE: dict[str, Any] = {
 }
 LEGEND_WIDTH = 2.1
 """Inches of the longest entry of a legend; up to three of the short ones fit any figure."""
+LETTER, HANDLE = 0.08, 0.4
+"""Inches of a letter and of the rest of an entry, which a long name of a method takes beyond that."""
 MOST_PLAIN, LONG_HANDLE = 8, 3.4
 """Entries of a legend whose handles have the usual length, and the length of those of more, in letters."""
+LONGEST_MODEL = 28
+"""Letters of a model's name: every shipped one is shown in full."""
 LONGEST_NAME = 22
 """Letters of a name beside an axis; a longer one would take the room of the figure."""
 MOST_ACCURACIES, MOST_DATASETS = 6, 24
@@ -172,9 +176,9 @@ def _method_mark(method: str) -> Mark:
     return Mark(color, marker, color, METHOD_LINES[place % len(METHOD_LINES)], "full", color, "")
 
 
-def short(name: str, group: str = "") -> str:
+def short(name: str, group: str = "", longest: int = LONGEST_NAME) -> str:
     """A name that fits a panel, and the group of models that it shows, where there are several."""
-    name = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+    name = name if len(name) <= longest else name[: longest - 1] + "…"
     return f"{name}, {group}" if group else name
 
 
@@ -237,10 +241,12 @@ def legend(figure: Figure, axes: Iterable[Axes], also: Iterable[Line2D] = ()) ->
     rank = {model: place for place, model in enumerate(MODEL_CODES)}
     entries = dict(sorted(entries.items(), key=lambda entry: rank.get(entry[0], len(rank))))
     if entries:
-        columns = len(entries) if len(entries) <= 3 else max(1, int(figure.get_figwidth() / LEGEND_WIDTH))
+        names = [short(name, longest=LONGEST_MODEL) for name in entries]
+        wide = max(LEGEND_WIDTH, HANDLE + LETTER * max(map(len, names)))
+        columns = len(entries) if len(entries) <= 3 else max(1, int(figure.get_figwidth() / wide))
         figure.legend(
             list(entries.values()),
-            list(entries),
+            names,
             loc="outside lower center",
             ncols=columns,
             frameon=False,

@@ -57,6 +57,8 @@ class Table:
         Rows of heads above `columns`, each with the number of columns it spans.
     note : str
         Below it.
+    pinned : bool
+        Whether the first column stays in sight where the table is wider than the page.
     """
 
     title: str
@@ -64,6 +66,7 @@ class Table:
     rows: tuple[tuple[Value, ...], ...]
     groups: tuple[tuple[tuple[str, int], ...], ...] = ()
     note: str = ""
+    pinned: bool = False
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from pipeline.report.parts.ink import MOST_ACCURACIES, save
 from pipeline.report.parts.parts import Picture, Section, spread
+from pipeline.scoring.ranking import Ranking, rankings
 from pipeline.scoring.tables import written_counts
 from storage.cube.manifest import Manifest
 from storage.runfolder.failures import FailureRecord
@@ -61,6 +62,11 @@ class Content:
     def accuracies(self) -> list[float]:
         """Those that are shown."""
         return spread(sorted(self.cells["p"].dropna().unique().tolist()), MOST_ACCURACIES)
+
+    @cached_property
+    def rankings(self) -> tuple[Ranking, ...]:
+        """Models ranked by each of the scores that they are compared by."""
+        return rankings(self.cells)
 
     def save(self, figure: Figure | None, name: str, caption: str) -> tuple[Picture, ...]:
         """Write a figure, if there was anything to draw."""

@@ -36,13 +36,13 @@ AGREEMENT = (
 
 
 def section(content: Content) -> Section:
-    """NMI and KL divergence, with published means where there are any."""
+    """NMI, ARI and KL divergence, with published means where there are any."""
     pictures = tuple(
         picture
-        for score, name in (("nmi", "nmi"), ("goldberger_kl", "kl"))
+        for score, name in (("nmi", "nmi"), ("adjusted_rand", "ari"), ("goldberger_kl", "kl"))
         for picture in content.save(draw_curves(content.summary, score, content.compared), name, CAPTION)
     )
-    title = "NMI and KL divergence against annotations"
+    title = "NMI, ARI and KL divergence against annotations"
     return pictured("curves", title, pictures, *not_drawn(content.cells))
 
 

@@ -21,14 +21,15 @@ from pipeline.report.parts.parts import (
 )
 from pipeline.report.sections.content import Content
 from pipeline.scoring.catalogue import LABELS, QUALITIES
-from pipeline.scoring.tables import pooled_nmi
+from pipeline.scoring.common import RANKED
+from pipeline.scoring.tables import pooled_means
 from sweeps.file.datasets import base_name
 from sweeps.models import baseline_of
 from sweeps.plan import DatasetPlan
 
 ALONE = -1.0
 """Accuracy of a baseline, which has none, as a key."""
-PAPER_SCORES = ("nmi", "goldberger_kl")
+PAPER_SCORES = (*RANKED, "goldberger_kl")
 
 
 def section(content: Content) -> Section:
@@ -99,7 +100,8 @@ def score_tables(
     """
     means = Means(summary)
     tables = list(_paper_tables(means, plans))
-    tables += _pooled(summary, plans, written)
+    for score in RANKED:
+        tables += _pooled(summary, plans, written, score)
     tables += _real_tables(means, plans, written)
     tables += _baseline_table(means, plans)
     return tables
@@ -157,11 +159,14 @@ def _paper_table(means: Means, title: str, group: list[DatasetPlan], p: float, m
 
 
 def _pooled(
-    summary: pd.DataFrame, plans: Mapping[str, DatasetPlan], written: Mapping[tuple[str, int], str]
+    summary: pd.DataFrame,
+    plans: Mapping[str, DatasetPlan],
+    written: Mapping[tuple[str, int], str],
+    score: str,
 ) -> Iterator[Table]:
     real = [name for name, plan in plans.items() if plan.mixtures is None]
     rows = summary[summary["dataset"].isin(real)]
-    pooled = pooled_nmi(rows, written)
+    pooled = pooled_means(rows, written, score)
     if pooled.empty or pooled["n_datasets"].max() < 2:
         return
     models = sorted(pooled["model"].unique())
@@ -175,11 +180,11 @@ def _pooled(
             for model in models
         ]
         body.append((number(p, "g"), words(m), *entries))
-    levels = rows[rows["p"].isna() & (rows["score"] == "nmi") & rows["mean"].notna()]
+    levels = rows[rows["p"].isna() & (rows["score"] == score) & rows["mean"].notna()]
     note = "; ".join(
         f"{model}: {group['mean'].mean():.4f} ({len(group)})" for model, group in levels.groupby("model")
     )
-    title = "Real data sets: mean of their mean NMI (number of data sets)"
+    title = f"Real data sets: mean of their mean {LABELS[score].short} (number of data sets)"
     yield Table(title, ("p", "m", *models), tuple(body), note=note)
 
 
@@ -208,7 +213,7 @@ def _real_tables(
 
 def _baseline_table(means: Means, plans: Mapping[str, DatasetPlan]) -> Iterator[Table]:
     names = [name for name, plan in plans.items() if plan.baselines]
-    scores = ("nmi", "goldberger_kl", "centroid_index", "objective")
+    scores = (*PAPER_SCORES, "centroid_index", "objective")
     columns = [
         (score, model) for score in scores for model in means.models(score, names) if model in means.alone
     ]

@@ -17,7 +17,8 @@ def test_the_report_is_written_beside_the_cube(finished: Path, tmp_path: Path) -
     assert result.exit_code == 0, result.output
     assert "iris" in result.stdout
     assert {path.name for path in (tmp_path / "r").iterdir()} == {
-        "cells.csv", "figures", "report.html", "report.txt", "summary.csv", "times.csv",
+        "cells.csv", "figures", "pairs.csv", "ranks.csv", "report.html", "report.txt", "robustness.csv",
+        "summary.csv", "times.csv", "winners.csv",
     }  # fmt: skip
 
 

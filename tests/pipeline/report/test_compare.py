@@ -65,7 +65,8 @@ def test_json_is_one_document(cubes: tuple[Path, Path], tmp_path: Path) -> None:
     assert code == 0
     assert document["cells"] == 23
     assert document["unpaired"] == {"only in A": 25, "only in B": 50, "not done in A": 2}
-    assert len(document["table"]) == 9
+    assert len(document["table"]) == 18
+    assert [row["score"] for row in document["table"]] == ["nmi"] * 9 + ["adjusted_rand"] * 9
     assert {row["model"] for row in document["total"]} == {"unsupervised", "likelihood", "posterior"}
 
 

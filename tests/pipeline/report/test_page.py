@@ -43,6 +43,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
         toy.plan(
             "odd",
             n_features=1,
+            has_labels=False,
             replicates=1,
             replicate_chunk=1,
             models=("conditional", "posterior-common"),
@@ -102,6 +103,7 @@ def test_hostile_names_are_text_in_tables_and_in_figures(tmp_path: Path) -> None
 def test_every_part_is_there(report: Report) -> None:
     html = report.page.read_text(encoding="utf-8")
     assert re.findall(r'<section id="([\w-]+)">', html) == [
+        "winners", "duels", "cost", "robustness",
         "head", "failures", "scores", "against", "curves", "agreement", "relative", "index", "cell",
         "restarts", "times",
     ]  # fmt: skip
@@ -109,7 +111,8 @@ def test_every_part_is_there(report: Report) -> None:
     names = re.findall(r'<figure id="figure-([\w.-]+)">', html)
     assert figures == {f"{name}.{suffix}" for name in names for suffix in ("svg", "png")}
     assert set(names) == {
-        "nmi", "kl", "agreement", "relative-nmi-p0.8", "relative-nmi-p0.9", "centroid-index-p0.8",
+        "nmi", "ari", "kl", "agreement", "ranks-nmi", "ranks-ari", "cost-nmi", "cost-ari", "robustness-nmi",
+        "robustness-ari", "relative-nmi-p0.8", "relative-nmi-p0.9", "centroid-index-p0.8",
         "centroid-index-p0.9", "cell-unsupervised", "cell-annotated", "cell-true", "gaps", "restarts",
         "seconds", "z",
     }  # fmt: skip
@@ -168,7 +171,7 @@ def test_every_figure_is_visible_and_readable(page: Page) -> None:
                      shapes: svg.querySelectorAll("path, use, image").length};
            });"""
     )
-    assert len(figures) == 14
+    assert len(figures) == 21
     for figure in figures:
         assert figure["width"] > 200, figure
         assert figure["height"] > 100, figure

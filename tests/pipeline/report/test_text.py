@@ -15,6 +15,7 @@ from cubes.reported import PLANS, make
 
 from pipeline.report.sections.heading import section
 from pipeline.report.text import render
+from pipeline.scoring.ranking import rankings
 from pipeline.scoring.tables import cell_table, summary_table
 from storage.cube.cube import open_cube
 from storage.cube.manifest import read_manifest
@@ -34,7 +35,7 @@ def read(cube: Path) -> Read:
     manifest = read_manifest(cube)
     cells = cell_table(open_cube(cube), manifest.plans)
     summary = summary_table(cells)
-    return Read(render(manifest, cells, summary), cells, summary)
+    return Read(render(manifest, cells, summary, rankings(cells)), cells, summary)
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +62,7 @@ def test_text_fits_a_terminal(report: Read) -> None:
 
 
 def test_every_grid_has_its_table(report: Read) -> None:
-    titles = [block.splitlines()[0] for block in report.text.split("\n\n")[2:]]
+    titles = [block.splitlines()[0] for block in report.text.split("\n\n")[4:]]
     expected = [f"{name}: N = 24, D = 2, K = 3" for name in ("iris", "thyroid", "own", "mixtures_k3")]
     expected[3] += " × 2 mixtures"
     assert titles == [
@@ -82,7 +83,9 @@ def test_numbers_of_the_table_are_those_of_the_summary(report: Read) -> None:
 
 
 def test_pooled_table_is_over_real_data_sets_with_labels(report: Read) -> None:
-    lines = report.text.split("\n\n")[1].splitlines()
+    pooled = report.text.split("\n\n")[2:4]
+    assert [part.split(",")[0] for part in pooled] == ["NMI", "ARI"]
+    lines = pooled[0].splitlines()
     assert lines[0].startswith("NMI, mean over data sets")
     expected = [["p", "=", p, m] for p in ("0.8", "0.9") for m in ("0.5N", "1N")]
     assert [line.split()[:4] for line in lines[2:6]] == expected
@@ -122,8 +125,8 @@ def test_many_models_go_on_below(tmp_path: Path) -> None:
         ["conditional-common", "likelihood", "likelihood-common"],
         ["posterior", "posterior-common"],
     ]
-    levels = [line for line in text.splitlines() if line.startswith(baselines)]
-    assert [line.split(":")[0] for line in levels] == list(baselines)
+    levels = [line for line in text.splitlines() if line.startswith(baselines) and ":" in line]
+    assert [line.split(":")[0] for line in levels] == [*baselines, *baselines]  # NMI, ARI
     assert text.count("compare within one model on one data set only") == 1
     rows = summary[summary["score"] == "relative_nmi"]
     assert set(rows["model"]) == set(models)

@@ -24,7 +24,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
 def test_csv_files_hold_the_tables(report: Report) -> None:
     files = {file.name: file for file in report.files}
     assert {file.name for file in report.files if file.parent.name != "figures"} == {
-        "report.html", "report.txt", "summary.csv", "cells.csv", "times.csv",
+        "report.html", "report.txt", "summary.csv", "cells.csv", "times.csv", "winners.csv", "ranks.csv",
+        "pairs.csv", "robustness.csv",
     }  # fmt: skip
     assert files["report.txt"].read_text(encoding="utf-8") == report.text
     for name, table in (("summary.csv", report.summary), ("cells.csv", report.cells)):

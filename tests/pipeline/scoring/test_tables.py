@@ -9,7 +9,7 @@ from cubes import toy
 
 from pipeline.scoring.catalogue import SCORES
 from pipeline.scoring.lazy import baseline_scores, scores
-from pipeline.scoring.tables import GROUP, cell_table, pooled_nmi, summary_table, written_counts
+from pipeline.scoring.tables import GROUP, cell_table, pooled_means, summary_table, written_counts
 from sweeps.file.spec import AnnotationCount
 
 
@@ -75,7 +75,7 @@ def test_groups_are_ordered_as_the_data_sets_come_baseline_first() -> None:
 
 def test_pooling_counts_every_data_set_once() -> None:
     rows = [{"nmi": 0.2}, {"nmi": 0.4}, {"dataset": "wine", "m": 20, "nmi": 0.9}]
-    pooled = pooled_nmi(summary_table(cells(*rows)), {("iris", 10): "0.5N", ("wine", 20): "0.5N"})
+    pooled = pooled_means(summary_table(cells(*rows)), {("iris", 10): "0.5N", ("wine", 20): "0.5N"}, "nmi")
     assert len(pooled) == 1
     assert pooled.iloc[0]["m"] == "0.5N"
     assert pooled.iloc[0]["n_datasets"] == 2
