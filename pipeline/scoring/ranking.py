@@ -17,6 +17,7 @@ from pipeline.scoring.significance import (
     best_first,
     friedman,
     holm,
+    least_p,
     signed_ranks,
 )
 
@@ -90,6 +91,11 @@ class Ranking:
     def differ(self) -> bool:
         """Whether the first test says that the models are not all alike."""
         return self.tested and (len(self.models) < FEWEST_MODELS or self.p < LEVEL)
+
+    @property
+    def decisive(self) -> bool:
+        """Whether a pair could be told apart at all: whether the data sets are enough for so many models."""
+        return self.tested and least_p(len(self.datasets), len(self.pairs)) < LEVEL
 
     def table(self) -> pd.DataFrame:
         """One row per model, best first.

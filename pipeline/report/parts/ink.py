@@ -43,7 +43,7 @@ VARIABLES = {
 STYLES = {"posterior": (BLUE, "o"), "likelihood": (VERMILLION, "s"), "conditional": (GREEN, "^")}
 """Colour and marker of each annotation term."""
 
-METHOD_COLORS = ("#a6761d", "#cc79a7", "#b8860b", "#4d9bc7", "#7a6fb0")
+METHOD_COLORS = ("#a6761d", "#cc79a7", "#b0605a", "#4d9bc7", "#7a6fb0")
 METHOD_MARKERS = ("v", "P", "X", "D", "<", ">", "p")
 METHOD_LINES = ("-", "--", ":")
 """Of methods: shades for both light and dark; so many of each that few of some dozen look the same."""

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from scipy.optimize import isotonic_regression
 
 from pipeline.report.parts.ink import GREY, LONGEST_MODEL, mark, short
 from pipeline.report.parts.parts import Section, Table, Value, number, words
@@ -136,15 +137,13 @@ def draw_costs(table: pd.DataFrame, score: str) -> Figure | None:
 
 
 def apart(places: Sequence[float], least: float) -> list[float]:
-    """Places in ascending order within 0 to 1, moved so that neighbours are no nearer than `least`."""
-    found: list[float] = []
-    for place in places:
-        found.append(max(place, found[-1] + least) if found else place)
-    most = 1.0
-    for position in reversed(range(len(found))):
-        found[position] = min(found[position], most)
-        most = found[position] - least
-    return found
+    """Places in ascending order within 0 to 1, moved as little as keeps neighbours `least` apart."""
+    steps = least * np.arange(len(places))
+    if not len(steps):
+        return []
+    # Without the steps, neighbours need only stay in order: the nearest such places are a known problem.
+    nearest = isotonic_regression(np.asarray(places) - steps).x
+    return [float(place) for place in np.clip(nearest, 0.0, 1.0 - steps[-1]) + steps]
 
 
 def _shown(ranking: Ranking, table: pd.DataFrame) -> Table:

@@ -80,11 +80,11 @@ def _of_test(ranking: Ranking, first: list[str]) -> Iterator[str]:
             return
         yield f"{found}, {p_text(ranking.p)}: the models do not all rank alike."
     pairs = ranking.pairs
-    least = least_p(n_datasets, len(pairs))
-    if least >= LEVEL:
+    if not ranking.decisive:
         yield (
             f"It takes more data sets to say which: {n_datasets} cannot tell any of the {len(pairs)} pairs of"
-            f" {n_models} models apart, as the least p they can give after Holm's correction is {least:.2g}."
+            f" {n_models} models apart, as the least p they can give after Holm's correction is"
+            f" {least_p(n_datasets, len(pairs)):.2g}."
         )
         return
     apart = int(pairs["different"].sum())

@@ -21,6 +21,7 @@ BARS = (
     "A bar joins models of which no two can be told apart (Friedman, then Wilcoxon with Holm's correction,"
     f" {LEVEL:g})."
 )
+POWERLESS = " So few data sets can tell no two of so many models apart: the bar says no more than that."
 NO_BARS = "There are too few data sets for a test: that no bar joins two models says nothing."
 
 
@@ -44,7 +45,8 @@ def caption(ranking: Ranking) -> str:
     """What the diagram shows, and what its bars mean."""
     label, count = LABELS[ranking.score].short, len(ranking.datasets)
     sets = "1 data set" if count == 1 else f"{count} data sets"
-    return f"Mean rank by {label} over {sets}, 1 is best. {BARS if ranking.tested else NO_BARS}"
+    bars = BARS + ("" if ranking.decisive else POWERLESS) if ranking.tested else NO_BARS
+    return f"Mean rank by {label} over {sets}, 1 is best. {bars}"
 
 
 def table(ranking: Ranking) -> Table:

@@ -39,7 +39,8 @@ def test_what_took_no_measurable_time_is_left_out() -> None:
 
 
 def test_names_are_moved_apart_and_stay_in_order() -> None:
-    assert apart([0.1, 0.5, 0.9], 0.1) == [0.1, 0.5, 0.9]
+    assert apart([0.1, 0.5, 0.9], 0.1) == pytest.approx([0.1, 0.5, 0.9])
     moved = apart([0.5, 0.5, 0.95, 0.99, 1.0], 0.1)
-    assert moved == pytest.approx([0.5, 0.6, 0.8, 0.9, 1.0])
+    assert moved == pytest.approx([0.45, 0.55, 0.8, 0.9, 1.0])
+    assert apart([0.0, 0.0, 0.3], 0.1) == pytest.approx([0.0, 0.1, 0.3])
     assert apart([], 0.1) == []

@@ -70,6 +70,16 @@ def test_shares_of_solved_cells_and_data_sets_that_do_not_count() -> None:
     assert by_model["a"][2:] == ["100%", "0.500 ± 0.000", "0.500"]
 
 
+def test_the_caption_says_what_bars_mean() -> None:
+    base, offsets = np.linspace(0.2, 0.6, 10), 0.01 * np.arange(1, 11)
+    for n_models, n_datasets, words in ((2, 2, "no bar"), (3, 10, ", 0.05)."), (4, 7, "no more than that.")):
+        scores = {f"m{k}": (base + k * offsets)[:n_datasets] for k in range(n_models)}
+        text = standing.caption(rankings(contest(scores))[0])
+        assert text.startswith(f"Mean rank by NMI over {n_datasets} data sets, 1 is best. ")
+        assert words in text
+        assert ("no more than that" in text) == (n_models == 4)
+
+
 def test_one_model_gives_a_short_section_and_no_others(tmp_path: Path) -> None:
     found = content(contest({"posterior": (0.5, 0.6)}), tmp_path)
     section = standing.section(found)
