@@ -16,6 +16,8 @@ from pipeline.scoring.common import by_accuracy
 from pipeline.scoring.ranking import Ranking
 
 PANEL = (2.75, 2.1)
+ROOM = 0.04
+"""Of the height of a panel, for markers at its ends."""
 DIGITS = 3
 MEAN = "mean of all"
 """Stands for a data set in the rows of means over data sets."""
@@ -92,11 +94,15 @@ def draw_robustness(table: pd.DataFrame, score: str) -> Figure | None:
     else:
         shown = [(name, "") for name in (MEAN, *spread(names, MOST_DATASETS))]
     titles = [short(_titled(name, len(names)), group) for name, group in shown]
-    figure, flat = titled_panels(
-        titles, PANEL, LABELS[score].axis, share="all" if len(groups) > 1 else "none"
-    )
+    figure, flat = titled_panels(titles, PANEL, LABELS[score].axis)
     for axes, (name, group) in zip(flat, shown, strict=True):
         _lines(axes, table[(table["dataset"] == name) & table["model"].isin(groups[group])])
+    if len(groups) > 1:
+        # panels of one mean compare; a shared axis would take the ticks from those above an empty place
+        ends = [axes.get_ylim() for axes in flat]
+        low, high = min(low for low, _ in ends), max(high for _, high in ends)
+        for axes in flat:
+            axes.set_ylim(low - ROOM * (high - low), high + ROOM * (high - low))
     legend(figure, flat)
     return figure
 

@@ -51,6 +51,7 @@ def test_many_shapes_have_a_panel_each() -> None:
     assert figure is not None
     groups = ("spherical", "full", "methods")
     assert [axes.get_title() for axes in figure.axes] == [f"mean of 2 data sets, {group}" for group in groups]
+    assert len({axes.get_ylim() for axes in figure.axes}) == 1
     one = draw_robustness(robustness_table(rankings(cells(datasets=1))[0]), "nmi")
     assert one is not None
     assert [axes.get_title() for axes in one.axes] == ["d0"]
