@@ -14,12 +14,16 @@ from typing import Any, TypeVar, cast
 import numba
 import numba.core.config
 
+from kernels.bypointer import on_each
 from kernels.cache import KernelCache, compile_alone, warn_not_cached
 from kernels.cachedir import cache_folder
 from kernels.folders import OwnFolder
 from kernels.linking import InnerCompiler
+from kernels.pointers import register
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+on_each(register)
 
 FOLDER: OwnFolder | None = None if numba.core.config.DISABLE_JIT else cache_folder()
 

@@ -12,9 +12,10 @@ import pytest
 from numba.core.errors import TypingError
 from numpy.typing import NDArray
 
-from kernels.bypointer import Pointer, by_pointer
+from kernels.bypointer import by_pointer
 from kernels.jit import jit, jit_inner
 from kernels.partition.state import State
+from kernels.pointers import Pointer
 from kernels.problem.data import Data
 from kernels.search.hgs import _search, warm_up
 
