@@ -37,8 +37,8 @@ def scores(tree: xr.DataTree, dataset: str, *, normalizer: str = "min") -> xr.Da
     -------
     xarray.Dataset
         Lazy variables on the cell dims: `objective` (nats) and `annotation_agreement`, and where true labels
-        are known `nmi`, `goldberger_kl` (nats) and `centroid_index`. NaN where a cell is not done. Empty if
-        the data set has no supervised cells.
+        are known `nmi`, `adjusted_rand`, `goldberger_kl` (nats) and `centroid_index`. NaN where a cell is not
+        done. Empty if the data set has no supervised cells.
 
     Raises
     ------
