@@ -36,6 +36,7 @@ BENCHMARKS = (
     "confidence",
     "checksums",
     "methods",
+    "contest",
 )
 FROM_CUBES = "stopping"
 BY_HAND = "scale"
