@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from pipeline.run.logfile import log_file
 from pipeline.run.signals import Interrupt, Stopped, stop_on_signal
 from pipeline.work.executor import Executor, SerialExecutor
 from pipeline.work.merge import Mismatch
-from storage.cube.blocks import CellMismatch, failed_cells
+from storage.cube.blocks import CellMismatch, failed_cells, unsolved_cells
 from storage.errors import StorageError, storage_errors
 from storage.files import remove
 from storage.runfolder.folder import RunFolder
@@ -181,6 +182,9 @@ def _conclude(request: Request, outcomes: Outcomes) -> End:
     for cell in failed:
         logger.error('failed: %s (for more: sweep why %s "%s")', cell, prepared.cube, cell)
     warn_skipped(prepared)
+    unsolved = Counter(cell.model for cell in unsolved_cells(prepared.cube, prepared.inputs.plans))
+    for method, count in unsolved.items():
+        logger.info("no solution: %s, in %d %s", method, count, "cell" if count == 1 else "cells")
     logger.info("results: %s", prepared.cube)
     if wanted.only and not request.settled:
         logger.info("results are kept, and written to the cube when the rest of the block is done")

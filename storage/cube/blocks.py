@@ -18,14 +18,14 @@ import zarr
 from storage.cube.compare import CellMismatch, compare_cells, compare_set_back
 from storage.cube.manifest import ROOT_FILE, read_manifest
 from storage.cube.places import Place, Places, chunk_name
-from storage.cube.schema import ANSWERED, FAILED, FIELDS, PENDING, VARIABLES, result_names
+from storage.cube.schema import ANSWERED, FAILED, FIELDS, NO_SOLUTION, PENDING, VARIABLES, result_names
 from storage.cube.store import DurableStore
 from storage.errors import storage_errors
 from storage.files import PLAIN, Files, sync_directory
 from storage.provenance import fingerprint
 from sweeps.plan import Block, Cell, DatasetPlan
 
-__all__ = ["BlockStore", "CellMismatch", "failed_cells"]
+__all__ = ["BlockStore", "CellMismatch", "failed_cells", "unsolved_cells"]
 
 logger = logging.getLogger(__name__)
 
@@ -330,6 +330,11 @@ class BlockStore:
 def failed_cells(cube: Path, plans: Iterable[DatasetPlan]) -> tuple[Cell, ...]:
     """Cells that the cube marks as failed."""
     return tuple(cell for _, cell in BlockStore(cube, read_only=True).cells(plans, FAILED))
+
+
+def unsolved_cells(cube: Path, plans: Iterable[DatasetPlan]) -> tuple[Cell, ...]:
+    """Cells whose method found no solution."""
+    return tuple(cell for _, cell in BlockStore(cube, read_only=True).cells(plans, NO_SOLUTION))
 
 
 def _drop_unfinished(results: Arrays, n_models: int) -> None:

@@ -265,7 +265,7 @@ def _code(call: str, folder: Path) -> tuple[str, str]:
         return (_version(shipped.package) if shipped.package else ""), ""
     place, _, function = call.rpartition(":")
     if not (place.endswith(".py") or "/" in place):
-        return _version(place.partition(".")[0]), ""
+        return _package_code(place), ""
     path = (folder / place).resolve()
     try:
         content = path.read_bytes()
@@ -295,15 +295,30 @@ def _names(module: ast.Module) -> list[str]:
     return list(dict.fromkeys(names))
 
 
+def _package_code(module: str) -> str:
+    """Version of the package of a module; where it has none, checksum of the module's file."""
+    package, *parts = module.split(".")
+    try:
+        spec = find_spec(package)
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None:
+        hint = "install it where the driver and the workers run"
+        raise refusal("a package that is installed", hint, found=f"no package {package!r}")
+    places = [Path(folder, *parts) for folder in spec.submodule_search_locations or ()]
+    files = [place.with_suffix(".py") for place in places if parts]
+    files += [place / "__init__.py" for place in places]
+    files += [Path(spec.origin)] if spec.origin and not parts else []
+    found = next((file for file in files if file.is_file()), None)
+    # a module may also be machine code, whose file has a name of many forms
+    compiled = any(list(place.parent.glob(f"{place.name}.*")) for place in places)
+    if parts and found is None and not compiled:
+        raise refusal("a module of it", found=f"package {package!r} without {'.'.join(parts)!r}")
+    return _version(package) or ("" if found is None else checksum(found.read_bytes()))
+
+
 @cache
 def _version(package: str) -> str:
     """Distribution and version of a top-level package; found once, as that reads all of them."""
-    try:
-        there = find_spec(package) is not None
-    except (ImportError, ValueError):
-        there = False
-    if not there:
-        hint = "install it where the driver and the workers run"
-        raise refusal("a package that is installed", hint, found=f"no package {package!r}")
     names = metadata.packages_distributions().get(package, [])
     return ", ".join(sorted(f"{name} {metadata.version(name)}" for name in set(names)))

@@ -213,9 +213,12 @@ def test_a_file_that_changed_is_refused_under_its_old_name(tmp_path: Path) -> No
         run(spec, tmp_path)
 
 
-def test_each_way_to_go_wrong_costs_its_own_cells_alone(tmp_path: Path) -> None:
+def test_each_way_to_go_wrong_costs_its_own_cells_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     wrong = (own("raises"), own("hangs", time_limit=0.2), own("short"), own("proud"))
     assert run(write(tmp_path, GOOD[0], *wrong), tmp_path) == FAILED_CELLS
+    assert "no solution: proud, in 12 cells" in caplog.text
     status = open_cube(tmp_path / "tiny.zarr")["iris"]["status"]
     found = {name: set(status.sel(model=name).values.ravel().tolist()) for name in status["model"].values}
     assert found == {

@@ -91,6 +91,32 @@ def test_a_file_that_changed_or_is_gone_is_not_run(write: Write, tmp_path: Path)
         method.source()
 
 
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package that is imported from its sources, as one that is installed to be edited."""
+    home = tmp_path / "sources"
+    (home / "edited_package").mkdir(parents=True)
+    (home / "edited_package" / "__init__.py").write_text("")
+    (home / "edited_package" / "inner.py").write_text(CODE)
+    monkeypatch.syspath_prepend(str(home))
+    return home / "edited_package"
+
+
+def test_a_package_without_a_version_is_known_by_the_module(write: Write, package: Path) -> None:
+    entry = '{name = "mine", call = "edited_package.inner:cluster"}'
+    (method,) = write(entry).grid.methods
+    assert (method.code, method.path) == (checksum(CODE.encode()), "")
+    (package / "inner.py").write_text(CODE + "#")
+    assert write(entry).grid.methods[0].code != method.code
+
+
+def test_a_module_that_a_package_does_not_have_is_named(write: Write, package: Path) -> None:
+    for call, found in (("edited_package.outer:f", "outer"), ("sklearn.clusters:KMeans", "clusters")):
+        (fault,) = faults(write, f'{{name = "mine", call = "{call}"}}')
+        assert fault.endswith(f"without {found!r}")
+    assert write('{name = "mine", call = "sklearn.cluster:Birch"}').grid.methods[0].code.startswith("scikit")
+
+
 def test_where_a_file_lies_is_no_part_of_the_science(write: Write) -> None:
     (method,) = write('{name = "mine", call = "mine.py:cluster"}').grid.methods
     moved = method.model_copy(update={"path": "/elsewhere/mine.py", "call": "../elsewhere/mine.py:cluster"})
