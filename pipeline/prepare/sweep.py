@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pipeline.methods.loading import MethodCall
 from pipeline.work.batches import LONGEST
-from pipeline.work.methods import method_calls
+from pipeline.work.methods import check_calls, method_calls
 from pipeline.work.timing import Timing
 from storage.cube.growth import align, differences
 from storage.cube.layout import size_problems
@@ -59,6 +59,8 @@ def prepare(path: Path, *, results: Path, data_dir: Path | None) -> Prepared:
     problems = _results_problems(results, RunFolder(cube).path)
     with collecting(problems):
         methods = method_calls(path.name, spec.grid.methods)
+        with collecting(problems):
+            check_calls(path.name, methods)
         inputs = load_inputs(spec, path.name, data_dir=data_dir)
         for plan in inputs.plans:
             problems += size_problems(f"{path.name} [grid], ", plan)

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from pipeline.methods.contract import merged_links
 from pipeline.methods.loading import MethodCall
-from pipeline.methods.process import MethodProcess, Unsolved
+from pipeline.methods.process import MethodFailed, MethodProcess, Unsolved
 from pipeline.work.records import Partial, Science, Work
-from sweeps.errors import InputError, Problem
+from sweeps.errors import InputError, Problem, collecting
 from sweeps.file.methods import Method
 from sweeps.plan import Cell
 from sweeps.seeds import method_seed
@@ -33,7 +33,7 @@ def method_calls(where: str, methods: Iterable[Method]) -> tuple[MethodCall, ...
     InputError
         If a file is not the one whose checksum was taken.
     """
-    calls, problems = [], []
+    calls, problems = [], list[Problem]()
     for method in methods:
         try:
             source = method.source()
@@ -44,6 +44,27 @@ def method_calls(where: str, methods: Iterable[Method]) -> tuple[MethodCall, ...
     if problems:
         raise InputError(problems)
     return tuple(calls)
+
+
+def check_calls(where: str, calls: Iterable[MethodCall]) -> None:
+    """Import each method once, in a process of its own, so that a run does not begin with one that cannot be.
+
+    Raises
+    ------
+    InputError
+        With what is wrong with each: code that raises, names that are not there, arguments, options.
+    """
+    problems: list[Problem] = []
+    with MethodProcess() as process:
+        for call in calls:
+            with collecting(problems):
+                try:
+                    process.load(call)
+                except MethodFailed as failed:
+                    expected = "code that can be imported"
+                    problems.append(Problem(f"{where}: method {call.name}", failed.cause, expected))
+    if problems:
+        raise InputError(problems)
 
 
 @cache

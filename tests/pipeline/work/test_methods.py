@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from kernels.scores import cluster_gaussians
+from pipeline.methods.loading import MethodCall
 from pipeline.methods.process import MethodFailed
-from pipeline.work.methods import method_calls, run_method
+from pipeline.work.methods import check_calls, method_calls, run_method
 from pipeline.work.records import Partial, Science, Work
 from sweeps.errors import InputError
 from sweeps.file.methods import Method, checksum
@@ -125,3 +126,20 @@ def test_a_file_that_changed_since_is_an_error_that_names_the_method(file: Path)
     file.write_text(CODE + "#")
     with pytest.raises(InputError, match=r"a\.toml: method mine: found .*mine\.py with sha256"):
         method_calls("a.toml", [old, old])
+
+
+def test_what_cannot_be_called_is_said_of_all_methods_at_once() -> None:
+    calls = [
+        MethodCall("good", "ward", None, {}, 1.0),
+        MethodCall("option", "sklearn.cluster:KMeans", None, {"n_inits": 1}, 1.0),
+        MethodCall("class", "sklearn.cluster:DBSCAN", None, {}, 1.0),
+        MethodCall("file", "a.py:f", "import no_such_module", {}, 1.0),
+        MethodCall("name", "a.py:f", "def g(): ...", {}, 1.0),
+    ]
+    check_calls("a.toml", calls[:1])
+    with pytest.raises(InputError) as raised:
+        check_calls("a.toml", calls)
+    found = [str(problem) for problem in raised.value.problems]
+    assert len(found) == 4
+    for text, words in zip(found, ("n_init", "n_clusters", "no_such_module", "'f'"), strict=True):
+        assert words in text
