@@ -28,7 +28,7 @@ from sweeps.models import split_model
 
 ACCURACIES = (0.8, 0.9, 1.0)
 SHARES = (0.5, 1.0, 1.5)
-DRAWS, RESTARTS = 3, 5
+DRAWS, RESTARTS = 3, 10
 SKLEARN = "full mixture of scikit-learn"
 TUNED = {"feature_weight": "effective", "proportions": "free"}
 SHIPPED = tuple(
