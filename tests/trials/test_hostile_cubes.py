@@ -154,7 +154,10 @@ MANIFEST: dict[str, tuple[Callable[[Document], object], str]] = {
     "truth": (lambda d: record(d).update(restarts=True), "restarts: found true"),
     "table": (lambda d: record(d).update(source={}), "source: found {}, expected a text"),
     "list": (lambda d: record(d).update(models="posterior"), "models: found 'posterior', expected a list"),
-    "model": (lambda d: record(d).update(models=["__class__", "posterior"]), "expected a model with annotations, or such a method"),
+    "model": (
+        lambda d: record(d).update(models=["__class__", "posterior"]),
+        "expected a model with annotations, or such a method",
+    ),
     "key": (lambda d: record(d).update(hook="os.system"), "unknown key 'hook'"),
     "name": (lambda d: record(d).update(name="../a"), "name: found '../a', expected a name of letters"),
     "parent": (
