@@ -91,9 +91,10 @@ class Method(Protocol):
         weights: Weights,
         accuracy: float | None,
         random_state: int,
-        **options: Any,
     ) -> ArrayLike | Solution:
         """Cluster samples.
+
+        Further arguments, by name and with a default, are options, which a sweep file may set.
 
         Parameters
         ----------
@@ -110,8 +111,6 @@ class Method(Protocol):
             Probability in (0, 1] that an annotation is right; None where it is not told.
         random_state : int
             From 0 to 2**32 - 1, which `numpy.random.default_rng` and scikit-learn take.
-        **options : Any
-            As the sweep file has them.
 
         Returns
         -------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -100,7 +100,7 @@ def method_of_class(cls: type, options: Mapping[str, Any]) -> Method:
         centroids = _centroids(estimator, (n_clusters, X.shape[1]))
         return Solution(labels, _objective(estimator), centroids)
 
-    return cast(Method, fitted)
+    return fitted
 
 
 def _number(parameters: Mapping[str, Any]) -> str | None:

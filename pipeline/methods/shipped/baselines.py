@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.mixture import GaussianMixture
 
-from pipeline.methods.contract import Links, NoSolution, Solution, Weights
+from pipeline.methods.contract import Links, Method, NoSolution, Solution, Weights
 from pipeline.methods.shipped.squares import padded
 
 _ILL_DEFINED = "ill-defined empirical covariance"
@@ -51,132 +49,72 @@ def k_means(
     return Solution(found.labels_, -found.inertia_, padded(found.cluster_centers_, n_clusters))
 
 
-def _gaussian_mixture(
-    covariance_type: str,
-    X: NDArray[np.float64],
-    n_clusters: int,
-    *,
-    random_state: int,
-    max_iter: int = 100,
-    tol: float = 1e-3,
-    reg_covar: float = 1e-6,
-) -> Solution:
-    """Mixture of Gaussians by expectation maximisation (Dempster, Laird and Rubin 1977), one k-means start.
+def _gaussian_mixture(covariance_type: str) -> Method:
+    """Method for one shape of the covariances: "spherical", "diag", "tied" or "full"."""
 
-    The objective is the log-likelihood, in nats,
+    def gaussian_mixture(
+        X: NDArray[np.float64],
+        n_clusters: int,
+        must_link: Links,
+        cannot_link: Links,
+        *,
+        weights: Weights,
+        accuracy: float | None,
+        random_state: int,
+        max_iter: int = 100,
+        tol: float = 1e-3,
+        reg_covar: float = 1e-6,
+    ) -> Solution:
+        """Mixture of Gaussians by expectation maximisation (Dempster, Laird and Rubin 1977); one start.
 
-    .. math:: \\sum_i \\log \\sum_k \\pi_k \\, N(x_i; \\mu_k, \\Sigma_k) .
+        The objective is the log-likelihood, in nats,
 
-    Parameters
-    ----------
-    covariance_type : {"spherical", "diag", "tied", "full"}
-        Shape of the covariances.
-    X, n_clusters, random_state
-        See `pipeline.methods.contract.Method`.
-    max_iter, tol, reg_covar : int, float and float
-        Of `sklearn.mixture.GaussianMixture`.
+        .. math:: \\sum_i \\log \\sum_k \\pi_k \\, N(x_i; \\mu_k, \\Sigma_k) .
 
-    Returns
-    -------
-    Solution
-        The most probable cluster of each sample, with objective, means and probabilities.
+        Parameters
+        ----------
+        X, n_clusters, must_link, cannot_link, weights, accuracy, random_state
+            See `pipeline.methods.contract.Method`.
+        max_iter, tol, reg_covar : int, float and float
+            Of `sklearn.mixture.GaussianMixture`.
 
-    Raises
-    ------
-    NoSolution
-        If a covariance becomes singular, or there are fewer samples than clusters.
-    """
-    if len(X) < n_clusters:
-        raise NoSolution(f"{len(X)} samples for {n_clusters} Gaussians")
-    model = GaussianMixture(
-        n_clusters,
-        covariance_type=covariance_type,
-        max_iter=max_iter,
-        tol=tol,
-        reg_covar=reg_covar,
-        random_state=random_state,
-    )
-    try:
-        model.fit(X)
-    except ValueError as error:
-        if _ILL_DEFINED not in str(error):
-            raise
-        raise NoSolution("a covariance became singular") from error
-    probabilities = model.predict_proba(X)
-    log_likelihood = float(model.score_samples(X).sum())
-    return Solution(probabilities.argmax(axis=1), log_likelihood, model.means_, probabilities)
+        Returns
+        -------
+        Solution
+            The most probable cluster of each sample, with objective, means and probabilities.
 
+        Raises
+        ------
+        NoSolution
+            If a covariance becomes singular, or there are fewer samples than clusters.
+        """
+        if len(X) < n_clusters:
+            raise NoSolution(f"{len(X)} samples for {n_clusters} Gaussians")
+        model = GaussianMixture(
+            n_clusters,
+            covariance_type=covariance_type,
+            max_iter=max_iter,
+            tol=tol,
+            reg_covar=reg_covar,
+            random_state=random_state,
+        )
+        try:
+            model.fit(X)
+        except ValueError as error:
+            if _ILL_DEFINED not in str(error):
+                raise
+            raise NoSolution("a covariance became singular") from error
+        probabilities = model.predict_proba(X)
+        log_likelihood = float(model.score_samples(X).sum())
+        return Solution(probabilities.argmax(axis=1), log_likelihood, model.means_, probabilities)
 
-def gaussian_mixture_spherical(
-    X: NDArray[np.float64],
-    n_clusters: int,
-    must_link: Links,
-    cannot_link: Links,
-    *,
-    weights: Weights,
-    accuracy: float | None,
-    random_state: int,
-    max_iter: int = 100,
-    tol: float = 1e-3,
-    reg_covar: float = 1e-6,
-) -> Solution:
-    """One variance for each cluster: `_gaussian_mixture`."""
-    settings: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "reg_covar": reg_covar}
-    return _gaussian_mixture("spherical", X, n_clusters, random_state=random_state, **settings)
+    return gaussian_mixture
 
 
-def gaussian_mixture_diag(
-    X: NDArray[np.float64],
-    n_clusters: int,
-    must_link: Links,
-    cannot_link: Links,
-    *,
-    weights: Weights,
-    accuracy: float | None,
-    random_state: int,
-    max_iter: int = 100,
-    tol: float = 1e-3,
-    reg_covar: float = 1e-6,
-) -> Solution:
-    """A variance for each cluster and feature: `_gaussian_mixture`."""
-    settings: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "reg_covar": reg_covar}
-    return _gaussian_mixture("diag", X, n_clusters, random_state=random_state, **settings)
-
-
-def gaussian_mixture_tied(
-    X: NDArray[np.float64],
-    n_clusters: int,
-    must_link: Links,
-    cannot_link: Links,
-    *,
-    weights: Weights,
-    accuracy: float | None,
-    random_state: int,
-    max_iter: int = 100,
-    tol: float = 1e-3,
-    reg_covar: float = 1e-6,
-) -> Solution:
-    """One covariance matrix for all clusters: `_gaussian_mixture`."""
-    settings: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "reg_covar": reg_covar}
-    return _gaussian_mixture("tied", X, n_clusters, random_state=random_state, **settings)
-
-
-def gaussian_mixture_full(
-    X: NDArray[np.float64],
-    n_clusters: int,
-    must_link: Links,
-    cannot_link: Links,
-    *,
-    weights: Weights,
-    accuracy: float | None,
-    random_state: int,
-    max_iter: int = 100,
-    tol: float = 1e-3,
-    reg_covar: float = 1e-6,
-) -> Solution:
-    """A covariance matrix for each cluster: `_gaussian_mixture`."""
-    settings: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "reg_covar": reg_covar}
-    return _gaussian_mixture("full", X, n_clusters, random_state=random_state, **settings)
+gaussian_mixture_spherical = _gaussian_mixture("spherical")
+gaussian_mixture_diag = _gaussian_mixture("diag")
+gaussian_mixture_tied = _gaussian_mixture("tied")
+gaussian_mixture_full = _gaussian_mixture("full")
 
 
 def ward(
