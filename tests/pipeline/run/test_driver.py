@@ -36,7 +36,7 @@ from sweeps.shapes import CANDIDATES, CODES, DIMS, narrowed
 RESTARTS = 5 * (2 * 2 * 2 * 2 + 1) * 5
 """Of the tiny sweep: 5 inputs x (2 p x 2 m x 2 replicates x 2 models + 1) cells x 5."""
 
-SLOW = TINY.replace("generations = 1", "generations = 60\npatience = 0")
+SLOW = TINY.replace("generations = 1", "generations = 200\npatience = 0")
 """The same cells, some seconds of work: enough to be interrupted in."""
 
 
