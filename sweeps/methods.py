@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import packages_distributions, version
 from typing import Literal
 
 Uses = Literal["links", "nothing"]
+
+FORMS = "a shipped method, package.module:function, or file.py:function"
+"""What can be called, in words."""
+
+PER_CALL = 600.0
+"""Seconds that a call may take where nothing else is said."""
 
 
 @dataclass(frozen=True)
@@ -65,3 +73,10 @@ SHIPPED: dict[str, Shipped] = {
     ),
 }
 """Methods by name. A name stays: cubes hold it."""
+
+
+@cache
+def installed_version(package: str) -> str:
+    """Distribution and version of a top-level package; found once, as that reads all of them."""
+    names = packages_distributions().get(package, [])
+    return ", ".join(sorted(f"{name} {version(name)}" for name in set(names)))

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from importlib.metadata import packages_distributions, version
+from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -18,13 +18,10 @@ from pipeline.methods.contract import Method
 from pipeline.methods.estimators import class_problems, method_of_class
 from pipeline.methods.signatures import function_problems
 from sweeps.errors import InputError, Problem, did_you_mean
-from sweeps.methods import SHIPPED
+from sweeps.methods import FORMS, PER_CALL, SHIPPED, installed_version
 
 OWN = "sweep-clustering"
 """Our distribution."""
-
-TIME_LIMIT = 600.0
-"""Seconds of a call unless a sweep file says otherwise."""
 
 PLACES = {
     "k-means": "baselines:k_means",
@@ -44,7 +41,6 @@ ON_SCIKIT_LEARN = ("baselines", "spectral")
 """Modules whose methods are computed by scikit-learn."""
 
 CALL = re.compile(r"(?P<place>[^:]+):(?P<attribute>[^\W\d]\w*(\.[^\W\d]\w*)*)")
-FORMS = "a shipped method, package.module:function, or file.py:function"
 
 
 @dataclass(frozen=True)
@@ -70,7 +66,7 @@ class MethodCall:
     call: str
     source: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
-    time_limit: float = TIME_LIMIT
+    time_limit: float = PER_CALL
 
 
 def load(call: MethodCall) -> Method:
@@ -125,9 +121,7 @@ def version_of(call: MethodCall) -> str:
         uses = PLACES[call.call].partition(":")[0] in ON_SCIKIT_LEARN
         distribution = "scikit-learn" if uses else OWN
         return f"{distribution} {version(distribution)}"
-    package = call.call.partition(":")[0].partition(".")[0]
-    owners = sorted(set(packages_distributions().get(package, ())))
-    return ", ".join(f"{owner} {version(owner)}" for owner in owners)
+    return installed_version(call.call.partition(":")[0].partition(".")[0])
 
 
 def call_problems(name: str, call: str) -> list[Problem]:

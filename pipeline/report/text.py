@@ -149,7 +149,7 @@ def _predicted(row: Any) -> tuple[str, str]:
 
 
 def _choice_row(*fields: str) -> str:
-    """Name, p, m, model, then counts, of which there may be fewer, and at last what was predicted."""
+    """Name, p, m, model, then counts, of which there may be fewer, and last what was predicted."""
     counts, ends = (10, 9, 5, 5, 8), (10, 9)
     widths = (5, 6, 21, 10, 10, *ends) if len(fields) < 9 else (5, 6, 17, *counts, *ends)
     rest = zip(fields[1:], widths, strict=True)

@@ -6,8 +6,6 @@ import ast
 import hashlib
 import math
 from collections.abc import Mapping
-from functools import cache
-from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,18 +23,13 @@ from pydantic_core import CoreSchema, core_schema
 
 from sweeps.errors import did_you_mean, shown
 from sweeps.keytypes import Checked, Choice, Each, Given, Real, Text, Whole
-from sweeps.methods import SHIPPED
+from sweeps.methods import FORMS, PER_CALL, SHIPPED, installed_version
 from sweeps.models import MODEL_CODES
 from sweeps.plan import Length, MethodPlan, Name
 from sweeps.validation import Record, StandIn, refusal
 
 LONGEST_FILE = 2**20
 """Bytes of a file with a method: it goes to every worker with each batch."""
-
-PER_CALL = 600.0
-"""Seconds that a call may take where the file does not say."""
-
-FORMS = "a shipped method, package.module:function, or file.py:function"
 
 SECONDS = Real("a number of seconds above 0, at most 86,400", gt=0, le=86_400)
 
@@ -262,7 +255,7 @@ def _code(call: str, folder: Path) -> tuple[str, str]:
     """Checksum and absolute path of a file; version of a package, and no path."""
     shipped = SHIPPED.get(call)
     if shipped is not None:
-        return (_version(shipped.package) if shipped.package else ""), ""
+        return (installed_version(shipped.package) if shipped.package else ""), ""
     place, _, function = call.rpartition(":")
     if not (place.endswith(".py") or "/" in place):
         return _package_code(place), ""
@@ -314,11 +307,4 @@ def _package_code(module: str) -> str:
     compiled = any(list(place.parent.glob(f"{place.name}.*")) for place in places)
     if parts and found is None and not compiled:
         raise refusal("a module of it", found=f"package {package!r} without {'.'.join(parts)!r}")
-    return _version(package) or ("" if found is None else checksum(found.read_bytes()))
-
-
-@cache
-def _version(package: str) -> str:
-    """Distribution and version of a top-level package; found once, as that reads all of them."""
-    names = metadata.packages_distributions().get(package, [])
-    return ", ".join(sorted(f"{name} {metadata.version(name)}" for name in set(names)))
+    return installed_version(package) or ("" if found is None else checksum(found.read_bytes()))
