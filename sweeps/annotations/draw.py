@@ -37,7 +37,35 @@ def draw_annotations(
     n_samples = len(labels_true)
     i = rng.integers(0, n_samples, size=m)
     j = rng.integers(0, n_samples, size=m)
-    right = rng.random(m) < p
-    agrees = labels_true[i] == labels_true[j]
+    return answer_pairs(rng, labels_true, np.column_stack([i, j]), p=p)
+
+
+def answer_pairs(
+    rng: np.random.Generator,
+    labels_true: NDArray[np.integer],
+    pairs: NDArray[np.integer],
+    *,
+    p: float,
+) -> NDArray[np.int32]:
+    """Annotate given pairs with accuracy `p`.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Stream of the answers.
+    labels_true : ndarray of shape (n_samples,)
+        True labels.
+    pairs : ndarray of shape (n_pairs, 2)
+        Samples from 0.
+    p : float
+        Accuracy in (0, 1].
+
+    Returns
+    -------
+    ndarray of shape (n_pairs, 3), int32
+        Columns i, j and kind (`MUST` or `CANNOT`).
+    """
+    right = rng.random(len(pairs)) < p
+    agrees = labels_true[pairs[:, 0]] == labels_true[pairs[:, 1]]
     kind = np.where(agrees == right, MUST, CANNOT)
-    return np.column_stack([i, j, kind]).astype(np.int32)
+    return np.column_stack([pairs, kind]).astype(np.int32)

@@ -1,0 +1,1 @@
+"""Which pairs to ask next, of an annotator who errs."""

@@ -1,0 +1,187 @@
+"""What features and answers say of the labels so far: partitions given both (docs/model.md, section 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.choice.held_out import warm_up as warm_up_predictions
+from kernels.choice.shape import choose_covariance
+from kernels.problem.layers import MUST, Layer
+from kernels.problem.problem import build_problem
+from kernels.search.hgs import Restart, run_restart
+from kernels.search.sampling import Length, run_chain
+from kernels.settings import AUTO, Settings, settings_of
+from pipeline.optima import best_of
+
+ASKING = settings_of({"method": "strong", "feature_weight": "effective", "proportions": "free"})
+"""Settings of the search and of the objective that questions come from, unless others are given."""
+
+MODEL = "conditional"
+"""The annotation term of questions: it alone does not take the choice of pairs as evidence."""
+
+CHAINS, DRAWS = 4, 50
+BURN_IN, THIN = 50, 2
+
+UNKNOWN, COUNTED = 0.9, 10.0
+"""An accuracy that is not given is estimated as if so many answers of this accuracy had been seen before."""
+
+LEAST_ACCURACY, MOST_ACCURACY = 0.5, 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """Partitions drawn with probability proportional to exp(objective), given features and answers.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Features as used.
+    labels : ndarray of shape (n_samples,), int16
+        The solution.
+    draws : ndarray of shape (n_draws, n_samples), int16
+        Partitions, numbered to share as many labels as possible with the solution.
+    committee : ndarray of shape (n_restarts, n_samples), int16
+        Solutions of all restarts of the search.
+    n_clusters : int
+        K.
+    accuracy : float
+        Probability that an answer is right, as given or as estimated.
+    covariance : str
+        Shape of the covariances.
+    """
+
+    X: NDArray[np.float64]
+    labels: NDArray[np.int16]
+    draws: NDArray[np.int16]
+    committee: NDArray[np.int16]
+    n_clusters: int
+    accuracy: float
+    covariance: str
+
+    @property
+    def membership(self) -> NDArray[np.float64]:
+        """Share of the draws in which a sample is in a cluster, of shape (n_samples, n_clusters)."""
+        return np.stack([(self.draws == k).mean(axis=0) for k in range(self.n_clusters)], axis=1)
+
+    def together(self, pairs: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Probability that the samples of each pair belong together, never quite 0 or 1.
+
+        Parameters
+        ----------
+        pairs : ndarray of shape (n_pairs, 2)
+            Samples from 0.
+        """
+        n_draws = len(self.draws)
+        shares: NDArray[np.float64] = (self.joined(pairs).sum(axis=0) + 0.5) / (n_draws + 1.0)
+        return shares
+
+    def joined(self, pairs: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Whether each draw has the samples of each pair together, of shape (n_draws, n_pairs)."""
+        joined: NDArray[np.bool_] = self.draws[:, pairs[:, 0]] == self.draws[:, pairs[:, 1]]
+        return joined
+
+
+def believe(
+    X: NDArray[np.float64],
+    layers: Sequence[Layer],
+    *,
+    n_clusters: int,
+    accuracy: float | None,
+    seed: np.random.SeedSequence,
+    covariance: str = AUTO,
+    restarts: int = 3,
+    settings: Settings = ASKING,
+    start: NDArray[np.int16] | None = None,
+) -> Belief:
+    """Fit the conditional model to the answers so far, and draw partitions around its solutions.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Features as used.
+    layers : sequence of Layer
+        Answers so far; none is a cold start.
+    n_clusters : int
+        K.
+    accuracy : float or None
+        Probability that an answer is right; None estimates it from the answers that agree with the solution.
+    seed : numpy.random.SeedSequence
+        Of all randomness; it is not changed.
+    covariance : str
+        Shape of the covariances; "auto" is the one that predicts held-out answers best.
+    restarts : int
+        Of the search.
+    settings : Settings
+        Of the search and of the objective.
+    start : ndarray of shape (n_samples,), int16, optional
+        An earlier solution, where one of the chains starts.
+
+    Returns
+    -------
+    Belief
+
+    Raises
+    ------
+    ValueError
+        If the problem admits no solution.
+    """
+    model = MODEL if any(len(layer.pairs) for layer in layers) else "unsupervised"
+    if covariance == AUTO:
+        warm_up_predictions()
+        covariance = choose_covariance(
+            X, layers, n_clusters=n_clusters, model=model, settings=settings, seed=_below(seed, 0)
+        ).covariance
+    problem = build_problem(
+        X, layers, n_clusters=n_clusters, model=model, covariance=covariance, settings=settings
+    )
+    runs = [
+        run_restart(problem, settings, np.random.default_rng(_below(seed, 1, restart)))
+        for restart in range(restarts)
+    ]
+    best = runs[best_of([run.objective for run in runs])]
+    starts = _starts(runs, best)
+    if start is not None and np.bincount(start, minlength=n_clusters).min() >= problem.data.min_size:
+        starts.append(start)
+    length = Length(BURN_IN, DRAWS, THIN)
+    chains = [
+        run_chain(
+            problem,
+            starts[chain % len(starts)],
+            best.labels,
+            length,
+            np.random.default_rng(_below(seed, 2, chain)),
+        )
+        for chain in range(CHAINS)
+    ]
+    return Belief(
+        X=X,
+        labels=best.labels,
+        draws=np.concatenate([chain.labels for chain in chains]),
+        committee=np.stack([run.labels for run in runs]),
+        n_clusters=n_clusters,
+        accuracy=_estimated(layers, best.labels) if accuracy is None else accuracy,
+        covariance=covariance,
+    )
+
+
+def _starts(runs: Sequence[Restart], best: Restart) -> list[NDArray[np.int16]]:
+    return [best.labels]
+
+
+def _estimated(layers: Sequence[Layer], labels: NDArray[np.int16]) -> float:
+    """Share of the answers that agree with a solution, with `COUNTED` answers of accuracy `UNKNOWN` added."""
+    right, total = UNKNOWN * COUNTED, COUNTED
+    for layer in layers:
+        joined = labels[layer.pairs[:, 0]] == labels[layer.pairs[:, 1]]
+        right += float((joined == (layer.kind == MUST)).sum())
+        total += len(layer.pairs)
+    return min(max(right / total, LEAST_ACCURACY), MOST_ACCURACY)
+
+
+def _below(seed: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:
+    """A stream below another, without counting up the other's children."""
+    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *key))
