@@ -19,7 +19,16 @@ from kernels.rng import draw_below
 from kernels.search.components import Component, new_component, relocate_components
 from kernels.search.local_search import local_search
 from kernels.search.matching import Matching, new_matching
-from kernels.search.operators import assign_closest, blend, cross, kmeans, mutate, repair, seed_centroids
+from kernels.search.operators import (
+    adopt,
+    assign_closest,
+    blend,
+    cross,
+    kmeans,
+    mutate,
+    repair,
+    seed_centroids,
+)
 from kernels.search.population import CLONE, Population, is_new, new_population, select, store
 from kernels.search.schedule import Schedule, check_settings, schedule_of
 from kernels.settings import SearchSettings
@@ -72,14 +81,17 @@ def _search(
     component: Component,
     rng: np.random.Generator,
     schedule: Schedule,
+    start: NDArray[np.int16],
 ) -> int:
-    """Place of the best solution found."""
+    """Place of the best solution found; the first one comes from `start`, unless that is empty."""
     size, offspring = schedule.population, schedule.offspring
     count = int(np.int64(0))  # no literal: `store` would be compiled for that too
     best = -np.inf
     idle = 0
     for made in range(size + offspring * schedule.generations):
-        if made < size:
+        if made == 0 and len(start) > 0:
+            adopt(data, state, start, population.child)
+        elif made < size:
             seed_centroids(data, rng, population.child, state.own)
             kmeans(data, state, population.child)
         else:
@@ -140,7 +152,7 @@ def breed(
 
 
 def _best(
-    problem: Problem, settings: SearchSettings, rng: np.random.Generator
+    problem: Problem, settings: SearchSettings, rng: np.random.Generator, start: NDArray[np.int16]
 ) -> tuple[NDArray[np.int16], NDArray[np.int64]]:
     """Labels of the best solution found, and the counters."""
     schedule = schedule_of(settings)
@@ -150,9 +162,8 @@ def _best(
         data = _in_own_units(data)
     state = new_state(data)
     population = new_population(data, schedule.population + schedule.offspring)
-    place = _search(
-        data, state, population, new_matching(data.n_clusters), new_component(data, state), rng, schedule
-    )
+    matching, component = new_matching(data.n_clusters), new_component(data, state)
+    place = _search(data, state, population, matching, component, rng, schedule, start)
     labels = population.labels[place].copy()
     return _by_first_appearance(labels) if is_bounded else labels, state.counters
 
@@ -181,7 +192,15 @@ def _by_first_appearance(labels: NDArray[np.int16]) -> NDArray[np.int16]:
     return np.argsort(np.argsort(first))[inverse].astype(np.int16)
 
 
-def run_restart(problem: Problem, settings: SearchSettings, rng: np.random.Generator) -> Restart:
+NO_START = np.empty(0, dtype=np.int16)
+
+
+def run_restart(
+    problem: Problem,
+    settings: SearchSettings,
+    rng: np.random.Generator,
+    start: NDArray[np.int16] | None = None,
+) -> Restart:
     """Run the hybrid genetic search once (docs/model.md, section 3).
 
     Parameters
@@ -192,6 +211,9 @@ def run_restart(problem: Problem, settings: SearchSettings, rng: np.random.Gener
         Size and method.
     rng : numpy.random.Generator
         The only source of randomness.
+    start : ndarray of shape (n_samples,), int16, optional
+        A partition that the first solution comes from in place of k-means; clusters below the least size are
+        filled. The result is no worse.
 
     Returns
     -------
@@ -200,11 +222,15 @@ def run_restart(problem: Problem, settings: SearchSettings, rng: np.random.Gener
     Raises
     ------
     ValueError
-        If the settings leave no two parents to choose from, or one of them is out of range.
+        If the settings leave no two parents to choose from, or one of them is out of range, or if the start
+        is no partition of the samples into the clusters.
     """
     check_settings(settings)
+    if start is not None:
+        _check_start(start, problem)
     warm_up()
-    labels, counters = _best(problem, settings, rng)
+    start = NO_START if start is None else np.ascontiguousarray(start, dtype=np.int16)
+    labels, counters = _best(problem, settings, rng, start)
     gmm, sbm, prior = objective_terms(problem, labels)
     sizes, centroids, covariances = _clusters(problem, labels)
     return Restart(
@@ -221,6 +247,15 @@ def run_restart(problem: Problem, settings: SearchSettings, rng: np.random.Gener
         int(counters[RELOCATIONS]),
         int(counters[CAPS]),
     )
+
+
+def _check_start(start: NDArray[np.int16], problem: Problem) -> None:
+    n_samples = len(problem.data.X)
+    if start.shape != (n_samples,) or start.min() < 0 or start.max() >= problem.n_clusters:
+        raise ValueError(
+            f"start has shape {start.shape} and labels {start.min(initial=0)} to {start.max(initial=0)},"
+            f" expected ({n_samples},) and 0 to {problem.n_clusters - 1}"
+        )
 
 
 def _clusters(problem: Problem, labels: NDArray[np.int16]) -> tuple[NDArray[np.int64], Floats, Floats]:
@@ -250,5 +285,5 @@ def warm_up() -> None:
     X = np.arange(12.0).reshape(6, 2)
     layers = [Layer(MUST, np.array([[0, 1]]), None, 0.9), Layer(CANNOT, np.array([[0, 5]]), None, 0.9)]
     problem = build_problem(X, layers, n_clusters=2, model="posterior")
-    labels, _ = _best(problem, SearchSettings(2, 1, 1), np.random.default_rng(0))
+    labels, _ = _best(problem, SearchSettings(2, 1, 1), np.random.default_rng(0), NO_START)
     objective_terms(problem, labels)

@@ -110,6 +110,22 @@ def update_centroids(data: Data, state: State, centroids: Floats) -> None:
 
 
 @jit_part
+def adopt(data: Data, state: State, labels: NDArray[np.int16], centroids: Floats) -> None:
+    """Take a partition as it is, its centroids at the means.
+
+    Sets `state.sizes` and `state.own` as `assign_closest` does.
+    """
+    state.sizes[:] = 0
+    for i in range(len(labels)):
+        state.labels[i] = labels[i]
+        state.sizes[labels[i]] += 1
+    update_centroids(data, state, centroids)
+    for i in range(len(labels)):
+        squared_distances(data.X[i], centroids, state.distances)
+        state.own[i] = state.distances[labels[i]]
+
+
+@jit_part
 def repair(data: Data, state: State, centroids: Floats) -> None:
     """Fill clusters below the least size, lowest index first, with the sample farthest from its own centroid.
 

@@ -12,7 +12,7 @@ from kernels.choice.held_out import warm_up as warm_up_predictions
 from kernels.choice.shape import choose_covariance
 from kernels.problem.layers import MUST, Layer
 from kernels.problem.problem import build_problem
-from kernels.search.hgs import Restart, run_restart
+from kernels.search.hgs import run_restart
 from kernels.search.sampling import Length, run_chain
 from kernels.settings import AUTO, Settings, settings_of
 from pipeline.optima import best_of
@@ -44,8 +44,6 @@ class Belief:
         The solution.
     draws : ndarray of shape (n_draws, n_samples), int16
         Partitions, numbered to share as many labels as possible with the solution.
-    committee : ndarray of shape (n_restarts, n_samples), int16
-        Solutions of all restarts of the search.
     n_clusters : int
         K.
     accuracy : float
@@ -57,7 +55,6 @@ class Belief:
     X: NDArray[np.float64]
     labels: NDArray[np.int16]
     draws: NDArray[np.int16]
-    committee: NDArray[np.int16]
     n_clusters: int
     accuracy: float
     covariance: str
@@ -118,7 +115,7 @@ def believe(
     settings : Settings
         Of the search and of the objective.
     start : ndarray of shape (n_samples,), int16, optional
-        An earlier solution, where one of the chains starts.
+        An earlier solution, which the first restart begins with.
 
     Returns
     -------
@@ -129,7 +126,7 @@ def believe(
     ValueError
         If the problem admits no solution.
     """
-    model = MODEL if any(len(layer.pairs) for layer in layers) else "unsupervised"
+    model = model_for(layers)
     if covariance == AUTO:
         warm_up_predictions()
         covariance = choose_covariance(
@@ -139,18 +136,17 @@ def believe(
         X, layers, n_clusters=n_clusters, model=model, covariance=covariance, settings=settings
     )
     runs = [
-        run_restart(problem, settings, np.random.default_rng(_below(seed, 1, restart)))
+        run_restart(
+            problem, settings, np.random.default_rng(_below(seed, 1, restart)), None if restart else start
+        )
         for restart in range(restarts)
     ]
     best = runs[best_of([run.objective for run in runs])]
-    starts = _starts(runs, best)
-    if start is not None and np.bincount(start, minlength=n_clusters).min() >= problem.data.min_size:
-        starts.append(start)
     length = Length(BURN_IN, DRAWS, THIN)
     chains = [
         run_chain(
             problem,
-            starts[chain % len(starts)],
+            best.labels,
             best.labels,
             length,
             np.random.default_rng(_below(seed, 2, chain)),
@@ -161,15 +157,15 @@ def believe(
         X=X,
         labels=best.labels,
         draws=np.concatenate([chain.labels for chain in chains]),
-        committee=np.stack([run.labels for run in runs]),
         n_clusters=n_clusters,
         accuracy=_estimated(layers, best.labels) if accuracy is None else accuracy,
         covariance=covariance,
     )
 
 
-def _starts(runs: Sequence[Restart], best: Restart) -> list[NDArray[np.int16]]:
-    return [best.labels]
+def model_for(layers: Sequence[Layer]) -> str:
+    """Model of the answers so far: without any there are only features."""
+    return MODEL if any(len(layer.pairs) for layer in layers) else "unsupervised"
 
 
 def _estimated(layers: Sequence[Layer], labels: NDArray[np.int16]) -> float:

@@ -3,103 +3,126 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pipeline.asking.baselines import committee, farthest_first
 from pipeline.asking.belief import Belief
+from pipeline.asking.pool import Pairs, all_pairs, distinct, draw_pool
+from pipeline.asking.scored import Scored, answer_information, scored
 
-Pairs = NDArray[np.integer]
-Floats = NDArray[np.float64]
-
-LARGEST_POOL = 40_000
 LEAST_NOISE = 1e-3
+"""Variance of an answer that never errs: draws are too few to know that a pair is certain."""
 
+WIDEST = 10_000
+"""Pairs of the largest variance, among which the greedy choice is made: what it costs grows with them."""
 
-class Scored(NamedTuple):
-    """Pairs to ask, best first, and what each is worth.
-
-    Parameters
-    ----------
-    pairs : ndarray of shape (n_pairs, 2)
-        Samples from 0, the first one lower; no pair twice.
-    scores : ndarray of shape (n_pairs,)
-        By the measure of the strategy.
-    """
-
-    pairs: Pairs
-    scores: Floats
+ANCHORS = 5
+"""Sure samples of each cluster that doubtful ones are asked against, in turn."""
 
 
 Strategy = Callable[[Belief, Pairs, int, np.random.Generator], Scored]
 """From a belief, the annotations so far (columns i, j, kind), how many pairs, and a random stream."""
 
 
-def candidates(belief: Belief, rng: np.random.Generator) -> Pairs:
-    """Pairs to choose from: all of them, or a sample in which doubtful samples come often."""
-    n_samples = len(belief.X)
-    if n_samples * (n_samples - 1) // 2 <= LARGEST_POOL:
-        return np.column_stack(np.triu_indices(n_samples, 1))
-    doubt = 1.0 - belief.membership.max(axis=1) + 1e-3
-    first = rng.choice(n_samples, size=LARGEST_POOL // 2, p=doubt / doubt.sum())
-    other = rng.integers(0, n_samples, size=LARGEST_POOL // 2)
-    both = rng.integers(0, n_samples, size=(LARGEST_POOL // 2, 2))
-    return distinct(np.concatenate([np.column_stack([first, other]), both]))
-
-
-def distinct(pairs: Pairs) -> Pairs:
-    """Each pair of two samples once, the lower sample first."""
-    ordered = np.sort(pairs, axis=1)
-    ordered = ordered[ordered[:, 0] < ordered[:, 1]]
-    _, first = np.unique(ordered[:, 0] * (ordered.max() + 1) + ordered[:, 1], return_index=True)
-    return ordered[np.sort(first)]
-
-
 def uniform(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
-    """Any pairs."""
-    pairs = distinct(rng.integers(0, len(belief.X), size=(4 * count + 20, 2)))[:count]
-    return Scored(pairs, np.zeros(len(pairs)))
-
-
-def answer_entropy(shares: Floats, accuracy: float) -> Floats:
-    """Nats: entropy of the answer, given that an annotator of the accuracy is asked."""
-    yes = np.clip(accuracy * shares + (1.0 - accuracy) * (1.0 - shares), 1e-12, 1 - 1e-12)
-    return -(yes * np.log(yes) + (1.0 - yes) * np.log(1.0 - yes))
+    """Any pairs: what all others are measured against."""
+    n_samples = len(belief.X)
+    if n_samples * (n_samples - 1) // 2 < 8 * count:
+        pairs = rng.permutation(all_pairs(n_samples))
+    else:
+        pairs = distinct(rng.integers(0, n_samples, size=(4 * count + 20, 2)))
+    return scored(belief, pairs[:count])
 
 
 def uncertain(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
-    """Pairs whose answers are hardest to predict."""
-    pairs = candidates(belief, rng)
-    pairs = pairs[rng.permutation(len(pairs))]
-    scores = answer_entropy(belief.together(pairs), belief.accuracy)
-    best = np.argsort(-scores, kind="stable")[:count]
-    return Scored(pairs[best], scores[best])
+    """The pairs whose answers are the hardest to predict, each taken alone."""
+    pairs = draw_pool(belief, answers, rng)
+    return _best(belief, pairs, count)
 
 
 def information(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
-    """Pairs whose answers together say the most of which samples belong together."""
-    pairs = candidates(belief, rng)
-    pairs = pairs[rng.permutation(len(pairs))]
-    noise = max(belief.accuracy * (1 - belief.accuracy) / (2 * belief.accuracy - 1) ** 2, 1e-2)
-    phi = belief.joined(pairs).astype(np.float32)
-    phi -= phi.mean(axis=0)
-    phi /= np.sqrt(len(phi))
-    variance = (phi**2).sum(axis=0) + 1e-9
-    chosen, scores = [], []
-    inverse = np.eye(len(phi), dtype=np.float64)
-    left = np.ones(len(pairs), dtype=bool)
+    """The pairs whose answers tell the most together, one after the other (docs/model.md, section 10).
+
+    What an answer tells depends on the variance, over the draws, of whether the pair is together. Every pair
+    taken lowers the variance of those that go with it, as if all were jointly normal, so that the next one
+    asks for something else.
+    """
+    pairs = draw_pool(belief, answers, rng)
+    shares = belief.joined(pairs).mean(axis=0)
+    widest = np.argsort(-shares * (1.0 - shares), kind="stable")[: max(WIDEST, count)]
+    pairs, shares = pairs[widest], shares[widest]
+    variance = shares * (1.0 - shares)
+    features = (belief.joined(pairs) - shares) / np.sqrt(len(belief.draws))
+    noise = answer_noise(belief.accuracy)
+    inverse = np.eye(len(features))
+    chosen, left = list[int](), list[float]()
+    taken = np.zeros(len(pairs), dtype=bool)
     for _ in range(min(count, len(pairs))):
-        best = int(np.argmax(np.where(left, variance, -1)))
+        best = int(np.argmax(np.where(taken, -1.0, variance)))
         chosen.append(best)
-        scores.append(0.5 * np.log1p(variance[best] / noise))
-        left[best] = False
-        u = inverse @ phi[:, best]
-        v = float(phi[:, best] @ u)
-        inverse -= np.outer(u, u) / (noise + v)
-        variance -= (u.astype(np.float32) @ phi) ** 2 / (noise + v)
-    return Scored(pairs[chosen], np.array(scores))
+        left.append(max(float(variance[best]), 0.0))
+        taken[best] = True
+        # no matrix products: their last bits depend on the number of threads
+        direction = np.einsum("ij,j->i", inverse, features[:, best])
+        scale = noise + float(np.einsum("i,i->", features[:, best], direction))
+        inverse -= direction[:, None] * direction / scale
+        variance -= np.square(np.einsum("i,ij->j", direction, features)) / scale
+    return Scored(pairs[chosen], answer_information(np.array(left), belief.accuracy))
 
 
-STRATEGIES: dict[str, Strategy] = {"information": information, "uncertain": uncertain, "uniform": uniform}
+def answer_noise(accuracy: float) -> float:
+    """Variance of an answer, in units of what it says: p (1 - p) / (2 p - 1)², infinite at p = 1/2."""
+    slope = (2.0 * accuracy - 1.0) ** 2
+    return max(accuracy * (1.0 - accuracy) / slope, LEAST_NOISE) if slope > 0.0 else np.inf
+
+
+def anchors(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
+    """The most doubtful samples, each against a sure one of the cluster that it is most likely in."""
+    membership = belief.membership
+    sure = membership.max(axis=1)
+    shuffled = rng.permutation(len(sure))
+    by_doubt = shuffled[np.argsort(sure[shuffled], kind="stable")]
+    by_cluster = membership.argsort(axis=1, kind="stable")[:, ::-1]
+    anchors_of = [
+        [i for i in by_doubt[::-1] if belief.labels[i] == k][:ANCHORS] for k in range(belief.n_clusters)
+    ]
+    found = [
+        (sample, anchor)
+        for rank in range(belief.n_clusters)
+        for turn in range(ANCHORS)
+        for place, sample in enumerate(by_doubt[: 2 * count])
+        for anchor in anchors_of[by_cluster[sample, rank]][(place + turn) % ANCHORS :][:1]
+    ]
+    return scored(belief, distinct(np.array(found, dtype=np.int64))[:count])
+
+
+def again(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
+    """Pairs that were asked, those whose answers are in doubt; then, if they are too few, "information"."""
+    asked = distinct(answers[:, :2])
+    joined = belief.joined(asked)
+    doubtful = asked[joined.any(axis=0) & ~joined.all(axis=0)]
+    first = _best(belief, doubtful, count)
+    if len(first.pairs) == count:
+        return first
+    rest = information(belief, answers, 2 * count, rng)
+    return scored(belief, distinct(np.concatenate([first.pairs, rest.pairs]))[:count])
+
+
+def _best(belief: Belief, pairs: Pairs, count: int) -> Scored:
+    """The pairs that tell the most, each taken alone."""
+    all_of_them = scored(belief, pairs)
+    best = np.argsort(-all_of_them.scores, kind="stable")[:count]
+    return Scored(pairs[best], all_of_them.scores[best])
+
+
+STRATEGIES: dict[str, Strategy] = {
+    "information": information,
+    "uncertain": uncertain,
+    "anchors": anchors,
+    "again": again,
+    "farthest-first": farthest_first,
+    "committee": committee,
+    "uniform": uniform,
+}
 """All strategies by name."""

@@ -178,3 +178,41 @@ def test_plain_python_gives_the_same_bits() -> None:
         outputs.append(done.stdout)
     assert outputs[0] == outputs[1]
     assert outputs[0].count("\n") == 16
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_start_is_improved_and_never_lost(model: str) -> None:
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(60, 2)) + np.repeat(np.eye(3, 2) * 4.0, 20, axis=0)
+    layers = [Layer(MUST, np.array([[0, 1], [20, 21]]), None, 0.9)]
+    problem = build_problem(X, layers, n_clusters=3, model=model)
+    settings = SearchSettings(2, 1, 1)
+    known = run_restart(problem, SearchSettings(10, 20, 50), np.random.default_rng(1))
+    seen = set()
+    for seed in range(10):
+        again = run_restart(problem, settings, np.random.default_rng(seed), known.labels)
+        assert again.objective >= known.objective - 1e-9
+        poor = rng.integers(0, 3, size=60).astype(np.int16)
+        poor[:3] = [0, 1, 2]
+        better = run_restart(problem, settings, np.random.default_rng(seed), poor)
+        assert better.objective > sum(objective_terms(problem, poor))
+        seen.add(run_restart(problem, settings, np.random.default_rng(seed)).objective)
+    # without the start the short search does not always get there, or the test would say nothing
+    assert min(seen) < known.objective - 1e-3
+    assert problem.n_clusters == 3
+
+
+def test_a_start_with_an_empty_cluster_is_filled() -> None:
+    problem = build_problem(np.arange(12.0).reshape(6, 2), [], n_clusters=3, model="unsupervised")
+    start = np.array([0, 0, 0, 1, 1, 1], dtype=np.int16)
+    found = run_restart(problem, SearchSettings(2, 1, 1), np.random.default_rng(0), start)
+    assert (found.sizes > 0).all()
+
+
+@pytest.mark.parametrize("start", [[0, 1, 2], [0, 0, 0, 1, 1, 3], [0, 0, 0, 1, 1, -1]])
+def test_a_start_of_another_form_is_refused(start: list[int]) -> None:
+    problem = build_problem(np.arange(12.0).reshape(6, 2), [], n_clusters=3, model="unsupervised")
+    with pytest.raises(ValueError, match="expected"):
+        run_restart(
+            problem, SearchSettings(2, 1, 1), np.random.default_rng(0), np.array(start, dtype=np.int16)
+        )

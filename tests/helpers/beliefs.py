@@ -1,0 +1,25 @@
+"""Beliefs made up of draws, without a search."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pipeline.asking.belief import Belief
+
+NO_ANSWERS = np.empty((0, 3), dtype=np.int32)
+
+
+def made_up(draws: ArrayLike, *, accuracy: float = 0.9, X: ArrayLike | None = None) -> Belief:
+    """The belief of some draws; its solution is the first of them."""
+    labels = np.asarray(draws, dtype=np.int16)
+    features = np.arange(labels.shape[1], dtype=float)[:, None] if X is None else np.asarray(X, dtype=float)
+    return Belief(features, labels[0], labels, int(labels.max()) + 1, accuracy, "spherical")
+
+
+def random_belief(seed: int, *, n_samples: int = 12, n_clusters: int = 3, accuracy: float = 0.9) -> Belief:
+    """Thirty draws that differ from one partition in a few labels each."""
+    rng = np.random.default_rng(seed)
+    base = rng.integers(0, n_clusters, size=n_samples)
+    draws = np.where(rng.random((30, n_samples)) < 0.25, rng.integers(0, n_clusters, size=n_samples), base)
+    return made_up(draws, accuracy=accuracy, X=rng.normal(size=(n_samples, 2)))

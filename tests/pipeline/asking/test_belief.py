@@ -1,0 +1,92 @@
+"""What is believed, against all partitions one by one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from solving.oracles import draw_case, objective, partitions
+
+from kernels.problem.problem import CANNOT, MUST, Layer, layers_from_annotations
+from kernels.settings import Settings
+from pipeline.asking import belief as beliefs
+from pipeline.asking.belief import believe, model_for
+from pipeline.asking.pool import all_pairs
+
+SEED = np.random.SeedSequence(5)
+
+
+def test_shares_are_those_of_all_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(beliefs, "DRAWS", 4000)
+    case = draw_case(
+        1, n_samples=8, n_features=2, n_clusters=2, m=8, model="conditional", accuracies=(0.8, 0.8)
+    )
+    case = replace(case, kappa=1.0, feature_weight=0.5)
+    settings = Settings(variance_prior=1.0, feature_weight=0.5)
+    found = believe(
+        case.X,
+        case.layers,
+        n_clusters=2,
+        accuracy=0.8,
+        seed=SEED,
+        covariance="spherical",
+        settings=settings,
+    )
+    every = np.array(list(partitions(8, 2, case.min_size)))
+    weights = np.exp([objective(case, labels) for labels in every])
+    pairs = all_pairs(8)
+    exact = np.average(every[:, pairs[:, 0]] == every[:, pairs[:, 1]], axis=0, weights=weights)
+    np.testing.assert_allclose(found.together(pairs), exact, atol=0.03)
+    np.testing.assert_allclose(found.membership.sum(axis=1), 1.0)
+
+
+def blobs() -> np.ndarray:
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(40, 2)) + np.repeat([[0.0, 0.0], [3.0, 3.0]], 20, axis=0)
+
+
+def test_the_seed_is_all_that_counts_and_is_not_changed() -> None:
+    layers = layers_from_annotations(np.array([[0, 1, 0], [0, 30, 1]]), 0.9)
+    found = [believe(blobs(), layers, n_clusters=2, accuracy=0.9, seed=SEED) for _ in range(2)]
+    np.testing.assert_array_equal(found[0].draws, found[1].draws)
+    other = np.random.SeedSequence(6)
+    assert not np.array_equal(
+        found[0].draws, believe(blobs(), layers, n_clusters=2, accuracy=0.9, seed=other).draws
+    )
+    assert SEED.n_children_spawned == 0
+
+
+def test_an_unknown_accuracy_is_the_share_of_answers_that_agree() -> None:
+    rng = np.random.default_rng(1)
+    truth = np.repeat([0, 1], 20)
+    pairs = rng.integers(0, 40, size=(200, 2))
+    wrong = rng.random(200) < 0.3
+    kinds = (truth[pairs[:, 0]] != truth[pairs[:, 1]]) ^ wrong
+    layers = layers_from_annotations(np.column_stack([pairs, kinds]), None)
+    X = np.random.default_rng(0).normal(size=(40, 2)) + 6.0 * truth[:, None]
+    found = believe(X, layers, n_clusters=2, accuracy=None, seed=SEED, covariance="spherical")
+    expected = (9.0 + (~wrong).sum()) / 210.0
+    assert found.accuracy == pytest.approx(expected)
+    assert believe(X, [], n_clusters=2, accuracy=None, seed=SEED).accuracy == 0.9
+
+
+def test_without_answers_there_are_only_features() -> None:
+    empty = [Layer(MUST, np.empty((0, 2), int)), Layer(CANNOT, np.empty((0, 2), int))]
+    assert model_for([]) == model_for(empty) == "unsupervised"
+    assert model_for([Layer(MUST, np.array([[0, 1]]))]) == "conditional"
+
+
+def test_a_start_is_where_the_first_restart_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    starts = []
+    run = beliefs.run_restart
+
+    def noted(problem, settings, rng, start=None):  # type: ignore[no-untyped-def]
+        starts.append(start)
+        return run(problem, settings, rng, start)
+
+    monkeypatch.setattr(beliefs, "run_restart", noted)
+    known = np.repeat([0, 1], 20).astype(np.int16)
+    believe(blobs(), [], n_clusters=2, accuracy=0.9, seed=SEED, start=known, restarts=2)
+    assert starts[0] is known
+    assert starts[1] is None
