@@ -44,9 +44,9 @@ def draw_pool(belief: Belief, answers: Pairs, rng: np.random.Generator) -> Pairs
         doubtful = rng.choice(n_samples, size=(3, LARGEST // 2), p=doubt / doubt.sum())
         anyone = rng.integers(0, n_samples, size=(3, LARGEST // 4))
         sampled = [
-            np.column_stack(doubtful[:2]),
+            np.column_stack([doubtful[0], doubtful[1]]),
             np.column_stack([doubtful[2, : LARGEST // 4], anyone[0]]),
-            np.column_stack(anyone[1:]),
+            np.column_stack([anyone[1], anyone[2]]),
         ]
         pairs = distinct(np.concatenate([answers[-LARGEST:, :2], *sampled]))
     return pairs[rng.permutation(len(pairs))]
@@ -54,7 +54,8 @@ def draw_pool(belief: Belief, answers: Pairs, rng: np.random.Generator) -> Pairs
 
 def all_pairs(n_samples: int) -> Pairs:
     """Every pair of two samples, the lower one first."""
-    return np.column_stack(np.triu_indices(n_samples, 1))
+    first, second = np.triu_indices(n_samples, 1)
+    return np.column_stack([first, second])
 
 
 def distinct(pairs: Pairs) -> Pairs:
