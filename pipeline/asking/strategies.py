@@ -8,6 +8,7 @@ import numpy as np
 
 from pipeline.asking.baselines import committee, farthest_first
 from pipeline.asking.belief import Belief
+from pipeline.asking.cold import cold_start
 from pipeline.asking.pool import Pairs, all_pairs, distinct, draw_pool
 from pipeline.asking.scored import Scored, answer_information, scored
 
@@ -46,8 +47,10 @@ def information(belief: Belief, answers: Pairs, count: int, rng: np.random.Gener
 
     What an answer tells depends on the variance, over the draws, of whether the pair is together. Every pair
     taken lowers the variance of those that go with it, as if all were jointly normal, so that the next one
-    asks for something else.
+    asks for something else. Without answers it is the cold start.
     """
+    if len(answers) == 0:
+        return cold_start(belief, count, rng)
     pairs = draw_pool(belief, answers, rng)
     shares = belief.joined(pairs).mean(axis=0)
     widest = np.argsort(-shares * (1.0 - shares), kind="stable")[: max(WIDEST, count)]

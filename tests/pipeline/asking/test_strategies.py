@@ -15,6 +15,10 @@ from pipeline.asking.strategies import STRATEGIES, answer_noise, information
 ANSWERS = np.array([[0, 1, 0], [2, 5, 1], [5, 2, 0], [3, 3, 0], [1, 4, 0]])
 
 
+ONE = np.array([[0, 1, 0]])
+"""One answer, so that it is no cold start."""
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("answers", [NO_ANSWERS, ANSWERS], ids=["cold", "answers"])
 @pytest.mark.parametrize("count", [1, 20, 66, 100])
@@ -43,7 +47,7 @@ def test_a_belief_without_doubt_still_has_questions(strategy: str) -> None:
 def test_information_is_the_greedy_choice_by_remaining_variance(seed: int, accuracy: float) -> None:
     belief = random_belief(seed, accuracy=accuracy)
     count, noise = 8, answer_noise(accuracy)
-    found = information(belief, NO_ANSWERS, count, np.random.default_rng(0))
+    found = information(belief, ONE, count, np.random.default_rng(0))
     every = all_pairs(12)
     together = np.array([[draw[i] == draw[j] for i, j in every] for draw in belief.draws], dtype=float)
     covariance = np.cov(together, rowvar=False, bias=True)
@@ -65,7 +69,7 @@ def test_information_does_not_ask_the_same_thing_twice() -> None:
     draws = np.repeat([[0, 0, 0, 0, 0, 0, 1, 1, 1, 1]], 20, axis=0)
     draws[:10, :5] = 1
     draws[::2, 9] = 0
-    found = information(made_up(draws), NO_ANSWERS, 2, np.random.default_rng(0))
+    found = information(made_up(draws), ONE, 2, np.random.default_rng(0))
     asked = [set(pair) for pair in found.pairs.tolist()]
     assert sum(9 in pair for pair in asked) == 1
     uncertain = STRATEGIES["uncertain"](made_up(draws), NO_ANSWERS, 25, np.random.default_rng(0))
@@ -92,6 +96,6 @@ def test_again_asks_doubtful_answers_first() -> None:
 def test_an_accuracy_of_one_half_asks_anything() -> None:
     belief: Belief = random_belief(1, accuracy=0.5)
     assert answer_noise(0.5) == np.inf
-    found = information(belief, NO_ANSWERS, 10, np.random.default_rng(0))
+    found = information(belief, ONE, 10, np.random.default_rng(0))
     assert len(found.pairs) == 10
     assert (found.scores == 0).all()
