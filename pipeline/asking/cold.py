@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.asking.belief import Belief
-from pipeline.asking.pool import all_pairs, distinct
+from pipeline.asking.pool import Pairs, all_pairs, distinct
 from pipeline.asking.scored import Scored, scored
 
 CLIQUE = 3
