@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import ConfigDict, Strict
 
+from sweeps.annotations.pool import MOST_ANNOTATIONS
 from sweeps.keytypes import Choice, Each, Real, Text, Whole
 from sweeps.scales import SCALES
 from sweeps.seeds import accuracy_code
@@ -165,6 +166,10 @@ class DatasetPlan:
         Whether every cell with annotations holds some out, to see how well its model predicts them.
     methods : tuple of MethodPlan
         Those of `models` and `baselines` that are methods.
+    n_annotations : int
+        Annotations of the user's own that cells draw from; 0 where they are drawn from the true labels.
+    annotations_checksum : str
+        Sha256 of them; empty where there are none.
     """
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
@@ -190,6 +195,8 @@ class DatasetPlan:
     adaptive: Flag = False
     held_out: Flag = False
     methods: Annotated[tuple[MethodPlan, ...], Each(repr, shortest=0)] = ()
+    n_annotations: Annotated[int, Whole(0, MOST_ANNOTATIONS)] = 0
+    annotations_checksum: Source = ""
 
     @property
     def supervised(self) -> bool:

@@ -80,9 +80,12 @@ def data_seed(seed: int, dataset: str, mixture: int) -> np.random.SeedSequence:
 
 
 def annotation_seed(
-    seed: int, dataset: str, *, mixture: int | None, p: float, m: int, replicate: int
+    seed: int, dataset: str, *, mixture: int | None, p: float | None, m: int, replicate: int
 ) -> np.random.SeedSequence:
-    """Seed of one annotation graph: every model of a cell sees the same annotations."""
+    """Seed of one annotation graph: every model of a cell sees the same annotations.
+
+    Annotations of one's own do not depend on `p`, which is only what the models are told.
+    """
     return seed_sequence(seed, ANNOTATIONS, dataset, mixture=mixture, p=p, m=m, replicate=replicate)
 
 

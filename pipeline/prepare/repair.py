@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from storage.cube.manifest import Manifest, read_manifest
+from storage.cube.template import InputArrays
 from storage.damage.repair import Repair, repair
 from storage.damage.scan import Damage, Progress, scan
 from storage.files import PLAIN
@@ -15,10 +16,10 @@ from storage.runfolder.folder import RunFolder
 from storage.runfolder.head import HeadRecord
 from storage.runfolder.lease import Lease
 from sweeps.errors import InputError, Problem
-from sweeps.inputs.load import Arrays, load_inputs
+from sweeps.inputs.load import load_inputs
 from sweeps.plan import DatasetPlan
 
-SAME = ("checksum", "n_samples", "n_features", "scale", "has_labels", "mixtures")
+SAME = ("checksum", "annotations_checksum", "n_samples", "n_features", "scale", "has_labels", "mixtures")
 """Fields of a plan that the inputs of a cube are a function of."""
 
 
@@ -97,7 +98,7 @@ def repair_cube(cube: Path, *, data_dir: Path | None, dry_run: bool, progress: P
         manifest = read_manifest(cube)
         damaged = scan(cube, progress).damaged
 
-        def inputs(plan: DatasetPlan) -> Arrays:
+        def inputs(plan: DatasetPlan) -> InputArrays:
             return _inputs(manifest, plan, data_dir)
 
         files = PLAIN if lease is None else lease.files
@@ -105,7 +106,7 @@ def repair_cube(cube: Path, *, data_dir: Path | None, dry_run: bool, progress: P
     return Repaired(cube, damaged, done, _command(cube), dry_run)
 
 
-def _inputs(manifest: Manifest, plan: DatasetPlan, data_dir: Path | None) -> Arrays:
+def _inputs(manifest: Manifest, plan: DatasetPlan, data_dir: Path | None) -> InputArrays:
     """Inputs of one data set from where they came from, if they are the same data."""
     spec = manifest.spec
     entries = tuple(entry for entry in spec.grid.datasets if entry.name == plan.name)
@@ -119,7 +120,7 @@ def _inputs(manifest: Manifest, plan: DatasetPlan, data_dir: Path | None) -> Arr
     ]
     if problems:
         raise InputError(problems)
-    return found.stacked(new)
+    return found.stored(new)
 
 
 def _command(cube: Path) -> str:

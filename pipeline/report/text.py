@@ -39,7 +39,8 @@ def render(
     parts += [_pooled(manifest, summary, score) for score in RANKED]
     for (dataset, p), rows in summary[summary["p"].notna()].groupby(["dataset", "p"], sort=False):
         baseline = summary[(summary["dataset"] == dataset) & summary["p"].isna()]
-        title = f"{_size(manifest, str(dataset))}, p = {p:g}"
+        told = "told p" if manifest.plans[str(dataset)].n_annotations else "p"
+        title = f"{_size(manifest, str(dataset))}, {told} = {p:g}"
         parts.append("\n".join(_block(title, rows, baseline)))
     alone = [name for name, plan in manifest.plans.items() if not plan.supervised]
     for dataset in alone:
@@ -87,7 +88,8 @@ def _last_run(manifest: Manifest) -> list[str]:
 def _size(manifest: Manifest, dataset: str) -> str:
     plan = manifest.plans[dataset]
     mixtures = f" × {plan.mixtures} mixtures" if plan.mixtures is not None else ""
-    return f"{dataset}: N = {plan.n_samples}, D = {plan.n_features}, K = {plan.n_clusters}{mixtures}"
+    own = f", m of {plan.n_annotations} annotations of a file" if plan.n_annotations else ""
+    return f"{dataset}: N = {plan.n_samples}, D = {plan.n_features}, K = {plan.n_clusters}{mixtures}{own}"
 
 
 def _pooled(manifest: Manifest, summary: pd.DataFrame, score: str) -> str:

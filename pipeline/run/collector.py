@@ -238,9 +238,10 @@ class Collector:
         """Annotations of a block, of shape (n_mixtures · n_replicates, m, 3), from their coordinates."""
         cells = [cell for cell in block.cells() if cell.model == block.models[0]]
         source = self._inputs.sources[plan.name]
-        return np.stack(
-            [cell_annotations(self._seed, cell, source.arrays(cell.mixture)[1]) for cell in cells]
-        )
+        drawn = [
+            cell_annotations(self._seed, cell, source.arrays(cell.mixture)[1], source.pool) for cell in cells
+        ]
+        return np.stack(drawn)
 
     def _compact(self) -> None:
         def live(header: dict[str, Any]) -> bool:

@@ -258,7 +258,7 @@ def open_sweep(prepared: Prepared, lease: Lease, wanted: Wanted) -> Iterator[Ope
         # Again, now that the lease is held: another driver may have created or grown the cube meanwhile.
         prepared = aligned(prepared)
         make = grow if prepared.cube.exists() else create
-        make(prepared.cube, prepared.inputs.plans, prepared.inputs.stacked, prepared.spec, files)
+        make(prepared.cube, prepared.inputs.plans, prepared.inputs.stored, prepared.spec, files)
         append_run(prepared.cube, run_record(prepared.inputs.skipped), files)
     with Journal(generation.journal, files) as journal:
         collector = Collector(

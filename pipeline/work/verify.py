@@ -166,7 +166,7 @@ def _check(
     fresh = BlockResult(block, {cell: merged}).into({name: values.copy() for name, values in stored.items()})
     if not block.unsupervised:
         fresh["annotations"][position // len(block.models)] = cell_annotations(
-            science.seed, cell, source.labels_true
+            science.seed, cell, source.labels_true, source.pool
         )
     rows = {name: position // len(block.models) if name == "annotations" else position for name in stored}
     differs = [
@@ -182,7 +182,8 @@ def _source(tree: xr.DataTree, cell: Cell) -> RealSource:
     node = tree[cell.dataset].to_dataset()
     where = {} if cell.mixture is None else {"mixture": cell.mixture}
     labels = node["labels_true"].sel(where).values if "labels_true" in node else None
-    return RealSource(np.ascontiguousarray(node["X"].sel(where).values), labels)
+    pool = node["annotation_pool"].values if "annotation_pool" in node else None
+    return RealSource(np.ascontiguousarray(node["X"].sel(where).values), labels, pool)
 
 
 def _shown(record: dict[str, str]) -> str:

@@ -15,7 +15,7 @@ from storage.cube.manifest import ROOT_FILE, Manifest, commit, read_manifest, ro
 from storage.cube.places import chunk_position
 from storage.cube.reading import open_cube
 from storage.cube.store import CubeStore
-from storage.cube.template import InputArrays, Template, is_committed, render
+from storage.cube.template import InputArrays, Template, is_committed, named, render
 from storage.errors import storage_errors
 from storage.files import PLAIN, Files
 from sweeps.errors import InputError, Problem
@@ -39,8 +39,7 @@ def create(
     plans : iterable of DatasetPlan
         The grid of each data set; chunk lengths are taken from them.
     inputs : callable
-        From a plan to X and the true labels (None where there are none), with a leading mixture axis where
-        the plan has mixtures.
+        From a plan to its inputs, see `storage.cube.template.InputArrays`.
     spec : SweepSpec
         The sweep; the cube keeps its dump.
     files : Files
@@ -124,8 +123,8 @@ def _compare_inputs(manifest: Manifest, old: DatasetPlan, inputs: InputArrays) -
     store = CubeStore(path, chunks=manifest.chunks, document=manifest.document, read_only=True)
     node = zarr.open_group(store, mode="r", use_consolidated=True)[old.name]
     assert isinstance(node, zarr.Group)
-    for name, values in zip(("X", "labels_true"), inputs, strict=True):
-        if values is not None and not np.array_equal(np.asarray(node[name]), values[: old.mixtures]):
+    for name, values in named(inputs).items():
+        if not np.array_equal(np.asarray(node[name]), values[: old.mixtures]):
             where = f"{path}/{old.name}/{name}"
             hint = "a different numpy may draw different numbers; use another name"
             raise InputError([Problem(where, "other mixtures now", "the mixtures stored in the cube", hint)])

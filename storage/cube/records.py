@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
@@ -16,7 +17,7 @@ from sweeps.validation import ABSENT, marked, read
 def plan_to_json(plan: DatasetPlan) -> dict[str, Any]:
     """Fields of a plan, without those that only some cubes need: cubes older than these stay readable."""
     record = asdict(plan)
-    for name in ("adaptive", "held_out", "methods"):
+    for name in ("adaptive", "held_out", "methods", "n_annotations", "annotations_checksum"):
         if not record[name]:
             del record[name]
     return record
@@ -57,6 +58,10 @@ def _grid_problems(where: str, name: str, plan: DatasetPlan) -> list[Problem]:
         problems.append(Problem(f"{where} name", repr(plan.name), repr(name)))
     if not bool(plan.p) == bool(plan.m) == plan.supervised:
         problems.append(Problem(f"{where} p, m and models", "some of them empty", "all of them, or none"))
+    most = max(plan.m, default=0) if plan.mixtures is None else math.inf
+    if plan.n_annotations and most > plan.n_annotations:
+        expected = "a real data set with at least as many as the largest m"
+        problems.append(Problem(f"{where} n_annotations", str(plan.n_annotations), expected))
     return problems
 
 

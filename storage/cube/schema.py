@@ -180,6 +180,14 @@ VARIABLES = {
         ),
         Variable("X", Role.INPUT, ("sample", "feature"), "float64", math.nan, "features as used"),
         Variable("labels_true", Role.INPUT, ("sample",), "int16", -1, "true class of each sample"),
+        Variable(
+            "annotation_pool",
+            Role.INPUT,
+            ("pooled", "field"),
+            "int32",
+            -1,
+            "annotations of a file, which those of the cells are drawn from: samples i and j, kind",
+        ),
         Variable("p", Role.COORDINATE, ("p",), "float64", math.nan, "accuracy of the annotations"),
         Variable("m", Role.COORDINATE, ("m",), "int64", -1, "number of annotations"),
         Variable("m_over_n", Role.COORDINATE, ("m",), "float64", math.nan, "annotations per sample"),
@@ -205,6 +213,9 @@ COVARIANCE_TEXTS = {
 }
 """Attribute `long_name` of covariances that are wider than declared, by dimensions beside the cluster."""
 
+TOLD_TEXT = "accuracy that the models are told; the annotations are those of a file"
+"""Attribute `long_name` of p where annotations are not drawn from true labels."""
+
 SCORED_TEXT = "shape of covariances that a cell can choose, or has"
 """Attribute `long_name` of candidates where every model holds annotations out."""
 
@@ -214,6 +225,16 @@ ALL_RESULTS = tuple(name for name, variable in VARIABLES.items() if variable.rol
 OPTIONAL = ("adaptive", "choice", "prediction")
 RESULTS = tuple(name for name in ALL_RESULTS if not any(getattr(VARIABLES[name], kind) for kind in OPTIONAL))
 """Variables that every cell has."""
+
+
+INPUTS = ("X", "labels_true", "annotation_pool")
+"""Variables that a node may have been given, in the order in which they are handed over."""
+
+
+def input_names(plan: DatasetPlan) -> tuple[str, ...]:
+    """Inputs that the node of a data set has."""
+    has = {"labels_true": plan.has_labels, "annotation_pool": plan.n_annotations > 0}
+    return tuple(name for name in INPUTS if has.get(name, True))
 
 
 def result_names(plan: DatasetPlan, models: Iterable[str]) -> tuple[str, ...]:
@@ -279,9 +300,8 @@ def array_specs(plan: DatasetPlan) -> list[ArraySpec]:
     mixture = ("mixture",) if plan.mixtures is not None else ()
     coordinates = mixture + (COORDINATES_OF_GRID if plan.supervised else ())
     coordinates += ("candidate",) if scored_shapes(plan) else ()
-    inputs = ("X", "labels_true") if plan.has_labels else ("X",)
     specs = [_array_spec(plan, plan.name, _coordinate(name, plan), ()) for name in coordinates]
-    specs += [_array_spec(plan, plan.name, VARIABLES[name], mixture) for name in inputs]
+    specs += [_array_spec(plan, plan.name, VARIABLES[name], mixture) for name in input_names(plan)]
     if plan.supervised:
         specs += [
             _array_spec(plan, plan.name, result_variable(name, plan.models), mixture + GRID_DIMS)
@@ -324,6 +344,9 @@ def coordinate_values(plan: DatasetPlan) -> dict[str, npt.NDArray[Any]]:
 def group_attributes(plan: DatasetPlan) -> dict[str, object]:
     """Attributes of the node of a data set: sizes are dimensions, so only what they do not say."""
     attributes: dict[str, object] = {"source": plan.source, "checksum": plan.checksum}
+    if plan.n_annotations:
+        attributes["annotations"] = f"drawn without replacement from the {plan.n_annotations} of a file"
+        attributes["annotations_checksum"] = plan.annotations_checksum
     if plan.supervised:
         attributes["coordinates"] = "m_over_n"
     return attributes
@@ -335,8 +358,10 @@ def node_paths(plan: DatasetPlan) -> list[str]:
 
 
 def _coordinate(name: str, plan: DatasetPlan) -> Variable:
+    texts = {"candidate": SCORED_TEXT} if plan.held_out else {}
+    texts |= {"p": TOLD_TEXT} if plan.n_annotations else {}
     variable = VARIABLES[name]
-    return replace(variable, text=SCORED_TEXT) if name == "candidate" and plan.held_out else variable
+    return replace(variable, text=texts[name]) if name in texts else variable
 
 
 def _array_spec(plan: DatasetPlan, node: str, variable: Variable, leading: tuple[str, ...]) -> ArraySpec:
@@ -359,6 +384,7 @@ def _dim_lengths(plan: DatasetPlan) -> dict[str, int]:
         "feature": plan.n_features,
         "feature_2": plan.n_features,
         "annotation": max(plan.m, default=0),
+        "pooled": plan.n_annotations,
         "field": len(FIELDS),
         "candidate": len(scored_shapes(plan)),
     }

@@ -21,11 +21,26 @@ from zarr.storage import MemoryStore
 from storage.cube.layout import CHECKSUM, CHUNK_KEYS, COMPRESSION
 from storage.cube.manifest import to_json
 from storage.cube.places import chunk_position
-from storage.cube.schema import ArraySpec, Role, array_specs, coordinate_values, group_attributes, node_paths
+from storage.cube.schema import (
+    FIELDS,
+    INPUTS,
+    ArraySpec,
+    Role,
+    array_specs,
+    coordinate_values,
+    group_attributes,
+    input_names,
+    node_paths,
+)
 from sweeps.plan import DatasetPlan
 
-InputArrays = tuple[npt.NDArray[np.floating[Any]], npt.NDArray[np.integer[Any]] | None]
-"""X and the true labels, with a leading mixture axis where the plan has mixtures."""
+Features = npt.NDArray[np.floating[Any]]
+Whole = npt.NDArray[np.integer[Any]]
+InputArrays = tuple[Features, Whole | None] | tuple[Features, Whole | None, Whole | None]
+"""X, the true labels, and annotations of a file, as `INPUTS` names them; None for what is not there.
+
+X and labels have a leading mixture axis where the plan has mixtures.
+"""
 
 CODECS = (COMPRESSION, CHECKSUM)
 METADATA_FILE = "zarr.json"
@@ -63,7 +78,7 @@ def render(
         Coordinates in order of arrival.
     committed : mapping
         Metadata of arrays that exist, by path: these keep all but their shape.
-    inputs : (X, labels_true) or None
+    inputs : InputArrays or None
         None leaves the chunks of inputs out.
 
     Returns
@@ -131,7 +146,8 @@ def _array(
 
 
 def _input_values(plan: DatasetPlan, inputs: InputArrays) -> dict[str, npt.NDArray[Any]]:
-    features, labels = inputs
+    values = named(inputs)
+    features, labels = values["X"], values.get("labels_true")
     shape: tuple[int, ...] = (plan.n_samples, plan.n_features)
     if plan.mixtures is not None:
         shape = (plan.mixtures, *shape)
@@ -139,7 +155,16 @@ def _input_values(plan: DatasetPlan, inputs: InputArrays) -> dict[str, npt.NDArr
         raise ValueError(f"X of {plan.name} has shape {features.shape}, its plan says {shape}")
     if (labels is not None) != plan.has_labels or (labels is not None and labels.shape != shape[:-1]):
         raise ValueError(f"true labels of {plan.name} do not agree with its plan")
-    return {"X": features, "labels_true": labels} if labels is not None else {"X": features}
+    pool = values.get("annotation_pool", np.empty((0, len(FIELDS))))
+    if pool.shape != (plan.n_annotations, len(FIELDS)):
+        raise ValueError(f"annotations of {plan.name} have shape {pool.shape}, not that of its plan")
+    return {name: values[name] for name in input_names(plan)}
+
+
+def named(inputs: InputArrays) -> dict[str, npt.NDArray[Any]]:
+    """Inputs that are there, by name."""
+    pairs = zip(INPUTS, inputs, strict=False)
+    return {name: values for name, values in pairs if values is not None}
 
 
 def _group(attributes: Mapping[str, Any]) -> dict[str, Any]:

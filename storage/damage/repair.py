@@ -14,7 +14,7 @@ from storage.cube.manifest import Manifest, read_manifest
 from storage.cube.places import chunk_name
 from storage.cube.schema import VARIABLES, Role
 from storage.cube.store import CubeStore
-from storage.cube.template import InputArrays, render
+from storage.cube.template import InputArrays, named, render
 from storage.damage.scan import Damage
 from storage.errors import storage_errors
 from storage.files import PLAIN, Files, sync_directory
@@ -60,7 +60,7 @@ def repair(
     damaged : iterable of Damage
         As `scan` finds them.
     inputs : callable
-        From a plan to X and the true labels, as for `storage.cube.cube.create`. It raises `InputError` where
+        From a plan to its inputs, as for `storage.cube.cube.create`. It raises `InputError` where
         they are not to be had, or are of other data.
     files : Files
         Of the holder of the lease.
@@ -130,10 +130,8 @@ def _disagreement(manifest: Manifest, plan: DatasetPlan, data: InputArrays, dama
     """Where inputs differ from those in the cube, as far as these are intact."""
     store = CubeStore(manifest.path, chunks=manifest.chunks, document=manifest.document, read_only=True)
     root = zarr.open_group(store, mode="r", use_consolidated=True)
-    for name, values in zip(("X", "labels_true"), data, strict=True):
+    for name, values in named(data).items():
         path = f"{plan.name}/{name}"
-        if values is None:
-            continue
         array = root[path]
         assert isinstance(array, zarr.Array)
         for rows in _chunks(array):

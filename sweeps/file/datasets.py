@@ -11,7 +11,7 @@ from pydantic import (
     Tag,
 )
 
-from sweeps.keytypes import Expected, Interval, Text, Whole
+from sweeps.keytypes import Expected, Given, Interval, Text, Whole
 from sweeps.plan import Clusters, Name, Scale
 from sweeps.validation import Record
 
@@ -31,7 +31,7 @@ class Builtin(Named):
 
 
 class UserTable(Named):
-    """A table of the user's own; `path` is absolute once the file was read."""
+    """A table of the user's own; paths are absolute once the file was read."""
 
     path: Annotated[str, Text(shortest=1)] = Field(
         description="Table: CSV or text with a row per sample, or .npz; relative to the folder of this file."
@@ -41,6 +41,10 @@ class UserTable(Named):
     )
     n_clusters: Clusters | None = Field(
         None, description="Number of clusters; that of the classes where it is left out."
+    )
+    annotations: Annotated[str | None, Given(), Text(shortest=1)] = Field(
+        None,
+        description="File of annotations that cells draw from; relative to the folder of this file.",
     )
     scale: Scale = Field("none", description=SCALE)
 

@@ -154,7 +154,9 @@ def _datasets(entry: KnownEntry | UserTable | MixtureEntry, folder: Path) -> Ite
     if isinstance(entry, KnownEntry):
         yield Builtin(name=entry.name, scale=entry.scale)
     elif isinstance(entry, UserTable):
-        yield entry.model_copy(update={"path": str((folder / entry.path).resolve())})
+        given = {key: getattr(entry, key) for key in ("path", "annotations")}
+        paths = {key: str((folder / path).resolve()) for key, path in given.items() if path is not None}
+        yield entry.model_copy(update=paths)
     else:
         shared = {key: getattr(entry.mixture, key) for key in Draw.model_fields}
         for k in entry.mixture.n_clusters:

@@ -137,6 +137,9 @@ class SweepSpec(Record):
             del plain["stop"]
         if not self.grid.methods:
             del plain["grid"]["methods"]
+        for entry in plain["grid"]["datasets"]:
+            if entry.get("annotations", "") is None:
+                del entry["annotations"]
         return plain
 
 

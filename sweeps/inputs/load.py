@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -12,11 +12,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sweeps.annotations.pool import Pool, pool_checksum, read_pool
 from sweeps.data.builtin import Unavailable
 from sweeps.data.datasets import DataSet, load_builtin, load_table
 from sweeps.data.tables import scale
 from sweeps.errors import InputError, Problem, collecting
-from sweeps.file.datasets import Builtin, Dataset, Mixtures
+from sweeps.file.datasets import Builtin, Dataset, Mixtures, UserTable
 from sweeps.file.spec import SweepSpec
 from sweeps.inputs.mixtures import draw_mixture
 from sweeps.plan import DatasetPlan
@@ -24,9 +25,16 @@ from sweeps.seeds import data_seed
 
 Arrays = tuple[NDArray[np.float64], NDArray[np.int16] | None]
 
+MOST_SAMPLES = 10**9
+"""Of a plan."""
+
 
 class Source(Protocol):
-    """What a worker needs to get the features of a cell."""
+    """What a worker needs to get the features and the annotations of a cell."""
+
+    @property
+    def pool(self) -> Pool | None:
+        """Annotations of the user's own; None where they are drawn from the true labels."""
 
     def arrays(self, mixture: int | None) -> Arrays:
         """Features as used, of shape (n_samples, n_features), and true labels or None."""
@@ -34,10 +42,11 @@ class Source(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class RealSource:
-    """A real data set, scaled."""
+    """A real data set, scaled, and annotations of the user's own where there are any."""
 
     X: NDArray[np.float64]
     labels_true: NDArray[np.int16] | None
+    pool: Pool | None = None
 
     def arrays(self, mixture: int | None) -> Arrays:
         """Features as used and true labels; a real data set has no mixtures."""
@@ -50,6 +59,10 @@ class MixtureSource:
 
     recipe: Mixtures
     seed: int
+
+    @property
+    def pool(self) -> None:
+        """None: the true labels of a mixture are known."""
 
     def arrays(self, mixture: int | None) -> Arrays:
         """Features as used and true labels of one mixture."""
@@ -93,6 +106,10 @@ class Inputs:
         features, labels = zip(*(source.arrays(mixture) for mixture in range(plan.mixtures)), strict=True)
         return np.stack(features), np.stack(labels)
 
+    def stored(self, plan: DatasetPlan) -> tuple[*Arrays, Pool | None]:
+        """All that the cube holds of a data set's inputs: features, labels, annotations of the user's own."""
+        return *self.stacked(plan), self.sources[plan.name].pool
+
 
 def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) -> Inputs:
     """Load every data set of a sweep and lay out its grid.
@@ -123,7 +140,7 @@ def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) ->
             except Unavailable as unavailable:
                 skipped[entry.name] = unavailable.reasons
                 continue
-            plans.append(_plan(spec, entry, data, where))
+            plans.append(_plan(spec, entry, data, source.pool, where))
             sources[entry.name] = source
     if spec.unavailable == "error":
         problems += [_unavailable(where, name, reasons) for name, reasons in skipped.items()]
@@ -141,13 +158,29 @@ def _load(entry: Dataset, seed: int, data_dir: Path | None) -> tuple[Source, Dat
     if isinstance(entry, Builtin):
         data = load_builtin(entry.name, data_dir=data_dir)
     else:
-        data = load_table(
-            entry.name, Path(entry.path), label_column=entry.label_column, n_clusters=entry.n_clusters
-        )
+        return _load_own(entry)
     return RealSource(scale(data.X, entry.scale), data.labels_true), data
 
 
-def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None, where: str) -> DatasetPlan:
+def _load_own(entry: UserTable) -> tuple[Source, DataSet]:
+    problems: list[Problem] = []
+    data = pool = None
+    with collecting(problems):
+        data = load_table(
+            entry.name, Path(entry.path), label_column=entry.label_column, n_clusters=entry.n_clusters
+        )
+    if entry.annotations is not None:
+        with collecting(problems):
+            # without a table, what else is wrong with the lines can still be said
+            pool = read_pool(Path(entry.annotations), MOST_SAMPLES if data is None else len(data.X))
+    if data is None or problems:
+        raise InputError(problems)
+    return RealSource(scale(data.X, entry.scale), data.labels_true, pool), data
+
+
+def _plan(
+    spec: SweepSpec, entry: Dataset, data: DataSet | None, pool: Pool | None, where: str
+) -> DatasetPlan:
     if isinstance(entry, Mixtures):
         n_samples, n_features, n_clusters = entry.n_samples, entry.n_features, entry.n_clusters
         checksum, source, has_labels = _recipe_checksum(entry), "drawn from the sweep's seed", True
@@ -156,11 +189,14 @@ def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None, where: str) -> 
         n_samples, n_features = data.X.shape
         n_clusters, checksum, source = data.n_clusters, data.checksum, data.source
         has_labels = data.labels_true is not None
+        if isinstance(entry, UserTable) and entry.annotations is not None:
+            source += f", annotations {entry.annotations}"
     grid, mixtures = spec.grid, entry.count if isinstance(entry, Mixtures) else None
     m = tuple(count.resolve(n_samples) for count in grid.m)
-    problems = _grid_problems(
-        spec, f"{where} [grid], data set {entry.name!r}", n_samples, n_clusters, has_labels, m
-    )
+    place = f"{where} [grid], data set {entry.name!r}"
+    problems = _grid_problems(spec, place, n_samples, n_clusters, has_labels or pool is not None, m)
+    if isinstance(entry, UserTable) and pool is not None:
+        problems += _pool_problems(spec, place, m, entry.annotations, len(pool))
     if problems:
         raise InputError(problems)
     return DatasetPlan(
@@ -186,11 +222,24 @@ def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None, where: str) -> 
         adaptive=spec.stop is not None,
         held_out=spec.search.held_out,
         methods=tuple(each.plan for each in grid.methods),
+        n_annotations=0 if pool is None else len(pool),
+        annotations_checksum="" if pool is None else pool_checksum(pool),
     )
 
 
+def _pool_problems(
+    spec: SweepSpec, where: str, m: tuple[int, ...], file: str | None, n_annotations: int
+) -> Iterator[Problem]:
+    """What is asked of a file of annotations that does not hold so many."""
+    for count, value in zip(spec.grid.m, m, strict=True):
+        if spec.grid.supervised and value > n_annotations:
+            said = f"{count.text} = {value:,}" if count.text.endswith("N") else f"{value:,}"
+            expected = f"at most {n_annotations:,}, the annotations in {file}"
+            yield Problem(f"{where}: m", f"{said} annotations", expected)
+
+
 def _grid_problems(
-    spec: SweepSpec, where: str, n_samples: int, n_clusters: int, has_labels: bool, m: tuple[int, ...]
+    spec: SweepSpec, where: str, n_samples: int, n_clusters: int, is_annotated: bool, m: tuple[int, ...]
 ) -> list[Problem]:
     problems = []
     for count, value in zip(spec.grid.m, m, strict=True):
@@ -204,12 +253,13 @@ def _grid_problems(
         problems.append(
             Problem(f"{where}: m", f"{' and '.join(texts)}, both {value}", "each annotation count once")
         )
-    if spec.grid.supervised and not has_labels:
+    if spec.grid.supervised and not is_annotated:
         problems.append(
             Problem(
                 where,
                 "no true labels",
                 f"a label column: annotations for {', '.join(spec.grid.supervised)} are drawn from them",
+                "or annotations, a file with those to draw from",
             )
         )
     smallest = n_clusters * spec.search.min_cluster_size

@@ -109,6 +109,8 @@ def _datasets(manifest: Manifest, cells: pd.DataFrame) -> Table:
         "Core-hours are CPU time in kernels of the cells that are done. "
         "Sources end with the start of a checksum."
     )
+    if any(plan.n_annotations for plan in manifest.plans.values()):
+        note += " Where annotations are those of a file, p is what the models were told."
     return Table("Data sets", head, tuple(rows), note=note)
 
 

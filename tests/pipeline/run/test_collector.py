@@ -117,7 +117,7 @@ def test_a_block_is_written_when_its_last_cell_is_in(start: Start, cube: Path) -
     assert arrays["best_restart"].tolist() == [1, 1]
     labels = draw_inputs(PLAN)[1]
     for cell, drawn in zip((FIRST, SECOND), arrays["annotations"], strict=True):
-        assert np.array_equal(drawn, cell_annotations(7, cell, labels))
+        assert np.array_equal(drawn, cell_annotations(7, cell, labels, None))
     assert found.seconds(FIRST) == 0.5
     assert found.seconds(BASELINE) is None
     found.take([partial(FIRST)])  # of a block that is written: dropped

@@ -61,7 +61,7 @@ EVERY_MODEL = [
 @pytest.mark.parametrize("cell", EVERY_MODEL, ids=lambda cell: cell.model)
 def test_the_solution_has_the_objective_that_is_reported(cell: Cell) -> None:
     (result,) = run(Work(cell, 0, 3))
-    annotations = cell_annotations(SCIENCE.seed, cell, LABELS)
+    annotations = cell_annotations(SCIENCE.seed, cell, LABELS, None)
     term, covariance = split_model(cell.model)
     assert (result.chosen is not None) == (covariance == "auto")
     covariance = result.shape
@@ -82,7 +82,7 @@ def test_a_cell_chooses_its_shape_from_its_coordinates() -> None:
     assert result.chosen is not None
     choice = choose_covariance(
         SOURCE.X,
-        layers_from_annotations(cell_annotations(SCIENCE.seed, CHOOSING, LABELS), 0.9),
+        layers_from_annotations(cell_annotations(SCIENCE.seed, CHOOSING, LABELS, None), 0.9),
         n_clusters=3,
         model="posterior",
         settings=SEARCH,
@@ -139,7 +139,7 @@ def test_every_model_is_scored_on_annotations_that_it_has_not_seen(cell: Cell) -
     tried = CANDIDATES if covariance == "auto" else (covariance,)
     assert result.chosen.covariance == (plain.shape if covariance == "auto" else covariance)
     where = {"mixture": None, "p": 0.9, "m": 40, "replicate": 0, "model": cell.model}
-    layers = layers_from_annotations(cell_annotations(SCIENCE.seed, cell, LABELS), 0.9)
+    layers = layers_from_annotations(cell_annotations(SCIENCE.seed, cell, LABELS, None), 0.9)
     seed = choice_seed(SCIENCE.seed, "blobs", **where)  # type: ignore[arg-type]
     annotations = list_annotations(layers, seed)
     for shape, loss, share in zip(SCORED, result.chosen.held_out, result.chosen.right, strict=True):
@@ -165,8 +165,32 @@ def test_a_cell_with_too_few_annotations_has_no_scores() -> None:
 
 def test_models_of_a_cell_see_the_same_annotations() -> None:
     one, other = (Cell("blobs", None, 0.9, 40, 0, model) for model in ("likelihood", "posterior"))
-    assert np.array_equal(cell_annotations(1, one, LABELS), cell_annotations(1, other, LABELS))
-    assert cell_annotations(1, CELLS[0], LABELS).shape == (0, 3)
+    assert np.array_equal(cell_annotations(1, one, LABELS, None), cell_annotations(1, other, LABELS, None))
+    assert cell_annotations(1, CELLS[0], LABELS, None).shape == (0, 3)
+
+
+def test_annotations_of_a_file_are_drawn_whatever_the_models_are_told() -> None:
+    pool = np.column_stack([np.arange(60) % 30, np.arange(60) % 7, np.arange(60) % 2]).astype(np.int32)
+    one, told, other = (
+        Cell("blobs", None, p, 40, r, "likelihood") for p, r in ((0.9, 0), (0.6, 0), (0.9, 1))
+    )
+    drawn = cell_annotations(1, one, None, pool)
+    assert len(np.unique(drawn, axis=0)) == len(drawn) == 40
+    assert {*map(tuple, drawn.tolist())} <= {*map(tuple, pool.tolist())}
+    assert np.array_equal(drawn, cell_annotations(1, told, LABELS, pool))
+    assert not np.array_equal(drawn, cell_annotations(1, other, None, pool))
+    assert cell_annotations(1, CELLS[0], None, pool).shape == (0, 3)
+
+
+def test_models_and_methods_see_the_annotations_of_the_source() -> None:
+    pool = np.array([(i, (i + 3) % 30, 0) for i in range(30)] * 2, dtype=np.int32)
+    cell = Cell("blobs", None, 0.9, 50, 0, "posterior")
+    without_labels = RealSource(SOURCE.X, None, pool)
+    (result,) = run_batch(Batch(SCIENCE, "blobs", (Work(cell, 0, 2),), 0.0), without_labels)
+    assert isinstance(result, Partial)
+    layers = layers_from_annotations(cell_annotations(SCIENCE.seed, cell, None, pool), 0.9)
+    problem = build_problem(SOURCE.X, layers, n_clusters=3, model="posterior", covariance="spherical")
+    assert sum(objective_terms(problem, result.labels)) == result.objectives.max()
 
 
 def test_a_cell_that_raises_costs_that_cell_alone(monkeypatch: pytest.MonkeyPatch) -> None:

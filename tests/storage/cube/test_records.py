@@ -51,6 +51,23 @@ def test_a_cube_that_holds_nothing_out_is_as_older_versions_wrote_it() -> None:
     assert plan_to_json(PLANS["e"])["held_out"] is True
 
 
+def test_a_cube_whose_annotations_are_drawn_is_as_older_versions_wrote_it() -> None:
+    assert not {"n_annotations", "annotations_checksum"} & plan_to_json(PLANS["a"]).keys()
+    own = replace(PLANS["a"], n_annotations=9, annotations_checksum="c0ffee")
+    assert plan_to_json(own)["n_annotations"] == 9
+    problems: list[Problem] = []
+    assert read_plans("cube", stored(a=own), problems) == {"a": own}
+    assert problems == []
+
+
+@pytest.mark.parametrize("change", [{"n_annotations": 3}, {"mixtures": 2, "mixture_chunk": 2}])
+def test_a_file_of_annotations_has_as_many_as_a_cell_draws_and_no_mixtures(change: dict[str, Any]) -> None:
+    own = replace(PLANS["a"], **{"n_annotations": 9, "annotations_checksum": "c0ffee", **change})
+    (text,) = said(stored(a=own))
+    assert "n_annotations" in text
+    assert "at least as many as the largest m" in text
+
+
 REQUIRED = [*(field.name for field in fields(DatasetPlan) if field.default is MISSING), "scale"]
 
 

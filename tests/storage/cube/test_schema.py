@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 from cubes.small import make_plan
 
-from storage.cube.schema import RESULTS, VARIABLES, Role, array_specs, coordinate_values, result_names
+from storage.cube.schema import (
+    RESULTS,
+    VARIABLES,
+    Role,
+    array_specs,
+    coordinate_values,
+    group_attributes,
+    result_names,
+)
 from sweeps.shapes import CANDIDATES
 
 CELL = ("p", "m", "replicate", "model")
@@ -133,6 +141,20 @@ def test_a_node_with_a_model_that_chooses_says_what_and_why() -> None:
     assert result_names(plan, ["likelihood"]) == RESULTS
     assert set(result_names(plan, plan.models)) == {*RESULTS, *names}
     assert result_names(plan, plan.models)[-1] == "status"
+
+
+def test_annotations_of_a_file_stand_in_the_node_and_p_is_what_models_are_told() -> None:
+    plan = make_plan(n_annotations=9, annotations_checksum="c0ffee")
+    specs = {spec.path: spec for spec in array_specs(plan)}
+    pool = specs["a/annotation_pool"]
+    assert (pool.dims, pool.shape, pool.chunks) == (("pooled", "field"), (9, 3), (9, 3))
+    assert specs["a/p"].variable.attributes["long_name"].startswith("accuracy that the models are told")
+    assert group_attributes(plan)["annotations"] == "drawn without replacement from the 9 of a file"
+    assert group_attributes(plan)["annotations_checksum"] == "c0ffee"
+    drawn = {spec.path: spec for spec in array_specs(make_plan())}
+    assert specs.keys() - drawn.keys() == {"a/annotation_pool"}
+    assert drawn["a/p"].variable.attributes["long_name"] == "accuracy of the annotations"
+    assert "annotations" not in group_attributes(make_plan())
 
 
 def test_status_is_written_last() -> None:

@@ -61,6 +61,21 @@ def test_a_grown_array_keeps_all_but_its_shape() -> None:
     assert chunk_counts(new["a/annotations"]) == (4, 3, 3, 1, 2, 1)
 
 
+def test_annotations_of_a_file_are_inputs_that_must_agree_with_the_plan() -> None:
+    plan = make_plan("a", n_annotations=2, annotations_checksum="c0ffee")
+    X, labels = draw_inputs(plan)
+    pool = np.array([[0, 1, 0], [2, 2, 1]], dtype=np.int32)
+    template = render(plan, {}, (X, labels, pool))
+    assert {key.rpartition("/")[0] for key in template.inputs} == {
+        "a/X",
+        "a/labels_true",
+        "a/annotation_pool",
+    }
+    for wrong in (None, pool[:1]):
+        with pytest.raises(ValueError, match="annotations of a have shape"):
+            render(plan, {}, (X, labels, wrong))
+
+
 def test_rendering_is_repeatable() -> None:
     """Growth compares files byte for byte, and rewrites those that differ."""
     first, second = (render(PLAN, {}, draw_inputs(PLAN)) for _ in range(2))

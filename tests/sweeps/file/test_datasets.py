@@ -55,6 +55,11 @@ def test_paths_are_relative_to_the_sweep_file(tmp_path: Path, monkeypatch: pytes
     (own,) = datasets(tmp_path, '{name = "own", path = "deep/../own.csv", label_column = "kind"}')
     wanted = str((tmp_path / "own.csv").resolve())
     assert own == UserTable(name="own", path=wanted, label_column="kind", n_clusters=None, scale="standard")
+    assert "annotations" not in load_sweep(tmp_path / "sweep.toml").dump()["grid"]["datasets"][0]
+    (asked,) = datasets(tmp_path, '{name = "own", path = "own.csv", n_clusters = 3, annotations = "a/b.txt"}')
+    assert asked.annotations == str((tmp_path / "a/b.txt").resolve())
+    kept = load_sweep(tmp_path / "sweep.toml").dump()["grid"]["datasets"][0]
+    assert kept["annotations"] == asked.annotations
     (absolute,) = datasets(tmp_path, '{name = "own", path = "/data/own.csv", n_clusters = 3}')
     assert (absolute.path, absolute.n_clusters, absolute.label_column) == ("/data/own.csv", 3, None)
 

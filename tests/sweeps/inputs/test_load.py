@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sweeps.annotations.pool import pool_checksum
 from sweeps.data.builtin import Unavailable
 from sweeps.errors import InputError
 from sweeps.file.reading import load_sweep
@@ -154,6 +155,32 @@ def test_annotations_need_true_labels(tmp_path: Path) -> None:
     assert "no true labels" in "\n".join(said(tmp_path, datasets=[plain]))
     inputs = load_inputs(spec(tmp_path, datasets=[plain], models=["unsupervised"]))
     assert inputs.stacked(inputs.plans[0])[1] is None
+
+
+def test_annotations_of_a_file_stand_in_for_true_labels(tmp_path: Path) -> None:
+    (tmp_path / "plain.csv").write_text("".join(f"{i},{i * i}\n" for i in range(9)))
+    (tmp_path / "answers.txt").write_text("1 2 must 4 ann\n3 4 cannot 5 bob\n")
+    plain = {"name": "plain", "path": "plain.csv", "n_clusters": 2, "annotations": "answers.txt"}
+    inputs = load_inputs(spec(tmp_path, datasets=[plain]))
+    (plan,) = inputs.plans
+    assert (plan.n_annotations, plan.has_labels, plan.m) == (9, False, (4, 9))
+    X, labels_true, pool = inputs.stored(plan)
+    assert (X.shape, labels_true) == ((9, 2), None)
+    assert pool is not None
+    assert plan.annotations_checksum == pool_checksum(pool)
+    assert plan.source.endswith(f"annotations {tmp_path / 'answers.txt'}")
+    (tmp_path / "answers.txt").write_text("1 2 must 4 ann\n")
+    few = said(tmp_path, datasets=[plain])
+    assert few == [
+        "s.toml [grid], data set 'plain': m: found 1N = 9 annotations, "
+        f"expected at most 4, the annotations in {tmp_path / 'answers.txt'}"
+    ]
+    assert load_inputs(spec(tmp_path, datasets=[plain], models=["unsupervised"])).plans[0].n_annotations == 4
+    (tmp_path / "plain.csv").write_text("1,2\n3,x\n")
+    (tmp_path / "answers.txt").write_text("1 2 mist 4 ann\n")
+    both = "\n".join(said(tmp_path, datasets=[plain]))
+    assert "plain.csv" in both
+    assert "answers.txt, line 1" in both
 
 
 def test_problems_of_all_data_sets_come_together(tmp_path: Path) -> None:

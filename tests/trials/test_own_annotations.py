@@ -1,0 +1,142 @@
+"""A table without true labels and a file of annotations, from the sweep file to the report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from cubes.small import result_files
+from guides import outputs
+from processes.sweeping import assert_same_bits, run, write_spec
+
+from pipeline.report.write import write_report
+from pipeline.scoring.lazy import scores
+from pipeline.work.verify import verify
+from storage.cube.cube import open_cube
+from sweeps.errors import InputError
+from sweeps.seeds import annotation_seed
+
+SWEEP = """
+name = "tiny"
+seed = 3
+[grid]
+datasets = [{name = "own", path = "own.csv", n_clusters = 2, annotations = "answers.txt"}]
+p = [0.8, 1.0]
+m = [10, "1N"]
+replicates = 2
+models = ["unsupervised", "likelihood", "posterior", "conditional"]
+methods = ["pckmeans"]
+restarts = 2
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A sweep file with its table of 24 samples, and 40 lines that are 44 annotations."""
+    rng = np.random.default_rng(0)
+    np.savetxt(tmp_path / "own.csv", rng.normal(size=(24, 2)) + 4.0 * (np.arange(24) % 2)[:, None])
+    lines = [f"{i + 1} {(i * 7) % 24 + 1} must {1 if i % 4 else 2} ann" for i in range(20)]
+    lines += [f"{i + 1} {i + 2} cannot {3 if i in (1, 2) else 1} bob 0.9" for i in range(20)]
+    (tmp_path / "answers.txt").write_text("\n".join(lines))
+    write_spec(tmp_path, SWEEP)
+    return tmp_path
+
+
+def test_cells_hold_what_their_coordinates_draw_from_the_file(folder: Path) -> None:
+    assert run(folder / "tiny.toml", folder) == 0
+    tree = open_cube(folder / "tiny.zarr")
+    node = tree["own"]
+    pool = node["annotation_pool"].values
+    text = [line.split() for line in (folder / "answers.txt").read_text().splitlines()]
+    counts = [int(w) // (2 if i == j else 1) for i, j, _, w, *_ in text]
+    wanted = [(int(i) - 1, int(j) - 1, int(kind == "cannot")) for i, j, kind, *_ in text]
+    assert pool.tolist() == [list(row) for row, n in zip(wanted, counts, strict=True) for _ in range(n)]
+    for m in (10, 24):
+        for replicate in (0, 1):
+            where = annotation_seed(3, "own", mixture=None, p=None, m=m, replicate=replicate)
+            rows = np.random.default_rng(where).choice(len(pool), size=m, replace=False)
+            for p in (0.8, 1.0):
+                drawn = node["annotations"].sel(p=p, m=m, replicate=replicate).values
+                assert np.array_equal(drawn[:m], pool[rows])
+                assert (drawn[m:] == -1).all()
+    assert len(np.unique(node["annotations"].values.reshape(8, -1), axis=0)) == 4
+    assert node.attrs["annotations"] == "drawn without replacement from the 44 of a file"
+    assert "told" in node["p"].attrs["long_name"]
+    assert verify(folder / "tiny.zarr", sample=1000).good
+
+
+def test_without_labels_there_is_agreement_and_no_nmi(folder: Path) -> None:
+    assert run(folder / "tiny.toml", folder) == 0
+    cube = folder / "tiny.zarr"
+    found = scores(open_cube(cube), "own")
+    assert set(found) == {"annotation_agreement", "objective"}
+    assert not np.isnan(found["annotation_agreement"].values).any()
+    report = write_report(cube, folder / "report")
+    assert "own: N = 24, D = 2, K = 2, m of 44 annotations of a file, told p = 0.8" in report.text
+    page = (folder / "report" / "report.html").read_text()
+    assert "p is what the models were told" in page
+    assert f"annotations {folder / 'answers.txt'}" in page
+    cells = pd.read_csv(folder / "report" / "cells.csv")
+    assert cells["nmi"].isna().all()
+    assert (cells["status"] == "done").all()
+
+
+def test_a_sweep_grows_with_the_file_that_it_began_with_alone(folder: Path) -> None:
+    assert run(folder / "tiny.toml", folder) == 0
+    before = result_files(folder / "tiny.zarr")
+    answers = folder / "answers.txt"
+    same = answers.read_text()
+    grown = write_spec(folder, SWEEP.replace('"1N"]', '"1N", 44]'))
+    answers.write_text(same.replace("must", "cannot", 1))
+    with pytest.raises(InputError, match=r"data set own, annotations_checksum: found '") as caught:
+        run(grown, folder)
+    assert len(caught.value.problems) == 1
+    answers.write_text("# other words\n" + same.replace("bob", "eve"))
+    assert run(grown, folder) == 0
+    cube = folder / "tiny.zarr"
+    after = result_files(cube)
+    assert {name: after[name] for name in before} == before
+    assert verify(cube, sample=1000).good
+    whole = folder / "whole"
+    assert run(grown, whole) == 0
+    assert_same_bits(cube, whole / "tiny.zarr")
+    drawn = open_cube(cube)["own"]["annotations"].sel(m=44).values
+    pool = open_cube(cube)["own"]["annotation_pool"].values
+    for rows in drawn.reshape(-1, 44, 3):
+        assert sorted(rows.tolist()) == sorted(pool.tolist())
+
+
+def test_every_problem_of_the_file_comes_before_anything_starts(folder: Path) -> None:
+    answers = folder / "answers.txt"
+    sweep = write_spec(folder, SWEEP.replace('"1N"]', '"2N", 50]'))
+    with pytest.raises(InputError) as caught:
+        run(sweep, folder)
+    assert [str(problem) for problem in caught.value.problems] == [
+        f"tiny.toml [grid], data set 'own': m: found {found} annotations, "
+        f"expected at most 44, the annotations in {answers}"
+        for found in ("2N = 48", "50")
+    ]
+    answers.write_text("1 2 must 0.5 ann\n25 1 must 1 ann\n1 2 mus 1 ann\n1 1 must 3 ann\n")
+    (folder / "own.csv").write_text("1,2\n3,x\n")
+    with pytest.raises(InputError) as caught:
+        run(sweep, folder)
+    text = str(caught.value)
+    assert "own.csv" in text
+    assert all(f"answers.txt, line {line}" in text for line in (3, 4))
+    answers.unlink()
+    with pytest.raises(InputError, match=r"answers\.txt: found No such file"):
+        run(sweep, folder)
+    assert not list(folder.glob("tiny.zarr*"))
+
+
+def test_the_guide_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    printed = outputs("own-annotations.md", tmp_path, capsys)
+    submitted = next(each for each in printed if "results:" in each)
+    assert "flowers.zarr" in submitted
+    assert "drawn without replacement from the 300 of a file" in printed[-1]
+    assert "conditional" in printed[-1]
