@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pipeline.report.designs import section as designs
 from pipeline.report.parts.html import render
 from pipeline.report.parts.ink import house_style
 from pipeline.report.sections import (
@@ -27,6 +28,7 @@ SECTIONS = (
     duels.section,
     cost.section,
     robustness.section,
+    designs.section,
     heading.section,
     failures.section,
     scores.section,

@@ -8,9 +8,11 @@ from typing import Any
 
 import pandas as pd
 
+from pipeline.report.designs.lines import design_lines
 from pipeline.report.parts.ink import short
 from pipeline.report.sections.heading import left_out, scaling
 from pipeline.report.winners.lines import winner_lines
+from pipeline.scoring.budget import DesignScores
 from pipeline.scoring.catalogue import LABELS, QUALITIES
 from pipeline.scoring.choices import TOO_FEW, choice_table, prediction_table
 from pipeline.scoring.common import RANKED
@@ -32,10 +34,15 @@ MODELS_ACROSS = 3
 
 
 def render(
-    manifest: Manifest, cells: pd.DataFrame, summary: pd.DataFrame, rankings: Sequence[Ranking]
+    manifest: Manifest,
+    cells: pd.DataFrame,
+    summary: pd.DataFrame,
+    rankings: Sequence[Ranking],
+    designs: Sequence[DesignScores] = (),
 ) -> str:
-    """Text of a report: how much is there, who wins, then the tables."""
+    """Text of a report: how much is there, who wins, what choosing pairs gains, then the tables."""
     parts = [_head(manifest, cells), "\n".join(winner_lines(rankings, cells, WIDTH))]
+    parts.append("\n".join(design_lines(designs)))
     parts += [_pooled(manifest, summary, score) for score in RANKED]
     for (dataset, p), rows in summary[summary["p"].notna()].groupby(["dataset", "p"], sort=False):
         baseline = summary[(summary["dataset"] == dataset) & summary["p"].isna()]

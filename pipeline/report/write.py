@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from pipeline.report.designs.lines import design_tables
 from pipeline.report.page import write_page
 from pipeline.report.parts.published import Published, read_published
 from pipeline.report.sections import against
@@ -103,9 +104,9 @@ def write_report(
         holder=_holder(cube),
         figures=folder / "figures",
     )
-    text = render(manifest, cells, summary, content.rankings)
+    text = render(manifest, cells, summary, content.rankings, content.designs)
     tables = {"summary": summary, "cells": cells, "times": time_table(cells)}
-    tables |= winner_tables(content.rankings, cells)
+    tables |= winner_tables(content.rankings, cells) | design_tables(content.designs)
     if any(cells["model"].map(chooses)):
         tables["choices"] = choice_table(cells)
     if any(plan.held_out for plan in manifest.plans.values()):

@@ -77,9 +77,7 @@ def common_scores(cells: pd.DataFrame, score: str) -> Common:
     score : str
         One of `RANKED`.
     """
-    done, without = (cells["status"] == STATUS_WORDS[code] for code in (DONE, NO_SOLUTION))
-    value = cells[score].where(done).mask(without, UNSOLVED)
-    marked = cells.assign(value=value.astype(float))
+    marked = cells.assign(value=solved_values(cells, score))
     # a data set without true labels has no score, whatever its cells have found
     labelled = [name for name, rows in marked.groupby("dataset", sort=False) if rows[score].notna().any()]
     alone = list(cells["model"][cells["p"].isna()].unique())
@@ -88,6 +86,12 @@ def common_scores(cells: pd.DataFrame, score: str) -> Common:
     frames = [_values(marked[marked["dataset"] == name], places[name], models, alone) for name in labelled]
     values = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(COLUMNS))
     return Common(score, values, places, frozenset(alone))
+
+
+def solved_values(cells: pd.DataFrame, score: str) -> pd.Series:
+    """Score of each cell that was computed to the end, `UNSOLVED` without a solution; missing of others."""
+    done, without = (cells["status"] == STATUS_WORDS[code] for code in (DONE, NO_SOLUTION))
+    return cells[score].where(done).mask(without, UNSOLVED).astype(float)
 
 
 def by_unit(places: pd.DataFrame) -> pd.DataFrame:

@@ -107,6 +107,22 @@ class Mark(NamedTuple):
         }
 
 
+class Look(NamedTuple):
+    """Colour, marker and line of how pairs were chosen."""
+
+    color: str
+    marker: str
+    line: Line
+
+
+DESIGN_LOOKS = {
+    "uniform": Look(GREY, "o", "--"),
+    "biased": Look(VERMILLION, "s", "-."),
+    "active": Look(BLUE, "^", "-"),
+    "uncertain": Look(GREEN, "D", (0, (8, 2))),
+}
+"""Of each design; panels of these never hold several models."""
+
 FONTS = "'DejaVu Sans', 'Bitstream Vera Sans', Verdana, sans-serif"
 STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from pipeline.report.parts.ink import MOST_ACCURACIES, save
 from pipeline.report.parts.parts import Picture, Section, spread
+from pipeline.scoring.budget import DesignScores, design_scores
 from pipeline.scoring.ranking import Ranking, rankings
 from pipeline.scoring.tables import written_counts
 from storage.cube.manifest import Manifest
@@ -67,6 +68,11 @@ class Content:
     def rankings(self) -> tuple[Ranking, ...]:
         """Models ranked by each of the scores that they are compared by."""
         return rankings(self.cells)
+
+    @cached_property
+    def designs(self) -> tuple[DesignScores, ...]:
+        """Scores by how pairs were chosen; empty where all were chosen alike."""
+        return design_scores(self.cells, self.written)
 
     def save(self, figure: Figure | None, name: str, caption: str) -> tuple[Picture, ...]:
         """Write a figure, if there was anything to draw."""

@@ -1,0 +1,1 @@
+"""What choosing pairs gains over drawing them, on the page, in text and in files."""
