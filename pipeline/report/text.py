@@ -12,12 +12,12 @@ from pipeline.report.designs.lines import design_lines
 from pipeline.report.parts.ink import short
 from pipeline.report.sections.heading import left_out, scaling
 from pipeline.report.winners.lines import winner_lines
-from pipeline.scoring.budget import DesignScores
 from pipeline.scoring.catalogue import LABELS, QUALITIES
 from pipeline.scoring.choices import TOO_FEW, choice_table, prediction_table
 from pipeline.scoring.common import RANKED
 from pipeline.scoring.ranking import Ranking
 from pipeline.scoring.tables import pooled_means, written_counts
+from pipeline.scoring.worth.budget import DesignScores
 from storage.cube.manifest import Manifest
 from storage.cube.schema import NO_SOLUTION, STATUS_WORDS
 from sweeps.shapes import CANDIDATES

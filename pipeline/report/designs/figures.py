@@ -20,9 +20,9 @@ from pipeline.report.parts.ink import (
     tick_counts,
 )
 from pipeline.report.parts.parts import spread
-from pipeline.scoring.budget import Budget
 from pipeline.scoring.catalogue import LABELS
-from pipeline.scoring.designs import UNIFORM, Group
+from pipeline.scoring.worth.budget import Budget
+from pipeline.scoring.worth.curves import UNIFORM, Group
 
 PANEL = (2.6, 1.9)
 MOST_ROWS = 24

@@ -9,9 +9,9 @@ import pandas as pd
 
 from pipeline.report.designs.entries import PER_CENT, pairs, ratio, worth
 from pipeline.report.parts.ink import short
-from pipeline.scoring.budget import Budget, DesignScores, budget_table
 from pipeline.scoring.catalogue import LABELS
-from pipeline.scoring.designs import design_table
+from pipeline.scoring.worth.budget import Budget, DesignScores, budget_table
+from pipeline.scoring.worth.curves import design_table
 
 MODEL, DESIGN = 21, 10
 """Widths of columns."""
@@ -26,7 +26,7 @@ def design_lines(found: Sequence[DesignScores]) -> Iterator[str]:
     Parameters
     ----------
     found : sequence of DesignScores
-        From `pipeline.scoring.budget.design_scores`.
+        From `pipeline.scoring.worth.budget.design_scores`.
     """
     for each in found:
         shown, label = each.shown_first, LABELS[each.score].short
@@ -47,7 +47,7 @@ def design_tables(found: Sequence[DesignScores]) -> dict[str, pd.DataFrame]:
     Parameters
     ----------
     found : sequence of DesignScores
-        From `pipeline.scoring.budget.design_scores`.
+        From `pipeline.scoring.worth.budget.design_scores`.
 
     Returns
     -------

@@ -7,8 +7,8 @@ from designed import designed, written
 
 from pipeline.report.designs.figures import MOST_ROWS, draw_budgets, draw_designs
 from pipeline.report.parts.ink import DESIGN_LOOKS, PAPER, house_style
-from pipeline.scoring.budget import budgets
-from pipeline.scoring.designs import design_groups
+from pipeline.scoring.worth.budget import budgets
+from pipeline.scoring.worth.curves import design_groups
 
 
 def score(design: str, x: float, unit: int) -> float:

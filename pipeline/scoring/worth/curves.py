@@ -141,7 +141,8 @@ def design_groups(cells: pd.DataFrame, score: str, written: Mapping[tuple[str, i
         Empty without uniform pairs and another design. The means are over data sets that have all designs
         and, as the file writes them, all counts.
     """
-    if "design" not in cells:
+    names = set(cells["design"].dropna()) if "design" in cells else set()
+    if UNIFORM not in names or len(names) < 2:
         return []
     marked = cells.assign(value=solved_values(cells, score))
     groups = [

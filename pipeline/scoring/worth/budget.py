@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pipeline.scoring.common import RANKED
-from pipeline.scoring.designs import MEAN, UNIFORM, Group, design_groups
+from pipeline.scoring.worth.curves import MEAN, UNIFORM, Group, design_groups
 
 Floats = NDArray[np.float64]
 
@@ -70,7 +70,7 @@ class DesignScores:
     score : str
         One of `pipeline.scoring.common.RANKED`.
     groups : tuple of Group
-        From `pipeline.scoring.designs.design_groups`.
+        From `pipeline.scoring.worth.curves.design_groups`.
     budgets : tuple of Budget
         Of these, from `budgets`.
     """
@@ -108,7 +108,7 @@ def budgets(groups: Sequence[Group]) -> list[Budget]:
     Parameters
     ----------
     groups : sequence of Group
-        From `pipeline.scoring.designs.design_groups`.
+        From `pipeline.scoring.worth.curves.design_groups`.
 
     Returns
     -------

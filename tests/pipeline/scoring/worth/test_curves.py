@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from designed import designed, written
 
-from pipeline.scoring.designs import MEAN, design_groups, design_table
+from pipeline.scoring.worth.curves import MEAN, design_groups, design_table
 
 SPREAD = (0.0, 0.1, 0.2, 0.3)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from designed import Score, designed, written
 
-from pipeline.scoring.budget import Budget, budget_table, budgets, design_scores, ratio, reached
-from pipeline.scoring.designs import MEAN, design_groups
+from pipeline.scoring.worth.budget import Budget, budget_table, budgets, design_scores, ratio, reached
+from pipeline.scoring.worth.curves import MEAN, design_groups
 
 
 def one(score: Score, baseline: float | None = None, draws: int = 4) -> Budget:
