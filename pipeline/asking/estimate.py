@@ -29,8 +29,16 @@ def expected_share(belief: Belief) -> Share:
     Draws agree with the solution more than classes do, as no data set is a mixture of Gaussians: what they
     claim is corrected. Half a label is taken to be wrong in any case.
     """
-    n_samples = len(belief.labels)
-    claimed = float((belief.draws != belief.labels).mean())
+    return share_at(claimed_wrong(belief), len(belief.labels))
+
+
+def claimed_wrong(belief: Belief) -> float:
+    """Share of the labels of the draws that differ from the solution."""
+    return float((belief.draws != belief.labels).mean())
+
+
+def share_at(claimed: float, n_samples: int) -> Share:
+    """Share of the labels that are right, of the share that the draws claim is wrong."""
     wrong = (n_samples * claimed + 0.5) / (n_samples + 1.0)
     log_odds = math.log(wrong / (1.0 - wrong))
     mean, low, high = (_right(line, log_odds) for line in (MEAN, LEAST, MOST))

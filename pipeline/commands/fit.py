@@ -34,7 +34,9 @@ file_type = click.Path(path_type=Path)
 @click.option(
     "--annotations",
     type=file_type,
-    help="Lines 'i j kind weight annotator': pairs said to be together (must) or apart (cannot).",
+    multiple=True,
+    help="Lines 'i j kind weight annotator': pairs said to be together (must) or apart (cannot); or answered"
+    " questions of sweep ask; may be repeated.",
 )
 @click.option("-k", "--n-clusters", type=int, required=True, help="Number of clusters.")
 @click.option(
@@ -66,7 +68,7 @@ file_type = click.Path(path_type=Path)
     help="Predict annotations from fits that did not see them: five short searches.",
 )
 @click.option("--restarts", default=10, show_default=True, help="Independent runs of the search.")
-@takes_settings
+@takes_settings()
 @click.option(
     "--seed", default=0, show_default=True, help="Of all randomness: the same seed, the same result."
 )
@@ -74,6 +76,13 @@ file_type = click.Path(path_type=Path)
     "--confidence", is_flag=True, help="Say how sure each label is, by chains from the solution: takes time."
 )
 @click.option("--scale", type=Word(SCALES), default="none", show_default=True, help="Of the features.")
+@click.option(
+    "--without",
+    "aside",
+    multiple=True,
+    metavar="COLUMN",
+    help="No feature: a column of FEATURES by its header, or an array; may be repeated.",
+)
 @json_option
 def fit_command(as_json: bool, confidence: bool, **choices: Any) -> None:
     """Cluster the rows of FEATURES, with annotations or without.
@@ -82,7 +91,8 @@ def fit_command(as_json: bool, confidence: bool, **choices: Any) -> None:
     Link files count samples from 1; a line without weight is one annotation, lines of a pair add up, and a
     self pair carries weight 2 per annotation. Annotation files name the kind (must, cannot) and the annotator
     in every line, and for --model conditional maybe the accuracy of that line; link files are the annotations
-    of an annotator called links. Centroids and variances are those of the scaled features.
+    of an annotator called links, answers that name nobody those of one called asked. Centroids and variances
+    are those of the scaled features.
     """
     from pipeline.fit.inputs import FitOptions, read_inputs
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from pipeline.commands.ask import ask
 from pipeline.commands.cubes import repair, verify
 from pipeline.commands.datasets import datasets
 from pipeline.commands.fit import fit_command
@@ -150,5 +151,5 @@ def plan(
 main.add_command(datasets)
 main.add_command(methods)
 main.add_command(fit_command, "fit")
-for command in (cancel, compare, logs, repair, report, schema, status, verify, why):
+for command in (ask, cancel, compare, logs, repair, report, schema, status, verify, why):
     main.add_command(command)

@@ -11,26 +11,37 @@ import click
 from kernels.settings import OFFERED, Setting
 from pipeline.commands.options import Word
 
+Command = Callable[..., None]
 
-def takes_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """Add an option for each setting and for the method; the command gets all, by name, as `chosen`."""
 
-    @functools.wraps(command)
-    def with_settings(**given: Any) -> None:
-        chosen = {each.name: given.pop(each.name) for each in OFFERED}
-        command(chosen=chosen, **given)
+def takes_settings(**others: int | float | str) -> Callable[[Command], Command]:
+    """Add an option for each setting and for the method; the command gets all, by name, as `chosen`.
 
-    # click shows first what was added last
-    for setting in reversed(OFFERED):
-        option = click.option(
-            setting.option,
-            type=_type(setting),
-            default=setting.offered,
-            show_default=setting.unless_given or True,
-            help=setting.meaning,
-        )
-        option(with_settings)
-    return with_settings
+    Parameters
+    ----------
+    **others : int, float or str
+        Defaults that are others than the declared ones.
+    """
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def with_settings(**given: Any) -> None:
+            chosen = {each.name: given.pop(each.name) for each in OFFERED}
+            command(chosen=chosen, **given)
+
+        # click shows first what was added last
+        for setting in reversed(OFFERED):
+            option = click.option(
+                setting.option,
+                type=_type(setting),
+                default=others.get(setting.name, setting.offered),
+                show_default=setting.unless_given or True,
+                help=setting.meaning,
+            )
+            option(with_settings)
+        return with_settings
+
+    return decorate
 
 
 def _type(setting: Setting) -> click.ParamType[Any]:

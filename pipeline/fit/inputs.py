@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,9 @@ from kernels.problem.problem import CANNOT, MUST, Layer
 from kernels.problem.shapes import unused_priors
 from kernels.settings import AUTO, COVARIANCES, DEFAULT, TERMS, Settings, settings_of, wrong_settings
 from pipeline.fit.annotators import annotator_layers, annotator_names
-from sweeps.annotations.files import read_annotations
+from sweeps.annotations.files import read_answers
 from sweeps.annotations.links import Annotation, read_links
+from sweeps.annotations.questions import Row
 from sweeps.data.classes import MAX_CLASSES, read_labels
 from sweeps.data.lines import to_number
 from sweeps.data.reading import read_table
@@ -31,6 +32,7 @@ class FitOptions:
     """What `sweep fit` is given; the fields are its options.
 
     `chosen` has the method and the settings by name, None where one was not given and goes by the method.
+    `aside` has the columns that are left out of the features.
     """
 
     features: Path
@@ -43,10 +45,11 @@ class FitOptions:
     restarts: int
     seed: int
     scale: str
-    annotations: Path | None = None
+    annotations: tuple[Path, ...] = ()
     annotator_accuracy: tuple[str, ...] = ()
     covariance: str = "spherical"
     held_out: bool = True
+    aside: tuple[str, ...] = ()
     chosen: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -66,7 +69,7 @@ class FitOptions:
     @property
     def has_links(self) -> bool:
         """Whether a file of annotations is given, even an empty one."""
-        return not (self.must_link is None and self.cannot_link is None and self.annotations is None)
+        return bool(self.must_link or self.cannot_link or self.annotations)
 
     def without_effect(self) -> list[str]:
         """What is given, but not seen by the model."""
@@ -94,16 +97,29 @@ class FitInputs:
         Scaled features.
     labels_true : array of shape (n_samples,) or None
         Classes from 0.
-    annotations : list of Annotation
-        Of all files: must-links, cannot-links, annotation file.
+    rows : list of Annotation or Skip
+        Of all files: must-links, cannot-links, annotation files.
     layers : list of Layer
         One for each annotator and kind.
+    table : LabelledTable
+        The features as they are in the file, with their names and the columns left out.
     """
 
     X: NDArray[np.float64]
     labels_true: NDArray[np.int16] | None
-    annotations: list[Annotation]
+    rows: list[Row]
     layers: list[Layer]
+    table: LabelledTable
+
+    @property
+    def annotations(self) -> list[Annotation]:
+        """Rows that say something."""
+        return answered(self.rows)
+
+
+def answered(rows: Iterable[Row]) -> list[Annotation]:
+    """Rows that are no skipped questions."""
+    return [row for row in rows if isinstance(row, Annotation)]
 
 
 def read_inputs(options: FitOptions) -> FitInputs:
@@ -118,33 +134,34 @@ def read_inputs(options: FitOptions) -> FitInputs:
     table: LabelledTable | None = None
     labels: NDArray[np.int16] | None = None
     with collecting(problems):
-        table = read_table(options.features)
+        table = read_table(options.features, aside=options.aside)
         problems += _size_problems(options, table)
     with collecting(problems):
         labels = _labels(options, table)
     accuracies, wrong = read_accuracies(options.annotator_accuracy)
     problems += wrong
     # without features the files are still checked, as far as the number of samples does not matter
-    annotations, unread = _annotations(options, sys.maxsize if table is None else len(table.X))
+    rows, unread = _rows(options, sys.maxsize if table is None else len(table.X))
     problems += unread
+    annotations = answered(rows)
     problems += _annotator_problems(options, annotations, accuracies, all_read=not unread)
     if problems or table is None:
         raise InputError(problems)
     layers = annotator_layers(annotations, accuracies, options.accuracy)
-    return FitInputs(scale(table.X, options.scale), labels, annotations, layers)
+    return FitInputs(scale(table.X, options.scale), labels, rows, layers, table)
 
 
-def _annotations(options: FitOptions, n_samples: int) -> tuple[list[Annotation], list[Problem]]:
-    """Annotations of all files that are right, and the problems of the others."""
-    found: list[Annotation] = []
+def _rows(options: FitOptions, n_samples: int) -> tuple[list[Row], list[Problem]]:
+    """What all files say that are right, and the problems of the others."""
+    found: list[Row] = []
     problems: list[Problem] = []
     for kind, path in ((MUST, options.must_link), (CANNOT, options.cannot_link)):
         if path is not None:
             with collecting(problems):
                 found += read_links(path, n_samples, kind)
-    if options.annotations is not None:
+    for path in options.annotations:
         with collecting(problems):
-            found += read_annotations(options.annotations, n_samples)
+            found += read_answers(path, n_samples)
     return found, problems
 
 

@@ -1,4 +1,4 @@
-"""Annotation files: `i j kind weight annotator [accuracy]` lines of several annotators."""
+"""Annotation files: `i j kind weight annotator [accuracy]` lines of several annotators, or answers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from pathlib import Path
 
 from sweeps.annotations.draw import CANNOT, MUST
 from sweeps.annotations.links import Annotation, annotation_count, each_line, sample_pair, without_comment
-from sweeps.data.lines import Line, split_cells, to_number
+from sweeps.annotations.questions import Row, accuracy_of, read_questions, separator_of
+from sweeps.data.lines import Line, read_lines, split_cells
 from sweeps.errors import InputError, Problem, collecting, did_you_mean
 
 KINDS = {"must": MUST, "m": MUST, "+": MUST, "cannot": CANNOT, "c": CANNOT, "-": CANNOT}
@@ -15,13 +16,14 @@ COLUMNS = "i j kind weight annotator, and an accuracy or none"
 
 
 def read_annotations(path: Path, n_samples: int) -> list[Annotation]:
-    """Read an annotation file.
+    """Read an annotation file, or the answers of a question file.
 
-    A line holds two sample numbers from 1, the kind (`must`, `m` or `+`; `cannot`, `c` or `-`), a weight, the
-    annotator's name and, if the line has a sixth cell that is not empty, the probability that it is right.
-    Cells are separated by blanks, commas or tabs; `#` begins a comment. Weights are those of link files: a
-    self pair carries 2 per annotation. Lines of the same pair may repeat and contradict each other. An empty
-    file is an empty annotation graph.
+    A file whose first line is a header with the columns `i`, `j` and `answer` is one of questions: see
+    `read_questions`. A line of any other holds two sample numbers from 1, the kind (`must`, `m` or `+`;
+    `cannot`, `c` or `-`), a weight, the annotator's name and, if the line has a sixth cell that is not empty,
+    the probability that it is right. Cells are separated by blanks, commas or tabs; `#` begins a comment.
+    Weights are those of link files: a self pair carries 2 per annotation. Lines of the same pair may repeat
+    and contradict each other. An empty file is an empty annotation graph.
 
     Parameters
     ----------
@@ -40,7 +42,33 @@ def read_annotations(path: Path, n_samples: int) -> list[Annotation]:
     InputError
         With every problem of every line.
     """
-    return each_line(path, lambda line: _annotation(line, path, n_samples))
+    return [row for row in read_answers(path, n_samples) if isinstance(row, Annotation)]
+
+
+def read_answers(path: Path, n_samples: int) -> list[Row]:
+    """Read what `read_annotations` reads, and the pairs that were skipped.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    n_samples : int
+        Samples the numbers refer to.
+
+    Returns
+    -------
+    list of Annotation or Skip
+        In the order of the lines.
+
+    Raises
+    ------
+    InputError
+        With every problem of every line.
+    """
+    lines = read_lines(path)
+    if lines and separator_of(lines.text(0)) is not None:
+        return read_questions(lines, n_samples)
+    return [*each_line(lines, lambda line: _annotation(line, path, n_samples))]
 
 
 def _annotation(line: Line, path: Path, n_samples: int) -> Annotation:
@@ -60,7 +88,7 @@ def _annotation(line: Line, path: Path, n_samples: int) -> Annotation:
     with collecting(problems):
         name = _name(cells[4], line.where)
     with collecting(problems):
-        accuracy = _accuracy(cells[5], line.where) if len(cells) == 6 and cells[5] else None
+        accuracy = accuracy_of(cells[5], line.where) if len(cells) == 6 else None
     if problems:
         raise InputError(problems)
     return Annotation(path, line.number, *pair, kind, count, name, accuracy)
@@ -78,10 +106,3 @@ def _name(cell: str, where: str) -> str:
     if not cell:
         raise InputError([Problem(where, "no annotator", "a name")])
     return cell
-
-
-def _accuracy(cell: str, where: str) -> float:
-    accuracy = to_number(cell)
-    if accuracy is None or not 0 < accuracy <= 1:
-        raise InputError([Problem(where, f"accuracy {cell[:60]}", "a number above 0, at most 1")])
-    return accuracy

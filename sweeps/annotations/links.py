@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernels.settings import LARGEST_WEIGHT, WEIGHTS
-from sweeps.data.lines import PROBLEMS_SHOWN, Line, read_lines, shortened, split_cells, to_number
+from sweeps.data.lines import PROBLEMS_SHOWN, Line, Lines, read_lines, shortened, split_cells, to_number
 from sweeps.errors import InputError, Problem, collecting
 
 # The adjacency of a self pair counts both ends (docs/model.md, eq. (3)), and so do link files.
@@ -88,16 +88,16 @@ def read_links(path: Path, n_samples: int, kind: int) -> list[Annotation]:
     InputError
         With every line that is not a link.
     """
-    return each_line(path, lambda line: _link(line, path, n_samples, kind))
+    return each_line(read_lines(path), lambda line: _link(line, path, n_samples, kind))
 
 
-def each_line(path: Path, parse: Callable[[Line], Annotation]) -> list[Annotation]:
+def each_line(lines: Lines, parse: Callable[[Line], Annotation]) -> list[Annotation]:
     """Annotations of all lines of a file.
 
     Parameters
     ----------
-    path : Path
-        The file.
+    lines : Lines
+        Of the file.
     parse : callable
         From a line to its annotation; raises InputError for an invalid line.
 
@@ -108,14 +108,14 @@ def each_line(path: Path, parse: Callable[[Line], Annotation]) -> list[Annotatio
     """
     annotations: list[Annotation] = []
     problems: list[Problem] = []
-    for line in read_lines(path):
+    for line in lines:
         found: list[Problem] = []
         with collecting(found):
             annotations.append(parse(line))
         # Of those beyond the first only how many there are matters, and a file may have millions.
         problems += found if len(problems) < PROBLEMS_SHOWN else problems[-1:] * len(found)
     if problems:
-        raise InputError(shortened(path, problems))
+        raise InputError(shortened(lines.path, problems))
     return annotations
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ FEATURES = "X"
 CLASSES = ("y", "labels", "labels_true")
 
 
-def read_npz_table(path: Path, label_column: str | int | None) -> LabelledTable:
+def read_npz_table(path: Path, label_column: str | int | None, aside: Sequence[str] = ()) -> LabelledTable:
     """Read the array `X` and the classes of an .npz file; pickled arrays are refused.
 
     Parameters
@@ -28,6 +29,8 @@ def read_npz_table(path: Path, label_column: str | int | None) -> LabelledTable:
         The file.
     label_column : str, int or None
         Name of the array of classes; None for the one of `CLASSES` that is there, if any.
+    aside : sequence of str
+        Names of arrays with a text, or a number, for each sample.
 
     Raises
     ------
@@ -36,17 +39,29 @@ def read_npz_table(path: Path, label_column: str | int | None) -> LabelledTable:
     """
     problems: list[Problem] = []
     X, encoded = np.empty((0, 0)), None
+    texts: list[list[str]] = []
     with opened(path) as archive:
         with collecting(problems):
             X = _features(path, archive)
         with collecting(problems):
             encoded = _classes(path, archive, label_column)
+        for name in aside:
+            with collecting(problems):
+                texts.append(_texts(path, archive, name))
+    expected = f"one for each of {len(X)} rows"
     if not problems and encoded is not None and len(encoded[0]) != len(X):
-        problems.append(Problem(str(path), f"{len(encoded[0])} classes", f"one for each of {len(X)} rows"))
+        problems.append(Problem(str(path), f"{len(encoded[0])} classes", expected))
+    if not problems:
+        lengths = {name: len(each) for name, each in zip(aside, texts, strict=True)}
+        problems += [
+            Problem(f"{path}, array {name!r}", f"{length} texts", expected)
+            for name, length in lengths.items()
+            if length != len(X)
+        ]
     if problems:
         raise InputError(problems)
     codes, class_names = encoded or (None, ())
-    return LabelledTable(X, codes, class_names)
+    return LabelledTable(X, codes, class_names, (), tuple(map(tuple, texts)))
 
 
 def _features(path: Path, archive: Archive) -> NDArray[np.float64]:
@@ -84,6 +99,11 @@ def _classes(path: Path, archive: Archive, label_column: str | int | None) -> En
     if not isinstance(name, str):
         expected = "the name of an array"
         raise InputError([Problem(f"{path}, label_column", str(name), expected, "it is an .npz file")])
+    texts = _texts(path, archive, name)
+    return encode_classes(texts, lambda row: f"{path}, {name}[{row}]")
+
+
+def _texts(path: Path, archive: Archive, name: str) -> list[str]:
     header = _header(path, archive, name)
     where = f"{path}, array {name!r}"
     if len(header.shape) != 1 or header.dtype.kind not in "biufU" or not header.n_bytes:
@@ -93,8 +113,7 @@ def _classes(path: Path, archive: Archive, label_column: str | int | None) -> En
     values = archive.read(name)
     if values.dtype.kind == "U" and not _is_text(values):
         raise InputError([Problem(where, "numbers that stand for no character", "texts in Unicode")])
-    texts = [str(value) for value in values.tolist()]
-    return encode_classes(texts, lambda row: f"{path}, {name}[{row}]")
+    return [str(value) for value in values.tolist()]
 
 
 def _is_text(values: NDArray[Any]) -> bool:

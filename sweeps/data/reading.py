@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,9 @@ from sweeps.data.text import read_text_table
 from sweeps.errors import InputError, Problem
 
 
-def read_table(path: Path, *, label_column: str | int | None = None) -> LabelledTable:
+def read_table(
+    path: Path, *, label_column: str | int | None = None, aside: Sequence[str] = ()
+) -> LabelledTable:
     """Read a table of samples: `.npz` by `read_npz_table`, anything else by `read_text_table`.
 
     Parameters
@@ -23,6 +26,8 @@ def read_table(path: Path, *, label_column: str | int | None = None) -> Labelled
     label_column : str, int or None
         Column of the classes by header name or 0-based position (negative from the end), or name of their
         array; None if a text table has no classes, or an .npz file has them under a usual name.
+    aside : sequence of str
+        Columns of a text table by header name, or arrays of an .npz file, that hold texts and no features.
 
     Returns
     -------
@@ -36,7 +41,7 @@ def read_table(path: Path, *, label_column: str | int | None = None) -> Labelled
     """
     reader = read_npz_table if path.suffix.lower() == ".npz" else read_text_table
     try:
-        table = reader(path, label_column)
+        table = reader(path, label_column, aside)
     except InputError as error:
         raise InputError(shortened(path, error.problems)) from None
     problem = _spread_problem(path, table)

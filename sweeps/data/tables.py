@@ -22,11 +22,17 @@ class LabelledTable(NamedTuple):
         Positions in `class_names`.
     class_names : tuple of str
         Sorted classes; empty without labels.
+    feature_names : tuple of str
+        By the header of the file; empty if it has none.
+    aside : tuple of (tuple of str)
+        Texts of the columns left out of the features, one for each row; of each column asked for.
     """
 
     X: NDArray[np.float64]
     labels_true: NDArray[np.int16] | None
     class_names: tuple[str, ...]
+    feature_names: tuple[str, ...] = ()
+    aside: tuple[tuple[str, ...], ...] = ()
 
     def checksum(self) -> str:
         """Sha256 over the shape, the features and the class codes, all little-endian.

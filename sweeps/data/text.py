@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,11 +57,11 @@ class _Grid:
         return f"{self.lines[int(self.rows[row])].where}, {self.column(column)}"
 
 
-def read_text_table(path: Path, label_column: str | int | None) -> LabelledTable:
+def read_text_table(path: Path, label_column: str | int | None, aside: Sequence[str] = ()) -> LabelledTable:
     """Read a table of comma, tab or blank separated cells.
 
     Blank lines and those that start with # are skipped. The first row is a header if none of its cells
-    is a number, or if one is `label_column`.
+    is a number, or if one is `label_column` or one of `aside`.
 
     Parameters
     ----------
@@ -69,6 +70,8 @@ def read_text_table(path: Path, label_column: str | int | None) -> LabelledTable
     label_column : str, int or None
         Column of the classes by header name or 0-based position (negative from the end); None if all
         columns are features.
+    aside : sequence of str
+        Header names of columns that are no features, of any texts.
 
     Raises
     ------
@@ -76,26 +79,39 @@ def read_text_table(path: Path, label_column: str | int | None) -> LabelledTable
         With every problem of the file.
     """
     problems: list[Problem] = []
-    grid = _grid(path, label_column, problems)
+    grid = _grid(path, (label_column, *aside), problems)
     X, encoded, label = np.empty((0, 0)), None, None
+    left_out: list[int] = []
     with collecting(problems):
         label = _label_position(grid, label_column)
+    for name in aside:
+        with collecting(problems):
+            left_out.append(_named(grid, name, f"{path}, column left out"))
+    columns = [position for position in range(grid.width) if position not in (label, *left_out)]
     with collecting(problems):
-        X = _features(grid, label)
+        X = _features(grid, columns)
     if label is not None:
         with collecting(problems):
             encoded = _classes(grid, label)
     if problems:
         raise InputError(problems)
     codes, class_names = encoded or (None, ())
-    return LabelledTable(X, codes, class_names)
+    names = tuple(grid.header[position] for position in columns) if grid.header else ()
+    return LabelledTable(X, codes, class_names, names, _texts(grid, left_out))
 
 
-def _grid(path: Path, label_column: str | int | None, problems: list[Problem]) -> _Grid:
+def _texts(grid: _Grid, columns: list[int]) -> tuple[tuple[str, ...], ...]:
+    if not columns:
+        return ()
+    rows = [grid.cells(row) for row in range(len(grid.rows))]
+    return tuple(tuple(cells[column] for cells in rows) for column in columns)
+
+
+def _grid(path: Path, names: Collection[str | int | None], problems: list[Problem]) -> _Grid:
     """The rows of the commonest width; others are problems."""
     lines = read_lines(path, MOST_BYTES)
     first = split_cells(lines.text(0)) if lines else []
-    begin = int(bool(first) and _is_header(first, label_column))
+    begin = int(bool(first) and _is_header(first, names))
     if len(lines) == begin:
         raise InputError([Problem(str(path), "no rows", "at least one sample")])
     widths = np.fromiter((_width(lines, i) for i in range(len(lines))), np.intp, len(lines))
@@ -117,8 +133,8 @@ def _width(lines: Lines, position: int) -> int:
     return len(split_cells(lines.text(position)))
 
 
-def _is_header(cells: list[str], label_column: str | int | None) -> bool:
-    return label_column in cells or all(to_number(cell) is None for cell in cells)
+def _is_header(cells: list[str], names: Collection[str | int | None]) -> bool:
+    return any(name in cells for name in names) or all(to_number(cell) is None for cell in cells)
 
 
 def _label_position(grid: _Grid, label_column: str | int | None) -> int | None:
@@ -130,20 +146,25 @@ def _label_position(grid: _Grid, label_column: str | int | None) -> int | None:
             expected = f"{-grid.width} to {grid.width - 1}"
             raise InputError([Problem(where, str(label_column), expected, "columns are counted from 0")])
         return label_column % grid.width
-    if grid.header.count(label_column) == 1:
-        return grid.header.index(label_column)
+    return _named(grid, label_column, where, "; give a position")
+
+
+def _named(grid: _Grid, name: str, where: str, remedy: str = "") -> int:
+    """Position of the one column of a name."""
+    if grid.header.count(name) == 1:
+        return grid.header.index(name)
     if not grid.header:
-        hint = "the file has no header; give a position"
-    elif label_column in grid.header:
-        hint = "several columns have that name; give a position"
+        hint = f"the file has no header{remedy}"
+    elif name in grid.header:
+        hint = f"several columns have that name{remedy}"
     else:
-        hint = did_you_mean(label_column, grid.header)
-    names = ", ".join(grid.header[:20]) or f"{-grid.width} to {grid.width - 1}"
-    raise InputError([Problem(where, repr(label_column), f"one of {names}", hint)])
+        hint = did_you_mean(name, grid.header)
+    names = ", ".join(grid.header[:20])
+    positions = f"{-grid.width} to {grid.width - 1}" if remedy else "those of a header"
+    raise InputError([Problem(where, repr(name), f"one of {names or positions}", hint)])
 
 
-def _features(grid: _Grid, label: int | None) -> NDArray[np.float64]:
-    columns = [position for position in range(grid.width) if position != label]
+def _features(grid: _Grid, columns: list[int]) -> NDArray[np.float64]:
     if not columns:
         raise InputError([Problem(str(grid.path), "no column beside the classes", "at least one feature")])
     X = np.empty((len(grid.rows), len(columns)))

@@ -45,7 +45,8 @@ def read_slowly(path: Path, label_column: str | int | None) -> LabelledTable:
     if problems:
         raise InputError(problems)
     codes, class_names = encoded or (None, ())
-    return LabelledTable(X, codes, class_names)
+    names = tuple(name for position, name in enumerate(grid.header) if position != label)
+    return LabelledTable(X, codes, class_names, names)
 
 
 def _grid(path: Path, label_column: str | int | None, problems: list[Problem]) -> _Grid:

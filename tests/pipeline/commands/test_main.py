@@ -36,7 +36,7 @@ ARRAYS = {"kernels.scores", "kernels.search", "numba", "numpy", "pandas", "scipy
 RUNS = {"dask", "distributed", "matplotlib", "pooch", "rich", "sweeps.inputs"}
 
 
-@pytest.mark.parametrize("command", [[], ["submit"], ["fit"], ["report"], ["datasets"]])
+@pytest.mark.parametrize("command", [[], ["submit"], ["fit"], ["ask"], ["report"], ["datasets"]])
 def test_help_loads_next_to_nothing(command: list[str]) -> None:
     unwanted = ARRAYS | RUNS | {"pydantic", "storage", "yaml", "zarr"}
     assert packages_loaded(*command, "--help") & unwanted == set()

@@ -13,7 +13,7 @@ from pipeline.commands.settings import takes_settings
 
 
 @click.command()
-@takes_settings
+@takes_settings()
 def command(chosen: dict[str, Any]) -> None:
     """Says what it was given."""
     changed = {each.name: chosen[each.name] for each in OFFERED if chosen[each.name] != each.offered}

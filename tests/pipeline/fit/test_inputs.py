@@ -41,7 +41,7 @@ def test_the_model_is_the_most_that_is_known(options: FitOptions) -> None:
     assert options.chosen_model == "unsupervised"
     assert replace(options, must_link=links).chosen_model == "likelihood"
     assert replace(options, must_link=links, accuracy=0.9).chosen_model == "posterior"
-    assert replace(options, annotations=links, annotator_accuracy=("ann=0.9",)).chosen_model == "posterior"
+    assert replace(options, annotations=(links,), annotator_accuracy=("ann=0.9",)).chosen_model == "posterior"
     assert replace(options, accuracy=0.9, model="likelihood").chosen_model == "likelihood"
 
 
@@ -56,7 +56,7 @@ def test_what_has_no_effect_is_noted(options: FitOptions) -> None:
 def test_links_and_annotations_make_layers(options: FitOptions) -> None:
     must = file(options, "must", "1 2\n3 4\n")
     lines = file(options, "annotations", "1 2 must 1 ann\n4 5 cannot 1 ann\n")
-    found = read_inputs(replace(options, must_link=must, annotations=lines, accuracy=0.9))
+    found = read_inputs(replace(options, must_link=must, annotations=(lines,), accuracy=0.9))
     assert len(found.annotations) == 4
     assert len(found.layers) == 3
 
@@ -97,7 +97,7 @@ def test_missing_files_and_unknown_words_come_with_all_the_rest(options: FitOpti
         features=Path("x.none"),
         labels=Path("y.none"),
         must_link=Path("must.none"),
-        annotations=file(options, "a", "1 2 must 1 ann 0.9\n1 2 must 1 bob\n3 4 must 1 eve\n"),
+        annotations=(file(options, "a", "1 2 must 1 ann 0.9\n1 2 must 1 bob\n3 4 must 1 eve\n"),),
         model="posteriro",
         covariance="comon",
         scale="log",
@@ -121,7 +121,7 @@ def test_missing_files_and_unknown_words_come_with_all_the_rest(options: FitOpti
 
 def test_what_is_wrong_with_a_good_file_is_said_beside_a_missing_one(options: FitOptions) -> None:
     lines = file(options, "a", "1 2 must 1 ann 0.9\n1 3 must 1 eve\n")
-    given = replace(options, must_link=Path("must.none"), annotations=lines, annotator_accuracy=("ann=2",))
+    given = replace(options, must_link=Path("must.none"), annotations=(lines,), annotator_accuracy=("ann=2",))
     with pytest.raises(InputError) as refused:
         read_inputs(given)
     accuracy, missing, annotator, column = map(str, refused.value.problems)

@@ -9,6 +9,7 @@ import pytest
 from own_tables import problems
 
 from sweeps.data.reading import read_table
+from sweeps.errors import InputError
 
 
 @pytest.mark.parametrize("name", ["y", "labels", "labels_true"])
@@ -98,3 +99,17 @@ def test_damaged_npz_member(tmp_path: Path) -> None:
     path.write_bytes(content)
     (found,) = problems(path)
     assert found.startswith("FILE: found a broken file (")
+
+
+def test_arrays_of_texts_beside_the_features(tmp_path: Path) -> None:
+    path = tmp_path / "own.npz"
+    np.savez(path, X=X_GOOD, name=["Ann", "Bob", "Eve"], number=[1, 2, 3], short=["a"])
+    table = read_table(path, aside=("number", "name"))
+    assert table.aside == (("1", "2", "3"), ("Ann", "Bob", "Eve"))
+    with pytest.raises(InputError) as caught:
+        read_table(path, aside=("nam", "short"))
+    assert [str(each).replace(str(path), "FILE") for each in caught.value.problems] == [
+        "FILE: found arrays X, name, number, short, expected an array 'nam' (did you mean 'name'?)"
+    ]
+    with pytest.raises(InputError, match="found 1 texts, expected one for each of 3 rows"):
+        read_table(path, aside=("short",))

@@ -147,7 +147,7 @@ def outcome(reader: Callable[[Path, str | int | None], LabelledTable], *of: Any)
     except InputError as error:
         return [str(problem) for problem in error.problems[:PROBLEMS_SHOWN]], len(error.problems)
     codes = None if table.labels_true is None else table.labels_true.tobytes()
-    return table.X.tobytes(), table.X.shape, codes, table.class_names
+    return table.X.tobytes(), table.X.shape, codes, table.class_names, table.feature_names
 
 
 CELLS = st.one_of(
@@ -224,3 +224,27 @@ def test_millions_of_problems_are_made_once(tmp_path: Path) -> None:
     assert found == outcome(read_slowly, path, None)
     assert isinstance(found, tuple)
     assert found[1] == 200_000
+
+
+def test_columns_left_out_are_texts(tmp_path: Path) -> None:
+    path = write(tmp_path, 'name,a,"picture, small",b\n"Ann, B.",1,x.png,2\nBob,3,,4\n')
+    table = read_table(path, aside=("picture, small", "name"))
+    assert table.X.tolist() == [[1, 2], [3, 4]]
+    assert table.feature_names == ("a", "b")
+    assert table.aside == (("x.png", ""), ("Ann, B.", "Bob"))
+    assert read_table(write(tmp_path, "1,2\n3,4\n")).feature_names == ()
+
+
+def test_a_header_of_numbers_is_known_by_a_column_left_out(tmp_path: Path) -> None:
+    assert read_table(write(tmp_path, "0,id\n5,6\n7,8\n"), aside=("id",)).X.tolist() == [[5], [7]]
+
+
+def test_columns_left_out_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        read_table(write(tmp_path, "name,a,a\nAnn,1,2\nBob,3,4\n"), aside=("nam", "a", "name"))
+    first, second = (str(problem).partition("found ")[2] for problem in caught.value.problems)
+    assert first == "'nam', expected one of name, a, a (did you mean 'name'?)"
+    assert second == "'a', expected one of name, a, a (several columns have that name)"
+    with pytest.raises(InputError) as caught:
+        read_table(write(tmp_path, "1,2\n3,4\n"), aside=("a",))
+    assert str(caught.value).endswith("'a', expected one of those of a header (the file has no header)")

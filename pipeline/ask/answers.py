@@ -1,0 +1,194 @@
+"""The answers file of a session: each answer is on the disk before the next question is asked."""
+
+from __future__ import annotations
+
+import csv
+import fcntl
+import io
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from sweeps.annotations.draw import CANNOT, MUST
+from sweeps.annotations.questions import ANNOTATOR, ASKED, columns_of, separator_of
+from sweeps.data.lines import read_lines
+from sweeps.errors import InputError, Problem, collecting
+
+HEADER = ("i", "j", ANNOTATOR, "answer")
+HEADER_LINE = ",".join(HEADER) + "\n"
+WORDS = {MUST: "yes", CANNOT: "no", None: "skip"}
+
+
+class ChangedError(RuntimeError):
+    """Another program wrote to the answers file."""
+
+
+class HeldError(RuntimeError):
+    """Another session adds answers to the file."""
+
+
+class AnswersFile:
+    """A question file to which answers are added, one row each.
+
+    A row is written by one call, and is on the disk when `add` returns: whatever ends the process, rows that
+    were there before stay as they are, and a row that broke off is read as one without an answer.
+
+    Parameters
+    ----------
+    path : Path
+        The file, as `check_answers_file` wants it; it is made if it is not there.
+    annotator : str
+        Who answers.
+
+    Raises
+    ------
+    HeldError
+        If another session has the file.
+    OSError
+        If the file cannot be written.
+    """
+
+    def __init__(self, path: Path, annotator: str = ASKED) -> None:
+        self.path = path
+        self.annotator = annotator
+        self._open()
+
+    def _open(self) -> None:
+        if not self.path.exists():
+            _make(self.path)
+        file = os.open(self.path, os.O_RDWR)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not read_lines(self.path):  # blank lines and comments
+                _end_last_line(file, ",", 0)
+                os.pwrite(file, HEADER_LINE.encode(), os.fstat(file).st_size)
+            header = read_lines(self.path).text(0)
+            self._columns = columns_of(header)
+            self._separator = separator_of(header) or ","
+            self._ends = [_end_last_line(file, self._separator, len(self._columns))]
+        except BlockingIOError:
+            os.close(file)
+            raise HeldError(f"{self.path} is open in another session") from None
+        except BaseException:
+            os.close(file)
+            raise
+        self._file = file
+
+    def add(self, first: int, second: int, kind: int | None) -> None:
+        """Write an answer on two samples from 0, `MUST` or `CANNOT`, or None for one that was skipped.
+
+        If another program wrote to the file since, the answer goes to the file as it is now.
+
+        Raises
+        ------
+        OSError
+            If the disk fails; nothing of the answer is then in the file.
+        """
+        if self._is_changed():
+            self.close()
+            self._open()
+        begin = self._ends[-1]
+        row = self._row(first, second, kind)
+        try:
+            written = os.pwrite(self._file, row, begin)
+            if written < len(row):
+                raise OSError(f"{written} of {len(row)} bytes were written to {self.path}")
+            os.fsync(self._file)
+        except OSError:
+            os.ftruncate(self._file, begin)
+            raise
+        self._ends.append(begin + len(row))
+
+    def undo(self) -> None:
+        """Take back the last answer that was added; earlier ones are not touched.
+
+        Raises
+        ------
+        ChangedError
+            If somebody else wrote to the file since.
+        IndexError
+            If none was added.
+        """
+        if len(self._ends) == 1:
+            raise IndexError("no answer of this session")
+        if self._is_changed():
+            raise ChangedError(f"{self.path} was changed by another program")
+        self._ends.pop()
+        os.ftruncate(self._file, self._ends[-1])
+        os.fsync(self._file)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+    def _is_changed(self) -> bool:
+        own = os.fstat(self._file)
+        try:
+            named = os.stat(self.path)
+        except FileNotFoundError:
+            return True
+        return (named.st_dev, named.st_ino) != (own.st_dev, own.st_ino) or own.st_size != self._ends[-1]
+
+    def _row(self, first: int, second: int, kind: int | None) -> bytes:
+        cells = {
+            "i": str(first + 1),
+            "j": str(second + 1),
+            ANNOTATOR: self.annotator,
+            "answer": WORDS[kind],
+        }
+        text = io.StringIO()
+        writer = csv.writer(text, delimiter=self._separator, lineterminator="\n")
+        writer.writerow([cells.get(column, "") for column in self._columns])
+        return text.getvalue().encode()
+
+
+def check_answers_file(path: Path) -> Iterator[Problem]:
+    """What keeps a session from adding answers to a file."""
+    if not path.exists():
+        folder = path.absolute().parent
+        if not folder.is_dir():
+            yield Problem(str(path), f"no folder {folder}", "a folder to make the file in")
+        elif not os.access(folder, os.W_OK):
+            yield Problem(str(path), f"a folder {folder} that cannot be written", "one that can")
+        return
+    problems: list[Problem] = []
+    with collecting(problems):
+        lines = read_lines(path)
+        if lines and separator_of(lines.text(0)) is None:
+            hint = "name a new file last: --annotations may be given several times"
+            expected = "a header with the columns i, j and answer, for answers to be added, or no file yet"
+            raise InputError([Problem(lines[0].where, repr(lines.text(0)[:60]), expected, hint)])
+        if not os.access(path, os.W_OK):
+            raise InputError([Problem(str(path), "a file that cannot be written", "one that can")])
+    yield from problems
+
+
+def _make(path: Path) -> None:
+    """Put an empty answers file in place, in one step."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with temporary.open("w", encoding="utf-8") as file:
+        file.write(HEADER_LINE)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    folder = os.open(path.absolute().parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _end_last_line(file: int, separator: str, n_columns: int) -> int:
+    """End the last line, or take it away if it is a row that broke off; where the next row begins."""
+    size = os.fstat(file).st_size
+    content = os.pread(file, size, 0)
+    begin = max(content.rfind(b"\n"), content.rfind(b"\r")) + 1
+    last = content[begin:].decode(errors="replace").strip()
+    if not last:
+        return size
+    cells = next(csv.reader([last], delimiter=separator, skipinitialspace=True))
+    if len(cells) < n_columns and not last.startswith("#"):
+        os.ftruncate(file, begin)
+        return begin
+    os.pwrite(file, b"\n", size)
+    return size + 1

@@ -1,0 +1,121 @@
+"""Questions as a file to fill in, as JSON, and as a table for a terminal."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from pipeline.ask.options import AskOptions
+from pipeline.ask.questions import Question
+from pipeline.ask.screen import Rows, one_line
+from pipeline.ask.state import Standing
+from pipeline.ask.summary import belief_accuracy_given, fit_command
+from sweeps.annotations.questions import ANNOTATOR, ASKED
+
+
+def csv_text(questions: Sequence[Question], rows: Rows, annotator: str = ASKED) -> str:
+    """A question file: one row for each question, best first, the last column to be filled in.
+
+    Parameters
+    ----------
+    questions : sequence of Question
+        What to ask.
+    rows : Rows
+        Names and texts that stand beside the numbers of the two samples.
+    annotator : str
+        Who will answer; named in a column unless it is `ASKED`.
+    """
+    texts = {**({"name": rows.names} if rows.names else {}), **rows.columns}
+    beside = [f"{column}_{side}" for column in texts for side in "ij"]
+    named = [ANNOTATOR] if annotator != ASKED else []
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["i", "j", "together", "information", "settles", *beside, *named, "answer"])
+    for each in questions:
+        numbers = each.first + 1, each.second + 1, f"{each.together:.3f}", f"{each.information:.4f}"
+        cells = [
+            one_line(column[sample]) for column in texts.values() for sample in (each.first, each.second)
+        ]
+        writer.writerow([*numbers, each.settles, *cells, *([annotator] if named else []), ""])
+    return text.getvalue()
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Put a file in place in one step: a reader sees the old one or the new one.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written; what was there stays.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def to_json(options: AskOptions, standing: Standing) -> dict[str, Any]:
+    """Questions and where the labels stand, as plain values; samples count from 1, labels from 0."""
+    belief, outlook = standing.belief, standing.outlook
+    until = None
+    if outlook is not None:
+        until = {
+            "level": options.until,
+            "passed": outlook.high == 0,
+            "questions_low": outlook.low,
+            "questions_high": outlook.high,
+            "reason": outlook.reason,
+        }
+    return {
+        "questions": [
+            {
+                "i": each.first + 1,
+                "j": each.second + 1,
+                "together": each.together,
+                "information": each.information,
+                "settles": each.settles,
+            }
+            for each in standing.questions
+        ],
+        "strategy": options.strategy,
+        "model": "conditional",
+        "covariance": belief.covariance,
+        "answers": {"yes": standing.n_yes, "no": standing.n_no, "skipped": standing.n_skipped},
+        "accuracy": belief.accuracy,
+        "accuracy_given": belief_accuracy_given(options),
+        "confidence": standing.share._asdict(),
+        "until": until,
+        "labels": belief.labels.tolist(),
+        "fit": shlex.split(fit_command(options).replace("\\\n", "")),
+    }
+
+
+def question_table(questions: Sequence[Question], rows: Rows) -> Table:
+    """Questions for a terminal."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    table.add_column(
+        "i", justify="right" if rows.names is None else "left", overflow="ellipsis", no_wrap=True
+    )
+    table.add_column(
+        "j", justify="right" if rows.names is None else "left", overflow="ellipsis", no_wrap=True
+    )
+    table.add_column("together", justify="right", no_wrap=True)
+    table.add_column("nats", justify="right", no_wrap=True)
+    table.add_column("what the answer would settle", ratio=1, overflow="fold")
+    for each in questions:
+        i, j = (rows.title(sample).removeprefix("row ")[:16] for sample in (each.first, each.second))
+        table.add_row(i, j, f"{each.together:.2f}", f"{each.information:.3f}", each.settles)
+    return table

@@ -1,0 +1,146 @@
+"""The answers file: rows that are added and taken back, whatever else happens to it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pipeline.ask.answers import AnswersFile, ChangedError, HeldError, check_answers_file
+from sweeps.annotations.draw import CANNOT, MUST
+from sweeps.annotations.files import read_answers
+from sweeps.annotations.links import Annotation
+from sweeps.annotations.questions import Skip
+from sweeps.errors import Problem
+
+HEADER = "i,j,annotator,answer\n"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "answers.csv"
+
+
+def problems(path: Path) -> list[Problem]:
+    return list(check_answers_file(path))
+
+
+def test_rows_are_added_and_taken_back(path: Path) -> None:
+    file = AnswersFile(path, "ann, the first")
+    assert path.read_text() == HEADER
+    for kind in (MUST, CANNOT, None):
+        file.add(0, 4, kind)
+    assert path.read_text() == HEADER + "".join(
+        f'1,5,"ann, the first",{word}\n' for word in ("yes", "no", "skip")
+    )
+    file.undo()
+    file.undo()
+    file.add(1, 2, CANNOT)
+    file.close()
+    first, second = read_answers(path, 9)
+    assert isinstance(first, Annotation)
+    assert isinstance(second, Annotation)
+    assert (first.kind, second.kind, second.second) == (MUST, CANNOT, 2)
+    assert first.annotator == "ann, the first"
+
+
+def test_earlier_sessions_cannot_be_undone(path: Path) -> None:
+    file = AnswersFile(path)
+    file.add(0, 1, MUST)
+    file.close()
+    again = AnswersFile(path)
+    with pytest.raises(IndexError):
+        again.undo()
+    again.close()
+    assert len(read_answers(path, 9)) == 1
+
+
+def test_columns_of_a_file_that_is_there_are_kept(path: Path) -> None:
+    path.write_text("i;j;together;settles;answer\n3;4;0.5;x;yes\n5;6;0.5;y;\n")
+    file = AnswersFile(path)
+    file.add(6, 7, None)
+    file.close()
+    assert path.read_text().endswith("5;6;0.5;y;\n7;8;;;skip\n")
+    _, skipped = read_answers(path, 9)
+    assert skipped == Skip(6, 7)
+
+
+@pytest.mark.parametrize(
+    ("end", "kept"),
+    [
+        ("1,2,a,yes", "1,2,a,yes\n"),
+        ("1,2,a,y", "1,2,a,y\n"),
+        ("1,2,a,yes\n3,4,a", "1,2,a,yes\n"),
+        ("1,2,a,yes\n3", "1,2,a,yes\n"),
+        ("# a remark", "# a remark\n"),
+        ("1,2,a,yes\n\n", "1,2,a,yes\n\n"),
+        ("1,2,a,yes\r\n", "1,2,a,yes\r\n"),
+    ],
+)
+def test_a_last_line_is_ended_or_was_none(end: str, kept: str, path: Path) -> None:
+    path.write_bytes((HEADER + end).encode())
+    file = AnswersFile(path)
+    file.add(6, 7, MUST)
+    file.close()
+    assert path.read_bytes().decode() == HEADER + kept + "7,8,asked,yes\n"
+
+
+@pytest.mark.parametrize("text", ["", "# nothing yet", "\n\n"])
+def test_a_file_without_a_header_that_is_empty_gets_one(text: str, path: Path) -> None:
+    path.write_text(text)
+    AnswersFile(path).close()
+    assert path.read_text().startswith(text)
+    assert path.read_text().endswith(HEADER)
+    assert read_answers(path, 9) == []
+
+
+def test_a_failing_disk_leaves_whole_rows(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = AnswersFile(path)
+    file.add(0, 1, MUST)
+    real = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda handle, row, at: real(handle, row[:4], at))
+    with pytest.raises(OSError, match="4 of 14 bytes"):
+        file.add(2, 3, MUST)
+    monkeypatch.setattr(os, "pwrite", real)
+    assert path.read_text() == HEADER + "1,2,asked,yes\n"
+    file.add(2, 3, CANNOT)
+    file.close()
+    assert len(read_answers(path, 9)) == 2
+
+
+def test_what_an_editor_wrote_meanwhile_stays(path: Path) -> None:
+    file = AnswersFile(path)
+    file.add(0, 1, MUST)
+    edited = path.read_text() + "8,9,bob,no\n"
+    path.with_name("new").write_text(edited)
+    path.with_name("new").replace(path)
+    with pytest.raises(ChangedError):
+        file.undo()
+    file.add(2, 3, MUST)
+    assert path.read_text() == edited + "3,4,asked,yes\n"
+    path.unlink()
+    file.add(4, 5, MUST)
+    file.close()
+    assert path.read_text() == HEADER + "5,6,asked,yes\n"
+
+
+def test_two_sessions_do_not_share_a_file(path: Path) -> None:
+    first = AnswersFile(path)
+    with pytest.raises(HeldError):
+        AnswersFile(path)
+    first.close()
+    AnswersFile(path).close()
+
+
+def test_problems_are_found_before_a_session(path: Path, tmp_path: Path) -> None:
+    assert problems(path) == []
+    (problem,) = problems(tmp_path / "none" / "x.csv")
+    assert "no folder" in problem.found
+    path.write_text("1 2 must 1 ann\n")
+    (problem,) = problems(path)
+    assert str(problem).startswith(f"{path}, line 1: found '1 2 must 1 ann', expected a header")
+    path.write_bytes(b"\xff")
+    assert len(problems(path)) == 1
+    (problem,) = problems(tmp_path)
+    assert problem.found == "Is a directory"

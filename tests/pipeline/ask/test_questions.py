@@ -1,0 +1,92 @@
+"""The next questions: what is left out, and what is said of each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from beliefs import made_up, random_belief
+
+from pipeline.ask.questions import SOON, next_questions, pair_of, skipped_lately, without
+from pipeline.asking.scored import Scored
+from pipeline.asking.strategies import STRATEGIES
+from sweeps.annotations.draw import CANNOT, MUST
+from sweeps.annotations.links import Annotation
+from sweeps.annotations.questions import Row, Skip
+
+SEED = np.random.SeedSequence(0)
+
+
+def answer(first: int, second: int, kind: int = MUST) -> Annotation:
+    return Annotation(Path("a"), 1, first, second, kind, 1.0)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_no_pair_twice_nor_one_that_was_asked(strategy: str) -> None:
+    belief = random_belief(0)
+    rows: list[Row] = [answer(5, 2), answer(0, 1, CANNOT), Skip(3, 4), Skip(9, 8)]
+    found = next_questions(belief, rows, strategy=strategy, count=60, seed=SEED)
+    pairs = [(each.first, each.second) for each in found]
+    assert len(set(pairs)) == len(pairs)
+    assert all(first < second for first, second in pairs)
+    lately = {(3, 4), (8, 9)}
+    assert not lately & set(pairs)
+    if strategy == "again":
+        assert any("asked before: " in each.settles for each in found)
+    else:
+        assert not {(2, 5), (0, 1)} & set(pairs)
+    assert all(0 < each.together < 1 and each.information >= 0 for each in found)
+
+
+def test_all_other_pairs_come_if_so_many_are_wanted() -> None:
+    belief = random_belief(0, n_samples=6)
+    rows: list[Row] = [answer(0, 1), Skip(2, 3)]
+    found = next_questions(belief, rows, strategy="uncertain", count=100, seed=SEED)
+    assert len(found) == 15 - 2
+
+
+def test_the_same_seed_asks_the_same() -> None:
+    belief = random_belief(1)
+    first, second = (next_questions(belief, [], strategy="information", count=9, seed=SEED) for _ in range(2))
+    assert first == second
+
+
+def test_more_are_asked_for_until_enough_are_left() -> None:
+    pairs = np.array([(0, j) for j in range(1, 40)])
+    asked: list[int] = []
+
+    def choose(count: int) -> Scored:
+        asked.append(count)
+        return Scored(pairs[:count], np.zeros(len(pairs[:count])))
+
+    found = without(choose, {(0, j) for j in range(1, 20)}, 5)
+    assert found.pairs[:, 1].tolist() == [20, 21, 22, 23, 24]
+    assert asked == [5, 15, 35]
+    assert len(without(choose, {(0, j) for j in range(1, 38)}, 5).pairs) == 2
+
+
+def test_a_skipped_pair_comes_again_after_a_while() -> None:
+    later: list[Row] = [answer(0, 1)] * (SOON - 1)
+    assert skipped_lately([Skip(5, 3), *later]) == {(3, 5)}
+    assert skipped_lately([Skip(5, 3), *later, Skip(1, 2), answer(0, 1)]) == {(1, 2)}
+    assert pair_of(Skip(5, 3)) == (3, 5)
+
+
+def test_words_say_what_the_answer_would_settle() -> None:
+    # 0 and 1 are sure, 2 is in one of two, 3 in one of three
+    draws = [[0, 1, 0, 0]] * 12 + [[0, 1, 1, 1]] * 5 + [[0, 1, 1, 2]] * 3
+    belief = made_up(draws)
+    rows: list[Row] = [answer(0, 1, CANNOT), answer(1, 0), answer(0, 1, CANNOT)]
+    found = {
+        (each.first, each.second): each.settles
+        for each in next_questions(belief, rows, strategy="again", count=9, seed=SEED)
+    }
+    assert found[0, 2] == "1 is in 1; 3 in 1 (60%) or 2 (40%)"
+    assert found[2, 3] == "3 in 1 (60%) or 2 (40%); 4 in 1 (60%) or 2 (25%) or 3 (15%)"
+    assert found[0, 1] == "a check: 1 is in 1, 2 in 2; asked before: 1 yes, 2 no"
+    same = made_up([[0, 0, 1]] * 4)
+    (only, *_) = next_questions(same, [], strategy="uniform", count=3, seed=SEED)
+    texts = [each.settles for each in next_questions(same, [], strategy="uniform", count=3, seed=SEED)]
+    assert only.settles in texts
+    assert "a check: both are in 1" in texts
