@@ -6,6 +6,7 @@ arguments, unpacked by each function and pushed by each call. The first start to
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from llvmlite import ir
@@ -35,7 +36,9 @@ class Pointer(types.Type):
 
     def __init__(self, fields: Any) -> None:
         self.fields = fields
-        super().__init__(name=f"Pointer({fields})")
+        # Not the types of all fields: the name of each kernel repeats it, in each module, for each call.
+        digest = hashlib.sha256(str(fields).encode()).hexdigest()[:16]
+        super().__init__(name=f"{fields.instance_class.__name__}*{digest}")
 
 
 def register(cls: type) -> None:
@@ -50,15 +53,43 @@ def _typeof(value: Any, context: Any) -> Pointer | None:
 
 @register_model(Pointer)
 class _Model(models.PrimitiveModel):  # type: ignore[misc]
+    """An address alone: the type of what lies there is kilobytes of text, which each use would repeat."""
+
     def __init__(self, manager: Any, pointer: Pointer) -> None:
-        super().__init__(manager, pointer, manager.lookup(pointer.fields).get_value_type().as_pointer())
+        super().__init__(manager, pointer, cgutils.voidptr_t)
 
 
 @unbox(Pointer)
 def _unbox(pointer: Pointer, value: Any, c: Any) -> NativeValue:
     """Lay the tuple in the frame of the way in from Python, which outlives the call."""
-    native = c.unbox(pointer.fields, value)
-    return NativeValue(cgutils.alloca_once_value(c.builder, native.value), native.is_error, native.cleanup)
+    laid, is_error = ir.Constant(c.context.get_value_type(pointer.fields), ir.Undefined), cgutils.false_bit
+    for place, kind in enumerate(pointer.fields.types):
+        field, failed = _read(kind, c.pyapi.tuple_getitem(value, place), c)
+        laid = c.builder.insert_value(laid, field, place)
+        is_error = c.builder.or_(is_error, failed)
+    address = c.builder.bitcast(cgutils.alloca_once_value(c.builder, laid), cgutils.voidptr_t)
+    return NativeValue(address, is_error)
+
+
+def _read(kind: Any, value: Any, c: Any) -> tuple[Any, Any]:
+    """A Python object as a value of one type, and whether it could not be read.
+
+    By one function for all fields of the type: this code for each array was a sixth of that of the search.
+    """
+    if isinstance(kind, Pointer):  # it has to be laid in this frame, not in that of a function that is over
+        native = c.unbox(kind, value)
+        return native.value, native.is_error
+    module, name = c.builder.module, f"read {kind}"
+    if name not in module.globals:
+        result = ir.LiteralStructType((c.context.get_value_type(kind), ir.IntType(1)))
+        reader = ir.Function(module, ir.FunctionType(result, (c.pyapi.pyobj,)), name)
+        reader.linkage = "internal"
+        reader.attributes.add("noinline")
+        builder = ir.IRBuilder(reader.append_basic_block())
+        native = c.context.get_python_api(builder).to_native_value(kind, reader.args[0])
+        builder.ret(cgutils.pack_struct(builder, (native.value, native.is_error)))
+    read = c.builder.call(module.globals[name], (value,))
+    return c.builder.extract_value(read, 0), c.builder.extract_value(read, 1)
 
 
 @infer_getattr
@@ -75,8 +106,23 @@ class _Fields(AttributeTemplate):  # type: ignore[misc]
 def _field(context: Any, builder: Any, pointer: Pointer, value: Any, name: str) -> Any:
     place = pointer.fields.fields.index(name)
     kind = pointer.fields.types[place]
-    loaded = _load(builder, cgutils.gep_inbounds(builder, value, 0, place), context.get_value_type(kind))
-    return impl_ret_borrowed(context, builder, kind, loaded)
+    held = context.get_value_type(kind)
+    offset = ir.Constant(ir.IntType(64), _offsets(pointer, context)[place])
+    address = builder.bitcast(builder.gep(value, (offset,), inbounds=True), held.as_pointer())
+    return impl_ret_borrowed(context, builder, kind, _load(builder, address, held))
+
+
+def _offsets(pointer: Pointer, context: Any) -> list[int]:
+    """Bytes from the start of a tuple to each of its fields."""
+    if pointer not in _known_offsets:
+        laid, data = context.get_value_type(pointer.fields), context.target_data
+        _known_offsets[pointer] = [
+            laid.get_element_offset(data, place) for place in range(len(pointer.fields.types))
+        ]
+    return _known_offsets[pointer]
+
+
+_known_offsets: dict[Pointer, list[int]] = {}
 
 
 def _load(builder: Any, address: Any, kind: Any) -> Any:

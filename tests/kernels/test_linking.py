@@ -6,11 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import compiling
+import numba
 import numpy as np
 import pytest
 from numba.core.codegen import JITCodeLibrary
+from numba.core.errors import NumbaError
 
 from kernels.jit import jit, jit_inner, jit_part
+from kernels.linking import InnerCompiler
 
 
 @jit_part
@@ -66,6 +69,44 @@ def test_an_inner_kernel_may_raise() -> None:
     assert calling(np.zeros(3), 4) == 4
     with pytest.raises(ValueError, match="below 0"):
         calling(np.zeros(3), -1)
+
+
+def test_kernels_of_the_same_options_share_them() -> None:
+    """numba looks up its own functions by the options of the caller: by value, that is slow."""
+    calling: list[object] = []
+
+    class Noting(InnerCompiler):  # type: ignore[misc]
+        def define_pipelines(self) -> list[object]:
+            calling.append(self.state.flags.copy())
+            return list(super().define_pipelines())
+
+    options = {"nogil": True, "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    inner = [
+        numba.njit(pipeline_class=Noting, **options)(function)
+        for function in (lambda x: x + 1, lambda x: x * 2)
+    ]
+    part = numba.njit(pipeline_class=Noting, forceinline=True, **options)(lambda x: x - 3)
+    for kernel in (*inner, part):
+        kernel.compile("int64(int64)")
+    first, second, third = calling
+    assert first is second
+    assert third != first
+    assert third.forceinline
+
+
+def test_what_the_passes_do_not_know_is_not_compiled() -> None:
+    """Nothing is compiled to something else in silence, because a pass is left out."""
+
+    @jit_inner
+    def closing(values):  # type: ignore[no-untyped-def]
+        return sum([2.0 * value for value in values])
+
+    @jit
+    def calling(values):  # type: ignore[no-untyped-def]
+        return closing(values)
+
+    with pytest.raises(NumbaError):
+        calling(np.ones(3))
 
 
 @pytest.mark.heavy
