@@ -34,7 +34,7 @@ def ratio(found: Budget, place: int) -> str:
         return value
     # many uniform pairs are few chosen ones for each
     ends = [_ratio(found, place, float(end[place])) for end in (found.high, found.low)]
-    return value if ends == [value, value] else f"{value} ({ends[0]} to {ends[1]})"
+    return value if ends == [value, value] else f"{value} ({ends[0]}–{ends[1]})"
 
 
 def _ratio(found: Budget, place: int, worth: float) -> str:

@@ -26,6 +26,7 @@ from pipeline.scoring.worth.curves import UNIFORM, Group
 
 PANEL = (2.6, 1.9)
 MOST_ROWS = 24
+MOST_TICKS = 5
 ABOVE = 1.12
 """Where what uniform pairs do not reach is drawn, in lengths of their curve."""
 EQUAL = "as many uniform pairs"
@@ -107,7 +108,7 @@ def _curves(axes: Axes, group: Group) -> None:
             error = np.nan_to_num(group.difference(design)[1])
             axes.fill_between(group.x, mean - error, mean + error, color=look.color, alpha=0.2, linewidth=0)
     axes.grid()
-    tick_counts(axes, group.x.tolist())
+    _ticks(axes, group)
 
 
 def _worths(axes: Axes, found: Sequence[Budget]) -> None:
@@ -122,8 +123,15 @@ def _worths(axes: Axes, found: Sequence[Budget]) -> None:
         hollow.set(marker=look.marker, markersize=4.5, markerfacecolor=PAPER)
         axes.fill_between(x, low, high, where=~np.isnan(low), color=look.color, alpha=0.16, linewidth=0)
     if found:
-        x, most = found[0].group.x, found[0].most
+        most = found[0].most
         axes.plot([0, most], [0, most], color=GREY, linestyle="--", linewidth=1.2, label=EQUAL)
         axes.axhline(most, color=GREY, linestyle=":", linewidth=1.0)
         axes.grid()
-        tick_counts(axes, x.tolist())
+        _ticks(axes, found[0].group)
+
+
+def _ticks(axes: Axes, group: Group) -> None:
+    """As the sweep file writes m, where there are few: N of several data sets are rounded differently."""
+    tick_counts(axes, group.x.tolist())
+    if len(group.x) <= MOST_TICKS:
+        axes.set_xticks(group.x.tolist(), group.counts, fontsize="small")

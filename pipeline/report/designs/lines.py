@@ -28,7 +28,9 @@ def design_lines(found: Sequence[DesignScores]) -> Iterator[str]:
     found : sequence of DesignScores
         From `pipeline.scoring.worth.budget.design_scores`.
     """
-    for each in found:
+    for number, each in enumerate(found):
+        if number:
+            yield ""
         shown, label = each.shown_first, LABELS[each.score].short
         yield f"pairs that were chosen, against uniform ones: {label}"
         yield _row("p", "model", "design", "m", label, "less uniform", "worth", "ratio")
@@ -37,7 +39,7 @@ def design_lines(found: Sequence[DesignScores]) -> Iterator[str]:
             for budget in shown:
                 if budget.group.title == title:
                     yield from _budget_lines(budget)
-        yield f"worth: uniform pairs with the same mean {label}"
+        yield f"worth: uniform pairs with the same mean {label}; none: not above that without annotations"
         yield f"ratio: {RATIO}"
 
 

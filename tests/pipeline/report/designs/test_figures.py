@@ -26,6 +26,7 @@ def test_the_band_is_of_the_difference() -> None:
     heights = np.unique(band.get_paths()[0].vertices[:, 1].round(9))
     wanted = np.concatenate([groups[0].mean("active") - error, groups[0].mean("active") + error])
     assert np.allclose(heights, np.unique(wanted.round(9)))
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0.5N", "1N", "1.5N"]
     assert axes.lines[0].get_color() == DESIGN_LOOKS["uniform"].color
 
 

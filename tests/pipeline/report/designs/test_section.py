@@ -66,7 +66,7 @@ def test_tables_hold_differences_worths_and_ratios(tmp_path: Path) -> None:
 def test_an_interval_stands_beside_a_ratio_that_chance_moves(tmp_path: Path) -> None:
     made = chapter(designed(noisy, baseline=0.0), tmp_path, {})
     text = made.tables[1].rows[0][5].text
-    assert re.fullmatch(r"0\.50 \(0\.4\d to 0\.5\d\)", text)
+    assert re.fullmatch(r"0\.50 \(0\.4\d–0\.5\d\)", text)
     worse = chapter(designed(lambda d, x, u: 0.0 if d == "active" else x / 2, baseline=0.1), tmp_path, {})
     assert [value.text for value in worse.tables[1].rows[0][4:6]] == ["none", "∞"]
 
