@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from cubes.rot import turn_bit
 from cubes.small import result_files
 from guides import outputs
 from processes.sweeping import assert_same_bits, run, write_spec
 
+from pipeline.prepare.repair import repair_cube
 from pipeline.report.write import write_report
 from pipeline.scoring.lazy import scores
 from pipeline.work.verify import verify
@@ -106,6 +108,21 @@ def test_a_sweep_grows_with_the_file_that_it_began_with_alone(folder: Path) -> N
     pool = open_cube(cube)["own"]["annotation_pool"].values
     for rows in drawn.reshape(-1, 44, 3):
         assert sorted(rows.tolist()) == sorted(pool.tolist())
+
+
+def test_damaged_annotations_are_made_again_from_the_same_file_alone(folder: Path) -> None:
+    assert run(folder / "tiny.toml", folder) == 0
+    cube, answers = folder / "tiny.zarr", folder / "answers.txt"
+    chunk = cube / "own/annotation_pool/c.0.0"
+    whole, same = chunk.read_bytes(), answers.read_text()
+    turn_bit(chunk)
+    answers.write_text(same.replace("must", "cannot", 1))
+    refused = repair_cube(cube, data_dir=None, dry_run=False)
+    assert "annotations_checksum" in "\n".join(refused.lines())
+    assert refused.lost
+    answers.write_text(same)
+    assert not repair_cube(cube, data_dir=None, dry_run=False).lost
+    assert chunk.read_bytes() == whole
 
 
 def test_every_problem_of_the_file_comes_before_anything_starts(folder: Path) -> None:
