@@ -36,6 +36,11 @@ def test_an_empty_file_has_none(tmp_path: Path) -> None:
     assert read_pool(write(tmp_path, "# nobody has answered\n"), 3).shape == (0, 3)
 
 
+def test_answered_questions_are_drawn_from_as_well(tmp_path: Path) -> None:
+    asked = "i,j,probability,answer\n1,2,0.5,y\n1,3,0.4,n\n2,3,0.4,\n"
+    assert read_pool(write(tmp_path, asked), 3).tolist() == [[0, 1, 0], [0, 2, 1]]
+
+
 def test_the_checksum_is_of_what_is_drawn_from(tmp_path: Path) -> None:
     def checksum(text: str) -> str:
         return pool_checksum(read_pool(write(tmp_path, text), 3))
