@@ -116,9 +116,12 @@ def _offsets(pointer: Pointer, context: Any) -> list[int]:
     """Bytes from the start of a tuple to each of its fields."""
     if pointer not in _known_offsets:
         laid, data = context.get_value_type(pointer.fields), context.target_data
-        _known_offsets[pointer] = [
-            laid.get_element_offset(data, place) for place in range(len(pointer.fields.types))
-        ]
+        places = range(len(pointer.fields.types))
+        if isinstance(laid, ir.ArrayType):  # of a tuple whose fields are all of one type
+            size = laid.element.get_abi_size(data)
+            _known_offsets[pointer] = [place * size for place in places]
+        else:
+            _known_offsets[pointer] = [laid.get_element_offset(data, place) for place in places]
     return _known_offsets[pointer]
 
 

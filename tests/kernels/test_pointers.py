@@ -43,6 +43,15 @@ class Holder(NamedTuple):
     held: Fields
 
 
+@by_pointer
+class Alike(NamedTuple):
+    """Fields of one type, which lie as an array does, and not as a structure."""
+
+    first: int
+    second: int
+    third: int
+
+
 def fields(**other: object) -> Fields:
     matrix = np.arange(6.0).reshape(2, 3)
     found = Fields(matrix, np.array([True, False]), 7, 0.25, True, np.empty(0, np.int32))
@@ -59,6 +68,11 @@ def sum_of(fields):  # type: ignore[no-untyped-def]
         if flag and fields.is_set:
             total += 100.0
     return total
+
+
+@jit
+def digits_of(alike):  # type: ignore[no-untyped-def]
+    return 100 * alike.first + 10 * alike.second + alike.third
 
 
 @jit_inner
@@ -82,6 +96,10 @@ def written(fields, other):  # type: ignore[no-untyped-def]
 def test_fields_of_each_kind_are_read() -> None:
     assert sum_of(fields()) == 7 + 0.25 + 15 + 100
     assert sum_of(fields(is_set=False, count=-1)) == -1 + 0.25 + 15
+
+
+def test_fields_of_one_type_are_read() -> None:
+    assert digits_of(Alike(3, 4, 5)) == 345
 
 
 def test_each_call_reads_its_own_tuple() -> None:
