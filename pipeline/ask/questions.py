@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.asking.belief import Belief
-from pipeline.asking.scored import Scored
-from pipeline.asking.strategies import STRATEGIES
+from pipeline.asking.unasked import Pair, choose
 from pipeline.fit.inputs import answered
 from sweeps.annotations.draw import CANNOT, MUST
 from sweeps.annotations.links import Annotation
@@ -19,9 +18,6 @@ from sweeps.annotations.questions import Row, Skip
 
 SOON = 100
 """A pair that was skipped is not asked again before so many further answers."""
-
-REPEATING = frozenset({"again"})
-"""Strategies that may ask what has been answered before."""
 
 SURE = 0.95
 """Share of the draws from which on a sample counts as in a cluster."""
@@ -31,9 +27,6 @@ SLIGHT = 0.05
 
 NAMED = 3
 """Clusters that are named of one sample, at most."""
-
-Pair = tuple[int, int]
-Chooser = Callable[[int], Scored]
 
 
 @dataclass(frozen=True)
@@ -64,8 +57,8 @@ def next_questions(
 ) -> list[Question]:
     """Choose the next questions, best first, no pair twice.
 
-    A pair that has been answered is not among them, but for strategies of `REPEATING`: who is asked the same
-    twice says the same twice. Neither is one that was skipped, before `SOON` further answers.
+    A pair that has been answered is not among them, but for the strategies of
+    `pipeline.asking.unasked.REPEATING`; neither is one that was skipped, before `SOON` further answers.
 
     Parameters
     ----------
@@ -74,7 +67,7 @@ def next_questions(
     rows : sequence of Annotation or Skip
         Answers and skipped pairs so far, in the order of answering.
     strategy : str
-        One of `STRATEGIES`.
+        One of `pipeline.asking.names.NAMES`.
     count : int
         Questions wanted.
     seed : numpy.random.SeedSequence
@@ -87,42 +80,20 @@ def next_questions(
     """
     answers = answered(rows)
     table = np.array([(each.first, each.second, each.kind) for each in answers], dtype=np.int32)
-
-    def choose(wanted: int) -> Scored:
-        rng = np.random.default_rng(seed)
-        return STRATEGIES[strategy](belief, table.reshape(-1, 3), wanted, rng)
-
-    asked = {pair_of(each) for each in answers}
-    left_out = skipped_lately(rows) | (set() if strategy in REPEATING else asked)
-    chosen = without(choose, left_out, count)
+    chosen = choose(
+        belief,
+        table.reshape(-1, 3),
+        strategy=strategy,
+        count=count,
+        seed=seed,
+        left_out=skipped_lately(rows),
+    )
     together = belief.together(chosen.pairs).tolist()
     told = _Telling(belief, Counter((pair_of(each), each.kind) for each in answers))
     return [
         Question(i, j, share, score, told.settles(i, j))
         for (i, j), share, score in zip(chosen.pairs.tolist(), together, chosen.scores.tolist(), strict=True)
     ]
-
-
-def without(choose: Chooser, left_out: set[Pair], count: int) -> Scored:
-    """The first `count` pairs of a strategy that are not left out.
-
-    Parameters
-    ----------
-    choose : callable
-        From how many pairs are wanted to those, best first; the same again if it is asked again.
-    left_out : set of (int, int)
-        Pairs from 0, the first sample lower.
-    count : int
-        Pairs wanted.
-    """
-    wanted = count
-    while True:
-        found = choose(wanted)
-        kept = [place for place, pair in enumerate(found.pairs.tolist()) if tuple(pair) not in left_out]
-        if len(kept) >= count or len(found.pairs) < wanted:
-            kept = kept[:count]
-            return Scored(found.pairs[kept].reshape(-1, 2), found.scores[kept])
-        wanted = 2 * wanted + (count - len(kept))
 
 
 def pair_of(row: Row) -> Pair:

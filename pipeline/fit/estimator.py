@@ -9,29 +9,29 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from kernels.problem.layers import CANNOT, MUST, Layer
 from kernels.problem.shapes import SPHERES
 from kernels.settings import AUTO, settings_of
 from pipeline.fit.confidence import Confidence, together
 from pipeline.fit.costs import assignment_costs
 from pipeline.fit.data_notes import data_notes
+from pipeline.fit.estimator_asking import Asking, links_of
 from pipeline.fit.estimator_inputs import (
     check_features,
     check_inputs,
     check_pairs,
     check_same_features,
+    draw_seed,
     feature_names,
 )
 from pipeline.fit.parameters import with_defaults, with_settings
 from pipeline.fit.solve import FitResult, fit
 
-LARGEST_DRAWN_SEED = np.iinfo(np.int32).max
-
 
 @with_settings
-class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class AnnotatedClustering(Asking, ClusterMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Semi-supervised clustering with inaccurate pairwise annotations.
 
     Gaussians for the features and a model of the annotations, fitted together by the hybrid genetic search
@@ -93,7 +93,11 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
     seed_ : int
         Repeats the fit when given as `random_state`.
     restart_objectives_ : ndarray of shape (restarts,)
-        Objective of the best solution of each restart, in nats.
+        Objective of the best solution of each restart, in nats; fewer after `partial_fit`.
+    X_fit_ : ndarray of shape (n_samples, n_features)
+        Features of the fit.
+    must_link_, cannot_link_ : ndarray of shape (n_links, 3), or None
+        Annotations of the fit and of `partial_fit` since: samples from 0 and weight; None if none were given.
     best_restart_ : int
         The restart that counts, the lowest on ties.
     caps_reached_ : int
@@ -194,24 +198,37 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         """
         names, features = feature_names(X), check_features(self, X, min_samples=2)
         layers = check_inputs(self.get_params(deep=False), must_link, cannot_link, len(features))
-        seed = self._draw_seed()
+        self._fit(features, layers, restarts=int(self.restarts))
+        self._keep_features(features.shape[1], names)
+        return self
+
+    def _fit(
+        self,
+        features: NDArray[np.float64],
+        layers: list[Layer],
+        *,
+        restarts: int,
+        start: NDArray[np.int16] | None = None,
+    ) -> None:
+        seed = draw_seed(self.random_state)
         result = fit(
             features,
             layers,
             n_clusters=int(self.n_clusters),
             covariance=self.covariance,
             model=self._chosen_model(has_links=bool(layers)),
-            restarts=int(self.restarts),
+            restarts=restarts,
             settings=settings_of(vars(self)),
             seed=seed,
             confidence=bool(self.confidence),
+            start=start,
         )
         self.seed_ = seed
+        self.X_fit_ = features.copy()  # questions come later, and the caller's array may change
+        self.must_link_, self.cannot_link_ = (links_of(layers, kind) for kind in (MUST, CANNOT))
         self._keep(result)
-        self._keep_features(features.shape[1], names)
         self._warn_if_degenerate()
         self._warn_of_features(features)
-        return self
 
     def fit_predict(
         self,
@@ -332,11 +349,6 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             return "posterior"
         return "likelihood" if has_links else "unsupervised"
 
-    def _draw_seed(self) -> int:
-        if self.random_state is None or isinstance(self.random_state, np.random.RandomState):
-            return int(check_random_state(self.random_state).randint(LARGEST_DRAWN_SEED))
-        return int(self.random_state)
-
     def _keep(self, result: FitResult) -> None:
         best = result.best
         self.labels_ = best.labels.astype(np.int32)
@@ -379,8 +391,8 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             clusters = ", ".join(map(str, degenerate))
             prior = "variance_prior" if self.covariance_ in SPHERES else "covariance_prior"
             text = f"degenerate clusters, of variance 0: {clusters}; {prior} above 0 rules them out"
-            warnings.warn(text, ConvergenceWarning, stacklevel=3)
+            warnings.warn(text, ConvergenceWarning, stacklevel=4)
 
     def _warn_of_features(self, features: NDArray[np.float64]) -> None:
         for text in data_notes(features, int(self.n_clusters), may_degenerate=False):
-            warnings.warn(text, UserWarning, stacklevel=3)
+            warnings.warn(text, UserWarning, stacklevel=4)

@@ -9,11 +9,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_random_state
 
 from kernels.problem.problem import CANNOT, MUST, Layer
 from kernels.settings import AUTO, COVARIANCES, LARGEST_WEIGHT, TERMS, WEIGHTS, wrong_settings
 from sweeps.errors import InputError, Problem, collecting, not_one_of
+
+LARGEST_DRAWN_SEED = np.iinfo(np.int32).max
+
+
+def draw_seed(random_state: int | np.random.RandomState | None) -> int:
+    """Seed of a fit: the number given, else one that is drawn."""
+    if random_state is None or isinstance(random_state, np.random.RandomState):
+        return int(check_random_state(random_state).randint(LARGEST_DRAWN_SEED))
+    return int(random_state)
 
 
 def check_inputs(

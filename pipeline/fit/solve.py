@@ -157,6 +157,7 @@ def fit(
     predict_annotations: bool = False,
     confidence: bool = False,
     rounds: Rounds = iter,
+    start: NDArray[np.int16] | None = None,
 ) -> FitResult:
     """Fit a model to a data set.
 
@@ -185,6 +186,8 @@ def fit(
         Whether chains are run from the solution, to say how sure its labels are.
     rounds : callable
         Takes and returns the numbers of the restarts, as a progress bar does.
+    start : ndarray of shape (n_samples,), int16, optional
+        A partition that the first restart begins with.
 
     Returns
     -------
@@ -216,7 +219,7 @@ def fit(
     for restart in rounds(range(restarts)):
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(restart,)))
         with clock:
-            runs.append(run_restart(problem, settings, rng))
+            runs.append(run_restart(problem, settings, rng, None if restart else start))
     best = best_of([run.objective for run in runs])
     found = find_confidence(problem, runs, best, seed) if confidence else None
     return FitResult(

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from beliefs import made_up, random_belief
 
-from pipeline.ask.questions import SOON, next_questions, pair_of, skipped_lately, without
-from pipeline.asking.scored import Scored
+from pipeline.ask.questions import SOON, next_questions, pair_of, skipped_lately
 from pipeline.asking.strategies import STRATEGIES
 from sweeps.annotations.draw import CANNOT, MUST
 from sweeps.annotations.links import Annotation
@@ -50,20 +49,6 @@ def test_the_same_seed_asks_the_same() -> None:
     belief = random_belief(1)
     first, second = (next_questions(belief, [], strategy="information", count=9, seed=SEED) for _ in range(2))
     assert first == second
-
-
-def test_more_are_asked_for_until_enough_are_left() -> None:
-    pairs = np.array([(0, j) for j in range(1, 40)])
-    asked: list[int] = []
-
-    def choose(count: int) -> Scored:
-        asked.append(count)
-        return Scored(pairs[:count], np.zeros(len(pairs[:count])))
-
-    found = without(choose, {(0, j) for j in range(1, 20)}, 5)
-    assert found.pairs[:, 1].tolist() == [20, 21, 22, 23, 24]
-    assert asked == [5, 15, 35]
-    assert len(without(choose, {(0, j) for j in range(1, 38)}, 5).pairs) == 2
 
 
 def test_a_skipped_pair_comes_again_after_a_while() -> None:
