@@ -181,7 +181,7 @@ def read_header(stream: IO[bytes], where: str) -> Header:
     """
     magic = stream.read(npy.MAGIC_LEN)
     if not magic.startswith(npy.MAGIC_PREFIX) or len(magic) < npy.MAGIC_LEN:
-        raise InputError([Problem(where, f"{magic[:8]!r} at its begin", "an array as numpy writes it")])
+        raise InputError([Problem(where, f"{magic[:8]!r} at its start", "an array as numpy writes it")])
     version = magic[-2], magic[-1]
     if version not in LENGTHS:
         found = "version {}.{} of the array format".format(*version)

@@ -222,8 +222,10 @@ class AsWritten:
 
 
 def name_of(entry: Any) -> Any:
-    """What tells entries apart."""
-    return entry if isinstance(entry, str) else entry.get("name", entry.get("call"))
+    """What tells entries apart: the name; of what is neither name nor table the value and its type."""
+    if isinstance(entry, Mapping):
+        return entry.get("name", entry.get("call"))
+    return entry if isinstance(entry, str) else (type(entry), entry)  # 1 == true
 
 
 def uses_links(entry: Any) -> bool:

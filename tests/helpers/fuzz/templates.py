@@ -32,13 +32,26 @@ offspring = 2
 generations = 1
 """
 FULL = (
-    SWEEP
+    SWEEP.replace(
+        'models = ["unsupervised", "likelihood"]',
+        'models = ["conditional-auto", "posterior-full"]\n'
+        'methods = ["k-means", {name = "mine", call = "own.py:cluster", '
+        "options = {a = 1.5}, time_limit = 2.0}]",
+    ).replace("restarts = 2", "restarts = 3")
     + """
+method = "published"
+crossover = "labels"
+mutation = 0.2
+held_out = true
+variance_prior = 0.5
+feature_weight = "effective"
+proportions = "free"
 [data]
 scale = "standard"
 unavailable = "skip"
 [stop]
-r_min = 1
+risk = 0.1
+r_min = 2
 """
 )
 CELL = "own/p=0.9/m=6/replicate=0/likelihood"
@@ -101,6 +114,7 @@ def make_templates(folder: Path) -> Templates:
     (inputs / "tiny.toml").write_text(SWEEP)
     (inputs / "full.toml").write_text(FULL)
     (inputs / "cluster.yaml").write_text(CLUSTER)
+    (inputs / "own.py").write_text("def cluster(X, n_clusters, **options):\n    return [0] * len(X)\n")
     for name in ("ca.pem", "cert.pem", "key.pem"):
         (inputs / name).touch()
     finished, begun = folder / "finished", folder / "begun"

@@ -70,9 +70,9 @@ REFUSED = {
     "version": (("X.npy", b"\x93NUMPY\x09\x00" + bytes(90)), "version 9.0 of the array format"),
     "raw": (
         ("X", b"1,2\n3,4\n"),
-        "array 'X': found b'1,2\\n3,4\\n' at its begin, expected an array as numpy",
+        "array 'X': found b'1,2\\n3,4\\n' at its start, expected an array as numpy",
     ),
-    "empty": (("X.npy", b""), "found b'' at its begin"),
+    "empty": (("X.npy", b""), "found b'' at its start"),
     "head": (("X.npy", b"\x93NUMPY\x01\x00"), "a broken file (unpack requires"),
 }
 

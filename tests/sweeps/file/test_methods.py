@@ -57,6 +57,16 @@ def faults(write: Write, methods: str, **more: str) -> list[str]:
     return [f"{each.where.removeprefix('a.toml [grid] ')}: {each.found}" for each in raised.value.problems]
 
 
+def test_what_is_neither_a_name_nor_a_table_is_said(write: Write) -> None:
+    assert faults(write, '1, ["ward"], true, "ward", 2024-01-01, {}, ""') == [
+        "methods[0]: 1",
+        "methods[1]: ['ward']",
+        "methods[2]: true",
+        "methods[4]: datetime.date(2024, 1, 1)",
+        *faults(write, '"k-means", "ward", "cop-kmeans", "pckmeans", "spectral-links", {}, ""'),
+    ]
+
+
 def test_a_shipped_method_by_its_name(write: Write) -> None:
     (method,) = write('"cop-kmeans"').grid.methods
     assert (method.name, method.call, method.uses, method.path) == ("cop-kmeans", "cop-kmeans", "links", "")
