@@ -61,12 +61,12 @@ class Terminal:
 
     def show(self, lines: Sequence[str]) -> None:
         """Clear, and show."""
+        with suppress(termios.error):  # the terminal was closed: the next key says so
+            termios.tcflush(sys.stdin, termios.TCIFLUSH)
         with suppress(OSError):
             click.clear()
         for line in lines:
             self.say(line)
-        with suppress(termios.error):  # the terminal was closed: the next key says so
-            termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
     def say(self, text: str) -> None:
         """Show one line."""

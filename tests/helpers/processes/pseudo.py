@@ -72,12 +72,6 @@ class Pseudo:
             assert time.monotonic() < end, self.output[-2000:]
             assert self._read(), f"ended before {text!r}: {self.output[-2000:]}"
 
-    def read_for(self, seconds: float) -> None:
-        """Read what comes within a time."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end and self._read(0.01):
-            pass
-
     def _read(self, timeout: float = 1.0) -> bool:
         if not select.select([self._handle], [], [], timeout)[0]:
             return True

@@ -188,8 +188,7 @@ def session(folder: Path) -> Pseudo:
 
 
 def answer(terminal: Pseudo, key: str, then: str) -> None:
-    """Press a key once the question is on the screen whole, and wait for what follows."""
-    terminal.read_for(0.1)
+    """Press a key, and wait until what follows is on the screen whole."""
     terminal.type(key)
     terminal.wait_for(then)
     terminal.wait_for_end("[q]uit")
