@@ -32,8 +32,16 @@ def expected_share(belief: Belief) -> Share:
     Draws agree with the solution more than classes do, as no data set is a mixture of Gaussians: what they
     claim is corrected. The ends of the interval are whole numbers of labels.
     """
-    n_samples = len(belief.labels)
-    claimed = float((belief.draws != belief.labels).mean())
+    return share_at(claimed_wrong(belief), len(belief.labels))
+
+
+def claimed_wrong(belief: Belief) -> float:
+    """Share of the labels of the draws that differ from the solution."""
+    return float((belief.draws != belief.labels).mean())
+
+
+def share_at(claimed: float, n_samples: int) -> Share:
+    """Share of the labels that are right, of the share that the draws claim is wrong."""
     wrong = (n_samples * claimed + 0.5) / (n_samples + 1.0)
     log_odds = math.log(wrong / (1.0 - wrong))
     mean, low, high = (_right(line, log_odds, n_samples) for line in (MEAN, LEAST, MOST))
