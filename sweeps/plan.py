@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import ConfigDict, Strict
 
-from sweeps.annotations.pool import MOST_ANNOTATIONS
+from sweeps.annotations.draw import MOST_ANNOTATIONS
 from sweeps.keytypes import Choice, Each, Real, Text, Whole
 from sweeps.scales import SCALES
 from sweeps.seeds import accuracy_code

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,9 @@ BURN_IN, THIN = 50, 2
 
 UNKNOWN, COUNTED = 0.9, 10.0
 """An accuracy that is not given is estimated as if so many answers of this accuracy had been seen before."""
+
+MOST_ROWS = 2_000
+"""A shape of covariances is chosen from so many: it takes twenty short searches, and the best one is seen."""
 
 LEAST_ACCURACY, MOST_ACCURACY = 0.5, 1.0
 
@@ -129,8 +132,9 @@ def believe(
     model = model_for(layers)
     if covariance == AUTO:
         warm_up_predictions()
+        some = _some_rows(X, layers, np.random.default_rng(_below(seed, 3)))
         covariance = choose_covariance(
-            X, layers, n_clusters=n_clusters, model=model, settings=settings, seed=_below(seed, 0)
+            *some, n_clusters=n_clusters, model=model, settings=settings, seed=_below(seed, 0)
         ).covariance
     problem = build_problem(
         X, layers, n_clusters=n_clusters, model=model, covariance=covariance, settings=settings
@@ -161,6 +165,31 @@ def believe(
         accuracy=_estimated(layers, best.labels) if accuracy is None else accuracy,
         covariance=covariance,
     )
+
+
+def _some_rows(
+    X: NDArray[np.float64], layers: Sequence[Layer], rng: np.random.Generator
+) -> tuple[NDArray[np.float64], list[Layer]]:
+    """Rows and annotations that a shape is chosen from: all, or those of answers drawn at random."""
+    if len(X) <= MOST_ROWS:
+        return X, list(layers)
+    answered = rng.permutation(np.concatenate([np.empty((0, 2), int), *(layer.pairs for layer in layers)]))
+    # each answer adds two rows at most; rows without answers fill up
+    rows = np.concatenate([answered[: MOST_ROWS // 2].ravel(), rng.permutation(len(X))])
+    kept = np.sort(rows[np.sort(np.unique(rows, return_index=True)[1])][:MOST_ROWS])
+    place = np.full(len(X), -1)
+    place[kept] = np.arange(len(kept))
+    return X[kept], [_within(layer, place) for layer in layers]
+
+
+def _within(layer: Layer, place: NDArray[np.int64]) -> Layer:
+    """The annotations between rows that have a place."""
+    pairs = place[layer.pairs].reshape(-1, 2)
+    some = (pairs >= 0).all(axis=1)
+    weights, accuracies = (
+        None if values is None else np.asarray(values)[some] for values in (layer.weights, layer.accuracies)
+    )
+    return replace(layer, pairs=pairs[some], weights=weights, accuracies=accuracies)
 
 
 def model_for(layers: Sequence[Layer]) -> str:

@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 MUST, CANNOT = 0, 1
 """Kinds of an annotation."""
 
+MOST_ANNOTATIONS = 10**7
+"""Of a file that cells draw from. Each takes 12 bytes in the cube and on workers; a line may stand for many."""
+
 
 def draw_annotations(
     rng: np.random.Generator, labels_true: NDArray[np.integer], *, p: float, m: int

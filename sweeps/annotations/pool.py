@@ -9,15 +9,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from sweeps.annotations.draw import MOST_ANNOTATIONS
 from sweeps.annotations.files import read_annotations
 from sweeps.annotations.links import Annotation
 from sweeps.data.lines import shortened
 from sweeps.errors import InputError, Problem
 
 Pool = NDArray[np.int32]
-
-MOST_ANNOTATIONS = 10**7
-"""Of a file. Each takes 12 bytes in the cube and on every worker, and a line may stand for many."""
 
 HINT = "a cell draws single annotations; a line of weight w stands for w of them, of a self pair for w / 2"
 

@@ -90,3 +90,35 @@ def test_a_start_is_where_the_first_restart_begins(monkeypatch: pytest.MonkeyPat
     believe(blobs(), [], n_clusters=2, accuracy=0.9, seed=SEED, start=known, restarts=2)
     assert starts[0] is known
     assert starts[1] is None
+
+
+def test_a_shape_is_chosen_from_some_rows_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = {}
+
+    def noted(X, layers, **_):  # type: ignore[no-untyped-def]
+        seen.update(X=X, layers=layers)
+        return beliefs_choice(X, layers, **_)
+
+    beliefs_choice = beliefs.choose_covariance
+    monkeypatch.setattr(beliefs, "choose_covariance", noted)
+    monkeypatch.setattr(beliefs, "MOST_ROWS", 30)
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(100, 2)), rng.normal(size=(100, 2)) + 5.0])
+    pairs = rng.integers(0, 200, size=(300, 2))
+    kinds = (pairs[:, 0] < 100) != (pairs[:, 1] < 100)
+    layers = layers_from_annotations(np.column_stack([pairs, kinds]), 0.9)
+    layers = [replace(layer, weights=np.arange(1.0, len(layer.pairs) + 1)) for layer in layers]
+    believe(X, layers, n_clusters=2, accuracy=0.9, seed=SEED)
+    assert seen["X"].shape == (30, 2)
+    whole = {
+        (tuple(X[i]), tuple(X[j]), weight, layer.kind)
+        for layer in layers
+        for (i, j), weight in zip(layer.pairs, layer.weights, strict=True)
+    }
+    for layer in seen["layers"]:
+        assert len(layer.pairs) > 0
+        for (i, j), weight in zip(layer.pairs, layer.weights, strict=True):
+            assert (tuple(seen["X"][i]), tuple(seen["X"][j]), weight, layer.kind) in whole
+    believe(X[:30], [], n_clusters=2, accuracy=0.9, seed=SEED)
+    assert seen["X"] is not None
+    assert len(seen["X"]) == 30
