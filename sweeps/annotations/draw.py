@@ -9,7 +9,7 @@ MUST, CANNOT = 0, 1
 """Kinds of an annotation."""
 
 MOST_ANNOTATIONS = 10**7
-"""Of a file that cells draw from. Each takes 12 bytes in the cube and on workers; a line may stand for many."""
+"""Of a file that cells draw from. Each takes 12 bytes in cube and workers; a line may stand for many."""
 
 
 def draw_annotations(
