@@ -62,34 +62,52 @@ class _Model(models.PrimitiveModel):  # type: ignore[misc]
 @unbox(Pointer)
 def _unbox(pointer: Pointer, value: Any, c: Any) -> NativeValue:
     """Lay the tuple in the frame of the way in from Python, which outlives the call."""
-    laid, is_error = ir.Constant(c.context.get_value_type(pointer.fields), ir.Undefined), cgutils.false_bit
+    laid, is_error = c.context.get_value_type(pointer.fields), cgutils.false_bit
+    tuple_ = cgutils.alloca_once(c.builder, laid)
     for place, kind in enumerate(pointer.fields.types):
-        field, failed = _read(kind, c.pyapi.tuple_getitem(value, place), c)
-        laid = c.builder.insert_value(laid, field, place)
+        item = c.pyapi.tuple_getitem(value, place)
+        failed = _read(kind, item, cgutils.gep_inbounds(c.builder, tuple_, 0, place), c)
         is_error = c.builder.or_(is_error, failed)
-    address = c.builder.bitcast(cgutils.alloca_once_value(c.builder, laid), cgutils.voidptr_t)
-    return NativeValue(address, is_error)
+    address = c.builder.bitcast(tuple_, cgutils.voidptr_t)
+    return NativeValue(c.builder.call(_through(c.builder.module), (address,)), is_error)
 
 
-def _read(kind: Any, value: Any, c: Any) -> tuple[Any, Any]:
-    """A Python object as a value of one type, and whether it could not be read.
+def _read(kind: Any, value: Any, address: Any, c: Any) -> Any:
+    """Lay a Python object at an address as a value of one type; whether that could not be done.
 
     By one function for all fields of the type: this code for each array was a sixth of that of the search.
     """
     if isinstance(kind, Pointer):  # it has to be laid in this frame, not in that of a function that is over
         native = c.unbox(kind, value)
-        return native.value, native.is_error
+        c.builder.store(native.value, address)
+        return native.is_error
     module, name = c.builder.module, f"read {kind}"
     if name not in module.globals:
-        result = ir.LiteralStructType((c.context.get_value_type(kind), ir.IntType(1)))
-        reader = ir.Function(module, ir.FunctionType(result, (c.pyapi.pyobj,)), name)
-        reader.linkage = "internal"
-        reader.attributes.add("noinline")
+        reader = _function(module, name, ir.IntType(1), (c.pyapi.pyobj, address.type))
         builder = ir.IRBuilder(reader.append_basic_block())
         native = c.context.get_python_api(builder).to_native_value(kind, reader.args[0])
-        builder.ret(cgutils.pack_struct(builder, (native.value, native.is_error)))
-    read = c.builder.call(module.globals[name], (value,))
-    return c.builder.extract_value(read, 0), c.builder.extract_value(read, 1)
+        builder.store(native.value, reader.args[1])
+        builder.ret(native.is_error)
+    return c.builder.call(module.globals[name], (value, address))
+
+
+def _through(module: Any) -> Any:
+    """Function that returns an address, which the compiler does not see through.
+
+    So nothing is read there before all is laid, though each word is said to be the same at all times.
+    """
+    if "laid" not in module.globals:
+        function = _function(module, "laid", cgutils.voidptr_t, (cgutils.voidptr_t,))
+        function.attributes.add("optnone")
+        ir.IRBuilder(function.append_basic_block()).ret(function.args[0])
+    return module.globals["laid"]
+
+
+def _function(module: Any, name: str, result: Any, arguments: tuple[Any, ...]) -> Any:
+    function = ir.Function(module, ir.FunctionType(result, arguments), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    return function
 
 
 @infer_getattr

@@ -181,6 +181,7 @@ def test_python_arrays_of_one_type_are_read_by_one_function() -> None:
     assert len(re.findall(r'^define internal .*"?read ', code, re.M)) == len(kinds) == 6
     arrays = sum(isinstance(kind, numba.types.Array) for kind in kinds)
     assert len(re.findall(r"call .*@numba_adapt_ndarray", code)) == arrays == 3
+    assert len(re.findall(r"call .*@laid\(", code)) == 2  # nothing is read before all is laid
 
 
 @compiled
