@@ -9,6 +9,7 @@ from sweeps.plan import ACCURACY, Cell, DatasetPlan
 from sweeps.seeds import accuracy_code
 
 FORM = "DATASET/p=ACCURACY/m=NUMBER/replicate=NUMBER/MODEL, or DATASET/BASELINE"
+WITH_DESIGN = FORM.replace("/replicate", "/design=DESIGN/replicate")
 
 
 def find_cells(names: Iterable[str], plans: Sequence[DatasetPlan]) -> frozenset[Cell]:
@@ -35,7 +36,8 @@ def find_cell(name: str, plans: Iterable[DatasetPlan]) -> Cell:
     Parameters
     ----------
     name : str
-        Data set, coordinates in any order, model; mixtures have `mixture=NUMBER` as well.
+        Data set, coordinates in any order, model; mixtures have `mixture=NUMBER` as well, and the cells of a
+        sweep that names another design than "uniform" have `design=DESIGN`.
     plans : iterable of DatasetPlan
         All data sets of the sweep.
 
@@ -67,6 +69,7 @@ class _Reader:
         self.problems: list[Problem] = []
         self._name = name
         self._plan = plan
+        self._form = FORM if plan.cell_designs == (None,) else WITH_DESIGN
 
     def cell(self, model: str, pairs: list[str]) -> Cell:
         """The cell; valid only if no problem was found."""
@@ -74,15 +77,21 @@ class _Reader:
         models = (*plan.models, *plan.baselines)
         if model not in models:
             expected = f"a model of {plan.name}: {', '.join(models)}"
-            self._problem(repr(model), expected, did_you_mean(model, models) or f"the form is {FORM}")
+            self._problem(repr(model), expected, did_you_mean(model, models) or f"the form is {self._form}")
             return Cell(plan.name, None, None, None, None, model)
         wanted = [] if plan.mixtures is None else ["mixture"]
-        wanted += [] if model in plan.baselines else ["p", "m", "replicate"]
+        designs = [design for design in plan.cell_designs if design is not None]
+        if model not in plan.baselines:
+            wanted += ["p", "m", *(["design"] if designs else []), "replicate"]
         texts = self._texts(pairs, wanted)
         mixture = self._number("mixture", texts, range(plan.mixtures or 0))
         m = self._number("m", texts, plan.m)
         replicate = self._number("replicate", texts, range(plan.replicates))
-        return Cell(plan.name, mixture, self._accuracy(texts), m, replicate, model)
+        design = texts.get("design")
+        if design is not None and design not in designs:
+            expected = f"design={self._values('design')}"
+            self._problem(f"design={design}", expected, did_you_mean(design, designs))
+        return Cell(plan.name, mixture, self._accuracy(texts), m, replicate, model, design)
 
     def _texts(self, pairs: list[str], wanted: list[str]) -> dict[str, str]:
         """Coordinates by name as they are written; each of `wanted` once, and no other."""
@@ -92,7 +101,7 @@ class _Reader:
             if not equals or key not in wanted or key in texts:
                 found = f"{key!r} again" if key in texts else repr(pair)
                 self._problem(
-                    found, f"each of {', '.join(wanted) or 'no coordinate'} once", f"the form is {FORM}"
+                    found, f"each of {', '.join(wanted) or 'no coordinate'} once", f"the form is {self._form}"
                 )
             texts.setdefault(key, text)
         for key in wanted:
@@ -122,8 +131,8 @@ class _Reader:
         plan = self._plan
         if key == "p":
             return " | ".join(f"{p:{ACCURACY}}" for p in plan.p)
-        if key == "m":
-            return " | ".join(map(str, plan.m))
+        if key in ("m", "design"):
+            return " | ".join(map(str, plan.m if key == "m" else plan.designs))
         return f"0..{((plan.mixtures or 0) if key == 'mixture' else plan.replicates) - 1}"
 
     def _problem(self, found: str, expected: str, hint: str = "") -> None:

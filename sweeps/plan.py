@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar
 from pydantic import ConfigDict, Strict
 
 from sweeps.annotations.draw import MOST_ANNOTATIONS
+from sweeps.designs import DEFAULT, DESIGNS, asked_of
 from sweeps.keytypes import Choice, Each, Real, Text, Whole
 from sweeps.scales import SCALES
 from sweeps.seeds import accuracy_code
@@ -40,7 +41,8 @@ ACCURACY = ".9g"
 class Cell:
     """The unit of result: one data set, mixture, accuracy, annotation count, replicate and model.
 
-    A baseline has no `p`, `m` and `replicate`; a real data set has no `mixture`.
+    A baseline has no `p`, `m`, `replicate` and `design`; a real data set has no `mixture`. There is no
+    `design` where the sweep names no other than "uniform".
     """
 
     dataset: str
@@ -49,14 +51,48 @@ class Cell:
     m: int | None
     replicate: int | None
     model: str
+    design: str | None = None
 
     def __str__(self) -> str:
         parts = [self.dataset]
-        for key in ("mixture", "p", "m", "replicate"):
+        for key in ("mixture", "p", "m", "design", "replicate"):
             value = getattr(self, key)
             if value is not None:
                 parts.append(f"{key}={value:{ACCURACY}}" if isinstance(value, float) else f"{key}={value}")
         return "/".join([*parts, self.model])
+
+
+@dataclass(frozen=True, slots=True)
+class AskedPath:
+    """Questions asked batch after batch: the annotations of each m of a design are the first m answers.
+
+    Parameters
+    ----------
+    dataset, mixture, p, replicate
+        As of the cells whose annotations it has.
+    design : str
+        One of `sweeps.designs.ASKED`.
+    """
+
+    dataset: str
+    mixture: int | None
+    p: float
+    replicate: int
+    design: str
+
+    @classmethod
+    def of(cls, cell: Cell) -> AskedPath:
+        """The path that the annotations of a cell come from, whose design asks for them."""
+        assert cell.p is not None
+        assert cell.replicate is not None
+        assert cell.design is not None
+        return cls(cell.dataset, cell.mixture, cell.p, cell.replicate, cell.design)
+
+    def __str__(self) -> str:
+        mixture = "" if self.mixture is None else f"/mixture={self.mixture}"
+        return (
+            f"{self.dataset}{mixture}/p={self.p:{ACCURACY}}/design={self.design}/replicate={self.replicate}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +111,8 @@ class Block:
         Half-open range of replicates; None for a baseline.
     models : tuple of str
         Supervised models of the chunk, or one baseline.
+    design : str or None
+        As of its cells.
     """
 
     dataset: str
@@ -83,6 +121,7 @@ class Block:
     mixtures: tuple[int, int] | None
     replicates: tuple[int, int] | None
     models: tuple[str, ...]
+    design: str | None = None
 
     @property
     def unsupervised(self) -> bool:
@@ -97,7 +136,7 @@ class Block:
     def cells(self) -> Iterator[Cell]:
         """Cells in storage order: mixture, then replicate, then model."""
         for mixture, replicate, model in product(_range(self.mixtures), _range(self.replicates), self.models):
-            yield Cell(self.dataset, mixture, self.p, self.m, replicate, model)
+            yield Cell(self.dataset, mixture, self.p, self.m, replicate, model, self.design)
 
     def position(self, cell: Cell) -> int:
         """Place of `cell` in storage order: its row in every array of the block."""
@@ -109,6 +148,7 @@ class Block:
             parts += self.models
         else:
             parts += [f"p={self.p:{ACCURACY}}", f"m={self.m}"]
+            parts += [] if self.design is None else [f"design={self.design}"]
         if self.mixtures is not None:
             parts.append("mixtures={}:{}".format(*self.mixtures))
         if self.replicates is not None:
@@ -170,6 +210,8 @@ class DatasetPlan:
         Annotations of the user's own that cells draw from; 0 where they are drawn from the true labels.
     annotations_checksum : str
         Sha256 of them; empty where there are none.
+    designs : tuple of str
+        How annotated pairs are chosen; several are a dimension of the cell.
     """
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
@@ -197,6 +239,7 @@ class DatasetPlan:
     methods: Annotated[tuple[MethodPlan, ...], Each(repr, shortest=0)] = ()
     n_annotations: Annotated[int, Whole(0, MOST_ANNOTATIONS)] = 0
     annotations_checksum: Source = ""
+    designs: Annotated[tuple[Annotated[str, Choice(DESIGNS)], ...], Each(str)] = DEFAULT
 
     @property
     def supervised(self) -> bool:
@@ -204,15 +247,40 @@ class DatasetPlan:
         return bool(self.models)
 
     @property
+    def has_designs(self) -> bool:
+        """Whether the cell has a dimension `design`: only where several are named."""
+        return len(self.designs) > 1
+
+    @property
+    def cell_designs(self) -> tuple[str | None, ...]:
+        """Designs as the cells have them."""
+        return (None,) if self.designs == DEFAULT else self.designs
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """Designs whose pairs are asked for; none where there is nothing beside baselines."""
+        return asked_of(self.designs) if self.supervised else ()
+
+    @property
+    def n_paths(self) -> int:
+        """Number of paths of questions, each up to the largest m."""
+        return (self.mixtures or 1) * len(self.p) * self.replicates * len(self.asked)
+
+    @property
+    def n_graphs(self) -> int:
+        """Number of annotation graphs of a mixture, or of a real data set."""
+        return len(self.p) * len(self.m) * len(self.designs) * self.replicates
+
+    @property
     def n_cells(self) -> int:
         """Number of cells, baselines included."""
-        per_mixture = len(self.p) * len(self.m) * self.replicates * len(self.models)
+        per_mixture = self.n_graphs * len(self.models)
         return (self.mixtures or 1) * (per_mixture + len(self.baselines))
 
     @property
     def n_restarts(self) -> int:
         """Restarts of all cells together."""
-        per_mixture = len(self.p) * len(self.m) * self.replicates * sum(map(self.restarts_of, self.models))
+        per_mixture = self.n_graphs * sum(map(self.restarts_of, self.models))
         return (self.mixtures or 1) * (per_mixture + sum(map(self.restarts_of, self.baselines)))
 
     def restarts_of(self, model: str) -> int:
@@ -220,20 +288,21 @@ class DatasetPlan:
         return next((each.restarts for each in self.methods if each.name == model), self.restarts)
 
     def blocks(self) -> Iterator[Block]:
-        """All blocks, baselines first, then by accuracy and annotation count."""
+        """All blocks, baselines first, then by accuracy, annotation count and design."""
         mixture_ranges: list[tuple[int, int] | None] = [None]
         if self.mixtures is not None:
             mixture_ranges = list(_chunks(self.mixtures, self.mixture_chunk))
         for baseline, mixtures in product(self.baselines, mixture_ranges):
             yield Block(self.name, None, None, mixtures, None, (baseline,))
-        for p, m, mixtures, replicates, models in product(
+        for p, m, design, mixtures, replicates, models in product(
             self.p,
             self.m,
+            self.cell_designs,
             mixture_ranges,
             _chunks(self.replicates, self.replicate_chunk),
             self._model_chunks(),
         ):
-            yield Block(self.name, p, m, mixtures, replicates, models)
+            yield Block(self.name, p, m, mixtures, replicates, models, design)
 
     def block_of(self, cell: Cell) -> Block:
         """Block that holds `cell`."""
@@ -245,7 +314,7 @@ class DatasetPlan:
             replicates = _chunk_at(cell.replicate, self.replicates, self.replicate_chunk)
             start, stop = _chunk_at(self.models.index(cell.model), len(self.models), self.model_chunk)
             models = self.models[start:stop]
-        return Block(self.name, cell.p, cell.m, mixtures, replicates, models)
+        return Block(self.name, cell.p, cell.m, mixtures, replicates, models, cell.design)
 
     def _model_chunks(self) -> list[tuple[str, ...]]:
         if not self.models:

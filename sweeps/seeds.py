@@ -16,8 +16,9 @@ from sweeps.models import MODEL_CODES
 ABSENT = 2**32 - 1
 """In place of a coordinate that a stream does not depend on: the largest uint32, which no coordinate is."""
 
-DATA, ANNOTATIONS, SEARCH, CHOICE, METHOD = 0, 1, 2, 3, 4
-"""Purposes: drawing a mixture, drawing annotations, one restart of the search, choosing a shape, a method."""
+DATA, ANNOTATIONS, SEARCH, CHOICE, METHOD, PATH = 0, 1, 2, 3, 4, 5
+"""Purposes: drawing a mixture, drawing annotations, one restart of the search, choosing a shape, a method, a
+batch of a path of questions."""
 
 
 def accuracy_code(p: float) -> int:
@@ -87,6 +88,36 @@ def annotation_seed(
     Annotations of one's own do not depend on `p`, which is only what the models are told.
     """
     return seed_sequence(seed, ANNOTATIONS, dataset, mixture=mixture, p=p, m=m, replicate=replicate)
+
+
+def order_seed(seed: int, dataset: str, *, mixture: int | None, replicate: int) -> np.random.SeedSequence:
+    """Seed of the order of the samples that says which of them a biased design draws more often.
+
+    It depends on neither `p` nor `m`, which the seed of an annotation graph always does.
+    """
+    return seed_sequence(seed, ANNOTATIONS, dataset, mixture=mixture, replicate=replicate)
+
+
+def path_seed(
+    seed: int, dataset: str, *, mixture: int | None, p: float, replicate: int, design: str, start: int
+) -> np.random.SeedSequence:
+    """Seed of one batch of a path of questions, the one after `start` answers.
+
+    The spawn key has the two words of the design's name in the place of a model's code:
+    `(PATH, name, name, mixture, p·1e9, ABSENT, replicate, design, design, start)`. It is without `m`: a
+    path is drawn once, and each m has a prefix of it.
+    """
+    spawn_key = (
+        PATH,
+        *name_words(dataset),
+        ABSENT if mixture is None else mixture,
+        accuracy_code(p),
+        ABSENT,
+        replicate,
+        *name_words(design),
+        start,
+    )
+    return np.random.SeedSequence(seed, spawn_key=spawn_key)
 
 
 def search_seed(

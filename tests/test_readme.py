@@ -21,6 +21,8 @@ from kernels.settings import METHOD, OFFERED
 from pipeline.cluster.profiles import Address, Local, Tls
 from pipeline.commands.main import main
 from storage.cube.cube import open_cube
+from sweeps.designs import DESIGNS
+from sweeps.file.asking import Ask
 from sweeps.file.methods import MethodEntry
 from sweeps.file.reading import load_sweep
 from sweeps.file.search import asked
@@ -133,8 +135,21 @@ def test_the_sweep_file_example_is_one(tmp_path: Path) -> None:
     assert [each.name for each in load_sweep(path).grid.methods] == ["k-means", "pckmeans", "mine"]
 
 
+def test_every_design_is_explained() -> None:
+    table = SWEEP_FILE.partition("\n## Designs\n")[2].partition("\n## ")[0]
+    assert re.findall(r"^\| `([\w-]+)` \|", table, flags=re.MULTILINE) == list(DESIGNS)
+
+
+def _explained(text: str) -> dict[str, str]:
+    return dict(re.findall(r"^\| `(\w+)` \| `?([^|`]+?)`? \| .* \|$", text, flags=re.MULTILINE))
+
+
 def test_the_tables_of_the_sweep_file_have_every_key_and_its_default() -> None:
-    explained = dict(re.findall(r"^\| `(\w+)` \| `?([^|`]+?)`? \| .* \|$", SWEEP_FILE, flags=re.MULTILINE))
+    # both [ask] and a method have restarts
+    before, title, rest = SWEEP_FILE.partition("## `[ask]`\n")
+    of_asking, heading, after = rest.partition("\n## ")
+    explained, asking = (_explained(text) for text in (before + heading + after, title + of_asking))
+    assert asking == {key: getattr(value, "text", str(value)) for key, value in dict(Ask()).items()}
     stop = {
         key: "needed" if key == "risk" else str(value) for key, value in Stop(risk=0.05).model_dump().items()
     }

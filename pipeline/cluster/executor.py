@@ -23,8 +23,8 @@ from pipeline.cluster.losses import TOPICS, Losses
 from pipeline.cluster.plugins import register
 from pipeline.cluster.watchdog import ReportNanny, run_watched
 from pipeline.jobs.errors import ComputeClusterError
-from pipeline.work.executor import Ended, NextBatch, Outcome, load_kernels
-from pipeline.work.records import Batch
+from pipeline.work.executor import Ended, NextTask, Outcome, load_kernels
+from pipeline.work.records import Task
 from sweeps.inputs.load import Source
 
 logger = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ class DaskExecutor:
         self._shipped: dict[str, Future] = {}
         self._workers, self._counted = 1, -math.inf
         self._number, self._run = count(), uuid4().hex[:8]
-        self._in_progress: dict[str, tuple[Batch, Future]] = {}
+        self._in_progress: dict[str, tuple[Task, Future]] = {}
         self._losses = Losses()
         self._failure: ComputeClusterError | None = None
         self._inbox: SimpleQueue[tuple[str, Any]] = SimpleQueue()
@@ -100,12 +100,12 @@ class DaskExecutor:
             self._workers, self._counted = max(1, sum(threads.values())), now
         return self._workers
 
-    def results(self, next_batch: NextBatch) -> Iterator[Ended]:
+    def results(self, next_task: NextTask) -> Iterator[Ended]:
         """Keep each worker busy and one batch ahead; what is queued beyond that only costs the scheduler."""
         while True:
             room = AHEAD * self.workers - len(self._in_progress)
             if room >= max(1, self.workers // TOGETHER):
-                self._submit(list(islice(iter(next_batch, None), room)))
+                self._submit(list(islice(iter(next_task, None), room)))
             if not self._in_progress:
                 return
             if ended := self._next_ended():
@@ -113,7 +113,7 @@ class DaskExecutor:
             if self._failure is not None:
                 raise self._failure
 
-    def _submit(self, batches: list[Batch]) -> None:
+    def _submit(self, batches: list[Task]) -> None:
         """Hand batches in; those of one data set together, since each hand-in costs as much as a batch."""
         for dataset, group in groupby(batches, key=attrgetter("dataset")):
             together = list(group)
@@ -176,7 +176,7 @@ class DaskExecutor:
         logger.warning("no worker is connected: the run waits for one")
         return self._inbox.get()
 
-    def _ended(self, key: str) -> Batch:
+    def _ended(self, key: str) -> Task:
         batch, future = self._in_progress.pop(key)
         self._losses.forget(key)
         future.release()  # also that of a batch that is given up: the scheduler then drops its task
@@ -194,7 +194,7 @@ class DaskExecutor:
         return self._shipped[dataset]
 
 
-def generous_limit(batch: Batch) -> float:
+def generous_limit(batch: Task) -> float:
     """Seconds that a batch may run: long enough for any slow batch, so that only endless ones reach it."""
     return LEAST_LIMIT + LIMIT_FACTOR * batch.predicted
 

@@ -16,8 +16,8 @@ from distributed import Reschedule, Worker, WorkerPlugin, get_worker
 from distributed.utils import sync
 
 from pipeline.cluster.leaving import LeaveInTime
-from pipeline.work.records import Batch, Failure, Partial
-from pipeline.work.tasks import run_batch
+from pipeline.work.records import Results, Task
+from pipeline.work.tasks import run_task
 from sweeps.inputs.load import Source
 
 logger = logging.getLogger(__name__)
@@ -43,25 +43,25 @@ class ReportNanny(WorkerPlugin):  # type: ignore[misc]
         worker.log_event(TOPIC, {"is": "worker", "worker": worker.address, "nanny": worker.nanny})
 
 
-def run_watched(batch: Batch, source: Source, key: str, limit: float) -> list[Partial | Failure]:
-    """Run a batch on a dask worker, within a time limit.
+def run_watched(task: Task, source: Source, key: str, limit: float) -> Results:
+    """Run a task on a dask worker, within a time limit.
 
     A kernel cannot be interrupted. So a batch that overruns takes its process with it, and the nanny starts
     another.
 
     Parameters
     ----------
-    batch, source
-        As for `run_batch`.
+    task, source
+        As for `run_task`.
     key : str
-        The name the driver knows the batch by.
+        The name the driver knows the task by.
     limit : float
         Seconds, from now.
 
     Returns
     -------
-    list of Partial or Failure
-        As of `run_batch`.
+    list of Partial, Failure, PathPart or PathFailure
+        As of `run_task`.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def run_watched(batch: Batch, source: Source, key: str, limit: float) -> list[Pa
         scheduler gives it to another worker.
     """
     worker = get_worker()
-    if not worker.plugins[LeaveInTime.name].takes(batch.predicted):
+    if not worker.plugins[LeaveInTime.name].takes(task.predicted):
         raise Reschedule
 
     def report(what: str) -> None:
@@ -79,15 +79,15 @@ def run_watched(batch: Batch, source: Source, key: str, limit: float) -> list[Pa
         try:
             sync(worker.loop, _send, worker, message, callback_timeout=PATIENCE)
         except (OSError, TimeoutError) as error:
-            logger.warning("%s: the scheduler was not told that it %s: %s", batch.work[0].cell, what, error)
+            logger.warning("%s: the scheduler was not told that it %s: %s", task, what, error)
 
     def overran() -> None:
-        logger.error("%s ran for more than %g s: this process ends", batch.work[0].cell, limit)
+        logger.error("%s ran for more than %g s: this process ends", task, limit)
         report("overran")
 
     report("started")
     with deadline(limit, overran, end_process):
-        return run_batch(batch, source)
+        return run_task(task, source)
 
 
 @contextmanager

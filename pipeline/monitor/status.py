@@ -138,6 +138,8 @@ class Status:
             return f"run by {holder}"
         done = self.progress
         restarts = f"{done.restarts:,} of {done.total:,} restarts of this run"
+        if done.questions:
+            restarts += f", {done.asked:,} of {done.questions:,} questions asked"
         return f"run by {holder}: {restarts}, {done.workers} workers, about {duration(self.eta)} left"
 
     def _job_lines(self) -> list[str]:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from pipeline.questions.journalled import PATHS
 from storage.cube.blocks import BlockStore, failed_cells
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import ANSWERED, NO_SOLUTION, STATUS_WORDS
 from storage.runfolder.failures import FailureRecord, read_failures
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.head import HeadRecord
+from storage.runfolder.journal import replay
 from sweeps.cellnames import find_cell
+from sweeps.designs import asks
 from sweeps.models import chooses
-from sweeps.plan import Cell
+from sweeps.plan import AskedPath, Cell
 from sweeps.shapes import CODES
 
 TRACEBACK_LINES = 12
@@ -48,6 +51,8 @@ class Explanation:
         Runs the cell alone.
     covariance : str or None
         Shape of covariances that a cell that is done has chosen; None where the model says which.
+    questions : str
+        How far the questions are whose answers the cell waits for; empty where it waits for none.
     """
 
     cell: str
@@ -58,6 +63,7 @@ class Explanation:
     log: str
     command: str
     covariance: str | None = None
+    questions: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -79,7 +85,8 @@ class Explanation:
         state = "pending: not finished yet" if self.state == "pending" else self.state
         command = ["", "to run it alone:", f"  {self.command}"]
         log = ["", "to see the log:", f"  {self.log}"] if self.log else []
-        return [f"{self.cell}: {state}", *self._last(), *log, *command]
+        waits = [self.questions] if self.questions else []
+        return [f"{self.cell}: {state}", *waits, *self._last(), *log, *command]
 
     def _earlier(self) -> list[str]:
         if not self.failures:
@@ -94,7 +101,7 @@ class Explanation:
         facts = {
             "cause": last.cause,
             "when": last.at or UNKNOWN,
-            "restarts": f"{last.work.start}..{last.work.stop - 1}",
+            ("restarts" if last.work.cell else "questions"): f"{last.work.start}..{last.work.stop - 1}",
             "node": last.node or UNKNOWN,
             "job": last.job or "none",
             "attempts": f"{len(self.failures)} failed",
@@ -123,7 +130,8 @@ def explain(cube: Path, name: str, spec: Path | None = None) -> Explanation:
     """
     plans = read_manifest(cube).plans
     cell = find_cell(name, list(plans.values()))
-    failures = tuple(record for record in read_failures(RunFolder(cube)) if record.cell == str(cell))
+    names = {str(cell), str(AskedPath.of(cell))} if asks(cell.design) else {str(cell)}
+    failures = tuple(record for record in read_failures(RunFolder(cube)) if record.cell in names)
     block = plans[cell.dataset].block_of(cell)
     store, position = BlockStore(cube, read_only=True), block.position(cell)
     status = int(store.statuses(block)[position])
@@ -137,14 +145,36 @@ def explain(cube: Path, name: str, spec: Path | None = None) -> Explanation:
         log="" if status in ANSWERED or not failures else _log_command(cube, failures[-1].job),
         command=_command(cube, cell, spec),
         covariance=None if arrays is None or not chooses(cell.model) else _chosen(arrays, position),
+        questions=_questions(cube, cell) if asks(cell.design) and status not in ANSWERED else "",
     )
+
+
+def _questions(cube: Path, cell: Cell) -> str:
+    """How far the path is whose answers a cell waits for, from cube and journal."""
+    path, asked, m = AskedPath.of(cell), 0, cell.m or 0
+    store = BlockStore(cube, read_only=True)
+    plan = read_manifest(cube).plans[cell.dataset]
+    for other in plan.m:
+        block = plan.block_of(replace(cell, m=other))
+        _, known = store.annotations(block)
+        if known[block.position(replace(cell, m=other)) // len(block.models)]:
+            asked = max(asked, other)
+    for generation in RunFolder(cube).generations():
+        for header, _ in replay(generation.journal):
+            parts = (entry for entry in header.get(PATHS, ()) if entry["path"] == list(astuple(path)))
+            asked = max([asked, *(entry["stop"] for entry in parts)])
+    if asked >= m:
+        return f"the pairs it needs were asked for: {asked} answers of {path}"
+    return f"it waits for pairs that are asked for batch after batch: {asked} of {m} answers of {path}"
 
 
 def failed_causes(cube: Path) -> dict[str, str]:
     """Last cause of each cell that is marked failed, by name; reads files only."""
     cells = failed_cells(cube, read_manifest(cube).plans.values())
     causes = {record.cell: record.cause for record in read_failures(RunFolder(cube))}
-    return {str(cell): causes.get(str(cell), "no failure is recorded") for cell in cells}
+    of_paths = {cell: causes.get(str(AskedPath.of(cell))) for cell in cells if asks(cell.design)}
+    unknown = "no failure is recorded"
+    return {str(cell): causes.get(str(cell)) or of_paths.get(cell) or unknown for cell in cells}
 
 
 def _chosen(arrays: Mapping[str, Any], position: int) -> str:

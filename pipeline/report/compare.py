@@ -175,7 +175,7 @@ def _table_lines(table: pd.DataFrame, total: pd.DataFrame) -> Iterator[str]:
         for row in [*rows.itertuples(), *total[total["score"] == score].itertuples()]:
             p, m = getattr(row, "p", math.nan), getattr(row, "m", math.nan)
             yield _row(
-                getattr(row, "dataset", "all"),
+                _with_design(getattr(row, "dataset", "all"), row.design),
                 "" if pd.isna(p) else f"{p:g}",
                 "" if pd.isna(m) else str(m),
                 str(row.model),
@@ -186,6 +186,10 @@ def _table_lines(table: pd.DataFrame, total: pd.DataFrame) -> Iterator[str]:
         missing = int(rows["n_missing"].sum())
         if missing:
             yield f"  {missing:,} pairs are left out: the score is not defined in one of the two"
+
+
+def _with_design(dataset: str, design: object) -> str:
+    return dataset if pd.isna(design) else f"{dataset}, {design}"
 
 
 def _mean(mean: float, se: float) -> str:

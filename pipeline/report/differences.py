@@ -22,6 +22,7 @@ from pipeline.report.parts.ink import (
 from pipeline.report.parts.parts import shape_groups, spread
 from pipeline.report.sections.curves import PANEL
 from pipeline.scoring.catalogue import LABELS
+from pipeline.scoring.designs import with_design
 
 
 def draw_differences(table: pd.DataFrame, score: str) -> Figure | None:
@@ -37,12 +38,16 @@ def draw_differences(table: pd.DataFrame, score: str) -> Figure | None:
     Returns
     -------
     Figure or None
-        A row of panels per data set, and per shape where there are many, a column per accuracy, baselines at
-        m = 0; None without any pair.
+        A row of panels per data set and design, and per shape where there are many, a column per accuracy,
+        baselines at m = 0; None without any pair.
     """
     rows = table[(table["score"] == score) & (table["n"] > 0)]
     if rows.empty:
         return None
+    # rows of one panel are of one design
+    designs = with_design(rows)["design"]
+    named = designs.astype(object).map(lambda design: "" if pd.isna(design) else f", {design}")
+    rows = rows.assign(dataset=rows["dataset"] + named)
     datasets = spread(list(rows["dataset"].unique()), MOST_DATASETS)
     accuracies = spread(sorted(rows["p"].dropna().unique()), MOST_ACCURACIES) or [np.nan]
     groups = shape_groups(rows["model"].unique())

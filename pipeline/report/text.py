@@ -10,11 +10,12 @@ import pandas as pd
 
 from pipeline.report.designs.lines import design_lines
 from pipeline.report.parts.ink import short
-from pipeline.report.sections.heading import left_out, scaling
+from pipeline.report.sections.heading import left_out, of_one_design, scaling
 from pipeline.report.winners.lines import winner_lines
 from pipeline.scoring.catalogue import LABELS, QUALITIES
 from pipeline.scoring.choices import TOO_FEW, choice_table, prediction_table
 from pipeline.scoring.common import RANKED
+from pipeline.scoring.designs import compared_design
 from pipeline.scoring.ranking import Ranking
 from pipeline.scoring.tables import pooled_means, written_counts
 from pipeline.scoring.worth.budget import DesignScores
@@ -39,9 +40,27 @@ def render(
     summary: pd.DataFrame,
     rankings: Sequence[Ranking],
     designs: Sequence[DesignScores] = (),
+    every: pd.DataFrame | None = None,
 ) -> str:
-    """Text of a report: how much is there, who wins, what choosing pairs gains, then the tables."""
-    parts = [_head(manifest, cells), "\n".join(winner_lines(rankings, cells, WIDTH))]
+    """Text of a report: how much is there, who wins, what choosing pairs gains, then the tables.
+
+    Parameters
+    ----------
+    manifest : Manifest
+        Of the cube.
+    cells, summary : pandas.DataFrame
+        From `pipeline.scoring.tables`, of one design.
+    rankings : sequence of Ranking
+        Of these cells.
+    designs : sequence of DesignScores
+        Of the cells of all designs.
+    every : pandas.DataFrame, optional
+        Cells of all designs, where there are several.
+    """
+    head = _head(manifest, cells if every is None else every)
+    if every is not None:
+        head += "\n" + textwrap.fill(of_one_design(manifest, compared_design(every)), WIDTH)
+    parts = [head, "\n".join(winner_lines(rankings, cells, WIDTH))]
     parts.append("\n".join(design_lines(designs)))
     parts += [_pooled(manifest, summary, score) for score in RANKED]
     for (dataset, p), rows in summary[summary["p"].notna()].groupby(["dataset", "p"], sort=False):

@@ -19,6 +19,7 @@ from pipeline.report.sections.content import Content
 from pipeline.report.text import WIDTH, render
 from pipeline.report.winners.files import winner_tables
 from pipeline.scoring.choices import choice_table, prediction_table
+from pipeline.scoring.designs import compared_design, designs_of, rows_of
 from pipeline.scoring.tables import cell_table, summary_table
 from pipeline.scoring.times import time_table
 from storage.cube.cube import open_cube
@@ -90,27 +91,33 @@ def write_report(
     """
     manifest, theirs, named = _inputs(cube, folder, published, cell)
     tree = open_cube(cube)
-    cells = cell_table(tree, manifest.plans)
-    summary = summary_table(cells)
+    every = cell_table(tree, manifest.plans)
+    whole = summary_table(every)
+    # means are of one design, never over several: what compares models does so in one of them
+    design = compared_design(every)
+    cells, summary = rows_of(every, design), rows_of(whole, design)
+    several = every if len(designs_of(every)) > 1 else None
     compared = None if theirs is None else against.compare(summary, manifest.plans, theirs)
     content = Content(
         manifest=manifest,
         tree=tree,
         cells=cells,
         summary=summary,
-        cell=choose_cell(cells, named),
+        cell=choose_cell(cells if named is None else every, named),
         compared=compared,
         failures=_failures(cube),
         holder=_holder(cube),
         figures=folder / "figures",
+        every=several,
+        design=design,
     )
-    text = render(manifest, cells, summary, content.rankings, content.designs)
-    tables = {"summary": summary, "cells": cells, "times": time_table(cells)}
+    text = render(manifest, cells, summary, content.rankings, content.designs, several)
+    tables = {"summary": whole, "cells": every, "times": time_table(every)}
     tables |= winner_tables(content.rankings, cells) | design_tables(content.designs)
     if any(cells["model"].map(chooses)):
-        tables["choices"] = choice_table(cells)
+        tables["choices"] = choice_table(every)
     if any(plan.held_out for plan in manifest.plans.values()):
-        tables["predictions"] = prediction_table(cells)
+        tables["predictions"] = prediction_table(every)
     if compared is not None:
         text += f"\n{textwrap.fill(against.summarise(compared), WIDTH)}\n"
         tables["against"] = compared
@@ -119,7 +126,7 @@ def write_report(
         plain = folder / "report.txt"
         plain.write_text(text, encoding="utf-8")
         files = [plain, *write_tables(folder, tables), *write_page(content, folder / "report.html")]
-    return Report(text, tuple(files), cells, summary)
+    return Report(text, tuple(files), every, whole)
 
 
 def _inputs(

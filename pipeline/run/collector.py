@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.prepare.wanted import Wanted
+from pipeline.questions.journalled import PATHS, is_of_paths, written_paths
+from pipeline.questions.journalled import to_record as answers_to_record
+from pipeline.questions.records import Asking, PathFailure, PathPart
+from pipeline.run.paths import Paths
 from pipeline.work.journalled import written_partials
 from pipeline.work.merge import BlockResult, CellResult, to_record
 from pipeline.work.records import Failure, Partial, Work
-from pipeline.work.tasks import cell_annotations
 from storage.cube.blocks import BlockStore
 from storage.cube.schema import DONE
 from storage.runfolder.failures import FailureRecord
 from storage.runfolder.journal import Journal, JournalDamaged
+from sweeps.designs import asks
 from sweeps.file.stopping import Stop
+from sweeps.inputs.annotations import cell_annotations
 from sweeps.inputs.load import Inputs
 from sweeps.models import is_model
-from sweeps.plan import Block, Cell, DatasetPlan
+from sweeps.plan import AskedPath, Block, Cell, DatasetPlan
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +57,8 @@ class Collector:
         What this run is to compute.
     stop : Stop or None
         The rule that ends a cell before all of its restarts are run; None without one.
+    asking : mapping of str to Asking
+        How questions are asked about each data set, where designs ask.
     """
 
     def __init__(
@@ -63,6 +71,7 @@ class Collector:
         failed: Callable[[FailureRecord], None],
         wanted: Wanted,
         stop: Stop | None = None,
+        asking: Mapping[str, Asking] | None = None,
     ) -> None:
         self._store = store
         self._journal = journal
@@ -77,34 +86,53 @@ class Collector:
         self._attempts: dict[Cell, int] = {}
         self._compacted = 0
         self.blocks_written = 0
-        self._replayed = self._replay()
+        self._replayed, answers = self._replay(asking or {})
+        self.paths = Paths(
+            store,
+            self._plans,
+            asking or {},
+            answers,
+            wanted=wanted,
+            failed=failed,
+            damaged=lambda found: JournalDamaged(journal.path, None, found),
+        )
 
     def count(self, plan: DatasetPlan) -> Iterator[Work]:
         """Work that is left of the cells of a data set that are not settled; opens no block."""
         for block, statuses in self._store.all_statuses(plan):
             for cell in filter(self._wanted.runs, self._unsettled(block, statuses)):
                 if cell in self._open:
-                    yield from self.missing(cell)
+                    yield from self._open[cell].cells[cell].missing()
                 elif cell in self._replayed:
                     yield from self._result(cell, self._replayed[cell]).missing()
                 else:
                     yield Work(cell, 0, plan.restarts_of(cell.model))
 
     def left(self, plan: DatasetPlan) -> Iterator[Work]:
-        """Work of a data set that is neither in the cube nor in the journal; opens its blocks on the way."""
+        """Work of a data set that is neither in the cube nor in the journal; opens its blocks on the way.
+
+        Cells whose pairs are asked for wait for them: see `runnable`.
+        """
         # Only this process writes: what the status said at the start holds for each block until it is opened.
-        for block, statuses in self._store.all_statuses(plan, self._wanted.blocks(plan)):
+        blocks = (block for block in self._wanted.blocks(plan) if not asks(block.design))
+        for block, statuses in self._store.all_statuses(plan, blocks):
             result = self._open_block(block, statuses)
             if result is not None:
                 for cell in filter(self._wanted.runs, list(result.cells)):
                     yield from self.missing(cell)
+
+    def runnable(self, plan: DatasetPlan) -> Iterator[Work]:
+        """Work of cells whose pairs were asked for, and are there now; opens their blocks on the way."""
+        for cell in self.paths.runnable(plan.name):
+            yield from self.open_cell(cell)
 
     def open_cell(self, cell: Cell) -> list[Work]:
         """Restarts of one cell that are still to be run; opens its block if it is not open yet."""
         if not self._wanted.runs(cell):
             return []
         block = self._plans[cell.dataset].block_of(cell)
-        self._open_block(block, self._store.statuses(block))
+        if block not in self._seen:
+            self._open_block(block, self._store.statuses(block))
         return self.missing(cell)
 
     def take(self, results: Sequence[Partial | Failure]) -> list[Work]:
@@ -137,6 +165,28 @@ class Collector:
         self._write_complete({partial.work.cell for partial in wanted})
         return again
 
+    def take_answers(self, parts: Sequence[PathPart]) -> None:
+        """Take the answers to questions that were asked: journalled, they make cells runnable.
+
+        Raises
+        ------
+        Mismatch
+            If a question that was answered before has another answer now.
+        """
+        if parts:
+            self._journal.append(*answers_to_record(parts))
+        for part in parts:
+            self.paths.take(part)
+
+    def charge_path(self, failure: PathFailure) -> None:
+        """Count a failure of a path on its own; its cells fail with it when it may not try again."""
+        cells = self.paths.charge(failure, ATTEMPTS)
+        for cell in cells:
+            self.open_cell(cell)
+            if cell in self._open:
+                self._open[cell].cells[cell].failed = True
+        self._write_complete(set(cells))
+
     def charge(self, failure: Failure) -> bool:
         """Count a failure of a cell on its own; True if it may try again."""
         cell = failure.work.cell
@@ -160,7 +210,16 @@ class Collector:
         if cell not in self._open:
             return []
         result = self._open[cell].cells[cell]
-        return [] if result.failed else list(result.missing())
+        if result.failed:
+            return []
+        if not asks(cell.design):
+            return list(result.missing())
+        annotations = self.paths.annotations(cell)
+        return (
+            []
+            if annotations is None
+            else [replace(work, annotations=annotations) for work in result.missing()]
+        )
 
     def seconds(self, cell: Cell) -> float | None:
         """Seconds of a restart of a cell that is done in the cube, None for any other."""
@@ -175,16 +234,20 @@ class Collector:
         """Drop from the journal what is in the cube."""
         self._compact()
 
-    def _replay(self) -> dict[Cell, list[Partial]]:
+    def _replay(self, asking: Mapping[str, Asking]) -> tuple[dict[Cell, list[Partial]], list[PathPart]]:
         known: dict[Cell, list[Partial]] = {}
+        answers: list[PathPart] = []
         for header, arrays in self._journal.replay():
             try:
+                if is_of_paths(header):
+                    answers += written_paths(header, arrays, self._plans, asking)
+                    continue
                 partials = written_partials(header, arrays, self._plans)
             except ValueError as error:
                 raise JournalDamaged(self._journal.path, None, str(error)) from error
             for partial in partials:
                 known.setdefault(partial.work.cell, []).append(partial)
-        return known
+        return known, answers
 
     def _open_block(self, block: Block, statuses: NDArray[np.int8]) -> BlockResult | None:
         """Cells of a block that are to be computed; None if there are none, or they were written since."""
@@ -226,7 +289,7 @@ class Collector:
         plan = self._plans[result.block.dataset]
         arrays = result.into(self._store.read(result.block))
         if not result.block.unsupervised:
-            arrays["annotations"] = self._annotations(result.block, plan)
+            arrays["annotations"] = self._annotations(result.block, plan, arrays["annotations"])
         self._store.write(result.block, arrays)
         self.blocks_written += 1
         for cell in result.cells:
@@ -234,9 +297,16 @@ class Collector:
         if self._journal.size > COMPACT_BYTES + 2 * self._compacted:
             self._compact()
 
-    def _annotations(self, block: Block, plan: DatasetPlan) -> Any:
-        """Annotations of a block, of shape (n_mixtures · n_replicates, m, 3), from their coordinates."""
+    def _annotations(self, block: Block, plan: DatasetPlan, stored: NDArray[Any]) -> Any:
+        """Annotations of a block, of shape (n_mixtures · n_replicates, m, 3), from their coordinates.
+
+        Those that were asked for are taken from their paths, or from the cube where no cell waited for them.
+        """
         cells = [cell for cell in block.cells() if cell.model == block.models[0]]
+        if asks(block.design):
+            asked = [self.paths.annotations(cell) for cell in cells]
+            pairs = zip(asked, stored, strict=True)
+            return np.stack([there if answers is None else answers for answers, there in pairs])
         source = self._inputs.sources[plan.name]
         drawn = [
             cell_annotations(self._seed, cell, source.arrays(cell.mixture)[1], source.pool) for cell in cells
@@ -244,7 +314,12 @@ class Collector:
         return np.stack(drawn)
 
     def _compact(self) -> None:
+        self.paths.look_again()
+
         def live(header: dict[str, Any]) -> bool:
+            if is_of_paths(header):
+                parts = [(AskedPath(*entry["path"]), entry["start"]) for entry in header[PATHS]]
+                return any(self.paths.keeps(path, start) for path, start in parts)
             cells = [Cell(*entry["cell"]) for entry in header["partials"]]
             return any(cell in self._open or cell in self._replayed for cell in cells)
 

@@ -13,14 +13,16 @@ from rich.console import Console
 
 from pipeline.prepare.sweep import Prepared, aligned
 from pipeline.prepare.wanted import Wanted
+from pipeline.questions.records import Asking, PathBatch, PathFailure, PathPart
+from pipeline.questions.timing import TIMED
 from pipeline.run.collector import Collector
 from pipeline.run.progress import Clock, Display, display
 from pipeline.run.signals import uninterrupted
 from pipeline.text import duration
 from pipeline.work.batches import LONGEST, make_batches, target_seconds
 from pipeline.work.executor import Ended, Executor, Outcome
-from pipeline.work.failures import lost_with_its_worker
-from pipeline.work.records import Batch, Failure, Partial, Science, Work
+from pipeline.work.failures import lost_while_asking, lost_with_its_worker
+from pipeline.work.records import Batch, Failure, Partial, Results, Science, Task, Work
 from pipeline.work.timing import Timing
 from storage.cube.blocks import BlockStore, failed_cells
 from storage.cube.cube import create, grow
@@ -31,7 +33,7 @@ from storage.runfolder.generation import inherit
 from storage.runfolder.journal import Journal
 from storage.runfolder.lease import Lease
 from storage.runfolder.progress import StateFile
-from sweeps.plan import Cell, DatasetPlan
+from sweeps.plan import AskedPath, Cell, DatasetPlan
 
 logger = logging.getLogger(__name__)
 
@@ -89,6 +91,8 @@ class Driver:
             for plan in self._plans
         }
         self._collector = sweep.collector
+        self._paths = sweep.collector.paths
+        self._asking = _asking(prepared)
         self._lease = sweep.lease
         self._executor = executor
         self._console = console
@@ -97,8 +101,10 @@ class Driver:
         self._timing = Timing.load(prepared.run)
         self._state = StateFile(sweep.lease.generation.state, sweep.lease.files)
         self._again: deque[Batch] = deque()
+        self._runnable: dict[str, Iterator[Batch]] = {}
         self._solver_seconds = 0.0
         self._unneeded = 0
+        self._asked = 0
 
     def run(self) -> Outcomes:
         """Time a few restarts, predict the duration, then do everything that is left."""
@@ -130,6 +136,7 @@ class Driver:
         for plan in self._plans:
             for cell in self._timing.missing(plan):
                 self._timing.note_done(cell, self._collector.seconds(cell))
+        self._pilot_questions()
         batches = deque(
             self._batch(self._sciences[plan.name], replace(work, stop=work.start + 1))
             for plan in self._plans
@@ -137,66 +144,129 @@ class Driver:
             for work in self._collector.open_cell(cell)[:1]
         )
         done = 0
-        for _, partials in self._results(lambda: batches.popleft() if batches else None):
+        for _, results in self._results(lambda: batches.popleft() if batches else None):
+            partials = _partials(results)
             done += _restarts(partials)
             for partial in partials:
                 self._timing.note(partial)
         self._timing.save(self._lease.generation.pilot, self._lease.files)
         return done
 
+    def _pilot_questions(self) -> None:
+        """Ask the first batches of a path at the extreme accuracies of each data set; they are kept.
+
+        Where every design asks, all of the path: the restarts that are timed next need its answers.
+        """
+        left = {
+            path: None if len(plan.asked) == len(plan.designs) else TIMED
+            for plan in self._plans
+            for path in dict.fromkeys([*self._timing.questions.missing(plan), *self._unasked(plan)])
+        }
+
+        def next_task() -> PathBatch | None:
+            for path, count in left.items():
+                task = None if count == 0 else self._paths.first_batch(path, self._timing.questions)
+                if task is not None:
+                    left[path] = None if count is None else count - 1
+                    return task
+            return None
+
+        for task, results in self._results(next_task):
+            for part in results:
+                if isinstance(part, PathPart) and isinstance(task, PathBatch):
+                    self._timing.questions.note(part, task.asking.batch)
+
+    def _unasked(self, plan: DatasetPlan) -> list[AskedPath]:
+        """Paths whose answers the cells to be timed need."""
+        cells = self._timing.missing(plan) if len(plan.asked) == len(plan.designs) else []
+        return [AskedPath.of(cell) for cell in cells if cell.design is not None]
+
     def _rest(self) -> int:
-        total, seconds = self._count()
+        (total, seconds), (questions, asking) = self._count(), self._count_questions()
+        seconds += asking
         workers = self._executor.workers
         clock = Clock(seconds, workers)
         self._length = min(target_seconds(seconds, workers), self._longest)
-        batches = (batch for plan in self._plans for batch in self._batches(plan))
+        drawn = (batch for plan in self._plans for batch in self._batches(plan))
         noun = "worker" if workers == 1 else "workers"
-        logger.info("%d restarts to run, about %s on %d %s", total, duration(clock.left()), workers, noun)
+        work = f"{total} restarts to run" + (f", {questions} questions to ask before" if questions else "")
+        logger.info("%s, about %s on %d %s", work, duration(clock.left()), workers, noun)
         done = 0
-        with display(total, clock.left(), self._console) as shown:
-            self._show(shown, 0, total, clock)
-            for batch, partials in self._results(lambda: next(batches, None)):
+
+        def next_task() -> Task | None:
+            # Questions first: a path is asked one batch after the other, and cells wait for it.
+            asked = self._paths.next_batch(self._length, self._timing.questions)
+            return asked or self._next_runnable() or next(drawn, None)
+
+        with display(total, clock.left(), self._console, questions) as shown:
+            self._show(shown, 0, total, clock, questions)
+            for task, results in self._results(next_task):
+                partials = _partials(results)
                 done += _restarts(partials)
-                self._unneeded += _unneeded(batch, partials)
-                clock.done += batch.predicted
-                self._show(shown, done + self._unneeded, total, clock)
+                if isinstance(task, Batch):
+                    self._unneeded += _unneeded(task, partials)
+                clock.done += task.predicted
+                self._asked += sum(len(each.answers) for each in results if isinstance(each, PathPart))
+                self._show(shown, done + self._unneeded, total, clock, questions)
         return done
 
-    def _results(self, new_batch: Callable[[], Batch | None]) -> Iterator[tuple[Batch, list[Partial]]]:
-        """Finished batches of `new_batch` and of cells tried again, already merged."""
+    def _next_runnable(self) -> Batch | None:
+        """A batch of cells whose answers have come in."""
+        for plan in self._plans:
+            if plan.name not in self._runnable:
+                work = self._collector.runnable(plan)
+                self._runnable[plan.name] = self._grouped(self._sciences[plan.name], work)
+            batch = next(self._runnable[plan.name], None)
+            if batch is not None:
+                return batch
+            del self._runnable[plan.name]  # there may be more later
+        return None
 
-        def next_batch() -> Batch | None:
+    def _results(self, new_task: Callable[[], Task | None]) -> Iterator[tuple[Task, Results]]:
+        """Finished tasks of `new_task` and of cells tried again, already merged."""
+
+        def next_task() -> Task | None:
             while self._again:
                 batch = self._again.popleft()
                 if self._collector.wants(batch.work[0].cell):
                     return batch
-            return new_batch()
+            return new_task()
 
-        for ended in self._executor.results(next_batch):
+        for ended in self._executor.results(next_task):
             # Before anything is written: another driver may have taken over a lease that became stale.
             self._lease.check()
             with uninterrupted():
                 self._take(ended)
-            for batch, outcome in ended:
-                partials = [result for result in _results_of(outcome) if isinstance(result, Partial)]
-                self._solver_seconds += sum(partial.seconds for partial in partials)
-                yield batch, partials
+            for task, outcome in ended:
+                results = _results_of(outcome)
+                timed = (each.seconds for each in results if isinstance(each, (Partial, PathPart)))
+                self._solver_seconds += sum(timed)
+                yield task, results
 
     def _take(self, ended: Ended) -> None:
-        retried = self._collector.take([result for _, outcome in ended for result in _results_of(outcome)])
-        for batch, outcome in ended:
-            if not isinstance(outcome, list):
-                retried += self._lost(batch, outcome)
+        results = [result for _, outcome in ended for result in _results_of(outcome)]
+        self._collector.take_answers([each for each in results if isinstance(each, PathPart)])
+        retried = self._collector.take([each for each in results if isinstance(each, (Partial, Failure))])
+        for each in results:
+            if isinstance(each, PathFailure):
+                self._collector.charge_path(each)
+        for task, outcome in ended:
+            if isinstance(outcome, BaseException):
+                retried += self._lost(task, outcome)
         for work in retried:
             # Alone, so that another failure is charged to this cell and to no other.
             self._again += self._grouped(self._sciences[work.cell.dataset], [work])
 
-    def _lost(self, batch: Batch, error: BaseException) -> list[Work]:
-        """What to try again after a batch that ended without results, its worker having died for instance."""
+    def _lost(self, batch: Task, error: BaseException) -> list[Work]:
+        """What to try again after a task that ended without results, its worker having died for instance."""
+        if isinstance(batch, PathBatch):
+            of_path = lost_while_asking(batch, error)
+            logger.warning("lost: %s: %s", batch, of_path.cause)
+            self._collector.charge_path(of_path)
+            return []
         work, failure = list(batch.work), lost_with_its_worker(batch.work[0], error)
-        others = len({item.cell for item in work}) - 1
-        cells = f"{work[0].cell} and {others} other cells" if others else str(work[0].cell)
-        logger.warning("lost: %s: %s", cells, failure.cause)
+        others = len({item.cell for item in work}) > 1
+        logger.warning("lost: %s: %s", batch, failure.cause)
         return work if others or self._collector.charge(failure) else []
 
     def _count(self) -> tuple[int, float]:
@@ -208,6 +278,16 @@ class Driver:
                 seconds += self._timing.work_seconds(work)
         return total, seconds
 
+    def _count_questions(self) -> tuple[int, float]:
+        """Questions to be asked, in whole batches, and the seconds predicted for them."""
+        total, seconds = 0, 0.0
+        for name, asking in self._asking.items():
+            for path, start, stop in self._paths.left(name):
+                batches = asking.batches(start, stop)
+                total += batches * asking.batch
+                seconds += self._timing.questions.path_seconds(path, start, batches, asking.batch)
+        return total, seconds
+
     def _batches(self, plan: DatasetPlan) -> Iterator[Batch]:
         return self._grouped(self._sciences[plan.name], self._collector.left(plan))
 
@@ -217,10 +297,10 @@ class Driver:
     def _batch(self, science: Science, work: Work) -> Batch:
         return Batch(science, work.cell.dataset, (work,), self._timing.work_seconds(work))
 
-    def _show(self, shown: Display, done: int, total: int, clock: Clock) -> None:
+    def _show(self, shown: Display, done: int, total: int, clock: Clock, questions: int) -> None:
         left = clock.left()
-        shown.update(done, self._collector.blocks_written, left)
-        self._state.write(done, total, self._executor.workers, left)
+        shown.update(done, self._collector.blocks_written, left, self._asked)
+        self._state.write(done, total, self._executor.workers, left, (self._asked, questions))
 
 
 @dataclass(frozen=True)
@@ -269,12 +349,23 @@ def open_sweep(prepared: Prepared, lease: Lease, wanted: Wanted) -> Iterator[Ope
             failed=lambda record: append_failure(generation.failures, record, files),
             wanted=wanted,
             stop=prepared.spec.stop,
+            asking=_asking(prepared),
         )
         yield OpenSweep(prepared, collector, lease)
 
 
-def _results_of(outcome: Outcome) -> list[Partial | Failure]:
-    return outcome if isinstance(outcome, list) else []
+def _asking(prepared: Prepared) -> dict[str, Asking]:
+    """How questions are asked about each data set for which a design asks."""
+    plans = (plan for plan in prepared.inputs.plans if plan.asked)
+    return {plan.name: Asking.of(prepared.spec, plan) for plan in plans}
+
+
+def _results_of(outcome: Outcome) -> Results:
+    return [] if isinstance(outcome, BaseException) else outcome
+
+
+def _partials(results: Results) -> list[Partial]:
+    return [result for result in results if isinstance(result, Partial)]
 
 
 def _unneeded(batch: Batch, partials: list[Partial]) -> int:

@@ -58,24 +58,26 @@ class Display(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    def update(self, restarts: int, blocks: int, left: float) -> None:
-        """Show the totals so far and the seconds left."""
+    def update(self, restarts: int, blocks: int, left: float, asked: int = 0) -> None:
+        """Show the totals so far, of questions too, and the seconds left."""
 
 
 class Bar:
     """A live bar for a terminal."""
 
-    def __init__(self, total: int, left: float, console: Console) -> None:
+    def __init__(self, total: int, left: float, console: Console, questions: int = 0) -> None:
+        self._questions = questions
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("restarts · {task.fields[blocks]} blocks ·"),
+            TextColumn("restarts{task.fields[asked]} · {task.fields[blocks]} blocks ·"),
             TimeElapsedColumn(),
             TextColumn("· {task.fields[left]} left"),
             console=console,
         )
-        self._task = self._progress.add_task("sweep", total=total, blocks=0, left=duration(left))
+        asked = _questions(0, questions)
+        self._task = self._progress.add_task("sweep", total=total, blocks=0, left=duration(left), asked=asked)
 
     def __enter__(self) -> Bar:
         self._progress.start()
@@ -86,16 +88,18 @@ class Bar:
     ) -> None:
         self._progress.stop()
 
-    def update(self, restarts: int, blocks: int, left: float) -> None:
-        """Show the totals so far and the seconds left."""
-        self._progress.update(self._task, completed=restarts, blocks=blocks, left=duration(left))
+    def update(self, restarts: int, blocks: int, left: float, asked: int = 0) -> None:
+        """Show the totals so far, of questions too, and the seconds left."""
+        words = _questions(asked, self._questions)
+        self._progress.update(self._task, completed=restarts, blocks=blocks, left=duration(left), asked=words)
 
 
 class Lines:
     """An occasional line, for a log."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, questions: int = 0) -> None:
         self._total = total
+        self._questions = questions
         self._last = time.monotonic()
 
     def __enter__(self) -> Lines:
@@ -105,7 +109,7 @@ class Lines:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    def update(self, restarts: int, blocks: int, left: float) -> None:
+    def update(self, restarts: int, blocks: int, left: float, asked: int = 0) -> None:
         """Log the totals so far and the seconds left, at most once in `LINE_SECONDS`."""
         now = time.monotonic()
         if now - self._last < LINE_SECONDS and restarts < self._total:
@@ -113,15 +117,21 @@ class Lines:
         self._last = now
         share = 100 * restarts / max(self._total, 1)
         logger.info(
-            "%5.1f %% · %d of %d restarts · %d blocks written · %s left",
+            "%5.1f %% · %d of %d restarts%s · %d blocks written · %s left",
             share,
             restarts,
             self._total,
+            _questions(asked, self._questions),
             blocks,
             duration(left),
         )
 
 
-def display(total: int, left: float, console: Console) -> Display:
-    """Bar on a terminal, lines elsewhere; `left` seconds are expected."""
-    return Bar(total, left, console) if console.is_terminal else Lines(total)
+def display(total: int, left: float, console: Console, questions: int = 0) -> Display:
+    """Bar on a terminal, lines elsewhere; `left` seconds are expected, for restarts and questions."""
+    return Bar(total, left, console, questions) if console.is_terminal else Lines(total, questions)
+
+
+def _questions(asked: int, total: int) -> str:
+    """Questions asked so far, where there are any."""
+    return f" · {asked} of {total} questions" if total else ""

@@ -9,15 +9,16 @@ import pandas as pd
 import xarray as xr
 
 from pipeline.scoring.catalogue import SCORES
+from pipeline.scoring.designs import DESIGN, designs_of, with_design
 from pipeline.scoring.lazy import all_baseline_scores, relative_nmi, scores
 from pipeline.scoring.restarts import hits
 from storage.cube.schema import DONE, STATUS_WORDS
-from sweeps.file.spec import AnnotationCount
+from sweeps.file.counts import AnnotationCount
 from sweeps.models import baseline_of, shape_of
 from sweeps.plan import Cell, DatasetPlan
 from sweeps.shapes import CODES
 
-GROUP = ("dataset", "n_clusters", "p", "m", "m_over_n", "model")
+GROUP = ("dataset", "n_clusters", "p", "m", "m_over_n", "design", "model")
 KEYS = ("dataset", "n_clusters", "mixture", "p", "m", "m_over_n", "replicate", "model")
 STATE = ("status", "restarts_done", "best_restart", "seconds", "cpu_seconds")
 FOUND = ("hits", "unseen_mass")
@@ -41,19 +42,20 @@ def cell_table(tree: xr.DataTree, plans: Mapping[str, DatasetPlan]) -> pd.DataFr
     Returns
     -------
     pandas.DataFrame
-        One row per cell: `KEYS`, `STATE`, `FOUND`, `CHOICE`, `SCORES`. A coordinate that a cell does not have
-        is missing, and so is a score that is not defined or not there yet.
+        One row per cell: `KEYS`, `design`, `STATE`, `FOUND`, `CHOICE`, `SCORES`. A coordinate that a cell
+        does not have is missing, as the design is where the sweep names none, and so is a score that is not
+        defined or not there yet.
     """
     frames = [frame for plan in plans.values() for frame in _frames(tree, plan)]
     if not frames:
-        return pd.DataFrame(columns=[*KEYS, *STATE, *FOUND, *CHOICE, *SCORES])
+        return pd.DataFrame(columns=[*KEYS, DESIGN, *STATE, *FOUND, *CHOICE, *SCORES])
     table = pd.concat([_complete(frame) for frame in frames], ignore_index=True)
     table["status"] = table["status"].map(STATUS_WORDS)
     return table
 
 
 def summary_table(cells: pd.DataFrame) -> pd.DataFrame:
-    """Mean, standard error and median of each score over mixtures and replicates.
+    """Mean, standard error and median of each score over mixtures and replicates, within a design.
 
     Parameters
     ----------
@@ -67,16 +69,17 @@ def summary_table(cells: pd.DataFrame) -> pd.DataFrame:
         score is not defined: the divergence of a degenerate cluster), `mean`, `se` (missing for n = 1),
         `median`. A score that no cell of a data set can have, without true labels for instance, gives no row.
     """
-    # A table that was kept may be older than some of the scores.
+    # A table that was kept may be older than designs, and than some of the scores.
+    cells = with_design(cells)
     parts = [_summary(cells, score) for score in SCORES if score in cells]
     table = pd.concat(parts, ignore_index=True)
     table["score"] = pd.Categorical(table["score"], SCORES)
-    table = in_file_order(table, ["dataset", "p", "m", "model", "score"], cells)
+    table = in_file_order(table, ["dataset", "p", "m", DESIGN, "model", "score"], cells)
     return table.astype({"score": str})
 
 
 def in_file_order(table: pd.DataFrame, order: Sequence[str], cells: pd.DataFrame) -> pd.DataFrame:
-    """Rows sorted by some columns: data sets as in the sweep file, and baselines, without p, first.
+    """Rows sorted by some columns: data sets and designs as in the file, and baselines, without p, first.
 
     Parameters
     ----------
@@ -85,12 +88,13 @@ def in_file_order(table: pd.DataFrame, order: Sequence[str], cells: pd.DataFrame
     order : sequence of str
         Its columns, the most important first.
     cells : pandas.DataFrame
-        From `cell_table`, which has the data sets in the order of the file.
+        From `cell_table`, which has the data sets, and the designs, in the order of the file.
     """
-    rank = {name: position for position, name in enumerate(cells["dataset"].unique())}
+    orders = {"dataset": cells["dataset"].unique(), DESIGN: designs_of(cells)}
+    ranks = {key: {name: place for place, name in enumerate(names)} for key, names in orders.items()}
     return table.sort_values(
         list(order),
-        key=lambda column: column.map(rank) if column.name == "dataset" else column,
+        key=lambda column: column.map(ranks[column.name]) if column.name in ranks else column,
         na_position="first",
         kind="stable",
         ignore_index=True,
@@ -135,7 +139,9 @@ def row_cell(row: pd.Series) -> Cell:
     """The cell of a row from `cell_table`."""
     whole = {key: None if pd.isna(row[key]) else int(row[key]) for key in ("mixture", "m", "replicate")}
     p = None if pd.isna(row["p"]) else float(row["p"])
-    return Cell(str(row["dataset"]), whole["mixture"], p, whole["m"], whole["replicate"], str(row["model"]))
+    design = None if pd.isna(row.get(DESIGN)) else str(row[DESIGN])
+    model = str(row["model"])
+    return Cell(str(row["dataset"]), whole["mixture"], p, whole["m"], whole["replicate"], model, design)
 
 
 def _frames(tree: xr.DataTree, plan: DatasetPlan) -> list[pd.DataFrame]:
@@ -148,7 +154,8 @@ def _frames(tree: xr.DataTree, plan: DatasetPlan) -> list[pd.DataFrame]:
         node = tree[f"{plan.name}/{model}"].to_dataset()
         frames.append(_frame(baseline, node, plan).assign(model=model))
     if plan.supervised:
-        frames.append(_frame(found, tree[plan.name].to_dataset(), plan))
+        frame = _frame(found, tree[plan.name].to_dataset(), plan)
+        frames.append(frame if plan.has_designs else frame.assign(**{DESIGN: plan.cell_designs[0]}))
     return frames
 
 
@@ -180,8 +187,9 @@ def _choice(node: xr.Dataset) -> dict[str, xr.DataArray]:
 
 def _complete(frame: pd.DataFrame) -> pd.DataFrame:
     """All columns, in order, whole numbers that can be missing."""
-    frame = frame.reindex(columns=[*KEYS, *STATE, *FOUND, *CHOICE, *SCORES])
+    frame = frame.reindex(columns=[*KEYS, DESIGN, *STATE, *FOUND, *CHOICE, *SCORES])
     names = {code: shape for shape, code in CODES.items()}
+    frame[DESIGN] = frame[DESIGN].astype(object).where(frame[DESIGN].notna(), np.nan)
     frame["covariance_shape"] = frame["covariance_shape"].map(names).astype(object)
     whole = dict.fromkeys(
         ("n_clusters", "mixture", "m", "replicate", "restarts_done", "best_restart", "hits"), "Int64"

@@ -6,14 +6,18 @@ import logging
 import math
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from kernels.settings import FOLD_GENERATIONS, FOLDS, method_words
+from kernels.settings import AUTO, FOLD_GENERATIONS, FOLDS, method_words
 from pipeline.prepare.sweep import Prepared
+from pipeline.questions.asking import run_path
+from pipeline.questions.records import NO_ANSWERS, Asking, PathBatch, PathFailure
+from pipeline.questions.timing import TIMED
 from pipeline.submit.notes import note_lines, search_notes, sweep_notes
 from pipeline.work.batches import target_seconds
 from pipeline.work.records import Batch, Failure, Science, Work
@@ -21,8 +25,9 @@ from pipeline.work.tasks import run_batch
 from pipeline.work.timing import Timing
 from storage.cube.schema import ArraySpec, Role, array_specs
 from sweeps.file.search import Search
+from sweeps.inputs.load import Source
 from sweeps.models import chooses, holds_out, is_model, shape_of
-from sweeps.plan import Cell, DatasetPlan
+from sweeps.plan import AskedPath, Cell, DatasetPlan
 from sweeps.shapes import CANDIDATES, DIMS
 
 logger = logging.getLogger(__name__)
@@ -36,7 +41,10 @@ CALL_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class DatasetOverview:
-    """The work of one data set; its times are measured, or rough guesses where nothing was timed."""
+    """The work of one data set; its times are measured, or rough guesses where nothing was timed.
+
+    Questions are counted in whole batches; `core_hours` include the `asking_hours` they take.
+    """
 
     name: str
     n_samples: int
@@ -49,6 +57,9 @@ class DatasetOverview:
     bytes: int
     seconds_per_restart: float
     core_hours: float
+    paths: int = 0
+    questions: int = 0
+    asking_hours: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -121,14 +132,22 @@ class PlanOverview:
             f"search: {', '.join(f'{name} {value}' for name, value in self.search.named().items())}",
             f"results: {self.cube}",
         ]
+        if total["paths"]:
+            asked = f"{total['questions']:,} questions to ask in {total['paths']:,} paths"
+            tail.insert(1, f"{asked}, {total['asking_hours']:.3g} core-h of these")
         if self.least < 1:
-            few, short = math.ceil(self.least * total["restarts"]), self.least * total["core_hours"]
+            solving = total["core_hours"] - total["asking_hours"]
+            few = math.ceil(self.least * total["restarts"])
+            short = self.least * solving + total["asking_hours"]
             tail.insert(1, f"at most: the adaptive stop may end after {few:,} restarts, {short:.3g} core-h")
         skipped = [f"SKIPPED {name}: {'; '.join(reasons)}" for name, reasons in self.skipped.items()]
         return [head, *rows, foot, *tail, *skipped, *note_lines(self.search_notes, self.notes)]
 
 
-_SUMMED = ("cells", "restarts", "blocks", "files", "bytes", "core_hours")
+_SUMMED = (
+    *("cells", "restarts", "blocks", "files", "bytes", "core_hours"),
+    *("paths", "questions", "asking_hours"),
+)
 
 
 def plan_overview(prepared: Prepared, *, workers: int | None = None, pilot: bool = False) -> PlanOverview:
@@ -177,7 +196,9 @@ def _time_corners(prepared: Prepared, timing: Timing) -> None:
     warm_up()
     for plan in prepared.inputs.plans:
         science = Science(prepared.spec.seed, prepared.spec.search, plan.n_clusters, methods=prepared.methods)
-        work = tuple(Work(cell, 0, 1) for cell in timing.missing(plan))
+        # with pairs drawn uniformly: nothing is kept, and how they are chosen hardly changes the time
+        drawn = (replace(cell, design=None) for cell in timing.missing(plan))
+        work = tuple(Work(cell, 0, 1) for cell in drawn)
         for result in run_batch(Batch(science, plan.name, work, 0.0), prepared.inputs.sources[plan.name]):
             if not isinstance(result, Failure):
                 timing.note(result)
@@ -185,6 +206,20 @@ def _time_corners(prepared: Prepared, timing: Timing) -> None:
                 raise RuntimeError(f"{result.work.cell}: {result.cause}")
             else:
                 logger.warning("%s failed, and is taken to last a second: %s", result.work.cell, result.cause)
+        if plan.asked:
+            _time_questions(Asking.of(prepared.spec, plan), plan, prepared.inputs.sources[plan.name], timing)
+
+
+def _time_questions(asking: Asking, plan: DatasetPlan, source: Source, timing: Timing) -> None:
+    """Ask the first batches of some paths."""
+    for path in timing.questions.missing(plan):
+        known = NO_ANSWERS
+        for _ in range(min(TIMED, asking.batches(0, max(plan.m)))):
+            (result, *_) = run_path(PathBatch(asking, path, known, 1, 0.0), source)
+            if isinstance(result, PathFailure):
+                raise RuntimeError(f"{path}: {result.cause}")
+            timing.questions.note(result, asking.batch)
+            known = np.concatenate([known, result.answers])
 
 
 def _dataset(prepared: Prepared, plan: DatasetPlan, timing: Timing) -> DatasetOverview:
@@ -196,6 +231,7 @@ def _dataset(prepared: Prepared, plan: DatasetPlan, timing: Timing) -> DatasetOv
         seconds += cells * (timing.work_seconds(work) if measured else _rough_seconds(prepared, plan, work))
     specs = array_specs(plan)
     restarts = plan.n_restarts
+    questions, asking = _questions(prepared, plan, timing)
     return DatasetOverview(
         name=plan.name,
         n_samples=plan.n_samples,
@@ -207,8 +243,30 @@ def _dataset(prepared: Prepared, plan: DatasetPlan, timing: Timing) -> DatasetOv
         files=len({spec.node for spec in specs}) + sum(1 + _chunks(spec) for spec in specs),
         bytes=sum(_bytes(spec) for spec in specs),
         seconds_per_restart=seconds / restarts,
-        core_hours=seconds / 3600,
+        core_hours=(seconds + asking) / 3600,
+        paths=plan.n_paths,
+        questions=questions,
+        asking_hours=asking / 3600,
     )
+
+
+def _questions(prepared: Prepared, plan: DatasetPlan, timing: Timing) -> tuple[int, float]:
+    """Questions to be asked about a data set, in whole batches, and the seconds that this takes."""
+    if not plan.asked:
+        return 0, 0.0
+    asking = Asking.of(prepared.spec, plan)
+    batches = asking.batches(0, max(plan.m))
+    paths = plan.n_paths // (len(plan.p) * len(plan.asked))
+    mixture = 0 if plan.mixtures else None
+    seconds = 0.0
+    for p, design in product(plan.p, plan.asked):
+        path = AskedPath(plan.name, mixture, p, 0, design)
+        if timing.questions.missing(plan):
+            each = batches * _rough_batch_seconds(prepared, plan, max(plan.m) // 2)
+        else:
+            each = timing.questions.path_seconds(path, 0, batches, asking.batch)
+        seconds += paths * each
+    return plan.n_paths * batches * asking.batch, seconds
 
 
 def _groups(plan: DatasetPlan) -> Iterator[tuple[float | None, int | None, str, int]]:
@@ -220,6 +278,15 @@ def _groups(plan: DatasetPlan) -> Iterator[tuple[float | None, int | None, str, 
         for m in plan.m:
             for model in plan.models:
                 yield p, m, model, mixtures * plan.replicates
+
+
+def _rough_batch_seconds(prepared: Prepared, plan: DatasetPlan, answers: int) -> float:
+    """Guess the seconds of a batch of questions: a fit of restarts, of folds, and of chains as long."""
+    ask = prepared.spec.ask
+    restarts = ask.restarts * (2 + (FOLDS if ask.covariance == AUTO else 0))
+    model = "conditional" if ask.covariance == "spherical" else f"conditional-{ask.covariance}"
+    cell = Cell(plan.name, 0 if plan.mixtures else None, plan.p[0], answers, 0, model)
+    return _rough_seconds(prepared, plan, Work(cell, 0, restarts))
 
 
 def _rough_seconds(prepared: Prepared, plan: DatasetPlan, work: Work) -> float:

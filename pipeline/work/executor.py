@@ -1,31 +1,34 @@
-"""What runs batches; the serial executor is the reference that every other one must equal."""
+"""What runs tasks; the serial executor is the reference that every other one must equal."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
-from pipeline.work.records import Batch, Failure, Partial
-from pipeline.work.tasks import run_batch
+from pipeline.work.records import Results, Task
+from pipeline.work.tasks import run_task
 from sweeps.inputs.load import Source
 
-Outcome = list[Partial | Failure] | BaseException
+Outcome = Results | BaseException
 
-Ended = list[tuple[Batch, Outcome]]
-"""Batches that ended at about the same time."""
+Ended = list[tuple[Task, Outcome]]
+"""Tasks that ended at about the same time."""
 
-NextBatch = Callable[[], Batch | None]
+NextTask = Callable[[], Task | None]
 
 
 class Executor(Protocol):
-    """Runs batches as they are handed out, in any order."""
+    """Runs tasks as they are handed out, in any order."""
 
     @property
     def workers(self) -> int:
-        """How many batches can run at once."""
+        """How many tasks can run at once."""
 
-    def results(self, next_batch: NextBatch) -> Iterator[Ended]:
-        """Ended batches; asks `next_batch` for more until it has none and nothing is in progress."""
+    def results(self, next_task: NextTask) -> Iterator[Ended]:
+        """Ended tasks; asks `next_task` for more until it has none and nothing is in progress.
+
+        What was yielded may bring new ones: it is asked again after each.
+        """
 
 
 class SerialExecutor:
@@ -37,10 +40,10 @@ class SerialExecutor:
         self._sources = sources
         load_kernels()
 
-    def results(self, next_batch: NextBatch) -> Iterator[Ended]:
-        """Run each batch before asking for the next."""
-        while (batch := next_batch()) is not None:
-            yield [(batch, run_batch(batch, self._sources[batch.dataset]))]
+    def results(self, next_task: NextTask) -> Iterator[Ended]:
+        """Run each task before asking for the next."""
+        while (task := next_task()) is not None:
+            yield [(task, run_task(task, self._sources[task.dataset]))]
 
 
 def load_kernels() -> None:

@@ -207,7 +207,7 @@ def to_record(partials: list[Partial]) -> tuple[dict[str, Any], dict[str, NDArra
     """
     entries = [
         {
-            "cell": list(astuple(partial.work.cell)),
+            "cell": _coordinates(partial.work.cell),
             "start": partial.work.start,
             "stop": partial.work.stop,
             "best_restart": partial.best_restart,
@@ -226,6 +226,12 @@ def to_record(partials: list[Partial]) -> tuple[dict[str, Any], dict[str, NDArra
             name: np.array(values) for name, values in zip(CHOICE, zip(*choices, strict=True), strict=True)
         }
     return {"partials": entries}, arrays
+
+
+def _coordinates(cell: Cell) -> list[Any]:
+    """Coordinates of a cell for a record; a design is left out where the sweep names none."""
+    values = list(astuple(cell))
+    return values if cell.design is not None else values[:-1]
 
 
 def from_record(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> list[Partial]:

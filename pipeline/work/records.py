@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.methods.loading import MethodCall
+from pipeline.questions.records import PathBatch, PathFailure, PathPart
 from storage.runfolder.failures import FailedWork, FailureRecord
 from sweeps.file.search import Search
 from sweeps.file.stopping import Stop
@@ -45,7 +47,8 @@ class Work:
     """Some restarts `start..stop-1` of one cell.
 
     With an adaptive stop `stop` is the most there may be, and `known` holds the objectives of the restarts
-    before `start`. What held-out annotations said of the cell before is in `chosen`.
+    before `start`. What held-out annotations said of the cell before is in `chosen`. Annotations that were
+    asked for come along, as a worker could not draw them again.
     """
 
     cell: Cell
@@ -53,6 +56,7 @@ class Work:
     stop: int
     known: tuple[float, ...] = ()
     chosen: Chosen | None = None
+    annotations: NDArray[np.int32] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,11 @@ class Batch:
     dataset: str
     work: tuple[Work, ...]
     predicted: float
+
+    def __str__(self) -> str:
+        others = len({item.cell for item in self.work}) - 1
+        first = str(self.work[0].cell)
+        return f"{first} and {others} other cells" if others else first
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,3 +161,10 @@ class Failure:
             at=datetime.now(UTC).isoformat(timespec="seconds"),
             attempt=attempt,
         )
+
+
+Task = Batch | PathBatch
+"""What a worker is given."""
+
+Results = Sequence[Partial | Failure | PathPart | PathFailure]
+"""What comes back of a task that ended."""

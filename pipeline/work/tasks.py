@@ -14,19 +14,32 @@ from numpy.typing import NDArray
 
 from pipeline.methods.process import MethodFailed
 from pipeline.optima import best_of
+from pipeline.questions.asking import run_path
 from pipeline.work.methods import run_method
-from pipeline.work.records import Batch, Chosen, Failure, Partial, Science, Work
+from pipeline.work.records import Batch, Chosen, Failure, Partial, Results, Science, Task, Work
 from pipeline.work.stopping import is_enough
-from sweeps.annotations.draw import draw_annotations
-from sweeps.annotations.pool import draw_from
+from sweeps.inputs.annotations import cell_annotations
 from sweeps.inputs.load import Source
 from sweeps.models import AUTO, split_model
 from sweeps.plan import Cell
-from sweeps.seeds import annotation_seed, choice_seed, search_seed
+from sweeps.seeds import choice_seed, search_seed
 from sweeps.shapes import CANDIDATES, SCORED
 
 if TYPE_CHECKING:
     from kernels.problem.layers import Layer
+
+
+def run_task(task: Task, source: Source) -> Results:
+    """Run what a worker was given: a batch of restarts, or one of questions.
+
+    Parameters
+    ----------
+    task : Batch or PathBatch
+        What to do.
+    source : Source
+        Features and true labels of its data set.
+    """
+    return run_batch(task, source) if isinstance(task, Batch) else run_path(task, source)
 
 
 def run_batch(batch: Batch, source: Source) -> list[Partial | Failure]:
@@ -59,41 +72,6 @@ def _failure(work: Work, cause: str, trace: str) -> Failure:
     return Failure(work, cause, socket.gethostname(), os.environ.get("SLURM_JOB_ID", ""), trace)
 
 
-def cell_annotations(
-    seed: int, cell: Cell, labels_true: NDArray[np.int16] | None, pool: NDArray[np.int32] | None
-) -> NDArray[np.int32]:
-    """Annotations of a cell, a function of its coordinates but the model.
-
-    Parameters
-    ----------
-    seed : int
-        Of the sweep.
-    cell : Cell
-        Which.
-    labels_true : ndarray of shape (n_samples,) or None
-        True labels, from which they are drawn.
-    pool : ndarray of shape (n_annotations, 3) or None
-        Annotations of a file, of which `m` are drawn in place of these. The draw does not depend on `p`:
-        cells that are told another accuracy see the same annotations.
-
-    Returns
-    -------
-    ndarray of shape (m, 3), int32
-        Columns i, j and kind; none for a baseline.
-    """
-    if cell.p is None:
-        return np.empty((0, 3), dtype=np.int32)
-    assert cell.m is not None
-    assert cell.replicate is not None
-    p = cell.p if pool is None else None
-    where = annotation_seed(seed, cell.dataset, mixture=cell.mixture, p=p, m=cell.m, replicate=cell.replicate)
-    rng = np.random.default_rng(where)
-    if pool is not None:
-        return draw_from(rng, pool, cell.m)
-    assert labels_true is not None
-    return draw_annotations(rng, labels_true, p=cell.p, m=cell.m)
-
-
 def missing_ranges(restarts: int, done: Iterable[int]) -> list[tuple[int, int]]:
     """Half-open ranges of the restarts not in `done`."""
     left = sorted(set(range(restarts)) - set(done))
@@ -110,8 +88,7 @@ def _run(science: Science, work: Work, source: Source) -> Partial:
     method = science.method(work.cell.model)
     if method is not None:
         X, labels_true = source.arrays(work.cell.mixture)
-        drawn = cell_annotations(science.seed, work.cell, labels_true, source.pool)
-        return run_method(science, work, method, X, drawn)
+        return run_method(science, work, method, X, _annotations(science, work, labels_true, source))
     # Imported here, so that commands that only plan or read do not load numba.
     from kernels.problem.problem import build_problem, layers_from_annotations
     from kernels.search.hgs import run_restart
@@ -119,7 +96,7 @@ def _run(science: Science, work: Work, source: Source) -> Partial:
     cell, search = work.cell, science.search
     term, covariance = split_model(cell.model)
     X, labels_true = source.arrays(cell.mixture)
-    annotations = cell_annotations(science.seed, cell, labels_true, source.pool)
+    annotations = _annotations(science, work, labels_true, source)
     layers = layers_from_annotations(annotations, cell.p)
     chosen, seconds, cpu_seconds = work.chosen, 0.0, 0.0
     if science.holds_out(cell):
@@ -158,6 +135,15 @@ def _run(science: Science, work: Work, source: Source) -> Partial:
         chosen=chosen,
         choosing=choosing,
     )
+
+
+def _annotations(
+    science: Science, work: Work, labels_true: NDArray[np.int16] | None, source: Source
+) -> NDArray[np.int32]:
+    """Annotations of a cell: the answers it comes with, or those drawn from its coordinates."""
+    if work.annotations is not None:
+        return work.annotations
+    return cell_annotations(science.seed, work.cell, labels_true, source.pool)
 
 
 def _choose(

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 
+from pipeline.questions.timing import PathTiming, interpolate
 from pipeline.work.records import Partial, Work
 from storage.files import PLAIN, Files
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.pilot import Pilot, TimedRestart, read_pilot
+from sweeps.designs import asks
 from sweeps.plan import Cell, DatasetPlan
 
 Key = tuple[str, str, float | None, int | None]
@@ -18,12 +20,17 @@ Key = tuple[str, str, float | None, int | None]
 
 
 def pilot_cells(plan: DatasetPlan) -> list[Cell]:
-    """Cells timed to predict the others: the corners of each model's grid, first mixture and replicate."""
+    """Cells timed to predict the others: the corners of each model's grid, first mixture and replicate.
+
+    How pairs were chosen hardly changes the time: a design that need not ask for them first is taken if there
+    is one.
+    """
     mixture = None if plan.mixtures is None else 0
     cells = [Cell(plan.name, mixture, None, None, None, baseline) for baseline in plan.baselines]
     if plan.models:
         corners = product(sorted({min(plan.p), max(plan.p)}), sorted({min(plan.m), max(plan.m)}), plan.models)
-        cells += [Cell(plan.name, mixture, p, m, 0, model) for p, m, model in corners]
+        designs = sorted(plan.cell_designs, key=asks)
+        cells += [Cell(plan.name, mixture, p, m, 0, model, designs[0]) for p, m, model in corners]
     return cells
 
 
@@ -37,25 +44,30 @@ class Timing:
         Seconds of one restart by data set, model, accuracy and annotation count.
     choices : dict
         Seconds in which a cell held annotations out, before its first restart.
+    questions : PathTiming
+        Seconds of batches of questions.
     """
 
     measured: dict[Key, float]
     choices: dict[Key, float] = field(default_factory=dict)
+    questions: PathTiming = field(default_factory=PathTiming)
     _predicted: dict[Key, float] = field(default_factory=dict)
 
     @classmethod
     def load(cls, run: RunFolder) -> Timing:
         """Read a pilot's timings; a missing or unreadable file is an empty one, measured again."""
-        rows = {(row.dataset, row.model, row.p, row.m): row for row in read_pilot(run)}
+        pilot = read_pilot(run)
+        rows = {(row.dataset, row.model, row.p, row.m): row for row in pilot.timed}
         choices = {key: row.choosing for key, row in rows.items() if row.choosing > 0}
-        return cls({key: row.seconds for key, row in rows.items()}, choices)
+        measured = {key: row.seconds for key, row in rows.items()}
+        return cls(measured, choices, PathTiming.of(pilot.questions))
 
     def save(self, path: Path, files: Files = PLAIN) -> None:
         """Write the timings, replacing the file in one step."""
         timed = (
             TimedRestart(*key, seconds, self.choices.get(key, 0.0)) for key, seconds in self.measured.items()
         )
-        Pilot(timed=tuple(timed)).write(path, files)
+        Pilot(timed=tuple(timed), questions=tuple(self.questions.rows())).write(path, files)
 
     def note(self, partial: Partial) -> None:
         """Take the time of a measured cell."""
@@ -124,15 +136,4 @@ def _at(timed: Mapping[Key, float], cell: Cell) -> float | None:
     for (p, m), seconds in grid.items():
         if p is not None and m is not None:
             rows.setdefault(p, {})[m] = seconds
-    return _interpolate({p: _interpolate(row, cell.m) for p, row in rows.items()}, cell.p)
-
-
-def _interpolate(points: Mapping[float, float] | Mapping[int, float], at: float) -> float:
-    """Linear between the two points around `at`, constant outside."""
-    ordered = sorted(points.items())
-    below = [point for point in ordered if point[0] <= at]
-    above = [point for point in ordered if point[0] >= at]
-    if not below or not above:
-        return (above or below)[0 if above else -1][1]
-    (x0, y0), (x1, y1) = below[-1], above[0]
-    return y0 if x1 == x0 else y0 + (y1 - y0) * (at - x0) / (x1 - x0)
+    return interpolate({p: interpolate(row, cell.m) for p, row in rows.items()}, cell.p)

@@ -10,26 +10,33 @@ import numpy as np
 import xarray as xr
 
 from pipeline.methods.loading import MethodCall
+from pipeline.questions.asking import ask_batch
+from pipeline.questions.records import Answers, Asking
 from pipeline.work.merge import BlockResult, CellResult
 from pipeline.work.methods import method_calls
 from pipeline.work.records import Batch, Failure, Science, Work
-from pipeline.work.tasks import cell_annotations, run_batch
+from pipeline.work.tasks import run_batch
 from storage.cube.blocks import BlockStore
 from storage.cube.compare import UNPROMISED, differing_rows
 from storage.cube.cube import open_cube
 from storage.cube.manifest import Manifest, read_manifest
 from storage.cube.schema import ANSWERED
 from storage.provenance import fingerprint
+from sweeps.designs import asks
 from sweeps.errors import InputError, Problem
+from sweeps.inputs.annotations import cell_annotations
 from sweeps.inputs.load import RealSource
 from sweeps.methods import SHIPPED
 from sweeps.models import is_model
-from sweeps.plan import Block, Cell
+from sweeps.plan import AskedPath, Block, Cell
+
+CELLS_PER_PATH = 10
+"""A path is as much work as some hundreds of restarts: one is asked again for so many cells."""
 
 
 @dataclass(frozen=True)
 class CellCheck:
-    """One cell computed again.
+    """One cell, or one path of questions, computed again.
 
     Parameters
     ----------
@@ -67,6 +74,8 @@ class Verification:
         Other fingerprints the cube was made with: bits are promised for equal ones alone.
     left_out : int
         Cells of methods whose code was not to be run.
+    paths : tuple of CellCheck
+        Paths of questions asked again, each batch given the answers in the cube before it.
     """
 
     cube: Path
@@ -74,11 +83,12 @@ class Verification:
     here: dict[str, str]
     there: tuple[dict[str, str], ...]
     left_out: int = 0
+    paths: tuple[CellCheck, ...] = ()
 
     @property
     def good(self) -> bool:
-        """Whether every cell was reproduced."""
-        return all(check.good for check in self.checks)
+        """Whether every cell, and every path, was reproduced."""
+        return all(check.good for check in (*self.checks, *self.paths))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -86,10 +96,11 @@ class Verification:
 
     def lines(self) -> list[str]:
         """Summary for people."""
-        wrong = [check for check in self.checks if not check.good]
-        lines = [
-            f"{self.cube}: {len(self.checks) - len(wrong)} of {len(self.checks)} cells have the same bits"
-        ]
+        good = [sum(check.good for check in checks) for checks in (self.checks, self.paths)]
+        wrong = [check for check in (*self.checks, *self.paths) if not check.good]
+        lines = [f"{self.cube}: {good[0]} of {len(self.checks)} cells have the same bits"]
+        if self.paths:
+            lines.append(f"asked again: {good[1]} of {len(self.paths)} paths have the same answers")
         if self.left_out:
             lines.append(f"not looked at: {self.left_out:,} cells of methods of one's own; see --run-methods")
         lines += [f"DIFFERS {check.cell}: {check.cause or ', '.join(check.differs)}" for check in wrong]
@@ -102,6 +113,9 @@ class Verification:
 
 def verify(path: Path, *, sample: int, seed: int = 0, run_methods: bool = False) -> Verification:
     """Compute random cells again from their coordinates and the inputs in the cube.
+
+    Annotations that were asked for are taken from the cube. Of the paths they belong to, one for every
+    `CELLS_PER_PATH` cells is asked again.
 
     Parameters
     ----------
@@ -138,10 +152,14 @@ def verify(path: Path, *, sample: int, seed: int = 0, run_methods: bool = False)
     drawn = rng.choice(len(done), size=min(sample, len(done)), replace=False)
     tree = open_cube(path)
     checks = tuple(_check(manifest, calls, store, tree, *done[position]) for position in drawn)
+    asked = [cell for _, cell in (done[position] for position in drawn) if asks(cell.design)]
+    longest = {AskedPath.of(cell): cell for cell in sorted(asked, key=lambda cell: cell.m or 0)}
+    few = list(longest.values())[: -(-len(asked) // CELLS_PER_PATH)]
+    paths = tuple(_check_path(manifest, store, tree, cell) for cell in few)
     here = fingerprint()
     others = {tuple(run.fingerprint.items()) for run in manifest.runs if run.fingerprint != here}
     there = tuple(dict(other) for other in sorted(others))
-    return Verification(path, checks, here, there, len(found) - len(done))
+    return Verification(path, checks, here, there, len(found) - len(done), paths)
 
 
 def _check(
@@ -156,7 +174,9 @@ def _check(
     stop = spec.stop if is_model(cell.model) else None
     science = Science(spec.seed, spec.search, plan.n_clusters, stop, calls)
     source, restarts = _source(tree, cell), plan.restarts_of(cell.model)
-    (result,) = run_batch(Batch(science, cell.dataset, (Work(cell, 0, restarts),), 0.0), source)
+    asked = _stored_annotations(store, block, cell) if asks(cell.design) else None
+    work = Work(cell, 0, restarts, annotations=asked)
+    (result,) = run_batch(Batch(science, cell.dataset, (work,), 0.0), source)
     if isinstance(result, Failure):
         return CellCheck(str(cell), (), result.cause)
     merged = CellResult(cell, restarts, stop)
@@ -164,7 +184,7 @@ def _check(
     stored = store.read(block)
     position = block.position(cell)
     fresh = BlockResult(block, {cell: merged}).into({name: values.copy() for name, values in stored.items()})
-    if not block.unsupervised:
+    if not block.unsupervised and asked is None:
         fresh["annotations"][position // len(block.models)] = cell_annotations(
             science.seed, cell, source.labels_true, source.pool
         )
@@ -175,6 +195,31 @@ def _check(
         if name not in UNPROMISED and differing_rows(stored[name], fresh[name])[row]
     ]
     return CellCheck(str(cell), tuple(differs))
+
+
+def _check_path(manifest: Manifest, store: BlockStore, tree: xr.DataTree, cell: Cell) -> CellCheck:
+    """Ask the questions again whose answers a cell has, batch by batch."""
+    plan, path = manifest.plans[cell.dataset], AskedPath.of(cell)
+    stored = _stored_annotations(store, plan.block_of(cell), cell)
+    asking, source = Asking.of(manifest.spec, plan), _source(tree, cell)
+    arrays = source.arrays(cell.mixture)
+    name = f"{path}, {len(stored)} questions"
+    for start in range(0, len(stored), asking.batch):
+        try:
+            answers = ask_batch(asking, path, stored[:start], arrays)
+        except Exception as error:
+            return CellCheck(name, (), f"{type(error).__name__}: {error}")
+        there = stored[start : start + asking.batch]
+        differs = (answers[: len(there)] != there).any(axis=1)
+        if differs.any():
+            return CellCheck(name, (f"annotations from question {start + int(np.argmax(differs))} on",))
+    return CellCheck(name, ())
+
+
+def _stored_annotations(store: BlockStore, block: Block, cell: Cell) -> Answers:
+    rows, _ = store.annotations(block)
+    found: Answers = rows[block.position(cell) // len(block.models)]
+    return found
 
 
 def _source(tree: xr.DataTree, cell: Cell) -> RealSource:

@@ -128,6 +128,26 @@ class BlockStore:
                 results["annotations"] = self._read_annotations(block, place)
         return results
 
+    def annotations(self, block: Block) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
+        """Annotations of a block with models that use them, and which of them are written.
+
+        Returns
+        -------
+        annotations : array of int32, shape (n_mixtures · n_replicates, m, 3)
+            Fill values where nothing is written yet.
+        known : array of bool, shape (n_mixtures · n_replicates,)
+            Whether a cell of any model has been computed with them.
+        """
+        place = self._place(block)
+        known = self._annotations_known(block, place)
+        with self._reading():
+            return self._read_annotations(block, place), known
+
+    @property
+    def made_here(self) -> bool:
+        """Whether all runs had this software and model of CPU: equal bits are promised then."""
+        return all(run.fingerprint == fingerprint() for run in self._runs)
+
     def write(self, block: Block, results: Mapping[str, npt.ArrayLike]) -> None:
         """Write a block: whole chunks of every array, made durable, then its status, made durable.
 
@@ -212,7 +232,7 @@ class BlockStore:
         try:
             compare_set_back(block, stored, new, waiting)
         except CellMismatch as mismatch:
-            if all(run.fingerprint == fingerprint() for run in self._runs):
+            if self.made_here:
                 raise
             logger.warning("%s; bits are promised only for equal software and CPU model", mismatch)
 

@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from storage.cube.manifest import Manifest
+from sweeps.designs import asked_of
 from sweeps.errors import Problem
 from sweeps.file.search import BY_METHOD, HELD_OUT
 from sweeps.file.spec import SweepSpec
@@ -17,7 +18,7 @@ from sweeps.seeds import accuracy_code
 from sweeps.shapes import DIMS, widest_dims
 
 HINT = "use another name"
-GROWING = {"source", "mixtures", "p", "m", "replicates", "models", "baselines", "methods"}
+GROWING = {"source", "mixtures", "p", "m", "replicates", "models", "baselines", "methods", "designs"}
 CHUNKS = {"mixture_chunk", "replicate_chunk", "model_chunk"}
 FORMS = ("one variance a cluster", "a variance of each feature a cluster", "a matrix a cluster")
 """How covariances are stored, by the axes that each has beside the cluster."""
@@ -67,8 +68,8 @@ def align(manifest: Manifest, plans: Iterable[DatasetPlan]) -> list[DatasetPlan]
     Returns
     -------
     list of DatasetPlan
-        In the given order, with the chunk lengths and the source of the cube, and with its `p`, `m` and
-        models before new ones.
+        In the given order, with the chunk lengths and the source of the cube, and with its `p`, `m`,
+        designs and models before new ones.
     """
     return [_align(manifest.plans.get(plan.name), plan) for plan in plans]
 
@@ -86,6 +87,7 @@ def _align(old: DatasetPlan | None, new: DatasetPlan) -> DatasetPlan:
         p=old.p + tuple(p for p in new.p if accuracy_code(p) not in stored),
         m=old.m + tuple(m for m in new.m if m not in old.m),
         models=old.models + tuple(model for model in new.models if model not in old.models),
+        designs=old.designs + tuple(design for design in new.designs if design not in old.designs),
         replicate_chunk=old.replicate_chunk,
         model_chunk=old.model_chunk,
     )
@@ -101,6 +103,7 @@ def _spec_differences(manifest: Manifest, spec: SweepSpec) -> Iterator[Problem]:
         for name in BY_METHOD:
             del old[f"search.{name}"], new[f"search.{name}"]
     yield from _method_differences(manifest, spec)
+    yield from _design_differences(manifest, spec)
     for key in dict.fromkeys([*old, *new]):
         stored, asked = old.get(key), new.get(key)
         if stored != asked:
@@ -120,6 +123,28 @@ def _method_differences(manifest: Manifest, spec: SweepSpec) -> Iterator[Problem
                 where = f"{manifest.path}: method {method.name}, {key}"
                 hint = "give the method another name"
                 yield Problem(where, _show(new[key]), f"{_show(stored)}, as in the cube", hint)
+
+
+def _design_differences(manifest: Manifest, spec: SweepSpec) -> Iterator[Problem]:
+    """Designs gone; several of them where the cube has no dimension for them; and other questions."""
+    if not any(plan.supervised for plan in manifest.plans.values()):
+        return
+    where, stored, asked = f"{manifest.path}: grid.design", manifest.spec.grid.design, spec.grid.design
+    if not spec.grid.supervised:
+        return  # that all models are gone is reported
+    if any(design not in asked for design in stored) or (len(asked) > 1) != (len(stored) > 1):
+        also = "also " if len(stored) > 1 else "as in the cube, which has no room for more: "
+        yield Problem(where, ", ".join(asked), also + ", ".join(stored), HINT)
+    if asked_of(stored):
+        for key, (old, new) in _both(dict(manifest.spec.ask), dict(spec.ask)).items():
+            if old != new:
+                yield Problem(
+                    f"{manifest.path}: ask.{key}", _show(new), f"{_show(old)}, as in the cube", HINT
+                )
+
+
+def _both(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    return {key: (getattr(old[key], "text", old[key]), getattr(new[key], "text", new[key])) for key in old}
 
 
 def _settings(written: Mapping[str, Any], fixed: Mapping[str, Any]) -> str:

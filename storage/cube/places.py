@@ -8,7 +8,15 @@ from itertools import chain
 from math import ceil, prod
 from typing import Any
 
-from storage.cube.schema import ALL_RESULTS, ArraySpec, Role, array_specs, baseline_node, result_names
+from storage.cube.schema import (
+    ALL_RESULTS,
+    ArraySpec,
+    Role,
+    array_specs,
+    baseline_node,
+    grid_dims,
+    result_names,
+)
 from sweeps.plan import Block, Cell, DatasetPlan
 from sweeps.seeds import accuracy_code
 
@@ -47,6 +55,7 @@ class Places:
         self._plan = plan
         self._p = {accuracy_code(p): index for index, p in enumerate(plan.p)}
         self._m = {m: index for index, m in enumerate(plan.m)}
+        self._designs = {design: index for index, design in enumerate(plan.designs)}
 
     def locate(self, block: Block) -> Place | None:
         """Place of a block; None if the grid has no such block, or the block is not a whole chunk."""
@@ -65,6 +74,10 @@ class Places:
             return region if block.models[0] in plan.baselines else [None]
         region.append(_single(self._p.get(-1 if block.p is None else accuracy_code(block.p))))
         region.append(_single(self._m.get(-1 if block.m is None else block.m)))
+        if plan.has_designs:
+            region.append(_single(self._designs.get(block.design or "")))
+        elif block.design != plan.cell_designs[0]:
+            region.append(None)
         region.append(_chunk(block.replicates, plan.replicates, plan.replicate_chunk))
         region.append(_models(plan, block.models))
         return region
@@ -158,7 +171,8 @@ class ChunkFiles:
         elif spec.variable.role is Role.ANNOTATION:
             length = self._metadata[spec.path]["chunk_grid"]["configuration"]["chunk_shape"][-2]
             # Of an m that is small nothing is stored in the chunks beyond the first.
-            if position[-2] * length < plan.m[cells[-2]]:
+            m = cells[grid_dims(plan).index("m") + (plan.mixtures is not None)]
+            if position[-2] * length < plan.m[m]:
                 for models in range(ceil(len(plan.models) / plan.model_chunk)):
                     yield *cells, models
 
@@ -184,9 +198,10 @@ def _block_at(plan: DatasetPlan, node: str, position: tuple[int, ...]) -> Block:
     if not place:
         cell = Cell(plan.name, mixture, None, None, None, node.removeprefix(f"{plan.name}/"))
     else:
-        p, m, replicates, models = place
+        p, m, *design, replicates, models = place
         model = plan.models[models * plan.model_chunk]
-        cell = Cell(plan.name, mixture, plan.p[p], plan.m[m], replicates * plan.replicate_chunk, model)
+        of = plan.designs[design[0]] if design else plan.cell_designs[0]
+        cell = Cell(plan.name, mixture, plan.p[p], plan.m[m], replicates * plan.replicate_chunk, model, of)
     return plan.block_of(cell)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
+from sweeps.designs import DEFAULT
 from sweeps.errors import Problem, collecting, shown
 from sweeps.file.spec import SweepSpec
 from sweeps.models import BASELINES, is_model
@@ -20,6 +21,8 @@ def plan_to_json(plan: DatasetPlan) -> dict[str, Any]:
     for name in ("adaptive", "held_out", "methods", "n_annotations", "annotations_checksum"):
         if not record[name]:
             del record[name]
+    if plan.designs == DEFAULT:
+        del record["designs"]
     return record
 
 
@@ -66,7 +69,7 @@ def _grid_problems(where: str, name: str, plan: DatasetPlan) -> list[Problem]:
 
 
 def name_problems(where: str, spec: SweepSpec, plan: DatasetPlan) -> list[Problem]:
-    """What a plan names that is no model, and no method of the sweep.
+    """What a plan names that is no model, and no method or design of the sweep.
 
     Parameters
     ----------
@@ -91,5 +94,11 @@ def name_problems(where: str, spec: SweepSpec, plan: DatasetPlan) -> list[Proble
     wrong += [each for each in plan.methods if each.restarts > plan.restarts]
     unnamed = {*plan.models, *plan.baselines} - {each.name for each in plan.methods}
     wrong += [each for each in methods if each.name in unnamed]
+    # a data set that was not available when designs were added has fewer
+    other = [design for design in plan.designs if design not in spec.grid.design]
+    if plan.supervised and (other or plan.has_designs != (len(spec.grid.design) > 1)):
+        problems.append(Problem(f"{place} designs", shown(plan.designs), f"of {shown(spec.grid.design)}"))
+    if not plan.supervised and plan.designs != DEFAULT:
+        problems.append(Problem(f"{place} designs", shown(plan.designs), "none without annotations"))
     problems += [Problem(f"{place} methods", shown(each.name), "the methods of the sweep") for each in wrong]
     return problems

@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from sweeps.designs import DEFAULT
 from sweeps.models import chooses, holds_out, shape_of
 from sweeps.plan import DatasetPlan
 from sweeps.shapes import CANDIDATES, CODES, SCORED, widest_dims
@@ -25,8 +23,7 @@ STATUS_WORDS = {PENDING: "pending", DONE: "done", FAILED: "failed", NO_SOLUTION:
 """What `status` means, for people."""
 
 FIELDS = ("i", "j", "kind")
-GRID_DIMS = ("p", "m", "replicate", "model")
-COORDINATES_OF_GRID = ("p", "m", "m_over_n", "replicate", "model", "field")
+COORDINATES_OF_GRID = ("p", "m", "m_over_n", "design", "replicate", "model", "field")
 
 
 class Role(Enum):
@@ -191,6 +188,7 @@ VARIABLES = {
         Variable("p", Role.COORDINATE, ("p",), "float64", math.nan, "accuracy of the annotations"),
         Variable("m", Role.COORDINATE, ("m",), "int64", -1, "number of annotations"),
         Variable("m_over_n", Role.COORDINATE, ("m",), "float64", math.nan, "annotations per sample"),
+        Variable("design", Role.COORDINATE, ("design",), "string", "", "how annotated pairs were chosen"),
         Variable("replicate", Role.COORDINATE, ("replicate",), "int64", -1, "redraw of the annotations"),
         Variable("mixture", Role.COORDINATE, ("mixture",), "int64", -1, "draw of the data"),
         Variable("model", Role.COORDINATE, ("model",), "string", "", "what is maximised"),
@@ -284,6 +282,11 @@ def baseline_node(dataset: str, baseline: str) -> str:
     return f"{dataset}/{baseline}"
 
 
+def grid_dims(plan: DatasetPlan) -> tuple[str, ...]:
+    """Dimensions of the cell, of a data set with models that use annotations, beside the mixture."""
+    return ("p", "m", *(("design",) if plan.has_designs else ()), "replicate", "model")
+
+
 def array_specs(plan: DatasetPlan) -> list[ArraySpec]:
     """All arrays of one data set, those of its baselines included.
 
@@ -298,16 +301,18 @@ def array_specs(plan: DatasetPlan) -> list[ArraySpec]:
         Coordinates first, then inputs, then results.
     """
     mixture = ("mixture",) if plan.mixtures is not None else ()
-    coordinates = mixture + (COORDINATES_OF_GRID if plan.supervised else ())
+    of_grid = (name for name in COORDINATES_OF_GRID if name != "design" or plan.has_designs)
+    coordinates = mixture + (tuple(of_grid) if plan.supervised else ())
     coordinates += ("candidate",) if scored_shapes(plan) else ()
     specs = [_array_spec(plan, plan.name, _coordinate(name, plan), ()) for name in coordinates]
     specs += [_array_spec(plan, plan.name, VARIABLES[name], mixture) for name in input_names(plan)]
     if plan.supervised:
         specs += [
-            _array_spec(plan, plan.name, result_variable(name, plan.models), mixture + GRID_DIMS)
+            _array_spec(plan, plan.name, result_variable(name, plan.models), mixture + grid_dims(plan))
             for name in result_names(plan, plan.models)
         ]
-        specs.append(_array_spec(plan, plan.name, VARIABLES["annotations"], mixture + GRID_DIMS[:-1]))
+        graphs = mixture + grid_dims(plan)[:-1]
+        specs.append(_array_spec(plan, plan.name, VARIABLES["annotations"], graphs))
     for baseline in plan.baselines:
         node = baseline_node(plan.name, baseline)
         specs += [
@@ -324,23 +329,6 @@ def result_variable(name: str, models: Iterable[str]) -> Variable:
     return replace(variable, dims=variable.dims + dims, text=COVARIANCE_TEXTS[dims]) if dims else variable
 
 
-def coordinate_values(plan: DatasetPlan) -> dict[str, npt.NDArray[Any]]:
-    """Values of every coordinate, in order of arrival."""
-    counts = np.asarray(plan.m, dtype=np.int64)
-    values = {
-        "p": np.asarray(plan.p, dtype=np.float64),
-        "m": counts,
-        "m_over_n": counts / plan.n_samples,
-        "replicate": np.arange(plan.replicates, dtype=np.int64),
-        "mixture": np.arange(plan.mixtures or 0, dtype=np.int64),
-        "model": np.asarray(plan.models, dtype=object),
-        "field": np.asarray(FIELDS, dtype=object),
-    }
-    if shapes := scored_shapes(plan):
-        values["candidate"] = np.asarray(shapes, dtype=object)
-    return values
-
-
 def group_attributes(plan: DatasetPlan) -> dict[str, object]:
     """Attributes of the node of a data set: sizes are dimensions, so only what they do not say."""
     attributes: dict[str, object] = {"source": plan.source, "checksum": plan.checksum}
@@ -349,6 +337,8 @@ def group_attributes(plan: DatasetPlan) -> dict[str, object]:
         attributes["annotations_checksum"] = plan.annotations_checksum
     if plan.supervised:
         attributes["coordinates"] = "m_over_n"
+        if not plan.has_designs and plan.designs != DEFAULT:
+            attributes["design"] = plan.designs[0]
     return attributes
 
 
@@ -376,6 +366,7 @@ def _dim_lengths(plan: DatasetPlan) -> dict[str, int]:
         "mixture": plan.mixtures or 0,
         "p": len(plan.p),
         "m": len(plan.m),
+        "design": len(plan.designs),
         "replicate": plan.replicates,
         "model": len(plan.models),
         "restart": plan.restarts,
@@ -395,6 +386,7 @@ def _chunk_lengths(plan: DatasetPlan) -> dict[str, int]:
         "mixture": plan.mixture_chunk,
         "p": 1,
         "m": 1,
+        "design": 1,
         "replicate": plan.replicate_chunk,
         "model": plan.model_chunk,
     }

@@ -27,10 +27,10 @@ from storage.cube.schema import (
     ArraySpec,
     Role,
     array_specs,
-    coordinate_values,
     group_attributes,
     input_names,
     node_paths,
+    scored_shapes,
 )
 from sweeps.plan import DatasetPlan
 
@@ -103,6 +103,25 @@ def render(
             array[...] = data[spec.variable.name]
             template.inputs |= _chunk_files(entries, spec.path)
     return template
+
+
+def coordinate_values(plan: DatasetPlan) -> dict[str, npt.NDArray[Any]]:
+    """Values of every coordinate, in order of arrival."""
+    counts = np.asarray(plan.m, dtype=np.int64)
+    values = {
+        "p": np.asarray(plan.p, dtype=np.float64),
+        "m": counts,
+        "m_over_n": counts / plan.n_samples,
+        "replicate": np.arange(plan.replicates, dtype=np.int64),
+        "mixture": np.arange(plan.mixtures or 0, dtype=np.int64),
+        "model": np.asarray(plan.models, dtype=object),
+        "field": np.asarray(FIELDS, dtype=object),
+    }
+    if plan.has_designs:
+        values["design"] = np.asarray(plan.designs, dtype=object)
+    if shapes := scored_shapes(plan):
+        values["candidate"] = np.asarray(shapes, dtype=object)
+    return values
 
 
 def chunk_counts(entry: Mapping[str, Any]) -> tuple[int, ...]:

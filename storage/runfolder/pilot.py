@@ -25,19 +25,30 @@ class TimedRestart(NamedTuple):
     choosing: float = 0.0
 
 
+class TimedQuestions(NamedTuple):
+    """Data set, design and accuracy of a batch of questions, the answers before it, and its seconds."""
+
+    dataset: str
+    design: str
+    p: float
+    start: int
+    seconds: float
+
+
 class Pilot(FileRecord):
-    """What was timed."""
+    """What was timed; a file of a version that asked no questions has none."""
 
-    timed: tuple[TimedRestart, ...]
+    timed: tuple[TimedRestart, ...] = ()
+    questions: tuple[TimedQuestions, ...] = ()
 
 
-def read_pilot(run: RunFolder) -> tuple[TimedRestart, ...]:
+def read_pilot(run: RunFolder) -> Pilot:
     """Read what the last holder has timed; a missing or unreadable file is an empty one, measured again."""
     found = [generation.pilot for generation in run.generations() if generation.pilot.exists()]
     if not found:
-        return ()
+        return Pilot()
     pilot = Pilot.read(found[-1])
     if pilot is None:
         logger.warning("%s is not readable: restarts are timed again", found[-1])
-        return ()
-    return pilot.timed
+        return Pilot()
+    return pilot

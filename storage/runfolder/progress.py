@@ -25,6 +25,8 @@ class Progress(FileRecord):
         Seconds that the rest will take.
     at : float
         Unix time of this state.
+    asked, questions : int
+        Questions asked and to be asked in this run, where designs ask.
     """
 
     restarts: int
@@ -32,6 +34,8 @@ class Progress(FileRecord):
     workers: int
     left: float
     at: float
+    asked: int = 0
+    questions: int = 0
 
 
 class StateFile:
@@ -50,11 +54,22 @@ class StateFile:
         self._files = files
         self._last = -WRITE_EVERY
 
-    def write(self, restarts: int, total: int, workers: int, left: float) -> None:
-        """Write restarts done and wanted in this run, workers, and seconds left."""
+    def write(
+        self, restarts: int, total: int, workers: int, left: float, questions: tuple[int, int] = (0, 0)
+    ) -> None:
+        """Write restarts done and wanted in this run, workers, seconds left, questions asked and wanted."""
         now = time.monotonic()
         if now - self._last < WRITE_EVERY and restarts < total:
             return
         self._last = now
-        progress = Progress(restarts=restarts, total=total, workers=workers, left=left, at=time.time())
+        asked, wanted = questions
+        progress = Progress(
+            restarts=restarts,
+            total=total,
+            workers=workers,
+            left=left,
+            at=time.time(),
+            asked=asked,
+            questions=wanted,
+        )
         progress.write(self._path, self._files)

@@ -11,6 +11,9 @@ MUST, CANNOT = 0, 1
 MOST_ANNOTATIONS = 10**7
 """Of a file that cells draw from. Each takes 12 bytes in cube and workers; a line may stand for many."""
 
+OFTEN = 5.0
+"""How many times as often as others a biased design draws the samples of the first third of an order."""
+
 
 def draw_annotations(
     rng: np.random.Generator, labels_true: NDArray[np.integer], *, p: float, m: int
@@ -41,6 +44,38 @@ def draw_annotations(
     i = rng.integers(0, n_samples, size=m)
     j = rng.integers(0, n_samples, size=m)
     return answer_pairs(rng, labels_true, np.column_stack([i, j]), p=p)
+
+
+def draw_biased(
+    rng: np.random.Generator,
+    labels_true: NDArray[np.integer],
+    order: NDArray[np.integer],
+    *,
+    p: float,
+    m: int,
+) -> NDArray[np.int32]:
+    """Draw `m` annotations of accuracy `p`, some samples more often than others.
+
+    Both ends of a pair are independent. The samples of the first third of `order` have `OFTEN` times the
+    probability of the others. Pairs are annotated as those of `draw_annotations` are.
+
+    Parameters
+    ----------
+    rng, labels_true, p, m
+        As for `draw_annotations`.
+    order : ndarray of shape (n_samples,)
+        All samples, from 0.
+
+    Returns
+    -------
+    ndarray of shape (m, 3), int32
+        Columns i, j and kind.
+    """
+    n_samples = len(labels_true)
+    weights = np.ones(n_samples)
+    weights[order[: n_samples // 3]] = OFTEN
+    pairs = rng.choice(n_samples, size=(m, 2), p=weights / weights.sum())
+    return answer_pairs(rng, labels_true, pairs, p=p)
 
 
 def answer_pairs(

@@ -20,6 +20,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from kernels.settings import SINGULAR
 from sweeps.data.registry import BUILTIN
+from sweeps.designs import ASKED, DEFAULT, DRAWN
 from sweeps.errors import closest, did_you_mean
 from sweeps.file.datasets import (
     SCALE,
@@ -251,6 +252,22 @@ class SweepFile(SweepSpec):
             return values
         nothing = StandIn("true without a model that uses annotations", "false, or such a model in [grid]")
         return {**values, "search": {**search, HELD_OUT: nothing}}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_questions(cls, values: Any) -> Any:
+        """How to ask would be said in vain where no design asks."""
+        grid = values.get("grid") if isinstance(values, Mapping) else None
+        if not isinstance(grid, Mapping) or "ask" not in values:
+            return values
+        designs = grid.get("design", list(DEFAULT))
+        # a misspelt design may be meant to ask
+        if not isinstance(designs, list) or not all(design in DRAWN for design in designs):
+            return values
+        nothing = StandIn(
+            "a table without a design that asks", f"one of {', '.join(ASKED)} in design of [grid]"
+        )
+        return {**values, "ask": nothing}
 
     @model_validator(mode="before")
     @classmethod

@@ -2,63 +2,22 @@
 
 from __future__ import annotations
 
-import math
-import re
-from dataclasses import dataclass
-from fractions import Fraction
 from typing import Annotated, Any
 
-from pydantic import Field, PlainSerializer
+from pydantic import Field
 
+from sweeps.designs import DEFAULT, DESIGNS, asked_of
+from sweeps.file.asking import Ask
+from sweeps.file.counts import Count, annotation_count
 from sweeps.file.datasets import Dataset
 from sweeps.file.methods import Method, name_of
 from sweeps.file.search import Search
 from sweeps.file.stopping import Stop
-from sweeps.keytypes import Checked, Choice, Each, Given, Whole
+from sweeps.keytypes import Choice, Each, Given, Whole
 from sweeps.models import BASELINES, MODEL_CODES
 from sweeps.plan import Accuracy, Name
 from sweeps.seeds import accuracy_code
-from sweeps.validation import Record, read, refusal
-
-COUNT = r"\s*(\d+(?:\.\d*)?|\.\d+)?\s*N\s*"
-
-
-@dataclass(frozen=True)
-class AnnotationCount:
-    """Number of annotations: a whole number, or a share of the number of samples (`"1.5N"`)."""
-
-    text: str
-
-    def resolve(self, n_samples: int) -> int:
-        """Return the whole number for `n_samples`: floor(f·N), exact for the decimal digits written."""
-        if self.text.endswith("N"):
-            return math.floor(Fraction(self.text[:-1] or "1") * n_samples)
-        return int(self.text)
-
-
-def annotation_count(value: Any) -> AnnotationCount:
-    """Number of annotations as a file, or the text kept in a cube, has it."""
-    if isinstance(value, AnnotationCount):
-        return value
-    if isinstance(value, str) and value.isdecimal() and len(value) < 12:
-        value = int(value)
-    if isinstance(value, str):
-        match = re.fullmatch(COUNT, value)
-        if match is not None and (match[1] is None or Fraction(match[1]) > 0):
-            return AnnotationCount(f"{match[1] or '1'}N")
-    elif isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**31:
-        return AnnotationCount(str(value))
-    raise refusal('a whole number of at least 1, or a text such as "1.5N"')
-
-
-Count = Annotated[
-    AnnotationCount,
-    Checked(
-        annotation_count,
-        {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": rf"^{COUNT}$|^\d+$"}]},
-    ),
-    PlainSerializer(lambda count: count.text),
-]
+from sweeps.validation import Record, read
 
 
 class Grid(Record):
@@ -72,6 +31,9 @@ class Grid(Record):
     )
     m: Annotated[tuple[Count, ...], Each(lambda value: annotation_count(value).text, shortest=0)] = Field(
         (), description='Numbers of annotations: whole numbers, or shares of the samples such as "1.5N".'
+    )
+    design: Annotated[tuple[Annotated[str, Choice(DESIGNS)], ...], Each(str)] = Field(
+        DEFAULT, description="How the annotated pairs are chosen: drawn, or asked for batch after batch."
     )
     replicates: Annotated[int, Whole(1, 10**6)] = Field(
         1, description="How often the annotations are drawn anew."
@@ -120,6 +82,7 @@ class SweepSpec(Record):
     data: Data = Field(
         default_factory=Data, description="How the features are scaled; what is done without a data set."
     )
+    ask: Ask = Field(Ask(), description="How designs whose pairs are asked for choose them.")
     stop: Annotated[Stop | None, Given()] = Field(
         None, description="When a cell has had restarts enough; all of them are run where it is left out."
     )
@@ -140,6 +103,10 @@ class SweepSpec(Record):
         for entry in plain["grid"]["datasets"]:
             if entry.get("annotations", "") is None:
                 del entry["annotations"]
+        if self.grid.design == DEFAULT:
+            del plain["grid"]["design"]
+        if not asked_of(self.grid.design):
+            del plain["ask"]
         return plain
 
 

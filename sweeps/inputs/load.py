@@ -16,6 +16,7 @@ from sweeps.annotations.pool import Pool, pool_checksum, read_pool
 from sweeps.data.builtin import Unavailable
 from sweeps.data.datasets import DataSet, load_builtin, load_table
 from sweeps.data.tables import scale
+from sweeps.designs import DEFAULT, UNIFORM, asked_of
 from sweeps.errors import InputError, Problem, collecting
 from sweeps.file.datasets import Builtin, Dataset, Mixtures, UserTable
 from sweeps.file.spec import SweepSpec
@@ -224,13 +225,19 @@ def _plan(
         methods=tuple(each.plan for each in grid.methods),
         n_annotations=0 if pool is None else len(pool),
         annotations_checksum="" if pool is None else pool_checksum(pool),
+        designs=grid.design if grid.supervised else DEFAULT,
     )
 
 
 def _pool_problems(
     spec: SweepSpec, where: str, m: tuple[int, ...], file: str | None, n_annotations: int
 ) -> Iterator[Problem]:
-    """What is asked of a file of annotations that does not hold so many."""
+    """What is asked of a file of annotations that does not hold so many, or whose pairs are to be chosen."""
+    other = [design for design in spec.grid.design if design != UNIFORM]
+    if spec.grid.supervised and other:
+        found = f"{', '.join(map(repr, other))}, with the annotations in {file}"
+        hint = "annotations that are there are drawn, all alike; put the table into a sweep of its own"
+        yield Problem(f"{where}: design", found, f'"{UNIFORM}" alone', hint)
     for count, value in zip(spec.grid.m, m, strict=True):
         if spec.grid.supervised and value > n_annotations:
             said = f"{count.text} = {value:,}" if count.text.endswith("N") else f"{value:,}"
@@ -262,6 +269,7 @@ def _grid_problems(
                 "or annotations, a file with those to draw from",
             )
         )
+    problems += _asking_problems(spec, where.partition(" [grid]")[0], where, n_samples)
     smallest = n_clusters * spec.search.min_cluster_size
     if n_samples < smallest:
         problems.append(
@@ -271,6 +279,20 @@ def _grid_problems(
                 f"at least n_clusters · min_cluster_size = {n_clusters} · {spec.search.min_cluster_size}",
             )
         )
+    return problems
+
+
+def _asking_problems(spec: SweepSpec, file: str, where: str, n_samples: int) -> list[Problem]:
+    """What keeps questions from being asked of a data set."""
+    if not spec.grid.supervised or not asked_of(spec.grid.design):
+        return []
+    problems = []
+    if spec.ask.batch.resolve(n_samples) < 1:
+        dataset = where.partition("data set ")[2]
+        found = f"{spec.ask.batch.text} of {n_samples} samples = 0"
+        problems.append(Problem(f"{file} [ask] batch, data set {dataset}", found, "at least 1 question"))
+    if n_samples < 2:
+        problems.append(Problem(where, f"{n_samples} sample", "two or more: a question is about a pair"))
     return problems
 
 

@@ -20,7 +20,7 @@ import psutil
 from distributed import Worker, WorkerPlugin
 
 from pipeline.cluster.executor import DaskExecutor
-from pipeline.work.executor import Ended, NextBatch, Outcome, SerialExecutor
+from pipeline.work.executor import Ended, NextTask, Outcome, SerialExecutor
 from pipeline.work.records import Batch, Partial
 
 SAMPLES = 400
@@ -29,7 +29,7 @@ SAMPLES = 400
 WHO = ("driver", "scheduler", "workers")
 """Whose CPU time is counted: the thread that drives, all others of its process, the worker processes."""
 
-Results = Callable[[NextBatch], Iterator[Ended]]
+Results = Callable[[NextTask], Iterator[Ended]]
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Watch:
         """Seconds from the first batch handed out to the last one taken."""
         return self.times[-1] - self.times[0]
 
-    def results(self, inner: Results, next_batch: NextBatch) -> Iterator[Ended]:
+    def results(self, inner: Results, next_batch: NextTask) -> Iterator[Ended]:
         """Results of an executor, timed."""
         self.times.append(time.perf_counter())
         self.cpu.append(cpu_seconds())
@@ -118,7 +118,7 @@ class Watch:
         half = np.array(self.samples[len(self.samples) // 2 :], dtype=float)
         return float(np.polyfit(half[:, 0], half[:, 1], 1)[0]) if len(half) > 2 else 0.0
 
-    def _make(self, next_batch: NextBatch) -> Batch | None:
+    def _make(self, next_batch: NextTask) -> Batch | None:
         began = time.perf_counter()
         batch = next_batch()
         self.making += time.perf_counter() - began
@@ -156,7 +156,7 @@ def watching(watch: Watch, seconds: float | None) -> Iterator[None]:
     """Watch every executor; with `seconds`, its restarts sleep so long in place of the solver."""
 
     def watched(results: Any) -> Any:
-        def replacement(executor: Any, next_batch: NextBatch) -> Iterator[Ended]:
+        def replacement(executor: Any, next_batch: NextTask) -> Iterator[Ended]:
             if seconds is not None:
                 client = getattr(executor, "_client", None)
                 NoWork(seconds).setup() if client is None else client.register_plugin(NoWork(seconds))

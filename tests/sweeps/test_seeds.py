@@ -14,11 +14,14 @@ from sweeps.seeds import (
     data_seed,
     method_seed,
     name_words,
+    order_seed,
+    path_seed,
     search_seed,
 )
 
 GOLDEN = [428326032, 1138173014, 2586226629]
 GOLDEN_CHOICE = 666539417
+GOLDEN_DESIGNS = [3771447780, 1251116577]
 
 
 def test_golden_values() -> None:
@@ -64,6 +67,24 @@ def test_the_golden_values_of_methods() -> None:
     assert method_seed(20210405, "iris", **grid, method="pckmeans", restart=4) == 3825817567
     alone = {"mixture": 7, "p": None, "m": None, "replicate": None}
     assert method_seed(20210405, "mixtures_k2", **alone, method="mine", restart=0) == 1067877883
+
+
+def test_the_golden_values_of_paths_and_of_the_order_of_a_biased_design() -> None:
+    where = {"mixture": None, "p": 0.9, "replicate": 3}
+    path = path_seed(20210405, "iris", **where, design="active", start=36)
+    words = name_words("active")
+    assert path.spawn_key == (5, 1197550385, 1979633159, ABSENT, 900_000_000, ABSENT, 3, *words, 36)
+    order = order_seed(20210405, "mixtures_k2", mixture=7, replicate=3)
+    assert order.spawn_key == (1, *name_words("mixtures_k2"), 7, ABSENT, ABSENT, 3, ABSENT, ABSENT)
+    assert [int(seed.generate_state(1)[0]) for seed in (path, order)] == GOLDEN_DESIGNS
+
+
+def test_streams_of_paths_differ_by_design_and_start() -> None:
+    where = {"mixture": None, "p": 0.9, "replicate": 0}
+    seeds = [
+        path_seed(1, "iris", **where, design=name, start=s) for name in ("active", "again") for s in (0, 8)
+    ]
+    assert len({int(seed.generate_state(1)[0]) for seed in seeds}) == 4
 
 
 def test_seeds_of_methods_differ_by_name_and_restart() -> None:

@@ -16,8 +16,8 @@ from kernels.partition.objective import objective_terms
 from kernels.problem.problem import build_problem, layers_from_annotations
 from pipeline.optima import SAME_OPTIMUM
 from pipeline.scoring.tables import row_cell
-from pipeline.work.tasks import cell_annotations
 from sweeps.file.reading import load_sweep
+from sweeps.inputs.annotations import cell_annotations
 from sweeps.inputs.load import load_inputs
 
 

@@ -134,6 +134,8 @@ def read_cell(tree: xr.DataTree, cell: Cell) -> CellFigure:
     """Read what is drawn of a cell: its features and labels, nothing else of the cube."""
     node = tree[cell.dataset].to_dataset()
     data = node if cell.mixture is None else node.sel(mixture=cell.mixture)
+    if "design" in data.dims:
+        data = data.sel(design=cell.design)
     one = data.sel(p=cell.p, m=cell.m, replicate=cell.replicate, model=cell.model)
     partitions = {}
     baseline = _baseline(tree, cell)
@@ -232,7 +234,7 @@ def _points(
 
 def _require_done(cells: pd.DataFrame, cell: Cell) -> None:
     same = cells["model"] == cell.model
-    for key in ("dataset", "mixture", "p", "m", "replicate"):
+    for key in ("dataset", "mixture", "p", "m", "design", "replicate"):
         value = getattr(cell, key)
         if value is not None:
             same &= (cells[key] == value).fillna(False)

@@ -42,6 +42,10 @@ class Content:
         Who runs the sweep now.
     figures : Path
         Folder of the figures.
+    every : pandas.DataFrame or None
+        Cells of all designs, where there are several: `cells` and `summary` are then of one of them.
+    design : str or None
+        Which; None where the sweep names none.
     """
 
     manifest: Manifest
@@ -53,6 +57,13 @@ class Content:
     failures: tuple[FailureRecord, ...]
     holder: str | None
     figures: Path
+    every: pd.DataFrame | None = None
+    design: str | None = None
+
+    @property
+    def all_cells(self) -> pd.DataFrame:
+        """Cells of all designs."""
+        return self.cells if self.every is None else self.every
 
     @cached_property
     def written(self) -> dict[tuple[str, int], str]:
@@ -72,7 +83,7 @@ class Content:
     @cached_property
     def designs(self) -> tuple[DesignScores, ...]:
         """Scores by how pairs were chosen; empty where all were chosen alike."""
-        return design_scores(self.cells, self.written)
+        return design_scores(self.all_cells, self.written)
 
     def save(self, figure: Figure | None, name: str, caption: str) -> tuple[Picture, ...]:
         """Write a figure, if there was anything to draw."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pipeline.report.parts.parts import Section, Table, words
 from pipeline.report.sections.content import Content
 from pipeline.scoring.tables import row_cell
+from sweeps.designs import asks
+from sweeps.plan import AskedPath
 
 MOST_FAILURES = 200
 """Rows of the table, which keeps the page small; cells.csv has all of them."""
@@ -12,16 +14,16 @@ MOST_FAILURES = 200
 
 def section(content: Content) -> Section | None:
     """Cells that failed with their last record; None if there are none."""
-    failed = content.cells[content.cells["status"] == "failed"]
+    failed = content.all_cells[content.all_cells["status"] == "failed"]
     if failed.empty:
         return None
     last = {record.cell: record for record in content.failures}
     rows = []
     for _, row in failed.head(MOST_FAILURES).iterrows():
-        name = str(row_cell(row))
-        record = last.get(name)
+        cell = row_cell(row)
+        record = last.get(str(cell)) or (last.get(str(AskedPath.of(cell))) if asks(cell.design) else None)
         known = (record.cause, record.node, record.at) if record else ("no record beside the cube", "", "")
-        rows.append(tuple(words(text) for text in (name, *known)))
+        rows.append(tuple(words(text) for text in (str(cell), *known)))
     beyond = len(failed) - len(rows)
     note = f"{beyond:,} more are in cells.csv." if beyond else ""
     table = Table("Failed cells", ("cell", "cause", "node", "when"), tuple(rows), note=note)

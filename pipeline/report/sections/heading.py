@@ -18,7 +18,7 @@ MOST_RUNS = 50
 
 def section(content: Content) -> Section:
     """What ran, and how much of it is there."""
-    manifest, cells = content.manifest, content.cells
+    manifest, cells = content.manifest, content.all_cells
     counts = cells["status"].value_counts()
     done, failed = int(counts.get("done", 0)), int(counts.get("failed", 0))
     without = int(counts.get(STATUS_WORDS[NO_SOLUTION], 0))
@@ -32,6 +32,8 @@ def section(content: Content) -> Section:
         text.append("It is not complete: every number below is over the cells that are done.")
     for name, reasons in left_out(manifest).items():
         text.append(f"Left out: {name}, which was not available: {'; '.join(reasons)}.")
+    if content.every is not None:
+        text.append(of_one_design(manifest, content.design))
     tables = [_facts(manifest), _datasets(manifest, cells)]
     if manifest.runs:
         tables.append(_runs(manifest))
@@ -42,6 +44,12 @@ def left_out(manifest: Manifest) -> dict[str, list[str]]:
     """Data sets that were not available to the last run, and why."""
     skipped = manifest.runs[-1].skipped if manifest.runs else {}
     return {name: list(reasons) for name, reasons in skipped.items() if name not in manifest.plans}
+
+
+def of_one_design(manifest: Manifest, design: str | None) -> str:
+    """That tables and figures are of one design, and of which."""
+    names = _listed(manifest.spec.grid.design)
+    return f"Pairs were chosen in several ways: {names}. What follows is of {design}, but for times."
 
 
 def scaling(manifest: Manifest) -> str:
@@ -62,6 +70,7 @@ def _facts(manifest: Manifest) -> Table:
         "features scaled": scaling(manifest),
         "accuracies p": _listed(grid.p),
         "annotations m": _listed(count.text for count in grid.m),
+        "designs": _listed(grid.design),
         "replicates": grid.replicates,
         "models": _listed(grid.models),
         "restarts of a cell": grid.restarts,

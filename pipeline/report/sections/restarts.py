@@ -15,6 +15,7 @@ from pipeline.optima import SAME_OPTIMUM
 from pipeline.report.parts.ink import GREY, MOST_DATASETS, legend, mark, short, titled_panels
 from pipeline.report.parts.parts import Section, Table, number, shape_groups, spread, words
 from pipeline.report.sections.content import Content
+from pipeline.scoring.designs import tree_of
 from pipeline.scoring.restarts import chance_of_best, gap_table, restart_table
 
 PANEL = (2.75, 1.9)
@@ -29,7 +30,7 @@ def section(content: Content) -> Section:
     """Gaps and chances, and the table of both."""
     names = {name: plan.baselines for name, plan in content.manifest.plans.items()}
     pictures = (
-        *content.save(draw_gaps(gap_table(content.tree, names)), "gaps", GAPS),
+        *content.save(draw_gaps(gap_table(tree_of(content.tree, content.design), names)), "gaps", GAPS),
         *content.save(draw_chances(content.cells), "restarts", CHANCES),
     )
     text, tables = entries(content.cells)

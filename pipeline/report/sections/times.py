@@ -33,8 +33,8 @@ CAPTION = "Time in kernels: boxes are quartiles, whiskers the slowest and the qu
 
 def section(content: Content) -> Section:
     """Times as boxes and as a table."""
-    pictures = content.save(draw_times(content.cells), "seconds", CAPTION)
-    text, tables = entries(content.cells)
+    pictures = content.save(draw_times(content.all_cells), "seconds", CAPTION)
+    text, tables = entries(content.all_cells)
     return Section("times", "Time", text, tables, pictures)
 
 

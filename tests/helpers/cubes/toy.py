@@ -17,9 +17,9 @@ from storage.cube.schema import (
     PENDING,
     ArraySpec,
     array_specs,
-    coordinate_values,
     result_names,
 )
+from storage.cube.template import coordinate_values
 from sweeps.file.spec import SweepSpec, load
 from sweeps.models import chooses, shape_of
 from sweeps.plan import Block, Cell, DatasetPlan

@@ -141,5 +141,5 @@ def test_cells_without_a_solution_are_counted_and_make_no_sweep_incomplete(tmp_p
     report = read(cube)
     assert "cells: 23 done, 0 failed, 0 pending, 2 no solution of 25\n" in report.text
     assert "not complete" not in report.text
-    text = section(Mock(manifest=read_manifest(cube), cells=report.cells, holder=None)).text
+    text = section(Mock(manifest=read_manifest(cube), all_cells=report.cells, every=None, holder=None)).text
     assert text[:2] == ("23 of 25 cells are done, 0 failed, 0 are left.", "2 have no solution.")

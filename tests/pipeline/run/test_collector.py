@@ -17,13 +17,13 @@ from pipeline.run import collector
 from pipeline.run.collector import ATTEMPTS, Collector
 from pipeline.work.merge import Mismatch
 from pipeline.work.records import Failure, Partial, Work
-from pipeline.work.tasks import cell_annotations
 from storage.cube.blocks import BlockStore
 from storage.cube.cube import create
 from storage.cube.schema import DONE, FAILED, PENDING
 from storage.runfolder.failures import append_failure, read_failures
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.journal import Journal
+from sweeps.inputs.annotations import cell_annotations
 from sweeps.inputs.load import Inputs, RealSource
 from sweeps.plan import Cell
 

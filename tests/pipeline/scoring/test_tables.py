@@ -10,7 +10,7 @@ from cubes import toy
 from pipeline.scoring.catalogue import SCORES
 from pipeline.scoring.lazy import baseline_scores, scores
 from pipeline.scoring.tables import GROUP, cell_table, pooled_means, summary_table, written_counts
-from sweeps.file.spec import AnnotationCount
+from sweeps.file.counts import AnnotationCount
 
 
 def cells(*rows: dict[str, object]) -> pd.DataFrame:

@@ -15,8 +15,9 @@ from kernels.partition.objective import objective_terms
 from kernels.problem.problem import build_problem, layers_from_annotations
 from kernels.settings import CANDIDATES
 from pipeline.work.records import Batch, Failure, Partial, Science, Work
-from pipeline.work.tasks import cell_annotations, run_batch
+from pipeline.work.tasks import run_batch
 from sweeps.file.search import Search
+from sweeps.inputs.annotations import cell_annotations
 from sweeps.inputs.load import RealSource
 from sweeps.models import MODEL_CODES, split_model
 from sweeps.plan import Cell

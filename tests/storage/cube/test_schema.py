@@ -9,10 +9,10 @@ from storage.cube.schema import (
     VARIABLES,
     Role,
     array_specs,
-    coordinate_values,
     group_attributes,
     result_names,
 )
+from storage.cube.template import coordinate_values
 from sweeps.shapes import CANDIDATES
 
 CELL = ("p", "m", "replicate", "model")

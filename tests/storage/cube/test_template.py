@@ -14,8 +14,8 @@ from cubes.small import draw_inputs, make_plan
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.cube.schema import array_specs, coordinate_values
-from storage.cube.template import Template, chunk_counts, is_committed, render
+from storage.cube.schema import array_specs
+from storage.cube.template import Template, chunk_counts, coordinate_values, is_committed, render
 from storage.files import PLAIN
 
 PLAN = make_plan("a", p=(0.9, 0.8), m=(6, 4), mixtures=4, mixture_chunk=2)

@@ -66,7 +66,7 @@ def test_what_former_holders_did_is_taken_over(run: RunFolder) -> None:
     third = begin(run, 3)
     inherit(run, third)
     assert numbers(third) == [1, 2, 3]
-    assert [row.seconds for row in read_pilot(run)] == [3.0]
+    assert [row.seconds for row in read_pilot(run).timed] == [3.0]
     # The second record was written by another holder: it is another failure.
     assert read_failures(run) == [FAILURE, FAILURE]
     assert [generation.number for generation in run.generations()] == [3]
@@ -107,7 +107,7 @@ def test_taking_over_crashed_anywhere(tmp_path: Path) -> None:
     def check(run: RunFolder) -> None:
         generation = take_over(run)
         assert sorted(numbers(generation)) == [1, 2, 3]
-        assert [row.seconds for row in read_pilot(run)] == [3.0]
+        assert [row.seconds for row in read_pilot(run).timed] == [3.0]
         assert read_failures(run) == [FAILURE, FAILURE]
         assert len(run.generations()) == 1
 

@@ -22,7 +22,9 @@ def manifest(tmp_path: Path) -> Manifest:
 
 def test_the_head_counts_cells_and_names_what_is_left_out(manifest: Manifest) -> None:
     cells, _, _ = tables(*manifest.plans.values())
-    found = section(SimpleNamespace(manifest=manifest, cells=cells, holder="process 7"))  # type: ignore[arg-type]
+    found = section(
+        SimpleNamespace(manifest=manifest, all_cells=cells, every=None, holder="process 7")  # type: ignore[arg-type]
+    )
     assert found.text[0] == "46 of 50 cells are done, 2 failed, 2 are left."
     assert "This sweep is running: process 7." in found.text
     assert any("not complete" in text for text in found.text)

@@ -8,7 +8,7 @@ from cubes.reported import tables
 from pipeline.report.sections.scores import families, score_tables
 from pipeline.scoring.catalogue import QUALITIES
 from pipeline.scoring.tables import written_counts
-from sweeps.file.spec import AnnotationCount
+from sweeps.file.counts import AnnotationCount
 
 MANY = ("likelihood-full", "posterior-full", "posterior-diagonal", "conditional-common")
 

@@ -1,0 +1,1 @@
+"""Paths of questions as work: what a worker asks, what comes back, and how it is journalled."""
