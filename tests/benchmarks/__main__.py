@@ -37,6 +37,7 @@ BENCHMARKS = (
     "checksums",
     "methods",
     "contest",
+    "asking",
 )
 FROM_CUBES = "stopping"
 BY_HAND = "scale"

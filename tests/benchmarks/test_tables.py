@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -85,3 +86,36 @@ def test_a_ratio_is_of_two_times_of_one_run(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(speed.time, "process_time", lambda: clock["now"])
     row = speed.search_row("K = 2", [None, None], 2)
     assert row == ("K = 2", "30.00", "4,000", "7500", "0.50")
+
+
+def test_tables_of_asking_from_made_up_scores() -> None:
+    asking = importlib.import_module("asking")
+    gains = {asking.UNIFORM: 0.0, asking.ACTIVE: 0.1, "farthest-first": -0.05, "committee": 0.05}
+    found = {
+        asking.Task(name, p, path, strategy): asking.Found(
+            {share: (0.4 + 0.1 * share + gain, 0.3 + 0.1 * share + gain) for share in asking.LONG_UNIFORM},
+            [(share, 0.8, 0.7, 0.9, 0.75) for share in (0.0, 0.5, 1.0, 1.5)],
+        )
+        for strategy, gain in gains.items()
+        for name, p, path in itertools.product(("iris", "wine"), asking.ACCURACIES, range(2))
+    }
+    names = ["iris", "wine"]
+    gain = asking.GAIN.markdown(asking.gain_rows(found, names)).splitlines()
+    assert gain[2].startswith("| information | 0.8 | +0.100 ± 0.000 ")
+    assert "| farthest-first | 1 | -0.050 ± 0.000 " in gain[7]
+    # uniform pairs gain 0.1 for N: those that were chosen are ahead by as much as N more of them
+    budget = asking.BUDGET.markdown(asking.budget_rows(found, names)).splitlines()
+    assert budget[2] == "| 0.8 | 0.5 N | 0.550 | 1.50 N | 0.33 | 0.450 | 1.50 N | 0.33 |"
+    assert asking.ratio(1.0, 0.9, [0.1] * len(asking.LONG_UNIFORM)) == ("over 3 N", "under 0.33")
+    share = asking.SHARE.markdown(asking.share_rows(found)).splitlines()
+    assert share[2] == "| none | 12 | 0.800 | 0.750 | 100% | 0.200 |"
+    assert len(asking.draw(found, names).axes) == 6
+
+
+def test_paths_of_asking_are_as_long_as_the_largest_share() -> None:
+    asking = importlib.import_module("asking")
+    task = asking.Task("mixture, K = 3", 0.9, 0, asking.ACTIVE, (0.2,))
+    found = asking.run(task)
+    assert list(found.scores) == [0.2]
+    assert [round(each[0], 3) for each in found.beliefs] == [0.0, 0.125]
+    assert asking.share_right(np.array([1, 1, 0, 0]), np.array([0, 0, 0, 1])) == 0.75
