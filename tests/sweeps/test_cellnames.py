@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -30,13 +31,29 @@ IRIS = DatasetPlan(
     model_chunk=2,
 )
 DRAWN = replace(IRIS, name="drawn_k2", mixtures=4, mixture_chunk=4)
-PLANS = (IRIS, DRAWN)
+ASKED = replace(IRIS, name="asked", designs=("active",))
+SEVERAL = replace(DRAWN, name="several_k2", designs=("uniform", "active", "biased"))
+PLANS = (IRIS, DRAWN, ASKED, SEVERAL)
 
 
 def test_every_name_leads_back_to_its_cell() -> None:
     cells = [cell for plan in PLANS for block in plan.blocks() for cell in block.cells()]
-    assert len({str(cell) for cell in cells}) == len(cells) == IRIS.n_cells + DRAWN.n_cells
+    assert len({str(cell) for cell in cells}) == len(cells) == sum(plan.n_cells for plan in PLANS)
     assert [find_cell(str(cell), PLANS) for cell in cells] == cells
+
+
+def test_a_design_is_named_where_the_sweep_names_one() -> None:
+    cell = find_cell("several_k2/mixture=1/p=0.9/m=75/design=active/replicate=2/posterior", PLANS)
+    assert cell.design == "active"
+    assert str(find_cell("asked/p=1/m=75/replicate=0/design=active/posterior", PLANS)).count("design=") == 1
+    for name, words in (
+        ("asked/p=1/m=75/replicate=0/posterior", "found no design, expected design=active"),
+        ("asked/p=1/m=75/design=uniform/replicate=0/posterior", "found design=uniform"),
+        ("several_k2/mixture=1/p=0.9/m=75/design=bias/replicate=2/posterior", "did you mean 'biased'?"),
+        ("iris/p=0.9/m=75/design=uniform/replicate=2/posterior", "found 'design=uniform'"),
+    ):
+        with pytest.raises(InputError, match=re.escape(words)):
+            find_cell(name, PLANS)
 
 
 def test_order_zeros_and_blanks_do_not_matter() -> None:

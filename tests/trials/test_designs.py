@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from processes import sabotage
 from processes.sweeping import assert_same_bits, run, start, write_spec
 
 import pipeline.questions.asking
@@ -207,6 +208,21 @@ def test_a_path_that_fails_marks_its_cells(
     assert run(spec(tmp_path), tmp_path) == 3, "not tried again unless asked to"
     assert run(spec(tmp_path), tmp_path, retry_failed=True) == 0
     assert_same_bits(reference, cube)
+
+
+@pytest.mark.parametrize("fault", ["killed", "raises"])
+def test_questions_that_end_their_worker_cost_their_cells_alone(tmp_path: Path, fault: str) -> None:
+    cube = tmp_path / "tiny.zarr"
+    environment = sabotage.environment([(ACTIVE, fault)])
+    process = start(spec(tmp_path, "20"), tmp_path, "--workers", "2", environment=environment)
+    _, log = process.communicate(timeout=300)
+    assert process.returncode == 3, log
+    node = open_cube(cube)["iris"]
+    failed = node["status"].to_dataframe().query(f"status == {FAILED}").reset_index()
+    assert len(failed) == 3
+    assert set(map(tuple, failed[["p", "design", "replicate"]].to_numpy().tolist())) == {(0.8, "active", 0)}
+    cause = failed_causes(cube)[CELL.replace("m=30", "m=20")]
+    assert ("no such luck" if fault == "raises" else "orker") in cause
 
 
 def test_retried_from_the_cube_alone(

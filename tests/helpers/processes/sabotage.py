@@ -18,9 +18,12 @@ import numpy as np
 from distributed import Worker
 from distributed.chaos import KillWorker
 
+import pipeline.questions.asking
 import pipeline.work.tasks
+from pipeline.questions.records import Answers, Asking
 from pipeline.work.records import Partial, Science, Work
-from sweeps.inputs.load import Source
+from sweeps.inputs.load import Arrays, Source
+from sweeps.plan import AskedPath
 
 PACE = 0.05
 """Seconds of a restart that is `paced`, unless told otherwise."""
@@ -105,3 +108,17 @@ async def dask_setup(worker: Worker) -> None:
         return paced(work, partial) if "paced" in chosen else partial
 
     pipeline.work.tasks._run = sabotaged
+    _sabotage_questions(faults)
+
+
+def _sabotage_questions(faults: list[tuple[str, str]]) -> None:
+    """Break questions of paths whose names hold a text, as work of cells is broken."""
+    ask = pipeline.questions.asking.ask_batch
+
+    def sabotaged(asking: Asking, path: AskedPath, known: Answers, arrays: Arrays) -> Answers:
+        for text, fault in faults:
+            if text in str(path) and fault in FAULTS:
+                FAULTS[fault]()
+        return ask(asking, path, known, arrays)
+
+    pipeline.questions.asking.ask_batch = sabotaged

@@ -104,6 +104,47 @@ def test_anything_else_is_refused(old: DatasetPlan, changes: dict[str, Any], sai
     assert all("use another name" in problem for problem in problems)
 
 
+def designed(*designs: str, **ask: Any) -> SweepSpec:
+    grid = make_spec("a").dump()["grid"] | {"design": list(designs)}
+    return make_spec("a", grid=grid, **({"ask": ask} if ask else {}))
+
+
+def refusals(old: SweepSpec, new: SweepSpec) -> list[str]:
+    plans = [make_plan("a", designs=spec.grid.design) for spec in (old, new)]
+    return [str(problem) for problem in differences(manifest(plans[0], spec=old), new, plans[1:])]
+
+
+def test_designs_come_one_by_one_where_there_are_several() -> None:
+    old, new = designed("uniform", "active"), designed("biased", "active", "uniform")
+    assert refusals(old, new) == []
+    plans = [make_plan("a", designs=spec.grid.design) for spec in (old, new)]
+    (aligned,) = align(manifest(plans[0], spec=old), plans[1:])
+    assert aligned.designs == ("uniform", "active", "biased")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (("uniform",), ("uniform", "active"), "grid.design: found uniform, active, expected as in the cube"),
+        (("uniform",), ("active",), "grid.design: found active, expected as in the cube"),
+        (("uniform", "active"), ("uniform",), "grid.design: found uniform, expected also uniform, active"),
+        (("uniform", "active"), ("biased", "uniform"), "expected also uniform, active"),
+    ],
+)
+def test_other_designs_are_refused(old: tuple[str, ...], new: tuple[str, ...], said: str) -> None:
+    problems = refusals(designed(*old), designed(*new))
+    assert any(said in problem and "use another name" in problem for problem in problems)
+
+
+def test_other_questions_are_refused_where_a_design_asks() -> None:
+    old = designed("uniform", "active", batch=8)
+    assert "ask.batch: found '9', expected '8'" in refusals(old, designed("uniform", "active", batch=9))[0]
+    found = refusals(old, designed("uniform", "active", batch=8, covariance="full"))
+    assert "ask.covariance: found 'full', expected 'auto'" in found[0]
+    drawn = designed("uniform", "biased")
+    assert refusals(drawn, designed("uniform", "biased", "active", batch=9)) == []
+
+
 def test_every_difference_is_shown_at_once() -> None:
     spec = make_spec(
         "a",

@@ -33,13 +33,15 @@ def plans(draw: st.DrawFn) -> DatasetPlan:
         models=MODELS[: model_chunk * draw(st.integers(1, 2 // model_chunk))],
         model_chunk=model_chunk,
         baselines=("unsupervised", "unsupervised-full")[: draw(st.integers(0, 2))],
+        designs=draw(st.sampled_from([("uniform",), ("active",), ("active", "uniform", "biased")])),
     )
 
 
 @given(plans())
 def test_blocks_tile_each_node_and_hold_its_cells_in_order(plan: DatasetPlan) -> None:
     lead = () if plan.mixtures is None else (plan.mixtures,)
-    grid = (*lead, len(plan.p), len(plan.m), plan.replicates, len(plan.models))
+    ways = (len(plan.designs),) if plan.has_designs else ()
+    grid = (*lead, len(plan.p), len(plan.m), *ways, plan.replicates, len(plan.models))
     hits = {"a": np.zeros(grid, int)} | {f"a/{name}": np.zeros(lead, int) for name in plan.baselines}
     places = Places(plan)
     for block in plan.blocks():
@@ -52,7 +54,8 @@ def test_blocks_tile_each_node_and_hold_its_cells_in_order(plan: DatasetPlan) ->
             if plan.mixtures is not None:
                 assert cell.mixture == position.pop(0)
             if not block.unsupervised:
-                at_p, at_m, replicate, model = position
+                at_p, at_m, *design, replicate, model = position
+                assert cell.design == (plan.designs[design[0]] if design else plan.cell_designs[0])
                 assert (plan.p[at_p], plan.m[at_m]) == (cell.p, cell.m)
                 assert (replicate, plan.models[model]) == (cell.replicate, cell.model)
     for node, count in hits.items():
@@ -92,6 +95,8 @@ def test_a_place_by_hand() -> None:
         {"models": ("conditional",)},
         {"models": ("likelihood", "posterior")},
         {"p": None},
+        {"design": "active"},
+        {"design": "uniform"},
     ],
 )
 def test_a_block_off_the_chunks_has_no_place(changes: dict[str, object]) -> None:

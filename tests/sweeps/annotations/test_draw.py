@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sweeps.annotations.draw import CANNOT, MUST, draw_annotations
+from sweeps.annotations.draw import CANNOT, MUST, OFTEN, draw_annotations, draw_biased
 
 LABELS = np.repeat(np.arange(3, dtype=np.int16), [50, 30, 20])
 
@@ -50,3 +50,16 @@ def test_pairs_are_independent_and_uniform_self_pairs_included() -> None:
 def test_same_stream_same_annotations() -> None:
     assert np.array_equal(draw(0.8, 50, seed=3), draw(0.8, 50, seed=3))
     assert not np.array_equal(draw(0.8, 50, seed=3), draw(0.8, 50, seed=4))
+
+
+def test_a_biased_design_draws_the_first_third_of_an_order_more_often() -> None:
+    m, order = 200_000, np.random.default_rng(1).permutation(100)
+    i, j, kind = draw_biased(np.random.default_rng(2), LABELS, order, p=1.0, m=m).T
+    assert np.array_equal(kind == MUST, LABELS[i] == LABELS[j])
+    often = np.zeros(100, dtype=bool)
+    often[order[:33]] = True
+    share = OFTEN * 33 / (OFTEN * 33 + 67)
+    for ends in (i, j):
+        assert abs(often[ends].mean() - share) < 5 * np.sqrt(share * (1 - share) / m)
+    both = (often[i] & often[j]).mean()
+    assert abs(both - share**2) < 5 * np.sqrt(share**2 * (1 - share**2) / m)

@@ -320,3 +320,41 @@ def test_sweeps_that_repeat_the_paper_name_its_search(name: str) -> None:
     path = Path(sweeps.__file__).parent / f"{name}.toml"
     assert tomllib.loads(path.read_text(encoding="utf-8"))["search"]["method"] == "published"
     assert load_sweep(path).search == Search(generations=10)
+
+
+DESIGNED = GOOD.replace("restarts = 3", 'restarts = 3\ndesign = ["uniform", "active"]\n[ask]\nbatch = "0.1N"')
+
+
+def test_designs_and_how_they_ask_are_read_and_kept(tmp_path: Path) -> None:
+    spec = load_sweep(write(tmp_path, DESIGNED))
+    assert spec.grid.design == ("uniform", "active")
+    assert (spec.ask.batch.resolve(150), spec.ask.restarts, spec.ask.covariance) == (15, 3, "auto")
+    assert spec.dump()["ask"] == {"batch": "0.1N", "restarts": 3, "covariance": "auto"}
+    assert spec.dump()["grid"]["design"] == ["uniform", "active"]
+
+
+def test_a_file_that_names_no_design_keeps_nothing_of_it(tmp_path: Path) -> None:
+    dump = load_sweep(write(tmp_path, GOOD)).dump()
+    assert "ask" not in dump
+    assert "design" not in dump["grid"]
+    named = load_sweep(write(tmp_path, GOOD.replace("restarts = 3", 'restarts = 3\ndesign = ["uniform"]')))
+    assert named.dump() == dump
+
+
+def test_everything_wrong_with_designs_is_said_at_once(tmp_path: Path) -> None:
+    text = DESIGNED.replace('"active"]', '"activ", "uniform"]').replace('"0.1N"', "0\ncovariance = 'ful'")
+    found = "\n".join(problems_of(tmp_path, text))
+    for words in (
+        "[grid] design[1]: found 'activ', expected one of uniform, biased, active",
+        "(did you mean 'active'?)",
+        "[grid] design[2]: found 'uniform' again",
+        "[ask] batch: found 0",
+        "[ask] covariance: found 'ful'",
+    ):
+        assert words in found
+
+
+def test_a_table_on_asking_needs_a_design_that_asks(tmp_path: Path) -> None:
+    for designs in ('design = ["biased"]', ""):
+        (problem,) = problems_of(tmp_path, DESIGNED.replace('design = ["uniform", "active"]', designs))
+        assert "[ask]: found a table without a design that asks, expected one of active" in problem

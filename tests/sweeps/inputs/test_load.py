@@ -38,6 +38,8 @@ def spec(folder: Path, **changes: object) -> SweepSpec:
     grid = {k: values[k] for k in ("p", "m", "replicates", "models", "restarts")}
     text = ['name = "s"', "seed = 5", "[grid]", f"datasets = {_toml(values['datasets'])}"]
     text += [f"{key} = {_toml(value)}" for key, value in grid.items()]
+    text += [f"design = {_toml(values['design'])}"] if "design" in values else []
+    text += ["[ask]", f"batch = {_toml(values['batch'])}"] if "batch" in values else []
     text += ["[search]", f"min_cluster_size = {values['min_cluster_size']}"]
     text += ["[data]", f"scale = {_toml(values['scale'])}", f"unavailable = {_toml(values['unavailable'])}"]
     path = folder / "s.toml"
@@ -208,3 +210,26 @@ def test_an_unavailable_data_set_is_an_error_or_skipped(
     assert [plan.name for plan in inputs.plans] == ["mine"]
     assert inputs.skipped == {"ecoli": ("nowhere",)}
     assert "at least one" in said(tmp_path, datasets=["ecoli"], unavailable="skip")[0]
+
+
+def test_designs_are_of_data_sets_that_use_annotations(tmp_path: Path) -> None:
+    designs = ["active", "uniform"]
+    (plan,) = load_inputs(spec(tmp_path, design=designs)).plans
+    assert plan.designs == ("active", "uniform")
+    assert (plan.n_paths, plan.n_cells) == (2, 2 * 2 * 2 + 1)
+    (alone,) = load_inputs(spec(tmp_path, design=designs, models=["unsupervised"])).plans
+    assert (alone.designs, alone.asked, alone.n_paths) == (("uniform",), (), 0)
+
+
+def test_a_batch_without_a_question_is_refused(tmp_path: Path) -> None:
+    (problem,) = said(tmp_path, design=["active"], batch="0.05N")
+    expected = "found 0.05N of 12 samples = 0, expected at least 1 question"
+    assert problem == f"s.toml [ask] batch, data set 'mine': {expected}"
+
+
+def test_annotations_of_a_file_are_of_no_other_design(tmp_path: Path) -> None:
+    (tmp_path / "own.txt").write_text("1 2 must 12 ann\n")
+    entry = {"name": "mine", "path": "mine.csv", "label_column": "class", "annotations": "own.txt"}
+    (problem,) = said(tmp_path, datasets=[entry], design=["uniform", "active", "biased"])
+    assert "design: found 'active', 'biased', with the annotations in" in problem
+    assert 'expected "uniform" alone' in problem
