@@ -72,34 +72,34 @@ def test_a_trial_follows_from_its_seed(templates: Templates, tmp_path: Path) -> 
     assert outcomes[0] == outcomes[2] != outcomes[1]
 
 
-def raising(path: Path, label_column: object) -> None:
+def raising(path: Path, *arguments: object) -> None:
     raise KeyError("planted")
 
 
-def sleeping(path: Path, label_column: object) -> None:
+def sleeping(path: Path, *arguments: object) -> None:
     time.sleep(60)
 
 
-def turning(path: Path, label_column: object) -> None:
+def turning(path: Path, *arguments: object) -> None:
     while True:
         pass
 
 
-def ending(path: Path, label_column: object) -> None:
+def ending(path: Path, *arguments: object) -> None:
     sys.exit(7)
 
 
-def telling(path: Path, label_column: object) -> None:
+def telling(path: Path, *arguments: object) -> None:
     sys.stderr.write("Traceback (most recent call last):\n")
     raise InputError([Problem("a", "b", "c")])
 
 
-def writing(path: Path, label_column: object) -> None:
+def writing(path: Path, *arguments: object) -> None:
     path.with_name("more").touch()
     raise InputError([Problem("a", "b", "c")])
 
 
-def taking(path: Path, label_column: object) -> None:
+def taking(path: Path, *arguments: object) -> None:
     raise InputError([Problem("a", str(np.ones(40_000_000).sum()), "c")])
 
 
