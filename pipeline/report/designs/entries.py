@@ -21,9 +21,9 @@ def worth(found: Budget, place: int) -> str:
     """Uniform pairs that reach the score at one m: a number, or beyond which end of the curve they lie."""
     value = float(found.worth[place])
     if math.isinf(value):
-        return f"more than {pairs(found.most)}"
+        return f"over {pairs(found.most)}"
     if value == 0:
-        return f"less than {pairs(found.least)}" if found.least else "none"
+        return f"under {pairs(found.least)}" if found.least else "none"
     return pairs(value)
 
 

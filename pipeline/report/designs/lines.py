@@ -13,7 +13,7 @@ from pipeline.scoring.catalogue import LABELS
 from pipeline.scoring.worth.budget import Budget, DesignScores, budget_table
 from pipeline.scoring.worth.curves import design_table
 
-MODEL, DESIGN = 21, 10
+MODEL, DESIGN = 21, 15
 """Widths of columns."""
 DIGITS = 3
 """Of a score."""
@@ -89,6 +89,6 @@ def _budget_lines(found: Budget) -> Iterator[str]:
 
 def _row(*entries: str) -> str:
     p, model, design, *rest = entries
-    widths = (6, 6, 15, 15, 21)
+    widths = (5, 6, 15, 12, 20)
     numbers = "".join(f"{text:>{width}}" for text, width in zip(rest, widths, strict=True))
     return f"  {p:<4}{model:<{MODEL}}{design:<{DESIGN}}{numbers}".rstrip()

@@ -120,6 +120,10 @@ DESIGN_LOOKS = {
     "biased": Look(VERMILLION, "s", "-."),
     "active": Look(BLUE, "^", "-"),
     "uncertain": Look(GREEN, "D", (0, (8, 2))),
+    "anchors": Look("#cc79a7", "v", (0, (5, 1))),
+    "again": Look("#a6761d", "P", (0, (3, 1, 1, 1))),
+    "farthest-first": Look("#b0605a", "X", ":"),
+    "committee": Look("#7a6fb0", "<", (0, (4, 2, 1, 2))),
 }
 """Of each design; panels of these never hold several models."""
 

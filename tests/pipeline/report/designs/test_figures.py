@@ -9,6 +9,7 @@ from pipeline.report.designs.figures import MOST_ROWS, draw_budgets, draw_design
 from pipeline.report.parts.ink import DESIGN_LOOKS, PAPER, house_style
 from pipeline.scoring.worth.budget import budgets
 from pipeline.scoring.worth.curves import design_groups
+from sweeps.designs import DESIGNS
 
 
 def score(design: str, x: float, unit: int) -> float:
@@ -50,3 +51,8 @@ def test_large_grids_are_shown_in_part_and_nothing_is_nothing() -> None:
     assert len(figure.axes) == MOST_ROWS
     assert draw_designs([], "nmi") is None
     assert draw_budgets([], "nmi") is None
+
+
+def test_every_design_has_a_look_of_its_own() -> None:
+    assert set(DESIGN_LOOKS) == set(DESIGNS)
+    assert len({(look.color, look.marker) for look in DESIGN_LOOKS.values()}) == len(DESIGNS)

@@ -26,7 +26,7 @@ def test_lines_fit_and_say_what_pairs_are_worth() -> None:
     assert lines[3].split()[:4] == ["0.8", "conditional-diagonal", "active", "0.5N"]
     # the mean of four units is 0.015 above 0.4 x
     assert "+0.115" in lines[3]
-    assert "more than 1.5N" in lines[4]
+    assert "over 1.5N" in lines[4]
     assert lines[4].split()[-1] == "<0.67"
     assert sum(line.startswith("pairs that") for line in lines) == 2
     assert list(design_lines(())) == []

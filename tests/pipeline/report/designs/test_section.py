@@ -58,8 +58,8 @@ def test_tables_hold_differences_worths_and_ratios(tmp_path: Path) -> None:
     assert [value.text for value in less.rows[0]] == [
         *whole, "active", "+0.200 ± 0.000", "+0.100 ± 0.000", "+0.100 ± 0.000",
     ]  # fmt: skip
-    assert rows[*whole, "active"] == ["1N", "0.50", "1.25N", "0.80", "more than 1.5N", "<1.00"]
-    assert rows[*whole, "biased"] == ["less than 0.5N", ">1.00", "less than 0.5N", ">2.00", "1N", "1.50"]
+    assert rows[*whole, "active"] == ["1N", "0.50", "1.25N", "0.80", "over 1.5N", "<1.00"]
+    assert rows[*whole, "biased"] == ["under 0.5N", ">1.00", "under 0.5N", ">2.00", "1N", "1.50"]
     assert len(rows) == len(less.rows) == 6
 
 
