@@ -132,7 +132,7 @@ def believe(
     model = model_for(layers)
     if covariance == AUTO:
         warm_up_predictions()
-        some = _some_rows(X, layers, np.random.default_rng(_below(seed, 3)))
+        some = _some_rows(X, layers, np.random.default_rng(_below(seed, 4)))
         covariance = choose_covariance(
             *some, n_clusters=n_clusters, model=model, settings=settings, seed=_below(seed, 0)
         ).covariance
