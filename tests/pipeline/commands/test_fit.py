@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -124,9 +125,9 @@ def test_formats_and_scaling_change_nothing_but_units(
 def test_method_of_the_search_reaches_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
-    def spy(problem: Problem, settings: SearchSettings, rng: np.random.Generator) -> Restart:
+    def spy(problem: Problem, settings: SearchSettings, *rest: Any) -> Restart:
         seen.append(settings)
-        return run_restart(problem, settings, rng)
+        return run_restart(problem, settings, *rest)
 
     monkeypatch.setattr("pipeline.fit.solve.run_restart", spy)
     sizes = {"population": 7, "offspring": 6, "generations": 1, "min_cluster_size": 4}
