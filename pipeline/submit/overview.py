@@ -127,8 +127,9 @@ class PlanOverview:
         foot = _row("total", "", "", "", *_amounts(total), "", f"{total['core_hours']:.3g}")
         how = "measured by a pilot" if self.timed else "rough; --pilot measures"
         hours = total["core_hours"] / self.workers
+        kind = "batches of restarts" if total["paths"] else "batches"
         tail = [
-            f"{self.batches:,} batches for {self.workers} workers, about {_hours(hours)} in all ({how})",
+            f"{self.batches:,} {kind} for {self.workers} workers, about {_hours(hours)} in all ({how})",
             f"search: {', '.join(f'{name} {value}' for name, value in self.search.named().items())}",
             f"results: {self.cube}",
         ]
