@@ -122,6 +122,21 @@ def test_the_plan_for_people(finished: Path) -> None:
     assert "measured by a pilot" in result.stdout  # the cube's own run timed its restarts
 
 
+def test_the_plan_counts_questions(tmp_path: Path) -> None:
+    text = TINY.replace(
+        "[search]", 'design = ["uniform", "active", "committee"]\n[ask]\nbatch = 7\n[search]', 1
+    )
+    found = plan_overview(prepare(write_spec(tmp_path, text), results=tmp_path, data_dir=None))
+    total = found.to_dict()["total"]
+    # two designs that ask, two accuracies, two redraws; batches of 7 up to 30 for four mixtures, up to 150
+    assert total["paths"] == 8 * 4 + 8
+    assert total["questions"] == 8 * 4 * 35 + 8 * 154
+    assert total["asking_hours"] > 0
+    lines = "\n".join(found.lines())
+    assert "2,352 questions to ask in 40 paths, " in lines
+    assert " batches of restarts for " in lines
+
+
 def test_measured_seconds_are_counted_by_model_and_place(tmp_path: Path) -> None:
     """By hand: every restart lasts a second, those of "posterior" two."""
     prepared = prepare(write_spec(tmp_path), results=tmp_path, data_dir=None)
