@@ -10,6 +10,11 @@ from numpy.typing import NDArray
 from kernels.jit import jit_part
 
 
+def below(seed: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:
+    """A stream below another, without counting up the other's children."""
+    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *key))
+
+
 @jit_part
 def draw_below(rng: np.random.Generator, n: int) -> int:
     """Whole number, uniform on 0 to n - 1."""

@@ -304,6 +304,21 @@ class DatasetPlan:
         ):
             yield Block(self.name, p, m, mixtures, replicates, models, design)
 
+    def has(self, cell: Cell) -> bool:
+        """Whether the grid has a cell; values of other types are none of it."""
+        if not _is_position(cell.mixture, self.mixtures):
+            return False
+        if cell.model in self.baselines:
+            return (cell.p, cell.m, cell.replicate, cell.design) == (None, None, None, None)
+        known = cell.model in self.models and cell.p in self.p and cell.m in self.m
+        return known and cell.design in self.cell_designs and _is_position(cell.replicate, self.replicates)
+
+    def has_path(self, path: AskedPath) -> bool:
+        """Whether the grid has a path; values of other types are none of it."""
+        known = path.design in self.asked and path.p in self.p
+        places = (path.mixture, self.mixtures), (path.replicate, self.replicates)
+        return known and all(_is_position(*place) for place in places)
+
     def block_of(self, cell: Cell) -> Block:
         """Block that holds `cell`."""
         mixtures = replicates = None
@@ -333,3 +348,7 @@ def _chunk_at(position: int, length: int, chunk: int) -> tuple[int, int]:
 
 def _range(bounds: tuple[int, int] | None) -> range | tuple[None]:
     return (None,) if bounds is None else range(*bounds)
+
+
+def _is_position(value: object, length: int | None) -> bool:
+    return value is None if length is None else type(value) is int and 0 <= value < length

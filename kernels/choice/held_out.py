@@ -17,6 +17,7 @@ from kernels.partition.state import State, new_state
 from kernels.problem.data import Data, Floats
 from kernels.problem.layers import MUST, Layer, layer_weights, pair_accuracies
 from kernels.problem.problem import Problem, build_problem
+from kernels.rng import below
 from kernels.search.hgs import run_restart
 from kernels.settings import FOLD_GENERATIONS, FOLDS, Settings
 
@@ -130,7 +131,7 @@ def list_annotations(layers: Sequence[Layer], seed: np.random.SeedSequence) -> A
         parts.append((none.reshape(0, 2), none == 0, np.empty(0), np.empty(0), none, none, none))
     columns = dict(zip(Annotations._fields, map(np.concatenate, zip(*parts, strict=True)), strict=False))
     different, names = np.unique(np.sort(columns["pairs"], axis=1), axis=0, return_inverse=True)
-    order = np.random.default_rng(_below(seed, HELD_OUT)).permutation(len(different))
+    order = np.random.default_rng(below(seed, HELD_OUT)).permutation(len(different))
     return Annotations(**columns, folds=(order % FOLDS)[names.ravel()], n_pairs=len(different))
 
 
@@ -182,7 +183,7 @@ def held_out(
             covariance=covariance,
             settings=settings,
         )
-        rng = np.random.default_rng(_below(seed, HELD_OUT + 1 + fold))
+        rng = np.random.default_rng(below(seed, HELD_OUT + 1 + fold))
         labels = run_restart(problem, short, rng).labels
         shares = label_probabilities(problem, labels)
         i, j = annotations.pairs[tested].T
@@ -241,10 +242,6 @@ def warm_up() -> None:
     """Compile, or load from the cache, what predictions need beside the search."""
     X = np.arange(12.0).reshape(6, 2)
     label_probabilities(build_problem(X, n_clusters=2, model="unsupervised"), np.repeat([0, 1], 3))
-
-
-def _below(seed: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:
-    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *key))
 
 
 def _without(layers: Sequence[Layer], annotations: Annotations, tested: NDArray[np.bool_]) -> list[Layer]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.rng import below
 from pipeline.ask.options import AskOptions
 from pipeline.ask.outlook import Outlook, questions_left
 from pipeline.ask.questions import Question, next_questions
@@ -95,12 +96,12 @@ def stand(
     )
     outlook = None
     if options.until is not None:
-        outlook = questions_left(belief, options.until, len(answers), _below(seed, 5))
+        outlook = questions_left(belief, options.until, len(answers), below(seed, 5))
     n_yes = sum(each.kind == MUST for each in answers)
     return Standing(
         belief=belief,
         questions=next_questions(
-            belief, rows, strategy=options.strategy, count=options.count, seed=_below(seed, 4)
+            belief, rows, strategy=options.strategy, count=options.count, seed=below(seed, 4)
         ),
         share=expected_share(belief),
         outlook=outlook,
@@ -108,7 +109,3 @@ def stand(
         n_no=len(answers) - n_yes,
         n_skipped=len(rows) - len(answers),
     )
-
-
-def _below(seed: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:
-    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *key))

@@ -10,6 +10,7 @@ from kernels.search.hgs import run_restart
 from pipeline.asking.belief import ASKING, Belief, model_for
 from pipeline.asking.pool import Pairs, distinct, draw_pool
 from pipeline.asking.scored import Scored, entropy, scored
+from pipeline.methods.shipped.components import must_components
 
 MEMBERS = 5
 """Of the committee."""
@@ -22,7 +23,7 @@ def farthest_first(belief: Belief, answers: Pairs, count: int, rng: np.random.Ge
     groups are what must-links join, and a sample is asked against at most K of them, the nearest first.
     """
     X, n_samples = belief.X, len(belief.X)
-    groups = _groups(answers, n_samples)
+    groups = must_components(n_samples, answers[answers[:, 2] == MUST, :2].astype(np.int64))
     asked = [int(i) for i in np.unique(answers[:, :2])] or [int(rng.integers(n_samples))]
     nearest = np.full(n_samples, np.inf)
     for sample in asked:
@@ -72,12 +73,3 @@ def committee(belief: Belief, answers: Pairs, count: int, rng: np.random.Generat
 def _squared_distances(X: NDArray[np.float64], sample: int) -> NDArray[np.float64]:
     found: NDArray[np.float64] = np.square(X - X[sample]).sum(axis=1)
     return found
-
-
-def _groups(answers: Pairs, n_samples: int) -> NDArray[np.int64]:
-    """Number of the group of each sample: what must-links join."""
-    group = np.arange(n_samples)
-    for i, j, kind in answers:
-        if kind == MUST and group[i] != group[j]:
-            group[group == group[j]] = group[i]
-    return group

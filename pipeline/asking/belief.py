@@ -12,6 +12,7 @@ from kernels.choice.held_out import warm_up as warm_up_predictions
 from kernels.choice.shape import choose_covariance
 from kernels.problem.layers import MUST, Layer
 from kernels.problem.problem import build_problem
+from kernels.rng import below
 from kernels.search.hgs import run_restart
 from kernels.search.sampling import Length, run_chain
 from kernels.settings import AUTO, Settings, settings_of
@@ -132,16 +133,16 @@ def believe(
     model = model_for(layers)
     if covariance == AUTO:
         warm_up_predictions()
-        some = _some_rows(X, layers, np.random.default_rng(_below(seed, 4)))
+        some = _some_rows(X, layers, np.random.default_rng(below(seed, 6)))
         covariance = choose_covariance(
-            *some, n_clusters=n_clusters, model=model, settings=settings, seed=_below(seed, 0)
+            *some, n_clusters=n_clusters, model=model, settings=settings, seed=below(seed, 0)
         ).covariance
     problem = build_problem(
         X, layers, n_clusters=n_clusters, model=model, covariance=covariance, settings=settings
     )
     runs = [
         run_restart(
-            problem, settings, np.random.default_rng(_below(seed, 1, restart)), None if restart else start
+            problem, settings, np.random.default_rng(below(seed, 1, restart)), None if restart else start
         )
         for restart in range(restarts)
     ]
@@ -153,7 +154,7 @@ def believe(
             best.labels,
             best.labels,
             length,
-            np.random.default_rng(_below(seed, 2, chain)),
+            np.random.default_rng(below(seed, 2, chain)),
         )
         for chain in range(CHAINS)
     ]
@@ -205,8 +206,3 @@ def _estimated(layers: Sequence[Layer], labels: NDArray[np.int16]) -> float:
         right += float((joined == (layer.kind == MUST)).sum())
         total += len(layer.pairs)
     return min(max(right / total, LEAST_ACCURACY), MOST_ACCURACY)
-
-
-def _below(seed: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:
-    """A stream below another, without counting up the other's children."""
-    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *key))

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.problem.problem import layers_from_annotations
+from kernels.rng import below
 from kernels.settings import AUTO
 from pipeline.asking.belief import believe
 from pipeline.asking.strategies import STRATEGIES
@@ -65,6 +66,6 @@ def next_answers(
         covariance=covariance,
         restarts=restarts,
     )
-    rng = np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 3)))
+    rng = np.random.default_rng(below(seed, 3))
     chosen = STRATEGIES[strategy](belief, path, count, rng)
     return answer_pairs(rng, labels_true, chosen.pairs, p=p)

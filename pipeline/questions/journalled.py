@@ -92,7 +92,7 @@ def _problems(
     plan = plans.get(path.dataset)
     if plan is None:
         return
-    if not _has(plan, path):
+    if not plan.has_path(path):
         yield f"{astuple(path)}, which is no path of the sweep"
         return
     batch = asking[path.dataset].batch
@@ -105,15 +105,3 @@ def _problems(
         yield f"{path} with answers that are neither {MUST} nor {CANNOT}"
     if not 0 <= part.seconds < math.inf:
         yield f"{path} that took {part.seconds} seconds"
-
-
-def _has(plan: DatasetPlan, path: AskedPath) -> bool:
-    """Whether a grid has a path; values of other types are none of it."""
-    known = path.design in plan.asked and path.p in plan.p
-    return (
-        known and _is_position(path.mixture, plan.mixtures) and _is_position(path.replicate, plan.replicates)
-    )
-
-
-def _is_position(value: object, length: int | None) -> bool:
-    return value is None if length is None else type(value) is int and 0 <= value < length

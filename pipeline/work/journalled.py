@@ -13,7 +13,7 @@ from pipeline.work.merge import from_record
 from pipeline.work.records import Partial
 from storage.cube.schema import VARIABLES, scored_shapes
 from sweeps.models import holds_out, is_model
-from sweeps.plan import Cell, DatasetPlan
+from sweeps.plan import DatasetPlan
 from sweeps.shapes import DIMS
 
 
@@ -45,26 +45,12 @@ def written_partials(
     return partials
 
 
-def _has(plan: DatasetPlan, cell: Cell) -> bool:
-    """Whether a grid has a cell."""
-    if not _is_position(cell.mixture, plan.mixtures):
-        return False
-    if cell.model in plan.baselines:
-        return (cell.p, cell.m, cell.replicate) == (None, None, None)
-    known = cell.model in plan.models and cell.p in plan.p and cell.m in plan.m
-    return known and _is_position(cell.replicate, plan.replicates)
-
-
-def _is_position(value: object, length: int | None) -> bool:
-    return value is None if length is None else type(value) is int and 0 <= value < length
-
-
 def _problems(partial: Partial, plans: Mapping[str, DatasetPlan]) -> Iterator[str]:
     cell, work = partial.work.cell, partial.work
     plan = plans.get(cell.dataset)
     if plan is None:
         return
-    if not _has(plan, cell):
+    if not plan.has(cell):
         yield f"{cell}, which is no cell of the sweep"
         return
     if work.stop > plan.restarts_of(cell.model):

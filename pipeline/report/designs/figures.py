@@ -22,7 +22,8 @@ from pipeline.report.parts.ink import (
 from pipeline.report.parts.parts import spread
 from pipeline.scoring.catalogue import LABELS
 from pipeline.scoring.worth.budget import Budget
-from pipeline.scoring.worth.curves import UNIFORM, Group
+from pipeline.scoring.worth.curves import Group
+from sweeps.designs import UNIFORM
 
 PANEL = (2.6, 1.9)
 MOST_ROWS = 24

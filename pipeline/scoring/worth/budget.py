@@ -16,7 +16,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pipeline.scoring.common import RANKED
-from pipeline.scoring.worth.curves import MEAN, UNIFORM, Group, design_groups
+from pipeline.scoring.worth.curves import MEAN, Group, design_groups
+from sweeps.designs import UNIFORM
 
 Floats = NDArray[np.float64]
 

@@ -11,9 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pipeline.scoring.common import MIXTURES, REDRAWS, solved_values
+from sweeps.designs import UNIFORM
 from sweeps.models import baseline_of
 
-UNIFORM = "uniform"
 MEAN = "mean of all"
 """Stands for a data set where it is the mean over data sets."""
 Curves = NDArray[np.float64]
