@@ -33,7 +33,7 @@ def run_path(task: PathBatch, source: Source) -> list[PathPart | PathFailure]:
     """
     arrays = source.arrays(task.path.mixture)
     answers, cause = task.known, ""
-    started, trace = time.perf_counter(), ""
+    started, cpu_started, trace = time.perf_counter(), time.thread_time(), ""
     for _ in range(task.batches):
         try:
             answers = np.concatenate([answers, ask_batch(task.asking, task.path, answers, arrays)])
@@ -42,8 +42,8 @@ def run_path(task: PathBatch, source: Source) -> list[PathPart | PathFailure]:
             break
     results: list[PathPart | PathFailure] = []
     if len(answers) > task.start:
-        seconds = time.perf_counter() - started
-        results.append(PathPart(task.path, task.start, answers[task.start :], seconds))
+        took = time.perf_counter() - started, time.thread_time() - cpu_started
+        results.append(PathPart(task.path, task.start, answers[task.start :], *took))
     if cause:
         start, job = len(answers), os.environ.get("SLURM_JOB_ID", "")
         stop = start + task.asking.batch

@@ -32,6 +32,7 @@ def to_record(parts: Sequence[PathPart]) -> tuple[dict[str, Any], dict[str, NDAr
             "start": part.start,
             "stop": part.stop,
             "seconds": part.seconds,
+            "cpu_seconds": part.cpu_seconds,
         }
         for part in parts
     ]
@@ -82,7 +83,10 @@ def _parts(entries: list[dict[str, Any]], answers: NDArray[Any]) -> Iterator[Pat
     for position, entry in enumerate(entries):
         # a copy: a view would keep the answers of all the paths of a record in memory
         rows = answers[ends[position] : ends[position + 1]].copy()
-        yield PathPart(AskedPath(*entry["path"]), entry["start"], rows, float(entry["seconds"]))
+        seconds = float(entry["seconds"])
+        # a record of a version that did not measure it has none
+        cpu_seconds = float(entry.get("cpu_seconds", seconds))
+        yield PathPart(AskedPath(*entry["path"]), entry["start"], rows, seconds, cpu_seconds)
 
 
 def _problems(
@@ -103,5 +107,5 @@ def _problems(
         yield f"{path} with answers about none of {plan.n_samples} samples"
     if not np.isin(kinds, (MUST, CANNOT)).all():
         yield f"{path} with answers that are neither {MUST} nor {CANNOT}"
-    if not 0 <= part.seconds < math.inf:
-        yield f"{path} that took {part.seconds} seconds"
+    if not all(0 <= seconds < math.inf for seconds in (part.seconds, part.cpu_seconds)):
+        yield f"{path} that took {part.seconds} and {part.cpu_seconds} seconds"

@@ -93,12 +93,13 @@ class PathBatch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PathPart:
-    """Answers of whole batches of a path, and the seconds it took to ask for them."""
+    """Answers of whole batches of a path, and the seconds it took to ask: elapsed, and of the processor."""
 
     path: AskedPath
     start: int
     answers: Answers
     seconds: float
+    cpu_seconds: float
 
     @property
     def stop(self) -> int:

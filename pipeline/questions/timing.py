@@ -34,28 +34,34 @@ class PathTiming:
     ----------
     measured : dict
         Seconds of one batch by data set, design and accuracy, and then by the number of answers before.
+    busy : dict
+        CPU time as a share of them, likewise.
     """
 
     measured: dict[Key, dict[int, float]] = field(default_factory=dict)
+    busy: dict[Key, dict[int, float]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, timed: Iterable[TimedQuestions]) -> PathTiming:
         """Take the timings of a file."""
         timing = cls()
         for each in timed:
-            timing.measured.setdefault((each.dataset, each.design, each.p), {})[each.start] = each.seconds
+            timing._set((each.dataset, each.design, each.p), each.start, each.seconds, each.busy)
         return timing
 
     def rows(self) -> Iterator[TimedQuestions]:
         """The timings for a file."""
         for key, starts in self.measured.items():
-            yield from (TimedQuestions(*key, start, seconds) for start, seconds in starts.items())
+            busy = self.busy[key]
+            for start, seconds in starts.items():
+                yield TimedQuestions(*key, start, seconds, busy[start])
 
     def note(self, part: PathPart, batch: int) -> None:
         """Take the time of batches of so many questions."""
         path = part.path
-        starts = self.measured.setdefault((path.dataset, path.design, path.p), {})
-        starts[part.start] = part.seconds / max(1, len(part.answers) // batch)
+        seconds = part.seconds / max(1, len(part.answers) // batch)
+        busy = part.cpu_seconds / part.seconds if part.seconds > 0 else 1.0
+        self._set((path.dataset, path.design, path.p), part.start, seconds, busy)
 
     def missing(self, plan: DatasetPlan) -> list[AskedPath]:
         """Pilot paths of which fewer than `TIMED` batches were timed."""
@@ -67,16 +73,31 @@ class PathTiming:
 
     def seconds(self, path: AskedPath, start: int) -> float:
         """Predict the seconds of the batch after `start` answers, bilinear in accuracy and start."""
-        rows = {
-            p: interpolate(starts, start)
-            for (dataset, design, p), starts in self.measured.items()
-            if (dataset, design) == (path.dataset, path.design)
-        }
-        return interpolate(rows, path.p) if rows else UNKNOWN_SECONDS
+        found = _at(self.measured, path, start)
+        return UNKNOWN_SECONDS if found is None else found
 
     def path_seconds(self, path: AskedPath, start: int, batches: int, batch: int) -> float:
         """Predict the seconds of some batches of a path, one after the other."""
         return sum(self.seconds(path, start + number * batch) for number in range(batches))
+
+    def path_cpu_seconds(self, path: AskedPath, start: int, batches: int, batch: int) -> float:
+        """Predict the CPU seconds of some batches of a path."""
+        starts = (start + number * batch for number in range(batches))
+        return sum(self.seconds(path, each) * (_at(self.busy, path, each) or 1.0) for each in starts)
+
+    def _set(self, key: Key, start: int, seconds: float, busy: float) -> None:
+        self.measured.setdefault(key, {})[start] = seconds
+        self.busy.setdefault(key, {})[start] = busy
+
+
+def _at(timed: Mapping[Key, Mapping[int, float]], path: AskedPath, start: int) -> float | None:
+    """A value of the batch after `start` answers from those of its data set and design; None without any."""
+    rows = {
+        p: interpolate(starts, start)
+        for (dataset, design, p), starts in timed.items()
+        if (dataset, design) == (path.dataset, path.design)
+    }
+    return interpolate(rows, path.p) if rows else None
 
 
 def interpolate(points: Mapping[float, float] | Mapping[int, float], at: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,12 +15,13 @@ from pipeline.prepare.wanted import Wanted
 from pipeline.questions.journalled import PATHS, is_of_paths, written_paths
 from pipeline.questions.journalled import to_record as answers_to_record
 from pipeline.questions.records import Asking, PathFailure, PathPart
+from pipeline.run.order import draws_of, with_draws
 from pipeline.run.paths import Paths
 from pipeline.work.journalled import written_partials
 from pipeline.work.merge import BlockResult, CellResult, to_record
 from pipeline.work.records import Failure, Partial, Work
 from storage.cube.blocks import BlockStore
-from storage.cube.schema import DONE
+from storage.cube.schema import DONE, PENDING
 from storage.runfolder.failures import FailureRecord
 from storage.runfolder.journal import Journal, JournalDamaged
 from sweeps.designs import asks
@@ -39,7 +41,7 @@ ATTEMPTS = 2
 
 
 class Collector:
-    """Takes partial results, journals them, writes each block when its last cell is in.
+    """Takes partial results, journals them, writes a block when the last cell of some of its draws is in.
 
     Parameters
     ----------
@@ -82,10 +84,11 @@ class Collector:
         self._wanted = wanted
         self._stop = stop
         self._open: dict[Cell, BlockResult] = {}
-        self._seen: set[Block] = set()
+        self._opened: dict[Block, int] = {}
         self._attempts: dict[Cell, int] = {}
         self._compacted = 0
         self.blocks_written = 0
+        self._writes, self._write_seconds = 0, 0.0
         self._replayed, answers = self._replay(asking or {})
         self.paths = Paths(
             store,
@@ -108,17 +111,18 @@ class Collector:
                 else:
                     yield Work(cell, 0, plan.restarts_of(cell.model))
 
-    def left(self, plan: DatasetPlan) -> Iterator[Work]:
+    def left(self, plan: DatasetPlan, draws: range | None = None) -> Iterator[Work]:
         """Work of a data set that is neither in the cube nor in the journal; opens its blocks on the way.
 
-        Cells whose pairs are asked for wait for them: see `runnable`.
+        Only of draws with a rank in `draws`, after all with a lower rank; by default of all. Cells whose
+        pairs are asked for wait for them: see `runnable`.
         """
-        # Only this process writes: what the status said at the start holds for each block until it is opened.
+        # Only this process writes: what the status said at the start holds for each cell until it is opened.
         blocks = (block for block in self._wanted.blocks(plan) if not asks(block.design))
         for block, statuses in self._store.all_statuses(plan, blocks):
-            result = self._open_block(block, statuses)
-            if result is not None:
-                for cell in filter(self._wanted.runs, list(result.cells)):
+            self._open_block(block, statuses, draws_of(block) if draws is None else draws.stop)
+            for cell, rank in with_draws(block):
+                if (draws is None or rank in draws) and self._wanted.runs(cell):
                     yield from self.missing(cell)
 
     def runnable(self, plan: DatasetPlan) -> Iterator[Work]:
@@ -127,12 +131,17 @@ class Collector:
             yield from self.open_cell(cell)
 
     def open_cell(self, cell: Cell) -> list[Work]:
-        """Restarts of one cell that are still to be run; opens its block if it is not open yet."""
+        """Restarts of one cell that are still to be run; opens its draw, and those before it.
+
+        Where pairs are asked for, all of its block: answers come in any order.
+        """
         if not self._wanted.runs(cell):
             return []
         block = self._plans[cell.dataset].block_of(cell)
-        if block not in self._seen:
-            self._open_block(block, self._store.statuses(block))
+        rank = next(rank for each, rank in with_draws(block) if each == cell)
+        draws = draws_of(block) if asks(cell.design) else rank + 1
+        if draws > self._opened.get(block, 0):
+            self._open_block(block, self._store.statuses(block), draws)
         return self.missing(cell)
 
     def take(self, results: Sequence[Partial | Failure]) -> list[Work]:
@@ -230,6 +239,11 @@ class Collector:
         arrays = self._store.read(block)
         return float(arrays["seconds"][position]) / int(arrays["restarts_done"][position])
 
+    @property
+    def write_seconds(self) -> float | None:
+        """Mean seconds of writing a block in this run; None before the first."""
+        return self._write_seconds / self._writes if self._writes else None
+
     def close(self) -> None:
         """Drop from the journal what is in the cube."""
         self._compact()
@@ -249,24 +263,27 @@ class Collector:
                 known.setdefault(partial.work.cell, []).append(partial)
         return known, answers
 
-    def _open_block(self, block: Block, statuses: NDArray[np.int8]) -> BlockResult | None:
-        """Cells of a block that are to be computed; None if there are none, or they were written since."""
-        if block in self._seen:
-            return next((self._open[cell] for cell in block.cells() if cell in self._open), None)
-        self._seen.add(block)
+    def _open_block(self, block: Block, statuses: NDArray[np.int8], draws: int) -> None:
+        """Open the cells of the first `draws` draws of a block that are to be computed, and were not yet.
+
+        Those that are opened together are written together: the unit of write is the chunks of a block, the
+        unit of what is waited for some of its draws.
+        """
+        ranks = range(self._opened.get(block, 0), draws)
+        self._opened[block] = max(draws, ranks.start)
+        unsettled = set(self._unsettled(block, statuses))
         cells = {
             cell: self._result(cell, self._replayed.pop(cell, ()))
-            for cell in self._unsettled(block, statuses)
+            for cell, rank in with_draws(block)
+            if rank in ranks and cell in unsettled
         }
         if not cells:
-            return None
+            return
         result = BlockResult(block, cells)
         self._open |= dict.fromkeys(cells, result)
         if result.complete:
             # The journal held all of it: the driver died between the last batch and the write.
             self._write(result)
-            return None
-        return result
 
     def _result(self, cell: Cell, known: Iterable[Partial]) -> CellResult:
         stop = self._stop if is_model(cell.model) else None
@@ -290,8 +307,11 @@ class Collector:
         arrays = result.into(self._store.read(result.block))
         if not result.block.unsupervised:
             arrays["annotations"] = self._annotations(result.block, plan, arrays["annotations"])
+        started = time.monotonic()
         self._store.write(result.block, arrays)
-        self.blocks_written += 1
+        self._writes += 1
+        self._write_seconds += time.monotonic() - started
+        self.blocks_written += not (arrays["status"] == PENDING).any()
         for cell in result.cells:
             del self._open[cell]
         if self._journal.size > COMPACT_BYTES + 2 * self._compacted:

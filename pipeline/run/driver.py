@@ -16,9 +16,10 @@ from pipeline.prepare.wanted import Wanted
 from pipeline.questions.records import Asking, PathBatch, PathFailure, PathPart
 from pipeline.questions.timing import TIMED
 from pipeline.run.collector import Collector
+from pipeline.run.order import draws_of, next_wave
 from pipeline.run.progress import Clock, Display, display
 from pipeline.run.signals import uninterrupted
-from pipeline.text import duration
+from pipeline.text import duration, span
 from pipeline.work.batches import LONGEST, make_batches, target_seconds
 from pipeline.work.executor import Ended, Executor, Outcome
 from pipeline.work.failures import lost_while_asking, lost_with_its_worker
@@ -33,6 +34,7 @@ from storage.runfolder.generation import inherit
 from storage.runfolder.journal import Journal
 from storage.runfolder.lease import Lease
 from storage.runfolder.progress import StateFile
+from sweeps.designs import asks
 from sweeps.plan import AskedPath, Cell, DatasetPlan
 
 logger = logging.getLogger(__name__)
@@ -105,6 +107,7 @@ class Driver:
         self._solver_seconds = 0.0
         self._unneeded = 0
         self._asked = 0
+        self._timed = False
 
     def run(self) -> Outcomes:
         """Time a few restarts, predict the duration, then do everything that is left."""
@@ -149,6 +152,7 @@ class Driver:
             done += _restarts(partials)
             for partial in partials:
                 self._timing.note(partial)
+        self._timed = done > 0
         self._timing.save(self._lease.generation.pilot, self._lease.files)
         return done
 
@@ -187,10 +191,12 @@ class Driver:
         workers = self._executor.workers
         clock = Clock(seconds, workers)
         self._length = min(target_seconds(seconds, workers), self._longest)
-        drawn = (batch for plan in self._plans for batch in self._batches(plan))
+        drawn = self._drawn(clock)
         noun = "worker" if workers == 1 else "workers"
         work = f"{total} restarts to run" + (f", {questions} questions to ask before" if questions else "")
-        logger.info("%s, about %s on %d %s", work, duration(clock.left()), workers, noun)
+        moment = None if self._timed else self._timing.moment
+        by = "" if moment is None else f", as timed {span(moment.age)} ago"
+        logger.info("%s, about %s on %d %s%s", work, duration(clock.left()), workers, noun, by)
         done = 0
 
         def next_task() -> Task | None:
@@ -288,8 +294,21 @@ class Driver:
                 seconds += self._timing.questions.path_seconds(path, start, batches, asking.batch)
         return total, seconds
 
-    def _batches(self, plan: DatasetPlan) -> Iterator[Batch]:
-        return self._grouped(self._sciences[plan.name], self._collector.left(plan))
+    def _drawn(self, clock: Clock) -> Iterator[Batch]:
+        """Batches of cells whose pairs are drawn: a draw of every block of every data set, then more."""
+        blocks = [block for plan in self._plans for block in plan.blocks() if not asks(block.design)]
+        draws, handed = max(map(draws_of, blocks), default=0), 0
+        while handed < draws:
+            wave = next_wave(
+                handed,
+                draws,
+                blocks=len(blocks),
+                left=clock.left(),
+                write_seconds=self._collector.write_seconds,
+            )
+            for plan in self._plans:
+                yield from self._grouped(self._sciences[plan.name], self._collector.left(plan, wave))
+            handed = wave.stop
 
     def _grouped(self, science: Science, work: Iterable[Work]) -> Iterator[Batch]:
         return make_batches(science, work, self._timing, seconds=self._length)

@@ -13,37 +13,34 @@ from typing import Any
 
 import numpy as np
 
-from kernels.settings import AUTO, FOLD_GENERATIONS, FOLDS, method_words
+from kernels.settings import method_words
 from pipeline.prepare.sweep import Prepared
 from pipeline.questions.asking import run_path
 from pipeline.questions.records import NO_ANSWERS, Asking, PathBatch, PathFailure
 from pipeline.questions.timing import TIMED
 from pipeline.submit.notes import note_lines, search_notes, sweep_notes
+from pipeline.submit.rough import rough_batch_seconds, rough_seconds
+from pipeline.text import plural, span
 from pipeline.work.batches import target_seconds
 from pipeline.work.records import Batch, Failure, Science, Work
 from pipeline.work.tasks import run_batch
 from pipeline.work.timing import Timing
 from storage.cube.schema import ArraySpec, Role, array_specs
+from storage.runfolder.pilot import Moment
 from sweeps.file.search import Search
 from sweeps.inputs.load import Source
-from sweeps.models import chooses, holds_out, is_model, shape_of
+from sweeps.models import is_model
 from sweeps.plan import AskedPath, Cell, DatasetPlan
-from sweeps.shapes import CANDIDATES, DIMS
 
 logger = logging.getLogger(__name__)
-
-SEARCH_NANOSECONDS = 80.0
-"""Rough cost of one sample in one cluster in one pass, for a prediction before anything was timed."""
-
-CALL_SECONDS = 0.1
-"""Of a call of a method, of which nothing is known before anything was timed."""
 
 
 @dataclass(frozen=True)
 class DatasetOverview:
     """The work of one data set; its times are measured, or rough guesses where nothing was timed.
 
-    Questions are counted in whole batches; `core_hours` include the `asking_hours` they take.
+    `seconds_per_restart` and `worker_hours` are time that passes for a worker, `core_hours` CPU time.
+    Questions are counted in whole batches; both include them, and the `asking_hours` are their CPU time.
     """
 
     name: str
@@ -57,6 +54,7 @@ class DatasetOverview:
     bytes: int
     seconds_per_restart: float
     core_hours: float
+    worker_hours: float
     paths: int = 0
     questions: int = 0
     asking_hours: float = 0.0
@@ -85,7 +83,11 @@ class PlanOverview:
     workers, batches : int
         Batches depend on the number of workers.
     timed : bool
-        Whether times were measured here; otherwise they are rough.
+        Whether times were measured; otherwise they are rough.
+    moment : Moment or None
+        When, and where; None for rough ones, and for a file that does not say.
+    measured_now : bool
+        Whether that was for this plan.
     least : float
         Share of the restarts that are run in any case with an adaptive stop; 1 without one.
     """
@@ -100,13 +102,16 @@ class PlanOverview:
     workers: int
     batches: int
     timed: bool
+    moment: Moment | None
+    measured_now: bool
     least: float
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, totals included."""
         totals = {key: sum(getattr(d, key) for d in self.datasets) for key in _SUMMED}
         search = {"method": method_words(self.search), **vars(self.search)}
-        return {**asdict(self), "cube": str(self.cube), "search": search, "total": totals}
+        moment = None if self.moment is None else self.moment._asdict()
+        return {**asdict(self), "cube": str(self.cube), "search": search, "total": totals, "moment": moment}
 
     def lines(self) -> list[str]:
         """Table for people."""
@@ -125,11 +130,11 @@ class PlanOverview:
             for d in self.datasets
         ]
         foot = _row("total", "", "", "", *_amounts(total), "", f"{total['core_hours']:.3g}")
-        how = "measured by a pilot" if self.timed else "rough; --pilot measures"
-        hours = total["core_hours"] / self.workers
+        hours = total["worker_hours"] / self.workers
         kind = "batches of restarts" if total["paths"] else "batches"
+        work = f"{self.batches:,} {kind} for {plural(self.workers, 'worker')}"
         tail = [
-            f"{self.batches:,} {kind} for {self.workers} workers, about {_hours(hours)} in all ({how})",
+            f"{work}, about {_hours(hours)} in all ({self._how()})",
             f"search: {', '.join(f'{name} {value}' for name, value in self.search.named().items())}",
             f"results: {self.cube}",
         ]
@@ -144,9 +149,20 @@ class PlanOverview:
         skipped = [f"SKIPPED {name}: {'; '.join(reasons)}" for name, reasons in self.skipped.items()]
         return [head, *rows, foot, *tail, *skipped, *note_lines(self.search_notes, self.notes)]
 
+    def _how(self) -> str:
+        """Where the times come from, in words."""
+        if not self.timed:
+            return "rough, within a factor of two; --pilot measures"
+        if self.moment is None:
+            return "timed by an earlier run; --pilot measures now"
+        busy = f"at a load of {self.moment.load:.1f} for each core"
+        if self.measured_now:
+            return f"measured now, {busy}"
+        return f"timed {span(self.moment.age)} ago on {self.moment.host}, {busy}; --pilot measures now"
+
 
 _SUMMED = (
-    *("cells", "restarts", "blocks", "files", "bytes", "core_hours"),
+    *("cells", "restarts", "blocks", "files", "bytes", "core_hours", "worker_hours"),
     *("paths", "questions", "asking_hours"),
 )
 
@@ -161,21 +177,22 @@ def plan_overview(prepared: Prepared, *, workers: int | None = None, pilot: bool
     workers : int or None
         Worker processes to plan for; None for one on each core.
     pilot : bool
-        Time a restart at the corners of each grid, in this process. Otherwise timings of an earlier run are
-        taken, and a rough guess where there are none.
+        Time a restart at the corners of each grid, now and in this process. Otherwise timings of an earlier
+        run are taken, and a rough guess where there are none.
 
     Returns
     -------
     PlanOverview
     """
     workers = workers or len(os.sched_getaffinity(0))
-    timing = Timing.load(prepared.run)
+    timing = Timing({}) if pilot else Timing.load(prepared.run)
     if pilot:
         _time_corners(prepared, timing)
     datasets = tuple(_dataset(prepared, plan, timing) for plan in prepared.inputs.plans)
-    seconds = 3600 * sum(d.core_hours for d in datasets)
+    seconds = 3600 * sum(d.worker_hours for d in datasets)
     length = target_seconds(seconds, workers)
     stop = prepared.spec.stop
+    timed = not any(timing.missing(plan) for plan in prepared.inputs.plans)
     return PlanOverview(
         name=prepared.spec.name,
         cube=prepared.cube,
@@ -186,7 +203,9 @@ def plan_overview(prepared: Prepared, *, workers: int | None = None, pilot: bool
         search_notes=tuple(search_notes(prepared.spec)),
         workers=workers,
         batches=sum(_batches(d, length) for d in datasets),
-        timed=not any(timing.missing(plan) for plan in prepared.inputs.plans),
+        timed=timed,
+        moment=timing.moment if timed else None,
+        measured_now=pilot,
         least=1.0 if stop is None else stop.r_min / prepared.spec.grid.restarts,
     )
 
@@ -225,14 +244,16 @@ def _time_questions(asking: Asking, plan: DatasetPlan, source: Source, timing: T
 
 def _dataset(prepared: Prepared, plan: DatasetPlan, timing: Timing) -> DatasetOverview:
     measured = not timing.missing(plan)
-    seconds = 0.0
+    seconds = cpu_seconds = 0.0
     for p, m, model, cells in _groups(plan):
         cell = Cell(plan.name, 0 if plan.mixtures else None, p, m, None if p is None else 0, model)
         work = Work(cell, 0, plan.restarts_of(model))
-        seconds += cells * (timing.work_seconds(work) if measured else _rough_seconds(prepared, plan, work))
+        rough = 0.0 if measured else rough_seconds(prepared.spec.search, plan, work)
+        seconds += cells * (timing.work_seconds(work) if measured else rough)
+        cpu_seconds += cells * (timing.work_cpu_seconds(work) if measured else rough)
     specs = array_specs(plan)
     restarts = plan.n_restarts
-    questions, asking = _questions(prepared, plan, timing)
+    questions, asking, asking_cpu = _questions(prepared, plan, timing)
     return DatasetOverview(
         name=plan.name,
         n_samples=plan.n_samples,
@@ -244,30 +265,33 @@ def _dataset(prepared: Prepared, plan: DatasetPlan, timing: Timing) -> DatasetOv
         files=len({spec.node for spec in specs}) + sum(1 + _chunks(spec) for spec in specs),
         bytes=sum(_bytes(spec) for spec in specs),
         seconds_per_restart=seconds / restarts,
-        core_hours=(seconds + asking) / 3600,
+        core_hours=(cpu_seconds + asking_cpu) / 3600,
+        worker_hours=(seconds + asking) / 3600,
         paths=plan.n_paths,
         questions=questions,
-        asking_hours=asking / 3600,
+        asking_hours=asking_cpu / 3600,
     )
 
 
-def _questions(prepared: Prepared, plan: DatasetPlan, timing: Timing) -> tuple[int, float]:
-    """Questions to be asked about a data set, in whole batches, and the seconds that this takes."""
+def _questions(prepared: Prepared, plan: DatasetPlan, timing: Timing) -> tuple[int, float, float]:
+    """Questions to be asked about a data set, in whole batches, and the seconds: elapsed, and of CPU."""
     if not plan.asked:
-        return 0, 0.0
+        return 0, 0.0, 0.0
     asking = Asking.of(prepared.spec, plan)
     batches = asking.batches(0, max(plan.m))
     paths = plan.n_paths // (len(plan.p) * len(plan.asked))
     mixture = 0 if plan.mixtures else None
-    seconds = 0.0
+    seconds = cpu_seconds = 0.0
     for p, design in product(plan.p, plan.asked):
         path = AskedPath(plan.name, mixture, p, 0, design)
         if timing.questions.missing(plan):
-            each = batches * _rough_batch_seconds(prepared, plan, max(plan.m) // 2)
+            each = cpu = batches * rough_batch_seconds(prepared.spec, plan, max(plan.m) // 2)
         else:
             each = timing.questions.path_seconds(path, 0, batches, asking.batch)
+            cpu = timing.questions.path_cpu_seconds(path, 0, batches, asking.batch)
         seconds += paths * each
-    return plan.n_paths * batches * asking.batch, seconds
+        cpu_seconds += paths * cpu
+    return plan.n_paths * batches * asking.batch, seconds, cpu_seconds
 
 
 def _groups(plan: DatasetPlan) -> Iterator[tuple[float | None, int | None, str, int]]:
@@ -279,33 +303,6 @@ def _groups(plan: DatasetPlan) -> Iterator[tuple[float | None, int | None, str, 
         for m in plan.m:
             for model in plan.models:
                 yield p, m, model, mixtures * plan.replicates
-
-
-def _rough_batch_seconds(prepared: Prepared, plan: DatasetPlan, answers: int) -> float:
-    """Guess the seconds of a batch of questions: a fit of restarts, of folds, and of chains as long."""
-    ask = prepared.spec.ask
-    restarts = ask.restarts * (2 + (FOLDS if ask.covariance == AUTO else 0))
-    model = "conditional" if ask.covariance == "spherical" else f"conditional-{ask.covariance}"
-    cell = Cell(plan.name, 0 if plan.mixtures else None, plan.p[0], answers, 0, model)
-    return _rough_seconds(prepared, plan, Work(cell, 0, restarts))
-
-
-def _rough_seconds(prepared: Prepared, plan: DatasetPlan, work: Work) -> float:
-    """Guess the seconds of a cell: of its restarts, and before them of folds where it holds some out."""
-    cell, search = work.cell, prepared.spec.search
-    if not is_model(cell.model):
-        return (work.stop - work.start) * CALL_SECONDS
-    moves = (plan.n_samples + 2 * (cell.m or 0)) * plan.n_clusters
-
-    def one(shape: str, generations: int) -> float:
-        searches = search.population + generations * search.offspring
-        features = (1 + plan.n_features / 16) ** max(1, len(DIMS[shape]))
-        return searches * moves * SEARCH_NANOSECONDS * 1e-9 * features
-
-    short = min(search.generations, FOLD_GENERATIONS)
-    tried = CANDIDATES if chooses(cell.model) else (shape_of(cell.model),)
-    folds = FOLDS * sum(one(shape, short) for shape in tried) if holds_out(cell.model, search.held_out) else 0
-    return (work.stop - work.start) * one(shape_of(cell.model), search.generations) + folds
 
 
 def _batches(dataset: DatasetOverview, length: float) -> int:

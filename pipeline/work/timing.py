@@ -11,7 +11,7 @@ from pipeline.questions.timing import PathTiming, interpolate
 from pipeline.work.records import Partial, Work
 from storage.files import PLAIN, Files
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.pilot import Pilot, TimedRestart, read_pilot
+from storage.runfolder.pilot import Moment, Pilot, TimedRestart, read_pilot
 from sweeps.designs import asks
 from sweeps.plan import Cell, DatasetPlan
 
@@ -44,12 +44,18 @@ class Timing:
         Seconds of one restart by data set, model, accuracy and annotation count.
     choices : dict
         Seconds in which a cell held annotations out, before its first restart.
+    busy : dict
+        CPU time as a share of both, 1 where it is not known.
+    moment : Moment or None
+        When and where the oldest of them was timed; None where nothing was, or it is not known.
     questions : PathTiming
         Seconds of batches of questions.
     """
 
     measured: dict[Key, float]
     choices: dict[Key, float] = field(default_factory=dict)
+    busy: dict[Key, float] = field(default_factory=dict)
+    moment: Moment | None = None
     questions: PathTiming = field(default_factory=PathTiming)
     _predicted: dict[Key, float] = field(default_factory=dict)
 
@@ -60,20 +66,26 @@ class Timing:
         rows = {(row.dataset, row.model, row.p, row.m): row for row in pilot.timed}
         choices = {key: row.choosing for key, row in rows.items() if row.choosing > 0}
         measured = {key: row.seconds for key, row in rows.items()}
-        return cls(measured, choices, PathTiming.of(pilot.questions))
+        busy = {key: row.busy for key, row in rows.items()}
+        return cls(measured, choices, busy, pilot.moment, PathTiming.of(pilot.questions))
 
     def save(self, path: Path, files: Files = PLAIN) -> None:
         """Write the timings, replacing the file in one step."""
         timed = (
-            TimedRestart(*key, seconds, self.choices.get(key, 0.0)) for key, seconds in self.measured.items()
+            TimedRestart(*key, seconds, self.choices.get(key, 0.0), self.busy.get(key, 1.0))
+            for key, seconds in self.measured.items()
         )
-        Pilot(timed=tuple(timed), questions=tuple(self.questions.rows())).write(path, files)
+        questions = tuple(self.questions.rows())
+        Pilot(timed=tuple(timed), questions=questions, moment=self.moment).write(path, files)
 
     def note(self, partial: Partial) -> None:
         """Take the time of a measured cell."""
         cell, restarts = partial.work.cell, partial.work.stop - partial.work.start
         if partial.choosing > 0:
             self.choices[_key(cell)] = partial.choosing
+        self.busy[_key(cell)] = partial.cpu_seconds / partial.seconds if partial.seconds > 0 else 1.0
+        if not self.measured:
+            self.moment = Moment.now()
         self.note_done(cell, (partial.seconds - partial.choosing) / restarts)
 
     def note_done(self, cell: Cell, seconds: float | None) -> None:
@@ -104,6 +116,11 @@ class Timing:
         """Predict the seconds of a work, of all of its restarts and of what is before them."""
         return (work.stop - work.start) * self.seconds(work.cell) + self.choosing(work)
 
+    def work_cpu_seconds(self, work: Work) -> float:
+        """Predict the CPU seconds of a work."""
+        busy = _at(self.busy, work.cell)
+        return self.work_seconds(work) * (1.0 if busy is None else busy)
+
     def longest(self, restarts: int) -> float:
         """Seconds of the longest unit that is never split, 0 if nothing was timed.
 
@@ -131,7 +148,7 @@ def _at(timed: Mapping[Key, float], cell: Cell) -> float | None:
     if not grid:
         return None
     if cell.p is None or cell.m is None:
-        return grid[None, None]
+        return grid.get((None, None))
     rows: dict[float, dict[int, float]] = {}
     for (p, m), seconds in grid.items():
         if p is not None and m is not None:

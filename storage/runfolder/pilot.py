@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
+import socket
+import time
 from typing import NamedTuple
 
 from storage.runfolder.folder import RunFolder
@@ -12,9 +15,10 @@ logger = logging.getLogger(__name__)
 
 
 class TimedRestart(NamedTuple):
-    """Data set, model, accuracy and annotation count of a restart, and the seconds it took.
+    """Data set, model, accuracy and annotation count of a restart, and the seconds elapsed meanwhile.
 
-    `choosing` are those before it, in which its cell chose its shape of covariances.
+    `choosing` are those before it, in which its cell chose its shape of covariances; `busy` is the CPU time
+    as a share of both.
     """
 
     dataset: str
@@ -23,6 +27,7 @@ class TimedRestart(NamedTuple):
     m: int | None
     seconds: float
     choosing: float = 0.0
+    busy: float = 1.0
 
 
 class TimedQuestions(NamedTuple):
@@ -33,13 +38,33 @@ class TimedQuestions(NamedTuple):
     p: float
     start: int
     seconds: float
+    busy: float = 1.0
+
+
+class Moment(NamedTuple):
+    """When (unix time) and where something was timed, and the load of the machine for each core."""
+
+    at: float
+    host: str
+    load: float
+
+    @classmethod
+    def now(cls) -> Moment:
+        """The moment it is, on this machine."""
+        return cls(time.time(), socket.gethostname(), os.getloadavg()[0] / (os.cpu_count() or 1))
+
+    @property
+    def age(self) -> float:
+        """Seconds since then."""
+        return time.time() - self.at
 
 
 class Pilot(FileRecord):
-    """What was timed; a file of a version that asked no questions has none."""
+    """What was timed, and when; a file of a version that asked no questions has none."""
 
     timed: tuple[TimedRestart, ...] = ()
     questions: tuple[TimedQuestions, ...] = ()
+    moment: Moment | None = None
 
 
 def read_pilot(run: RunFolder) -> Pilot:

@@ -22,7 +22,8 @@ PATHS = (AskedPath("a", None, 0.9, 1, "active"), AskedPath("mixed", 1, 0.9, 0, "
 
 def record() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     answers = np.array([[0, 1, 0], [1, 4, 1], [2, 3, 0], [0, 4, 1], [0, 2, 1], [3, 4, 0]], dtype=np.int32)
-    return to_record([PathPart(PATHS[0], 2, answers[:4], 0.5), PathPart(PATHS[1], 0, answers[4:], 0.25)])
+    first = PathPart(PATHS[0], 2, answers[:4], 0.5, 0.25)
+    return to_record([first, PathPart(PATHS[1], 0, answers[4:], 0.25, 0.2)])
 
 
 def test_what_a_run_wrote_is_read() -> None:
@@ -53,7 +54,7 @@ WRONG = {
     "no batches of 2": {"start": 1, "stop": 5},
     "answers 3 to 1": {"start": 3, "stop": 1},
     "answers '2' to 6": {"start": "2"},
-    "that took nan seconds": {"seconds": float("nan")},
+    "that took nan and 0.25 seconds": {"seconds": float("nan")},
 }
 
 

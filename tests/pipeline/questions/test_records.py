@@ -21,4 +21,4 @@ def test_names_say_where_and_which_questions() -> None:
     task = PathBatch(ASKING, PATH, NO_ANSWERS, 2, 1.0)
     assert str(task) == f"{PATH}, questions 0..15"
     assert (task.dataset, task.start) == ("iris", 0)
-    assert PathPart(PATH, 8, np.zeros((8, 3), dtype=np.int32), 1.0).stop == 16
+    assert PathPart(PATH, 8, np.zeros((8, 3), dtype=np.int32), 1.0, 1.0).stop == 16

@@ -15,7 +15,7 @@ PLAN = make_plan(p=(0.8, 0.9, 1.0), designs=("uniform", "active"))
 
 def part(p: float, start: int, seconds: float, batches: int = 1) -> PathPart:
     answers = np.zeros((4 * batches, 3), dtype=np.int32)
-    return PathPart(AskedPath("a", None, p, 0, "active"), start, answers, seconds)
+    return PathPart(AskedPath("a", None, p, 0, "active"), start, answers, seconds, 0.5 * seconds)
 
 
 def test_a_pilot_times_the_extreme_accuracies() -> None:

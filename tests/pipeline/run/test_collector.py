@@ -190,6 +190,35 @@ def test_cells_alone_leave_the_rest_of_their_block_for_later(start: Start, cube:
     assert [work.cell for work in rest.left(PLAN)] == [BASELINE, FIRST]
 
 
+def test_some_draws_of_a_block_are_written_before_the_others(start: Start, cube: Path) -> None:
+    found = start()
+    assert list(found.left(PLAN, range(1))) == [Work(BASELINE, 0, 3), Work(FIRST, 0, 3)]
+    found.take([partial(BASELINE), partial(FIRST)])
+    assert (found.blocks_written, statuses(cube, FIRST)) == (1, [DONE, PENDING])  # the baseline's is whole
+    before = BlockStore(cube).read(PLAN.block_of(FIRST))
+    assert (before["labels"][1] == -1).all()
+    assert (before["annotations"][1] == -1).all()
+    assert list(found.left(PLAN, range(1, 2))) == [Work(SECOND, 0, 3)]
+    found.close()
+    assert journaled(cube) == 0  # nothing waits for the rest of the block
+    found.take([partial(SECOND)])
+    assert (found.blocks_written, statuses(cube, FIRST)) == (2, [DONE, DONE])
+    after = BlockStore(cube).read(PLAN.block_of(FIRST))
+    for name, values in before.items():
+        assert np.array_equal(values[0], after[name][0], equal_nan=values.dtype.kind == "f")
+
+
+def test_draws_that_are_under_way_are_not_handed_out_again(start: Start, cube: Path) -> None:
+    found = start()
+    assert found.open_cell(FIRST) == [Work(FIRST, 0, 3)]  # as a pilot does
+    assert list(found.left(PLAN, range(1))) == [Work(BASELINE, 0, 3), Work(FIRST, 0, 3)]
+    assert list(found.left(PLAN, range(1, 2))) == [Work(SECOND, 0, 3)]
+    found.take([partial(SECOND)])
+    assert statuses(cube, FIRST) == [PENDING, DONE]
+    found.take([partial(FIRST)])
+    assert statuses(cube, FIRST) == [DONE, DONE]
+
+
 def test_a_long_journal_is_rewritten_without_what_is_in_the_cube(
     start: Start, cube: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

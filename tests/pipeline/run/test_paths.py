@@ -44,7 +44,7 @@ def answers(path: AskedPath, stop: int = 10) -> np.ndarray:
 
 
 def part(path: AskedPath, start: int, stop: int) -> PathPart:
-    return PathPart(path, start, answers(path)[start:stop], 1.0)
+    return PathPart(path, start, answers(path)[start:stop], 1.0, 1.0)
 
 
 def failure(path: AskedPath) -> PathFailure:
@@ -128,7 +128,7 @@ def test_a_path_goes_on_where_journal_and_cube_end(begin: Callable[..., Paths], 
 def test_answers_that_are_not_those_of_before_are_an_error(begin: Callable[..., Paths], cube: Path) -> None:
     write(cube, 3)
     paths = begin()
-    other = PathPart(FIRST, 2, 1 - answers(FIRST)[2:4], 1.0)
+    other = PathPart(FIRST, 2, 1 - answers(FIRST)[2:4], 1.0, 1.0)
     with pytest.raises(Mismatch, match=r"path a/p=0.9/design=active/replicate=0, question 2"):
         paths.take(other)
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cubes.writer import next_generation
 from processes.commandline import sweep
@@ -14,8 +17,11 @@ from processes.sweeping import TINY, write_spec
 from pipeline.prepare.sweep import prepare
 from pipeline.submit import overview
 from pipeline.submit.overview import plan_overview
-from pipeline.work.records import Failure
+from pipeline.submit.rough import CALL_SECONDS
+from pipeline.work.records import Failure, Partial, Work
 from pipeline.work.timing import Timing, pilot_cells
+from pipeline.work.timing import _key as cell_key
+from storage.runfolder.pilot import Moment
 
 
 def test_the_plan_counts_what_is_written(finished: Path, tmp_path: Path) -> None:
@@ -102,7 +108,7 @@ def test_a_guess_of_methods_counts_their_calls(tmp_path: Path) -> None:
     for one, other, mixtures in zip(with_methods.datasets, without.datasets, (2, 2, 1), strict=True):
         calls = mixtures * (1 + 5 * 2 * 2 * 2)
         assert one.restarts - other.restarts == calls
-        assert one.core_hours - other.core_hours == pytest.approx(calls * overview.CALL_SECONDS / 3600)
+        assert one.core_hours - other.core_hours == pytest.approx(calls * CALL_SECONDS / 3600)
 
 
 def test_a_pilot_goes_on_without_a_failed_method(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -119,7 +125,11 @@ def test_the_plan_for_people(finished: Path) -> None:
     assert "mixtures_k2" in result.stdout
     assert "425" in result.stdout
     assert "search: method strong, population 3, offspring 2, generations 1, " in result.stdout
-    assert "measured by a pilot" in result.stdout  # the cube's own run timed its restarts
+    # the cube's own run timed its restarts
+    assert re.search(
+        r"\(timed \d+ (second|minute)s? ago on \S+, at a load of [\d.]+ for each core;", result.stdout
+    )
+    assert "; --pilot measures now)" in result.stdout
 
 
 def test_the_plan_counts_questions(tmp_path: Path) -> None:
@@ -157,6 +167,37 @@ def test_measured_seconds_are_counted_by_model_and_place(tmp_path: Path) -> None
     assert found.to_dict()["total"]["core_hours"] * 3600 == pytest.approx(5 * seconds)
 
 
+def test_core_hours_are_cpu_time_and_the_rest_is_what_passes_for_a_worker(tmp_path: Path) -> None:
+    """By hand: every restart lasts two seconds, of which the processor works one and a half."""
+    prepared = prepare(write_spec(tmp_path), results=tmp_path, data_dir=None)
+    timing = Timing({})
+    for plan in prepared.inputs.plans:
+        for cell in pilot_cells(plan):
+            solution = np.zeros(1, np.int16), np.zeros((1, 1)), np.zeros(1)
+            timing.note(Partial(Work(cell, 0, 2), np.zeros(2), 0, *solution, 4.0, 3.0))
+    timing.save(next_generation(prepared.cube).pilot)
+    found = plan_overview(prepared, workers=2)
+    (iris,) = (dataset for dataset in found.datasets if dataset.name == "iris")
+    assert iris.worker_hours * 3600 == pytest.approx(2 * 85)
+    assert iris.core_hours * 3600 == pytest.approx(1.5 * 85)
+    assert iris.seconds_per_restart == pytest.approx(2.0)
+
+
+def test_a_pilot_measures_now_whatever_was_timed_before(tmp_path: Path) -> None:
+    prepared = prepare(write_spec(tmp_path), results=tmp_path, data_dir=None)
+    old = Timing({cell_key(cell): 1000.0 for plan in prepared.inputs.plans for cell in pilot_cells(plan)})
+    old.moment = Moment(time.time() - 3 * 3600 - 60, "elsewhere", 1.75)
+    old.save(next_generation(prepared.cube).pilot)
+    stale, fresh = plan_overview(prepared), plan_overview(prepared, pilot=True)
+    assert stale.datasets[0].seconds_per_restart == pytest.approx(1000.0)
+    assert any(
+        "(timed 3 hours ago on elsewhere, at a load of 1.8 for each core;" in line for line in stale.lines()
+    )
+    assert fresh.datasets[0].seconds_per_restart < 10
+    assert any("(measured now, at a load of " in line for line in fresh.lines())
+    assert fresh.to_dict()["moment"]["at"] == pytest.approx(time.time(), abs=600)
+
+
 def test_an_adaptive_stop_shows_the_least_work(tmp_path: Path) -> None:
     spec = write_spec(tmp_path, TINY + "[stop]\nrisk = 0.2\nr_min = 2\n")
     found = plan_overview(prepare(spec, results=tmp_path, data_dir=None), workers=1)
@@ -169,7 +210,7 @@ def test_skipped_data_sets_and_notes_are_shown(tmp_path: Path) -> None:
     inputs = replace(prepared.inputs, skipped={"ecoli": ("not here", "nor there")})
     lines = plan_overview(replace(prepared, inputs=inputs), workers=1).lines()
     assert "SKIPPED ecoli: not here; nor there" in lines
-    assert any("rough; --pilot measures" in line for line in lines)
+    assert any("rough, within a factor of two; --pilot measures" in line for line in lines)
 
 
 def test_a_pilot_that_fails_is_no_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
