@@ -35,6 +35,8 @@ BENCHMARKS = (
     "annotators",
     "confidence",
     "checksums",
+    "breadth",
+    "rough",
     "methods",
     "contest",
     "asking",

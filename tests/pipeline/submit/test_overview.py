@@ -17,7 +17,7 @@ from processes.sweeping import TINY, write_spec
 from pipeline.prepare.sweep import prepare
 from pipeline.submit import overview
 from pipeline.submit.overview import plan_overview
-from pipeline.submit.rough import CALL_SECONDS
+from pipeline.submit.rough import CALL_SECONDS, DIAGONAL, MATRICES
 from pipeline.work.records import Failure, Partial, Work
 from pipeline.work.timing import Timing, pilot_cells
 from pipeline.work.timing import _key as cell_key
@@ -67,8 +67,8 @@ def test_a_guess_takes_the_shape_into_account(tmp_path: Path) -> None:
         text = TINY.replace('"unsupervised", "likelihood", "posterior"', f'"{model}"')
         found = plan_overview(prepare(write_spec(tmp_path, text), results=tmp_path, data_dir=None))
         hours.append({dataset.name: dataset.core_hours for dataset in found.datasets}["iris"])
-    assert hours[0] == hours[1]
-    assert hours[2] == hours[3] == pytest.approx(hours[0] * (1 + 4 / 16))
+    assert hours[1] == pytest.approx(hours[0] * DIAGONAL)
+    assert hours[2] == hours[3] == pytest.approx(hours[0] * (1 + 4 / 16) ** MATRICES)
 
 
 def test_a_guess_counts_the_folds_of_a_model_that_chooses(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_guess_counts_the_folds_of_a_model_that_chooses(tmp_path: Path) -> Non
 
     # five restarts of one generation, and four candidates with five folds of one generation
     narrow, wide = hours("posterior"), hours("posterior-full")
-    assert hours("posterior-auto") == pytest.approx(wide + 5 * (2 * narrow + 2 * wide) / 5)
+    assert hours("posterior-auto") == pytest.approx(wide + narrow * (1 + DIAGONAL) + 2 * wide)
 
 
 def test_a_guess_counts_the_folds_of_every_model_that_holds_annotations_out(tmp_path: Path) -> None:
