@@ -48,12 +48,12 @@ def rough_seconds(search: Search, plan: DatasetPlan, work: Work) -> float:
             generations = min(generations, round(PATIENT * search.patience))
         searches: float = FIRST * search.population + generations * search.offspring
         wide = 1.0 + plan.n_features / 16.0
-        features = wide**FEATURES
+        features: float = wide**FEATURES
         if len(DIMS[shape]) > 1:
             features *= wide**MATRICES
         elif shape == "diagonal":
             features *= DIAGONAL
-        size = float(plan.n_samples) ** SAMPLES * float(plan.n_clusters) ** CLUSTERS
+        size: float = plan.n_samples**SAMPLES * plan.n_clusters**CLUSTERS
         return searches * SEARCH_SECONDS * term * size * features
 
     short = min(search.generations, FOLD_GENERATIONS)
