@@ -85,7 +85,7 @@ def compare(
     from pipeline.commands.paths import find_cube
     from pipeline.report.compare import write_comparison
     from pipeline.scoring.catalogue import LABELS
-    from pipeline.scoring.common import RANKED
+    from pipeline.scoring.winners.common import RANKED
 
     with reported():
         problems = [not_one_of("--score", score, LABELS) for score in scores if score not in LABELS]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,13 @@ import pandas as pd
 
 from pipeline.report.differences import draw_differences
 from pipeline.report.parts.ink import house_style, save
+from pipeline.report.parts.wording import names
+from pipeline.report.settings import differences
 from pipeline.report.write import check_folder, write_tables
 from pipeline.scoring.catalogue import LABELS
 from pipeline.scoring.pairs import PLACE, difference_table, pair, total_table
 from pipeline.scoring.tables import cell_table
+from pipeline.text import plural
 from storage.cube.cube import open_cube
 from storage.cube.manifest import Manifest, read_manifest
 from storage.errors import storage_errors
@@ -73,7 +76,7 @@ class Comparison:
             f"A: {self.first}",
             f"B: {self.second}",
             *(f"  {line}" for line in self.settings),
-            f"{self._cells:,} cells are done in both",
+            f"{plural(self._cells, 'cell')} {'is' if self._cells == 1 else 'are'} done in both",
             *self._unpaired_lines(),
             *_table_lines(self.table, total_table(self.pairs)),
             *(f"written: {file}" for file in self.files),
@@ -122,7 +125,7 @@ def write_comparison(first: Path, second: Path, folder: Path, scores: Sequence[s
             if figure is not None:
                 save(figure, folder, score, "")
                 files += [folder / f"{score}.svg", folder / f"{score}.png"]
-    settings = tuple(_settings(manifests[0], manifests[1]))
+    settings = tuple(differences(*manifests))
     return Comparison(first, second, settings, pairs, table, unpaired, tuple(files))
 
 
@@ -139,39 +142,13 @@ def _manifests(first: Path, second: Path, folder: Path) -> list[Manifest]:
     return manifests
 
 
-def _settings(a: Manifest, b: Manifest) -> Iterator[str]:
-    """What the resolved sweep files have differently, and what that means for pairs."""
-    # a method is found from the values: nobody has to put three keys together
-    found = [dict(_flat(each.spec.dump() | {"search": each.spec.search.named()})) for each in (a, b)]
-    for key in dict.fromkeys([*found[0], *found[1]]):
-        values = [str(side.get(key, "not there")) for side in found]
-        if values[0] != values[1] and key != "name":
-            yield f"{key}: A {values[0]}, B {values[1]}"
-    if a.spec.seed != b.spec.seed:
-        yield "the seeds differ: pairs have the same coordinates, but not the same draws"
-    for name in a.plans:
-        if name in b.plans and a.plans[name].checksum != b.plans[name].checksum:
-            yield f"{name} is not the same data in both: the checksums differ"
-
-
-def _flat(spec: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in spec.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{above}{key}.")
-        elif key == "datasets":
-            for entry in value:
-                yield f"{entry['name']}.scale", entry.get("scale")
-        else:
-            yield above + key, value
-
-
 def _table_lines(table: pd.DataFrame, total: pd.DataFrame) -> Iterator[str]:
     for score, rows in table.groupby("score", sort=False):
         label = LABELS[str(score)]
         rule = {1: "more is better", -1: "less is better", 0: "the larger one wins"}[label.better]
         yield ""
-        yield f"{label.short}, B minus A: mean ± s.e. ({rule})"
-        yield _row("data set", "p", "m", "model", "pairs", "B - A", "B wins", "A wins", "ties")
+        yield f"{label.short}, B minus A: mean ± s.e. over {names(rows['unit'])} ({rule})"
+        yield _row("data set", "p", "m", "model", "cells", "n", "B - A", "B wins", "A wins", "ties")
         for row in [*rows.itertuples(), *total[total["score"] == score].itertuples()]:
             p, m = getattr(row, "p", math.nan), getattr(row, "m", math.nan)
             yield _row(
@@ -179,13 +156,14 @@ def _table_lines(table: pd.DataFrame, total: pd.DataFrame) -> Iterator[str]:
                 "" if pd.isna(p) else f"{p:g}",
                 "" if pd.isna(m) else str(m),
                 str(row.model),
+                str(row.n_cells),
                 str(row.n),
                 _mean(float(row.difference), float(row.se)),
                 *("-" if pd.isna(share) else f"{share:.0%}" for share in (row.wins_b, row.wins_a, row.ties)),
             )
         missing = int(rows["n_missing"].sum())
         if missing:
-            yield f"  {missing:,} pairs are left out: the score is not defined in one of the two"
+            yield f"  {plural(missing, 'cell')} left out: the score is not defined in one of the two"
 
 
 def _with_design(dataset: str, design: object) -> str:
@@ -199,8 +177,9 @@ def _mean(mean: float, se: float) -> str:
 
 
 def _row(*fields: str) -> str:
-    left = f"{fields[0]:<18.18} {fields[1]:>6} {fields[2]:>6} {fields[3]:<18.18}"
-    return left + f"{fields[4]:>6} {fields[5]:>18}" + "".join(f"{field:>8}" for field in fields[6:])
+    left = f"{fields[0]:<18.18} {fields[1]:>5} {fields[2]:>6} {fields[3]:<18.18}"
+    shares = "".join(f"{field:>7}" for field in fields[7:])
+    return f"{left}{fields[4]:>5}{fields[5]:>5} {fields[6]:>18}{shares}"
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -41,7 +41,7 @@ def draw_differences(table: pd.DataFrame, score: str) -> Figure | None:
         A row of panels per data set and design, and per shape where there are many, a column per accuracy,
         baselines at m = 0; None without any pair.
     """
-    rows = table[(table["score"] == score) & (table["n"] > 0)]
+    rows = table[(table["score"] == score) & (table["n_cells"] > 0)]
     if rows.empty:
         return None
     # rows of one panel are of one design

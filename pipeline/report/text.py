@@ -10,15 +10,17 @@ import pandas as pd
 
 from pipeline.report.designs.lines import design_lines
 from pipeline.report.parts.ink import short
+from pipeline.report.parts.wording import names
 from pipeline.report.sections.heading import left_out, of_one_design, scaling
 from pipeline.report.winners.lines import winner_lines
 from pipeline.scoring.catalogue import LABELS, QUALITIES
 from pipeline.scoring.choices import TOO_FEW, choice_table, prediction_table
-from pipeline.scoring.common import RANKED
 from pipeline.scoring.designs import compared_design
-from pipeline.scoring.ranking import Ranking
 from pipeline.scoring.tables import pooled_means, written_counts
+from pipeline.scoring.winners.common import RANKED
+from pipeline.scoring.winners.ranking import Ranking
 from pipeline.scoring.worth.budget import DesignScores
+from pipeline.text import plural
 from storage.cube.manifest import Manifest
 from storage.cube.schema import NO_SOLUTION, STATUS_WORDS
 from sweeps.shapes import CANDIDATES
@@ -66,12 +68,12 @@ def render(
     for (dataset, p), rows in summary[summary["p"].notna()].groupby(["dataset", "p"], sort=False):
         baseline = summary[(summary["dataset"] == dataset) & summary["p"].isna()]
         told = "told p" if manifest.plans[str(dataset)].n_annotations else "p"
-        title = f"{_size(manifest, str(dataset))}, {told} = {p:g}"
+        title = f"{_size(manifest, str(dataset))}, {told} = {p:g}, s.e. over {names(rows['unit'])}"
         parts.append("\n".join(_block(title, rows, baseline)))
     alone = [name for name, plan in manifest.plans.items() if not plan.supervised]
     for dataset in alone:
         rows = summary[summary["dataset"] == dataset]
-        parts.append("\n".join(_block(_size(manifest, dataset), rows.iloc[:0], rows)))
+        parts.append("\n".join(_block(_alone(manifest, dataset), rows.iloc[:0], rows)))
     parts.append("\n".join(_choices(choice_table(cells))))
     if any(plan.held_out for plan in manifest.plans.values()):
         parts.append("\n".join(_predictions(prediction_table(cells))))
@@ -85,7 +87,7 @@ def _head(manifest: Manifest, cells: pd.DataFrame) -> str:
     lines = [
         f"sweep {spec.name}, seed {spec.seed}, features scaled: {scaling(manifest)}",
         f"cube {manifest.path}",
-        "cells: " + ", ".join(f"{counts.get(word, 0)} {word}" for word in words) + f" of {len(cells)}",
+        "cells: " + ", ".join(f"{counts.get(word, 0):,} {word}" for word in words) + f" of {len(cells):,}",
     ]
     for name, reasons in left_out(manifest).items():
         lines.append(f"LEFT OUT: {name}, which was not available:")
@@ -111,10 +113,15 @@ def _last_run(manifest: Manifest) -> list[str]:
     return lines
 
 
+def _alone(manifest: Manifest, dataset: str) -> str:
+    drawn = manifest.plans[dataset].mixtures is not None
+    return f"{_size(manifest, dataset)}{', s.e. over mixtures' if drawn else ''}"
+
+
 def _size(manifest: Manifest, dataset: str) -> str:
     plan = manifest.plans[dataset]
-    mixtures = f" × {plan.mixtures} mixtures" if plan.mixtures is not None else ""
-    own = f", m of {plan.n_annotations} annotations of a file" if plan.n_annotations else ""
+    mixtures = f" × {plural(plan.mixtures, 'mixture')}" if plan.mixtures is not None else ""
+    own = f", m of {plural(plan.n_annotations, 'annotation')} of a file" if plan.n_annotations else ""
     return f"{dataset}: N = {plan.n_samples}, D = {plan.n_features}, K = {plan.n_clusters}{mixtures}{own}"
 
 

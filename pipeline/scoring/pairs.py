@@ -10,11 +10,14 @@ import pandas as pd
 from pipeline.scoring.catalogue import LABELS
 from pipeline.scoring.designs import designs_of, with_design
 from pipeline.scoring.tables import row_cell
+from pipeline.scoring.units import kind_of, over_datasets, over_units, unit_of
 from sweeps.designs import UNIFORM
 
 PLACE = ("dataset", "mixture", "p", "m", "design", "replicate", "model")
 """Coordinates of a cell: equal in both cubes, they make a pair."""
 GROUP = ("dataset", "p", "m", "design", "model")
+COUNTED = ("n_cells", "n_missing", "n", "unit")
+FOUND = ("mean_a", "mean_b", "difference", "se", "wins_b", "wins_a", "ties")
 ONLY_A, ONLY_B, LEFT_A, LEFT_B = "only in A", "only in B", "not done in A", "not done in B"
 TIE = 1e-6
 """Differences up to this come from rounding, or do not matter."""
@@ -81,46 +84,66 @@ def difference_table(pairs: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        `score`, `dataset`, `p`, `m`, `design`, `model`, `n` (pairs with a difference), `n_missing` (not
-        defined in one of the two), `mean_a`, `mean_b`, `difference` (mean of B minus A), `se` (missing for
-        n = 1), `wins_b`, `wins_a`, `ties` (shares of n; B wins where it is better by more than `TIE`: less,
-        for a divergence).
+        `score`, `dataset`, `p`, `m`, `design`, `model`, `n_cells` (pairs with a difference), `n_missing`
+        (not defined in one of the two), `n` and `unit` (mixtures, or redraws of the annotations; missing
+        where nothing is drawn), `mean_a`, `mean_b`, `difference` (B minus A) and its `se`, all over units,
+        each of them a mean over its cells first (`se` missing for n = 1), `wins_b`, `wins_a`, `ties`
+        (shares of the pairs; B wins where it is better by more than `TIE`: less, for a divergence).
     """
-    return _differences(pairs, ["score", *GROUP])
+    return _differences(_judged(pairs), ["score", *GROUP])
 
 
 def total_table(pairs: pd.DataFrame) -> pd.DataFrame:
-    """As `difference_table`, over all pairs of a score, design and model."""
-    return _differences(pairs, ["score", "design", "model"])
+    """As `difference_table`, over all pairs of a score, design and model.
+
+    Means are over data sets, in which each counts alike, of their means over units; the error is that of
+    their draws, the data sets being given. `n` counts the units of all of them, and `n_datasets` these.
+    """
+    judged, keys = _judged(pairs), ["score", "design", "model"]
+    each = _differences(judged, [*keys, "dataset"])
+    each = each[each["n_cells"] > 0]
+    groups = each.groupby(keys, dropna=False, sort=False)
+    whole = over_datasets(each.assign(mean=each["difference"]), keys)
+    whole = whole.rename(columns={"mean": "difference", "n": "n_datasets"})
+    means = groups[["mean_a", "mean_b"]].mean()
+    counts = groups[["n_cells", "n_missing", "n"]].sum()
+    units = groups["unit"].agg(lambda kinds: " and ".join(sorted(set(kinds.dropna()))) or np.nan)
+    won = judged.groupby(keys, dropna=False, sort=False)[["wins_b", "wins_a", "ties"]].mean()
+    # pairs without a difference in any data set have no row
+    return whole.join([counts, means, units, won]).reset_index()[[*keys, "n_datasets", *COUNTED, *FOUND]]
 
 
 def _named_design(table: pd.DataFrame) -> pd.Series:
     return table["design"].mask(table["design"].isna() & table["p"].notna(), UNIFORM)
 
 
-def _differences(pairs: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+def _judged(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Pairs with what each of them says: which is better, or that one lacks the score."""
     # Of a score where neither direction is better, the larger value wins.
     sign = pairs["score"].map({name: label.better or 1 for name, label in LABELS.items()})
     known = pairs["difference"].notna()
     gain = (pairs["difference"] * sign).where(known)
-    marked = with_design(pairs).assign(
+    return with_design(pairs).assign(
         missing=~known,
-        a=pairs["a"].where(known),
-        b=pairs["b"].where(known),
-        won=(gain > TIE).where(known).astype(float),
-        lost=(gain < -TIE).where(known).astype(float),
-        tied=(gain.abs() <= TIE).where(known).astype(float),
+        mean_a=pairs["a"].where(known),
+        mean_b=pairs["b"].where(known),
+        wins_b=(gain > TIE).where(known).astype(float),
+        wins_a=(gain < -TIE).where(known).astype(float),
+        ties=(gain.abs() <= TIE).where(known).astype(float),
     )
-    groups = marked.groupby(keys, dropna=False, sort=False)
-    table = groups.agg(
-        n=("difference", "count"),
-        n_missing=("missing", "sum"),
-        mean_a=("a", "mean"),
-        mean_b=("b", "mean"),
-        difference=("difference", "mean"),
-        se=("difference", "sem"),
-        wins_b=("won", "mean"),
-        wins_a=("lost", "mean"),
-        ties=("tied", "mean"),
+
+
+def _differences(judged: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    groups = judged.groupby(keys, dropna=False, sort=False).ngroup().rename("group")
+    means = over_units(judged[["mean_a", "mean_b", "difference"]], groups, unit_of(judged))
+    of_pairs = judged.groupby(groups)
+    heads = judged[keys].assign(unit=kind_of(judged)).set_axis(groups)[~groups.duplicated().to_numpy()]
+    table = heads.assign(
+        n_cells=of_pairs["difference"].count(),
+        n_missing=of_pairs["missing"].sum(),
+        n=means.n["difference"],
+        se=means.se["difference"],
+        **means.mean,
+        **of_pairs[["wins_b", "wins_a", "ties"]].mean(),
     )
-    return table.reset_index()
+    return table.reset_index(drop=True)[[*keys, *COUNTED, *FOUND]]

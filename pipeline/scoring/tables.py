@@ -12,6 +12,7 @@ from pipeline.scoring.catalogue import SCORES
 from pipeline.scoring.designs import DESIGN, designs_of, with_design
 from pipeline.scoring.lazy import all_baseline_scores, relative_nmi, scores
 from pipeline.scoring.restarts import hits
+from pipeline.scoring.units import kind_of, over_units, unit_of
 from storage.cube.schema import DONE, STATUS_WORDS
 from sweeps.file.counts import AnnotationCount
 from sweeps.models import baseline_of, shape_of
@@ -19,6 +20,7 @@ from sweeps.plan import Cell, DatasetPlan
 from sweeps.shapes import CODES
 
 GROUP = ("dataset", "n_clusters", "p", "m", "m_over_n", "design", "model")
+SUMMARY = (*GROUP, "score", "n_cells", "n_values", "n_missing", "n", "unit", "mean", "se", "median")
 KEYS = ("dataset", "n_clusters", "mixture", "p", "m", "m_over_n", "replicate", "model")
 STATE = ("status", "restarts_done", "best_restart", "seconds", "cpu_seconds")
 FOUND = ("hits", "unseen_mass")
@@ -55,7 +57,7 @@ def cell_table(tree: xr.DataTree, plans: Mapping[str, DatasetPlan]) -> pd.DataFr
 
 
 def summary_table(cells: pd.DataFrame) -> pd.DataFrame:
-    """Mean, standard error and median of each score over mixtures and replicates, within a design.
+    """Mean, standard error and median of each score, within a design: n counts mixtures, or redraws.
 
     Parameters
     ----------
@@ -65,14 +67,36 @@ def summary_table(cells: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        Tidy: `GROUP`, then `score`, `n_cells` (of the grid), `n` (with a value), `n_missing` (done, but the
-        score is not defined: the divergence of a degenerate cluster), `mean`, `se` (missing for n = 1),
-        `median`. A score that no cell of a data set can have, without true labels for instance, gives no row.
+        Tidy: `GROUP`, then `score`, `n_cells` (of the grid), `n_values` (cells with a value), `n_missing`
+        (done, but the score is not defined: the divergence of a degenerate cluster), `n` (units with a
+        value), `unit` (`mixtures`, or `redraws` of the annotations of a real data set; missing without
+        annotations on a real data set, where nothing is drawn), `mean` and `se` over units, each of them a
+        mean over its cells first, `median` over cells. An error is missing for n = 1. A score that no cell
+        of a data set can have, without true labels for instance, gives no row.
     """
     # A table that was kept may be older than designs, and than some of the scores.
     cells = with_design(cells)
-    parts = [_summary(cells, score) for score in SCORES if score in cells]
-    table = pd.concat(parts, ignore_index=True)
+    found = [score for score in SCORES if score in cells]
+    groups = cells.groupby(list(GROUP), dropna=False, sort=False).ngroup().rename("group")
+    heads = cells[list(GROUP)].assign(n_cells=groups.groupby(groups).transform("size"), unit=kind_of(cells))
+    heads = heads.set_axis(groups)[~groups.duplicated().to_numpy()]
+    values, means = cells[found].astype(float), over_units(cells[found].astype(float), groups, unit_of(cells))
+    done = cells["status"] == STATUS_WORDS[DONE]
+    medians, counts = values.groupby(groups).median(), values.groupby(groups).count()
+    undefined = values.isna().mul(done, axis="index").groupby(groups).sum()
+    parts = [
+        heads.assign(
+            score=score,
+            n_values=counts[score],
+            n_missing=undefined[score],
+            n=means.n[score],
+            mean=means.mean[score],
+            se=means.se[score],
+            median=medians[score],
+        )
+        for score in found
+    ]
+    table = pd.concat([part[_is_defined(part)] for part in parts], ignore_index=True)[list(SUMMARY)]
     table["score"] = pd.Categorical(table["score"], SCORES)
     table = in_file_order(table, ["dataset", "p", "m", DESIGN, "model", "score"], cells)
     return table.astype({"score": str})
@@ -198,17 +222,6 @@ def _complete(frame: pd.DataFrame) -> pd.DataFrame:
         ("p", "m_over_n", "seconds", "cpu_seconds", "unseen_mass", *CHOICE[1:], *SCORES), np.float64
     )
     return frame.astype({**whole, **real, "model": str, "dataset": str})
-
-
-def _summary(cells: pd.DataFrame, score: str) -> pd.DataFrame:
-    done = cells["status"] == STATUS_WORDS[DONE]
-    marked = cells.assign(undefined=done & cells[score].isna())
-    groups = marked.groupby(list(GROUP), dropna=False, sort=False)
-    table = groups[score].agg(n_cells="size", n="count", mean="mean", se="sem", median="median")
-    table.insert(2, "n_missing", groups["undefined"].sum())
-    table = table.reset_index()
-    table.insert(len(GROUP), "score", score)
-    return table[_is_defined(table)]
 
 
 def _is_defined(table: pd.DataFrame) -> pd.Series:

@@ -15,6 +15,7 @@ from pipeline.optima import SAME_OPTIMUM
 from pipeline.report.parts.ink import BLUE, INK, VERMILLION, legend, panels
 from pipeline.report.sections.against import LIMIT
 from pipeline.scoring.tables import KEYS
+from pipeline.scoring.units import over_units, unit_of
 
 DRAWS = 10_000
 """Of fifty mixtures among those at hand, to see how far a mean of fifty may lie."""
@@ -108,8 +109,8 @@ def changes(cells: pd.DataFrame, other: pd.DataFrame) -> Iterator[dict[str, Any]
     ------
     dict
         `dataset`, `model`, number of `cells`, in how many the other objective is `better` or `worse` by more
-        than `SAME_OPTIMUM`, its mean change, that of each score with its standard error, and the ratio of
-        times.
+        than `SAME_OPTIMUM`, its mean change, that of each score with its standard error over mixtures, or
+        redraws, and the ratio of times.
     """
     pairs = cells.merge(other, on=list(KEYS), suffixes=("", "_other"))
     for (dataset, model), rows in pairs.groupby(["dataset", "model"], sort=False):
@@ -124,8 +125,10 @@ def changes(cells: pd.DataFrame, other: pd.DataFrame) -> Iterator[dict[str, Any]
         }
         found["time"] = rows["seconds_other"].sum() / rows["seconds"].sum()
         for score in ("nmi", "goldberger_kl"):
-            change = (rows[f"{score}_other"] - rows[score]).dropna()
-            found[score] = f"{round(change.mean(), 4) + 0.0:+.4f} ± {change.sem():.4f}"
+            change = (rows[f"{score}_other"] - rows[score]).rename(score).to_frame()
+            means = over_units(change, pd.Series(0, rows.index), unit_of(rows))
+            mean, error = means.mean[score].item(), means.se[score].item()
+            found[score] = f"{round(mean, 4) + 0.0:+.4f} ± {error:.4f}"
         yield found
 
 

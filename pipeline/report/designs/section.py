@@ -12,7 +12,7 @@ from pipeline.report.designs.figures import draw_budgets, draw_designs
 from pipeline.report.parts.parts import NOTHING, Picture, Section, Table, Value, words
 from pipeline.report.sections.content import Content
 from pipeline.scoring.catalogue import LABELS
-from pipeline.scoring.common import MIXTURES
+from pipeline.scoring.units import MIXTURES
 from pipeline.scoring.worth.budget import Budget, DesignScores
 
 DIGITS = 3

@@ -145,7 +145,7 @@ def _values(compared: pd.DataFrame) -> Table:
         )
         for row in compared.itertuples()
     )
-    head = ("data set", "p", "K", "m", "model", "score", "this cube", "s.e.", "cells", "published")
+    head = ("data set", "p", "K", "m", "model", "score", "this cube", "s.e.", "mixtures", "published")
     return Table("Every value", (*head, "difference", "z", "verdict"), rows)
 
 

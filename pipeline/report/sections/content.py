@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 from pipeline.report.parts.ink import MOST_ACCURACIES, save
 from pipeline.report.parts.parts import Picture, Section, spread
-from pipeline.scoring.ranking import Ranking, rankings
 from pipeline.scoring.tables import written_counts
+from pipeline.scoring.winners.ranking import Ranking, rankings
 from pipeline.scoring.worth.budget import DesignScores, design_scores
 from storage.cube.manifest import Manifest
 from storage.runfolder.failures import FailureRecord

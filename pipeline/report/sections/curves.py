@@ -22,25 +22,24 @@ from pipeline.report.parts.ink import (
     tick_counts,
 )
 from pipeline.report.parts.parts import Section, shape_groups, spread
+from pipeline.report.parts.wording import units
 from pipeline.report.sections.content import Content, pictured
 from pipeline.scoring.catalogue import LABELS
 from sweeps.models import BASELINES
 
 PANEL = (2.6, 1.75)
 """Width and height of a panel in inches."""
-CAPTION = "Mean over cells, with a band of one standard error. The grey line is the baseline."
-AGREEMENT = (
-    "Share of annotations that the solution takes for correct, mean and standard error. A solution"
-    " that knows the truth would meet the accuracy p."
-)
+BASELINE = " The grey line is the model without annotations."
+AGREEMENT = " A solution that knows the truth would meet the accuracy p."
 
 
 def section(content: Content) -> Section:
     """NMI, ARI and KL divergence, with published means where there are any."""
+    text = caption(content.summary) + (BASELINE if content.summary["p"].isna().any() else "")
     pictures = tuple(
         picture
         for score, name in (("nmi", "nmi"), ("adjusted_rand", "ari"), ("goldberger_kl", "kl"))
-        for picture in content.save(draw_curves(content.summary, score, content.compared), name, CAPTION)
+        for picture in content.save(draw_curves(content.summary, score, content.compared), name, text)
     )
     title = "NMI, ARI and KL divergence against annotations"
     return pictured("curves", title, pictures, *not_drawn(content.cells))
@@ -48,8 +47,15 @@ def section(content: Content) -> Section:
 
 def agreement(content: Content) -> Section:
     """Share of the annotations that a solution takes for correct."""
-    pictures = content.save(draw_curves(content.summary, "annotation_agreement"), "agreement", AGREEMENT)
+    text = f"Share of annotations that the solution takes for correct. {caption(content.summary)}{AGREEMENT}"
+    pictures = content.save(draw_curves(content.summary, "annotation_agreement"), "agreement", text)
     return pictured("agreement", "Correct annotations", pictures)
+
+
+def caption(summary: pd.DataFrame) -> str:
+    """What the lines and bands are over."""
+    over = units(summary.loc[summary["p"].notna(), "unit"])
+    return f"Mean over {over}, with a band of one standard error."
 
 
 def not_drawn(cells: pd.DataFrame) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipeline.report.parts.parts import Section, Table, words
 from pipeline.report.sections.content import Content
 from pipeline.scoring.tables import row_cell
+from pipeline.text import plural
 from sweeps.designs import asks
 from sweeps.plan import AskedPath
 
@@ -25,6 +26,6 @@ def section(content: Content) -> Section | None:
         known = (record.cause, record.node, record.at) if record else ("no record beside the cube", "", "")
         rows.append(tuple(words(text) for text in (str(cell), *known)))
     beyond = len(failed) - len(rows)
-    note = f"{beyond:,} more are in cells.csv." if beyond else ""
+    note = f"{beyond:,} more {'is' if beyond == 1 else 'are'} in cells.csv." if beyond else ""
     table = Table("Failed cells", ("cell", "cause", "node", "when"), tuple(rows), note=note)
-    return Section("failures", "Failures", (f"{len(failed):,} cells failed.",), (table,))
+    return Section("failures", "Failures", (f"{plural(len(failed), 'cell')} failed.",), (table,))

@@ -8,6 +8,7 @@ import pandas as pd
 
 from pipeline.report.parts.parts import Section, Table, Value, number, words
 from pipeline.report.sections.content import Content
+from pipeline.text import plural
 from storage.cube.manifest import FORMAT_VERSION, Manifest
 from storage.cube.schema import NO_SOLUTION, STATUS_WORDS
 from storage.provenance import RunRecord
@@ -23,9 +24,10 @@ def section(content: Content) -> Section:
     done, failed = int(counts.get("done", 0)), int(counts.get("failed", 0))
     without = int(counts.get(STATUS_WORDS[NO_SOLUTION], 0))
     left = len(cells) - done - failed - without
-    text = [f"{done:,} of {len(cells):,} cells are done, {failed:,} failed, {left:,} are left."]
+    total = plural(len(cells), "cell")
+    text = [f"{done:,} of {total} {_are(done)} done, {failed:,} failed, {left:,} {_are(left)} left."]
     if without:
-        text.append(f"{without:,} have no solution.")
+        text.append(f"{plural(without, 'cell')} {'has' if without == 1 else 'have'} no solution.")
     if content.holder is not None:
         text.append(f"This sweep is running: {content.holder}.")
     if failed or left:
@@ -38,6 +40,10 @@ def section(content: Content) -> Section:
     if manifest.runs:
         tables.append(_runs(manifest))
     return Section("head", "What ran", tuple(text), tuple(tables))
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 def left_out(manifest: Manifest) -> dict[str, list[str]]:
@@ -133,7 +139,7 @@ def _runs(manifest: Manifest) -> Table:
         for position, run in enumerate(manifest.runs, start=1)
     ]
     beyond = len(rows) - MOST_RUNS
-    note = f"{beyond} earlier runs are left out." if beyond > 0 else ""
+    note = f"{plural(beyond, 'earlier run')} {_are(beyond)} left out." if beyond > 0 else ""
     head = ("run", "started", "host", "python", "processor")
     return Table("Runs", head, tuple(rows[-MOST_RUNS:]), note=note)
 

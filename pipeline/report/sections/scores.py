@@ -21,8 +21,9 @@ from pipeline.report.parts.parts import (
 )
 from pipeline.report.sections.content import Content
 from pipeline.scoring.catalogue import LABELS, QUALITIES
-from pipeline.scoring.common import RANKED
 from pipeline.scoring.tables import pooled_means
+from pipeline.scoring.winners.common import RANKED
+from pipeline.text import plural
 from sweeps.file.datasets import base_name
 from sweeps.models import baseline_of
 from sweeps.plan import DatasetPlan
@@ -43,9 +44,10 @@ def _undefined(summary: pd.DataFrame) -> str:
     missing = int(summary["n_missing"].sum())
     if not missing:
         return "Every score of every cell that is done is defined."
+    left = f"{plural(missing, 'score')} of cells that are done {'is' if missing == 1 else 'are'} left"
     return (
-        f"{missing:,} scores of cells that are done are left out of the means: the divergence of a degenerate"
-        " cluster is not defined, and relative NMI needs the baseline. summary.csv counts them."
+        f"{left} out of the means: the divergence of a degenerate cluster is not defined, and relative NMI"
+        " needs the baseline. summary.csv counts them."
     )
 
 
@@ -154,7 +156,8 @@ def _paper_table(means: Means, title: str, group: list[DatasetPlan], p: float, m
         ("m", *(model for _, _, model in columns)),
         tuple(rows),
         (heads, (("", 1), *clusters)),
-        f"Mean ± standard error over mixtures ({counts}). m = 0 is the model without annotations.",
+        f"Mean ± standard error over mixtures ({counts}), each of them a mean over its redraws first."
+        " m = 0 is the model without annotations.",
     )
 
 
@@ -207,7 +210,9 @@ def _real_tables(
                 rows.append((words(plan.name), count, *entries))
         heads = spans(["", "", *(LABELS[score].short for score, _ in columns)])
         head = ("data set", "m", *(model for _, model in columns))
-        note = "Mean ± standard error over redraws of the annotations."
+        counts = sorted({plan.replicates for plan in real})
+        redraws = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0]}"
+        note = f"Mean ± standard error over redraws of the annotations ({redraws})."
         yield Table(_titled(f"Real data sets, p = {p:g}", shape), head, tuple(rows), (heads,), note)
 
 
@@ -224,5 +229,5 @@ def _baseline_table(means: Means, plans: Mapping[str, DatasetPlan]) -> Iterator[
         )
         heads = spans(["", *(LABELS[score].short for score, _ in columns)])
         head = ("data set", *(model for _, model in columns))
-        note = "Mean ± standard error over mixtures; a real data set has one cell of each."
+        note = "Mean ± standard error over mixtures. Nothing draws a real data set again: one cell, no error."
         yield Table("Without annotations", head, rows, (heads,), note)

@@ -12,6 +12,7 @@ from pipeline.report.parts.parts import Section, Table, number, spread, words
 from pipeline.report.sections.content import Content
 from pipeline.scoring.catalogue import LABELS
 from pipeline.scoring.times import time_table
+from pipeline.text import plural
 
 BOX_HEIGHT = 0.24
 """Inches of one box."""
@@ -62,7 +63,8 @@ def entries(cells: pd.DataFrame) -> tuple[tuple[str, ...], tuple[Table, ...]]:
         for row in table.itertuples()
     )
     shown = Table("Time of a cell", HEAD, rows, note=NOTE)
-    total = f"{table['cpu_hours'].sum():,.3f} core-hours in kernels, for {table['n'].sum():,} cells."
+    done = plural(int(table["n"].sum()), "cell")
+    total = f"{table['cpu_hours'].sum():,.3f} core-hours in kernels, for {done}."
     return (total,), (shown,)
 
 

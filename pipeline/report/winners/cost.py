@@ -15,8 +15,8 @@ from pipeline.report.parts.parts import Section, Table, Value, number, words
 from pipeline.report.sections.content import Content
 from pipeline.report.winners.findings import comparable
 from pipeline.scoring.catalogue import LABELS
-from pipeline.scoring.ranking import Ranking
 from pipeline.scoring.times import time_table
+from pipeline.scoring.winners.ranking import Ranking
 
 WIDTH, LEAST_HEIGHT, ROW = 6.6, 3.0, 0.21
 """Inches: of the figure, and of a label in the column of labels."""

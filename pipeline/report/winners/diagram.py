@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pipeline.report.parts.ink import GREY, INK, LONGEST_MODEL, mark, short
-from pipeline.scoring.ranking import Ranking
+from pipeline.scoring.winners.ranking import Ranking
 
 WIDTH, ROW, BAR, HEAD = 8.2, 0.25, 0.13, 0.55
 """Inches: of the figure, of a line of labels, from bar to bar, and of the axis with its title."""

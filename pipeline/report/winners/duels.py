@@ -6,7 +6,7 @@ from pipeline.report.parts.parts import NOTHING, Section, Table, Value
 from pipeline.report.sections.content import Content
 from pipeline.report.winners.findings import comparable
 from pipeline.scoring.catalogue import LABELS
-from pipeline.scoring.ranking import ERRORS, Ranking
+from pipeline.scoring.winners.ranking import ERRORS, Ranking
 
 NOTE = (
     "Data sets on which the model of the row wins, ties and loses against that of the column, which has the"

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from pipeline.scoring.catalogue import LABELS
-from pipeline.scoring.ranking import ERRORS, Ranking
-from pipeline.scoring.significance import FEWEST_DATASETS, FEWEST_MODELS, LEVEL, least_p
+from pipeline.scoring.winners.ranking import ERRORS, Ranking
+from pipeline.scoring.winners.significance import FEWEST_DATASETS, FEWEST_MODELS, LEVEL, least_p
+from pipeline.text import plural
 
 MOST_NAMES = 4
 """Of a list in a sentence."""
@@ -31,7 +32,7 @@ def findings(rankings: Sequence[Ranking]) -> tuple[str, ...]:
     Parameters
     ----------
     rankings : sequence of Ranking
-        From `pipeline.scoring.ranking.rankings`.
+        From `pipeline.scoring.winners.ranking.rankings`.
     """
     known = [ranking for ranking in rankings if ranking.common.models]
     if not known:
@@ -54,7 +55,7 @@ def _of_score(ranking: Ranking) -> Iterator[str]:
         return
     ranks = ranking.mean_ranks
     first = [model for model in ranking.models if np.isclose(ranks[model], ranks.iloc[0])]
-    count = _counted(len(ranking.datasets), "data set")
+    count = plural(len(ranking.datasets), "data set")
     have = f"{first[0]} has" if len(first) == 1 else f"{listed(first)} share"
     yield f"{label}: {have} the best mean rank, {ranks.iloc[0]:.1f} of {len(ranks)}, over {count}"
     if len(first) == 1:
@@ -69,7 +70,7 @@ def _of_test(ranking: Ranking, first: list[str]) -> Iterator[str]:
     n_datasets, n_models = len(ranking.datasets), len(ranking.models)
     if not ranking.tested:
         yield (
-            f"There is no test: {_counted(n_datasets, 'data set')} cannot tell models apart, it takes"
+            f"There is no test: {plural(n_datasets, 'data set')} cannot tell models apart, it takes"
             f" {FEWEST_DATASETS}. These are the scores of these data sets; nothing follows for others."
         )
         return
@@ -88,7 +89,7 @@ def _of_test(ranking: Ranking, first: list[str]) -> Iterator[str]:
         )
         return
     apart = int(pairs["different"].sum())
-    few = "no pair" if not apart else f"{apart} of {_counted(len(pairs), 'pair')}"
+    few = "no pair" if not apart else f"{apart} of {plural(len(pairs), 'pair')}"
     yield f"Wilcoxon's signed ranks with Holm's correction tell {few} apart"
     beaten = pairs.loc[pairs["different"] & (pairs["a"] == first[0]), "b"].tolist()
     if len(first) == 1 and beaten:
@@ -110,13 +111,14 @@ def _gaps(ranking: Ranking) -> Iterator[str]:
     counts = values[["no_solution", "failed", "pending"]].sum()
     if counts["no_solution"]:
         yield (
-            f"{_counted(int(counts['no_solution']), 'cell')} without a solution count with a score of 0, that"
+            f"{plural(int(counts['no_solution']), 'cell')} without a solution"
+            f" {'counts' if counts['no_solution'] == 1 else 'count'} with a score of 0, that"
             " of all samples in one cluster."
         )
     missing = int(counts["failed"] + counts["pending"])
     if missing:
         yield (
-            f"{_counted(missing, 'cell')} failed or pending: where one model has no result, the others' cells"
+            f"{plural(missing, 'cell')} failed or pending: where one model has no result, the others' cells"
             " at the same p, m and draw are left out too."
         )
 
@@ -131,7 +133,3 @@ def listed(names: Sequence[str]) -> str:
     if len(names) > MOST_NAMES:
         return f"{', '.join(names[: MOST_NAMES - 1])} and {len(names) - MOST_NAMES + 1} more"
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

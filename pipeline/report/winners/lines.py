@@ -11,7 +11,7 @@ from pipeline.report.parts.ink import short
 from pipeline.report.winners.cost import cost_table
 from pipeline.report.winners.findings import comparable, findings
 from pipeline.scoring.catalogue import LABELS
-from pipeline.scoring.ranking import Ranking
+from pipeline.scoring.winners.ranking import Ranking
 
 RULE = "won–tied–lost: against every other model, over data sets; s: CPU seconds of a cell"
 
@@ -22,7 +22,7 @@ def winner_lines(rankings: Sequence[Ranking], cells: pd.DataFrame, width: int) -
     Parameters
     ----------
     rankings : sequence of Ranking
-        From `pipeline.scoring.ranking.rankings`.
+        From `pipeline.scoring.winners.ranking.rankings`.
     cells : pandas.DataFrame
         From `pipeline.scoring.tables.cell_table`.
     width : int

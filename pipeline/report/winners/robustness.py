@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -12,8 +11,9 @@ from pipeline.report.parts.parts import NOTHING, Section, Table, Value, number, 
 from pipeline.report.sections.content import Content
 from pipeline.report.winners.findings import comparable
 from pipeline.scoring.catalogue import LABELS
-from pipeline.scoring.common import by_accuracy
-from pipeline.scoring.ranking import Ranking
+from pipeline.scoring.units import over_datasets
+from pipeline.scoring.winners.common import by_accuracy
+from pipeline.scoring.winners.ranking import Ranking
 
 PANEL = (2.75, 2.1)
 ROOM = 0.04
@@ -62,11 +62,8 @@ def robustness_table(ranking: Ranking) -> pd.DataFrame:
         error of the mean of all is that of its draws, for these data sets; a part without one adds nothing.
     """
     table = by_accuracy(ranking.common)
-    ranked = table[table["dataset"].isin(ranking.datasets)].assign(square=lambda rows: rows["se"] ** 2)
-    groups = ranked.groupby(["p", "model"], sort=False)
-    whole = groups.agg(mean=("mean", "mean"), n=("mean", "size"))
-    whole["se"] = np.sqrt(groups["square"].sum(min_count=1).astype(float)) / whole["n"]
-    every = whole.reset_index().assign(dataset=MEAN)[list(table.columns)]
+    ranked = table[table["dataset"].isin(ranking.datasets)]
+    every = over_datasets(ranked, ["p", "model"]).reset_index().assign(dataset=MEAN)[list(table.columns)]
     return pd.concat([table, every], ignore_index=True)
 
 

@@ -9,9 +9,10 @@ from pipeline.report.sections.content import Content
 from pipeline.report.winners.diagram import draw_ranks
 from pipeline.report.winners.findings import READING, comparable, findings
 from pipeline.scoring.catalogue import LABELS
-from pipeline.scoring.common import MIXTURES, REDRAWS
-from pipeline.scoring.ranking import ERRORS, Ranking
-from pipeline.scoring.significance import LEVEL
+from pipeline.scoring.units import MIXTURES, REDRAWS
+from pipeline.scoring.winners.ranking import ERRORS, Ranking
+from pipeline.scoring.winners.significance import LEVEL
+from pipeline.text import plural
 
 DIGITS = 3
 """Of a score, and of its error."""
@@ -44,9 +45,8 @@ def section(content: Content) -> Section:
 def caption(ranking: Ranking) -> str:
     """What the diagram shows, and what its bars mean."""
     label, count = LABELS[ranking.score].short, len(ranking.datasets)
-    sets = "1 data set" if count == 1 else f"{count} data sets"
     bars = BARS + ("" if ranking.decisive else POWERLESS) if ranking.tested else NO_BARS
-    return f"Mean rank by {label} over {sets}, 1 is best. {bars}"
+    return f"Mean rank by {label} over {plural(count, 'data set')}, 1 is best. {bars}"
 
 
 def table(ranking: Ranking) -> Table:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pipeline.scoring.common import RANKED
+from pipeline.scoring.winners.common import RANKED
 from pipeline.scoring.worth.curves import MEAN, Group, design_groups
 from sweeps.designs import UNIFORM
 
@@ -69,7 +69,7 @@ class DesignScores:
     Parameters
     ----------
     score : str
-        One of `pipeline.scoring.common.RANKED`.
+        One of `pipeline.scoring.winners.common.RANKED`.
     groups : tuple of Group
         From `pipeline.scoring.worth.curves.design_groups`.
     budgets : tuple of Budget

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pipeline.scoring.common import MIXTURES, REDRAWS, solved_values
+from pipeline.scoring.units import NAMES, by_unit, unit_level
+from pipeline.scoring.winners.common import solved_values
 from sweeps.designs import UNIFORM
 from sweeps.models import baseline_of
 
@@ -203,15 +204,13 @@ def _part(dataset: str, rows: pd.DataFrame, baseline: pd.DataFrame) -> Part | No
         return None
     in_common = sorted(set.intersection(*(set(complete[name].columns) for name in designs)))
     per_sample = whole.drop_duplicates("m").set_index("m")["m_over_n"]
-    has_mixtures = bool((complete.index.get_level_values("mixture") >= 0).any())
-    units = complete.groupby(level="mixture" if has_mixtures else "replicate").mean()
+    level, units = unit_level(complete.index), by_unit(complete)
     values = {name: units[name][in_common].to_numpy(dtype=float) for name in designs}
     levels = baseline.set_index("mixture")["value"]
-    start = levels.reindex(units.index if has_mixtures else [-1] * len(units)).to_numpy(dtype=float)
+    start = levels.reindex(units.index if level == "mixture" else [-1] * len(units)).to_numpy(dtype=float)
     known = start if len(levels) and not np.isnan(start).any() else None
-    unit = MIXTURES if has_mixtures else REDRAWS
     x = per_sample[in_common].to_numpy(dtype=float)
-    return Part(dataset, unit, tuple(map(int, in_common)), x, values, known) if in_common else None
+    return Part(dataset, NAMES[level], tuple(map(int, in_common)), x, values, known) if in_common else None
 
 
 def _means(groups: Sequence[Group]) -> Iterator[Group]:

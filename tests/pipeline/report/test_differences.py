@@ -11,7 +11,7 @@ from pipeline.report.differences import draw_differences
 
 
 def rows(*changes: dict[str, object]) -> pd.DataFrame:
-    usual = {"score": "nmi", "dataset": "iris", "p": 0.9, "m": 10, "model": "posterior", "n": 3}
+    usual = {"score": "nmi", "dataset": "iris", "p": 0.9, "m": 10, "model": "posterior", "n_cells": 3, "n": 3}
     table = pd.DataFrame([{**usual, "difference": 0.25, "se": 0.05, **row} for row in changes])
     return table.astype({"m": "Int64"})
 
@@ -45,6 +45,6 @@ def test_each_of_many_shapes_has_a_row_of_its_own() -> None:
     assert drawn == [["posterior"], ["unsupervised-diagonal"], ["posterior-full"]]
 
 
-@pytest.mark.parametrize("change", [{"n": 0}, {"score": "seconds"}])
+@pytest.mark.parametrize("change", [{"n_cells": 0}, {"score": "seconds"}])
 def test_without_a_pair_there_is_no_figure(change: dict[str, object]) -> None:
     assert draw_differences(rows(change), "nmi") is None

@@ -15,8 +15,8 @@ from cubes.reported import PLANS, make
 
 from pipeline.report.sections.heading import section
 from pipeline.report.text import render
-from pipeline.scoring.ranking import rankings
 from pipeline.scoring.tables import cell_table, summary_table
+from pipeline.scoring.winners.ranking import rankings
 from storage.cube.cube import open_cube
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE, NO_SOLUTION
@@ -65,8 +65,9 @@ def test_every_grid_has_its_table(report: Read) -> None:
     titles = [block.splitlines()[0] for block in report.text.split("\n\n")[4:]]
     expected = [f"{name}: N = 24, D = 2, K = 3" for name in ("iris", "thyroid", "own", "mixtures_k3")]
     expected[3] += " × 2 mixtures"
+    units = {title: "mixtures" if "mixtures" in title else "redraws" for title in expected}
     assert titles == [
-        *(f"{title}, p = {p}" for title in expected for p in (0.8, 0.9)),
+        *(f"{title}, p = {p}, s.e. over {units[title]}" for title in expected for p in (0.8, 0.9)),
         "alone: N = 24, D = 2, K = 3",
     ]
 
@@ -142,4 +143,4 @@ def test_cells_without_a_solution_are_counted_and_make_no_sweep_incomplete(tmp_p
     assert "cells: 23 done, 0 failed, 0 pending, 2 no solution of 25\n" in report.text
     assert "not complete" not in report.text
     text = section(Mock(manifest=read_manifest(cube), all_cells=report.cells, every=None, holder=None)).text
-    assert text[:2] == ("23 of 25 cells are done, 0 failed, 0 are left.", "2 have no solution.")
+    assert text[:2] == ("23 of 25 cells are done, 0 failed, 0 are left.", "2 cells have no solution.")

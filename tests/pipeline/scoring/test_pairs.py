@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from pipeline.scoring.pairs import difference_table, pair, total_table
+from pipeline.scoring.units import MIXTURES, REDRAWS
 
 
 def cells(*rows: dict[str, object]) -> pd.DataFrame:
@@ -35,7 +36,7 @@ def test_differences_are_paired_cell_by_cell() -> None:
     assert unpaired.empty
     (row,) = difference_table(pairs).itertuples()
     differences = np.array([0.3, 0.1, 0.0])
-    assert (row.n, row.n_missing) == (3, 0)
+    assert (row.n_cells, row.n, row.unit, row.n_missing) == (3, 3, REDRAWS, 0)
     assert row.difference == pytest.approx(differences.mean())
     assert row.se == pytest.approx(differences.std(ddof=1) / np.sqrt(3))
     assert (row.wins_b, row.wins_a, row.ties) == pytest.approx((2 / 3, 0, 1 / 3))
@@ -73,5 +74,43 @@ def test_a_score_that_one_of_two_lacks_is_counted_and_left_out() -> None:
     a = cells({"nmi": 0.5}, {"replicate": 1, "nmi": np.nan})
     b = cells({"nmi": 0.7}, {"replicate": 1, "nmi": 0.9})
     (row,) = total_table(pair(a, b, ["nmi"])[0]).itertuples()
-    assert (row.n, row.n_missing, row.mean_b) == (1, 1, 0.7)
+    assert (row.n_cells, row.n_missing, row.n, row.n_datasets, row.mean_b) == (1, 1, 1, 1, 0.7)
     assert row.difference == pytest.approx(0.2)
+
+
+def test_redraws_of_a_mixture_are_one_unit() -> None:
+    """By hand: differences of two mixtures, 0.1 and 0.3 on average, have an error of 0.1."""
+    a = cells(*({"mixture": k, "replicate": r, "nmi": 0.2} for k in range(2) for r in range(2)))
+    found = {(0, 0): 0.2, (0, 1): 0.4, (1, 0): 0.5, (1, 1): 0.5}
+    b = cells(*({"mixture": k, "replicate": r, "nmi": nmi} for (k, r), nmi in found.items()))
+    (row,) = difference_table(pair(a, b, ["nmi"])[0]).itertuples()
+    assert (row.n_cells, row.n, row.unit) == (4, 2, MIXTURES)
+    assert row.difference == pytest.approx(0.2)
+    assert row.se == pytest.approx(0.1)
+    assert (row.wins_b, row.ties) == (0.75, 0.25)
+
+
+def test_in_all_each_data_set_counts_alike_with_the_error_of_its_draws() -> None:
+    """By hand: 0.2 ± 0.1 of two redraws, each a mean over m, and 0.4 ± 0.3 of two mixtures."""
+    gains = {10: (0.0, 0.2), 20: (0.2, 0.4)}
+    rows = [
+        {"m": m, "replicate": r, "nmi": 0.1 + gain}
+        for m, found in gains.items()
+        for r, gain in enumerate(found)
+    ]
+    rows += [{"dataset": "mix", "mixture": k, "nmi": 0.1 + gain} for k, gain in enumerate((0.1, 0.7))]
+    a = cells(*({**row, "nmi": 0.1} for row in rows))
+    (row,) = total_table(pair(a, cells(*rows), ["nmi"])[0]).itertuples()
+    assert (row.n_datasets, row.n_cells, row.n, row.unit) == (2, 6, 4, f"{MIXTURES} and {REDRAWS}")
+    assert row.difference == pytest.approx(0.3)
+    assert row.se == pytest.approx(np.sqrt(0.1**2 + 0.3**2) / 2)
+
+
+def test_what_nothing_draws_again_has_no_error() -> None:
+    rows = [{**BASELINE, "dataset": name} for name in ("iris", "wine")]
+    pairs, _ = pair(cells(*rows), cells(*({**row, "nmi": 0.7} for row in rows)), ["nmi"])
+    assert difference_table(pairs)["se"].isna().all()
+    (row,) = total_table(pairs).itertuples()
+    assert (row.n_datasets, row.n_cells) == (2, 2)
+    assert np.isnan(row.se)
+    assert pd.isna(row.unit)

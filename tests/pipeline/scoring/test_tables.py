@@ -10,6 +10,7 @@ from cubes import toy
 from pipeline.scoring.catalogue import SCORES
 from pipeline.scoring.lazy import baseline_scores, scores
 from pipeline.scoring.tables import GROUP, cell_table, pooled_means, summary_table, written_counts
+from pipeline.scoring.units import MIXTURES, REDRAWS
 from sweeps.file.counts import AnnotationCount
 
 
@@ -18,6 +19,7 @@ def cells(*rows: dict[str, object]) -> pd.DataFrame:
     usual = {
         "dataset": "iris",
         "n_clusters": 3,
+        "mixture": pd.NA,
         "p": 0.9,
         "m": 10,
         "m_over_n": 0.1,
@@ -25,16 +27,51 @@ def cells(*rows: dict[str, object]) -> pd.DataFrame:
         "status": "done",
     }
     empty = dict.fromkeys(SCORES, np.nan)
-    return pd.DataFrame([{**usual, **empty, **row} for row in rows])
+    # each row is a redraw of its own, unless told otherwise
+    table = pd.DataFrame([{"replicate": place, **usual, **empty, **row} for place, row in enumerate(rows)])
+    return table.astype(dict.fromkeys(("mixture", "replicate"), "Int64"))
 
 
 def test_mean_standard_error_and_median_of_a_group() -> None:
     values = [0.2, 0.4, 0.9]
     row = summary_table(cells(*({"nmi": value} for value in values))).iloc[0]
-    assert (row["score"], row["n_cells"], row["n"], row["n_missing"]) == ("nmi", 3, 3, 0)
+    assert (row["score"], row["n_cells"], row["n_missing"], row["n"], row["unit"]) == (
+        "nmi",
+        3,
+        0,
+        3,
+        REDRAWS,
+    )
     assert row["mean"] == pytest.approx(0.5)
     assert row["se"] == pytest.approx(np.std(values, ddof=1) / np.sqrt(3))
     assert row["median"] == pytest.approx(0.4)
+
+
+def test_three_mixtures_of_three_redraws_are_three_and_not_nine() -> None:
+    """By hand: mixtures have the means 0.3, 0.5, 0.7, with an error of 0.2 / √3; nine cells have less."""
+    values = {0: (0.2, 0.3, 0.4), 1: (0.5, 0.5, 0.5), 2: (0.6, 0.7, 0.8)}
+    rows = [
+        {"mixture": mixture, "replicate": redraw, "nmi": nmi}
+        for mixture, found in values.items()
+        for redraw, nmi in enumerate(found)
+    ]
+    row = summary_table(cells(*rows)).iloc[0]
+    assert (row["n_cells"], row["n_values"], row["n"], row["unit"]) == (9, 9, 3, MIXTURES)
+    assert row["mean"] == pytest.approx(0.5)
+    assert row["se"] == pytest.approx(0.2 / np.sqrt(3))
+    assert row["median"] == pytest.approx(0.5)
+
+
+def test_nothing_draws_a_real_data_set_again() -> None:
+    alone = {"p": np.nan, "m": np.nan, "m_over_n": np.nan, "replicate": pd.NA, "model": "unsupervised"}
+    table = summary_table(cells({**alone, "nmi": 0.5}, *({"nmi": nmi} for nmi in (0.2, 0.4))))
+    assert list(table["n"]) == [1, 2]
+    assert table["unit"].isna().tolist() == [True, False]
+    assert table["se"].isna().tolist() == [True, False]
+    of_mixtures = ({**alone, "dataset": "mix", "mixture": k, "nmi": nmi} for k, nmi in enumerate((0.3, 0.5)))
+    row = summary_table(cells(*of_mixtures)).iloc[0]
+    assert (row["n"], row["unit"]) == (2, MIXTURES)
+    assert row["se"] == pytest.approx(0.1)
 
 
 def test_undefined_divergences_are_counted_and_pending_cells_are_not() -> None:
@@ -48,7 +85,7 @@ def test_undefined_divergences_are_counted_and_pending_cells_are_not() -> None:
     )
     assert list(table["score"]) == ["goldberger_kl"]
     row = table.iloc[0]
-    assert (row["n_cells"], row["n"], row["n_missing"]) == (4, 1, 1)
+    assert (row["n_cells"], row["n_values"], row["n_missing"], row["n"]) == (4, 1, 1, 1)
     assert row["mean"] == 1.0
     assert np.isnan(row["se"])
 

@@ -8,7 +8,7 @@ import pytest
 from contests import cell, table
 
 from pipeline.report.winners.robustness import MEAN, draw_robustness, robustness_table
-from pipeline.scoring.ranking import rankings
+from pipeline.scoring.winners.ranking import rankings
 
 
 def cells(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from pipeline.scoring.units import NAMES, by_unit, unit_level
 from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING, STATUS_WORDS
 
 RANKED = ("nmi", "adjusted_rand")
@@ -15,7 +16,6 @@ RANKED = ("nmi", "adjusted_rand")
 UNSOLVED = 0.0
 """Score of a cell without a solution: that of all samples in one cluster."""
 PLACE = ["mixture", "p", "m", "replicate"]
-REDRAWS, MIXTURES = "redraws", "mixtures"
 COUNTS = {"done": DONE, "no_solution": NO_SOLUTION, "failed": FAILED, "pending": PENDING}
 COLUMNS = ("dataset", "model", "mean", "se", "n", "unit", "n_places", *COUNTS)
 
@@ -94,11 +94,6 @@ def solved_values(cells: pd.DataFrame, score: str) -> pd.Series:
     return cells[score].where(done).mask(without, UNSOLVED).astype(float)
 
 
-def by_unit(places: pd.DataFrame) -> pd.DataFrame:
-    """Mean over the places of each unit: a row per mixture, or per redraw where there are no mixtures."""
-    return places.groupby(level=_unit(places)).mean()
-
-
 def by_accuracy(common: Common) -> pd.DataFrame:
     """Mean score of each data set and model at every accuracy p.
 
@@ -140,7 +135,7 @@ def _means(places: pd.DataFrame, alone: Collection[str]) -> pd.DataFrame:
     """Mean and standard error over units, by model; what nothing draws again has no error."""
     units = by_unit(places)
     table = pd.DataFrame({"mean": units.mean(), "se": units.sem(), "n": len(units)})
-    if _unit(places) == "replicate":
+    if unit_level(places.index) == "replicate":
         table.loc[table.index.isin(list(alone)), "se"] = np.nan
     return table
 
@@ -150,15 +145,10 @@ def _values(
 ) -> pd.DataFrame:
     table = _means(places, alone).reindex(models)
     table["n"] = table["n"].where(table["mean"].notna(), 0).astype(int)
-    table["unit"] = MIXTURES if rows["mixture"].notna().any() else REDRAWS
+    table["unit"] = NAMES["mixture" if rows["mixture"].notna().any() else "replicate"]
     table["n_places"] = np.where(table["n"] > 0, len(places), 0)
     states = rows.groupby(["model", "status"]).size().unstack(fill_value=0).reindex(models, fill_value=0)
     for name, code in COUNTS.items():
         table[name] = states.get(STATUS_WORDS[code], pd.Series(0, index=models)).astype(int)
     table.insert(0, "dataset", rows["dataset"].iloc[0])
     return table.rename_axis("model").reset_index()[list(COLUMNS)]
-
-
-def _unit(places: pd.DataFrame) -> str:
-    mixtures = places.index.get_level_values("mixture")
-    return "mixture" if (mixtures >= 0).any() else "replicate"

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from contests import cell, contest, table
 
-from pipeline.scoring.common import common_scores
-from pipeline.scoring.ranking import Ranking, rank
+from pipeline.scoring.winners.common import common_scores
+from pipeline.scoring.winners.ranking import Ranking, rank
 
 
 def ranked(cells: pd.DataFrame) -> Ranking:

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 from contests import cell, table
 
-from pipeline.scoring.common import MIXTURES, REDRAWS, by_accuracy, common_scores
+from pipeline.scoring.units import MIXTURES, REDRAWS
+from pipeline.scoring.winners.common import by_accuracy, common_scores
 
 
 def row(values: pd.DataFrame, model: str) -> pd.Series:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from pipeline.scoring.common import RANKED, Common, by_unit, common_scores
-from pipeline.scoring.significance import (
+from pipeline.scoring.units import by_unit
+from pipeline.scoring.winners.common import RANKED, Common, common_scores
+from pipeline.scoring.winners.significance import (
     FEWEST_DATASETS,
     FEWEST_MODELS,
     LEVEL,
@@ -45,7 +46,7 @@ class Ranking:
     statistic, p : float
         Of Friedman's test; missing where there was none.
     groups : list of (int, int)
-        From `pipeline.scoring.significance.alike`; empty without a test.
+        From `pipeline.scoring.winners.significance.alike`; empty without a test.
     """
 
     common: Common
@@ -148,7 +149,7 @@ def rank(common: Common) -> Ranking:
     Parameters
     ----------
     common : Common
-        From `pipeline.scoring.common.common_scores`.
+        From `pipeline.scoring.winners.common.common_scores`.
     """
     every = common.wide("mean").astype(float)
     means = every.dropna()

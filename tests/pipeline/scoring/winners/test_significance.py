@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.scoring.significance import (
+from pipeline.scoring.winners.significance import (
     FEWEST_DATASETS,
     LEVEL,
     alike,

@@ -1,0 +1,86 @@
+"""What two cubes were asked for differently: every key of their sweep files, at its value or its default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kernels.settings import LENGTHS
+from storage.cube.manifest import Manifest
+from sweeps.file.search import BY_METHOD
+from sweeps.file.spec import SweepSpec
+
+NONE = "none"
+"""A table or a list that a sweep file leaves out, and that has no keys by default."""
+
+
+def differences(a: Manifest, b: Manifest) -> Iterator[str]:
+    """Lines on what the sweeps of two cubes have differently, and what that means for pairs.
+
+    Parameters
+    ----------
+    a, b : Manifest
+        Of the two cubes.
+
+    Yields
+    ------
+    str
+        A key with both of its values, which are those that the runs used: a default is a value too. A data
+        set that one of them lacks is named.
+    """
+    found = [_keys(each.spec) for each in (a, b)]
+    for key in dict.fromkeys([*found[0], *found[1]]):
+        values = [side.get(key, NONE) for side in found]
+        if values[0] != values[1]:
+            yield f"{key}: A {values[0]}, B {values[1]}"
+    entries = [_datasets(each.spec) for each in (a, b)]
+    for name in dict.fromkeys([*entries[0], *entries[1]]):
+        lacking = [name not in side for side in entries]
+        if any(lacking):
+            yield f"data set {name}: only in {'B' if lacking[0] else 'A'}"
+            continue
+        one, other = (side[name] for side in entries)
+        for key in dict.fromkeys([*one, *other]):
+            values = [side.get(key, NONE) for side in (one, other)]
+            if values[0] != values[1]:
+                yield f"{name}.{key}: A {values[0]}, B {values[1]}"
+    if a.spec.seed != b.spec.seed:
+        yield "the seeds differ: pairs have the same coordinates, but not the same draws"
+    for name in a.plans:
+        if name in b.plans and a.plans[name].checksum != b.plans[name].checksum:
+            yield f"{name} is not the same data in both: the checksums differ"
+
+
+def _keys(spec: SweepSpec) -> dict[str, str]:
+    """Every key but those of the data sets, by its path; a search by its method and what that leaves open."""
+    plain = spec.model_dump(mode="json", exclude={"name"})
+    told = set(BY_METHOD) - LENGTHS
+    search = {name: value for name, value in _every(spec).items() if name not in told}
+    plain["search"] = {**spec.search.named(), **search}
+    del plain["grid"]["datasets"]
+    return dict(_flat(plain))
+
+
+def _every(spec: SweepSpec) -> dict[str, Any]:
+    return {name: getattr(spec.search, name) for name in type(spec.search).__dataclass_fields__}
+
+
+def _datasets(spec: SweepSpec) -> dict[str, dict[str, str]]:
+    plain = spec.model_dump(mode="json")["grid"]["datasets"]
+    return {entry["name"]: dict(_flat({k: v for k, v in entry.items() if k != "name"})) for entry in plain}
+
+
+def _flat(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{above}{key}.")
+        elif value is not None:
+            yield above + key, _words(value)
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(_words(each) for each in value) or NONE
+    if isinstance(value, Mapping):
+        return str(value.get("name", dict(value)))
+    return str(value).lower() if isinstance(value, bool) else str(value)
