@@ -23,6 +23,7 @@ from pipeline.commands.main import main
 from storage.cube.cube import open_cube
 from sweeps.designs import DESIGNS
 from sweeps.file.asking import Ask
+from sweeps.file.datasets import UserTable
 from sweeps.file.methods import MethodEntry
 from sweeps.file.reading import load_sweep
 from sweeps.file.search import asked
@@ -145,10 +146,24 @@ def _explained(text: str) -> dict[str, str]:
 
 
 def test_the_tables_of_the_sweep_file_have_every_key_and_its_default() -> None:
-    # both [ask] and a method have restarts
+    tables = {
+        "path": "needed",
+        "columns": "all others",
+        "sheet": "the first",
+        "n_clusters": "number of classes",
+        "scale": "that of the file",
+        **dict.fromkeys(("drop", "index_column", "label_column", "annotations"), "none"),
+        **dict.fromkeys(("missing", "categories"), "error"),
+    }
+    assert tables.keys() == UserTable.model_fields.keys() - {"name"}
+    # both [ask] and a method have restarts, and both [data] and a table a scale
     before, title, rest = SWEEP_FILE.partition("## `[ask]`\n")
     of_asking, heading, after = rest.partition("\n## ")
-    explained, asking = (_explained(text) for text in (before + heading + after, title + of_asking))
+    first, start, rest = (before + heading + after).partition("**Tables of your own**")
+    of_tables, of_annotations, last = rest.partition("**Annotations of your own**")
+    parts = (first + start + of_annotations + last, title + of_asking, of_tables)
+    explained, asking, of_columns = map(_explained, parts)
+    assert of_columns == tables
     assert asking == {key: getattr(value, "text", str(value)) for key, value in dict(Ask()).items()}
     stop = {
         key: "needed" if key == "risk" else str(value) for key, value in Stop(risk=0.05).model_dump().items()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from sweeps.annotations.draw import CANNOT, MUST
 from sweeps.annotations.questions import ANNOTATOR, ASKED, columns_of, separator_of
+from sweeps.annotations.samples import Samples
 from sweeps.data.lines import read_lines
 from sweeps.errors import InputError, Problem, collecting
 
@@ -39,6 +40,8 @@ class AnswersFile:
         The file, as `check_answers_file` wants it; it is made if it is not there.
     annotator : str
         Who answers.
+    samples : Samples, optional
+        What samples are called; by their numbers from 1 without it.
 
     Raises
     ------
@@ -48,9 +51,10 @@ class AnswersFile:
         If the file cannot be written.
     """
 
-    def __init__(self, path: Path, annotator: str = ASKED) -> None:
+    def __init__(self, path: Path, annotator: str = ASKED, samples: Samples | None = None) -> None:
         self.path = path
         self.annotator = annotator
+        self.samples = samples
         self._open()
 
     def _open(self) -> None:
@@ -130,9 +134,11 @@ class AnswersFile:
         return (named.st_dev, named.st_ino) != (own.st_dev, own.st_ino) or own.st_size != self._ends[-1]
 
     def _row(self, first: int, second: int, kind: int | None) -> bytes:
+        told = (
+            str(each + 1) if self.samples is None else self.samples.text(each) for each in (first, second)
+        )
         cells = {
-            "i": str(first + 1),
-            "j": str(second + 1),
+            **dict(zip("ij", told, strict=True)),
             ANNOTATOR: self.annotator,
             "answer": WORDS[kind],
         }

@@ -15,6 +15,7 @@ from pipeline.fit.inputs import answered
 from sweeps.annotations.draw import CANNOT, MUST
 from sweeps.annotations.links import Annotation
 from sweeps.annotations.questions import Row, Skip
+from sweeps.annotations.samples import Samples
 
 SOON = 100
 """A pair that was skipped is not asked again before so many further answers."""
@@ -53,7 +54,13 @@ class Question:
 
 
 def next_questions(
-    belief: Belief, rows: Sequence[Row], *, strategy: str, count: int, seed: np.random.SeedSequence
+    belief: Belief,
+    rows: Sequence[Row],
+    *,
+    strategy: str,
+    count: int,
+    seed: np.random.SeedSequence,
+    samples: Samples | None = None,
 ) -> list[Question]:
     """Choose the next questions, best first, no pair twice.
 
@@ -72,6 +79,8 @@ def next_questions(
         Questions wanted.
     seed : numpy.random.SeedSequence
         Of all randomness; it is not changed.
+    samples : Samples, optional
+        What samples are called; by their numbers from 1 without it.
 
     Returns
     -------
@@ -89,7 +98,7 @@ def next_questions(
         left_out=skipped_lately(rows),
     )
     together = belief.together(chosen.pairs).tolist()
-    told = _Telling(belief, Counter((pair_of(each), each.kind) for each in answers))
+    told = _Telling(belief, Counter((pair_of(each), each.kind) for each in answers), samples)
     return [
         Question(i, j, share, score, told.settles(i, j))
         for (i, j), share, score in zip(chosen.pairs.tolist(), together, chosen.scores.tolist(), strict=True)
@@ -116,9 +125,13 @@ def skipped_lately(rows: Sequence[Row]) -> set[Pair]:
 class _Telling:
     """Says in words what an answer would settle."""
 
-    def __init__(self, belief: Belief, asked: Counter[tuple[Pair, int]]) -> None:
+    def __init__(self, belief: Belief, asked: Counter[tuple[Pair, int]], samples: Samples | None) -> None:
         self.membership: NDArray[np.float64] = belief.membership
         self.asked = asked
+        self.samples = samples
+
+    def name(self, sample: int) -> str:
+        return str(sample + 1) if self.samples is None else self.samples.text(sample)
 
     def settles(self, first: int, second: int) -> str:
         places = self._places(first), self._places(second)
@@ -127,7 +140,7 @@ class _Telling:
             text = (
                 f"a check: both are in {a}"
                 if a == b
-                else f"a check: {first + 1} is in {a}, {second + 1} in {b}"
+                else f"a check: {self.name(first)} is in {a}, {self.name(second)} in {b}"
             )
         else:
             text = "; ".join(map(self._sample, (first, second), places))
@@ -144,4 +157,4 @@ class _Telling:
 
     def _sample(self, sample: int, places: list[str]) -> str:
         where = f"is in {places[0]}" if len(places) == 1 else f"in {' or '.join(places)}"
-        return f"{sample + 1} {where}"
+        return f"{self.name(sample)} {where}"

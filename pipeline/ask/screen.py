@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from rich.cells import cell_len, set_cell_size
 
 from pipeline.fit.inputs import FitInputs
+from sweeps.annotations.samples import Samples
 
 KEYS = "[y]es together   [n]o, apart   [s]kip   [u]ndo   [q]uit"
 QUESTION = "Do these two belong together?"
@@ -36,17 +37,24 @@ class Rows:
         Name of every row.
     columns : dict of str to sequence of str
         Other columns to show, by name.
+    samples : Samples, optional
+        What rows are called in files.
     """
 
     values: NDArray[np.float64]
     feature_names: Sequence[str]
     names: Sequence[str] | None
     columns: dict[str, Sequence[str]]
+    samples: Samples | None = None
+
+    def key(self, sample: int) -> str:
+        """What stands for a row in files: its name in the index column, else its number."""
+        return str(sample + 1) if self.samples is None else self.samples.text(sample)
 
     def title(self, sample: int) -> str:
         """Number and name of a row."""
         name = f" {one_line(self.names[sample])}" if self.names else ""
-        return f"row {sample + 1}{name}"
+        return f"row {self.key(sample)}{name}"
 
 
 def rows_of(inputs: FitInputs, names: str | None, show: Sequence[str], aside: Sequence[str]) -> Rows:
@@ -71,6 +79,7 @@ def rows_of(inputs: FitInputs, names: str | None, show: Sequence[str], aside: Se
         table.feature_names or numbered,
         texts[names] if names else None,
         {column: texts[column] for column in show},
+        inputs.samples,
     )
 
 

@@ -130,7 +130,7 @@ class Session:
             who = self.options.annotator
             self.rows.append(Annotation(self.file.path, 0, first, second, kind, 1.0, who))
         self.done.append(question)
-        self.last = f"; saved: {first + 1} and {second + 1} {SAID[kind]}"
+        self.last = f"; saved: {self.table.key(first)} and {self.table.key(second)} {SAID[kind]}"
 
     def _undo(self) -> list[Question]:
         """Take the last answer back; its question, to be asked again."""
@@ -144,5 +144,5 @@ class Session:
             return []
         self.rows.pop()
         question = self.done.pop()
-        self.last = f"; taken back: {question.first + 1} and {question.second + 1}"
+        self.last = f"; taken back: {self.table.key(question.first)} and {self.table.key(question.second)}"
         return [question]

@@ -101,7 +101,12 @@ def stand(
     return Standing(
         belief=belief,
         questions=next_questions(
-            belief, rows, strategy=options.strategy, count=options.count, seed=below(seed, 4)
+            belief,
+            rows,
+            strategy=options.strategy,
+            count=options.count,
+            seed=below(seed, 4),
+            samples=inputs.samples,
         ),
         share=expected_share(belief),
         outlook=outlook,

@@ -142,6 +142,12 @@ def _shared(options: AskOptions, command: str, answers: Path | None) -> list[str
         *(("--annotations", path, None) for path in dict.fromkeys(files)),
         ("--accuracy", fit.accuracy, None),
         *(("--annotator-accuracy", text, None) for text in fit.annotator_accuracy),
+        *(("--columns", text, None) for text in fit.columns),
+        ("--index-column", fit.index_column, None),
+        ("--label-column", fit.label_column, None),
+        ("--missing", fit.missing, "error"),
+        ("--categories", fit.categories, "error"),
+        ("--sheet", fit.sheet, None),
         ("--scale", fit.scale, "none"),
         ("--seed", fit.seed, 0),
     ]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import shlex
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from rich import box
@@ -19,6 +17,7 @@ from pipeline.ask.screen import Rows, one_line
 from pipeline.ask.state import Standing
 from pipeline.ask.summary import belief_accuracy_given, fit_command
 from sweeps.annotations.questions import ANNOTATOR, ASKED
+from sweeps.annotations.samples import Samples
 
 
 def csv_text(questions: Sequence[Question], rows: Rows, annotator: str = ASKED) -> str:
@@ -40,7 +39,12 @@ def csv_text(questions: Sequence[Question], rows: Rows, annotator: str = ASKED) 
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["i", "j", "together", "information", "settles", *beside, *named, "answer"])
     for each in questions:
-        numbers = each.first + 1, each.second + 1, f"{each.together:.3f}", f"{each.information:.4f}"
+        numbers = (
+            rows.key(each.first),
+            rows.key(each.second),
+            f"{each.together:.3f}",
+            f"{each.information:.4f}",
+        )
         cells = [
             one_line(column[sample]) for column in texts.values() for sample in (each.first, each.second)
         ]
@@ -48,27 +52,11 @@ def csv_text(questions: Sequence[Question], rows: Rows, annotator: str = ASKED) 
     return text.getvalue()
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Put a file in place in one step: a reader sees the old one or the new one.
+def to_json(options: AskOptions, standing: Standing, samples: Samples) -> dict[str, Any]:
+    """Questions and where the labels stand, as plain values.
 
-    Raises
-    ------
-    OSError
-        If it cannot be written; what was there stays.
+    Samples are numbers of rows from 1, or their names where they have names; labels count from 0.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def to_json(options: AskOptions, standing: Standing) -> dict[str, Any]:
-    """Questions and where the labels stand, as plain values; samples count from 1, labels from 0."""
     belief, outlook = standing.belief, standing.outlook
     until = None
     if outlook is not None:
@@ -82,8 +70,8 @@ def to_json(options: AskOptions, standing: Standing) -> dict[str, Any]:
     return {
         "questions": [
             {
-                "i": each.first + 1,
-                "j": each.second + 1,
+                "i": samples.told(each.first),
+                "j": samples.told(each.second),
                 "together": each.together,
                 "information": each.information,
                 "settles": each.settles,

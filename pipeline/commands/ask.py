@@ -11,7 +11,7 @@ import click
 
 from kernels.settings import AUTO, COVARIANCES
 from pipeline.asking.names import NAMES
-from pipeline.commands.options import Word, json_option, reported
+from pipeline.commands.options import Word, json_option, reported, takes_table
 from pipeline.commands.settings import takes_settings
 from pipeline.exitcodes import INTERNAL
 from sweeps.scales import SCALES
@@ -69,7 +69,12 @@ INTERRUPTED = 130
     "--show", multiple=True, metavar="COLUMN", help="Shown, and no feature: texts, paths; may be repeated."
 )
 @click.option(
-    "--without", multiple=True, metavar="COLUMN", help="Neither shown nor a feature; may be repeated."
+    "--drop",
+    "--without",
+    "without",
+    multiple=True,
+    metavar="COLUMN",
+    help="Neither shown nor a feature; may be repeated.",
 )
 @click.option(
     "--covariance",
@@ -84,6 +89,7 @@ INTERRUPTED = 130
     "--seed", default=0, show_default=True, help="Of all randomness: the same seed, the same questions."
 )
 @click.option("--scale", type=Word(SCALES), default="none", show_default=True, help="Of the features.")
+@takes_table
 @json_option
 def ask(**given: Any) -> None:
     """Choose the pairs of rows of FEATURES whose answers help most.
@@ -132,14 +138,16 @@ def _once(options: AskOptions, inputs: FitInputs) -> None:
     """Choose one batch, and write or print it."""
     from pipeline.ask.screen import rows_of
     from pipeline.ask.state import stand
-    from pipeline.ask.tables import csv_text, to_json, write_whole
+    from pipeline.ask.tables import csv_text, to_json
+    from pipeline.fit.labels import write_whole
 
+    _say_notes(inputs)
     rows = rows_of(inputs, options.names, options.show, options.fit.aside)
     standing = stand(options, inputs, inputs.rows)
     if options.out is not None:
         write_whole(options.out, csv_text(standing.questions, rows, options.annotator))
     if options.as_json:
-        click.echo(json.dumps(to_json(options, standing), allow_nan=False))
+        click.echo(json.dumps(to_json(options, standing, inputs.samples), allow_nan=False))
     elif options.out is not None:
         click.echo("\n".join(_words(options, standing)))
     elif sys.stdout.isatty():
@@ -181,6 +189,11 @@ def _words(options: AskOptions, standing: Standing) -> list[str]:
     ]
 
 
+def _say_notes(inputs: FitInputs) -> None:
+    for note in inputs.table.notes:
+        click.echo(f"note: {note}", err=True)
+
+
 def _interactive(options: AskOptions, inputs: FitInputs) -> None:
     """Ask in the terminal until somebody quits."""
     from pipeline.ask.answers import AnswersFile, HeldError
@@ -191,11 +204,12 @@ def _interactive(options: AskOptions, inputs: FitInputs) -> None:
     from pipeline.ask.terminal import ClosedError, Console, Pipe, Terminal
 
     try:
-        file = AnswersFile(options.answers_path, options.annotator)
+        file = AnswersFile(options.answers_path, options.annotator, inputs.samples)
     except HeldError as error:
         click.echo(str(error), err=True)
         sys.exit(INTERNAL)
     console: Console = Terminal() if sys.stdin.isatty() and sys.stdout.isatty() else Pipe()
+    _say_notes(inputs)
     rows = rows_of(inputs, options.names, options.show, options.fit.aside)
     session = Session(
         options,

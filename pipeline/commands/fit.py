@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernels.settings import AUTO, COVARIANCES, TERMS, method_words
-from pipeline.commands.options import Word, json_option, reported
+from pipeline.commands.options import Word, json_option, reported, takes_table
 from pipeline.commands.settings import takes_settings
 from pipeline.optima import SAME_OPTIMUM
 from sweeps.scales import SCALES
@@ -77,33 +77,45 @@ file_type = click.Path(path_type=Path)
 )
 @click.option("--scale", type=Word(SCALES), default="none", show_default=True, help="Of the features.")
 @click.option(
+    "--drop",
     "--without",
-    "aside",
+    "drop",
     multiple=True,
     metavar="COLUMN",
     help="No feature: a column of FEATURES by its header, or an array; may be repeated.",
 )
+@takes_table
+@click.option(
+    "--out",
+    type=file_type,
+    help="File to write the labels to, as CSV: index, label, and with --confidence that of each label.",
+)
+@click.option("--force", is_flag=True, help="Overwrite --out if it is there.")
 @json_option
-def fit_command(as_json: bool, confidence: bool, **choices: Any) -> None:
+def fit_command(as_json: bool, confidence: bool, out: Path | None, force: bool, **choices: Any) -> None:
     """Cluster the rows of FEATURES, with annotations or without.
 
-    FEATURES and labels are blank, comma or tab separated; FEATURES may also be an .npz file with an array X.
-    Link files count samples from 1; a line without weight is one annotation, lines of a pair add up, and a
-    self pair carries weight 2 per annotation. Annotation files name the kind (must, cannot) and the annotator
-    in every line, and for --model conditional maybe the accuracy of that line; link files are the annotations
-    of an annotator called links, answers that name nobody those of one called asked. Centroids and variances
-    are those of the scaled features.
+    FEATURES are text with comma, semicolon, tab or blank separated cells, packed by gzip or not; an .npz file
+    with an array X, or an .npy file; parquet, feather or a sheet of an .xlsx workbook. Columns are told by
+    header, or position from 0.
+
+    Link files count rows of FEATURES from 1, or name them by --index-column; a line without weight is one
+    annotation, lines of a pair add up, and a self pair carries weight 2 per annotation. Annotation files name
+    the kind (must, cannot) and the annotator in every line, and for --model conditional maybe the accuracy of
+    that line; link files are the annotations of an annotator called links, answers that name nobody those of
+    one called asked. Centroids and variances are those of the scaled features.
     """
     from pipeline.fit.inputs import FitOptions, read_inputs
 
     options = FitOptions(**choices)
     with reported():
-        inputs = read_inputs(options)
-    for note in options.without_effect():
+        inputs = read_inputs(options, out=out, overwrite=force)
+    for note in (*inputs.table.notes, *options.without_effect()):
         click.echo(f"note: {note}", err=True)
 
     # numba is loaded once there is something to solve: bad input is answered at once
     from pipeline.fit.annotators import judge
+    from pipeline.fit.labels import labels_csv, write_whole
     from pipeline.fit.solve import fit, to_json
 
     result = fit(
@@ -120,11 +132,16 @@ def fit_command(as_json: bool, confidence: bool, **choices: Any) -> None:
         confidence=confidence,
         rounds=_progress_bar,
     )
-    judgement = judge(inputs.annotations, result.best.labels)
+    judgement = judge(inputs.annotations, result.best.labels, inputs.samples)
+    if out is not None:
+        with reported():
+            write_whole(out, labels_csv(inputs.samples, result))
     if as_json:
         click.echo(json.dumps(to_json(result) | judgement.to_json(), allow_nan=False))
     else:
         click.echo("\n".join(summary(result, judgement)))
+        if out is not None:
+            click.echo(f"labels     in {out}")
 
 
 def summary(result: FitResult, judgement: Judgement) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import click
 
 from pipeline.exitcodes import BAD_INPUT, INTERNAL
 from sweeps.errors import InputError
+from sweeps.keywords import CATEGORIES, MISSING
 
 results_option = click.option(
     "--results",
@@ -39,6 +40,44 @@ class Word(click.Choice[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Any word."""
         return value
+
+
+TABLE_OPTIONS = (
+    click.option(
+        "--columns",
+        multiple=True,
+        metavar="COLUMN",
+        help="The features: columns of FEATURES by header, or position from 0; several with commas, or the"
+        " option repeated.  [default: all that are nothing else]",
+    ),
+    click.option(
+        "--index-column", metavar="COLUMN", help="Names of the rows, each once; annotations may use them."
+    ),
+    click.option("--label-column", metavar="COLUMN", help="True classes in FEATURES."),
+    click.option(
+        "--missing",
+        type=Word(MISSING),
+        default="error",
+        show_default=True,
+        help="Rows with an empty cell: refused, or left out.",
+    ),
+    click.option(
+        "--categories",
+        type=Word(CATEGORIES),
+        default="error",
+        show_default=True,
+        help="Features of texts: refused, or a column of 0 and 1 for each of their texts.",
+    ),
+    click.option("--sheet", metavar="NAME", help="Of an .xlsx workbook.  [default: the first]"),
+)
+"""What the columns of a table are."""
+
+
+def takes_table(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of a table."""
+    for option in reversed(TABLE_OPTIONS):
+        command = option(command)
+    return command
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from kernels.problem.problem import MUST, Layer, inferred_accuracies
 from sweeps.annotations.files import KIND_NAMES
 from sweeps.annotations.links import Annotation
+from sweeps.annotations.samples import Samples
 
 SHOWN = 5
 """Contradictions that people see; the JSON has them all."""
@@ -72,24 +73,27 @@ class Judgement:
     contradictions : list of Annotation
         All that the partition contradicts, in the order of files and lines. A sample that cannot be linked
         with itself is among them.
+    samples : Samples or None
+        What samples are called; by their numbers from 1 without it.
     """
 
     accuracies: dict[str, float | None]
     counts: dict[str, float]
     contradictions: list[Annotation]
+    samples: Samples | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; samples and lines count from 1 and weights are those of the files."""
+        """Plain values; lines, and samples without names, count from 1 and weights are those of the files."""
         return {
             "annotator_accuracies": self.accuracies,
-            "contradictions": [_as_in_file(annotation) for annotation in self.contradictions],
+            "contradictions": [self._as_in_file(annotation) for annotation in self.contradictions],
         }
 
     def lines(self) -> list[str]:
         """A line for each annotator, and the first contradictions, for people."""
         if not self.counts:
             return []
-        shown = [f"           {_text(annotation)}" for annotation in self.contradictions[:SHOWN]]
+        shown = [f"           {self._text(annotation)}" for annotation in self.contradictions[:SHOWN]]
         beyond = len(self.contradictions) - len(shown)
         more = [f"           and {beyond} more (--json lists all)"] if beyond else []
         title = ["contradicted by the clusters"] if shown else []
@@ -102,8 +106,29 @@ class Judgement:
         counts = f"{contradicted:g} of {self.counts[name]:g} annotations contradicted"
         return f"annotator  {name}: accuracy {found}, {counts}"
 
+    def _told(self, sample: int) -> str | int:
+        return sample + 1 if self.samples is None else self.samples.told(sample)
 
-def judge(annotations: Sequence[Annotation], labels: NDArray[np.integer]) -> Judgement:
+    def _as_in_file(self, annotation: Annotation) -> dict[str, Any]:
+        return {
+            "i": self._told(annotation.first),
+            "j": self._told(annotation.second),
+            "kind": KIND_NAMES[annotation.kind],
+            "weight": annotation.weight,
+            "annotator": annotation.annotator,
+            "file": str(annotation.file),
+            "line": annotation.line,
+        }
+
+    def _text(self, annotation: Annotation) -> str:
+        pair = f"{self._told(annotation.first)} {self._told(annotation.second)} {KIND_NAMES[annotation.kind]}"
+        place = f"{annotation.file}, line {annotation.line}"
+        return f"{place}: {pair} {annotation.weight:g} {annotation.annotator}"
+
+
+def judge(
+    annotations: Sequence[Annotation], labels: NDArray[np.integer], samples: Samples | None = None
+) -> Judgement:
     """Compare annotations with a partition.
 
     Parameters
@@ -112,6 +137,8 @@ def judge(annotations: Sequence[Annotation], labels: NDArray[np.integer]) -> Jud
         Of all files.
     labels : ndarray of shape (n_samples,)
         The partition.
+    samples : Samples, optional
+        What samples are called.
     """
     names = annotator_names(annotations)
     shares = inferred_accuracies(annotator_layers(annotations, {}, None), labels)
@@ -120,26 +147,9 @@ def judge(annotations: Sequence[Annotation], labels: NDArray[np.integer]) -> Jud
     for item in annotations:
         counts[item.annotator] += item.count
     contradictions = [item for item in annotations if not _agrees(item, labels)]
-    return Judgement(accuracies, counts, contradictions)
+    return Judgement(accuracies, counts, contradictions, samples)
 
 
 def _agrees(annotation: Annotation, labels: NDArray[np.integer]) -> bool:
     together = labels[annotation.first] == labels[annotation.second]
     return bool(together == (annotation.kind == MUST))
-
-
-def _as_in_file(annotation: Annotation) -> dict[str, Any]:
-    return {
-        "i": annotation.first + 1,
-        "j": annotation.second + 1,
-        "kind": KIND_NAMES[annotation.kind],
-        "weight": annotation.weight,
-        "annotator": annotation.annotator,
-        "file": str(annotation.file),
-        "line": annotation.line,
-    }
-
-
-def _text(annotation: Annotation) -> str:
-    pair = f"{annotation.first + 1} {annotation.second + 1} {KIND_NAMES[annotation.kind]}"
-    return f"{annotation.file}, line {annotation.line}: {pair} {annotation.weight:g} {annotation.annotator}"

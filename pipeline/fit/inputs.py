@@ -19,10 +19,12 @@ from pipeline.fit.annotators import annotator_layers, annotator_names
 from sweeps.annotations.files import read_answers
 from sweeps.annotations.links import Annotation, read_links
 from sweeps.annotations.questions import Row
+from sweeps.annotations.samples import Samples
 from sweeps.data.classes import MAX_CLASSES, read_labels
 from sweeps.data.lines import to_number
-from sweeps.data.reading import read_table
-from sweeps.data.tables import LabelledTable, scale
+from sweeps.data.own.choice import TableChoice
+from sweeps.data.own.reading import read_table
+from sweeps.data.tables import LabelledTable, SampleRows, scale
 from sweeps.errors import InputError, Problem, collecting, did_you_mean, not_one_of
 from sweeps.scales import SCALES
 
@@ -32,7 +34,7 @@ class FitOptions:
     """What `sweep fit` is given; the fields are its options.
 
     `chosen` has the method and the settings by name, None where one was not given and goes by the method.
-    `aside` has the columns that are left out of the features.
+    `aside` has the columns that are left out of the features, and whose texts are kept.
     """
 
     features: Path
@@ -50,12 +52,34 @@ class FitOptions:
     covariance: str = "spherical"
     held_out: bool = True
     aside: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    index_column: str | None = None
+    label_column: str | None = None
+    missing: str = "error"
+    categories: str = "error"
+    sheet: str | None = None
     chosen: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def settings(self) -> Settings:
         """Settings of the search and of the objective; the right ones of those given, if some are wrong."""
         return settings_of(self.chosen)
+
+    @property
+    def choice(self) -> TableChoice:
+        """What the columns of the table are."""
+        return TableChoice(
+            columns=self.columns,
+            drop=self.drop,
+            index_column=self.index_column,
+            label_column=self.label_column,
+            missing=self.missing,
+            categories=self.categories,
+            sheet=self.sheet,
+            aside=self.aside,
+            as_options=True,
+        )
 
     @property
     def chosen_model(self) -> str:
@@ -103,6 +127,8 @@ class FitInputs:
         One for each annotator and kind.
     table : LabelledTable
         The features as they are in the file, with their names and the columns left out.
+    samples : Samples
+        What annotation files name.
     """
 
     X: NDArray[np.float64]
@@ -110,6 +136,7 @@ class FitInputs:
     rows: list[Row]
     layers: list[Layer]
     table: LabelledTable
+    samples: Samples
 
     @property
     def annotations(self) -> list[Annotation]:
@@ -122,46 +149,67 @@ def answered(rows: Iterable[Row]) -> list[Annotation]:
     return [row for row in rows if isinstance(row, Annotation)]
 
 
-def read_inputs(options: FitOptions) -> FitInputs:
+def read_inputs(options: FitOptions, *, out: Path | None = None, overwrite: bool = False) -> FitInputs:
     """Read the files of a fit and check them with the options.
+
+    Parameters
+    ----------
+    options : FitOptions
+        Of the command.
+    out : Path, optional
+        File that labels will be written to.
+    overwrite : bool
+        Whether it may be there.
 
     Raises
     ------
     InputError
         With the problems of all options and all files.
     """
-    problems = list(_option_problems(options))
+    problems = [*_option_problems(options), *_out_problems(out, overwrite)]
     table: LabelledTable | None = None
     labels: NDArray[np.int16] | None = None
     with collecting(problems):
-        table = read_table(options.features, aside=options.aside)
+        table = read_table(options.features, options.choice)
         problems += _size_problems(options, table)
     with collecting(problems):
         labels = _labels(options, table)
     accuracies, wrong = read_accuracies(options.annotator_accuracy)
     problems += wrong
-    # without features the files are still checked, as far as the number of samples does not matter
-    rows, unread = _rows(options, sys.maxsize if table is None else len(table.X))
+    samples = _samples(options, table)
+    rows, unread = _rows(options, samples) if samples else ([], [])
     problems += unread
     annotations = answered(rows)
     problems += _annotator_problems(options, annotations, accuracies, all_read=not unread)
     if problems or table is None:
         raise InputError(problems)
     layers = annotator_layers(annotations, accuracies, options.accuracy)
-    return FitInputs(scale(table.X, options.scale), labels, rows, layers, table)
+    assert samples is not None
+    return FitInputs(scale(table.X, options.scale), labels, rows, layers, table, samples)
 
 
-def _rows(options: FitOptions, n_samples: int) -> tuple[list[Row], list[Problem]]:
+def _samples(options: FitOptions, table: LabelledTable | None) -> Samples | None:
+    """What annotation files may name.
+
+    Without a table they are still checked, as far as the number of samples does not matter; not where names
+    of samples would be in it.
+    """
+    if table is not None:
+        return Samples(table.rows or SampleRows(len(table.X)))
+    return None if options.index_column else Samples(SampleRows(sys.maxsize))
+
+
+def _rows(options: FitOptions, samples: Samples) -> tuple[list[Row], list[Problem]]:
     """What all files say that are right, and the problems of the others."""
     found: list[Row] = []
     problems: list[Problem] = []
     for kind, path in ((MUST, options.must_link), (CANNOT, options.cannot_link)):
         if path is not None:
             with collecting(problems):
-                found += read_links(path, n_samples, kind)
+                found += read_links(path, samples, kind)
     for path in options.annotations:
         with collecting(problems):
-            found += read_answers(path, n_samples)
+            found += read_answers(path, samples)
     return found, problems
 
 
@@ -204,6 +252,21 @@ def _option_problems(options: FitOptions) -> Iterator[Problem]:
         yield Problem("--accuracy", str(options.accuracy), "a number above 0, at most 1")
 
 
+def _out_problems(out: Path | None, overwrite: bool) -> Iterator[Problem]:
+    """What keeps labels from being written to a file."""
+    if out is None:
+        if overwrite:
+            yield Problem("--force", "no --out", "a file to overwrite")
+        return
+    folder = out.absolute().parent
+    if not folder.is_dir():
+        yield Problem("--out", f"no folder {folder}", "a folder to write to")
+    elif out.is_dir():
+        yield Problem("--out", f"{out}, a folder", "a file")
+    elif out.exists() and not overwrite:
+        yield Problem("--out", f"{out}, which is there already", "a new file", "--force overwrites it")
+
+
 def _size_problems(options: FitOptions, table: LabelledTable) -> Iterator[Problem]:
     n_samples, distinct = len(table.X), len(np.unique(table.X, axis=0))
     least = options.settings.min_cluster_size
@@ -219,11 +282,21 @@ def _labels(options: FitOptions, table: LabelledTable | None) -> NDArray[np.int1
     """Classes of the label file, else those an .npz of features brings along."""
     if options.labels is None:
         return None if table is None else table.labels_true
-    labels, _ = read_labels(options.labels)
-    if table is not None and len(labels) != len(table.X):
-        expected = f"{len(table.X)}, one for each row of {options.features}"
+    if options.label_column is not None:
+        hint = "the classes are in one of them"
+        raise InputError([Problem("--labels", "--label-column as well", "one of them", hint)])
+    if table is None:
+        return read_labels(options.labels)[0]
+    n_rows, kept, _ = table.rows or SampleRows(len(table.X))
+    labels, _ = read_labels(options.labels, n_rows)
+    if len(labels) != n_rows:
+        expected = f"{n_rows}, one for each row of {options.features}"
         raise InputError([Problem(str(options.labels), f"{len(labels)} labels", expected)])
-    return labels
+    if kept is None:
+        return labels
+    # classes of rows that are left out may be gone with them
+    codes: NDArray[np.int16] = np.unique(labels[kept], return_inverse=True)[1].astype(np.int16)
+    return codes
 
 
 OPTION = "--annotator-accuracy"

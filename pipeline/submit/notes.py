@@ -29,7 +29,10 @@ def sweep_notes(prepared: Prepared) -> dict[str, list[str]]:
     for plan in inputs.plans:
         X, _ = inputs.sources[plan.name].arrays(0 if plan.mixtures else None)
         free = any(shape_of(model) in (SPHERICAL, AUTO) for model in (*plan.models, *plan.baselines))
-        found = list(data_notes(X, plan.n_clusters, may_degenerate=free and not is_bounded))
+        found = [
+            *inputs.notes.get(plan.name, ()),
+            *data_notes(X, plan.n_clusters, may_degenerate=free and not is_bounded),
+        ]
         if found:
             notes[plan.name] = found
     return notes

@@ -7,6 +7,7 @@ from pathlib import Path
 from sweeps.annotations.draw import CANNOT, MUST
 from sweeps.annotations.links import Annotation, annotation_count, each_line, sample_pair, without_comment
 from sweeps.annotations.questions import Row, accuracy_of, read_questions, separator_of
+from sweeps.annotations.samples import Samples
 from sweeps.data.lines import Line, read_lines, split_cells
 from sweeps.errors import InputError, Problem, collecting, did_you_mean
 
@@ -15,11 +16,12 @@ KIND_NAMES = {MUST: "must", CANNOT: "cannot"}
 COLUMNS = "i j kind weight annotator, and an accuracy or none"
 
 
-def read_annotations(path: Path, n_samples: int) -> list[Annotation]:
+def read_annotations(path: Path, samples: Samples | int) -> list[Annotation]:
     """Read an annotation file, or the answers of a question file.
 
     A file whose first line is a header with the columns `i`, `j` and `answer` is one of questions: see
-    `read_questions`. A line of any other holds two sample numbers from 1, the kind (`must`, `m` or `+`;
+    `read_questions`. A line of any other holds two sample numbers from 1 (or names of
+    samples, where they have names), the kind (`must`, `m` or `+`;
     `cannot`, `c` or `-`), a weight, the annotator's name and, if the line has a sixth cell that is not empty,
     the probability that it is right. Cells are separated by blanks, commas or tabs; `#` begins a comment.
     Weights are those of link files: a self pair carries 2 per annotation. Lines of the same pair may repeat
@@ -29,8 +31,8 @@ def read_annotations(path: Path, n_samples: int) -> list[Annotation]:
     ----------
     path : Path
         The file.
-    n_samples : int
-        Samples the numbers refer to.
+    samples : Samples or int
+        What the first two cells refer to; or how many samples there are.
 
     Returns
     -------
@@ -42,18 +44,18 @@ def read_annotations(path: Path, n_samples: int) -> list[Annotation]:
     InputError
         With every problem of every line.
     """
-    return [row for row in read_answers(path, n_samples) if isinstance(row, Annotation)]
+    return [row for row in read_answers(path, samples) if isinstance(row, Annotation)]
 
 
-def read_answers(path: Path, n_samples: int) -> list[Row]:
+def read_answers(path: Path, samples: Samples | int) -> list[Row]:
     """Read what `read_annotations` reads, and the pairs that were skipped.
 
     Parameters
     ----------
     path : Path
         The file.
-    n_samples : int
-        Samples the numbers refer to.
+    samples : Samples or int
+        What the first two cells refer to; or how many samples there are.
 
     Returns
     -------
@@ -65,13 +67,14 @@ def read_answers(path: Path, n_samples: int) -> list[Row]:
     InputError
         With every problem of every line.
     """
+    named = Samples.of(samples)
     lines = read_lines(path)
     if lines and separator_of(lines.text(0)) is not None:
-        return read_questions(lines, n_samples)
-    return [*each_line(lines, lambda line: _annotation(line, path, n_samples))]
+        return read_questions(lines, named)
+    return [*each_line(lines, lambda line: _annotation(line, path, named))]
 
 
-def _annotation(line: Line, path: Path, n_samples: int) -> Annotation:
+def _annotation(line: Line, path: Path, samples: Samples) -> Annotation:
     text = without_comment(line)
     cells = split_cells(text)
     if len(cells) not in (5, 6):
@@ -80,7 +83,7 @@ def _annotation(line: Line, path: Path, n_samples: int) -> Annotation:
     # Not a self pair, so that the weight is checked even if the samples are invalid.
     pair, kind, count, name, accuracy = (0, 1), MUST, 1.0, "", None
     with collecting(problems):
-        pair = sample_pair(cells[0], cells[1], n_samples, line.where)
+        pair = sample_pair(cells[0], cells[1], samples, line.where)
     with collecting(problems):
         kind = _kind(cells[2], line.where)
     with collecting(problems):

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from kernels.settings import LARGEST_WEIGHT, WEIGHTS
+from sweeps.annotations.samples import Samples
 from sweeps.data.lines import PROBLEMS_SHOWN, Line, Lines, read_lines, shortened, split_cells, to_number
 from sweeps.errors import InputError, Problem, collecting
 
 # The adjacency of a self pair counts both ends (docs/model.md, eq. (3)), and so do link files.
 SELF_PAIR_WEIGHT = 2.0
-# as long as int64 can hold; without ASCII, digits of other scripts would count as well
-WHOLE = re.compile(r"-?\d{1,18}", re.ASCII)
 LINKS = "links"
 """Annotator of all link files: they name none."""
 
@@ -61,20 +59,20 @@ class Annotation:
         return self.count * _unit(self.is_self_pair)
 
 
-def read_links(path: Path, n_samples: int, kind: int) -> list[Annotation]:
+def read_links(path: Path, samples: Samples | int, kind: int) -> list[Annotation]:
     """Read a link file.
 
-    A line holds two sample numbers from 1 and a weight, separated by blanks, commas or tabs. Without a
-    weight the line is one annotation. A self pair carries weight 2 per annotation. `#` begins a comment.
-    Lines of the same pair, in either order, add up when they are laid out for the kernels. An empty file is
-    an empty annotation graph.
+    A line holds two sample numbers from 1, or names of samples, and a weight, separated by blanks, commas or
+    tabs. Without a weight the line is one annotation. A self pair carries weight 2 per annotation. `#` begins
+    a comment. Lines of the same pair, in either order, add up when they are laid out for the kernels. An
+    empty file is an empty annotation graph.
 
     Parameters
     ----------
     path : Path
         The file.
-    n_samples : int
-        Samples the numbers refer to.
+    samples : Samples or int
+        What the first two cells refer to; or how many samples there are.
     kind : int
         `sweeps.annotations.draw.MUST` or `CANNOT`, what the file holds.
 
@@ -88,7 +86,8 @@ def read_links(path: Path, n_samples: int, kind: int) -> list[Annotation]:
     InputError
         With every line that is not a link.
     """
-    return each_line(read_lines(path), lambda line: _link(line, path, n_samples, kind))
+    named = Samples.of(samples)
+    return each_line(read_lines(path), lambda line: _link(line, path, named, kind))
 
 
 def each_line(lines: Lines, parse: Callable[[Line], Annotation]) -> list[Annotation]:
@@ -119,12 +118,12 @@ def each_line(lines: Lines, parse: Callable[[Line], Annotation]) -> list[Annotat
     return annotations
 
 
-def _link(line: Line, path: Path, n_samples: int, kind: int) -> Annotation:
+def _link(line: Line, path: Path, samples: Samples, kind: int) -> Annotation:
     text = without_comment(line)
     cells = split_cells(text)
-    if len(cells) not in (2, 3) or not all(WHOLE.fullmatch(cell) for cell in cells[:2]):
+    if len(cells) not in (2, 3) or not all(map(samples.may_be, cells[:2])):
         raise InputError([Problem(line.where, repr(text[:60]), "two sample numbers and a weight")])
-    pair = sample_pair(cells[0], cells[1], n_samples, line.where)
+    pair = sample_pair(cells[0], cells[1], samples, line.where)
     count = annotation_count(cells[2], pair, line.where) if len(cells) == 3 else 1.0
     return Annotation(path, line.number, *pair, kind, count)
 
@@ -134,20 +133,15 @@ def without_comment(line: Line) -> str:
     return line.text.partition("#")[0].strip()
 
 
-def sample_pair(first: str, second: str, n_samples: int, where: str) -> tuple[int, int]:
-    """Two samples from 0, of cells that count from 1.
+def sample_pair(first: str, second: str, samples: Samples, where: str) -> tuple[int, int]:
+    """Two samples from 0, of cells that count from 1 or name them.
 
     Raises
     ------
     InputError
         For the first that is not a sample.
     """
-    for cell in (first, second):
-        if not (WHOLE.fullmatch(cell) and 1 <= int(cell) <= n_samples):
-            number = str(int(cell)) if WHOLE.fullmatch(cell) else repr(cell[:60])
-            expected = f"1 to {n_samples}"
-            raise InputError([Problem(where, f"sample {number}", expected, "samples are counted from 1")])
-    return int(first) - 1, int(second) - 1
+    return samples.position(first, where), samples.position(second, where)
 
 
 def annotation_count(cell: str, pair: tuple[int, int], where: str) -> float:

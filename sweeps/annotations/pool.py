@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sweeps.annotations.draw import MOST_ANNOTATIONS
 from sweeps.annotations.files import read_annotations
 from sweeps.annotations.links import Annotation
+from sweeps.annotations.samples import Samples
 from sweeps.data.lines import shortened
 from sweeps.errors import InputError, Problem
 
@@ -20,7 +21,7 @@ Pool = NDArray[np.int32]
 HINT = "a cell draws single annotations; a line of weight w stands for w of them, of a self pair for w / 2"
 
 
-def read_pool(path: Path, n_samples: int) -> Pool:
+def read_pool(path: Path, samples: Samples | int) -> Pool:
     """Read an annotation file as the single annotations that cells of a sweep draw from.
 
     A line stands for as many annotations as its weight says. Those of all annotators are taken together, and
@@ -30,8 +31,8 @@ def read_pool(path: Path, n_samples: int) -> Pool:
     ----------
     path : Path
         The file, see `sweeps.annotations.files.read_annotations`.
-    n_samples : int
-        Samples the numbers refer to.
+    samples : Samples or int
+        What the first two cells refer to; or how many samples there are.
 
     Returns
     -------
@@ -44,7 +45,7 @@ def read_pool(path: Path, n_samples: int) -> Pool:
         With every problem of every line; a part of an annotation is one, and so are more than
         `MOST_ANNOTATIONS`.
     """
-    lines = read_annotations(path, n_samples)
+    lines = read_annotations(path, samples)
     problems = list(_count_problems(path, lines))
     if problems:
         raise InputError(shortened(path, problems))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sweeps.annotations.draw import CANNOT, MUST
 from sweeps.annotations.links import Annotation, sample_pair
+from sweeps.annotations.samples import Samples
 from sweeps.data.lines import PROBLEMS_SHOWN, Line, Lines, shortened, to_number
 from sweeps.errors import InputError, Problem, collecting, did_you_mean
 
@@ -73,7 +74,7 @@ def _names(header: str, separator: str) -> list[str]:
     return [cell.lower() for cell in _cells(header, separator)]
 
 
-def read_questions(lines: Lines, n_samples: int) -> list[Row]:
+def read_questions(lines: Lines, samples: Samples) -> list[Row]:
     """Read the answers of a question file, and what was skipped.
 
     A row without an answer says nothing. Answers are words of `ANSWERS`, skipped pairs words of `SKIPS`, in
@@ -85,8 +86,8 @@ def read_questions(lines: Lines, n_samples: int) -> list[Row]:
     ----------
     lines : Lines
         All lines of the file, the header first.
-    n_samples : int
-        Samples the numbers refer to.
+    samples : Samples
+        What the columns i and j refer to.
 
     Returns
     -------
@@ -99,7 +100,7 @@ def read_questions(lines: Lines, n_samples: int) -> list[Row]:
         With every problem of every row.
     """
     header = lines.text(0)
-    reader = _Reader(lines.path, separator_of(header) or ",", columns_of(header), n_samples)
+    reader = _Reader(lines.path, separator_of(header) or ",", columns_of(header), samples)
     problems = list(_header_problems(lines[0], reader.columns))
     if problems:
         raise InputError(problems)
@@ -130,7 +131,7 @@ class _Reader:
     path: Path
     separator: str
     columns: list[str]
-    n_samples: int
+    samples: Samples
 
     def row(self, line: Line, *, may_break_off: bool) -> Row | None:
         """What a row says; None if it has no answer."""
@@ -147,7 +148,7 @@ class _Reader:
         problems: list[Problem] = []
         pair, kind, accuracy = (0, 0), ANSWERS.get(answer), None
         with collecting(problems):
-            pair = sample_pair(cell["i"], cell["j"], self.n_samples, line.where)
+            pair = sample_pair(cell["i"], cell["j"], self.samples, line.where)
         with collecting(problems):
             accuracy = accuracy_of(cell.get(ACCURACY, ""), line.where)
         if kind is None and answer and answer not in SKIPS:

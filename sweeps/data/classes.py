@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sweeps.data.lines import counted, read_lines, shortened, split_cells, to_number
+from sweeps.data.lines import Lines, counted, read_lines, shortened, split_cells, to_number
 from sweeps.errors import InputError, Problem
 
 MAX_CLASSES = np.iinfo(np.int16).max + 1
@@ -65,10 +65,24 @@ def encode_classes(values: Sequence[str], where: Callable[[int], str]) -> Encode
     return codes.astype(np.int16), tuple(values[position] for position in first.tolist())
 
 
-def read_labels(path: Path) -> Encoded:
+LABEL = "label"
+"""Column of the classes in a table of labels, such as `sweep fit --out` writes."""
+
+
+def read_labels(path: Path, n_rows: int | None = None) -> Encoded:
     """Read a file of classes, one per sample, separated by line ends, commas, tabs or blanks.
 
-    A first entry that is not a number, before entries that all are, is a header.
+    With as many lines as there are rows each line is a class, whatever it is made of; and so with one more,
+    which is a header if it is no number and no class of another line. Of a table with a column `label` that
+    cell is the class. Else every entry is one, and a first one that is not a number, before entries that all
+    are, is a header.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    n_rows : int, optional
+        Rows that have classes.
 
     Returns
     -------
@@ -81,12 +95,14 @@ def read_labels(path: Path) -> Encoded:
         If the file cannot be read or is empty, and as `encode_classes`.
     """
     lines = read_lines(path)
-    entries = [
-        (cell, position) for position in range(len(lines)) for cell in split_cells(lines.text(position))
-    ]
-    numbers = [to_number(cell) for cell, _ in entries]
-    if len(entries) > 1 and numbers[0] is None and None not in numbers[1:]:
-        del entries[0]
+    entries = _of_lines(lines, n_rows) if n_rows else None
+    if entries is None:
+        entries = [
+            (cell, position) for position in range(len(lines)) for cell in split_cells(lines.text(position))
+        ]
+        numbers = [to_number(cell) for cell, _ in entries]
+        if len(entries) > 1 and numbers[0] is None and None not in numbers[1:]:
+            del entries[0]
     if not entries:
         raise InputError([Problem(str(path), "no classes", "one per sample")])
     values, places = zip(*entries, strict=True)
@@ -94,3 +110,20 @@ def read_labels(path: Path) -> Encoded:
         return encode_classes(values, lambda i: lines[places[i]].where)
     except InputError as error:
         raise InputError(shortened(path, error.problems)) from None
+
+
+def _of_lines(lines: Lines, n_rows: int) -> list[tuple[str, int]] | None:
+    """Class and line of each sample, where each has a line; None where lines do not say so."""
+    begin = len(lines) - n_rows
+    if begin not in (0, 1):
+        return None
+    separator = ";" if ";" in lines.text(0) else ""
+    header = [cell.lower() for cell in split_cells(lines.text(0), separator)] if begin else []
+    if len(header) > 1 and header.count(LABEL) == 1:
+        column = header.index(LABEL)
+        rows = [split_cells(lines.text(i), separator) for i in range(1, len(lines))]
+        return [(row[column] if column < len(row) else "", i) for i, row in enumerate(rows, start=1)]
+    cells = [lines.text(i).strip('"') for i in range(len(lines))]
+    if begin and (to_number(cells[0]) is not None or cells[0] in cells[1:]):
+        return None
+    return [(cell, i) for i, cell in enumerate(cells)][begin:]

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweeps.data.builtin import find
-from sweeps.data.reading import read_table
+from sweeps.data.own.choice import TableChoice
+from sweeps.data.own.reading import read_table
 from sweeps.data.tables import LabelledTable
 from sweeps.errors import InputError, Problem
 
@@ -22,12 +23,8 @@ class DataSet:
     ----------
     name : str
         Name in the sweep file.
-    X : array of shape (n_samples, n_features)
-        Features.
-    labels_true : array of shape (n_samples,) or None
-        Positions in `class_names`.
-    class_names : tuple of str
-        Sorted classes: as numbers if all are numbers, else as text. Empty without labels.
+    table : LabelledTable
+        Features, classes and names.
     n_clusters : int
         Number of clusters to look for.
     checksum : str
@@ -37,12 +34,25 @@ class DataSet:
     """
 
     name: str
-    X: NDArray[np.float64]
-    labels_true: NDArray[np.int16] | None
-    class_names: tuple[str, ...]
+    table: LabelledTable
     n_clusters: int
     checksum: str
     source: str
+
+    @property
+    def X(self) -> NDArray[np.float64]:
+        """Features, of shape (n_samples, n_features)."""
+        return self.table.X
+
+    @property
+    def labels_true(self) -> NDArray[np.int16] | None:
+        """Positions in `class_names`, of shape (n_samples,); None without classes."""
+        return self.table.labels_true
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Sorted classes: as numbers if all are numbers, else as text. Empty without labels."""
+        return self.table.class_names
 
 
 def load_builtin(name: str, *, data_dir: Path | None = None, download: bool = True) -> DataSet:
@@ -69,16 +79,23 @@ def load_builtin(name: str, *, data_dir: Path | None = None, download: bool = Tr
 
 
 def load_table(
-    name: str, path: Path, *, label_column: str | int | None = None, n_clusters: int | None = None
+    name: str,
+    path: Path,
+    choice: TableChoice | None = None,
+    *,
+    label_column: str | int | None = None,
+    n_clusters: int | None = None,
 ) -> DataSet:
-    """Load a user's own table, see `sweeps.data.reading.read_table` for the formats.
+    """Load a user's own table, see `sweeps.data.own.reading.read_table` for the formats.
 
     Parameters
     ----------
     name : str
         Name in the sweep file.
     path : Path
-        Text table or .npz.
+        Text table, array, parquet, feather or workbook.
+    choice : TableChoice, optional
+        What its columns are; or, for short, `label_column`.
     label_column : str, int or None
         Column of the classes by header name or 0-based position (negative from the end).
     n_clusters : int, optional
@@ -89,7 +106,7 @@ def load_table(
     InputError
         With every problem of the file.
     """
-    table = read_table(path, label_column=label_column)
+    table = read_table(path, choice, label_column=label_column)
     where = f"{path}, n_clusters"
     if n_clusters is None and table.labels_true is None:
         raise InputError([Problem(where, "neither classes nor n_clusters", "label_column or n_clusters")])
@@ -102,4 +119,4 @@ def load_table(
 
 
 def _data_set(name: str, table: LabelledTable, n_clusters: int, source: str) -> DataSet:
-    return DataSet(name, table.X, table.labels_true, table.class_names, n_clusters, table.checksum(), source)
+    return DataSet(name, table, n_clusters, table.checksum(), source)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import csv
+import gzip
+import io
 import os
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, overload
@@ -25,6 +28,7 @@ PART = 2**20
 """Bytes that are read at once of what has no size."""
 
 BOM = b"\xef\xbb\xbf"
+GZIP = b"\x1f\x8b"
 PLAIN = np.ones(256, dtype=np.bool_)
 PLAIN[[*range(33), ord("#"), *range(127, 256)]] = False
 """First bytes of a line that has content; after others only its whole text tells."""
@@ -97,14 +101,14 @@ class Lines(Sequence[Line]):
 
 
 def read_lines(path: Path, most: int = MOST_BYTES) -> Lines:
-    """Lines of a UTF-8 file, without blank lines and those that start with #.
+    """Lines of a UTF-8 file, packed by gzip or not, without blank lines and those that start with #.
 
     Parameters
     ----------
     path : Path
         The file.
     most : int
-        Largest size in bytes.
+        Largest size in bytes, packed and unpacked.
 
     Raises
     ------
@@ -121,6 +125,8 @@ def read_lines(path: Path, most: int = MOST_BYTES) -> Lines:
         raise InputError([unreadable(path, error)]) from error
     if len(content) > most:
         raise InputError([Problem(str(path), f"more than {most:,} bytes", f"at most {most:,}")])
+    if content.startswith(GZIP):
+        content = _unpacked(path, content, most)
     content = content.removeprefix(BOM)
     try:
         content.decode()
@@ -132,14 +138,37 @@ def read_lines(path: Path, most: int = MOST_BYTES) -> Lines:
     return Lines(path, content.replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
 
 
+def _unpacked(path: Path, packed: bytes, most: int) -> bytes:
+    """Content of a file of gzip; a small one may hold more than there is memory."""
+    content = bytearray()
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:
+            while len(content) <= most and (part := file.read(PART)):
+                content += part
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError([Problem(str(path), f"a broken file ({error})", "a file of gzip")]) from error
+    if len(content) > most:
+        found = f"more than {most:,} bytes once unpacked"
+        raise InputError([Problem(str(path), found, f"at most {most:,}")])
+    return bytes(content)
+
+
 def unreadable(path: Path, error: OSError) -> Problem:
     """The problem of a path that cannot be read."""
     return Problem(str(path), error.strerror or str(error), "a readable file")
 
 
-def split_cells(text: str) -> list[str]:
-    """Cells of a line, split at commas if it has any, else at tabs, else at blanks; quotes group."""
-    separator = "," if "," in text else "\t" if "\t" in text else " "
+def split_cells(text: str, separator: str = "") -> list[str]:
+    """Cells of a line; quotes group.
+
+    Parameters
+    ----------
+    text : str
+        The line.
+    separator : str
+        Of its cells; where it is empty, commas if there are any, else tabs, else blanks.
+    """
+    separator = separator or ("," if "," in text else "\t" if "\t" in text else " ")
     if '"' in text:
         try:
             return [

@@ -11,6 +11,31 @@ from numpy.typing import NDArray
 from sweeps.scales import SCALES
 
 
+class SampleRows(NamedTuple):
+    """The rows of a file that samples come from.
+
+    Parameters
+    ----------
+    n_rows : int
+        Rows of the file.
+    kept : array of int, or None
+        Positions of the rows that are samples, ascending; None if all are.
+    names : tuple of str
+        Name of every row of the file; empty if it has no names.
+    """
+
+    n_rows: int
+    kept: NDArray[np.intp] | None = None
+    names: tuple[str, ...] = ()
+
+    @property
+    def kept_names(self) -> tuple[str, ...]:
+        """Names of the samples."""
+        if self.kept is None or not self.names:
+            return self.names
+        return tuple(self.names[row] for row in self.kept.tolist())
+
+
 class LabelledTable(NamedTuple):
     """Samples, unscaled.
 
@@ -26,6 +51,10 @@ class LabelledTable(NamedTuple):
         By the header of the file; empty if it has none.
     aside : tuple of (tuple of str)
         Texts of the columns left out of the features, one for each row; of each column asked for.
+    rows : SampleRows or None
+        What the samples are in the file; None where they are its rows, one after the other, without names.
+    notes : tuple of str
+        What to know of the columns before the table is used.
     """
 
     X: NDArray[np.float64]
@@ -33,6 +62,13 @@ class LabelledTable(NamedTuple):
     class_names: tuple[str, ...]
     feature_names: tuple[str, ...] = ()
     aside: tuple[tuple[str, ...], ...] = ()
+    rows: SampleRows | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def sample_names(self) -> tuple[str, ...]:
+        """Names of the samples; empty if the table has none."""
+        return self.rows.kept_names if self.rows else ()
 
     def checksum(self) -> str:
         """Sha256 over the shape, the features and the class codes, all little-endian.

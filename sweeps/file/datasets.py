@@ -11,9 +11,13 @@ from pydantic import (
     Tag,
 )
 
-from sweeps.keytypes import Expected, Given, Interval, Text, Whole
+from sweeps.keytypes import Choice, Each, Expected, Given, Interval, Text, Whole
+from sweeps.keywords import CATEGORIES, MISSING
 from sweeps.plan import Clusters, Name, Scale
 from sweeps.validation import Record
+
+ColumnKey = Annotated[str | int, Expected("a column's name or index")]
+Columns = Annotated[tuple[ColumnKey, ...], Each(repr)]
 
 SCALE = "How the features are scaled; that of [data] where it is left out."
 
@@ -34,10 +38,29 @@ class UserTable(Named):
     """A table of the user's own; paths are absolute once the file was read."""
 
     path: Annotated[str, Text(shortest=1)] = Field(
-        description="Table: CSV or text with a row per sample, or .npz; relative to the folder of this file."
+        description="Table with a row per sample: text (CSV; .gz too), .npz, .npy, .parquet, .feather, .xlsx;"
+        " relative to the folder of this file."
+    )
+    columns: Annotated[Columns | None, Given()] = Field(
+        None, description="The features, by name or index; all columns that are nothing else by default."
+    )
+    drop: Annotated[Columns | None, Given()] = Field(
+        None, description="Columns that are no features, by name or index."
+    )
+    index_column: Annotated[str | int | None, Expected("a column's name or index")] = Field(
+        None, description="Column of the names of the samples, each once; annotations may use them."
     )
     label_column: Annotated[str | int | None, Expected("a column's name or index")] = Field(
         None, description="Column of the true labels, by name or index; left out where there are none."
+    )
+    missing: Annotated[str, Choice(MISSING)] = Field(
+        "error", description="Rows with an empty cell: refused, or left out."
+    )
+    categories: Annotated[str, Choice(CATEGORIES)] = Field(
+        "error", description="Features of texts: refused, or a column of 0 and 1 for each of their texts."
+    )
+    sheet: Annotated[str | int | None, Expected("a sheet's name or index")] = Field(
+        None, description="Sheet of an .xlsx workbook, by name or index; the first where it is left out."
     )
     n_clusters: Clusters | None = Field(
         None, description="Number of clusters; that of the classes where it is left out."
@@ -47,6 +70,18 @@ class UserTable(Named):
         description="File of annotations that cells draw from; relative to the folder of this file.",
     )
     scale: Scale = Field("none", description=SCALE)
+
+
+LATER = {
+    "annotations": None,
+    "columns": None,
+    "drop": None,
+    "index_column": None,
+    "missing": "error",
+    "categories": "error",
+    "sheet": None,
+}
+"""Keys of a table that cubes made before them lack, with what that means."""
 
 
 class Draw(Record):

@@ -9,7 +9,7 @@ from pydantic import Field
 from sweeps.designs import DEFAULT, DESIGNS, asked_of
 from sweeps.file.asking import Ask
 from sweeps.file.counts import Count, annotation_count
-from sweeps.file.datasets import Dataset
+from sweeps.file.datasets import LATER, Dataset
 from sweeps.file.methods import Method, name_of
 from sweeps.file.search import Search
 from sweeps.file.stopping import Stop
@@ -101,8 +101,9 @@ class SweepSpec(Record):
         if not self.grid.methods:
             del plain["grid"]["methods"]
         for entry in plain["grid"]["datasets"]:
-            if entry.get("annotations", "") is None:
-                del entry["annotations"]
+            for key, default in LATER.items():
+                if key in entry and entry[key] == default:
+                    del entry[key]
         if self.grid.design == DEFAULT:
             del plain["grid"]["design"]
         if not asked_of(self.grid.design):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweeps.annotations.pool import Pool, pool_checksum, read_pool
+from sweeps.annotations.samples import Samples
 from sweeps.data.builtin import Unavailable
 from sweeps.data.datasets import DataSet, load_builtin, load_table
-from sweeps.data.tables import scale
+from sweeps.data.own.choice import TableChoice
+from sweeps.data.tables import SampleRows, scale
 from sweeps.designs import DEFAULT, UNIFORM, asked_of
 from sweeps.errors import InputError, Problem, collecting
 from sweeps.file.datasets import Builtin, Dataset, Mixtures, UserTable
@@ -93,11 +95,14 @@ class Inputs:
         By data set name.
     skipped : mapping of str to tuple of str
         Data sets that are unavailable, with the reason of each place tried.
+    notes : mapping of str to tuple of str
+        What to know of the columns of tables of the user's own, by data set name.
     """
 
     plans: tuple[DatasetPlan, ...]
     sources: Mapping[str, Source]
     skipped: Mapping[str, tuple[str, ...]]
+    notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def stacked(self, plan: DatasetPlan) -> Arrays:
         """Features and labels as the cube holds them: one real table, or all mixtures stacked."""
@@ -134,6 +139,7 @@ def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) ->
         With every problem of every data set; an unavailable one is a problem unless the file says to skip it.
     """
     plans, sources, skipped, problems = [], {}, {}, list[Problem]()
+    notes: dict[str, tuple[str, ...]] = {}
     for entry in spec.grid.datasets:
         with collecting(problems):
             try:
@@ -143,6 +149,8 @@ def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) ->
                 continue
             plans.append(_plan(spec, entry, data, source.pool, where))
             sources[entry.name] = source
+            if data is not None and data.table.notes:
+                notes[entry.name] = data.table.notes
     if spec.unavailable == "error":
         problems += [_unavailable(where, name, reasons) for name, reasons in skipped.items()]
     elif not plans and not problems:
@@ -150,7 +158,7 @@ def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) ->
     if problems:
         # once each: a folder of data that does not exist is found again for every data set
         raise InputError(dict.fromkeys(problems))
-    return Inputs(tuple(plans), sources, skipped)
+    return Inputs(tuple(plans), sources, skipped, notes)
 
 
 def _load(entry: Dataset, seed: int, data_dir: Path | None) -> tuple[Source, DataSet | None]:
@@ -167,16 +175,30 @@ def _load_own(entry: UserTable) -> tuple[Source, DataSet]:
     problems: list[Problem] = []
     data = pool = None
     with collecting(problems):
-        data = load_table(
-            entry.name, Path(entry.path), label_column=entry.label_column, n_clusters=entry.n_clusters
-        )
+        data = load_table(entry.name, Path(entry.path), _choice(entry), n_clusters=entry.n_clusters)
     if entry.annotations is not None:
         with collecting(problems):
-            # without a table, what else is wrong with the lines can still be said
-            pool = read_pool(Path(entry.annotations), MOST_SAMPLES if data is None else len(data.X))
+            # without a table, what else is wrong with the lines can still be said, but for names of samples
+            if data is not None or entry.index_column is None:
+                rows = data.table.rows if data else None
+                rows = rows or SampleRows(len(data.X) if data else MOST_SAMPLES)
+                pool = read_pool(Path(entry.annotations), Samples(rows))
     if data is None or problems:
         raise InputError(problems)
     return RealSource(scale(data.X, entry.scale), data.labels_true, pool), data
+
+
+def _choice(entry: UserTable) -> TableChoice:
+    """What the columns of a table are, as the sweep file says."""
+    return TableChoice(
+        columns=entry.columns or (),
+        drop=entry.drop or (),
+        index_column=entry.index_column,
+        label_column=entry.label_column,
+        missing=entry.missing,
+        categories=entry.categories,
+        sheet=entry.sheet,
+    )
 
 
 def _plan(

@@ -1,4 +1,4 @@
-"""Slow and obvious twin of `sweeps.data.text`: every cell of a table of its own, one after the other."""
+"""Slow and obvious twin of `sweeps.data.own.text`: every cell of a table of its own, one after the other."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sweeps.data.classes import Encoded, encode_classes
 from sweeps.data.lines import split_cells, to_number
+from sweeps.data.own.text import separator_of
 from sweeps.data.tables import LabelledTable
 from sweeps.errors import InputError, Problem, collecting, did_you_mean
 
@@ -24,6 +25,7 @@ class _Grid:
     rows: list[list[str]]
     where: list[str]
     width: int
+    separator: str
 
     def column(self, position: int) -> str:
         name = f" ({self.header[position]})" if self.header else ""
@@ -54,7 +56,8 @@ def _grid(path: Path, label_column: str | int | None, problems: list[Problem]) -
     text = path.read_text(encoding="utf-8-sig")
     numbered = [(number, line.strip()) for number, line in enumerate(text.split("\n"), start=1)]
     lines = [(number, line) for number, line in numbered if line and not line.startswith("#")]
-    rows = [split_cells(line) for _, line in lines]
+    separator = separator_of([line for _, line in lines[:10]])
+    rows = [split_cells(line, separator) for _, line in lines]
     where = [f"{path}, line {number}" for number, _ in lines]
     has_header = bool(rows) and _is_header(rows[0], label_column)
     if len(rows) == has_header:
@@ -67,7 +70,7 @@ def _grid(path: Path, label_column: str | int | None, problems: list[Problem]) -
     ]
     header = rows[0] if has_header and 0 not in ragged else []
     kept = [position for position in range(int(has_header), len(rows)) if len(rows[position]) == width]
-    return _Grid(path, header, [rows[i] for i in kept], [where[i] for i in kept], width)
+    return _Grid(path, header, [rows[i] for i in kept], [where[i] for i in kept], width, separator)
 
 
 def _is_header(cells: list[str], label_column: str | int | None) -> bool:
@@ -99,7 +102,7 @@ def _features(grid: _Grid, label: int | None) -> NDArray[np.float64]:
     columns = [position for position in range(grid.width) if position != label]
     if not columns:
         raise InputError([Problem(str(grid.path), "no column beside the classes", "at least one feature")])
-    numbers = [[to_number(row[position]) for position in columns] for row in grid.rows]
+    numbers = [[_number(row[position], grid.separator) for position in columns] for row in grid.rows]
     X = np.array(numbers, dtype=np.float64)  # None becomes NaN, and so a problem below
     problems = []
     for column, position in enumerate(columns):
@@ -109,15 +112,26 @@ def _features(grid: _Grid, label: int | None) -> NDArray[np.float64]:
     for row, column in np.argwhere(~np.isfinite(X)).tolist():
         cell = grid.rows[row][columns[column]]
         where = f"{grid.where[row]}, {grid.column(columns[column])}"
-        problems.append(Problem(where, repr(cell) if cell else "an empty cell", "a finite number"))
+        is_empty = cell.lower() in ("", "nan", "-nan", "na")
+        hint = 'missing = "drop" leaves out such rows' if is_empty else ""
+        problems.append(Problem(where, repr(cell) if cell else "an empty cell", "a finite number", hint))
     if problems:
         raise InputError(problems)
     return X
 
 
+def _number(cell: str, separator: str) -> float | None:
+    decimal_comma = separator == ";" and cell.count(",") == 1
+    found = to_number(cell)
+    return to_number(cell.replace(",", ".")) if found is None and decimal_comma else found
+
+
 def _text_column_problem(grid: _Grid, position: int) -> Problem:
     example = repr(grid.rows[0][position])
-    hint = "name it as label_column if it holds the classes"
+    hint = (
+        "name it as label_column if it holds the classes, or as index_column if it holds names; "
+        'else drop it, or categories = "onehot"'
+    )
     return Problem(f"{grid.path}, {grid.column(position)}", f"no number, first {example}", "numbers", hint)
 
 

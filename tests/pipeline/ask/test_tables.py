@@ -11,7 +11,8 @@ from rich.console import Console
 
 from pipeline.ask.questions import Question
 from pipeline.ask.screen import Rows
-from pipeline.ask.tables import csv_text, question_table, write_whole
+from pipeline.ask.tables import csv_text, question_table
+from pipeline.fit.labels import write_whole
 from sweeps.annotations.files import read_answers
 from sweeps.annotations.links import Annotation
 

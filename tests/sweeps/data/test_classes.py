@@ -79,3 +79,23 @@ def test_every_missing_class_is_named() -> None:
         "line 3: found NaN, expected a class",
         "line 5: found NaN, expected a class",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "n_rows", "classes"),
+    [
+        ("Iris setosa\nIris virginica\n", 2, ("Iris setosa", "Iris virginica")),
+        ("kind of iris\n1\n2\n", 2, ("1", "2")),
+        ('"a, b"\nc\n', 2, ("a, b", "c")),
+        ("index,Label\nr1,x y\nr2,z\n", 2, ("x y", "z")),
+        ("index;label\nr1;x y\nr2;z\n", 2, ("x y", "z")),
+        ("a b\n", 2, ("a", "b")),
+        ("x\nx\ny\n", 2, ("x", "y")),
+    ],
+)
+def test_a_line_is_a_class_where_there_are_as_many_as_rows(
+    text: str, n_rows: int, classes: tuple[str, ...], tmp_path: Path
+) -> None:
+    path = tmp_path / "labels.txt"
+    path.write_text(text)
+    assert read_labels(path, n_rows)[1] == classes

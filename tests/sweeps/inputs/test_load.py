@@ -185,6 +185,27 @@ def test_annotations_of_a_file_stand_in_for_true_labels(tmp_path: Path) -> None:
     assert "answers.txt, line 1" in both
 
 
+def test_a_messy_table_with_annotations_by_name_and_row(tmp_path: Path) -> None:
+    (tmp_path / "messy.csv").write_text("id,a,b\nAnn,1,2\nBob,,3\nEve,3,5\nKim,4,1\nLee,5,9\n")
+    (tmp_path / "answers.txt").write_text("Ann Eve must 3 ann\n4 5 cannot 2 bob\n")
+    told = {"name": "own", "path": "messy.csv", "n_clusters": 2, "annotations": "answers.txt"}
+    told |= {"index_column": "id", "missing": "drop"}
+    sweep = spec(tmp_path, datasets=[told])
+    inputs = load_inputs(sweep)
+    (plan,) = inputs.plans
+    X, _, pool = inputs.stored(plan)
+    assert X.tolist() == [[1, 2], [3, 5], [4, 1], [5, 9]]
+    assert pool is not None
+    assert pool.tolist() == [[0, 1, 0]] * 3 + [[2, 3, 1]] * 2
+    assert inputs.notes["own"][-1] == "features used: a, b (2)"
+    dump = sweep.dump()["grid"]["datasets"][0]
+    assert {key: dump[key] for key in told if key not in ("path", "annotations")}.items() <= told.items()
+    assert not {"columns", "drop", "categories", "sheet"} & dump.keys()  # as older cubes have it
+    (tmp_path / "answers.txt").write_text("Ann Bob must 3 ann\n")
+    (found,) = said(tmp_path, datasets=[told])
+    assert "line 1: found sample 'Bob', expected a row that is used" in found
+
+
 def test_problems_of_all_data_sets_come_together(tmp_path: Path) -> None:
     rows = [{"name": name, "path": f"{name}.csv", "n_clusters": 2} for name in ("one", "two")]
     problems = said(tmp_path, datasets=[*rows, {"name": "mine", "path": "mine.csv"}])

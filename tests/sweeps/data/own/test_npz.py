@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from own_tables import problems
 
-from sweeps.data.reading import read_table
+from sweeps.data.own.reading import read_table
 from sweeps.errors import InputError
 
 
@@ -48,7 +48,7 @@ X_GOOD = np.arange(6.0).reshape(3, 2)
         ({"X": X_GOOD[:0]}, None, ["FILE, array 'X': found shape (0, 2), "
                                    "expected at least one sample and one feature"]),
         ({"X": np.array([[1, np.nan], [np.inf, 2]])}, None,
-         ["FILE, X[0, 1]: found nan, expected a finite number",
+         ["FILE, X[0, 1]: found nan, expected a finite number (missing = \"drop\" leaves out such rows)",
           "FILE, X[1, 0]: found inf, expected a finite number"]),
         ({"X": X_GOOD, "y": [0, 1]}, None, ["FILE: found 2 classes, expected one for each of 3 rows"]),
         ({"X": X_GOOD, "y": [0.0, np.nan, 1.0]}, None, ["FILE, y[1]: found NaN, expected a class"]),

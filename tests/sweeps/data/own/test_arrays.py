@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from own_tables import problems
 
-from sweeps.data.arrays import opened
-from sweeps.data.reading import read_table
+from sweeps.data.own.arrays import opened
+from sweeps.data.own.reading import read_table
 
 X = np.arange(6.0).reshape(3, 2)
 

@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 from own_tables import problems, write
 from slow_tables import read_slowly
 
-from sweeps.data import text as module
 from sweeps.data.lines import PROBLEMS_SHOWN, Lines
-from sweeps.data.reading import read_table
+from sweeps.data.own import text as module
+from sweeps.data.own.choice import TableChoice
+from sweeps.data.own.reading import read_table
+from sweeps.data.own.text import read_text_table
 from sweeps.data.tables import LabelledTable
-from sweeps.data.text import read_text_table
 from sweeps.errors import InputError
 
 
@@ -80,11 +81,14 @@ def test_every_problem_of_a_table_at_once(tmp_path: Path) -> None:
         "FILE, line 7: found 4 cells, expected 3 as in the other rows",
         "FILE, label_column: found 'kinds', expected one of a, b, kind (did you mean 'kind'?)",
         "FILE, column 3 (kind): found no number, first 'x', expected numbers "
-        "(name it as label_column if it holds the classes)",
-        "FILE, line 4, column 2 (b): found 'nan', expected a finite number",
+        "(name it as label_column if it holds the classes, or as index_column if it holds names; "
+        'else drop it, or categories = "onehot")',
+        "FILE, line 4, column 2 (b): found 'nan', expected a finite number "
+        '(missing = "drop" leaves out such rows)',
         "FILE, line 5, column 1 (a): found '-inf', expected a finite number",
         "FILE, line 6, column 1 (a): found 'O.5', expected a finite number",
-        "FILE, line 6, column 2 (b): found an empty cell, expected a finite number",
+        "FILE, line 6, column 2 (b): found an empty cell, expected a finite number "
+        '(missing = "drop" leaves out such rows)',
     ]
 
 
@@ -140,6 +144,10 @@ def test_written_floats_are_read_to_the_bit(rows: list[tuple[float, ...]], separ
         assert np.array_equal(read_table(path).X, np.array(rows))
 
 
+def read_fast(path: Path, label_column: str | int | None) -> LabelledTable:
+    return read_text_table(path, TableChoice(label_column=label_column))
+
+
 def outcome(reader: Callable[[Path, str | int | None], LabelledTable], *of: Any) -> object:
     """Bits of a table, or everything that is said about it."""
     try:
@@ -188,7 +196,7 @@ def test_the_slow_reader_says_the_same(text: str, label_column: str | int | None
     with tempfile.TemporaryDirectory() as folder, patch.object(module, "ROWS", rows):
         path = Path(folder) / "own.txt"
         path.write_bytes(text.encode())
-        assert outcome(read_text_table, path, label_column) == outcome(read_slowly, path, label_column)
+        assert outcome(read_fast, path, label_column) == outcome(read_slowly, path, label_column)
 
 
 def test_numbers_are_parsed_many_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,13 +204,13 @@ def test_numbers_are_parsed_many_at_once(tmp_path: Path, monkeypatch: pytest.Mon
     path = write(tmp_path, "a,b\n" + "".join(f"{i},{i / 7!r}\n" for i in range(10_000)))
     expected = outcome(read_slowly, path, None)
     monkeypatch.setattr(module, "_each", None)
-    assert outcome(read_text_table, path, None) == expected
+    assert outcome(read_fast, path, None) == expected
 
 
 def test_a_large_table_takes_little_more_memory_than_its_text(tmp_path: Path) -> None:
     path = write(tmp_path, "".join(f"{i},{i / 7!r},{i / 3!r}\n" for i in range(200_000)))
     tracemalloc.start()
-    table = read_text_table(path, None)
+    table = read_text_table(path, TableChoice())
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 4 * path.stat().st_size + table.X.nbytes
@@ -220,7 +228,7 @@ def test_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_millions_of_problems_are_made_once(tmp_path: Path) -> None:
     path = write(tmp_path, "1,2\n" + "nan,inf\n" * 100_000)
-    found = outcome(read_text_table, path, None)
+    found = outcome(read_fast, path, None)
     assert found == outcome(read_slowly, path, None)
     assert isinstance(found, tuple)
     assert found[1] == 200_000
@@ -244,7 +252,9 @@ def test_columns_left_out_that_are_not_there(tmp_path: Path) -> None:
         read_table(write(tmp_path, "name,a,a\nAnn,1,2\nBob,3,4\n"), aside=("nam", "a", "name"))
     first, second = (str(problem).partition("found ")[2] for problem in caught.value.problems)
     assert first == "'nam', expected one of name, a, a (did you mean 'name'?)"
-    assert second == "'a', expected one of name, a, a (several columns have that name)"
+    assert second == "'a', expected one of name, a, a (several columns have that name; give a position)"
     with pytest.raises(InputError) as caught:
         read_table(write(tmp_path, "1,2\n3,4\n"), aside=("a",))
-    assert str(caught.value).endswith("'a', expected one of those of a header (the file has no header)")
+    assert str(caught.value).endswith(
+        "'a', expected one of -2 to 1 (the file has no header; give a position)"
+    )
