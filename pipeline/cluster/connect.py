@@ -106,12 +106,15 @@ def connect(profile: Profile, *, n_workers: int | None = None, lease: Lease) -> 
 
 
 def dashboard_address(client: Client) -> str | None:
-    """Address of the dashboard for a browser on the scheduler's machine, None where it serves none."""
+    """Address of the page of a run for a browser on the scheduler's machine, None where it serves none.
+
+    A scheduler that was there before has dask's own pages alone.
+    """
     port = client.scheduler_info(n_workers=0).get("services", {}).get("dashboard")
     if port is None:
         return None
     if client.cluster is not None:  # started here: it listens on loopback, whatever the workers are told
-        return f"http://{LOOPBACK}:{port}/status"
+        return f"http://{LOOPBACK}:{port}/sweep"
     return str(client.dashboard_link)
 
 

@@ -75,7 +75,7 @@ class DaskExecutor:
     def __init__(
         self, client: Client, sources: Mapping[str, Source], *, time_limit: float | None = None
     ) -> None:
-        self._client = client
+        self.client = client
         self._sources = sources
         self._time_limit = time_limit
         self._shipped: dict[str, Future] = {}
@@ -96,9 +96,22 @@ class DaskExecutor:
         """Threads of all connected workers, at most a second old: each query is a round trip."""
         now = time.monotonic()
         if now - self._counted > 1.0:
-            threads: Mapping[str, int] = self._client.nthreads()
+            threads: Mapping[str, int] = self.client.nthreads()
             self._workers, self._counted = max(1, sum(threads.values())), now
         return self._workers
+
+    @property
+    def connected(self) -> int:
+        """Workers that are connected: of a scheduler of this process now, of another a moment ago."""
+        cluster = self.client.cluster
+        return self._workers if cluster is None else len(cluster.scheduler.workers)
+
+    def at_work(self) -> Iterator[tuple[Task, Mapping[str, str], float]]:
+        """Tasks that a worker has begun: where, and the unix time since when; for any thread."""
+        for key, (task, _) in list(self._in_progress.items()):
+            begun = self._losses.begun(key)
+            if begun is not None:
+                yield task, *begun
 
     def results(self, next_task: NextTask) -> Iterator[Ended]:
         """Keep each worker busy and one batch ahead; what is queued beyond that only costs the scheduler."""
@@ -120,11 +133,11 @@ class DaskExecutor:
             keys = [f"{BATCH}-{next(self._number):09d}-{self._run}" for _ in together]
             limits = [self._time_limit or generous_limit(batch) for batch in together]
             sources = [self._source(dataset)] * len(together)
-            futures = self._client.map(run_watched, together, sources, keys, limits, key=keys, pure=False)
+            futures = self.client.map(run_watched, together, sources, keys, limits, key=keys, pure=False)
             for key, batch, limit, future in zip(keys, together, limits, futures, strict=True):
                 self._in_progress[key] = batch, future
                 self._losses.watch(key, limit)
-                self._client.loop.add_callback(self._fetch, key, future)
+                self.client.loop.add_callback(self._fetch, key, future)
 
     async def _fetch(self, key: str, future: Future) -> None:
         """Wait for a result in the client's thread, also while it is computed again for a lost worker."""
@@ -136,7 +149,7 @@ class DaskExecutor:
         self._inbox.put((ENDED, (key, outcome)))
 
     def _listen(self, topic: str) -> None:
-        self._client.subscribe_topic(topic, partial(self._receive, topic))
+        self.client.subscribe_topic(topic, partial(self._receive, topic))
 
     def _receive(self, topic: str, event: tuple[float, Any]) -> None:
         """Take an event, in the client's thread; events about a worker have its address as topic."""
@@ -172,7 +185,7 @@ class DaskExecutor:
         while not no_worker:
             with suppress(Empty):
                 return self._inbox.get(timeout=SILENCE)
-            no_worker = not self._client.nthreads()
+            no_worker = not self.client.nthreads()
         logger.warning("no worker is connected: the run waits for one")
         return self._inbox.get()
 
@@ -188,7 +201,7 @@ class DaskExecutor:
             with warnings.catch_warnings():
                 # The warning advises scatter, which is what must not be done here.
                 warnings.filterwarnings("ignore", "Sending large graph")
-                self._shipped[dataset] = self._client.submit(
+                self._shipped[dataset] = self.client.submit(
                     _identity, self._sources[dataset], key=f"source-{dataset}", pure=False
                 )
         return self._shipped[dataset]

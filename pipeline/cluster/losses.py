@@ -6,6 +6,7 @@ or at its walltime takes the nanny with it. Meanwhile the scheduler runs the bat
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,6 +37,7 @@ class Watched:
 
     limit: float
     where: Mapping[str, str] | None = None
+    since: float = 0.0
     unexplained: list[Mapping[str, str]] = field(default_factory=list)
     deaths: int = 0
 
@@ -56,6 +58,11 @@ class Losses:
         """Expect no more events of a batch."""
         del self._watched[key]
 
+    def begun(self, key: str) -> tuple[Mapping[str, str], float] | None:
+        """Where a batch runs and since when, in unix time; None where no worker has begun it."""
+        watched = self._watched.get(key)
+        return None if watched is None or watched.where is None else (watched.where, watched.since)
+
     def read(self, topic: str, event: Mapping[str, Any]) -> dict[str, BatchLost]:
         """Take an event; the batches that are given up because of it, by key."""
         if topic == "worker-restart-memory":
@@ -71,7 +78,7 @@ class Losses:
 
     def _batch_event(self, watched: Watched, event: Mapping[str, str]) -> dict[str, BatchLost]:
         if event["is"] == "started":
-            watched.where = event
+            watched.where, watched.since = event, time.time()
             return {}
         self._overran.add(event["worker"])
         cause = f"ran for more than {watched.limit:g} s, its time limit, and its worker process was ended"

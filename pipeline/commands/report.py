@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.commands.options import Word, json_option, reported, results_option, show
+from pipeline.commands.options import Word, cube_argument, json_option, reported, results_option, show
 from sweeps.errors import InputError, collecting, not_one_of
 
 if TYPE_CHECKING:
@@ -59,6 +60,38 @@ def report(cube: Path, results: Path, out: Path | None, against: Path | None, ce
         written = write_report(path, out or path.with_suffix(".report"), published=against, cell=cell)
     click.echo(written.text)
     click.echo(f"page: {written.page}")
+
+
+@click.command("open")
+@cube_argument
+@results_option
+@click.option("--port", type=click.IntRange(1, 65_535), help="Of the page.  [default: a free one]")
+@click.option("--no-browser", is_flag=True, help="Print the address, and open no browser.")
+def open_page(cube_or_spec: Path, results: Path, port: int | None, no_browser: bool) -> None:
+    """Show the page of a run of CUBE in a browser, from files alone, until Ctrl-C; changes nothing."""
+    from pipeline.commands.paths import find_run
+    from pipeline.live.serve import address_of, serving
+
+    with reported(), serving(find_run(cube_or_spec, results), port or 0) as server:
+        address, from_elsewhere = address_of(server)
+        click.echo(f"page: {address} ({from_elsewhere})")
+        click.echo("Ctrl-C ends it", err=True)
+        if not no_browser:
+            show_in_browser(address)
+        with suppress(KeyboardInterrupt):
+            server.serve_forever()
+
+
+def show_in_browser(address: str) -> None:
+    """Open an address in a browser with a window of its own; where there is none, the line must do."""
+    import webbrowser
+
+    try:
+        browser = webbrowser.get()
+    except webbrowser.Error:
+        return
+    if not isinstance(browser, webbrowser.GenericBrowser):  # one of text would take the terminal
+        browser.open(address)
 
 
 @click.command()

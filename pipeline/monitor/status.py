@@ -114,7 +114,7 @@ class Status:
             *self._job_lines(),
             *([f"log: {self._log}"] if self._log.exists() else []),
             *([f"dashboard: {self.run.dashboard}"] if self.run.dashboard else []),
-            self._who(total["left"] + (not self.datasets)),
+            self.who,
         ]
 
     @property
@@ -128,8 +128,10 @@ class Status:
             return []
         return [f"  {log} ends: {line}" for line in last_lines(log, 1)]
 
-    def _who(self, left: int) -> str:
-        holder = self.run.holder
+    @property
+    def who(self) -> str:
+        """Who runs it and how far that is, or what to do next."""
+        holder, left = self.run.holder, sum(row.left for row in self.datasets) + (not self.datasets)
         if holder is None and self.run.waiting is not None:
             return f"not running yet: its head waits in the queue, job {self.run.waiting}"
         if holder is None:
@@ -165,11 +167,18 @@ def read_status(cube: Path) -> Status:
     sweeps.errors.InputError
         If there is neither a cube at `cube` nor a trace of a run.
     """
-    run, folder = read_run_state(cube), RunFolder(cube)
-    there = cube.is_dir() or not folder.path.is_dir()
+    there = cube.is_dir() or not RunFolder(cube).path.is_dir()
     datasets, blocks, skipped = _read_cube(cube) if there else ((), (0, 0), {})
-    progress = None if run.holder is None else Progress.read(folder.last_run.state)
-    return Status(cube, datasets, *blocks, skipped, run, JobList.read(folder.last_run.jobs), progress)
+    return counted_status(cube, datasets, blocks, skipped)
+
+
+def counted_status(
+    cube: Path, datasets: tuple[DatasetStatus, ...], blocks: tuple[int, int], skipped: dict[str, list[str]]
+) -> Status:
+    """State of a cube whose cells and blocks are counted already, and of the driver that runs it."""
+    run, last = read_run_state(cube), RunFolder(cube).last_run
+    progress = None if run.holder is None else Progress.read(last.state)
+    return Status(cube, datasets, *blocks, skipped, run, JobList.read(last.jobs), progress)
 
 
 def _read_cube(cube: Path) -> tuple[tuple[DatasetStatus, ...], tuple[int, int], dict[str, list[str]]]:

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,16 @@ COMPACT_BYTES = 64 * 2**20
 
 ATTEMPTS = 2
 """A cell is marked failed when it has failed this many times, or killed its worker while it ran alone."""
+
+
+class Listener(Protocol):
+    """What wants to know of results as they come in."""
+
+    def settled(self, result: CellResult) -> None:
+        """A cell is finished: done, failed, or without a solution; maybe told more than once."""
+
+    def written(self, block: Block, before: NDArray[np.int8], after: NDArray[np.int8]) -> None:
+        """A block was written, with its statuses, each of shape (n_cells,)."""
 
 
 class Collector:
@@ -89,6 +99,7 @@ class Collector:
         self._compacted = 0
         self.blocks_written = 0
         self._writes, self._write_seconds = 0, 0.0
+        self._listener: Listener | None = None
         self._replayed, answers = self._replay(asking or {})
         self.paths = Paths(
             store,
@@ -99,6 +110,15 @@ class Collector:
             failed=failed,
             damaged=lambda found: JournalDamaged(journal.path, None, found),
         )
+
+    def tell(self, listener: Listener | None) -> None:
+        """Tell of results from now on, and at once of cells that the journal holds whole."""
+        self._listener = listener
+        cells = [cell for cell in self._replayed if cell.dataset in self._plans]
+        for block in dict.fromkeys(self._plans[cell.dataset].block_of(cell) for cell in cells):
+            # The journal may hold cells of a block that was written since.
+            for cell in self._unsettled(block, self._store.statuses(block)):
+                self._settled(self._result(cell, self._replayed.get(cell, ())))
 
     def count(self, plan: DatasetPlan) -> Iterator[Work]:
         """Work that is left of the cells of a data set that are not settled; opens no block."""
@@ -166,7 +186,9 @@ class Collector:
         # The cells of a written block are closed: late results, of a failed cell for instance, are dropped.
         wanted = [partial for partial in partials if partial.work.cell in self._open]
         for partial in wanted:
-            self._open[partial.work.cell].cells[partial.work.cell].add(partial)
+            result = self._open[partial.work.cell].cells[partial.work.cell]
+            result.add(partial)
+            self._settled(result)
         for dataset in dict.fromkeys(partial.work.cell.dataset for partial in wanted):
             # One record for all of them: each costs a wait for the disk.
             self._journal.append(*to_record([each for each in wanted if each.work.cell.dataset == dataset]))
@@ -193,7 +215,7 @@ class Collector:
         for cell in cells:
             self.open_cell(cell)
             if cell in self._open:
-                self._open[cell].cells[cell].failed = True
+                self._fail(cell)
         self._write_complete(set(cells))
 
     def charge(self, failure: Failure) -> bool:
@@ -206,7 +228,7 @@ class Collector:
         if self._attempts[cell] < ATTEMPTS:
             return True
         logger.error("cell %s failed: %s", cell, failure.cause)
-        self._open[cell].cells[cell].failed = True
+        self._fail(cell)
         self._write_complete({cell})
         return False
 
@@ -296,6 +318,15 @@ class Collector:
         cells = zip(block.cells(), statuses, strict=True)
         return [cell for cell, status in cells if not self._wanted.settles(cell, status)]
 
+    def _fail(self, cell: Cell) -> None:
+        result = self._open[cell].cells[cell]
+        result.failed = True
+        self._settled(result)
+
+    def _settled(self, result: CellResult) -> None:
+        if self._listener is not None and result.status != PENDING:
+            self._listener.settled(result)
+
     def _write_complete(self, cells: set[Cell]) -> None:
         # dict.fromkeys: each block once, even when several of its cells came in together
         for result in dict.fromkeys(self._open[cell] for cell in cells if cell in self._open):
@@ -304,7 +335,9 @@ class Collector:
 
     def _write(self, result: BlockResult) -> None:
         plan = self._plans[result.block.dataset]
-        arrays = result.into(self._store.read(result.block))
+        arrays = self._store.read(result.block)
+        before = arrays["status"].copy()
+        arrays = result.into(arrays)
         if not result.block.unsupervised:
             arrays["annotations"] = self._annotations(result.block, plan, arrays["annotations"])
         started = time.monotonic()
@@ -312,6 +345,8 @@ class Collector:
         self._writes += 1
         self._write_seconds += time.monotonic() - started
         self.blocks_written += not (arrays["status"] == PENDING).any()
+        if self._listener is not None:
+            self._listener.written(result.block, before, arrays["status"])
         for cell in result.cells:
             del self._open[cell]
         if self._journal.size > COMPACT_BYTES + 2 * self._compacted:

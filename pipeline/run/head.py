@@ -23,7 +23,7 @@ from pipeline.jobs.head import HeadJob
 from pipeline.jobs.slurm import CommandFailed, other_head
 from pipeline.prepare.request import Request
 from pipeline.prepare.sweep import Prepared
-from pipeline.run.driver import Driver, Outcomes, open_sweep
+from pipeline.run.driver import Driver, OpenSweep, Outcomes, open_sweep
 from pipeline.run.logfile import log_file
 from pipeline.run.signals import Interrupt, Stopped, stop_on_signal
 from pipeline.work.executor import Executor, SerialExecutor
@@ -139,6 +139,7 @@ def run_head(request: Request, console: Console) -> int:
         # Workers before the cube: a compute cluster that is not available leaves nothing behind.
         _executor(request, record, lease) as executor,
         open_sweep(request.prepared, lease, request.wanted) as sweep,
+        _page(sweep, executor),
     ):
         driver = Driver(sweep, executor, console=console, time_limit=request.options.time_limit)
         ending.end = _conclude(request, driver.run())
@@ -250,6 +251,9 @@ def _lease(cube: Path, *, wait: bool, on_lost: Interrupt) -> Iterator[Lease]:
 def _executor(request: Request, record: HeadRecord, lease: Lease) -> Iterator[Executor]:
     prepared, profile = request.prepared, request.profile
     if profile is None:
+        logger.info(
+            "dashboard: none without workers; sweep open %s shows the run from its files", prepared.cube
+        )
         yield SerialExecutor(prepared.inputs.sources)
         return
     # Without a compute cluster dask's scheduler and the watch of the queue are not loaded.
@@ -258,9 +262,26 @@ def _executor(request: Request, record: HeadRecord, lease: Lease) -> Iterator[Ex
 
     with connect(profile, n_workers=request.options.workers, lease=lease) as client:
         dashboard = _dashboard(dashboard_address(client))
-        logger.info("dask dashboard: %s", dashboard)
+        logger.info("dashboard: %s", dashboard)
         record.model_copy(update={"dashboard": dashboard}).write(lease.generation.head, lease.files)
         yield DaskExecutor(client, prepared.inputs.sources, time_limit=request.options.time_limit)
+
+
+@contextmanager
+def _page(sweep: OpenSweep, executor: Executor) -> Iterator[None]:
+    """Let the dashboard of the run's own scheduler show the run."""
+    if isinstance(executor, SerialExecutor):
+        yield
+        return
+    from pipeline.cluster.executor import DaskExecutor
+    from pipeline.live.run import page_of_run
+
+    if not isinstance(executor, DaskExecutor) or executor.client.cluster is None:
+        yield
+        return
+    with page_of_run(sweep.prepared, executor) as feed:
+        sweep.collector.tell(feed)
+        yield
 
 
 def _dashboard(address: str | None) -> str:

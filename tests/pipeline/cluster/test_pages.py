@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
 import dask
@@ -14,6 +14,7 @@ from distributed import Client
 from processes.listening import listening
 from tornado.routing import PathMatches, Router
 
+from pipeline.cluster import pages
 from pipeline.cluster.connect import connect, dashboard_address
 from pipeline.cluster.profiles import Local, Profile
 from storage.runfolder.lease import Lease
@@ -141,3 +142,29 @@ def test_workers_serve_nothing(client: Client) -> None:
         port = worker["services"]["dashboard"]
         for path in ("", "status", "health", "metrics", "statics/css/base.css", "api/v1", "proxy/1/x/y"):
             assert {ask(port, path, method)[0] for method in ("GET", *CHANGES)} == {404}, path
+
+
+def test_the_page_of_a_run_is_there_while_it_is_published(client: Client) -> None:
+    class Answer:
+        status, headers, body = 200, {"X-Frame-Options": "DENY", "Content-Type": "text/plain"}, b"here"
+
+    class Site:
+        asked: list[tuple[str, str, str]] = []  # noqa: RUF012
+
+        def answer(self, path: str, headers: Mapping[str, str], since: str = "") -> Answer:
+            self.asked.append((path, headers["Host"], since))
+            return Answer()
+
+    port = port_of_pages(client)
+    assert (dashboard_address(client) or "").endswith("/sweep")
+    assert ask(port, "sweep") == (503, pages.NOT_YET)
+    with pages.published(client, Site()):
+        assert ask(port, "sweep") == (200, "here")
+        assert ask(port, "sweep/state.json?since=a.1.2")[0] == 200
+        assert {
+            ask(port, path, method)[0] for path in ("sweep", "sweep/state.json") for method in CHANGES
+        } == {405}
+        assert ask(port, "sweep/other")[0] == 404
+    host = f"127.0.0.1:{port}"
+    assert Site.asked == [("/sweep", host, ""), ("/sweep/state.json", host, "a.1.2")]
+    assert ask(port, "sweep")[0] == 503

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import re
+import signal
+import subprocess
+import sys
+import webbrowser
 from pathlib import Path
+from unittest.mock import Mock
+from urllib.request import urlopen
 
 import pytest
 from click.shell_completion import ShellComplete
 from processes.commandline import sweep
 
 from pipeline.commands.main import main
+from pipeline.commands.report import show_in_browser
 from sweeps.errors import InputError, Problem
 
 
@@ -62,3 +71,41 @@ def test_everything_wrong_with_a_comparison_is_said_at_once(tmp_path: Path) -> N
     assert "--score: found 'nmo', expected one of nmi" in result.stderr
     for name in ("a.zarr: found no such directory", "b.zarr: found no such directory", "found 'ars'"):
         assert name in result.stderr
+
+
+def test_open_serves_the_page_until_it_is_interrupted(finished: Path) -> None:
+    command = [sys.executable, "-m", "pipeline", "open", str(finished / "tiny.zarr"), "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            (address,) = re.findall(r"^page: (http://127\.0\.0\.1:\d+/sweep) \(from elsewhere: ssh -L ", line)
+            with urlopen(f"{address}/state.json", timeout=30) as answer:
+                assert json.load(answer)["head"]["who"] == "complete"
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=30) == 0
+        finally:
+            process.kill()
+
+
+def test_open_takes_a_cube_that_is_there(tmp_path: Path) -> None:
+    found = sweep("open", tmp_path / "none.zarr", "--no-browser")
+    assert found.exit_code == 2
+    assert "none.zarr: found no such directory" in found.stderr
+
+
+def test_a_browser_of_text_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+
+    class Browser:
+        def open(self, address: str) -> None:
+            opened.append(address)
+
+    monkeypatch.setattr(webbrowser, "get", Browser)
+    show_in_browser("http://here")
+    assert opened == ["http://here"]
+    monkeypatch.setattr(webbrowser, "get", lambda: webbrowser.GenericBrowser("false"))
+    show_in_browser("http://here")
+    monkeypatch.setattr(webbrowser, "get", Mock(side_effect=webbrowser.Error))
+    show_in_browser("http://here")
+    assert opened == ["http://here"]

@@ -1,0 +1,1 @@
+"""A page that shows a run while it lasts, and a cube at any time."""

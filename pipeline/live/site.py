@@ -1,0 +1,107 @@
+"""The page over HTTP, whatever serves it: two addresses to read, and nobody else's pages may."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Protocol
+
+PAGE, STATE = "/sweep", "/sweep/state.json"
+
+HOSTS = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?", re.IGNORECASE)
+"""Names under which a browser may ask. Any other is a name that a stranger's page has led here."""
+
+ALWAYS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+
+
+class Documents(Protocol):
+    """Makes the states of a page; see `pipeline.live.state.State`."""
+
+    def document(self, since: str = "") -> tuple[str, bytes]:
+        """Name of the state there is now, and JSON of what changed since another."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Status, headers and body of an answer."""
+
+    status: int
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class Site:
+    """Answers requests; for any thread.
+
+    Parameters
+    ----------
+    documents : Documents
+        Of the page.
+    """
+
+    def __init__(self, documents: Documents) -> None:
+        self._documents = documents
+
+    def answer(self, path: str, headers: Mapping[str, str], since: str = "") -> Answer:
+        """Answer to a GET.
+
+        Parameters
+        ----------
+        path : str
+            Without query.
+        headers : mapping of str to str
+            Of the request.
+        since : str
+            The state that the page has.
+        """
+        if HOSTS.fullmatch(headers.get("Host", "")) is None:
+            return _plain(403, "Not served under this name: ask for 127.0.0.1 or localhost.")
+        led_here = path == PAGE and headers.get("Sec-Fetch-Mode") == "navigate"
+        if headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin") and not led_here:
+            # A link on another page may lead to this one; its script may read nothing.
+            return _plain(403, "Not served to other pages.")
+        if path == PAGE:
+            body, policy = page()
+            kind = {"Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": policy}
+            return Answer(200, body, {**ALWAYS, **kind})
+        if path != STATE:
+            return _plain(404, f"The page is {PAGE}.")
+        name, body = self._documents.document(since)
+        tag = {**ALWAYS, "ETag": f'"{name}"'}
+        if not body:
+            return Answer(304, b"", tag)
+        return Answer(200, body, {**tag, "Content-Type": "application/json"})
+
+
+@cache
+def page() -> tuple[bytes, str]:
+    """The page as one document, and the policy under which nothing in it can reach elsewhere."""
+    folder = files("pipeline.live")
+    html, style, script = (
+        folder.joinpath(f"page.{kind}").read_text(encoding="utf-8") for kind in ("html", "css", "js")
+    )
+    policy = (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    return html.replace("{{style}}", style).replace("{{script}}", script).encode(), policy
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _plain(status: int, text: str) -> Answer:
+    return Answer(status, f"{text}\n".encode(), {**ALWAYS, "Content-Type": "text/plain; charset=utf-8"})

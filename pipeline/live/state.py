@@ -1,0 +1,245 @@
+"""All that the page shows, as one JSON document: what changed since another, and the few numbers beside."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Protocol
+
+from pipeline.live.board import Board
+from pipeline.live.looks import look
+from pipeline.monitor.logs import last_lines
+from pipeline.monitor.status import Status, counted_status
+from storage.runfolder.failures import FailureRecord, read_failures
+from storage.runfolder.folder import RunFolder
+from storage.runfolder.progress import Progress
+
+SNAPSHOT_SECONDS = 1.0
+"""A state is looked at once in so many seconds at most, however many look at the page."""
+
+LOG_LINES, MOST_FAILURES, MOST_WORKERS = 12, 20, 24
+LONGEST = 400
+"""Letters of a line of the log, or of a cause."""
+
+PACE_SECONDS, PACE_STEP = 600.0, 5.0
+"""How far back the throughput goes, and the least between two of its points."""
+
+
+class Keeper(Protocol):
+    """Keeps a board up to date: `Feed` of a run, `Follower` of files."""
+
+    board: Board
+    lock: Any
+
+    def update(self) -> None:
+        """Bring the board up to date; under the lock."""
+
+    @property
+    def unread(self) -> int:
+        """Cells that are done and not read yet."""
+
+
+@dataclass(frozen=True)
+class AtWork:
+    """What a worker is at: its name, node and job, the task, and the unix time since when."""
+
+    worker: str
+    node: str
+    job: str
+    task: str
+    since: float
+
+
+@dataclass(frozen=True)
+class Crew:
+    """Workers that are connected, and what those are at that have begun something."""
+
+    connected: int
+    at_work: Sequence[AtWork]
+
+
+class Pace:
+    """Restarts and questions done over the last minutes, from what the driver says of itself."""
+
+    def __init__(self) -> None:
+        self._points: deque[tuple[float, int]] = deque()
+
+    def note(self, progress: Progress | None) -> None:
+        """Take what the driver wrote last."""
+        if progress is None:
+            return
+        done, points = progress.restarts + progress.asked, self._points
+        if points and done < points[-1][1]:
+            points.clear()  # another run
+        if not points or progress.at - points[-1][0] >= PACE_STEP:
+            points.append((progress.at, done))
+        while points[-1][0] - points[0][0] > PACE_SECONDS:
+            points.popleft()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Units per second over all that is known, over how many seconds, and between any two points."""
+        points = list(self._points)
+        seconds = points[-1][0] - points[0][0] if points else 0.0
+        steps = [round((now[1] - before[1]) / (now[0] - before[0]), 3) for before, now in pairwise(points)]
+        rate = (points[-1][1] - points[0][1]) / seconds if seconds else None
+        return {"per_second": rate, "seconds": round(seconds), "steps": steps}
+
+
+class State:
+    """The document of a page, made at most once a second.
+
+    Parameters
+    ----------
+    cube : Path
+        Its cube.
+    keeper : Keeper
+        Of the board.
+    skipped : mapping of str to sequence of str
+        Data sets that are left out, and why.
+    crew : callable or None
+        Who works now; None where that is not known here.
+    """
+
+    def __init__(
+        self,
+        cube: Path,
+        keeper: Keeper,
+        *,
+        skipped: Mapping[str, Sequence[str]],
+        crew: Callable[[], Crew] | None = None,
+    ) -> None:
+        self.token = secrets.token_hex(8)
+        self._cube = cube
+        self._keeper = keeper
+        self._skipped = {name: list(reasons) for name, reasons in skipped.items()}
+        self._crew = crew
+        self._pace = Pace()
+        self._made, self._version, self._number, self._head = -SNAPSHOT_SECONDS, 0, 0, ""
+        self._failures: tuple[object, list[FailureRecord]] = None, []
+
+    def document(self, since: str = "") -> tuple[str, bytes]:
+        """Name of the state there is now, and JSON of what changed since another, nothing where none did.
+
+        Parameters
+        ----------
+        since : str
+            Name of the state that is known already; any other text has the whole document made.
+        """
+        with self._keeper.lock:
+            if time.monotonic() - self._made >= SNAPSHOT_SECONDS:
+                self._look()
+                self._made = time.monotonic()
+            name = f"{self.token}.{self._version}.{self._number}"
+            if since == name:
+                return name, b""
+            known, board = self._known(since), self._keeper.board
+            parts = [
+                f'"name":"{name}","at":{time.time():.1f},"head":{self._head}',
+                f'"tiles":{board.tiles_since(known)},"series":{board.series_since(known)}',
+            ]
+            if known < 0:
+                parts.append(f'"grid":{_text(self._grid())}')
+            return name, ("{" + ",".join(parts) + "}").encode()
+
+    def _known(self, name: str) -> int:
+        """Version of the board in a state of this name, -1 where this document never had it."""
+        token, _, rest = name.partition(".")
+        number = rest.partition(".")[2]
+        known = int(number) if token == self.token and number.isdecimal() and len(number) < 16 else -1
+        return known if known <= self._number else -1
+
+    def _look(self) -> None:
+        self._keeper.update()
+        number, head = self._keeper.board.advance(), _text(self._rest())
+        if head != self._head or number != self._number:
+            self._version += 1
+            self._head, self._number = head, number
+
+    def _rest(self) -> dict[str, Any]:
+        board, run = self._keeper.board, RunFolder(self._cube)
+        status = counted_status(
+            self._cube, board.datasets(), (board.blocks, board.blocks_done), self._skipped
+        )
+        self._pace.note(status.progress)
+        journal = run.last_run.journal
+        return {
+            "cube": self._cube.name,
+            "status": _steady(status),
+            "who": status.who,
+            "ends_at": None if status.progress is None else status.progress.at + status.progress.left,
+            "pace": self._pace.to_dict(),
+            "journal": {
+                "bytes": journal.stat().st_size if journal.exists() else 0,
+                "waiting": board.waiting,
+                "open_blocks": board.open_blocks,
+            },
+            "scored": board.scored,
+            "unread": self._keeper.unread,
+            "crew": None if self._crew is None else _crew(self._crew()),
+            "failures": self._failed(run),
+            "log": [line[:LONGEST] for line in last_lines(run.log, LOG_LINES)],
+        }
+
+    def _grid(self) -> dict[str, Any]:
+        grid = self._keeper.board.grid
+        models = dict.fromkeys(
+            model for plan in grid.plans.values() for model in (*plan.baselines, *plan.models)
+        )
+        looks = {model: look(model) for model in models}
+        units = {
+            name: "redraws" if plan.mixtures is None else "mixtures" for name, plan in grid.plans.items()
+        }
+        return {"panels": [panel.to_dict() for panel in grid.panels], "looks": looks, "units": units}
+
+    def _failed(self, run: RunFolder) -> dict[str, Any]:
+        """The last failures, one of each cell, with the tile of the cell."""
+        files = [generation.failures for generation in run.generations()]
+        key = [(path, path.stat().st_size) for path in files if path.exists()]
+        if key != self._failures[0]:
+            self._failures = key, read_failures(run)
+        records = self._failures[1]
+        last: dict[str, FailureRecord] = {}
+        for record in records:
+            last.pop(record.cell, None)
+            last[record.cell] = record
+        shown = [self._failure(record) for record in list(reversed(last.values()))[:MOST_FAILURES]]
+        return {"cells": len(last), "records": len(records), "last": shown}
+
+    def _failure(self, record: FailureRecord) -> dict[str, Any]:
+        cell, grid = record.work.cell, self._keeper.board.grid
+        plan = None if cell is None else grid.plans.get(cell.dataset)
+        there = cell is not None and plan is not None and plan.has(cell)
+        return {
+            "cell": record.cell,
+            "cause": record.cause[:LONGEST],
+            "at": record.at,
+            "node": record.node,
+            "job": record.job,
+            "attempt": record.attempt,
+            "tile": grid.tile(cell) if there and cell is not None else None,
+        }
+
+
+def _steady(status: Status) -> dict[str, Any]:
+    """What `sweep status --json` says, without what is another number a second later."""
+    found = status.to_dict()
+    del found["eta_seconds"]
+    if found["run"] is not None:
+        found["run"] = {key: value for key, value in found["run"].items() if key not in ("at", "left")}
+    return found
+
+
+def _crew(crew: Crew) -> dict[str, Any]:
+    longest = sorted(crew.at_work, key=lambda each: each.since)
+    shown = [[each.worker, each.node, each.job, each.task, each.since] for each in longest[:MOST_WORKERS]]
+    return {"connected": crew.connected, "busy": len(longest), "rows": shown}
+
+
+def _text(document: object) -> str:
+    return json.dumps(document, allow_nan=False, separators=(",", ":"))

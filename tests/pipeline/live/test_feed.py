@@ -1,0 +1,173 @@
+"""A collector that tells a board of what it takes: the same as counting the cube."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cubes.small import SPEC, draw_inputs, make_plan
+from cubes.writer import next_generation
+
+from pipeline.live import feed as module
+from pipeline.live.board import Board
+from pipeline.live.feed import Feed
+from pipeline.live.follow import Follower
+from pipeline.monitor.status import read_status
+from pipeline.prepare.wanted import Wanted
+from pipeline.run.collector import ATTEMPTS, Collector
+from pipeline.work.records import Failure, Partial, Work
+from storage.cube.blocks import BlockStore
+from storage.cube.cube import create
+from storage.runfolder.failures import append_failure
+from storage.runfolder.folder import RunFolder
+from storage.runfolder.journal import Journal
+from sweeps.inputs.load import Inputs, RealSource
+
+PLAN = make_plan(p=(0.8, 0.9))
+
+Start = Callable[..., "Run"]
+
+
+@pytest.fixture
+def cube(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.zarr"
+    create(path, [PLAN], draw_inputs, SPEC)
+    RunFolder(path).make()
+    return path
+
+
+@pytest.fixture
+def start(cube: Path) -> Iterator[Callable[..., Run]]:
+    """Starts a run; each call stands for another process, after the one before has died."""
+    with ExitStack() as stack:
+
+        def begin(wanted: Wanted | None = None) -> Run:
+            stack.close()
+            return Run(cube, stack, wanted)
+
+        yield begin
+
+
+class Run:
+    """A collector and its feed."""
+
+    def __init__(self, cube: Path, stack: ExitStack, wanted: Wanted | None) -> None:
+        generation = next_generation(cube)
+        data = draw_inputs(PLAN)
+        self.collector = Collector(
+            BlockStore(cube, files=generation.files),
+            stack.enter_context(Journal(generation.journal, generation.files)),
+            Inputs((PLAN,), {"a": RealSource(*data)}, {}),
+            seed=7,
+            failed=lambda record: append_failure(generation.failures, record),
+            wanted=wanted or Wanted(),
+        )
+        self.feed = Feed(Board([PLAN]), BlockStore(cube, read_only=True), lambda dataset, mixture: data[1])
+        self.collector.tell(self.feed)
+
+    def solve(self, work: Work) -> None:
+        labels = np.array([0, 1, 0, 1, 1], np.int16)
+        objectives = -np.arange(work.start, work.stop, dtype=float)
+        solution = labels, np.zeros((2, 2)), np.ones(2)
+        self.collector.take([Partial(work, objectives, work.start, *solution, 0.5, 0.1)])
+
+    def fail(self, work: Work) -> None:
+        for _ in range(ATTEMPTS):
+            self.collector.take([Failure(work, "ValueError: no", "n1", "", "Traceback")])
+
+
+def shown(feed: Feed | Follower) -> tuple[Any, ...]:
+    """All that the page has of a board; the tile's best cell is any of several equal ones."""
+    feed.update()
+    while isinstance(feed, Follower) and feed.unread:
+        feed.update()
+    board = feed.board
+    board.advance()
+    tiles = {tile: [row[:9] for row in rows] for tile, rows in json.loads(board.tiles_since(-1))}
+    series = {tuple(curve[:4]): curve[4] for curve in json.loads(board.series_since(-1))}
+    return board.datasets(), board.blocks_done, board.waiting, board.open_blocks, tiles, series
+
+
+def test_the_board_of_a_run_is_that_of_its_files(start: Start, cube: Path) -> None:
+    run = start()
+    work = list(run.collector.left(PLAN))
+    run.solve(work[0])  # the baseline: a block of its own
+    run.solve(work[1])
+    assert shown(run.feed)[1:4] == (1, 1, 1)
+    run.fail(work[2])
+    found = shown(run.feed)
+    assert found[1:4] == (2, 0, 0)
+    assert found[0] == read_status(cube).datasets
+    assert (found[0][0].done, found[0][0].failed, found[0][0].left) == (2, 1, 2)
+    assert found == shown(Follower(cube))
+    assert run.feed.unread == 0
+
+
+def test_a_resumed_run_shows_what_was_done_before(start: Start, cube: Path) -> None:
+    first = start()
+    work = list(first.collector.left(PLAN))
+    for each in work[:3]:
+        first.solve(each)
+    first.solve(work[3])  # stays in the journal
+    before = shown(first.feed)
+    again = start()
+    after = shown(again.feed)
+    assert after[0] == before[0] == read_status(cube).datasets
+    assert after[5] == before[5]
+    assert [rows[0][:7] for rows in after[4].values()] == [rows[0][:7] for rows in before[4].values()]
+    for each in again.collector.left(PLAN):
+        again.solve(each)
+    final = shown(again.feed)
+    assert final[1:4] == (3, 0, 0)
+    assert final == shown(Follower(cube))
+
+
+def test_a_failed_cell_that_is_tried_again_moves(start: Start, cube: Path) -> None:
+    first = start()
+    work = list(first.collector.left(PLAN))
+    first.fail(work[0])
+    assert shown(first.feed)[0][0].failed == 1
+    again = start(Wanted(retry_failed=True))
+    assert shown(again.feed)[0][0].failed == 1
+    again.solve(next(iter(again.collector.left(PLAN))))
+    (row,) = shown(again.feed)[0]
+    assert (row.done, row.failed) == (1, 0)
+
+
+def test_scores_wait_until_they_are_paid_for(
+    start: Start, cube: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CREDIT", -1.0)
+    run = start()
+    for each in run.collector.left(PLAN):
+        run.solve(each)
+    found = shown(run.feed)
+    assert found[0] == read_status(cube).datasets  # counts never wait
+    assert (run.feed.unread, found[5]) == (PLAN.n_cells, {})
+    monkeypatch.setattr(module, "CREDIT", 1.0)
+    assert len(shown(run.feed)[5]) == 3
+    assert run.feed.unread == 0
+
+
+def test_a_page_that_fails_does_not_end_the_run(
+    start: Start, cube: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "TURN_SECONDS", 0.01)
+    run = start()
+    monkeypatch.setattr(run.feed.board, "settle", lambda settled: 1 / 0)
+    work = list(run.collector.left(PLAN))
+    with run.feed:
+        run.solve(work[0])
+        deadline = time.monotonic() + 20
+        while "stands still" not in caplog.text:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    run.solve(work[1])
+    assert not run.feed._queue
+    assert read_status(cube).datasets[0].done == 1

@@ -1,0 +1,185 @@
+"""The document: the same numbers as `sweep status`, and differences that add up to the whole."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cubes.small import SPEC, draw_block, draw_inputs, make_plan
+from cubes.writer import next_generation
+
+from pipeline.live import state as module
+from pipeline.live.board import Board
+from pipeline.live.follow import Follower
+from pipeline.live.state import MOST_FAILURES, MOST_WORKERS, AtWork, Crew, Pace, State
+from pipeline.monitor.status import read_status
+from storage.cube.blocks import BlockStore
+from storage.cube.cube import create
+from storage.runfolder.failures import FailedWork, FailureRecord, append_failure
+from storage.runfolder.folder import RunFolder
+from storage.runfolder.head import HeadRecord
+from storage.runfolder.lease import Lease
+from storage.runfolder.progress import Progress, StateFile
+from sweeps.plan import Cell
+
+PLAN = make_plan(p=(0.8, 0.9))
+NASTY = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(autouse=True)
+def always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look at the files each time."""
+    monkeypatch.setattr(module, "SNAPSHOT_SECONDS", 0.0)
+    monkeypatch.setattr("pipeline.live.follow.max", lambda *_: 0.0, raising=False)
+
+
+@pytest.fixture
+def cube(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.zarr"
+    create(path, [PLAN], draw_inputs, SPEC)
+    RunFolder(path).make()
+    return path
+
+
+def merged(states: list[dict[str, Any]]) -> tuple[dict[int, Any], dict[tuple[Any, ...], Any]]:
+    """Tiles and curves as a page has them after some states."""
+    tiles: dict[int, Any] = {}
+    series: dict[tuple[Any, ...], Any] = {}
+    for each in states:
+        tiles |= dict(each["tiles"])
+        series |= {tuple(curve[:4]): curve[4] for curve in each["series"]}
+    return tiles, series
+
+
+def test_differences_add_up_to_the_whole(cube: Path) -> None:
+    follower = Follower(cube)
+    state = State(cube, follower, skipped={})
+    name, first = state.document()
+    states, sizes = [json.loads(first)], []
+    assert "grid" in states[0]
+    assert state.document(name) == (name, b"")
+    store = BlockStore(cube)
+    for block in PLAN.blocks():
+        store.write(block, draw_block(PLAN, block))
+        while True:
+            after, found = state.document(name)
+            if after == name:
+                break
+            states.append(json.loads(found))
+            sizes.append(len(states[-1]["tiles"]))
+            assert states[-1]["name"] == after
+            name = after
+            assert "grid" not in states[-1]
+    assert max(sizes) <= 1
+    whole = json.loads(state.document()[1])
+    assert merged(states) == merged([whole])
+    assert len(whole["tiles"]) == follower.board.grid.n_tiles
+
+
+@pytest.mark.parametrize(
+    "since", ["x", "..", "a.1.2", "TOKEN.1.-3", "TOKEN.9.99999", "TOKEN.1." + "9" * 5000, "TOKEN.1.²"]
+)
+def test_a_state_that_was_never_there_gives_all(cube: Path, since: str) -> None:
+    state = State(cube, Follower(cube), skipped={})
+    state.document()
+    assert "grid" in json.loads(state.document(since.replace("TOKEN", state.token))[1])
+
+
+def test_numbers_and_words_are_those_of_status(cube: Path) -> None:
+    block = next(PLAN.blocks())
+    BlockStore(cube).write(block, draw_block(PLAN, block))
+    with Lease.acquire(cube) as lease:
+        head = HeadRecord(spec="s", node="n0", dashboard="http://here").now("running")
+        head.write(lease.generation.head, lease.files)
+        StateFile(lease.generation.state, lease.files).write(5, 20, 3, 60.0)
+        follower = Follower(cube)
+        shown = json.loads(State(cube, follower, skipped={"ecoli": ("not here",)}).document()[1])["head"]
+        status = read_status(cube)
+    expected = status.to_dict()
+    found = shown["status"]
+    assert {
+        key: found[key] for key in ("total", "blocks", "datasets", "holder", "head", "log", "dashboard")
+    } == {key: expected[key] for key in ("total", "blocks", "datasets", "holder", "head", "log", "dashboard")}
+    assert found["run"] == {"restarts": 5, "total": 20, "workers": 3, "asked": 0, "questions": 0}
+    assert found["skipped"] == {"ecoli": ["not here"]}
+    assert shown["who"].startswith("run by ")
+    assert shown["ends_at"] == pytest.approx(time.time() + 60, abs=20)
+
+
+def test_failures_have_their_cause_and_tile(cube: Path) -> None:
+    cell = Cell("a", None, 0.9, 4, 1, "likelihood")
+    generation = next_generation(cube)
+    for attempt in (1, 2):
+        for other in (cell, Cell("gone", None, 0.5, 1, 0, "posterior")):
+            work = FailedWork(cell=other, start=0, stop=3)
+            record = FailureRecord(
+                work=work,
+                cause=f"{NASTY} {attempt}",
+                node="n1",
+                job="7",
+                traceback="",
+                cell=str(other),
+                at="2026-01-02T03:04:05+00:00",
+                attempt=attempt,
+            )
+            append_failure(generation.failures, record)
+    follower = Follower(cube)
+    found = json.loads(State(cube, follower, skipped={}).document()[1])["head"]["failures"]
+    assert (found["cells"], found["records"]) == (2, 4)
+    gone, mine = found["last"]
+    assert (mine["cell"], mine["cause"], mine["attempt"]) == (str(cell), f"{NASTY} 2", 2)
+    assert mine["tile"] == follower.board.grid.tile(cell)
+    assert gone["tile"] is None
+    assert MOST_FAILURES >= 2
+
+
+def test_workers_are_those_that_began_first(cube: Path) -> None:
+    crew = Crew(1000, [AtWork(f"w{n}", "n", "", "a", float(-n)) for n in range(996)])
+    state = State(cube, Follower(cube), skipped={}, crew=lambda: crew)
+    found = json.loads(state.document()[1])["head"]["crew"]
+    assert (found["connected"], found["busy"], len(found["rows"])) == (1000, 996, MOST_WORKERS)
+    assert found["rows"][0] == ["w995", "n", "", "a", -995.0]
+
+
+def test_the_log_ends_the_document(cube: Path) -> None:
+    RunFolder(cube).log.write_text("".join(f"line {n} {'x' * 500}\n" for n in range(30)), encoding="utf-8")
+    lines = json.loads(State(cube, Follower(cube), skipped={}).document()[1])["head"]["log"]
+    assert [line.split()[1] for line in lines] == [str(n) for n in range(18, 30)]
+    assert {len(line) for line in lines} == {400}
+
+
+def test_a_state_is_made_once_for_all_who_look(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SNAPSHOT_SECONDS", 1000.0)
+
+    class Counted:
+        board, lock, unread, looks = Board([PLAN]), threading.RLock(), 0, 0
+
+        def update(self) -> None:
+            self.looks += 1
+
+    keeper = Counted()
+    state = State(cube, keeper, skipped={})
+    assert len({state.document() for _ in range(10)}) == 1
+    assert keeper.looks == 1
+
+
+def test_the_pace_is_that_of_the_last_minutes() -> None:
+    pace = Pace()
+    assert pace.to_dict() == {"per_second": None, "seconds": 0, "steps": []}
+
+    def progress(at: float, restarts: int) -> Progress:
+        return Progress(restarts=restarts, total=10**6, workers=1, left=1.0, at=at)
+
+    for at in range(0, 2000, 10):
+        pace.note(progress(float(at), 4 * at))
+        pace.note(progress(at + 1.0, 4 * at + 4))  # too soon after
+    found = pace.to_dict()
+    assert found["per_second"] == 4.0
+    assert 590 <= found["seconds"] <= 600
+    assert set(found["steps"]) == {4.0}
+    pace.note(progress(3000.0, 5))  # another run
+    assert pace.to_dict()["steps"] == []
