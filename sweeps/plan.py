@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Strict
 
 from sweeps.annotations.draw import MOST_ANNOTATIONS
 from sweeps.designs import DEFAULT, DESIGNS, asked_of
-from sweeps.keytypes import Choice, Each, Real, Text, Whole
+from sweeps.keytypes import Choice, Each, Listed, Real, Text, Whole
 from sweeps.scales import SCALES
 from sweeps.seeds import accuracy_code
 
@@ -32,6 +32,8 @@ Clusters = Annotated[int, Whole(1, 32_767)]
 Length = Annotated[int, Whole(1, 10**6)]
 Source = Annotated[str, Text("a text of at most 10,000 characters", longest=10_000)]
 Flag = Annotated[bool, Strict()]
+Names = Annotated[tuple[Annotated[str, Text("a text of at most 200 characters", longest=200)], ...], Listed()]
+"""Of features or classes, as a table has them: some may be the same."""
 
 ACCURACY = ".9g"
 """Enough digits that accuracies 1e-9 apart, the closest allowed, have different names."""
@@ -212,6 +214,10 @@ class DatasetPlan:
         Sha256 of them; empty where there are none.
     designs : tuple of str
         How annotated pairs are chosen; several are a dimension of the cell.
+    feature_names, class_names : tuple of str
+        Of a table that has them; classes by their codes. Empty in cubes made before names were kept.
+    sample_names : str
+        Sha256 of the names of the samples; empty where they have none.
     """
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
@@ -240,6 +246,9 @@ class DatasetPlan:
     n_annotations: Annotated[int, Whole(0, MOST_ANNOTATIONS)] = 0
     annotations_checksum: Source = ""
     designs: Annotated[tuple[Annotated[str, Choice(DESIGNS)], ...], Each(str)] = DEFAULT
+    feature_names: Names = ()
+    class_names: Names = ()
+    sample_names: Source = ""
 
     @property
     def supervised(self) -> bool:

@@ -120,7 +120,7 @@ def _inputs(manifest: Manifest, plan: DatasetPlan, data_dir: Path | None) -> Inp
     ]
     if problems:
         raise InputError(problems)
-    return found.stored(new)
+    return found.stored(plan)
 
 
 def _command(cube: Path) -> str:

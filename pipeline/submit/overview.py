@@ -316,7 +316,7 @@ def _chunks(spec: ArraySpec) -> int:
 
 def _bytes(spec: ArraySpec) -> int:
     """Size before compression."""
-    if spec.variable.role is Role.COORDINATE:
+    if spec.variable.role is Role.COORDINATE or spec.variable.dtype == "string":
         return 8 * math.prod(spec.shape)
     return math.prod(spec.shape) * np.dtype(spec.variable.dtype).itemsize
 

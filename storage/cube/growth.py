@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from storage.cube.manifest import Manifest
+from storage.cube.records import NAMES
 from sweeps.designs import asked_of
 from sweeps.errors import Problem
 from sweeps.file.search import BY_METHOD, HELD_OUT
@@ -18,6 +19,7 @@ from sweeps.seeds import accuracy_code
 from sweeps.shapes import DIMS, widest_dims
 
 HINT = "use another name"
+NAME_HINT = "name them as the cube does, or use another name for it"
 GROWING = {"source", "mixtures", "p", "m", "replicates", "models", "baselines", "methods", "designs"}
 CHUNKS = {"mixture_chunk", "replicate_chunk", "model_chunk"}
 FORMS = ("one variance a cluster", "a variance of each feature a cluster", "a matrix a cluster")
@@ -78,6 +80,8 @@ def _align(old: DatasetPlan | None, new: DatasetPlan) -> DatasetPlan:
     if old is None:
         return new
     baselines = old.baselines + tuple(model for model in new.baselines if model not in old.baselines)
+    # a cube keeps the names it was made with, or none: they are in the metadata of what is there already
+    new = replace(new, **{key: getattr(old, key) for key in NAMES})
     new = replace(new, source=old.source, mixture_chunk=old.mixture_chunk, baselines=baselines)
     if not old.supervised:
         return new
@@ -169,10 +173,14 @@ def _fixed(spec: SweepSpec) -> dict[str, Any]:
 
 def _plan_differences(manifest: Manifest, old: DatasetPlan, new: DatasetPlan) -> Iterator[Problem]:
     where = f"{manifest.path}: data set {old.name}"
-    for key in sorted({field.name for field in fields(DatasetPlan)} - GROWING - CHUNKS - STATED):
+    for key in sorted({field.name for field in fields(DatasetPlan)} - GROWING - CHUNKS - STATED - {*NAMES}):
         stored, asked = getattr(old, key), getattr(new, key)
         if stored != asked:
             yield Problem(f"{where}, {key}", _show(asked), f"{_show(stored)}, as in the cube", HINT)
+    for key in NAMES:
+        stored, asked = getattr(old, key), getattr(new, key)
+        if stored and asked and stored != asked:
+            yield Problem(f"{where}, {key}", _show(asked), f"{_show(stored)}, as in the cube", NAME_HINT)
     for gone in old.baselines:
         if gone not in new.baselines:
             yield Problem(f"{where}, models", f"no {gone!r}", f"{gone!r}, which the cube holds", HINT)

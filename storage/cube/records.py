@@ -14,11 +14,14 @@ from sweeps.models import BASELINES, is_model
 from sweeps.plan import DatasetPlan
 from sweeps.validation import ABSENT, marked, read
 
+NAMES = ("feature_names", "class_names", "sample_names")
+"""What a plan says of names."""
+
 
 def plan_to_json(plan: DatasetPlan) -> dict[str, Any]:
     """Fields of a plan, without those that only some cubes need: cubes older than these stay readable."""
     record = asdict(plan)
-    for name in ("adaptive", "held_out", "methods", "n_annotations", "annotations_checksum"):
+    for name in ("adaptive", "held_out", "methods", "n_annotations", "annotations_checksum", *NAMES):
         if not record[name]:
             del record[name]
     if plan.designs == DEFAULT:
@@ -61,6 +64,11 @@ def _grid_problems(where: str, name: str, plan: DatasetPlan) -> list[Problem]:
         problems.append(Problem(f"{where} name", repr(plan.name), repr(name)))
     if not bool(plan.p) == bool(plan.m) == plan.supervised:
         problems.append(Problem(f"{where} p, m and models", "some of them empty", "all of them, or none"))
+    if plan.feature_names and len(plan.feature_names) != plan.n_features:
+        found, expected = f"{len(plan.feature_names)} names", f"none, or one for each of {plan.n_features}"
+        problems.append(Problem(f"{where} feature_names", found, expected))
+    if plan.mixtures is not None and any(getattr(plan, key) for key in NAMES):
+        problems.append(Problem(f"{where} names", "some", "none, as the data are drawn"))
     most = max(plan.m, default=0) if plan.mixtures is None else math.inf
     if plan.n_annotations and most > plan.n_annotations:
         expected = "a real data set with at least as many as the largest m"

@@ -191,6 +191,8 @@ VARIABLES = {
         Variable("design", Role.COORDINATE, ("design",), "string", "", "how annotated pairs were chosen"),
         Variable("replicate", Role.COORDINATE, ("replicate",), "int64", -1, "redraw of the annotations"),
         Variable("mixture", Role.COORDINATE, ("mixture",), "int64", -1, "draw of the data"),
+        Variable("feature", Role.COORDINATE, ("feature",), "string", "", "name of each feature"),
+        Variable("sample", Role.INPUT, ("sample",), "string", "", "name of each sample"),
         Variable("model", Role.COORDINATE, ("model",), "string", "", "what is maximised"),
         Variable("field", Role.COORDINATE, ("field",), "string", "", "column of an annotation"),
         Variable(
@@ -225,13 +227,17 @@ RESULTS = tuple(name for name in ALL_RESULTS if not any(getattr(VARIABLES[name],
 """Variables that every cell has."""
 
 
-INPUTS = ("X", "labels_true", "annotation_pool")
+INPUTS = ("X", "labels_true", "annotation_pool", "sample")
 """Variables that a node may have been given, in the order in which they are handed over."""
 
 
 def input_names(plan: DatasetPlan) -> tuple[str, ...]:
     """Inputs that the node of a data set has."""
-    has = {"labels_true": plan.has_labels, "annotation_pool": plan.n_annotations > 0}
+    has = {
+        "labels_true": plan.has_labels,
+        "annotation_pool": plan.n_annotations > 0,
+        "sample": bool(plan.sample_names),
+    }
     return tuple(name for name in INPUTS if has.get(name, True))
 
 
@@ -304,6 +310,7 @@ def array_specs(plan: DatasetPlan) -> list[ArraySpec]:
     of_grid = (name for name in COORDINATES_OF_GRID if name != "design" or plan.has_designs)
     coordinates = mixture + (tuple(of_grid) if plan.supervised else ())
     coordinates += ("candidate",) if scored_shapes(plan) else ()
+    coordinates += ("feature",) if plan.feature_names else ()
     specs = [_array_spec(plan, plan.name, _coordinate(name, plan), ()) for name in coordinates]
     specs += [_array_spec(plan, plan.name, VARIABLES[name], mixture) for name in input_names(plan)]
     if plan.supervised:
@@ -332,6 +339,8 @@ def result_variable(name: str, models: Iterable[str]) -> Variable:
 def group_attributes(plan: DatasetPlan) -> dict[str, object]:
     """Attributes of the node of a data set: sizes are dimensions, so only what they do not say."""
     attributes: dict[str, object] = {"source": plan.source, "checksum": plan.checksum}
+    if plan.class_names:
+        attributes["class_names"] = list(plan.class_names)
     if plan.n_annotations:
         attributes["annotations"] = f"drawn without replacement from the {plan.n_annotations} of a file"
         attributes["annotations_checksum"] = plan.annotations_checksum

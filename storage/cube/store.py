@@ -33,6 +33,9 @@ SHORTEST_FRAME = 9
 LONGEST_TEXTS = 2**20
 """Bytes of the texts of a coordinate: names of models, and fields of annotations."""
 
+LONGEST_TEXT = 1024
+"""Bytes of each text beyond: names of samples and of features, which may be many."""
+
 
 def is_intact(content: bytes) -> bool:
     """Whether the content of a chunk file ends in the CRC-32C of what stands before it."""
@@ -51,7 +54,11 @@ def holds(content: bytes, dtype: str, n_values: int) -> bool:
     packed = content[:-CHECKSUM_BYTES]
     size = unpacked_size(packed)
     expected = n_values * np.dtype(dtype).itemsize if dtype != "string" else None
-    if size is None or size > LONGEST_TEXTS if expected is None else size != expected:
+    if (
+        size is None or size > LONGEST_TEXTS + LONGEST_TEXT * n_values
+        if expected is None
+        else size != expected
+    ):
         return False
     try:
         # A frame may say the right size and still be none, which zarr would not say of a file.

@@ -36,10 +36,15 @@ from sweeps.plan import DatasetPlan
 
 Features = npt.NDArray[np.floating[Any]]
 Whole = npt.NDArray[np.integer[Any]]
-InputArrays = tuple[Features, Whole | None] | tuple[Features, Whole | None, Whole | None]
-"""X, the true labels, and annotations of a file, as `INPUTS` names them; None for what is not there.
+Texts = npt.NDArray[np.object_]
+InputArrays = (
+    tuple[Features, Whole | None]
+    | tuple[Features, Whole | None, Whole | None]
+    | tuple[Features, Whole | None, Whole | None, Texts | None]
+)
+"""X, the true labels, annotations of a file, and names of the samples, as `INPUTS` names them.
 
-X and labels have a leading mixture axis where the plan has mixtures.
+None stands for what is not there. X and labels have a leading mixture axis where the plan has mixtures.
 """
 
 CODECS = (COMPRESSION, CHECKSUM)
@@ -119,6 +124,8 @@ def coordinate_values(plan: DatasetPlan) -> dict[str, npt.NDArray[Any]]:
     }
     if plan.has_designs:
         values["design"] = np.asarray(plan.designs, dtype=object)
+    if plan.feature_names:
+        values["feature"] = np.asarray(plan.feature_names, dtype=object)
     if shapes := scored_shapes(plan):
         values["candidate"] = np.asarray(shapes, dtype=object)
     return values
@@ -177,6 +184,8 @@ def _input_values(plan: DatasetPlan, inputs: InputArrays) -> dict[str, npt.NDArr
     pool = values.get("annotation_pool", np.empty((0, len(FIELDS))))
     if pool.shape != (plan.n_annotations, len(FIELDS)):
         raise ValueError(f"annotations of {plan.name} have shape {pool.shape}, not that of its plan")
+    if plan.sample_names and len(values.get("sample", ())) != plan.n_samples:
+        raise ValueError(f"names of the samples of {plan.name} do not agree with its plan")
     return {name: values[name] for name in input_names(plan)}
 
 

@@ -174,7 +174,7 @@ def _from_sklearn(entry: Entry) -> Found:
 
     bunch = getattr(sklearn.datasets, entry.sklearn)()
     X = np.ascontiguousarray(bunch.data, dtype=np.float64)
-    table = LabelledTable(X, bunch.target.astype(np.int16), entry.class_names)
+    table = LabelledTable(X, bunch.target.astype(np.int16), entry.class_names, entry.feature_names)
     if table.checksum() != entry.checksum:
         raise Missing(f"scikit-learn {sklearn.__version__} ships another table")
     return Found(table, Path(sklearn.datasets.__file__).parent, "scikit-learn's copy")

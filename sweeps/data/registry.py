@@ -62,6 +62,8 @@ class Entry:
         Text of a missing value; rows with one are left out.
     sklearn : str
         Loader of scikit-learn's own copy of the same table, if it has one.
+    feature_names : tuple of str
+        As scikit-learn's copy or the publisher's page has them, if they do.
     """
 
     name: str
@@ -78,6 +80,7 @@ class Entry:
     comment: str = ""
     missing: str = ""
     sklearn: str = ""
+    feature_names: tuple[str, ...] = ()
 
     @property
     def n_features(self) -> int:
@@ -97,6 +100,13 @@ def _uci(number: int, slug: str) -> Published:
 
 
 _IRIS = ("Iris-setosa", "Iris-versicolor", "Iris-virginica")
+
+_OF_IRIS = ("sepal length (cm)", "sepal width (cm)", "petal length (cm)", "petal width (cm)")
+_OF_WINE = (
+    *("alcohol", "malic_acid", "ash", "alcalinity_of_ash", "magnesium", "total_phenols", "flavanoids"),
+    *("nonflavanoid_phenols", "proanthocyanins", "color_intensity", "hue", "od280/od315_of_diluted_wines"),
+    "proline",
+)
 
 _ENTRIES = (
     Entry(
@@ -126,6 +136,7 @@ _ENTRIES = (
         features=(0, 4),
         class_column=4,
         sklearn="load_iris",
+        feature_names=_OF_IRIS,
     ),
     Entry(
         name="iris-uci",
@@ -137,6 +148,7 @@ _ENTRIES = (
         checksum="4a40a7186b686b2a8111a1a61c2d5f44d2f98fe8522f5d4682e324dd1b19b946",
         features=(0, 4),
         class_column=4,
+        feature_names=_OF_IRIS,
     ),
     Entry(
         name="wine",
@@ -149,6 +161,7 @@ _ENTRIES = (
         features=(1, 14),
         class_column=0,
         sklearn="load_wine",
+        feature_names=_OF_WINE,
     ),
     Entry(
         name="thyroid",
@@ -235,7 +248,9 @@ def parse_raw(content: bytes, entry: Entry) -> LabelledTable:
             continue
         rows.append([float(cell) for cell in features])
         labels.append(codes[label])
-    return LabelledTable(np.array(rows), np.array(labels, dtype=np.int16), entry.class_names)
+    return LabelledTable(
+        np.array(rows), np.array(labels, dtype=np.int16), entry.class_names, entry.feature_names
+    )
 
 
 def _rows(content: bytes, entry: Entry) -> list[list[str]]:

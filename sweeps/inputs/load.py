@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,13 @@ from sweeps.plan import DatasetPlan
 from sweeps.seeds import data_seed
 
 Arrays = tuple[NDArray[np.float64], NDArray[np.int16] | None]
+Texts = NDArray[np.object_]
+
+LONGEST_NAME = 200
+"""Characters of a name that a cube keeps."""
+
+MOST_NAMED = 10_000
+"""Features, and classes, that a cube keeps the names of."""
 
 MOST_SAMPLES = 10**9
 """Of a plan."""
@@ -97,12 +104,15 @@ class Inputs:
         Data sets that are unavailable, with the reason of each place tried.
     notes : mapping of str to tuple of str
         What to know of the columns of tables of the user's own, by data set name.
+    sample_names : mapping of str to tuple of str
+        Names of the samples, of data sets that have some.
     """
 
     plans: tuple[DatasetPlan, ...]
     sources: Mapping[str, Source]
     skipped: Mapping[str, tuple[str, ...]]
     notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sample_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def stacked(self, plan: DatasetPlan) -> Arrays:
         """Features and labels as the cube holds them: one real table, or all mixtures stacked."""
@@ -112,9 +122,16 @@ class Inputs:
         features, labels = zip(*(source.arrays(mixture) for mixture in range(plan.mixtures)), strict=True)
         return np.stack(features), np.stack(labels)
 
-    def stored(self, plan: DatasetPlan) -> tuple[*Arrays, Pool | None]:
-        """All that the cube holds of a data set's inputs: features, labels, annotations of the user's own."""
-        return *self.stacked(plan), self.sources[plan.name].pool
+    def stored(self, plan: DatasetPlan) -> tuple[*Arrays, Pool | None, Texts | None]:
+        """All that the cube holds of a data set's inputs.
+
+        Features, labels, annotations of the user's own, and names of the samples; these only if they are
+        those of the plan, as a cube has the names that it was made with.
+        """
+        names = self.sample_names.get(plan.name, ())
+        is_kept = bool(names) and plan.sample_names == names_checksum(names)
+        texts = np.array(names, dtype=object) if is_kept else None
+        return *self.stacked(plan), self.sources[plan.name].pool, texts
 
 
 def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) -> Inputs:
@@ -139,7 +156,7 @@ def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) ->
         With every problem of every data set; an unavailable one is a problem unless the file says to skip it.
     """
     plans, sources, skipped, problems = [], {}, {}, list[Problem]()
-    notes: dict[str, tuple[str, ...]] = {}
+    notes, names = dict[str, tuple[str, ...]](), dict[str, tuple[str, ...]]()
     for entry in spec.grid.datasets:
         with collecting(problems):
             try:
@@ -151,6 +168,8 @@ def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) ->
             sources[entry.name] = source
             if data is not None and data.table.notes:
                 notes[entry.name] = data.table.notes
+            if data is not None and data.table.sample_names:
+                names[entry.name] = data.table.sample_names
     if spec.unavailable == "error":
         problems += [_unavailable(where, name, reasons) for name, reasons in skipped.items()]
     elif not plans and not problems:
@@ -158,7 +177,7 @@ def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) ->
     if problems:
         # once each: a folder of data that does not exist is found again for every data set
         raise InputError(dict.fromkeys(problems))
-    return Inputs(tuple(plans), sources, skipped, notes)
+    return Inputs(tuple(plans), sources, skipped, notes, names)
 
 
 def _load(entry: Dataset, seed: int, data_dir: Path | None) -> tuple[Source, DataSet | None]:
@@ -248,7 +267,33 @@ def _plan(
         n_annotations=0 if pool is None else len(pool),
         annotations_checksum="" if pool is None else pool_checksum(pool),
         designs=grid.design if grid.supervised else DEFAULT,
+        **_names(data),
     )
+
+
+def _names(data: DataSet | None) -> dict[str, Any]:
+    """Names of a table as its plan has them; none of a kind that has a name too long for a cube."""
+    if data is None:
+        return {}
+    table = data.table
+    few = {
+        key: names
+        for key, names in (("feature_names", table.feature_names), ("class_names", table.class_names))
+        if len(names) <= MOST_NAMED and _are_short(names)
+    }
+    return {
+        **few,
+        "sample_names": names_checksum(table.sample_names) if _are_short(table.sample_names) else "",
+    }
+
+
+def _are_short(names: Sequence[str]) -> bool:
+    return all(len(name) <= LONGEST_NAME for name in names)
+
+
+def names_checksum(names: Sequence[str]) -> str:
+    """Sha256 over the names of samples in their order; nothing where there are none."""
+    return hashlib.sha256(json.dumps(names).encode()).hexdigest() if names else ""
 
 
 def _pool_problems(

@@ -26,6 +26,8 @@ from sweeps.plan import Cell, DatasetPlan
 FEATURES = 6
 """Features of a matrix; of more, those are taken whose means differ most between the classes."""
 PANEL = 1.35
+LONGEST_NAME = 20
+"""Characters of a feature's name at an axis."""
 MOST_POINTS = 2500
 """Points of a figure above which they are drawn as an image, as each would be an element of the SVG."""
 PAPER_DATASET = "vertebral"
@@ -67,12 +69,22 @@ class CellFigure:
         Columns of `X` that are drawn, from 0.
     partitions : dict of str to ndarray of shape (n_samples,)
         Labels by what they are; codes agree as far as they can.
+    feature_names : tuple of str
+        Of all columns of `X`; empty if the cube has no names.
     """
 
     cell: Cell
     X: NDArray[np.float64]
     features: tuple[int, ...]
     partitions: dict[str, NDArray[np.int64]]
+    feature_names: tuple[str, ...] = ()
+
+    def named(self, feature: int) -> str:
+        """A feature by its name, cut to a panel's width, or by its number from 1."""
+        if not self.feature_names:
+            return f"feature {feature + 1}"
+        name = self.feature_names[feature]
+        return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
 def named_cell(plans: Mapping[str, DatasetPlan], name: str) -> Cell:
@@ -147,7 +159,8 @@ def read_cell(tree: xr.DataTree, cell: Cell) -> CellFigure:
     guide = partitions.get("true", partitions["annotated"])
     partitions = {key: match(labels, guide) for key, labels in partitions.items()}
     X = data["X"].values
-    return CellFigure(cell, X, most_separating(X, guide), partitions)
+    names = tuple(map(str, data["feature"].values)) if "feature" in data.coords else ()
+    return CellFigure(cell, X, most_separating(X, guide), partitions, names)
 
 
 def draw_matrix(shown: CellFigure, labels: NDArray[np.int64], unit: str) -> Figure:
@@ -176,9 +189,9 @@ def draw_matrix(shown: CellFigure, labels: NDArray[np.int64], unit: str) -> Figu
             across, up = chosen[column], chosen[min(row + 1, len(chosen) - 1)]
             _points(axes, shown.X[:, across], shown.X[:, up], labels, as_image)
             if row == size - 1:
-                axes.set_xlabel(f"feature {across + 1}\n({unit})")
+                axes.set_xlabel(f"{shown.named(across)}\n({unit})")
             if column == 0:
-                axes.set_ylabel(f"feature {up + 1}\n({unit})")
+                axes.set_ylabel(f"{shown.named(up)}\n({unit})")
     handles, names = grid[0][0].get_legend_handles_labels()
     figure.legend(
         handles,

@@ -166,7 +166,7 @@ def test_annotations_of_a_file_stand_in_for_true_labels(tmp_path: Path) -> None:
     inputs = load_inputs(spec(tmp_path, datasets=[plain]))
     (plan,) = inputs.plans
     assert (plan.n_annotations, plan.has_labels, plan.m) == (9, False, (4, 9))
-    X, labels_true, pool = inputs.stored(plan)
+    X, labels_true, pool, _ = inputs.stored(plan)
     assert (X.shape, labels_true) == ((9, 2), None)
     assert pool is not None
     assert plan.annotations_checksum == pool_checksum(pool)
@@ -193,7 +193,10 @@ def test_a_messy_table_with_annotations_by_name_and_row(tmp_path: Path) -> None:
     sweep = spec(tmp_path, datasets=[told])
     inputs = load_inputs(sweep)
     (plan,) = inputs.plans
-    X, _, pool = inputs.stored(plan)
+    X, _, pool, names = inputs.stored(plan)
+    assert names is not None
+    assert names.tolist() == ["Ann", "Eve", "Kim", "Lee"]
+    assert plan.feature_names == ("a", "b")
     assert X.tolist() == [[1, 2], [3, 5], [4, 1], [5, 9]]
     assert pool is not None
     assert pool.tolist() == [[0, 1, 0]] * 3 + [[2, 3, 1]] * 2

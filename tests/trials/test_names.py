@@ -1,0 +1,109 @@
+"""Names of features, samples and classes: from a table to the cube, kept when it grows, and no others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cubes.rot import turn_bit
+from processes.sweeping import run, write_spec
+
+from pipeline.prepare.repair import repair_cube
+from pipeline.report.sections.cell import read_cell
+from pipeline.scoring.lazy import scores
+from pipeline.scoring.tables import cell_table
+from pipeline.work.verify import verify
+from storage.cube import schema
+from storage.cube.cube import open_cube
+from storage.cube.manifest import read_manifest
+from storage.cube.records import NAMES
+from sweeps.cellnames import find_cell
+from sweeps.errors import InputError
+from sweeps.inputs import load
+
+SWEEP = """
+name = "tiny"
+seed = 3
+[grid]
+datasets = [{name = "own", path = "own.csv", index_column = "id", label_column = "kind", missing = "drop"}]
+p = [0.8]
+m = [10]
+replicates = 1
+models = ["unsupervised", "posterior"]
+restarts = 2
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_table(tmp_path)
+    return tmp_path
+
+
+def write_table(folder: Path, width: str = "width", name: str = "row", kind: str = "a kind") -> None:
+    rng = np.random.default_rng(0)
+    lines = [f"{name} {n},{rng.normal() + 5 * (n % 2)!r},{rng.normal()!r},{kind}{n % 2}" for n in range(20)]
+    lines[4] = f"{name} 4,,1,{kind}0"
+    (folder / "own.csv").write_text(f"id,{width},height,kind\n" + "\n".join(lines) + "\n")
+
+
+def made(folder: Path, text: str = SWEEP) -> Path:
+    run(write_spec(folder, text), folder / "results")
+    return folder / "results/tiny.zarr"
+
+
+def test_names_are_coordinates(folder: Path) -> None:
+    cube = made(folder)
+    node = open_cube(cube)["own"]
+    assert node["feature"].values.tolist() == ["width", "height"]
+    assert node["sample"].values.tolist() == [f"row {n}" for n in range(20) if n != 4]
+    assert node.attrs["class_names"] == ["a kind0", "a kind1"]
+    assert node["labels"].sel(sample="row 7").shape == (1, 1, 1, 1)
+    assert np.isfinite(scores(open_cube(cube), "own")["nmi"].values).all()
+    assert len(cell_table(open_cube(cube), read_manifest(cube).plans)) == 2
+    cell = find_cell("own/p=0.8/m=10/replicate=0/posterior", read_manifest(cube).plans.values())
+    assert [read_cell(open_cube(cube), cell).named(n) for n in range(2)] == ["width", "height"]
+    assert verify(cube, sample=1000).good
+
+
+def test_a_cube_grows_with_its_names_and_not_with_others(folder: Path) -> None:
+    cube = made(folder)
+    more = SWEEP.replace("m = [10]", "m = [10, 20]")
+    for change in ({"width": "breadth"}, {"name": "sample"}, {"kind": "sort"}):
+        write_table(folder, **change)
+        with pytest.raises(InputError, match=r"as in the cube .name them as the cube does"):
+            made(folder, more)
+    write_table(folder)
+    made(folder, more)
+    assert open_cube(cube)["own"]["labels"].sel(sample="row 7").shape == (1, 2, 1, 1)
+
+
+def test_a_cube_without_names_stays_without(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(load, "_names", lambda data: {})
+        cube = made(folder)
+    before = read_manifest(cube)
+    assert "sample" not in open_cube(cube)["own"].coords
+    assert not any(getattr(before.plans["own"], key) for key in NAMES)
+    made(folder, SWEEP.replace("m = [10]", "m = [10, 20]"))
+    assert read_manifest(cube).plans["own"].feature_names == ()
+    assert set(open_cube(cube)["own"].coords) == {"p", "m", "m_over_n", "replicate", "model", "field"}
+
+
+def test_damaged_names_are_noticed_and_made_again(folder: Path) -> None:
+    cube = made(folder)
+    for name in ("sample", "feature"):
+        file = cube / f"own/{name}/c.0"
+        content = file.read_bytes()
+        turn_bit(file)
+        assert repair_cube(cube, data_dir=None, dry_run=False).damaged
+        assert file.read_bytes() == content
+
+
+def test_names_that_are_too_long_are_left_out(folder: Path) -> None:
+    write_table(folder, width="w" * 201)
+    node = open_cube(made(folder))["own"]
+    assert "feature" not in node.coords
+    assert "sample" in node.coords
+    assert schema.VARIABLES["sample"].role is schema.Role.INPUT
