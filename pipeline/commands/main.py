@@ -24,7 +24,7 @@ from pipeline.commands.options import (
     show,
     spec_argument,
 )
-from pipeline.commands.report import compare, open_page, report
+from pipeline.commands.report import compare, export, open_page, report
 from pipeline.commands.runs import cancel, logs, status, why
 from pipeline.commands.schema import schema
 
@@ -151,5 +151,5 @@ def plan(
 main.add_command(datasets)
 main.add_command(methods)
 main.add_command(fit_command, "fit")
-for command in (ask, cancel, compare, logs, open_page, repair, report, schema, status, verify, why):
+for command in (ask, cancel, compare, export, logs, open_page, repair, report, schema, status, verify, why):
     main.add_command(command)

@@ -95,6 +95,57 @@ def show_in_browser(address: str) -> None:
 
 
 @click.command()
+@click.argument("cube", type=click.Path(path_type=Path))
+@results_option
+@click.option(
+    "--format",
+    "how",
+    type=Word(("csv", "parquet", "netcdf")),
+    default="csv",
+    show_default=True,
+    help="Tables in CSV or parquet, or grids in netCDF.",
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Folder of the files.  [default: beside the cube]"
+)
+@click.option("--force", is_flag=True, help="Overwrite files that are there.")
+@click.option(
+    "--scores",
+    "only_scores",
+    is_flag=True,
+    help="Store the scores beside CUBE instead, as <name>.scores.zarr, which xarray opens; computed again"
+    " only if CUBE has changed.",
+)
+def export(cube: Path, results: Path, how: str, out: Path | None, force: bool, only_scores: bool) -> None:
+    """Write labels, scores and summaries of CUBE for other programs."""
+    from pipeline.commands.paths import find_cube
+    from sweeps.errors import Problem
+
+    with reported():
+        given = {"--out": out is not None, "--force": force, "--format": how != "csv"}
+        problems = [
+            Problem(option, "--scores as well", "one of them", "scores have their place beside the cube")
+            for option, is_given in given.items()
+            if only_scores and is_given
+        ]
+        with collecting(problems):
+            path = find_cube(cube, results)
+        if problems:
+            raise InputError(problems)
+        if only_scores:
+            from pipeline.scoring.stored import store_scores
+            from storage.cube.cube import open_cube
+
+            stored, is_new = store_scores(path, open_cube(path))
+            click.echo(f"scores: {stored}{'' if is_new else ', as they were'}")
+            return
+        from pipeline.report.export import write_export
+
+        for file in write_export(path, out or path.with_suffix(".export"), how, overwrite=force):
+            click.echo(file)
+
+
+@click.command()
 @click.argument("cube_a", type=click.Path(path_type=Path))
 @click.argument("cube_b", type=click.Path(path_type=Path))
 @results_option

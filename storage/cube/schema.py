@@ -233,11 +233,8 @@ INPUTS = ("X", "labels_true", "annotation_pool", "sample")
 
 def input_names(plan: DatasetPlan) -> tuple[str, ...]:
     """Inputs that the node of a data set has."""
-    has = {
-        "labels_true": plan.has_labels,
-        "annotation_pool": plan.n_annotations > 0,
-        "sample": bool(plan.sample_names),
-    }
+    has = {"labels_true": plan.has_labels, "sample": bool(plan.sample_names)}
+    has["annotation_pool"] = plan.n_annotations > 0
     return tuple(name for name in INPUTS if has.get(name, True))
 
 

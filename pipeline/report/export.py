@@ -1,0 +1,220 @@
+"""What a cube holds as tables and grids for other programs: labels, scores, summaries."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from pipeline.scoring.stored import plain, score_datasets
+from pipeline.scoring.tables import cell_table, summary_table
+from storage.cube.cube import open_cube
+from storage.cube.manifest import read_manifest
+from storage.cube.schema import DONE
+from storage.errors import storage_errors
+from sweeps.errors import InputError, Problem, not_one_of
+from sweeps.plan import DatasetPlan
+
+FORMATS = {"csv": ".csv", "parquet": ".parquet", "netcdf": ".nc"}
+"""End of a file's name, by format."""
+
+EXTRA = "pip install 'sweep-clustering[tables]'"
+CELL = ("mixture", "p", "m", "m_over_n", "design", "replicate")
+"""Coordinates of a cell beside its model."""
+
+
+def write_export(cube: Path, folder: Path, how: str, *, overwrite: bool = False) -> list[Path]:
+    """Write labels, scores and summaries of a cube to a folder, each file whole or not at all.
+
+    Parameters
+    ----------
+    cube : Path
+        The cube; a sweep may be writing to it.
+    folder : Path
+        Made if it is not there.
+    how : {"csv", "parquet", "netcdf"}
+        Tables with one row for each cell (`cells`), for each group of cells and score (`summary`), and for
+        each sample of each cell, of one data set (`labels-<data set>`); or grids, a file for each node of the
+        cube with the scores and labels of its cells.
+    overwrite : bool
+        Whether files of these names may be there.
+
+    Returns
+    -------
+    list of Path
+        What was written.
+
+    Raises
+    ------
+    InputError
+        If this is not a cube, or something is there already.
+    StorageError
+        If the file system refuses.
+    """
+    if how not in FORMATS:
+        raise InputError([not_one_of("--format", how, FORMATS)])
+    if folder.is_dir() and any(folder.iterdir()) and not overwrite:
+        hint = "--force overwrites the files of these names in it"
+        raise InputError([Problem(str(folder), "files", "an empty folder, or none", hint)])
+    if folder.exists() and not folder.is_dir():
+        raise InputError([Problem(str(folder), "a file", "a folder, or nothing")])
+    if how == "parquet":
+        _need_pyarrow()
+    manifest, tree = read_manifest(cube), open_cube(cube)
+    making = folder.with_name(f".{folder.name}.{os.getpid()}")
+    with storage_errors(folder):
+        making.mkdir(parents=True)
+        try:
+            write = _write_grids if how == "netcdf" else _write_tables
+            written = [folder / name for name in write(tree, manifest.plans, making, FORMATS[how])]
+            folder.mkdir(parents=True, exist_ok=True)
+            for path in written:
+                (making / path.name).replace(path)
+        finally:
+            shutil.rmtree(making, ignore_errors=True)
+    return written
+
+
+def _write_tables(
+    tree: xr.DataTree, plans: dict[str, DatasetPlan], folder: Path, suffix: str
+) -> Iterator[str]:
+    cells = cell_table(tree, plans)
+    for name, table in (("cells", cells), ("summary", summary_table(cells))):
+        _Rows(folder / f"{name}{suffix}").add_all([table])
+        yield f"{name}{suffix}"
+    for name, plan in plans.items():
+        file = f"labels-{name}{suffix}"
+        _Rows(folder / file).add_all(label_tables(tree, plan))
+        yield file
+
+
+def label_tables(tree: xr.DataTree, plan: DatasetPlan) -> Iterator[pd.DataFrame]:
+    """Labels of all cells that are done, a table for some of them at a time.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        An opened cube.
+    plan : DatasetPlan
+        Grid of the data set.
+
+    Yields
+    ------
+    pandas.DataFrame
+        Coordinates of the cell, `model`, `sample` (its name, or its number from 1), `label` from 0 and, where
+        it is known, `label_true`, the name of the class or its code.
+    """
+    data = tree[plan.name].to_dataset()
+    nodes = [(tree[f"{plan.name}/{model}"].to_dataset(), model) for model in plan.baselines]
+    if plan.supervised:
+        nodes += [(data.isel(p=[i], m=[j]), "") for i, j in product(range(len(plan.p)), range(len(plan.m)))]
+    has_names = "sample" in data.coords
+    samples = data["sample"].values.astype(object) if has_names else np.arange(1, plan.n_samples + 1)
+    empty = True
+    for node, model in nodes:
+        table = _labels(node, data, plan, samples, model)
+        if len(table) or empty:  # one without rows has the columns
+            empty = False
+            yield table
+
+
+def _labels(
+    node: xr.Dataset, data: xr.Dataset, plan: DatasetPlan, samples: np.ndarray[Any, Any], model: str
+) -> pd.DataFrame:
+    labels = node["labels"]
+    cell = [str(dim) for dim in labels.dims if dim != "sample"]
+    rows = labels.values.reshape(-1, plan.n_samples)
+    done = (node["status"].values == DONE).reshape(-1)
+    index = np.unravel_index(np.flatnonzero(done), labels.shape[:-1]) if cell else ()
+    places = dict(zip(cell, index, strict=True))
+    n_rows = int(done.sum())
+    columns: dict[str, Any] = {"dataset": plan.name}
+    for name in CELL:
+        dim = "m" if name == "m_over_n" else name
+        found = np.asarray(node[name].values)[places[dim]] if dim in places and name in node.coords else None
+        columns[name] = np.repeat(_plain(found), plan.n_samples) if found is not None else pd.NA
+    columns["model"] = model or np.repeat(_plain(node["model"].values[places["model"]]), plan.n_samples)
+    columns["sample"] = np.tile(samples, n_rows)
+    columns["label"] = rows[done].reshape(-1)
+    if plan.has_labels:
+        columns["label_true"] = _true_labels(data, plan, places, n_rows)
+    whole = dict.fromkeys(("mixture", "m", "replicate"), "Int64")
+    real = dict.fromkeys(("p", "m_over_n"), "Float64")
+    table = pd.DataFrame(columns, index=range(n_rows * plan.n_samples))
+    return table.astype({**whole, **real, "design": object, "dataset": str, "model": str})
+
+
+def _true_labels(
+    data: xr.Dataset, plan: DatasetPlan, places: dict[str, Any], n_rows: int
+) -> np.ndarray[Any, Any]:
+    codes = data["labels_true"].values
+    each = codes[places["mixture"]].reshape(-1) if "mixture" in places else np.tile(codes, n_rows)
+    names = np.array(plan.class_names, dtype=object)
+    return names[each] if len(names) else each
+
+
+def _plain(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return values.astype(object) if values.dtype.kind in "TU" else values
+
+
+class _Rows:
+    """A file that tables are added to, one after the other."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def add_all(self, tables: Iterator[pd.DataFrame] | list[pd.DataFrame]) -> None:
+        add: Callable[[list[pd.DataFrame] | Iterator[pd.DataFrame]], None]
+        add = self._csv if self.path.suffix == ".csv" else self._parquet
+        add(tables)
+
+    def _csv(self, tables: Iterator[pd.DataFrame] | list[pd.DataFrame]) -> None:
+        with self.path.open("w", encoding="utf-8", newline="") as file:
+            for number, table in enumerate(tables):
+                table.to_csv(file, index=False, header=number == 0, lineterminator="\n")
+
+    def _parquet(self, tables: Iterator[pd.DataFrame] | list[pd.DataFrame]) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as parquet
+
+        writer = None
+        for table in tables:
+            # all types from the whole table: of a part, a column may have no value
+            of = {"design": pa.string()}
+            found = pa.Table.from_pandas(table, preserve_index=False)
+            fields = [field.with_type(of.get(field.name, field.type)) for field in found.schema]
+            found = found.cast(pa.schema(fields, metadata=found.schema.metadata))
+            writer = writer or parquet.ParquetWriter(self.path, found.schema)
+            writer.write_table(found)
+        if writer is not None:
+            writer.close()
+
+
+def _write_grids(
+    tree: xr.DataTree, plans: dict[str, DatasetPlan], folder: Path, suffix: str
+) -> Iterator[str]:
+    for plan in plans.values():
+        for path, found in score_datasets(tree, plan.name).items():
+            node = tree[path].to_dataset()
+            grid = found.assign(labels=node["labels"], status=node["status"])
+            grid = plain(grid)
+            if plan.class_names:
+                grid.attrs["class_names"] = "\n".join(plan.class_names)
+            file = f"{path.replace('/', '-')}{suffix}"
+            # version 3 of the format, which every reader has, needs no library of its own
+            grid.drop_encoding().to_netcdf(folder / file, engine="scipy")
+            yield file
+
+
+def _need_pyarrow() -> None:
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        raise InputError([Problem("--format parquet", "no pyarrow", "pyarrow", EXTRA)]) from None
