@@ -65,6 +65,7 @@ class OwnPage(RequestHandler):  # type: ignore[misc]
         if site is None:
             self.set_status(503)
             self.set_header("Content-Type", "text/plain")
+            self.set_header("Refresh", "2")  # who opens it at once need not do so again
             self.finish(NOT_YET)
             return
         since = self.get_query_argument("since", "")

@@ -273,7 +273,7 @@ const scores = () => {
     const [design, p] = key.split("\n");
     return figure(design ? `p = ${p}, ${design}` : `p = ${p}`, panels.get(key), flat, low, high);
   }));
-  const models = [...new Set(mine.map((curve) => curve[3]))];
+  const models = Object.keys(grid.looks).filter((model) => mine.some((curve) => curve[3] === model));
   put("keys", models.map((model) => {
     const look = grid.looks[model];
     return h("span", {}, s("svg", { viewBox: "0 0 32 10", "aria-hidden": "true" },

@@ -40,6 +40,7 @@ BENCHMARKS = (
     "methods",
     "contest",
     "asking",
+    "live",
 )
 FROM_CUBES = "stopping"
 BY_HAND = "scale"
