@@ -18,6 +18,7 @@ NEEDS = {
     errno.ENOTDIR: "a directory, but something else is there",
     errno.ESTALE: "the network file system to come back: its handle is stale",
     errno.EMFILE: "more open files (ulimit -n)",
+    errno.ENETUNREACH: "a network, and a server that answers",
     errno.EIO: "a disk that works: the system reports an input/output error",
 }
 

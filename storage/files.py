@@ -11,10 +11,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from storage.errors import LeaseLost
+from storage.remote import Url
 from sweeps.errors import InputError, Problem
 
 PARTIAL = ".partial"
 """Suffix of what is not complete; one left by a killed process is removed later."""
+
+
+LONGEST_REMOTE = 2**26
+"""Bytes of a file at an address, unless more is known of it."""
 
 
 class Files:
@@ -196,6 +201,8 @@ def read_regular(path: Path, most: int | None = None) -> bytes:
     InputError
         If it is anything else, or larger.
     """
+    if isinstance(path, Url):
+        return path.read(LONGEST_REMOTE if most is None else most)
     check_regular(path)
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with open(descriptor, "rb") as file:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from storage.remote import Url, place_of
 from storage.runfolder.folder import CUBE_SUFFIX, RunFolder, cube_path
 from sweeps.errors import InputError, Problem
 
@@ -29,14 +30,19 @@ def find_spec(path: Path) -> tuple[Path, bool]:
     raise InputError([Problem(str(path), "no such file", f"a sweep file, or an installed one: {names}")])
 
 
-def find_cube(path: Path, results: Path) -> Path:
-    """Cube at `path`, or the cube of the sweep file at `path`.
+def find_cube(path: Path, results: Path, *, remote: bool = False) -> Path:
+    """Cube at `path`, or the cube of the sweep file at `path`; an address, where it is only read.
 
     Raises
     ------
     InputError
         If there is neither.
     """
+    place = place_of(path)
+    if isinstance(place, Url):
+        if remote:
+            return place
+        raise InputError([Problem(str(place), "an address", "a cube on this machine")])
     if path.suffix != ".toml":
         if path.is_dir():
             return path
@@ -45,6 +51,11 @@ def find_cube(path: Path, results: Path) -> Path:
     if not cube.is_dir():
         raise InputError([Problem(str(cube), "nothing", f"the cube of {path}", 'run "sweep submit" first')])
     return cube
+
+
+def beside(cube: Path, suffix: str) -> Path:
+    """Where files on a cube go: beside it, or, of one at an address, into the working directory."""
+    return Path(cube.name).with_suffix(suffix) if isinstance(cube, Url) else cube.with_suffix(suffix)
 
 
 def find_run(path: Path, results: Path) -> Path:

@@ -51,13 +51,16 @@ class ScoreName(Word):
 )
 @click.option("--cell", help="Cell of the scatter plots, such as iris/p=0.9/m=75/replicate=0/posterior.")
 def report(cube: Path, results: Path, out: Path | None, against: Path | None, cell: str | None) -> None:
-    """Write a page of CUBE, its tables (CSV) and figures (SVG, PNG), and show a summary."""
-    from pipeline.commands.paths import find_cube
+    """Write a page of CUBE, its tables (CSV) and figures (SVG, PNG), and show a summary.
+
+    CUBE may be an address (https://, s3://), of which nothing but the cube is read.
+    """
+    from pipeline.commands.paths import beside, find_cube
     from pipeline.report.write import write_report
 
     with reported():
-        path = find_cube(cube, results)
-        written = write_report(path, out or path.with_suffix(".report"), published=against, cell=cell)
+        path = find_cube(cube, results, remote=True)
+        written = write_report(path, out or beside(path, ".report"), published=against, cell=cell)
     click.echo(written.text)
     click.echo(f"page: {written.page}")
 
@@ -118,7 +121,7 @@ def show_in_browser(address: str) -> None:
 )
 def export(cube: Path, results: Path, how: str, out: Path | None, force: bool, only_scores: bool) -> None:
     """Write labels, scores and summaries of CUBE for other programs."""
-    from pipeline.commands.paths import find_cube
+    from pipeline.commands.paths import beside, find_cube
     from sweeps.errors import Problem
 
     with reported():
@@ -129,7 +132,7 @@ def export(cube: Path, results: Path, how: str, out: Path | None, force: bool, o
             if only_scores and is_given
         ]
         with collecting(problems):
-            path = find_cube(cube, results)
+            path = find_cube(cube, results, remote=not only_scores)
         if problems:
             raise InputError(problems)
         if only_scores:
@@ -141,7 +144,7 @@ def export(cube: Path, results: Path, how: str, out: Path | None, force: bool, o
             return
         from pipeline.report.export import write_export
 
-        for file in write_export(path, out or path.with_suffix(".export"), how, overwrite=force):
+        for file in write_export(path, out or beside(path, ".export"), how, overwrite=force):
             click.echo(file)
 
 

@@ -18,6 +18,7 @@ from storage.cube.records import name_problems, plan_to_json, read_plans
 from storage.errors import storage_errors
 from storage.files import PLAIN, Files, read_regular, sync_directory
 from storage.provenance import RunRecord
+from storage.remote import Url
 from storage.runfolder.folder import RunFolder
 from sweeps.errors import InputError, Problem, collecting, shown
 from sweeps.file.spec import SweepSpec, load
@@ -90,7 +91,8 @@ def read_manifest(path: Path) -> Manifest:
         If the file cannot be read.
     """
     document = _read_document(path)
-    RunFolder(path).check()
+    if not isinstance(path, Url):  # whose run, if there is one, is elsewhere
+        RunFolder(path).check()
     attributes = document.get("attributes")
     if not isinstance(attributes, dict) or attributes.get("format") != FORMAT:
         raise _not_a_cube(path, "zarr data that no sweep has written")
@@ -180,7 +182,7 @@ def append_run(path: Path, record: RunRecord, files: Files = PLAIN) -> None:
 
 def _read_document(path: Path) -> dict[str, Any]:
     with storage_errors(path):
-        if not path.is_dir():
+        if not isinstance(path, Url) and not path.is_dir():
             raise _not_a_cube(path, "a file" if path.exists() else "nothing")
         try:
             content = read_regular(path / ROOT_FILE, LONGEST_ROOT)

@@ -13,6 +13,7 @@ from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE, NO_SOLUTION, VARIABLES, Role
 from storage.cube.store import CubeStore
 from storage.errors import storage_errors
+from storage.remote import place_of
 
 SORTED_DIMS = ("p", "m")
 
@@ -30,7 +31,7 @@ def open_cube(path: str | Path) -> xr.DataTree:
     Parameters
     ----------
     path : str or Path
-        The cube, `<name>.zarr`.
+        The cube, `<name>.zarr`; or its address (http, https, s3), which is read and never written.
 
     Returns
     -------
@@ -52,7 +53,7 @@ def open_cube(path: str | Path) -> xr.DataTree:
     >>> tree["iris"]["log_likelihood"].dims
     ('p', 'm', 'replicate', 'model', 'restart')
     """
-    path = Path(path)
+    path = place_of(path)
     manifest = read_manifest(path)
     with storage_errors(path):
         store = CubeStore(path, chunks=manifest.chunks, document=manifest.document, read_only=True)

@@ -19,6 +19,7 @@ from storage.cube.manifest import ROOT_FILE
 from storage.cube.places import ChunkFiles, chunk_position
 from storage.errors import DamagedChunk
 from storage.files import PLAIN, Files, read_regular
+from storage.remote import Url
 
 if TYPE_CHECKING:
     from zarr.abc.store import ByteRequest
@@ -164,15 +165,30 @@ class CubeStore(LocalStore):
             raise self._damaged(key, "is the file of another chunk")
         return (prototype or default_buffer_prototype()).buffer.from_bytes(content)
 
+    def _most(self, key: str) -> int | None:
+        """Bytes of a file of another machine: no more than its values may take."""
+        if not isinstance(self.root, Url):
+            return None
+        dtype, n_values = self._chunks.shape(key) or ("int8", 0)
+        size = LONGEST_TEXT if dtype == "string" else np.dtype(dtype).itemsize
+        return LONGEST_TEXTS + 2 * size * n_values
+
+    async def _open(self, *, mode: AccessModeLiteral | None = None) -> None:
+        if isinstance(self.root, Url):
+            await Store._open(self)
+        else:
+            await super()._open(mode=mode)
+
     def _damaged(self, key: str, found: str) -> DamagedChunk:
         return DamagedChunk(self.root / key, self._chunks.name(key), found, self.root)
 
     def _is_there(self, key: str) -> bool:
-        return os.path.lexists(self.root / key)
+        place = self.root / key
+        return place.is_there() if isinstance(place, Url) else os.path.lexists(place)
 
     def _read(self, key: str) -> bytes | None:
         try:
-            return read_regular(self.root / key)
+            return read_regular(self.root / key, self._most(key))
         except (FileNotFoundError, NotADirectoryError):
             return None
 

@@ -1,0 +1,139 @@
+"""Cubes behind an address: the same tree as on the disk, the same checks, and nothing of this machine."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import fsspec
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from cubes import toy
+from cubes.reported import make
+from cubes.rot import turn_bit
+
+from pipeline.commands.main import main
+from pipeline.scoring.lazy import scores
+from storage import remote
+from storage.cube.cube import open_cube
+from storage.cube.manifest import read_manifest
+from storage.errors import DamagedChunk, StorageError
+from storage.remote import Url, place_of
+from sweeps.errors import InputError
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *arguments: object) -> None:
+        pass
+
+
+class Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that reads no further is no error."""
+
+
+@pytest.fixture
+def cube(tmp_path: Path) -> Path:
+    return make(tmp_path, toy.plan("iris"), toy.plan("drawn", mixtures=2))
+
+
+@pytest.fixture
+def address(cube: Path) -> Iterator[str]:
+    """A plain web server, which knows of no parts of files."""
+    handler = functools.partial(Quiet, directory=str(cube.parent))
+    with Server(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/{cube.name}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def in_memory(cube: Path) -> Iterator[str]:
+    """The same in a store of fsspec, as a bucket is one."""
+    files = fsspec.filesystem("memory")
+    files.put(str(cube), f"/{cube.name}", recursive=True)
+    yield f"memory://{cube.name}"
+    files.rm(f"/{cube.name}", recursive=True)
+
+
+@pytest.mark.parametrize("kind", ["address", "in_memory"])
+def test_the_same_tree_as_on_the_disk(kind: str, cube: Path, request: pytest.FixtureRequest) -> None:
+    there = request.getfixturevalue(kind)
+    tree, expected = open_cube(there), open_cube(cube)
+    for node in expected.subtree:
+        for name, values in node.to_dataset(inherit=False).variables.items():
+            found = tree[node.path].to_dataset(inherit=False)[name]
+            assert np.array_equal(found.values, values.values, equal_nan=values.dtype.kind == "f"), name
+    assert np.array_equal(scores(tree, "iris")["nmi"], scores(expected, "iris")["nmi"], equal_nan=True)
+    assert str(read_manifest(place_of(there)).path) == there
+
+
+def test_a_report_and_tables_of_an_address(
+    address: str, cube: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    result = CliRunner().invoke(main, ["report", address])
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "here" / "toy.report" / "report.html").is_file()
+    exported = CliRunner().invoke(main, ["export", address])
+    assert exported.exit_code == 0, exported.output
+    assert sorted(path.name for path in Path().iterdir()) == ["toy.export", "toy.report"]
+    refused = CliRunner().invoke(main, ["repair", address])
+    assert refused.exit_code == 2
+    assert f"{address}: found an address, expected a cube on this machine" in refused.stderr
+
+
+def test_what_is_not_there(address: str) -> None:
+    with pytest.raises(InputError, match=r"none\.zarr: found a directory without zarr\.json"):
+        open_cube(address.replace("toy", "none"))
+    with pytest.raises(StorageError, match="needs a network, and a server that answers"):
+        open_cube("http://127.0.0.1:9/toy.zarr")
+
+
+def test_damage_is_noticed_and_a_chunk_that_is_gone(address: str, cube: Path) -> None:
+    turn_bit(cube / "iris/X/c.0.0")
+    with pytest.raises(DamagedChunk, match="has changed since it was written") as caught:
+        open_cube(address)["iris"]["X"].values  # noqa: B018
+    assert f"{address}/iris/X/c.0.0" in str(caught.value)
+    (cube / "iris/X/c.0.0").unlink()
+    with pytest.raises(DamagedChunk, match="is missing"):
+        open_cube(address)["iris"]["X"].values  # noqa: B018
+
+
+def test_metadata_that_no_sweep_wrote_is_refused(address: str, cube: Path) -> None:
+    document = json.loads((cube / "zarr.json").read_bytes())
+    document["consolidated_metadata"]["metadata"]["iris/X"]["codecs"] = [{"name": "pickle"}]
+    (cube / "zarr.json").write_text(json.dumps(document))
+    with pytest.raises(InputError, match=r"iris/X: found codecs \[.*pickle"):
+        open_cube(address)
+
+
+def test_no_more_is_read_than_a_file_may_hold(
+    address: str, cube: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "PART", 1024)
+    with (cube / "iris/X/c.0.0").open("ab") as file:
+        file.truncate(2**28)
+    with pytest.raises(InputError, match=r"found more than [\d,]+ bytes"):
+        open_cube(address)["iris"]["X"].values  # noqa: B018
+
+
+@pytest.mark.parametrize("text", ["file:///etc/passwd", "simplecache::http://x/y", "ftp://x/y", "a/b", "/a"])
+def test_what_is_no_address_is_a_path(text: str) -> None:
+    assert not isinstance(place_of(text), Url)
+
+
+def test_addresses_are_joined_as_paths() -> None:
+    for written in ("https://host/a/b.zarr", Path("https://host/a/b.zarr")):
+        place = place_of(written)
+        assert str(place) == "https://host/a/b.zarr"
+        assert str(place / "iris" / "zarr.json") == "https://host/a/b.zarr/iris/zarr.json"
+        assert place.name == "b.zarr"
