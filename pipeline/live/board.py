@@ -168,15 +168,19 @@ class Board:
         unknown = []
         self.blocks_done += int((after != PENDING).all()) - int((before != PENDING).all())
         for cell, old, new in zip(block.cells(), before.tolist(), after.tolist(), strict=True):
-            tally, waiting = self._tallies[tile][cell.model], self._waiting.pop(cell, None)
+            tally, waiting = self._tallies[tile][cell.model], self._waiting.get(cell)
             if waiting is not None:
-                tally.waiting[waiting] -= 1
+                # A block is written draw by draw: what is pending still, or as failed as before, waits on.
+                if new != PENDING and (old != new or waiting == new):
+                    tally.waiting[self._waiting.pop(cell)] -= 1
             elif old != new and new in (DONE, NO_SOLUTION):
                 unknown.append(cell)
             if old != new:
                 self._move(block.dataset, tally, old, -1)
                 self._move(block.dataset, tally, new, 1)
         self._note_begun(block, after)
+        if any(cell in self._waiting for cell in block.cells()):
+            self._begun.add(block)
         self._touched.add(tile)
         return unknown
 
