@@ -27,7 +27,9 @@ def main() -> None:
         print(f"sweep: {error}", file=sys.stderr)  # noqa: T201  # click would be loaded for this alone
         sys.exit(BAD_INPUT)
     from pipeline.commands.main import main as command
+    from pipeline.commands.options import let_readers_leave
 
+    let_readers_leave()
     command(prog_name="sweep")
 
 

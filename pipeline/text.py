@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
+from sweeps.file.spec import SweepSpec
+
 
 def duration(seconds: float) -> str:
     """Seconds as `h:mm:ss`."""
     whole = max(0, round(seconds))
     return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+
+
+def at_hand(spec: SweepSpec, skipped: Container[str]) -> str | None:
+    """How many data sets of a sweep are at hand, and what that leaves out; None where all of them are."""
+    cells = cells_left_out(spec, skipped)
+    if not cells:
+        return None
+    names = [entry.name for entry in spec.grid.datasets]
+    there = sum(name not in skipped for name in names)
+    return (
+        f"{there} of {plural(len(names), 'data set')} at hand, {plural(cells, 'cell')} left out:"
+        " sweep datasets fetch"
+    )
+
+
+def cells_left_out(spec: SweepSpec, skipped: Container[str]) -> int:
+    """Cells of the data sets of a sweep that are not at hand."""
+    return spec.grid.n_cells * sum(entry.name in skipped for entry in spec.grid.datasets)
 
 
 def span(seconds: float) -> str:

@@ -8,7 +8,14 @@ from pathlib import Path
 
 import click
 
-from pipeline.commands.options import data_dir_option, json_option, reported, results_option, show
+from pipeline.commands.options import (
+    data_dir_option,
+    json_option,
+    next_step,
+    reported,
+    results_option,
+    show,
+)
 from pipeline.exitcodes import COMPLETE, INTERNAL
 
 
@@ -45,11 +52,15 @@ def verify(
 
             found = check_files(path, progress_bar)
             show(found.to_dict() if as_json else found.lines())
+            if not as_json:
+                next_step("report" if found.good else "repair", path)
             sys.exit(COMPLETE if found.good else INTERNAL)
         from pipeline.work.verify import verify as check
 
         verification = check(path, sample=sample, seed=seed, run_methods=run_methods)
     show(verification.to_dict() if as_json else verification.lines())
+    if not as_json:
+        next_step(*(("report", path) if verification.good else ("verify", path, "--checksums")))
     sys.exit(COMPLETE if verification.good else INTERNAL)
 
 
@@ -72,6 +83,7 @@ def repair(cube: Path, results: Path, dry_run: bool, data_dir: Path | None) -> N
             click.echo(str(held), err=True)
             sys.exit(INTERNAL)
     show(done.lines())
+    next_step("verify" if dry_run else "status", path)
     sys.exit(INTERNAL if done.lost else COMPLETE)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.commands.options import data_dir_option, json_option, reported
+from pipeline.commands.options import data_dir_option, json_option, next_step, reported
 from pipeline.exitcodes import COMPLETE, INTERNAL
 from sweeps.errors import InputError, not_one_of
 
@@ -44,6 +44,10 @@ def list_datasets(data_dir: Path | None, as_json: bool) -> None:
             f"{record.name:<16}{record.n_samples:>6}{record.n_features:>4}{record.n_clusters:>4}  {source}"
         )
         click.echo(f"{'':<32}{record.licence}; {record.landing_page}")
+        for reason in () if record.source else record.reasons:
+            click.echo(f"{'':<32}{reason}")
+    missing = not all(record.source for record in records)
+    next_step(*(("datasets", "fetch") if missing else ("submit", "sweeps/uci.toml")))
 
 
 @datasets.command("fetch")
@@ -61,6 +65,8 @@ def fetch_datasets(names: tuple[str, ...], data_dir: Path | None) -> None:
             except Unavailable as unavailable:
                 failed = True
                 click.echo(f"{name}: not available: {'; '.join(unavailable.reasons)}", err=True)
+    if not failed:
+        next_step("submit", "sweeps/uci.toml")
     sys.exit(INTERNAL if failed else COMPLETE)
 
 
@@ -80,6 +86,8 @@ def check_datasets(names: tuple[str, ...], data_dir: Path | None, as_json: bool)
     else:
         for record in records:
             click.echo(_checked(record))
+        missing = [record.name for record in records if not record.source]
+        next_step(*(("datasets", "fetch", *missing) if missing else ("submit", "sweeps/uci.toml")))
     sys.exit(COMPLETE if all(record.source for record in records) else INTERNAL)
 
 

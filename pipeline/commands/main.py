@@ -19,6 +19,7 @@ from pipeline.commands.methods import methods
 from pipeline.commands.options import (
     data_dir_option,
     json_option,
+    next_step,
     reported,
     results_option,
     show,
@@ -27,6 +28,10 @@ from pipeline.commands.options import (
 from pipeline.commands.report import compare, export, open_page, report
 from pipeline.commands.runs import cancel, logs, status, why
 from pipeline.commands.schema import schema
+from pipeline.exitcodes import COMPLETE, FAILED_CELLS
+
+INTERRUPTS = 128
+"""A run that a signal ended has this and the number of the signal."""
 
 
 class Echo(logging.Handler):
@@ -38,18 +43,42 @@ class Echo(logging.Handler):
             click.echo(self.format(record), err=True)
 
 
+def set_verbose(ctx: click.Context, param: click.Parameter, verbose: bool) -> None:
+    """Log more, where it is asked for: before the command, or behind it."""
+    if verbose:
+        ctx.find_root().obj = True
+        os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "info")
+        _set_levels(logging.DEBUG)
+
+
+verbose_option = click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    expose_value=False,
+    callback=set_verbose,
+    help="Log more on stderr.",
+)
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="sweep-clustering", prog_name="sweep")
-@click.option("-v", "--verbose", is_flag=True, help="Log more on stderr.")
-def main(verbose: bool) -> None:
+@verbose_option
+@click.pass_context
+def main(ctx: click.Context) -> None:
     """Benchmark sweeps of semi-supervised clustering with inaccurate pairwise annotations."""
     root = logging.getLogger()
     if not any(isinstance(handler, Echo) for handler in root.handlers):
         root.addHandler(Echo())
-    # distributed sets its own level when it is imported, at which it logs every connection.
-    os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "info" if verbose else "warning")
+    if not ctx.obj:
+        # distributed sets its own level when it is imported, at which it logs every connection.
+        os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "warning")
+        _set_levels(logging.INFO)
+
+
+def _set_levels(level: int) -> None:
     for package in ("pipeline", "storage", "sweeps", "kernels"):
-        logging.getLogger(package).setLevel(logging.DEBUG if verbose else logging.INFO)
+        logging.getLogger(package).setLevel(level)
 
 
 @main.command()
@@ -90,11 +119,12 @@ def main(verbose: bool) -> None:
 )
 @click.option("--strict", is_flag=True, help="Exit with 3 when data sets were skipped.")
 @data_dir_option
-def submit(spec: Path, **choices: Any) -> None:
+@json_option
+def submit(spec: Path, as_json: bool, **choices: Any) -> None:
     """Run the sweep file SPEC, or resume it where it stopped."""
     from rich.console import Console
 
-    from pipeline.commands.paths import find_spec
+    from pipeline.commands.paths import find_run, find_spec
     from pipeline.prepare.request import Options
     from pipeline.submit.submission import submit as run
 
@@ -102,7 +132,26 @@ def submit(spec: Path, **choices: Any) -> None:
         path, shipped = find_spec(spec)
         if shipped:
             click.echo(f"using the {spec.name} that is installed with sweep: {path}", err=True)
-        sys.exit(run(path, Options(**choices), Console(stderr=True)))
+        options = Options(**choices)
+        code = run(path, options, Console(stderr=True), show_plan=show if as_json else None)
+    if options.dry_run:
+        if not as_json:
+            next_step("submit", spec)
+        sys.exit(code)
+    with reported():
+        cube = find_run(path, options.results)
+    if as_json:
+        from pipeline.monitor.status import read_status
+
+        with reported():
+            show(read_status(cube).to_dict() | {"exit_code": code})
+    elif code == COMPLETE:
+        next_step(*(("status", cube) if options.detach else ("report", cube)))
+    elif code == FAILED_CELLS:
+        next_step("why", cube)
+    elif code > INTERRUPTS:
+        next_step("submit", spec)
+    sys.exit(code)
 
 
 @main.command()
@@ -146,6 +195,8 @@ def plan(
             prepare(path, results=results, data_dir=data_dir), workers=workers, pilot=pilot
         )
     show(overview.to_dict() if as_json else overview.lines())
+    if not as_json:
+        next_step("submit", spec)
 
 
 main.add_command(datasets)
@@ -153,3 +204,6 @@ main.add_command(methods)
 main.add_command(fit_command, "fit")
 for command in (ask, cancel, compare, export, logs, open_page, repair, report, schema, status, verify, why):
     main.add_command(command)
+for command in (*main.commands.values(), *datasets.commands.values(), *methods.commands.values()):
+    if not isinstance(command, click.Group):
+        verbose_option(command)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
+import shlex
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +100,38 @@ def reported() -> Iterator[None]:
             raise
         click.echo(str(error), err=True)
         sys.exit(INTERNAL)
+
+
+class UnreadPipe(io.FileIO):
+    """A stdout whose reader may leave, as `head` does: a command then goes on, and ends with its own code."""
+
+    unread = False
+
+    def write(self, data: Any) -> int:
+        """Write, or drop what nobody reads."""
+        with suppress(BrokenPipeError):
+            return super().write(data)
+        self.unread = True
+        return len(data)
+
+
+def let_readers_leave() -> None:
+    """Put an `UnreadPipe` in the place of stdout."""
+    with suppress(OSError, ValueError, AttributeError):  # closed, or none at all
+        plain, pipe = sys.stdout, io.BufferedWriter(UnreadPipe(sys.stdout.fileno(), "w", closefd=False))
+        by_line = bool(plain.line_buffering)
+        sys.stdout = io.TextIOWrapper(pipe, plain.encoding, plain.errors, line_buffering=by_line)
+
+
+def nobody_reads() -> bool:
+    """Whether the reader of stdout has left."""
+    raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
+    return isinstance(raw, UnreadPipe) and raw.unread
+
+
+def next_step(*words: object) -> None:
+    """Say which command comes next, on stderr: what is piped on stays as it is."""
+    click.echo(f"next: sweep {shlex.join(map(str, words))}", err=True)
 
 
 def show(document: Any) -> None:

@@ -7,7 +7,15 @@ from pathlib import Path
 
 import click
 
-from pipeline.commands.options import cube_argument, json_option, reported, results_option, show
+from pipeline.commands.options import (
+    cube_argument,
+    json_option,
+    next_step,
+    nobody_reads,
+    reported,
+    results_option,
+    show,
+)
 from pipeline.exitcodes import INTERNAL
 
 
@@ -23,6 +31,8 @@ def status(cube_or_spec: Path, results: Path, as_json: bool) -> None:
     with reported():
         state = read_status(find_run(cube_or_spec, results))
     show(state.to_dict() if as_json else state.lines())
+    if not as_json and state.next_step is not None:
+        next_step(*state.next_step)
 
 
 @click.command()
@@ -46,6 +56,9 @@ def logs(cube_or_spec: Path, results: Path, lines: int, follow: bool, head: bool
         click.echo(f"==> {path} <==", err=True)
         for text in logs.follow(path, cube, lines=lines) if follow else logs.end_of(path, lines):
             click.echo(text, nl=False)
+            if nobody_reads():
+                return
+    next_step("status", cube)
 
 
 @click.command()
@@ -66,6 +79,7 @@ def cancel(cube_or_spec: Path, results: Path) -> None:
     except (CannotCancel, StorageError) as error:
         click.echo(str(error), err=True)
         sys.exit(INTERNAL)
+    next_step("status", cube)
 
 
 @click.command()
@@ -87,5 +101,9 @@ def why(cube_or_spec: Path, cell: str | None, results: Path, as_json: bool) -> N
         causes = failed_causes(cube)
     if as_json:
         show(causes)
+        return
+    show([f"{name}: {cause}" for name, cause in causes.items()] or ["no cell is marked failed"])
+    if causes:
+        next_step("why", cube, next(iter(causes)))
     else:
-        show([f"{name}: {cause}" for name, cause in causes.items()] or ["no cell is marked failed"])
+        next_step("report", cube)

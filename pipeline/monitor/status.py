@@ -11,13 +11,14 @@ import numpy as np
 
 from pipeline.monitor.logs import last_lines
 from pipeline.monitor.state import RunState, read_run_state
-from pipeline.text import duration
+from pipeline.text import at_hand, cells_left_out, duration, plural
 from storage.cube.blocks import BlockStore
-from storage.cube.manifest import read_manifest
+from storage.cube.manifest import Manifest, read_manifest
 from storage.cube.schema import DONE, FAILED, NO_SOLUTION
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.jobs import JobList
 from storage.runfolder.progress import Progress
+from sweeps.file.spec import SweepSpec
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,10 @@ class Status:
         Blocks of the cube, and those without a pending cell.
     skipped : dict of str to list of str
         Data sets that were not available to the last run, and why.
+    cells_left_out : int
+        Cells of these, none of which is in the cube.
+    at_hand : str or None
+        That in one line.
     run : RunState
         Who runs it now, and the head.
     jobs : JobList or None
@@ -63,6 +68,8 @@ class Status:
     blocks: int
     blocks_done: int
     skipped: dict[str, list[str]]
+    cells_left_out: int
+    at_hand: str | None
     run: RunState
     jobs: JobList | None
     progress: Progress | None
@@ -79,6 +86,7 @@ class Status:
             "blocks": {"total": self.blocks, "done": self.blocks_done},
             "datasets": datasets,
             "skipped": self.skipped,
+            "cells_left_out": self.cells_left_out,
             "holder": None if self.run.holder is None else str(self.run.holder),
             "eta_seconds": self.eta,
             "run": None if self.progress is None else self.progress.model_dump(),
@@ -101,9 +109,11 @@ class Status:
         head = f"{'data set':<20}{'cells':>9}{'done':>9}{'failed':>9}{'left':>9}"
         rows = [f"{d.name:<20}{d.cells:>9,}{d.done:>9,}{d.failed:>9,}{d.left:>9,}" for d in self.datasets]
         foot = "{:<20}{cells:>9,}{done:>9,}{failed:>9,}{left:>9,}".format("total", **total)
-        without = [f"{total['no_solution']:,} cells have no solution"] if total["no_solution"] else []
-        table = [head, *rows, foot, *without, f"{self.blocks_done:,} of {self.blocks:,} blocks written"]
-        skipped = [f"SKIPPED {name}: {'; '.join(reasons)}" for name, reasons in self.skipped.items()]
+        count = total["no_solution"]
+        without = [f"{plural(count, 'cell')} without a solution"] if count else []
+        blocks = f"{self.blocks_done:,} of {plural(self.blocks, 'block')} written"
+        skipped = [] if self.at_hand is None else [self.at_hand]
+        table = [head, *rows, foot, *without, blocks]
         nothing = ["no cell yet: the cube is created when the first worker has connected"]
         return [
             str(self.cube),
@@ -116,6 +126,18 @@ class Status:
             *([f"dashboard: {self.run.dashboard}"] if self.run.dashboard else []),
             self.who,
         ]
+
+    @property
+    def next_step(self) -> tuple[object, ...] | None:
+        """The command that comes next; None while a run waits to start, or where no file names the sweep."""
+        total = self.to_dict()["total"]
+        if self.run.holder is not None:
+            return "logs", self.cube, "--follow"
+        if self.run.waiting is not None:
+            return None
+        if self.datasets and total["left"] == 0:
+            return ("why" if total["failed"] else "report"), self.cube
+        return None if self.run.head is None else ("submit", self.run.head.spec)
 
     @property
     def _log(self) -> Path:
@@ -135,14 +157,16 @@ class Status:
         if holder is None and self.run.waiting is not None:
             return f"not running yet: its head waits in the queue, job {self.run.waiting}"
         if holder is None:
-            return "complete" if left == 0 else "not running: submit again to resume"
+            complete = "complete" if not self.skipped else "complete, but for data sets that are not at hand"
+            return complete if left == 0 else "not running: submit again to resume"
         if self.progress is None or self.eta is None:
             return f"run by {holder}"
         done = self.progress
         restarts = f"{done.restarts:,} of {done.total:,} restarts of this run"
         if done.questions:
             restarts += f", {done.asked:,} of {done.questions:,} questions asked"
-        return f"run by {holder}: {restarts}, {done.workers} workers, about {duration(self.eta)} left"
+        workers = plural(done.workers, "worker")
+        return f"run by {holder}: {restarts}, {workers}, about {duration(self.eta)} left"
 
     def _job_lines(self) -> list[str]:
         """Worker jobs of a run in progress; those of an ended run no longer exist."""
@@ -167,22 +191,33 @@ def read_status(cube: Path) -> Status:
     sweeps.errors.InputError
         If there is neither a cube at `cube` nor a trace of a run.
     """
-    there = cube.is_dir() or not RunFolder(cube).path.is_dir()
-    datasets, blocks, skipped = _read_cube(cube) if there else ((), (0, 0), {})
-    return counted_status(cube, datasets, blocks, skipped)
+    manifest = read_manifest(cube) if cube.is_dir() or not RunFolder(cube).path.is_dir() else None
+    datasets, blocks = ((), (0, 0)) if manifest is None else _read_cube(cube, manifest)
+    if manifest is None:
+        return counted_status(cube, datasets, blocks, {})
+    found = manifest.runs[-1].skipped if manifest.runs else {}
+    skipped = {name: list(reasons) for name, reasons in found.items() if name not in manifest.plans}
+    return counted_status(cube, datasets, blocks, skipped, manifest.spec)
 
 
 def counted_status(
-    cube: Path, datasets: tuple[DatasetStatus, ...], blocks: tuple[int, int], skipped: dict[str, list[str]]
+    cube: Path,
+    datasets: tuple[DatasetStatus, ...],
+    blocks: tuple[int, int],
+    skipped: dict[str, list[str]],
+    spec: SweepSpec | None = None,
 ) -> Status:
-    """State of a cube whose cells and blocks are counted already, and of the driver that runs it."""
+    """State of a cube whose cells and blocks are counted already, and of the driver that runs it.
+
+    What data sets that are not at hand leave out is known with the sweep alone.
+    """
     run, last = read_run_state(cube), RunFolder(cube).last_run
     progress = None if run.holder is None else Progress.read(last.state)
-    return Status(cube, datasets, *blocks, skipped, run, JobList.read(last.jobs), progress)
+    cells, line = (0, None) if spec is None else (cells_left_out(spec, skipped), at_hand(spec, skipped))
+    return Status(cube, datasets, *blocks, skipped, cells, line, run, JobList.read(last.jobs), progress)
 
 
-def _read_cube(cube: Path) -> tuple[tuple[DatasetStatus, ...], tuple[int, int], dict[str, list[str]]]:
-    manifest = read_manifest(cube)
+def _read_cube(cube: Path, manifest: Manifest) -> tuple[tuple[DatasetStatus, ...], tuple[int, int]]:
     store = BlockStore(cube, read_only=True)
     datasets, blocks, done = [], 0, 0
     for plan in manifest.plans.values():
@@ -192,5 +227,4 @@ def _read_cube(cube: Path) -> tuple[tuple[DatasetStatus, ...], tuple[int, int], 
         datasets.append(DatasetStatus(plan.name, plan.n_cells, *counts))
         blocks += len(found)
         done += sum(1 for cells in found if np.isin(cells, (DONE, FAILED, NO_SOLUTION)).all())
-    skipped = manifest.runs[-1].skipped if manifest.runs else {}
-    return tuple(datasets), (blocks, done), {name: list(reasons) for name, reasons in skipped.items()}
+    return tuple(datasets), (blocks, done)

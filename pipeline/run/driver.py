@@ -17,9 +17,9 @@ from pipeline.questions.records import Asking, PathBatch, PathFailure, PathPart
 from pipeline.questions.timing import TIMED
 from pipeline.run.collector import Collector
 from pipeline.run.order import draws_of, next_wave
-from pipeline.run.progress import Clock, Display, display
+from pipeline.run.progress import Clock, Display, Step, display
 from pipeline.run.signals import uninterrupted
-from pipeline.text import duration, span
+from pipeline.text import duration, plural, span
 from pipeline.work.batches import LONGEST, make_batches, target_seconds
 from pipeline.work.executor import Ended, Executor, Outcome
 from pipeline.work.failures import lost_while_asking, lost_with_its_worker
@@ -124,9 +124,9 @@ class Driver:
         if self._spec.stop is not None:
             logger.info("the adaptive stop made %d restarts unnecessary", self._unneeded)
         logger.info(
-            "%d restarts, %d blocks in %s; %.0f %% of the workers' time was spent in the solver",
-            restarts,
-            self._collector.blocks_written,
+            "%s, %s in %s; %.0f %% of the workers' time was spent in the solver",
+            plural(restarts, "restart"),
+            plural(self._collector.blocks_written, "block"),
             duration(seconds),
             share,
         )
@@ -147,11 +147,13 @@ class Driver:
             for work in self._collector.open_cell(cell)[:1]
         )
         done = 0
-        for _, results in self._results(lambda: batches.popleft() if batches else None):
-            partials = _partials(results)
-            done += _restarts(partials)
-            for partial in partials:
-                self._timing.note(partial)
+        with Step("timing restarts", self._console, len(batches)) as step:
+            for _, results in self._results(lambda: batches.popleft() if batches else None):
+                partials = _partials(results)
+                done += _restarts(partials)
+                for partial in partials:
+                    self._timing.note(partial)
+                step.advance()
         self._timed = done > 0
         self._timing.save(self._lease.generation.pilot, self._lease.files)
         return done
@@ -192,11 +194,11 @@ class Driver:
         clock = Clock(seconds, workers)
         self._length = min(target_seconds(seconds, workers), self._longest)
         drawn = self._drawn(clock)
-        noun = "worker" if workers == 1 else "workers"
-        work = f"{total} restarts to run" + (f", {questions} questions to ask before" if questions else "")
+        asked = f", {plural(questions, 'question')} to ask before" if questions else ""
+        work = f"{plural(total, 'restart')} to run{asked}"
         moment = None if self._timed else self._timing.moment
         by = "" if moment is None else f", as timed {span(moment.age)} ago"
-        logger.info("%s, about %s on %d %s%s", work, duration(clock.left()), workers, noun, by)
+        logger.info("%s, about %s on %s%s", work, duration(clock.left()), plural(workers, "worker"), by)
         done = 0
 
         def next_task() -> Task | None:

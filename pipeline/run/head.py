@@ -9,8 +9,9 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from urllib.parse import urlsplit
@@ -25,10 +26,13 @@ from pipeline.prepare.request import Request
 from pipeline.prepare.sweep import Prepared
 from pipeline.run.driver import Driver, OpenSweep, Outcomes, open_sweep
 from pipeline.run.logfile import log_file
+from pipeline.run.progress import Step
 from pipeline.run.signals import Interrupt, Stopped, stop_on_signal
+from pipeline.text import cells_left_out, plural, span
 from pipeline.work.executor import Executor, SerialExecutor
 from pipeline.work.merge import Mismatch
-from storage.cube.blocks import CellMismatch, failed_cells, unsolved_cells
+from storage.cube.blocks import BlockStore, CellMismatch, failed_cells, unsolved_cells
+from storage.cube.schema import DONE, FAILED, NO_SOLUTION
 from storage.errors import StorageError, storage_errors
 from storage.files import remove
 from storage.runfolder.folder import RunFolder
@@ -56,6 +60,9 @@ CANCELLED = 128 + signal.SIGTERM
 
 DETACHED = "SWEEP_DETACHED"
 """Set in the environment of a head that was started as a process of its own."""
+
+COMPILING = "loading the search, compiled at the first start on a machine (about 15 s)"
+FUNCTIONS = "functions compiled"
 
 LEASE_SECONDS = 5.0
 """Between attempts to take the lease of a head that died on another node."""
@@ -137,7 +144,7 @@ def run_head(request: Request, console: Console) -> int:
         # of what stands between the two.
         ending,
         # Workers before the cube: a compute cluster that is not available leaves nothing behind.
-        _executor(request, record, lease) as executor,
+        _executor(request, record, lease, console) as executor,
         open_sweep(request.prepared, lease, request.wanted) as sweep,
         _page(sweep, executor),
     ):
@@ -171,21 +178,16 @@ def nothing_to_do(request: Request) -> int:
     return _conclude(request, Outcomes(0, 0, 0, failed)).code
 
 
-def warn_skipped(prepared: Prepared) -> None:
-    """Warn of each data set that is left out."""
-    for name, reasons in prepared.inputs.skipped.items():
-        logger.warning("SKIPPED data set %s: %s", name, "; ".join(reasons))
-
-
 def _conclude(request: Request, outcomes: Outcomes) -> End:
     prepared, wanted = request.prepared, request.wanted
     failed = list(filter(wanted.runs, outcomes.failed))
     for cell in failed:
         logger.error('failed: %s (for more: sweep why %s "%s")', cell, prepared.cube, cell)
-    warn_skipped(prepared)
     unsolved = Counter(cell.model for cell in unsolved_cells(prepared.cube, prepared.inputs.plans))
     for method, count in unsolved.items():
-        logger.info("no solution: %s, in %d %s", method, count, "cell" if count == 1 else "cells")
+        logger.info("no solution: %s, in %s", method, plural(count, "cell"))
+    if not wanted.only:
+        logger.info("%s", _settled(prepared))
     logger.info("results: %s", prepared.cube)
     if wanted.only and not request.settled:
         logger.info("results are kept, and written to the cube when the rest of the block is done")
@@ -193,6 +195,21 @@ def _conclude(request: Request, outcomes: Outcomes) -> End:
         return End(FAILED_CELLS, "finished with failed cells")
     strict = request.options.strict and prepared.inputs.skipped
     return End(FAILED_CELLS if strict else COMPLETE, "finished")
+
+
+def _settled(prepared: Prepared) -> str:
+    """How many cells of the whole sweep are settled, those of data sets that are not at hand counted."""
+    counts = Counter[int]()
+    store = BlockStore(prepared.cube, read_only=True)
+    for plan in prepared.inputs.plans:
+        for _, statuses in store.all_statuses(plan):
+            counts.update(statuses.tolist())
+    missing = cells_left_out(prepared.spec, prepared.inputs.skipped)
+    done, failed = counts[DONE] + counts[NO_SOLUTION], counts[FAILED]
+    parts = [f"{done:,} of {plural(sum(counts.values()) + missing, 'cell')} done"]
+    parts += [f"{failed:,} failed"] if failed else []
+    parts += [f"{missing:,} left out, of data sets that are not at hand"] if missing else []
+    return ", ".join(parts)
 
 
 def _waiting_head(run: RunFolder) -> str | None:
@@ -248,23 +265,34 @@ def _lease(cube: Path, *, wait: bool, on_lost: Interrupt) -> Iterator[Lease]:
 
 
 @contextmanager
-def _executor(request: Request, record: HeadRecord, lease: Lease) -> Iterator[Executor]:
+def _executor(request: Request, record: HeadRecord, lease: Lease, console: Console) -> Iterator[Executor]:
     prepared, profile = request.prepared, request.profile
     if profile is None:
-        logger.info(
-            "dashboard: none without workers; sweep open %s shows the run from its files", prepared.cube
-        )
-        yield SerialExecutor(prepared.inputs.sources)
+        text = "dashboard: none without workers; sweep open %s shows the run from its files"
+        logger.info(text, prepared.cube)
+        with Step(COMPILING, console) as step:
+            serial = SerialExecutor(prepared.inputs.sources, compiled=partial(step.advance, what=FUNCTIONS))
+        yield serial
         return
     # Without a compute cluster dask's scheduler and the watch of the queue are not loaded.
     from pipeline.cluster.connect import connect, dashboard_address
     from pipeline.cluster.executor import DaskExecutor
 
-    with connect(profile, n_workers=request.options.workers, lease=lease) as client:
+    with ExitStack() as stack:
+        with Step("starting workers", console):
+            connection = connect(profile, n_workers=request.options.workers, lease=lease)
+            client = stack.enter_context(connection)
         dashboard = _dashboard(dashboard_address(client))
         logger.info("dashboard: %s", dashboard)
         record.model_copy(update={"dashboard": dashboard}).write(lease.generation.head, lease.files)
-        yield DaskExecutor(client, prepared.inputs.sources, time_limit=request.options.time_limit)
+        sources, limit = prepared.inputs.sources, request.options.time_limit
+        started = time.monotonic()
+        with Step(COMPILING, console) as step:
+            compiled = partial(step.advance, what=FUNCTIONS)
+            executor = DaskExecutor(client, sources, time_limit=limit, compiled=compiled)
+        ready = plural(executor.workers, "worker")
+        logger.info("%s ready after %s", ready, span(time.monotonic() - started))
+        yield executor
 
 
 @contextmanager

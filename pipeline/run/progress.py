@@ -9,9 +9,16 @@ from types import TracebackType
 from typing import Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
-from pipeline.text import duration
+from pipeline.text import duration, plural
 
 logger = logging.getLogger(__name__)
 
@@ -71,13 +78,15 @@ class Bar:
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("restarts{task.fields[asked]} · {task.fields[blocks]} blocks ·"),
+            TextColumn("restarts{task.fields[asked]} · {task.fields[blocks]} ·"),
             TimeElapsedColumn(),
             TextColumn("· {task.fields[left]} left"),
             console=console,
         )
-        asked = _questions(0, questions)
-        self._task = self._progress.add_task("sweep", total=total, blocks=0, left=duration(left), asked=asked)
+        asked, written = _questions(0, questions), plural(0, "block")
+        self._task = self._progress.add_task(
+            "sweep", total=total, blocks=written, left=duration(left), asked=asked
+        )
 
     def __enter__(self) -> Bar:
         self._progress.start()
@@ -91,7 +100,10 @@ class Bar:
     def update(self, restarts: int, blocks: int, left: float, asked: int = 0) -> None:
         """Show the totals so far, of questions too, and the seconds left."""
         words = _questions(asked, self._questions)
-        self._progress.update(self._task, completed=restarts, blocks=blocks, left=duration(left), asked=words)
+        written = plural(blocks, "block")
+        self._progress.update(
+            self._task, completed=restarts, blocks=written, left=duration(left), asked=words
+        )
 
 
 class Lines:
@@ -117,14 +129,64 @@ class Lines:
         self._last = now
         share = 100 * restarts / max(self._total, 1)
         logger.info(
-            "%5.1f %% · %d of %d restarts%s · %d blocks written · %s left",
+            "%5.1f %% · %d of %d restarts%s · %s written · %s left",
             share,
             restarts,
             self._total,
             _questions(asked, self._questions),
-            blocks,
+            plural(blocks, "block"),
             duration(left),
         )
+
+
+class Step:
+    """A part of the start of a run that takes a while: what it is, how far, and for how long.
+
+    Parameters
+    ----------
+    text : str
+        What happens.
+    console : Console
+        A line that vanishes at the end, where it is a terminal; elsewhere lines in the log.
+    total : int or None
+        How often `advance` says that something is done; None where nobody knows. With 0 nothing is shown.
+    """
+
+    def __init__(self, text: str, console: Console, total: int | None = None) -> None:
+        self._text = text
+        self._total = total
+        self._done = 0
+        self._last = time.monotonic()
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}{task.fields[far]} ·"),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal or total == 0,
+        )
+        self._task = self._progress.add_task(text, total=total, far="")
+
+    def __enter__(self) -> Step:
+        if self._progress.disable and self._total != 0:
+            logger.info("%s", self._text)
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def advance(self, done: int | None = None, what: str = "") -> None:
+        """One more is done, or `done` of them are; of `what`. May be called from any thread."""
+        self._done = self._done + 1 if done is None else max(done, self._done)
+        far = f"{self._done}" if self._total is None else f"{self._done} of {self._total}"
+        self._progress.update(self._task, completed=self._done, far=f": {far} {what}".rstrip())
+        now = time.monotonic()
+        if self._progress.disable and now - self._last >= LINE_SECONDS:
+            self._last = now
+            logger.info("%s: %s %s", self._text, far, what)
 
 
 def display(total: int, left: float, console: Console, questions: int = 0) -> Display:

@@ -20,7 +20,7 @@ from pipeline.questions.records import NO_ANSWERS, Asking, PathBatch, PathFailur
 from pipeline.questions.timing import TIMED
 from pipeline.submit.notes import note_lines, search_notes, sweep_notes
 from pipeline.submit.rough import rough_batch_seconds, rough_seconds
-from pipeline.text import plural, span
+from pipeline.text import at_hand, plural, span
 from pipeline.work.batches import target_seconds
 from pipeline.work.records import Batch, Failure, Science, Work
 from pipeline.work.tasks import run_batch
@@ -74,6 +74,8 @@ class PlanOverview:
         Work of each data set that is available.
     skipped : dict of str to list of str
         Data sets left out, and why.
+    at_hand : str or None
+        That in one line.
     notes : dict of str to list of str
         What to know of data sets before trusting their solutions.
     search : Search
@@ -96,6 +98,7 @@ class PlanOverview:
     cube: Path
     datasets: tuple[DatasetOverview, ...]
     skipped: dict[str, list[str]]
+    at_hand: str | None
     notes: dict[str, list[str]]
     search: Search
     search_notes: tuple[str, ...]
@@ -146,8 +149,8 @@ class PlanOverview:
             few = math.ceil(self.least * total["restarts"])
             short = self.least * solving + total["asking_hours"]
             tail.insert(1, f"at most: the adaptive stop may end after {few:,} restarts, {short:.3g} core-h")
-        skipped = [f"SKIPPED {name}: {'; '.join(reasons)}" for name, reasons in self.skipped.items()]
-        return [head, *rows, foot, *tail, *skipped, *note_lines(self.search_notes, self.notes)]
+        without = [] if self.at_hand is None else [self.at_hand]
+        return [head, *rows, foot, *tail, *without, *note_lines(self.search_notes, self.notes)]
 
     def _how(self) -> str:
         """Where the times come from, in words."""
@@ -198,6 +201,7 @@ def plan_overview(prepared: Prepared, *, workers: int | None = None, pilot: bool
         cube=prepared.cube,
         datasets=datasets,
         skipped={name: list(reasons) for name, reasons in prepared.inputs.skipped.items()},
+        at_hand=at_hand(prepared.spec, prepared.inputs.skipped),
         notes=sweep_notes(prepared),
         search=prepared.spec.search,
         search_notes=tuple(search_notes(prepared.spec)),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -14,11 +16,12 @@ from pipeline.jobs.keys import JobQueue, SlurmQueue
 from pipeline.prepare.request import Options, Request
 from pipeline.prepare.sweep import prepare
 from pipeline.prepare.wanted import Wanted
-from pipeline.run.head import run_head, warn_skipped
+from pipeline.run.head import run_head
 from pipeline.submit.detach import detach, detach_problems, head_command
 from pipeline.submit.jobplan import plan_jobs
 from pipeline.submit.notes import note_lines, search_notes, sweep_notes
 from pipeline.submit.overview import plan_overview
+from pipeline.text import at_hand
 from sweep_clustering import check_shadowing
 from sweeps.cellnames import find_cells
 from sweeps.errors import InputError, Problem, collecting
@@ -26,7 +29,13 @@ from sweeps.errors import InputError, Problem, collecting
 logger = logging.getLogger(__name__)
 
 
-def submit(path: Path, options: Options, console: Console) -> int:
+def submit(
+    path: Path,
+    options: Options,
+    console: Console,
+    *,
+    show_plan: Callable[[dict[str, Any]], object] | None = None,
+) -> int:
     """Run what is left of a sweep.
 
     Parameters
@@ -37,6 +46,8 @@ def submit(path: Path, options: Options, console: Console) -> int:
         Runtime choices.
     console : Console
         Where progress is shown; warnings and results go through logging.
+    show_plan : callable or None
+        Takes the plan of a dry run as plain values; None to show it on the console.
 
     Returns
     -------
@@ -53,7 +64,11 @@ def submit(path: Path, options: Options, console: Console) -> int:
     check_shadowing()
     request = _checked(path, options)
     prepared = request.prepared
-    warn_skipped(prepared)
+    if (without := at_hand(prepared.spec, prepared.inputs.skipped)) is not None:
+        logger.warning("%s", without)
+    if options.dry_run and show_plan is not None:
+        show_plan(plan_overview(prepared, workers=options.workers or None).to_dict())
+        return COMPLETE
     if options.dry_run:
         for line in _dry_run(request):
             console.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Protocol
+from itertools import count
+from typing import Any, Protocol
 
 from pipeline.work.records import Results, Task
 from pipeline.work.tasks import run_task
@@ -13,6 +14,9 @@ Outcome = Results | BaseException
 
 Ended = list[tuple[Task, Outcome]]
 """Tasks that ended at about the same time."""
+
+Compiled = Callable[[int], object]
+"""Takes how many functions are compiled so far."""
 
 NextTask = Callable[[], Task | None]
 
@@ -36,9 +40,9 @@ class SerialExecutor:
 
     workers = 1
 
-    def __init__(self, sources: Mapping[str, Source]) -> None:
+    def __init__(self, sources: Mapping[str, Source], *, compiled: Compiled | None = None) -> None:
         self._sources = sources
-        load_kernels()
+        load_kernels(compiled)
 
     def results(self, next_task: NextTask) -> Iterator[Ended]:
         """Run each task before asking for the next."""
@@ -46,8 +50,33 @@ class SerialExecutor:
             yield [(task, run_task(task, self._sources[task.dataset]))]
 
 
-def load_kernels() -> None:
-    """Compile the kernels, or load them from the cache: otherwise the first restart pays for it."""
+def load_kernels(compiled: Compiled | None = None) -> None:
+    """Compile the kernels, or load them from the cache: otherwise the first restart pays for it.
+
+    Parameters
+    ----------
+    compiled : callable or None
+        Takes the number of functions compiled so far, whenever there is one more; never called where all of
+        them come from the cache.
+    """
+    from numba.core import event
+
     from kernels.search.hgs import warm_up
 
-    warm_up()
+    if compiled is None:
+        warm_up()
+        return
+    numbers, tell = count(1), compiled
+
+    class Counter(event.Listener):  # type: ignore[misc]  # numba has no types
+        def on_start(self, event: Any) -> None: ...
+
+        def on_end(self, event: Any) -> None:
+            tell(next(numbers))
+
+    listener = Counter()
+    event.register("numba:compile", listener)
+    try:
+        warm_up()
+    finally:
+        event.unregister("numba:compile", listener)

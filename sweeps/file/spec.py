@@ -60,6 +60,12 @@ class Grid(Record):
         models = tuple(model for model in self.models if model in BASELINES)
         return models + tuple(each.name for each in self.methods if each.uses == "nothing")
 
+    @property
+    def n_cells(self) -> int:
+        """Cells of one real data set, whatever its size."""
+        graphs = len(self.p) * len(self.m) * len(self.design) * self.replicates
+        return graphs * len(self.supervised) + len(self.baselines)
+
 
 class Data(Record):
     """What is done about the data sets."""
