@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container
+from typing import TYPE_CHECKING
 
-from sweeps.file.spec import SweepSpec
+if TYPE_CHECKING:  # what only shows a log reads no sweep file
+    from sweeps.file.spec import SweepSpec
 
 
 def duration(seconds: float) -> str:

@@ -32,7 +32,7 @@ class RunRecord(Record):
     versions, fingerprint : dict of str to str
         Versions of libraries, and what equal bits are promised for.
     commit : str
-        Commit of the checkout; empty for an installed wheel.
+        Commit of the checkout, or of that which a wheel was built from; empty where nobody knows.
     skipped : dict of str to tuple of str
         Unavailable data sets, and why.
     """
@@ -99,11 +99,19 @@ def _cpu_model() -> str:
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
 
 
+def _built_from(note: Path) -> str:
+    """What the build left in a wheel."""
+    try:
+        return note.read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
+
 def _commit() -> str:
-    """Commit of the checkout this package runs from; empty for an installed wheel."""
+    """Commit of the checkout this package runs from, or was built from; empty where nobody knows."""
     root = Path(__file__).resolve().parents[1]
     if not (root / ".git").exists():
-        return ""
+        return _built_from(root / "storage" / "commit.txt")
     try:
         answer = subprocess.run(
             ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40"],

@@ -23,6 +23,7 @@ TOP_LEVEL = PACKAGES | {
     "LICENSE",
     "README.md",
     "cluster.schema.json",
+    "hatch_build.py",
     "cluster.yaml",
     "docs",
     "pyproject.toml",

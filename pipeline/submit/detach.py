@@ -22,6 +22,7 @@ from pipeline.monitor.logs import last_lines
 from pipeline.monitor.state import read_run_state
 from pipeline.prepare.request import Request
 from pipeline.run.head import DETACHED, forget_cancel, nothing_to_do
+from pipeline.text import span
 from storage.errors import StorageError, storage_errors
 from storage.runfolder.head import Submission
 from storage.runfolder.lease import Lease, LeaseHeld
@@ -29,8 +30,9 @@ from sweeps.errors import Problem
 
 logger = logging.getLogger(__name__)
 
-START_SECONDS = 20.0
-"""A new process is watched so long, or until it holds the lease, which usually takes three seconds."""
+START_SECONDS, SLOW_SECONDS = 300.0, 10.0
+"""A new process is watched so long, or until it holds the lease, which usually takes three seconds; and how
+long before it is said that it takes longer."""
 
 
 def detach_problems(request: Request) -> list[Problem]:
@@ -164,13 +166,17 @@ def _spawn(request: Request) -> int:
 
 def _early_exit(cube: Path, pid: int) -> int:
     """Exit code of a head that ends before it holds the lease, 0 when it keeps running."""
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
+    started, said = time.monotonic(), False
+    while (waited := time.monotonic() - started) < START_SECONDS:
+        if waited > SLOW_SECONDS and not said:
+            logger.info("waiting for the head, process %d, to start: the machine is busy", pid)
+            said = True
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:
             return os.waitstatus_to_exitcode(status)
         holder = read_run_state(cube).holder
         if holder is not None and holder.process.pid == pid:
-            break
+            return 0
         time.sleep(0.1)
+    logger.warning("process %d is there, but has not taken the lease in %s", pid, span(START_SECONDS))
     return 0

@@ -97,7 +97,7 @@ VARIABLES = {
             ("restart",),
             "float64",
             math.nan,
-            "objective of each restart: log-likelihood; log-posterior for 'posterior' of any shape",
+            "objective of each restart: log-likelihood or log-posterior",
             "nats",
         ),
         Variable("labels", Role.RESULT, ("sample",), "int16", -1, "cluster of each sample, best restart"),
@@ -115,7 +115,7 @@ VARIABLES = {
             ("cluster",),
             "float64",
             math.nan,
-            "covariance of each cluster, one variance for all features, best restart",
+            "variance of each cluster, best restart",
         ),
         Variable("best_restart", Role.RESULT, (), "int32", -1, "restart of the highest objective"),
         Variable("restarts_done", Role.RESULT, (), "int32", 0, "restarts that were run"),
@@ -135,7 +135,7 @@ VARIABLES = {
             (),
             "float64",
             math.nan,
-            "estimated probability, when the cell ended, that a restart finds an optimum not found before",
+            "estimated probability that a restart finds a new optimum",
             adaptive=True,
         ),
         Variable(
@@ -144,7 +144,7 @@ VARIABLES = {
             (),
             "int8",
             -1,
-            "shape of covariances that the cell chose, -1 for a model that does not choose",
+            "shape of covariances that the cell chose, or -1",
             choice=True,
         ),
         Variable(
@@ -153,7 +153,7 @@ VARIABLES = {
             ("candidate",),
             "float64",
             math.nan,
-            "minus the mean log-probability of held-out annotations, by shape of covariances",
+            "log loss of held-out annotations, by shape",
             "nats",
             prediction=True,
         ),
@@ -163,7 +163,7 @@ VARIABLES = {
             ("candidate",),
             "float64",
             math.nan,
-            "share of held-out annotations that were predicted, by shape of covariances",
+            "share of held-out annotations predicted, by shape",
             prediction=True,
         ),
         Variable("status", Role.RESULT, (), "int8", PENDING, "state of the cell"),
@@ -173,7 +173,7 @@ VARIABLES = {
             ("annotation", "field"),
             "int32",
             -1,
-            "annotated pairs as drawn: samples i and j, kind 0 must-link or 1 cannot-link",
+            "pairs of samples i and j, kind 0 must-link, 1 cannot-link",
         ),
         Variable("X", Role.INPUT, ("sample", "feature"), "float64", math.nan, "features as used"),
         Variable("labels_true", Role.INPUT, ("sample",), "int16", -1, "true class of each sample"),
@@ -183,7 +183,7 @@ VARIABLES = {
             ("pooled", "field"),
             "int32",
             -1,
-            "annotations of a file, which those of the cells are drawn from: samples i and j, kind",
+            "annotations of a file that those of cells are drawn from",
         ),
         Variable("p", Role.COORDINATE, ("p",), "float64", math.nan, "accuracy of the annotations"),
         Variable("m", Role.COORDINATE, ("m",), "int64", -1, "number of annotations"),
@@ -208,12 +208,12 @@ VARIABLES = {
 }
 
 COVARIANCE_TEXTS = {
-    ("feature",): "covariance of each cluster, a variance for each feature, best restart",
+    ("feature",): "variances of each cluster by feature, best restart",
     ("feature", "feature_2"): "covariance matrix of each cluster, best restart",
 }
 """Attribute `long_name` of covariances that are wider than declared, by dimensions beside the cluster."""
 
-TOLD_TEXT = "accuracy that the models are told; the annotations are those of a file"
+TOLD_TEXT = "accuracy the models are told; annotations of a file"
 """Attribute `long_name` of p where annotations are not drawn from true labels."""
 
 SCORED_TEXT = "shape of covariances that a cell can choose, or has"

@@ -27,24 +27,21 @@ SETS = (
 )
 MIXTURES = (
     *((200, 16, 8), (1000, 16, 8), (4883, 10, 3)),
-    *((2000, 16, 2), (2000, 16, 8), (2000, 16, 16)),
-    *((2000, 2, 8), (2000, 64, 8)),
+    *((2000, 16, 2), (2000, 16, 8), (1000, 16, 16)),
+    *((1000, 2, 8), (1000, 64, 8)),
 )
 """N, D and K: around those of the benchmark `growth`."""
 
 METHODS = ("published", "strong")
-MODELS = (
-    *("unsupervised", "likelihood", "posterior"),
-    *("conditional", "conditional-diagonal", "conditional-full"),
-)
-RESTARTS = 2
+MODELS = ("unsupervised", "likelihood", "posterior", "conditional-full")
+RESTARTS = 1
 SWEEP = """
 name = "rough"
 seed = 1
 
 [grid]
 datasets = [{datasets}]
-p = [0.8, 1.0]
+p = [0.9]
 m = ["0.5N", "2N"]
 replicates = 1
 models = [{models}]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
-from storage.provenance import RunRecord, fingerprint, run_record
+from storage.provenance import RunRecord, _built_from, fingerprint, run_record
 
 
 def test_a_record_is_plain_and_says_what_bits_depend_on() -> None:
@@ -17,3 +18,9 @@ def test_a_record_is_plain_and_says_what_bits_depend_on() -> None:
     assert all(record.fingerprint.values())
     assert fingerprint() == record.fingerprint
     assert {"xarray", "zarr", "distributed"} <= set(record.versions)
+
+
+def test_a_wheel_knows_what_it_was_built_from(tmp_path: Path) -> None:
+    assert _built_from(tmp_path / "commit.txt") == ""
+    (tmp_path / "commit.txt").write_text("0123abc-dirty\n")
+    assert _built_from(tmp_path / "commit.txt") == "0123abc-dirty"

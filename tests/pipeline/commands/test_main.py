@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 import subprocess
 import sys
@@ -204,3 +205,44 @@ def test_a_cube_of_another_format_version(finished: Path, tmp_path: Path) -> Non
     root.write_text(json.dumps(document))
     write_spec(tmp_path)
     refused(tmp_path, "format version 99", "format version 2")
+
+
+def test_every_command_says_which_comes_next(tmp_path: Path) -> None:
+    spec = write_spec(tmp_path)
+    where = ("--results", tmp_path)
+    cube = tmp_path / "tiny.zarr"
+    assert sweep("plan", spec, *where).stderr.endswith(f"next: sweep submit {spec}\n")
+    dry = sweep("submit", spec, *where, "--dry-run", "--workers", 0)
+    assert dry.stderr.endswith(f"next: sweep submit {spec}\n")
+    done = sweep("submit", spec, *where, "--workers", 0)
+    assert done.stderr.endswith(f"next: sweep report {cube}\n")
+    for command in ("status", "why", "verify"):
+        assert sweep(command, cube).stderr.endswith(f"next: sweep report {cube}\n")
+    assert sweep("logs", cube).stderr.endswith(f"next: sweep status {cube}\n")
+    for command in ("status", "why", "verify"):
+        assert "next:" not in sweep(command, cube, "--json").output
+
+
+def test_submit_in_json_is_the_status_at_the_end(tmp_path: Path) -> None:
+    spec = write_spec(tmp_path)
+    arguments = ("submit", spec, "--results", tmp_path, "--workers", 0, "--json")
+    planned = json.loads(sweep(*arguments, "--dry-run").stdout)
+    assert planned["total"]["cells"] == 85
+    assert not list(tmp_path.glob("*.zarr"))
+    done = json.loads(sweep(*arguments).stdout)
+    assert (done["exit_code"], done["complete"], done["total"]["done"]) == (0, True, 85)
+    assert json.loads(sweep(*arguments).stdout)["total"] == done["total"]  # nothing was left to do
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_verbose_may_stand_before_or_behind_the_command(tmp_path: Path, place: int) -> None:
+    command = ["plan", str(write_spec(tmp_path)), "--results", str(tmp_path)]
+    command.insert(place * len(command), "-v")
+    try:
+        assert sweep(*command).exit_code == 0
+        assert logging.getLogger("pipeline").level == logging.DEBUG
+    finally:
+        sweep("--version")
+    sweep("plan", "--help")
+    assert sweep("plan", write_spec(tmp_path), "--results", tmp_path).exit_code == 0
+    assert logging.getLogger("pipeline").level == logging.INFO

@@ -117,7 +117,7 @@ def test_exit_codes_of_a_finished_run(finished: Path, caplog: pytest.LogCaptureF
     inputs = replace(strict.prepared.inputs, skipped={"ecoli": ("not here", "nor there")})
     skipping = replace(strict, prepared=replace(strict.prepared, inputs=inputs))
     assert head._conclude(skipping, none) == End(FAILED_CELLS, "finished")
-    assert "SKIPPED data set ecoli: not here; nor there" in caplog.text
+    assert "85 of 85 cells done" in caplog.text
     failed, other = (Cell("iris", None, 0.8, 75, replicate, "posterior") for replicate in (0, 1))
     ended = head._conclude(strict, replace(none, failed=(failed,)))
     assert ended == End(FAILED_CELLS, "finished with failed cells")

@@ -16,6 +16,7 @@ from processes.sweeping import TINY, write_spec
 
 from pipeline.jobs.slurm import head_name
 from pipeline.monitor.state import read_run_state
+from pipeline.submit import detach
 from storage.runfolder.folder import RunFolder
 
 LONG = TINY.replace("restarts = 5", "restarts = 4000")
@@ -123,3 +124,18 @@ def test_what_cannot_be_detached_is_bad_input(profile: str, words: list[str], tm
     for word in words:
         assert word in done.stderr
     assert not (tmp_path / "r").exists()
+
+
+def test_a_head_that_starts_slowly_is_no_success_before_it_holds_the_lease(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(detach, "SLOW_SECONDS", 0.1)
+    caplog.set_level("INFO")
+    pid = os.posix_spawn("/bin/sh", ["sh", "-c", "sleep 1; exit 7"], os.environ)
+    assert detach._early_exit(tmp_path / "tiny.zarr", pid) == 7
+    assert f"waiting for the head, process {pid}, to start" in caplog.text
+    monkeypatch.setattr(detach, "START_SECONDS", 0.2)
+    pid = os.posix_spawn("/bin/sh", ["sh", "-c", "sleep 3"], os.environ)
+    assert detach._early_exit(tmp_path / "tiny.zarr", pid) == 0
+    assert f"process {pid} is there, but has not taken the lease" in caplog.text
+    os.waitpid(pid, 0)

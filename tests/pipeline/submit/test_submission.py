@@ -55,8 +55,12 @@ def test_skipped_data_sets_are_said_loudly(tmp_path: Path, monkeypatch: pytest.M
     arguments = ("submit", spec, "--results", tmp_path, "--workers", 0)
     result = sweep(*arguments)
     assert result.exit_code == 0
-    assert result.stderr.count("SKIPPED data set ecoli") == 2  # at the start and at the end
-    assert "SKIPPED ecoli" in sweep("status", tmp_path / "tiny.zarr").stdout
+    line = "2 of 3 data sets at hand, 17 cells left out: sweep datasets fetch"
+    assert result.stderr.count(line) == 1
+    assert "68 of 85 cells done, 17 left out, of data sets that are not at hand" in result.stderr
+    status = sweep("status", tmp_path / "tiny.zarr")
+    assert line in status.stdout
+    assert "complete, but for data sets that are not at hand" in status.stdout
     assert "ecoli" in sweep("report", tmp_path / "tiny.zarr", "--out", tmp_path / "r").stdout
     assert sweep(*arguments, "--strict").exit_code == 3
 

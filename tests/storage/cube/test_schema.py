@@ -1,11 +1,16 @@
 """The cube's variables against the table they are promised in."""
 
+import textwrap
+
 import numpy as np
 import pytest
 from cubes.small import make_plan
 
 from storage.cube.schema import (
+    COVARIANCE_TEXTS,
     RESULTS,
+    SCORED_TEXT,
+    TOLD_TEXT,
     VARIABLES,
     Role,
     array_specs,
@@ -188,3 +193,11 @@ def test_where_every_model_holds_annotations_out_every_cell_with_some_has_scores
     assert coordinate_values(choosing)["candidate"].tolist() == [*CANDIDATES, "common"]
     alone = make_plan(models=(), p=(), m=(), baselines=("unsupervised",), held_out=True)
     assert "candidate" not in coordinate_values(alone)
+
+
+def test_names_for_people_fit_two_lines_beside_a_figure() -> None:
+    texts = [*(variable.text for variable in VARIABLES.values()), *COVARIANCE_TEXTS.values()]
+    # xarray breaks them at 30 letters, units among them; a third line is cut off
+    for text in [*texts, TOLD_TEXT, SCORED_TEXT]:
+        assert len(textwrap.wrap(f"{text} [nats]", 30)) <= 3, text
+        assert len(text) <= 60
