@@ -189,7 +189,7 @@ def _plan_differences(manifest: Manifest, old: DatasetPlan, new: DatasetPlan) ->
         yield from _removed(where, "p", _by_code(old.p), _by_code(new.p))
         yield from _removed(where, "m", {m: m for m in old.m}, {m: m for m in new.m})
         yield from _removed(where, "models", {m: m for m in old.models}, {m: m for m in new.models})
-        yield from _length(where, "replicates", old.replicates, new.replicates, old.replicate_chunk)
+        yield from _length(where, "replicates", old.replicates, new.replicates)
         yield from _length(where, "number of models", len(old.models), len(new.models), old.model_chunk)
         yield from _wider(where, old.models, new.models)
 
@@ -213,7 +213,7 @@ def _wider(where: str, old: tuple[str, ...], new: tuple[str, ...]) -> Iterator[P
         yield Problem(f"{where}, models", found, f"{FORMS[n_axes]}, as in the cube", HINT)
 
 
-def _length(where: str, key: str, old: int | None, new: int | None, chunk: int) -> Iterator[Problem]:
+def _length(where: str, key: str, old: int | None, new: int | None, chunk: int = 1) -> Iterator[Problem]:
     if old is None or new is None:
         if old != new:
             yield Problem(f"{where}, {key}", _show(new), f"{_show(old)}, as in the cube", HINT)

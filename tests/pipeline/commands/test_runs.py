@@ -67,7 +67,9 @@ def test_a_cell_that_is_done_and_a_cube_without_failures(finished: Path) -> None
 def test_the_log_of_a_finished_run(finished: Path) -> None:
     shown = sweep("logs", finished / "tiny.zarr", "--lines", 2)
     assert shown.exit_code == 0
-    assert shown.stderr == f"==> {finished / 'tiny.run' / 'log'} <==\n"
+    first, last = shown.stderr.splitlines()
+    assert first == f"==> {finished / 'tiny.run' / 'log'} <=="
+    assert last == f"next: sweep status {finished / 'tiny.zarr'}"
     assert len(shown.stdout.splitlines()) == 2
     assert "results: " in shown.stdout
     assert sweep("logs", finished / "tiny.zarr", "--head", "--job", 1).exit_code == 2

@@ -74,7 +74,7 @@ def test_a_failed_cell_and_the_command_that_runs_it_alone(failed: Path) -> None:
     assert program == "sweep"
     done = sweep(*arguments)
     assert done.exit_code == 0, done.output
-    assert "5 restarts, 1 blocks" in done.stderr
+    assert "5 restarts, 1 block in" in done.stderr
     assert [state(failed, cell) for cell in BROKEN] == [DONE, FAILED]
     again = sweep("why", failed, BROKEN[0]).stdout
     assert "done, 5 restarts in" in again
@@ -133,7 +133,7 @@ def test_cells_alone_and_then_the_rest(tmp_path: Path) -> None:
     cube = tmp_path / "tiny.zarr"
     assert "pending: not finished yet" in sweep("why", cube, PENDING).stdout
     baseline = sweep("submit", spec, "--results", tmp_path, "--workers", 0, "--only", "iris/unsupervised")
-    assert "5 restarts, 1 blocks" in baseline.stderr
+    assert "5 restarts, 1 block in" in baseline.stderr
     rest = sweep("submit", spec, "--results", tmp_path, "--workers", 0)
     assert "75 restarts, 4 blocks" in rest.stderr
     assert_same_bits(tmp_path / "serial" / "tiny.zarr", cube)

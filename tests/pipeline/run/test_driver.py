@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
+import xarray as xr
 from cubes.writer import journaled
 from processes.sweeping import TINY, assert_same_bits, restarts_run, run, start, write_spec
 
@@ -110,6 +111,22 @@ def test_growing_computes_only_what_is_new(
     assert run(write_spec(tmp_path), tmp_path) == 0
     assert first + restarts_run(caplog.text) == RESTARTS
     assert_same_bits(reference, tmp_path / "tiny.zarr")
+
+
+def test_replicates_grow_by_any_number(tmp_path: Path) -> None:
+    """From 2 to 3, 4 and 7: the last chunk is filled little by little; the same bits as made at once."""
+    for replicates in (2, 3, 4, 7):
+        text = TINY.replace("replicates = 2", f"replicates = {replicates}")
+        assert run(write_spec(tmp_path, text), tmp_path) == 0
+    once = tmp_path / "once"
+    once.mkdir()
+    assert run(write_spec(once, text), once) == 0
+    grown, made = (open_cube(folder / "tiny.zarr") for folder in (tmp_path, once))
+    for node in made.subtree:
+        expected, found = node.to_dataset(inherit=False), grown[node.path].to_dataset(inherit=False)
+        for name in expected.variables.keys() - {"seconds", "cpu_seconds"}:
+            xr.testing.assert_identical(found[name].drop_attrs(), expected[name].drop_attrs())
+    assert verify(tmp_path / "tiny.zarr", sample=30).good
 
 
 def test_all_models_and_baselines_added_later(tmp_path: Path) -> None:
