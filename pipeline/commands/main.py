@@ -124,7 +124,7 @@ def submit(spec: Path, as_json: bool, **choices: Any) -> None:
     """Run the sweep file SPEC, or resume it where it stopped."""
     from rich.console import Console
 
-    from pipeline.commands.paths import find_run, find_spec
+    from pipeline.commands.paths import cube_of, find_spec
     from pipeline.prepare.request import Options
     from pipeline.submit.submission import submit as run
 
@@ -139,12 +139,9 @@ def submit(spec: Path, as_json: bool, **choices: Any) -> None:
             next_step("submit", spec)
         sys.exit(code)
     with reported():
-        cube = find_run(path, options.results)
+        cube = cube_of(path, options.results)
     if as_json:
-        from pipeline.monitor.status import read_status
-
-        with reported():
-            show(read_status(cube).to_dict() | {"exit_code": code})
+        show(_state(cube) | {"exit_code": code})
     elif code == COMPLETE:
         next_step(*(("status", cube) if options.detach else ("report", cube)))
     elif code == FAILED_CELLS:
@@ -152,6 +149,17 @@ def submit(spec: Path, as_json: bool, **choices: Any) -> None:
     elif code > INTERRUPTS:
         next_step("submit", spec)
     sys.exit(code)
+
+
+def _state(cube: Path) -> dict[str, Any]:
+    """The status of a cube; of one that was not created its place alone."""
+    from pipeline.monitor.status import read_status
+    from sweeps.errors import InputError
+
+    try:
+        return read_status(cube).to_dict()
+    except InputError:
+        return {"cube": str(cube)}
 
 
 @main.command()

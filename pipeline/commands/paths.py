@@ -47,7 +47,7 @@ def find_cube(path: Path, results: Path, *, remote: bool = False) -> Path:
         if path.is_dir():
             return path
         raise InputError([Problem(str(path), "no such directory", "a cube, or a sweep file (.toml)")])
-    cube = _cube_of(path, results)
+    cube = cube_of(path, results)
     if not cube.is_dir():
         raise InputError([Problem(str(cube), "nothing", f"the cube of {path}", 'run "sweep submit" first')])
     return cube
@@ -68,14 +68,21 @@ def find_run(path: Path, results: Path) -> Path:
     """
     cube = path
     if path.suffix == ".toml":
-        cube = _cube_of(path, results)
+        cube = cube_of(path, results)
     run = RunFolder(cube)
     run.check()
     known = cube.suffix == CUBE_SUFFIX and run.path.is_dir()
     return cube if known else find_cube(path, results)
 
 
-def _cube_of(path: Path, results: Path) -> Path:
+def cube_of(path: Path, results: Path) -> Path:
+    """Where the cube of a sweep file is, or would be.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or it is no sweep file.
+    """
     # Loaded here: a command that is given a cube does not need what reads sweep files.
     from sweeps.file.reading import load_sweep
 

@@ -14,7 +14,7 @@ from sweeps.models import chooses, holds_out, is_model, shape_of, split_model
 from sweeps.plan import Cell, DatasetPlan
 from sweeps.shapes import CANDIDATES, DIMS
 
-SEARCH_SECONDS = 2.8e-8
+SEARCH_SECONDS = 3.1e-8
 """Of the local search of an offspring with one sample, one cluster and hardly any feature."""
 
 SAMPLES, CLUSTERS, FEATURES = 1.22, 1.27, 0.36
@@ -29,8 +29,8 @@ DIAGONAL, ANNOTATED = 1.5, 2.0
 FIRST = 4.0
 """Offspring that a local search from a start at random is worth: it takes more passes."""
 
-PATIENT = 0.5
-"""Generations until a restart with patience ends, as a multiple of it, at the cost of early ones."""
+PATIENT = 0.25
+"""Generations until a restart with patience ends, as a multiple of it, for each cluster: more take longer."""
 
 CALL_SECONDS = 0.1
 """Of a call of a method, of which nothing is known before anything was timed."""
@@ -45,7 +45,7 @@ def rough_seconds(search: Search, plan: DatasetPlan, work: Work) -> float:
 
     def one(shape: str, generations: int) -> float:
         if search.patience:
-            generations = min(generations, round(PATIENT * search.patience))
+            generations = min(generations, round(PATIENT * search.patience * plan.n_clusters))
         searches: float = FIRST * search.population + generations * search.offspring
         wide = 1.0 + plan.n_features / 16.0
         features: float = wide**FEATURES

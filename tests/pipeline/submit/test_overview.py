@@ -208,8 +208,12 @@ def test_an_adaptive_stop_shows_the_least_work(tmp_path: Path) -> None:
 def test_skipped_data_sets_and_notes_are_shown(tmp_path: Path) -> None:
     prepared = prepare(write_spec(tmp_path), results=tmp_path, data_dir=None)
     inputs = replace(prepared.inputs, skipped={"ecoli": ("not here", "nor there")})
-    lines = plan_overview(replace(prepared, inputs=inputs), workers=1).lines()
-    assert "SKIPPED ecoli: not here; nor there" in lines
+    found = plan_overview(replace(prepared, inputs=inputs), workers=1)
+    assert found.to_dict()["skipped"] == {"ecoli": ["not here", "nor there"]}
+    assert found.at_hand is None  # no data set of this file
+    gone = replace(prepared.inputs, skipped={"iris": ("not here",)})
+    lines = plan_overview(replace(prepared, inputs=gone), workers=1).lines()
+    assert "2 of 3 data sets at hand, 17 cells left out: sweep datasets fetch" in lines
     assert any("rough, within a factor of two; --pilot measures" in line for line in lines)
 
 

@@ -28,8 +28,10 @@ def test_a_restart_by_hand() -> None:
 
 def test_patience_ends_a_restart_early() -> None:
     plan = make_plan(n_samples=1000, n_features=16, n_clusters=4)
-    assert guess(plan, "posterior", patience=4) == guess(plan, "posterior", generations=2)
+    assert guess(plan, "posterior", patience=4) == guess(plan, "posterior", generations=4)
     assert guess(plan, "posterior", patience=40) == guess(plan, "posterior")
+    many = make_plan(n_samples=1000, n_features=16, n_clusters=8)
+    assert guess(many, "posterior", patience=4) == guess(many, "posterior", generations=8)
 
 
 def test_a_method_is_a_call() -> None:
