@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,14 +11,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pipeline.report.differences import draw_differences
-from pipeline.report.parts.ink import house_style, save
-from pipeline.report.parts.wording import names
+from pipeline.report.comparison import write_comparison_page
+from pipeline.report.differences import caption, draw_differences
+from pipeline.report.parts.ink import house_style
+from pipeline.report.parts.parts import Picture
+from pipeline.report.parts.saving import SUFFIXES, save
+from pipeline.report.parts.wording import count_of, names
 from pipeline.report.settings import differences
 from pipeline.report.write import check_folder, write_tables
 from pipeline.scoring.catalogue import LABELS
 from pipeline.scoring.pairs import PLACE, difference_table, pair, total_table
-from pipeline.scoring.tables import cell_table
+from pipeline.scoring.tables import cell_table, written_counts
 from pipeline.text import plural
 from storage.cube.cube import open_cube
 from storage.cube.manifest import Manifest, read_manifest
@@ -45,6 +48,8 @@ class Comparison:
         From `difference_table`.
     unpaired : pandas.DataFrame
         `cell` and `why` of every cell without a partner that is done.
+    written : mapping
+        How the sweep files write each m, from `pipeline.scoring.tables.written_counts`.
     files : tuple of Path
         What was written.
     """
@@ -55,6 +60,7 @@ class Comparison:
     pairs: pd.DataFrame
     table: pd.DataFrame
     unpaired: pd.DataFrame
+    written: Mapping[tuple[str, int], str]
     files: tuple[Path, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -78,7 +84,7 @@ class Comparison:
             *(f"  {line}" for line in self.settings),
             f"{plural(self._cells, 'cell')} {'is' if self._cells == 1 else 'are'} done in both",
             *self._unpaired_lines(),
-            *_table_lines(self.table, total_table(self.pairs)),
+            *_table_lines(self.table, total_table(self.pairs), self.written),
             *(f"written: {file}" for file in self.files),
         ]
 
@@ -95,7 +101,7 @@ class Comparison:
 
 
 def write_comparison(first: Path, second: Path, folder: Path, scores: Sequence[str]) -> Comparison:
-    """Compare two cubes; write `pairs.csv`, `differences.csv`, `unpaired.csv` and a figure for each score.
+    """Compare two cubes; write `pairs.csv`, `differences.csv`, `unpaired.csv`, figures and a page.
 
     Parameters
     ----------
@@ -117,16 +123,32 @@ def write_comparison(first: Path, second: Path, folder: Path, scores: Sequence[s
     cells = [cell_table(open_cube(manifest.path), manifest.plans) for manifest in manifests]
     pairs, unpaired = pair(cells[0], cells[1], scores)
     table = difference_table(pairs)
+    settings = tuple(differences(*manifests))
+    counts = [count for manifest in manifests for count in manifest.spec.grid.m]
+    plans = {name: plan for manifest in reversed(manifests) for name, plan in manifest.plans.items()}
+    written = written_counts(plans, counts)
+    pictures: dict[str, Picture] = {}
     with storage_errors(folder), house_style():
         folder.mkdir(parents=True, exist_ok=True)
         files = write_tables(folder, {"pairs": pairs, "differences": table, "unpaired": unpaired})
         for score in dict.fromkeys(scores):
-            figure = draw_differences(table, score)
+            figure = draw_differences(table, score, written)
             if figure is not None:
-                save(figure, folder, score, "")
-                files += [folder / f"{score}.svg", folder / f"{score}.png"]
-    settings = tuple(differences(*manifests))
-    return Comparison(first, second, settings, pairs, table, unpaired, tuple(files))
+                text = caption(LABELS[score].axis, table[table["score"] == score])
+                pictures[score] = save(figure, folder / "figures", score, text)
+                files += [folder / "figures" / f"{score}.{suffix}" for suffix in SUFFIXES]
+        files.append(folder / "compare.html")
+        write_comparison_page(
+            files[-1],
+            (first, second),
+            table,
+            total_table(pairs),
+            unpaired,
+            settings=settings,
+            pictures=pictures,
+            written=written,
+        )
+    return Comparison(first, second, settings, pairs, table, unpaired, written, tuple(files))
 
 
 def _manifests(first: Path, second: Path, folder: Path) -> list[Manifest]:
@@ -142,7 +164,9 @@ def _manifests(first: Path, second: Path, folder: Path) -> list[Manifest]:
     return manifests
 
 
-def _table_lines(table: pd.DataFrame, total: pd.DataFrame) -> Iterator[str]:
+def _table_lines(
+    table: pd.DataFrame, total: pd.DataFrame, written: Mapping[tuple[str, int], str]
+) -> Iterator[str]:
     for score, rows in table.groupby("score", sort=False):
         label = LABELS[str(score)]
         rule = {1: "more is better", -1: "less is better", 0: "the larger one wins"}[label.better]
@@ -154,7 +178,7 @@ def _table_lines(table: pd.DataFrame, total: pd.DataFrame) -> Iterator[str]:
             yield _row(
                 _with_design(getattr(row, "dataset", "all"), row.design),
                 "" if pd.isna(p) else f"{p:g}",
-                "" if pd.isna(m) else str(m),
+                "" if pd.isna(m) else count_of(written, row.dataset, int(m)),
                 str(row.model),
                 str(row.n_cells),
                 str(row.n),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,18 +16,28 @@ from pipeline.report.parts.ink import (
     MOST_ACCURACIES,
     MOST_DATASETS,
     accuracy_panels,
+    hover,
     legend,
     mark,
     short,
     tick_counts,
 )
 from pipeline.report.parts.parts import shape_groups, spread
+from pipeline.report.parts.wording import count_of, units
 from pipeline.report.sections.curves import PANEL
 from pipeline.scoring.catalogue import LABELS
 from pipeline.scoring.designs import with_design
 
 
-def draw_differences(table: pd.DataFrame, score: str) -> Figure | None:
+def caption(axis: str, rows: pd.DataFrame) -> str:
+    """What the figure of a score shows."""
+    over = units(rows["unit"])
+    return f"{axis}: B minus A, paired by cell. Mean over {over}, with bars of one standard error."
+
+
+def draw_differences(
+    table: pd.DataFrame, score: str, written: Mapping[tuple[str, int], str] | None = None
+) -> Figure | None:
     """Draw the mean difference of a score, B minus A, with its standard error.
 
     Parameters
@@ -34,6 +46,8 @@ def draw_differences(table: pd.DataFrame, score: str) -> Figure | None:
         From `pipeline.scoring.pairs.difference_table`.
     score : str
         One of its scores.
+    written : mapping, optional
+        From `pipeline.scoring.tables.written_counts`: how m is written.
 
     Returns
     -------
@@ -47,7 +61,11 @@ def draw_differences(table: pd.DataFrame, score: str) -> Figure | None:
     # rows of one panel are of one design
     designs = with_design(rows)["design"]
     named = designs.astype(object).map(lambda design: "" if pd.isna(design) else f", {design}")
-    rows = rows.assign(dataset=rows["dataset"] + named)
+    texts = [
+        "0" if pd.isna(m) else count_of(written or {}, str(name), int(m))
+        for name, m in zip(rows["dataset"], rows["m"], strict=True)
+    ]
+    rows = rows.assign(dataset=rows["dataset"] + named, text=texts)
     datasets = spread(list(rows["dataset"].unique()), MOST_DATASETS)
     accuracies = spread(sorted(rows["p"].dropna().unique()), MOST_ACCURACIES) or [np.nan]
     groups = shape_groups(rows["model"].unique())
@@ -57,8 +75,7 @@ def draw_differences(table: pd.DataFrame, score: str) -> Figure | None:
         one = rows[(rows["dataset"] == dataset) & rows["model"].isin(groups[group])]
         for axes, p in zip(line, accuracies, strict=True):
             _panel(axes, one[one["p"].isna() | (one["p"] == p)])
-        line[0].set_ylabel(f"{short(dataset, group)}\nB minus A")
-    figure.suptitle(f"{LABELS[score].axis}: B minus A, mean ± standard error", fontsize="medium")
+        line[0].set_ylabel(f"{short(dataset, group)}\n{LABELS[score].short}, B minus A")
     legend(figure, (axes for line in grid for axes in line))
     return figure
 
@@ -79,5 +96,12 @@ def _panel(axes: Axes, rows: pd.DataFrame) -> None:
             linewidth=1.4,
         )
         drawn.set_label(str(model))
+        if drawn.lines[0] is not None:
+            hover(drawn.lines[0], [f"{model}, m = {row.text}: {_words(row)}" for row in points.itertuples()])
     axes.grid()
-    tick_counts(axes, sorted({0, *rows["m"].dropna()}))
+    names = dict(zip(rows["m"].fillna(0).astype(int), rows["text"], strict=True))
+    tick_counts(axes, sorted({0, *names}), {0: "0"} | names)
+
+
+def _words(row: Any) -> str:
+    return f"{row.difference:+.3f}" + ("" if pd.isna(row.se) else f" ± {row.se:.3f}")

@@ -7,6 +7,7 @@ from pathlib import Path
 from pipeline.report.designs import section as designs
 from pipeline.report.parts.html import render
 from pipeline.report.parts.ink import house_style
+from pipeline.report.parts.saving import SUFFIXES
 from pipeline.report.sections import (
     against,
     cell,
@@ -22,27 +23,28 @@ from pipeline.report.sections import (
 )
 from pipeline.report.sections.content import Content
 from pipeline.report.winners import cost, duels, robustness, standing
+from pipeline.report.winners.headline import lead
 
 SECTIONS = (
     standing.section,
-    duels.section,
-    cost.section,
-    robustness.section,
     designs.section,
-    heading.section,
-    failures.section,
-    scores.section,
-    against.section,
     curves.section,
-    curves.agreement,
+    scores.section,
     relative.section,
     index.section,
+    robustness.section,
+    duels.section,
+    cost.section,
+    against.section,
+    curves.agreement,
     choices.section,
     cell.section,
+    failures.section,
     restarts.section,
     times.section,
+    heading.section,
 )
-"""Each makes its part of the page from the content, or None where it has no place."""
+"""Results first, what made them last: each makes its part of the page, or None where it has no place."""
 
 
 def write_page(content: Content, path: Path) -> list[Path]:
@@ -62,6 +64,6 @@ def write_page(content: Content, path: Path) -> list[Path]:
     """
     with house_style():
         sections = [found for section in SECTIONS if (found := section(content)) is not None]
-    path.write_text(render(content.manifest.spec.name, sections), encoding="utf-8")
+    path.write_text(render(content.manifest.spec.name, sections, lead(content)), encoding="utf-8")
     pictures = [picture.name for section in sections for picture in section.pictures]
-    return [path, *(content.figures / f"{name}.{suffix}" for name in pictures for suffix in ("svg", "png"))]
+    return [path, *(content.figures / f"{name}.{suffix}" for name in pictures for suffix in SUFFIXES)]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from pipeline.report.designs.lines import design_lines
 from pipeline.report.parts.ink import short
-from pipeline.report.parts.wording import names
+from pipeline.report.parts.wording import count_of, names
 from pipeline.report.sections.heading import left_out, of_one_design, scaling
 from pipeline.report.winners.lines import winner_lines
 from pipeline.scoring.catalogue import LABELS, QUALITIES
@@ -27,6 +27,9 @@ from sweeps.shapes import CANDIDATES
 
 TITLES = {name: LABELS[name].short for name in QUALITIES}
 """Scores of the text tables; the objective, which compares within one cell only, is in the CSV files."""
+
+Written = Mapping[tuple[str, int], str]
+"""How the sweep file writes each m."""
 
 OBJECTIVES = "Objectives, which the CSV files hold, compare within one model on one data set only."
 
@@ -59,6 +62,7 @@ def render(
     every : pandas.DataFrame, optional
         Cells of all designs, where there are several.
     """
+    written = written_counts(manifest.plans, manifest.spec.grid.m)
     head = _head(manifest, cells if every is None else every)
     if every is not None:
         head += "\n" + textwrap.fill(of_one_design(manifest, compared_design(every)), WIDTH)
@@ -69,14 +73,14 @@ def render(
         baseline = summary[(summary["dataset"] == dataset) & summary["p"].isna()]
         told = "told p" if manifest.plans[str(dataset)].n_annotations else "p"
         title = f"{_size(manifest, str(dataset))}, {told} = {p:g}, s.e. over {names(rows['unit'])}"
-        parts.append("\n".join(_block(title, rows, baseline)))
+        parts.append("\n".join(_block(title, rows, baseline, written)))
     alone = [name for name, plan in manifest.plans.items() if not plan.supervised]
     for dataset in alone:
         rows = summary[summary["dataset"] == dataset]
-        parts.append("\n".join(_block(_alone(manifest, dataset), rows.iloc[:0], rows)))
-    parts.append("\n".join(_choices(choice_table(cells))))
+        parts.append("\n".join(_block(_alone(manifest, dataset), rows.iloc[:0], rows, written)))
+    parts.append("\n".join(_choices(choice_table(cells), written)))
     if any(plan.held_out for plan in manifest.plans.values()):
-        parts.append("\n".join(_predictions(prediction_table(cells))))
+        parts.append("\n".join(_predictions(prediction_table(cells), written)))
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -144,15 +148,15 @@ def _pooled(manifest: Manifest, summary: pd.DataFrame, score: str) -> str:
     return "\n".join(lines)
 
 
-def _block(title: str, rows: pd.DataFrame, baseline: pd.DataFrame) -> Iterator[str]:
+def _block(title: str, rows: pd.DataFrame, baseline: pd.DataFrame, written: Written) -> Iterator[str]:
     """Lines of one table: a row per score and m, a column per model."""
     yield title
     for models in _across(sorted(baseline["model"].unique()) + sorted(rows["model"].unique())):
-        yield from _columns(rows, baseline, models)
-    yield from _gaps(pd.concat([baseline, rows]))
+        yield from _columns(rows, baseline, models, written)
+    yield from _gaps(pd.concat([baseline, rows]), written)
 
 
-def _choices(table: pd.DataFrame) -> Iterator[str]:
+def _choices(table: pd.DataFrame, written: Written) -> Iterator[str]:
     """Lines on the shapes that cells chose; none without a model that chooses."""
     if table.empty:
         return
@@ -162,20 +166,21 @@ def _choices(table: pd.DataFrame) -> Iterator[str]:
         yield _choice_row(
             row.dataset,
             f"{row.p:g}",
-            str(row.m),
+            count_of(written, row.dataset, row.m),
             row.model,
             *(str(getattr(row, name)) for name in (*CANDIDATES, "too_few")),
             *_predicted(row),
         )
 
 
-def _predictions(table: pd.DataFrame) -> Iterator[str]:
+def _predictions(table: pd.DataFrame, written: Written) -> Iterator[str]:
     """Lines on how well each model predicted held-out annotations."""
     yield "held-out annotations predicted (means over cells), and their log loss in nats"
     yield _choice_row("data set", "p", "m", "model", "cells", TOO_FEW, "predicted", "log loss")
     for row in table.itertuples():
         counts = str(row.n), str(row.too_few)
-        yield _choice_row(row.dataset, f"{row.p:g}", str(row.m), row.model, *counts, *_predicted(row))
+        m = count_of(written, row.dataset, row.m)
+        yield _choice_row(row.dataset, f"{row.p:g}", m, row.model, *counts, *_predicted(row))
 
 
 def _predicted(row: Any) -> tuple[str, str]:
@@ -196,7 +201,9 @@ def _across(models: list[str]) -> list[list[str]]:
     return [models[start : start + MODELS_ACROSS] for start in range(0, len(models), MODELS_ACROSS)]
 
 
-def _columns(rows: pd.DataFrame, baseline: pd.DataFrame, models: list[str]) -> Iterator[str]:
+def _columns(
+    rows: pd.DataFrame, baseline: pd.DataFrame, models: list[str], written: Written
+) -> Iterator[str]:
     """Lines of some columns of a table, baselines before the others."""
     alone = set(baseline["model"])
     supervised = [model for model in models if model not in alone]
@@ -209,22 +216,28 @@ def _columns(rows: pd.DataFrame, baseline: pd.DataFrame, models: list[str]) -> I
             yield _row(label, "", level)
         for m, group in found.groupby("m", sort=True):
             values = [_cell(group[group["model"] == model]) for model in supervised]
-            yield _row(label, str(m), [*level, *values])
+            count = count_of(written, group["dataset"].iloc[0], m)
+            yield _row(label, count, [*level, *values])
             label, level = "", [""] * len(level)
 
 
-def _gaps(rows: pd.DataFrame) -> Iterator[str]:
+def _gaps(rows: pd.DataFrame, written: Written) -> Iterator[str]:
     """Which means leave out cells that are done: a line per score, broken where it grows too wide."""
     gaps = rows[rows["n_missing"] > 0]
     for score, label in TITLES.items():
         found = [
-            f"{row.model}{'' if pd.isna(row.m) else f' m = {row.m}'}: {row.n_missing} of {row.n_cells}"
+            f"{_column(row, written)}: {row.n_missing} of {row.n_cells}"
             for row in gaps[gaps["score"] == score].itertuples()
         ]
         if found:
             reason = "the baseline is not done" if score == "relative_nmi" else "it is not defined"
             line = f"{label} leaves out cells where {reason} ({'; '.join(found)})"
             yield from textwrap.wrap(line, WIDTH, initial_indent="  ", subsequent_indent="    ")
+
+
+def _column(row: Any, written: Written) -> str:
+    m = "" if pd.isna(row.m) else f" m = {count_of(written, row.dataset, row.m)}"
+    return f"{row.model}{m}"
 
 
 def _cell(rows: pd.DataFrame) -> str:

@@ -21,13 +21,13 @@ from files import COSTS, REPEAT, SCORES, cells_file, kept
 from reweighting import reweigh
 from scaling import PUBLISHED as PUBLISHED_NMI
 from scaling import near, some_ways, ways_to_scale
-from why import beaten_by_truth, by_direction, changes, draw_searches, elsewhere, three_ways
+from why import beaten_by_truth, by_direction, changes, draw_indices, draw_searches, elsewhere, three_ways
 
-from pipeline.report.parts.ink import house_style, save
+from pipeline.report.parts.ink import house_style
 from pipeline.report.parts.published import read_published
+from pipeline.report.parts.saving import save
 from pipeline.report.sections.against import compare, summarise
 from pipeline.report.sections.curves import draw_curves
-from pipeline.report.sections.index import draw_indices
 from pipeline.report.sections.relative import draw_boxes
 from pipeline.scoring.tables import KEYS, summary_table
 from sweeps.errors import InputError
@@ -92,14 +92,15 @@ def draw(cells: dict[str, pd.DataFrame], summaries: dict[str, pd.DataFrame], aga
         "nmi": draw_curves(summary, "nmi", against),
         "kl": draw_curves(summary, "goldberger_kl", against),
         "agreement": draw_curves(summary, "annotation_agreement"),
-        "centroid-index": draw_indices(mixtures, 0.9, six),
+        "centroid-index": draw_indices(mixtures[mixtures["dataset"].isin(six)], 0.9),
         "searches": draw_searches(summary, summaries["stronger"], against),
     }
     for p in sorted(uci["p"].dropna().unique()):
         figures[f"relative-nmi-p{p:g}"] = draw_boxes(uci, p, written(uci))
     for name, figure in figures.items():
         save(figure, REPEAT / "figures", name, "")
-        (REPEAT / "figures" / f"{name}.svg").unlink()
+        for suffix in ("svg", "pdf"):
+            (REPEAT / "figures" / f"{name}.{suffix}").unlink()
 
 
 def written(cells: pd.DataFrame) -> dict[tuple[str, int], str]:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from pipeline.optima import SAME_OPTIMUM
-from pipeline.report.parts.ink import BLUE, INK, VERMILLION, legend, panels
+from pipeline.report.parts.ink import BLUE, INK, VERMILLION, legend, mark, panels
 from pipeline.report.sections.against import LIMIT
 from pipeline.scoring.tables import KEYS
 from pipeline.scoring.units import over_units, unit_of
@@ -222,4 +222,33 @@ def draw_searches(repeated: pd.DataFrame, stronger: pd.DataFrame, against: pd.Da
     for axes in grid[-1]:
         axes.set_xlabel("annotations m (pairs), p = 1")
     legend(figure, grid[0])
+    return figure
+
+
+def draw_indices(cells: pd.DataFrame, p: float) -> Figure:
+    """Draw histograms of the centroid index as they were published: a panel for each of four m.
+
+    Parameters
+    ----------
+    cells : pandas.DataFrame
+        Of the mixtures of one K.
+    p : float
+        Accuracy of the annotations.
+    """
+    counts = (0, 200, 400, 600)
+    figure, (line,) = panels(1, len(counts), (2.4, 1.8), share="row")
+    for axes, m in zip(line, counts, strict=True):
+        rows = cells[cells["p"].isna() if m == 0 else (cells["p"] == p) & (cells["m"] == m)]
+        names = sorted(rows["model"].unique())
+        width = 0.8 / len(names)
+        for position, model in enumerate(names):
+            look = mark(model)
+            found = np.bincount(rows.loc[rows["model"] == model, "centroid_index"].to_numpy(dtype=np.int64))
+            places = np.arange(len(found)) + (position - (len(names) - 1) / 2) * width
+            axes.bar(places, found, width * 0.9, color=look.area, edgecolor=look.color, label=model)
+        axes.set_title(f"m = {m}" + (", no annotations" if m == 0 else ""))
+        axes.set_xlabel("centroid index")
+        axes.grid(axis="y")
+    line[0].set_ylabel("mixtures (number)")
+    legend(figure, line)
     return figure

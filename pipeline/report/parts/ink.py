@@ -1,15 +1,13 @@
-"""How figures look: palette, marks, and files that follow a page from light to dark."""
+"""How figures look: palette, marks, panels and legends."""
 
 from __future__ import annotations
 
-import io
+import base64
+import json
 import math
-import re
-import warnings
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import matplotlib.style
@@ -17,9 +15,8 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, MaxNLocator
+from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator
 
-from pipeline.report.parts.parts import Picture
 from sweeps.methods import SHIPPED
 from sweeps.models import BASELINES, MODEL_CODES, is_model, split_model
 
@@ -132,6 +129,7 @@ STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 9.5,
     "text.parse_math": False,  # names of data sets may hold dollar signs
+    "pdf.fonttype": 42,  # of type 3, which publishers refuse, a reader cannot search
     "svg.fonttype": "none",  # text stays text, which can be searched and copied
     "svg.hashsalt": "sweep",  # else the ids, and so the file, differ from one writing to the next
     "text.color": INK,
@@ -162,6 +160,11 @@ MOST_ACCURACIES, MOST_DATASETS = 6, 24
 """What one figure shows; a larger grid is shown in part, and the CSV files hold all of it."""
 ACROSS = 3
 """Panels in a row where each data set has one, or several."""
+TIP = "tip-"
+"""Before the words on points, in the name of their group."""
+MOST_TICKS = 5
+"""Numbers of annotations that are named below a panel."""
+COUNTS_LABEL = "annotations m (N: samples)"
 PNG_DPI, IMAGE_DPI = 150, 200
 """Dots per inch of a PNG file, and of points that are an image within an SVG."""
 
@@ -240,14 +243,17 @@ def accuracy_panels(
     for axes, p in zip(grid[0], accuracies, strict=True):
         axes.set_title("" if math.isnan(p) else f"accuracy p = {p:g}")
     for axes in grid[-1]:
-        axes.set_xlabel("annotations m (pairs)")
+        axes.set_xlabel(COUNTS_LABEL)
     return figure, grid
 
 
-def tick_counts(axes: Axes, counts: Sequence[float]) -> None:
-    """Ticks at the numbers of annotations themselves, where they are few."""
-    few = FixedLocator(counts) if len(counts) <= 5 else MaxNLocator(nbins=5, integer=True)
-    axes.xaxis.set_major_locator(few)
+def tick_counts(axes: Axes, counts: Sequence[float], names: Mapping[Any, str] | None = None) -> None:
+    """Ticks at the numbers of annotations themselves, where they are few; `names` is how they are written."""
+    few = list(counts) if len(counts) <= MOST_TICKS or names else []
+    few = few if len(few) <= MOST_TICKS else few[:: -(-len(few) // MOST_TICKS)]
+    axes.xaxis.set_major_locator(FixedLocator(few) if few else MaxNLocator(nbins=5, integer=True))
+    if few and names:
+        axes.xaxis.set_major_formatter(FixedFormatter([names.get(count, f"{count:g}") for count in few]))
     axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
 
 
@@ -275,51 +281,6 @@ def legend(figure: Figure, axes: Iterable[Axes], also: Iterable[Line2D] = ()) ->
         )
 
 
-def save(figure: Figure, folder: Path, name: str, caption: str) -> Picture:
-    """Write a figure as SVG and PNG, light on white, and give it back for the page.
-
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        Drawn in `house_style`.
-    folder : Path
-        Made if it is not there.
-    name, caption : str
-        As in `Picture`.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    buffer = io.StringIO()
-    with warnings.catch_warnings():
-        # Names of data sets may be in any script; the SVG has them as text all the same.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure.savefig(folder / f"{name}.png", dpi=PNG_DPI)
-        # The layout is computed once, for the PNG: both files show the same.
-        figure.set_layout_engine("none")
-        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        figure.savefig(buffer, format="svg", metadata=nothing, dpi=IMAGE_DPI)
-    svg = buffer.getvalue().replace("'DejaVu Sans'", FONTS)
-    (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
-    return Picture(name, caption, inline(svg, name))
-
-
-def inline(svg: str, name: str) -> str:
-    """SVG for a page: no prologue, ids with a prefix, colours by variable.
-
-    Parameters
-    ----------
-    svg : str
-        Document as matplotlib writes it.
-    name : str
-        Prefix of its ids.
-    """
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg)
-    svg = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", svg)
-    found = "|".join(VARIABLES)
-    # Only in styles: text of the figure may well spell a colour.
-    return re.sub(
-        r'style="[^"]*"',
-        lambda style: re.sub(found, lambda color: f"var({VARIABLES[color[0]]})", style[0]),
-        svg,
-    )
+def hover(line: Line2D, texts: Sequence[str]) -> None:
+    """Words on each point of a line, in order, which the page shows beneath the pointer."""
+    line.set_gid(TIP + base64.urlsafe_b64encode(json.dumps(list(texts)).encode()).decode())

@@ -59,6 +59,8 @@ class Table:
         Below it.
     pinned : bool
         Whether the first column stays in sight where the table is wider than the page.
+    folded : bool
+        Whether it is shown when asked for; printing shows it.
     """
 
     title: str
@@ -67,6 +69,7 @@ class Table:
     groups: tuple[tuple[tuple[str, int], ...], ...] = ()
     note: str = ""
     pinned: bool = False
+    folded: bool = False
 
 
 @dataclass(frozen=True)

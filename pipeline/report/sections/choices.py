@@ -9,8 +9,18 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pipeline.report.parts.ink import GREY, MOST_DATASETS, PAPER, SHAPES, legend, short, titled_panels
+from pipeline.report.parts.ink import (
+    COUNTS_LABEL,
+    GREY,
+    MOST_DATASETS,
+    PAPER,
+    SHAPES,
+    legend,
+    short,
+    titled_panels,
+)
 from pipeline.report.parts.parts import Section, Table, Value, number, spread, words
+from pipeline.report.parts.wording import count_of
 from pipeline.report.sections.content import Content
 from pipeline.scoring.choices import TOO_FEW, choice_table, prediction_table
 from sweeps.models import chooses
@@ -113,9 +123,8 @@ def predictions(table: pd.DataFrame, written: Mapping[tuple[str, int], str]) -> 
 def _names(row: pd.Series, written: Mapping[tuple[str, int], str]) -> tuple[Value, ...]:
     """Data set, p, m and model."""
     m = row["m"]
-    asked = written.get((row["dataset"], m), str(m))
-    text = str(m) if asked == str(m) else f"{m} ({asked})"
-    return words(row["dataset"]), number(row["p"], "g"), Value(text, m), words(row["model"])
+    count = Value(count_of(written, row["dataset"], m), m)
+    return words(row["dataset"]), number(row["p"], "g"), count, words(row["model"])
 
 
 def _amounts(rows: pd.DataFrame) -> tuple[Value, ...]:
@@ -171,8 +180,8 @@ def _bars(axes: Axes, rows: pd.DataFrame, name: str, written: Mapping[tuple[str,
         for bar in axes.bar(places, share, 0.7, below, color=area, edgecolor=GREY, label=label):
             bar.set(linewidth=1.2, hatch=hatch)
         below += share
-    axes.set_xticks(places, [written.get((name, int(m)), str(m)) for m in rows["m"]])
+    axes.set_xticks(places, [count_of(written, name, m) for m in rows["m"]])
     axes.set_xlim(-0.6, len(rows) - 0.4)
     axes.set_ylim(0, 1.02)
-    axes.set_xlabel("annotations m (pairs)")
+    axes.set_xlabel(COUNTS_LABEL)
     axes.set_yticks([0, 0.5, 1])

@@ -10,8 +10,9 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from pipeline.report.parts.ink import MOST_ACCURACIES, save
+from pipeline.report.parts.ink import MOST_ACCURACIES
 from pipeline.report.parts.parts import Picture, Section, spread
+from pipeline.report.parts.saving import save
 from pipeline.scoring.tables import written_counts
 from pipeline.scoring.winners.ranking import Ranking, rankings
 from pipeline.scoring.worth.budget import DesignScores, design_scores

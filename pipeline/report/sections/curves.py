@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import product
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -16,13 +18,14 @@ from pipeline.report.parts.ink import (
     MOST_DATASETS,
     PAPER,
     accuracy_panels,
+    hover,
     legend,
     mark,
     short,
     tick_counts,
 )
 from pipeline.report.parts.parts import Section, shape_groups, spread
-from pipeline.report.parts.wording import units
+from pipeline.report.parts.wording import count_of, units
 from pipeline.report.sections.content import Content, pictured
 from pipeline.scoring.catalogue import LABELS
 from sweeps.models import BASELINES
@@ -39,7 +42,11 @@ def section(content: Content) -> Section:
     pictures = tuple(
         picture
         for score, name in (("nmi", "nmi"), ("adjusted_rand", "ari"), ("goldberger_kl", "kl"))
-        for picture in content.save(draw_curves(content.summary, score, content.compared), name, text)
+        for picture in content.save(
+            draw_curves(content.summary, score, content.compared, content.written),
+            name,
+            f"{LABELS[score].short}: {text[0].lower()}{text[1:]}",
+        )
     )
     title = "NMI, ARI and KL divergence against annotations"
     return pictured("curves", title, pictures, *not_drawn(content.cells))
@@ -48,7 +55,9 @@ def section(content: Content) -> Section:
 def agreement(content: Content) -> Section:
     """Share of the annotations that a solution takes for correct."""
     text = f"Share of annotations that the solution takes for correct. {caption(content.summary)}{AGREEMENT}"
-    pictures = content.save(draw_curves(content.summary, "annotation_agreement"), "agreement", text)
+    pictures = content.save(
+        draw_curves(content.summary, "annotation_agreement", written=content.written), "agreement", text
+    )
     return pictured("agreement", "Correct annotations", pictures)
 
 
@@ -67,7 +76,13 @@ def not_drawn(cells: pd.DataFrame) -> Iterator[str]:
         yield f"Figures show {' and '.join(large)}, evenly spread; summary.csv and cells.csv hold all."
 
 
-def draw_curves(summary: pd.DataFrame, score: str, published: pd.DataFrame | None = None) -> Figure | None:
+def draw_curves(
+    summary: pd.DataFrame,
+    score: str,
+    published: pd.DataFrame | None = None,
+    written: Mapping[tuple[str, int], str] | None = None,
+    up: str = "",
+) -> Figure | None:
     """Draw the mean of a score with its standard error.
 
     Parameters
@@ -78,6 +93,10 @@ def draw_curves(summary: pd.DataFrame, score: str, published: pd.DataFrame | Non
         One of `pipeline.scoring.catalogue.SCORES`. Correct annotations get the accuracy as a line.
     published : pandas.DataFrame, optional
         From `pipeline.report.sections.against.compare`; drawn as crosses.
+    written : mapping, optional
+        From `pipeline.scoring.tables.written_counts`: how m is written.
+    up : str, optional
+        Label of the y axes, where it is not that of the score.
 
     Returns
     -------
@@ -96,13 +115,13 @@ def draw_curves(summary: pd.DataFrame, score: str, published: pd.DataFrame | Non
     for line, (dataset, group) in zip(grid, shown, strict=True):
         there = rows[(rows["dataset"] == dataset) & rows["model"].isin(groups[group])]
         for axes, p in zip(line, accuracies, strict=True):
-            _panel(axes, there, float(p))
+            _panel(axes, there, float(p), written or {})
             if score == "annotation_agreement":
                 axes.axhline(p, color=GREY, linestyle="-.", linewidth=1.2, label="accuracy p")
             if published is not None:
                 of_panel = (published["dataset"] == dataset) & (published["p"] == p)
                 _crosses(axes, published[of_panel & published["model"].isin(groups[group])], score)
-        line[0].set_ylabel(f"{short(dataset, group)}\n{LABELS[score].axis}")
+        line[0].set_ylabel(f"{short(dataset, group)}\n{up or LABELS[score].axis}")
     # the divergence is one of Gaussians of the shape: those of other shapes may have another order
     if score != "goldberger_kl":
         _same_heights([line[0] for line in grid], len(groups))
@@ -119,7 +138,8 @@ def _same_heights(rows: list[Axes], n_groups: int) -> None:
             axes.set_ylim(min(low for low, _ in ends), max(high for _, high in ends))
 
 
-def _panel(axes: Axes, rows: pd.DataFrame, p: float) -> None:
+def _panel(axes: Axes, rows: pd.DataFrame, p: float, written: Mapping[tuple[str, int], str]) -> None:
+    names = dict(zip(rows["m"], map(partial(count_of, written), rows["dataset"], rows["m"]), strict=True))
     for row in rows[rows["p"].isna()].itertuples():
         look = mark(str(row.model))
         level, error = float(row.mean), 0.0 if pd.isna(row.se) else float(row.se)
@@ -131,9 +151,14 @@ def _panel(axes: Axes, rows: pd.DataFrame, p: float) -> None:
         error = points["se"].fillna(0.0).to_numpy(dtype=float)
         (drawn,) = axes.plot(m, mean, label=str(model), color=look.color, linestyle=look.line)
         drawn.set(**look.markers, markersize=4.5, linewidth=1.6)
+        hover(drawn, [f"{model}, m = {names[row.m]}: {_words(row)}" for row in points.itertuples()])
         axes.fill_between(m, mean - error, mean + error, color=look.color, alpha=0.22, linewidth=0)
     axes.grid()
-    tick_counts(axes, sorted(rows["m"].dropna().unique()))
+    tick_counts(axes, sorted(rows["m"].dropna().unique()), names)
+
+
+def _words(row: Any) -> str:
+    return f"{row.mean:.3f}" + ("" if pd.isna(row.se) else f" ± {row.se:.3f}")
 
 
 def _crosses(axes: Axes, published: pd.DataFrame, score: str) -> None:

@@ -1,4 +1,4 @@
-"""The head of a page: what ran, when and on what, how much of it is there, what is missing."""
+"""What ran, when and on what: how much of it is there for the top of a page, the rest for its end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,17 @@ MOST_RUNS = 50
 
 
 def section(content: Content) -> Section:
-    """What ran, and how much of it is there."""
+    """What ran, on what, and when."""
+    manifest = content.manifest
+    text = () if content.every is None else (of_one_design(manifest, content.design),)
+    tables = [_facts(manifest), _datasets(manifest, content.all_cells)]
+    if manifest.runs:
+        tables.append(_runs(manifest))
+    return Section("head", "What ran", text, tuple(tables))
+
+
+def state(content: Content) -> list[str]:
+    """How much of the sweep there is, and what is missing, in sentences."""
     manifest, cells = content.manifest, content.all_cells
     counts = cells["status"].value_counts()
     done, failed = int(counts.get("done", 0)), int(counts.get("failed", 0))
@@ -34,12 +44,7 @@ def section(content: Content) -> Section:
         text.append("It is not complete: every number below is over the cells that are done.")
     for name, reasons in left_out(manifest).items():
         text.append(f"Left out: {name}, which was not available: {'; '.join(reasons)}.")
-    if content.every is not None:
-        text.append(of_one_design(manifest, content.design))
-    tables = [_facts(manifest), _datasets(manifest, cells)]
-    if manifest.runs:
-        tables.append(_runs(manifest))
-    return Section("head", "What ran", tuple(text), tuple(tables))
+    return text
 
 
 def _are(number: int) -> str:
@@ -55,7 +60,8 @@ def left_out(manifest: Manifest) -> dict[str, list[str]]:
 def of_one_design(manifest: Manifest, design: str | None) -> str:
     """That tables and figures are of one design, and of which."""
     names = _listed(manifest.spec.grid.design)
-    return f"Pairs were chosen in several ways: {names}. What follows is of {design}, but for times."
+    rest = f"What follows is of {design}, but for designs and times."
+    return f"Pairs were chosen in several ways: {names}. {rest}"
 
 
 def scaling(manifest: Manifest) -> str:

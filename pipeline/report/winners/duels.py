@@ -45,4 +45,4 @@ def table(ranking: Ranking) -> Table:
 
 def _entry(counts: list[int], *, marked: bool) -> Value:
     wins, ties, losses = counts
-    return Value(f"{wins} – {ties} – {losses}", wins - losses, "best" if marked else "")
+    return Value(f"{wins}–{ties}–{losses}", wins - losses, "best" if marked else "")

@@ -48,8 +48,9 @@ def test_the_command_says_what_differs_and_writes_it(cubes: tuple[Path, Path], t
     assert "  and 20 more, in unpaired.csv" in lines
     assert max(len(line) for line in lines if str(tmp_path) not in line) <= 100
     tables = {"pairs.csv", "differences.csv", "unpaired.csv"}
-    figures = {f"{score}.{suffix}" for score in ("nmi", "seconds") for suffix in ("svg", "png")}
-    assert {file.name for file in tmp_path.iterdir()} == tables | figures
+    figures = {f"{score}.{suffix}" for score in ("nmi", "seconds") for suffix in ("svg", "png", "pdf")}
+    assert {file.name for file in tmp_path.iterdir()} == {*tables, "compare.html", "figures"}
+    assert {file.name for file in (tmp_path / "figures").iterdir()} == figures
     pairs = pd.read_csv(tmp_path / "pairs.csv")
     assert len(pairs) == 2 * 23
     rows = pairs[(pairs["score"] == "nmi") & (pairs["p"] == 0.8) & (pairs["m"] == 24)]

@@ -11,17 +11,8 @@ from cubes import toy
 from cubes.reported import tables
 from matplotlib.colors import to_rgb
 
-from pipeline.report.parts.ink import (
-    CLASS_COLORS,
-    GREY,
-    PAPER,
-    STYLES,
-    house_style,
-    inline,
-    mark,
-    save,
-    short,
-)
+from pipeline.report.parts.ink import CLASS_COLORS, GREY, PAPER, STYLES, house_style, mark, short
+from pipeline.report.parts.saving import save
 from pipeline.report.sections.curves import draw_curves
 from sweeps.models import BASELINES, MODEL_CODES, SHAPE_CODES, model_of
 
@@ -69,18 +60,6 @@ def test_figures_are_the_same_bytes_each_time(tmp_path: Path) -> None:
         assert (tmp_path / "a" / f"nmi.{suffix}").read_bytes() == (
             tmp_path / "b" / f"nmi.{suffix}"
         ).read_bytes()
-
-
-def test_a_figure_in_the_page_has_ids_of_its_own_and_colours_by_variable() -> None:
-    svg = (
-        '<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg"><metadata>x</metadata>'
-        '<path id="p1" clip-path="url(#c)" style="stroke: #0072b2"/><use xlink:href="#p1"/>'
-        "<text>#0072b2</text></svg>"
-    )
-    assert inline(svg, "nmi") == (
-        '<svg><path id="nmi-p1" clip-path="url(#nmi-c)" style="stroke: var(--blue)"/>'
-        '<use xlink:href="#nmi-p1"/><text>#0072b2</text></svg>'
-    )
 
 
 def test_models_differ_by_more_than_their_colour() -> None:

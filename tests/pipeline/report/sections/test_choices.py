@@ -52,7 +52,7 @@ def test_a_data_set_is_summed_up_over_the_cells_that_could_choose() -> None:
     assert [value.text for value in row] == [
         "iris", "posterior-auto", "8", "4", "1", "0", "3", "3", "84.0", "0.420",
     ]  # fmt: skip
-    assert [row[2].text for row in each.rows] == ["12 (0.5N)", "24", "5"]
+    assert [row[2].text for row in each.rows] == ["0.5N", "24", "5"]
     assert [row[-1].text for row in each.rows] == ["0.500", "0.300", "-"]
 
 
@@ -81,7 +81,7 @@ def test_a_row_says_how_well_a_model_predicted() -> None:
     values += [{"n": 2, "too_few": 2, "predicted": np.nan, "log_loss": np.nan, "m": 5}]
     table = predictions(pd.DataFrame([row | each for each in values]), {("iris", 12): "0.5N"})
     assert [[value.text for value in each] for each in table.rows] == [
-        ["iris", "0.9", "12 (0.5N)", "posterior", "4", "1", "81.2", "0.500"],
+        ["iris", "0.9", "0.5N", "posterior", "4", "1", "81.2", "0.500"],
         ["iris", "0.9", "5", "posterior", "2", "2", "-", "-"],
     ]
     assert len(table.columns) == 8

@@ -39,7 +39,7 @@ def test_only_what_was_drawn_is_written(content: Content) -> None:
     figure = Figure(figsize=(2, 2))
     figure.subplots().plot([0, 1])
     (picture,) = content.save(figure, "line", "A line.")
-    assert {file.name for file in content.figures.iterdir()} == {"line.svg", "line.png"}
+    assert {file.name for file in content.figures.iterdir()} == {"line.svg", "line.png", "line.pdf"}
     assert (picture.name, picture.caption) == ("line", "A line.")
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from cubes import toy
 from cubes.reported import RUN, make, tables
 
 from pipeline.report.sections import heading
-from pipeline.report.sections.heading import left_out, scaling, section
+from pipeline.report.sections.heading import left_out, scaling, section, state
 from storage.cube.manifest import Manifest, read_manifest
 
 
@@ -22,13 +23,12 @@ def manifest(tmp_path: Path) -> Manifest:
 
 def test_the_head_counts_cells_and_names_what_is_left_out(manifest: Manifest) -> None:
     cells, _, _ = tables(*manifest.plans.values())
-    found = section(
-        SimpleNamespace(manifest=manifest, all_cells=cells, every=None, holder="process 7")  # type: ignore[arg-type]
-    )
-    assert found.text[0] == "46 of 50 cells are done, 2 failed, 2 are left."
-    assert "This sweep is running: process 7." in found.text
-    assert any("not complete" in text for text in found.text)
-    assert any(text.startswith("Left out: wine, which was not available: ") for text in found.text)
+    content: Any = SimpleNamespace(manifest=manifest, all_cells=cells, every=None, holder="process 7")
+    texts, found = state(content), section(content)
+    assert texts[0] == "46 of 50 cells are done, 2 failed, 2 are left."
+    assert "This sweep is running: process 7." in texts
+    assert any("not complete" in text for text in texts)
+    assert any(text.startswith("Left out: wine, which was not available: ") for text in texts)
     facts, datasets, runs = found.tables
     told = {row[0].text: row[1].text for row in facts.rows}
     assert told["features scaled"] == "iris standard, thyroid none"

@@ -9,7 +9,7 @@ from sweeps.models import BASELINES, MODEL_CODES
 
 
 def test_boxes_are_quartiles_with_whiskers_of_one_and_a_half() -> None:
-    values = [0.0, 0.1, 0.2, 0.3, 0.4, 0.9]
+    values = [0.0, 0.1, 0.2, 0.3, 0.4, 0.9] * 2
     cells = pd.DataFrame(
         {"dataset": "iris", "p": 0.9, "m": 75, "model": "posterior", "relative_nmi": values, "mixture": pd.NA}
     )
@@ -18,10 +18,14 @@ def test_boxes_are_quartiles_with_whiskers_of_one_and_a_half() -> None:
     (axes,) = figure.axes
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0.5N"]
     (beyond,) = (line for line in axes.get_lines() if line.get_marker() not in ("", "None"))
-    assert beyond.get_ydata().tolist() == [0.9]  # quartiles 0.125 and 0.375: whiskers reach to 0.75
+    assert beyond.get_ydata().tolist() == [0.9, 0.9]  # quartiles 0.1 and 0.4: whiskers reach to 0.85
     heights = {round(float(y), 6) for line in axes.get_lines() for y in line.get_ydata()}
-    assert {0.0, 0.125, 0.25, 0.375, 0.4} <= heights
+    assert {0.0, 0.1, 0.25, 0.4} <= heights
     assert draw_boxes(cells, 0.8, {}) is None
+    few = draw_boxes(cells.head(6), 0.9, {})
+    assert few is not None
+    (points,) = (line for line in few.axes[0].get_lines() if line.get_marker() not in ("", "None"))
+    assert points.get_ydata().tolist() == values[:6]  # of fewer than ten cells each is a point
 
 
 def test_panels_of_many_models_are_wider() -> None:

@@ -14,9 +14,9 @@ def test_counts_are_those_of_the_row_against_the_column() -> None:
     assert found.columns == ("model", "all", "1", "2", "3")
     texts = [[value.text for value in row] for row in found.rows]
     assert texts == [
-        ["1 b", "3 – 1 – 2", "-", "1 – 1 – 1", "2 – 0 – 1"],
-        ["2 a", "3 – 1 – 2", "1 – 1 – 1", "-", "2 – 0 – 1"],
-        ["3 c", "2 – 0 – 4", "1 – 0 – 2", "1 – 0 – 2", "-"],
+        ["1 b", "3–1–2", "-", "1–1–1", "2–0–1"],
+        ["2 a", "3–1–2", "1–1–1", "-", "2–0–1"],
+        ["3 c", "2–0–4", "1–0–2", "1–0–2", "-"],
     ]
     assert "Underlined" not in found.note
 

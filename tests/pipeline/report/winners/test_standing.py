@@ -130,7 +130,8 @@ def test_the_page_of_a_cube_begins_with_who_wins(tmp_path: Path) -> None:
     report = write_report(make(tmp_path, toy.plan("iris"), toy.plan("wine")), tmp_path / "out")
     html = report.page.read_text(encoding="utf-8")
     order = re.findall(r'<section id="([\w-]+)">', html)
-    assert order[:5] == ["winners", "duels", "cost", "robustness", "head"]
+    assert order[:5] == ["winners", "curves", "scores", "relative", "index"]
+    assert order[-1] == "head"
     values = pd.read_csv(tmp_path / "out" / "winners.csv")
     assert set(values["score"]) == {"nmi", "adjusted_rand"}
     best = values[values["rank"] == values.groupby(["score", "dataset"])["rank"].transform("min")]
