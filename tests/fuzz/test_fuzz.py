@@ -21,6 +21,7 @@ from fuzz.kinds import KINDS
 from fuzz.templates import Templates, make_templates
 from fuzz.trial import Outcome, run_trial
 
+from sweeps.data.own.reading import READERS
 from sweeps.errors import InputError, Problem
 
 SEEDS = {
@@ -127,7 +128,7 @@ def test_a_planted_bug_is_found(
 
     monkeypatch.setattr(trial, "MOST_BYTES", 200_000_000)
     assert [outcome.wrong for outcome in trials()] == [""]
-    monkeypatch.setattr("sweeps.data.own.reading.read_npz_table", bug)
+    monkeypatch.setitem(READERS, ".npz", bug)
     monkeypatch.setattr(trial, "SECONDS", 0.5 if bug is turning else 20.0)
     monkeypatch.setattr(trial, "PATIENCE", 2.0 if bug is sleeping else 180.0)
     (outcome,) = trials()

@@ -62,14 +62,16 @@ def _parquet(path: Path) -> Any:
         unpacked = sum(found.row_group(i).total_byte_size for i in range(found.num_row_groups))
         if unpacked > MOST_BYTES:
             raise InputError([Problem(str(path), f"{unpacked:,} bytes unpacked", f"at most {MOST_BYTES:,}")])
-        return file.read(use_threads=False)
+        table = file.read(use_threads=False)
+        table.validate(full=True)
+        return table
 
 
 def _feather(path: Path) -> Any:
     import pyarrow as pa
     from pyarrow import ipc
 
-    with pa.memory_map(str(path)) as source:
+    with pa.OSFile(str(path)) as source:
         file = ipc.open_file(source)
         n_rows = 0
         batches = []
@@ -77,6 +79,8 @@ def _feather(path: Path) -> Any:
             batch = file.get_batch(number)
             n_rows += batch.num_rows
             _check_size(path, n_rows, len(file.schema))
+            # where texts end is read from the file, and would be followed beyond it
+            batch.validate(full=True)
             batches.append(batch)
         return pa.Table.from_batches(batches, schema=file.schema)
 

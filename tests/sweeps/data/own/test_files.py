@@ -166,3 +166,22 @@ def test_a_package_that_is_not_there(
 def test_formats_that_are_not_read(suffix: str, tmp_path: Path) -> None:
     (found,) = said(write(tmp_path, "1,2\n3,5\n", f"own{suffix}"))
     assert found.startswith(f"FILE: found {suffix} file, expected ")
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".feather", ".xlsx", ".csv.gz"])
+def test_a_damaged_file_is_a_table_or_a_problem(suffix: str, frame: pd.DataFrame, tmp_path: Path) -> None:
+    """Bytes changed anywhere, one in the offsets of texts among them: never another end than these two."""
+    good = written(frame, tmp_path, suffix).read_bytes()
+    path = tmp_path / f"damaged{suffix}"
+    refused = 0
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        content = bytearray(good)
+        for place in rng.integers(len(good), size=rng.choice([1, 3, 20])).tolist():
+            content[place] = int(rng.integers(256))
+        path.write_bytes(content[: None if seed % 3 else int(rng.integers(1, len(good)))])
+        try:
+            read_table(path, CHOICE)
+        except InputError:
+            refused += 1
+    assert refused > 50
