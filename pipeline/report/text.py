@@ -11,7 +11,7 @@ import pandas as pd
 from pipeline.report.designs.lines import design_lines
 from pipeline.report.parts.ink import short
 from pipeline.report.parts.wording import count_of, names
-from pipeline.report.sections.heading import left_out, of_one_design, scaling
+from pipeline.report.sections.heading import of_one_design, scaling, without_data
 from pipeline.report.winners.lines import winner_lines
 from pipeline.scoring.catalogue import LABELS, QUALITIES
 from pipeline.scoring.choices import TOO_FEW, choice_table, prediction_table
@@ -93,9 +93,8 @@ def _head(manifest: Manifest, cells: pd.DataFrame) -> str:
         f"cube {manifest.path}",
         "cells: " + ", ".join(f"{counts.get(word, 0):,} {word}" for word in words) + f" of {len(cells):,}",
     ]
-    for name, reasons in left_out(manifest).items():
-        lines.append(f"LEFT OUT: {name}, which was not available:")
-        lines += [f"  {reason}" for reason in reasons]
+    if (gone := without_data(manifest)) is not None:
+        lines += textwrap.wrap(gone, WIDTH, subsequent_indent="  ")
     if manifest.runs:
         lines += _last_run(manifest)
     lines.append(OBJECTIVES)

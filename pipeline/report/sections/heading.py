@@ -8,7 +8,7 @@ import pandas as pd
 
 from pipeline.report.parts.parts import Section, Table, Value, number, words
 from pipeline.report.sections.content import Content
-from pipeline.text import plural
+from pipeline.text import cells_left_out, plural
 from storage.cube.manifest import FORMAT_VERSION, Manifest
 from storage.cube.schema import NO_SOLUTION, STATUS_WORDS
 from storage.provenance import RunRecord
@@ -42,9 +42,18 @@ def state(content: Content) -> list[str]:
         text.append(f"This sweep is running: {content.holder}.")
     if failed or left:
         text.append("It is not complete: every number below is over the cells that are done.")
-    for name, reasons in left_out(manifest).items():
-        text.append(f"Left out: {name}, which was not available: {'; '.join(reasons)}.")
+    if (gone := without_data(manifest)) is not None:
+        text.append(f"{gone}.")
     return text
+
+
+def without_data(manifest: Manifest) -> str | None:
+    """Data sets that were not available to the last run, and what that leaves out; None where all were."""
+    names = list(left_out(manifest))
+    if not names:
+        return None
+    cells = plural(cells_left_out(manifest.spec, names), "cell")
+    return f"Not at hand: {', '.join(names)}; {cells} of the sweep left out (sweep datasets list says why)"
 
 
 def _are(number: int) -> str:

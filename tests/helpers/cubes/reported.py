@@ -26,6 +26,8 @@ def make(folder: Path, *plans: DatasetPlan, scales: tuple[str, ...] = ("standard
     entries = [
         {"name": plan.name, "scale": scales[number % len(scales)]} for number, plan in enumerate(plans)
     ]
+    there = {plan.name for plan in plans}
+    entries += [{"name": name, "scale": scales[0]} for name in RUN.skipped if name not in there]
     spec = {
         "name": "toy",
         "seed": 7,

@@ -47,11 +47,7 @@ def test_head_says_what_is_there(report: Read) -> None:
     head = report.text.split("\n\n")[0].splitlines()
     assert head[0] == "sweep toy, seed 7, features scaled: standard"
     assert head[2] == "cells: 85 done, 5 failed, 4 pending of 94"
-    assert head[3:6] == [
-        "LEFT OUT: wine, which was not available:",
-        "  data directory: no wine.data",
-        "  download: no route",
-    ]
+    assert head[3] == "Not at hand: wine; 1 cell of the sweep left out (sweep datasets list says why)"
     assert "run 1: started 2026-01-02T03:04:05Z on node" in head
     assert "  sweep 0.1.0, numba 0.62.0, numpy 2.1.0, a CPU" in head
     assert head[-1].startswith("This sweep is not complete")
@@ -108,7 +104,7 @@ def test_a_complete_cube_says_nothing_of_gaps(tmp_path: Path, monkeypatch: pytes
     text, cells, _ = read(cube)
     assert (cells["status"] == "done").all()
     assert "features scaled: iris standard, wine none" in text
-    assert "LEFT OUT" not in text  # wine came in later
+    assert "Not at hand" not in text  # wine came in later
     assert "not complete" not in text
 
 

@@ -28,10 +28,10 @@ def test_the_head_counts_cells_and_names_what_is_left_out(manifest: Manifest) ->
     assert texts[0] == "46 of 50 cells are done, 2 failed, 2 are left."
     assert "This sweep is running: process 7." in texts
     assert any("not complete" in text for text in texts)
-    assert any(text.startswith("Left out: wine, which was not available: ") for text in texts)
+    assert texts[-1].startswith("Not at hand: wine; 1 cell of the sweep left out")
     facts, datasets, runs = found.tables
     told = {row[0].text: row[1].text for row in facts.rows}
-    assert told["features scaled"] == "iris standard, thyroid none"
+    assert told["features scaled"] == "iris standard, thyroid none, wine standard"
     assert told["search"].startswith("method published, population 10, offspring 10, generations 10, ")
     assert [row[0].text for row in datasets.rows] == ["iris", "thyroid"]
     assert [value.text for value in datasets.rows[0][6:9]] == ["23", "1", "1"]
@@ -39,7 +39,7 @@ def test_the_head_counts_cells_and_names_what_is_left_out(manifest: Manifest) ->
 
 
 def test_one_scaling_for_all_is_said_once(manifest: Manifest, tmp_path: Path) -> None:
-    assert scaling(manifest) == "iris standard, thyroid none"
+    assert scaling(manifest) == "iris standard, thyroid none, wine standard"
     (tmp_path / "other").mkdir()
     same = read_manifest(make(tmp_path / "other", toy.plan("iris"), toy.plan("thyroid")))
     assert scaling(same) == "standard"
