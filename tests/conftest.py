@@ -1,9 +1,12 @@
 """Fixtures shared by all tests."""
 
+import os
 from pathlib import Path
 
 import pytest
 from checkout import SHARED
+
+from sweeps.data.registry import REGISTRY
 
 
 @pytest.fixture(scope="session")
@@ -12,6 +15,17 @@ def shared_data() -> Path:
     folder = SHARED / "data"
     if not folder.is_dir():
         pytest.skip("the real data sets (../shared/data) are not on this machine")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def raw_data() -> Path:
+    """Folder with the downloaded files of the eight real data sets, as `sweep datasets fetch` leaves them."""
+    folder = Path(os.environ.get("SWEEP_DATA_DIR") or SHARED / "data" / "raw")
+    if not folder.is_dir():
+        pytest.skip("the real data sets (SWEEP_DATA_DIR, or ../shared/data/raw) are not on this machine")
+    if missing := sorted({each.file for each in REGISTRY.values() if not (folder / each.file).exists()}):
+        pytest.skip(f"{folder} lacks {', '.join(missing)}: sweep datasets fetch")
     return folder
 
 

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.commands.options import Word, cube_argument, json_option, reported, results_option, show
+from pipeline.commands.options import (
+    Word,
+    cube_argument,
+    json_option,
+    next_step,
+    reported,
+    results_option,
+    show,
+)
 from sweeps.errors import InputError, collecting, not_one_of
 
 if TYPE_CHECKING:
@@ -50,7 +58,10 @@ class ScoreName(Word):
     help="CSV of published means (p, n_clusters, m, model, metric, value) to compare with.",
 )
 @click.option("--cell", help="Cell of the scatter plots, such as iris/p=0.9/m=75/replicate=0/posterior.")
-def report(cube: Path, results: Path, out: Path | None, against: Path | None, cell: str | None) -> None:
+@json_option
+def report(
+    cube: Path, results: Path, out: Path | None, against: Path | None, cell: str | None, as_json: bool
+) -> None:
     """Write a page of CUBE, its tables (CSV) and figures (SVG, PNG), and show a summary.
 
     CUBE may be an address (https://, s3://), of which nothing but the cube is read.
@@ -61,8 +72,13 @@ def report(cube: Path, results: Path, out: Path | None, against: Path | None, ce
     with reported():
         path = find_cube(cube, results, remote=True)
         written = write_report(path, out or beside(path, ".report"), published=against, cell=cell)
+    if as_json:
+        show(written.to_dict())
+        return
     click.echo(written.text)
     click.echo(f"page: {written.page}")
+    if isinstance(path, Path):
+        next_step("open", path)
 
 
 @click.command("open")
@@ -141,11 +157,13 @@ def export(cube: Path, results: Path, how: str, out: Path | None, force: bool, o
 
             stored, is_new = store_scores(path, open_cube(path))
             click.echo(f"scores: {stored}{'' if is_new else ', as they were'}")
+            next_step("report", path)
             return
         from pipeline.report.export import write_export
 
         for file in write_export(path, out or beside(path, ".export"), how, overwrite=force):
             click.echo(file)
+    next_step("report", path)
 
 
 @click.command()
@@ -186,3 +204,5 @@ def compare(
         folder = out or second.with_name(f"{second.stem}-against-{first.stem}.compare")
         comparison = write_comparison(first, second, folder, scores or RANKED)
     show(comparison.to_dict() if as_json else comparison.lines())
+    if not as_json:
+        next_step("report", second)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from pipeline.report.comparison import write_comparison_page
@@ -18,7 +17,7 @@ from pipeline.report.parts.parts import Picture
 from pipeline.report.parts.saving import SUFFIXES, save
 from pipeline.report.parts.wording import count_of, names
 from pipeline.report.settings import differences
-from pipeline.report.write import check_folder, write_tables
+from pipeline.report.write import check_folder, records, write_tables
 from pipeline.scoring.catalogue import LABELS
 from pipeline.scoring.pairs import PLACE, difference_table, pair, total_table
 from pipeline.scoring.tables import cell_table, written_counts
@@ -71,8 +70,8 @@ class Comparison:
             "settings": list(self.settings),
             "cells": self._cells,
             "unpaired": self.unpaired["why"].value_counts().to_dict(),
-            "total": _records(total_table(self.pairs)),
-            "table": _records(self.table),
+            "total": records(total_table(self.pairs)),
+            "table": records(self.table),
             "files": [str(file) for file in self.files],
         }
 
@@ -204,13 +203,3 @@ def _row(*fields: str) -> str:
     left = f"{fields[0]:<18.18} {fields[1]:>5} {fields[2]:>6} {fields[3]:<18.18}"
     shares = "".join(f"{field:>7}" for field in fields[7:])
     return f"{left}{fields[4]:>5}{fields[5]:>5} {fields[6]:>18}{shares}"
-
-
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows for JSON, which has no NaN."""
-    plain = table.astype(object).where(table.notna(), None)
-    return [{str(key): _plain(value) for key, value in row.items()} for row in plain.to_dict("records")]
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from pipeline.report.designs.lines import design_tables
@@ -56,6 +58,16 @@ class Report:
     def page(self) -> Path:
         """The page, which needs none of the other files."""
         return next(file for file in self.files if file.suffix == ".html")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        counts = self.cells["status"].value_counts()
+        return {
+            "page": str(self.page),
+            "files": [str(file) for file in self.files],
+            "cells": {str(status): int(count) for status, count in counts.items()},
+            "summary": records(self.summary),
+        }
 
 
 def write_report(
@@ -189,3 +201,13 @@ def write_tables(folder: Path, tables: Mapping[str, pd.DataFrame]) -> list[Path]
         files.append(folder / f"{name}.csv")
         table.to_csv(files[-1], index=False)
     return files
+
+
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows for JSON, which has no NaN."""
+    plain = table.astype(object).where(table.notna(), None)
+    return [{str(key): _plain(value) for key, value in row.items()} for row in plain.to_dict("records")]
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

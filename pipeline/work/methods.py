@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Iterable
 from functools import cache
 
@@ -69,8 +70,10 @@ def check_calls(where: str, calls: Iterable[MethodCall]) -> None:
 
 @cache
 def _process() -> MethodProcess:
-    """The process that runs methods for this one; it ends with this one."""
-    return MethodProcess()
+    """The process that runs methods for this one; it ends with this one, and is waited for."""
+    process = MethodProcess()
+    atexit.register(process.close)
+    return process
 
 
 def run_method(

@@ -18,11 +18,9 @@ MOST_FILES = 3200
 
 
 @pytest.fixture
-def evaluation(shared_data: Path, tmp_path: Path) -> list[Prepared]:
+def evaluation(raw_data: Path, tmp_path: Path) -> list[Prepared]:
     names = ("uci", "uci-unscaled", "mixtures")
-    return [
-        prepare(SHIPPED / f"{name}.toml", results=tmp_path, data_dir=shared_data / "raw") for name in names
-    ]
+    return [prepare(SHIPPED / f"{name}.toml", results=tmp_path, data_dir=raw_data) for name in names]
 
 
 def n_files(prepared: Prepared) -> int:

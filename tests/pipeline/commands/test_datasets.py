@@ -28,8 +28,8 @@ def test_data_sets_are_listed_with_their_source(monkeypatch: pytest.MonkeyPatch,
     assert "'irsi'" in unknown.stderr
 
 
-def test_all_eight_are_good_in_a_data_directory(shared_data: Path) -> None:
-    result = sweep("datasets", "check", "--data-dir", shared_data / "raw")
+def test_all_eight_are_good_in_a_data_directory(raw_data: Path) -> None:
+    result = sweep("datasets", "check", "--data-dir", raw_data)
     assert result.exit_code == 0, result.output
     assert result.stdout.count("good") == 9
 

@@ -109,3 +109,14 @@ def test_a_browser_of_text_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(webbrowser, "get", Mock(side_effect=webbrowser.Error))
     show_in_browser("http://here")
     assert opened == ["http://here"]
+
+
+def test_a_report_in_json(finished: Path, tmp_path: Path) -> None:
+    shown = sweep("report", finished / "tiny.zarr", "--out", tmp_path, "--json")
+    assert shown.exit_code == 0, shown.output
+    found = json.loads(shown.stdout)
+    assert found["page"] == str(tmp_path / "report.html")
+    assert all(Path(file).is_file() for file in found["files"])
+    assert found["cells"] == {"done": 85}
+    row = next(row for row in found["summary"] if row["score"] == "nmi" and row["dataset"] == "mixtures_k2")
+    assert (row["n"], row["unit"]) == (2, "mixtures")

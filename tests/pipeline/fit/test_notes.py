@@ -170,8 +170,8 @@ def test_units_matter_without_one() -> None:
 
 
 @pytest.mark.parametrize("model", ["unsupervised", "posterior"])
-def test_units_do_not_matter_for_rows_that_repeat(model: str, shared_data: Path) -> None:
-    X = find("breast-cancer", data_dir=shared_data / "raw", download=False).table.X
+def test_units_do_not_matter_for_rows_that_repeat(model: str, raw_data: Path) -> None:
+    X = find("breast-cancer", data_dir=raw_data, download=False).table.X
     assert len(X) - len(np.unique(X, axis=0)) == 234
     fits = [
         solve(unit * X, *some_layers(len(X)), model=model, restarts=1, variance_prior=1.0)

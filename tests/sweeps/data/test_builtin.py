@@ -52,8 +52,8 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("name", BUILTIN)
-def test_table_agrees_with_published_statistics(name: str, shared_data: Path) -> None:
-    data = load_builtin(name, data_dir=shared_data / "raw")
+def test_table_agrees_with_published_statistics(name: str, shared_data: Path, raw_data: Path) -> None:
+    data = load_builtin(name, data_dir=raw_data)
     entry = REGISTRY[name]
     expected = defaultdict(list)
     with (shared_data / "column-stats.csv").open() as stream:
@@ -69,8 +69,8 @@ def test_table_agrees_with_published_statistics(name: str, shared_data: Path) ->
 
 
 @pytest.mark.parametrize("name", BUILTIN)
-def test_classes_are_counted_in_the_order_of_their_names(name: str, shared_data: Path) -> None:
-    data = load_builtin(name, data_dir=shared_data / "raw")
+def test_classes_are_counted_in_the_order_of_their_names(name: str, raw_data: Path) -> None:
+    data = load_builtin(name, data_dir=raw_data)
     assert data.labels_true is not None
     assert data.labels_true.dtype == np.int16
     assert tuple(np.bincount(data.labels_true)) == CLASS_COUNTS[name]
@@ -80,10 +80,10 @@ def test_classes_are_counted_in_the_order_of_their_names(name: str, shared_data:
 
 @pytest.mark.parametrize("name", BUILTIN)
 def test_checksum_is_the_registered_one_from_raw_file_zip_and_cache(
-    name: str, shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, raw_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = REGISTRY[name]
-    raw = shared_data / "raw" / entry.file
+    raw = raw_data / entry.file
     zip_name = Path(entry.published.url).name
     zips = folder(tmp_path / "zips", {zip_name: zipped({f"some/where/{entry.file}": raw.read_bytes()})})
     cache = folder(tmp_path / "filled", {entry.file: raw.read_bytes()})
@@ -132,8 +132,8 @@ def test_iris_is_never_read_from_the_other_iris_file(tmp_path: Path) -> None:
     assert load_builtin("iris", data_dir=files).source == "scikit-learn's copy"
 
 
-def test_vertebral_has_the_digits_of_the_published_instance(shared_data: Path) -> None:
-    data = load_builtin("vertebral", data_dir=shared_data / "raw")
+def test_vertebral_has_the_digits_of_the_published_instance(shared_data: Path, raw_data: Path) -> None:
+    data = load_builtin("vertebral", data_dir=raw_data)
     reference = shared_data / "reference-vertebral"
     assert np.array_equal(data.X, np.loadtxt(reference / "vertebral.data"))
     names = np.array(["Hernia", "Spondylolisthesis", "Normal"])
