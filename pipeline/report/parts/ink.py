@@ -165,8 +165,8 @@ TIP = "tip-"
 MOST_TICKS = 5
 """Numbers of annotations that are named below a panel."""
 COUNTS_LABEL = "annotations m (N: samples)"
-PNG_DPI, IMAGE_DPI = 150, 200
-"""Dots per inch of a PNG file, and of points that are an image within an SVG."""
+PNG_DPI, IMAGE_DPI, PAGE_DPI = 150, 200, 144
+"""Dots per inch of a PNG file, and of points that are an image within a PDF and within an SVG."""
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from pipeline.report.parts.ink import FONTS, IMAGE_DPI, PNG_DPI, TIP, VARIABLES
+from pipeline.report.parts.ink import FONTS, IMAGE_DPI, PAGE_DPI, PNG_DPI, TIP, VARIABLES
 from pipeline.report.parts.parts import Picture
 
 SUFFIXES = ("svg", "png", "pdf")
@@ -55,7 +55,7 @@ def save(figure: Figure, folder: Path, name: str, caption: str) -> Picture:
         undated = dict.fromkeys(("Creator", "Producer", "CreationDate"))
         figure.savefig(folder / f"{name}.pdf", metadata=undated, dpi=IMAGE_DPI)
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        figure.savefig(buffer, format="svg", metadata=nothing, dpi=IMAGE_DPI)
+        figure.savefig(buffer, format="svg", metadata=nothing, dpi=PAGE_DPI)
     svg = _small(buffer.getvalue().replace("'DejaVu Sans'", FONTS))
     (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
     return Picture(name, caption, inline(svg, name))

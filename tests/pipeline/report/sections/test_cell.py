@@ -7,9 +7,9 @@ import pytest
 from cubes import toy
 from cubes.reported import tables
 
+from pipeline.report.parts.scatter import draw_matrix
 from pipeline.report.sections.cell import (
     choose_cell,
-    draw_matrix,
     match,
     most_separating,
     named_cell,
@@ -21,6 +21,7 @@ from sweeps.errors import InputError
 def test_labels_take_the_colours_of_the_truth() -> None:
     truth = np.array([0, 0, 1, 1, 2, 2])
     assert match(np.array([2, 2, 0, 0, 1, 0]), truth).tolist() == [0, 0, 1, 1, 2, 1]
+    assert match(np.array([1, -1, 0, 0]), np.array([0, 0, 1, -1])).tolist() == [0, -1, 1, 1]
     assert match(np.array([3, 3, 3, 0, 1, 2]), np.array([0, 0, 0, 0, 0, 0])).tolist()[:3] == [0, 0, 0]
 
 
@@ -47,8 +48,8 @@ def test_the_shown_cell_is_the_published_one_where_it_is_there() -> None:
     assert list(shown.partitions) == ["unsupervised", "annotated", "true"]
     truth = tree["mix_k3"]["labels_true"].sel(mixture=cell.mixture).values
     np.testing.assert_array_equal(shown.partitions["true"], truth)
-    figure = draw_matrix(shown, shown.partitions["true"], "s.d.")
-    points = [line for axes in figure.axes for line in axes.get_lines()]
+    figure = draw_matrix(shown, "true", "s.d.")
+    points = [line for axes in figure.axes for line in axes.get_lines() if line.get_linestyle() == "None"]
     assert sum(len(line.get_xdata()) for line in points) == len(truth)
 
 
@@ -60,3 +61,18 @@ def test_a_cell_is_named_by_the_user() -> None:
         named_cell(plans, "iris/unsupervised")
     with pytest.raises(InputError, match="which is failed, expected a cell that is done"):
         choose_cell(cells, named_cell(plans, "iris/p=0.9/m=12/replicate=0/posterior"))
+
+
+def test_what_is_marked_is_what_the_scores_count() -> None:
+    cells, _, plans = tables(toy.plan("iris", class_names=("a", "b", "c"), feature_names=("width", "length")))
+    tree = toy.tree(*plans.values())
+    tree["iris"].attrs["class_names"] = ["a", "b", "c"]
+    shown = read_cell(tree, named_cell(plans, "iris/p=0.9/m=12/replicate=2/posterior"))
+    row = cells[(cells["p"] == 0.9) & (cells["m"] == 12) & (cells["replicate"] == 2)]
+    share = float(row.loc[row["model"] == "posterior", "annotation_agreement"].iloc[0])
+    assert len(shown.links) == 12
+    assert len(shown.contradicted("annotated")) == round(12 * (1 - share))
+    assert shown.class_names == ("a", "b", "c")
+    assert shown.feature(1) == "length"
+    assert shown.links.min() >= 0
+    assert shown.links[:, :2].max() < 24
