@@ -11,27 +11,23 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from kernels.problem.layers import CANNOT, MUST, Layer
+from kernels.problem.layers import CANNOT, MUST
 from kernels.problem.shapes import SPHERES
 from kernels.settings import AUTO, settings_of
 from pipeline.fit.confidence import Confidence, together
-from pipeline.fit.costs import assignment_costs
 from pipeline.fit.data_notes import data_notes
-from pipeline.fit.estimator_asking import Asking, links_of
-from pipeline.fit.estimator_inputs import (
-    check_features,
-    check_inputs,
-    check_pairs,
-    check_same_features,
-    draw_seed,
-    feature_names,
-)
+from pipeline.fit.estimating.asking import Asking
+from pipeline.fit.estimating.density import Density
+from pipeline.fit.estimating.inputs import check_features, check_inputs, draw_seed, feature_names
+from pipeline.fit.estimating.jobs import runner
+from pipeline.fit.estimating.links import Given, LinkTables, Reader
+from pipeline.fit.estimating.names import Names
 from pipeline.fit.parameters import with_defaults, with_settings
 from pipeline.fit.solve import FitResult, fit
 
 
 @with_settings
-class AnnotatedClustering(Asking, ClusterMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class AnnotatedClustering(Asking, Density, ClusterMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Semi-supervised clustering with inaccurate pairwise annotations.
 
     Gaussians for the features and a model of the annotations, fitted together by the hybrid genetic search
@@ -52,8 +48,16 @@ class AnnotatedClustering(Asking, ClusterMixin, BaseEstimator):  # type: ignore[
     accuracy : float, default=None
         Assumed share of correct annotations, in (0, 1]; "posterior" needs it, "conditional" fits it if it is
         not given, the others do not use it.
+    annotator_accuracy : dict of str to float, default=None
+        Of single annotators, in place of `accuracy`.
+    links_outside : {"error", "drop"}, default="error"
+        What becomes of links with a sample that X does not have: they are refused, or left out, as
+        cross-validation needs it. Only where rows have names: see `fit`.
     restarts : int, default=10
         Independent runs of the search; the best one counts.
+    n_jobs : int, default=None
+        Restarts that run at a time, on threads; -1 is all cores, and None 1 unless a `joblib.parallel_config`
+        of threads says otherwise. It changes no bit.
     confidence : bool, default=False
         Whether the fit says how sure it is of each label, which takes time: see `membership_`.
     **settings : as declared
@@ -96,8 +100,16 @@ class AnnotatedClustering(Asking, ClusterMixin, BaseEstimator):  # type: ignore[
         Objective of the best solution of each restart, in nats; fewer after `partial_fit`.
     X_fit_ : ndarray of shape (n_samples, n_features)
         Features of the fit.
-    must_link_, cannot_link_ : ndarray of shape (n_links, 3), or None
-        Annotations of the fit and of `partial_fit` since: samples from 0 and weight; None if none were given.
+    must_link_, cannot_link_ : ndarray of shape (n_links, 3), dict of str to such, or None
+        Annotations of the fit and of `partial_fit` since: samples from 0, by their place in X, and weight; by
+        annotator if any was named; None if none were given.
+    annotator_accuracies_ : dict of str to (float or None)
+        By annotator, the share of the annotations that agree with `labels_`, self pairs left out; None if
+        there are no others. Annotations of nobody in particular are those of "links".
+    links_dropped_ : int
+        Rows of links that were left out, as X has not both samples.
+    sample_names_in_ : pandas.Index of length n_samples
+        Names of the rows, by which links call them; only after a fit to a data frame or with `samples`.
     best_restart_ : int
         The restart that counts, the lowest on ties.
     caps_reached_ : int
@@ -139,7 +151,10 @@ class AnnotatedClustering(Asking, ClusterMixin, BaseEstimator):  # type: ignore[
         model: str = AUTO,
         covariance: str = "spherical",
         accuracy: float | None = None,
+        annotator_accuracy: dict[str, float] | None = None,
+        links_outside: str = "error",
         restarts: int = 10,
+        n_jobs: int | None = None,
         confidence: bool = False,
         random_state: int | np.random.RandomState | None = None,
         **settings: Any,
@@ -148,7 +163,10 @@ class AnnotatedClustering(Asking, ClusterMixin, BaseEstimator):  # type: ignore[
         self.model = model
         self.covariance = covariance
         self.accuracy = accuracy
+        self.annotator_accuracy = annotator_accuracy
+        self.links_outside = links_outside
         self.restarts = restarts
+        self.n_jobs = n_jobs
         self.confidence = confidence
         self.random_state = random_state
         self.__dict__.update(with_defaults(settings))
@@ -158,16 +176,20 @@ class AnnotatedClustering(Asking, ClusterMixin, BaseEstimator):  # type: ignore[
         X: ArrayLike,
         y: object = None,
         *,
-        must_link: ArrayLike | None = None,
-        cannot_link: ArrayLike | None = None,
+        must_link: LinkTables | None = None,
+        cannot_link: LinkTables | None = None,
+        samples: ArrayLike | None = None,
     ) -> AnnotatedClustering:
         """Cluster samples, with annotations of pairs or without.
 
-        Links are rows `i, j` or `i, j, weight`. Samples are counted from 0, by their place in X. A weight is
-        a number of annotations, 1 if there is no third column, and so it is for a pair of a sample with
-        itself; rows of the same pair, in either order, add up. (Link files of `sweep fit` differ: they count
-        samples from 1, and a self pair carries weight 2 per annotation.) Utilities that fit to a part of the
-        samples, such as cross-validation, do not translate links.
+        Links are rows `i, j` or `i, j, weight`. In a data frame i and j are labels of its index; with
+        `samples` they are those names; else places from 0. A weight is a number of annotations, 1 if there
+        is no third column, and so it is for a pair of a sample with itself; rows of the same pair, in either
+        order, add up. (Link files of `sweep fit` differ: they count samples from 1, and a self pair carries
+        weight 2 per annotation.)
+
+        A part of a data frame keeps its labels, so links of the whole still name the right rows. Places do
+        not: in a part of an array they are other samples, which is seen only if one is beyond its end.
 
         Parameters
         ----------
@@ -175,8 +197,11 @@ class AnnotatedClustering(Asking, ClusterMixin, BaseEstimator):  # type: ignore[
             Features, used as they are.
         y : object
             Not used.
-        must_link, cannot_link : array_like of shape (n_links, 2) or (n_links, 3), optional
-            Pairs said to be together, and pairs said to be apart; any of them may be wrong.
+        must_link, cannot_link : array_like of shape (n_links, 2) or (n_links, 3), or dict of such, optional
+            Pairs said to be together, and pairs said to be apart; any of them may be wrong. A dict has those
+            of several annotators, by name.
+        samples : array_like of shape (n_samples,), optional
+            Names of the rows of X, before its index. scikit-learn takes the same rows of them as of X.
 
         Returns
         -------
@@ -197,15 +222,17 @@ class AnnotatedClustering(Asking, ClusterMixin, BaseEstimator):  # type: ignore[
             If features are constant, or there are as many clusters as distinct rows.
         """
         names, features = feature_names(X), check_features(self, X, min_samples=2)
-        layers = check_inputs(self.get_params(deep=False), must_link, cannot_link, len(features))
-        self._fit(features, layers, restarts=int(self.restarts))
-        self._keep_features(features.shape[1], names)
+        given, rows = check_inputs(
+            self.get_params(deep=False), must_link, cannot_link, len(features), X=X, samples=samples
+        )
+        self._fit(features, given, restarts=int(self.restarts))
+        self._keep_names(features.shape[1], names, rows)
         return self
 
     def _fit(
         self,
         features: NDArray[np.float64],
-        layers: list[Layer],
+        given: Given,
         *,
         restarts: int,
         start: NDArray[np.int16] | None = None,
@@ -213,20 +240,24 @@ class AnnotatedClustering(Asking, ClusterMixin, BaseEstimator):  # type: ignore[
         seed = draw_seed(self.random_state)
         result = fit(
             features,
-            layers,
+            given.layers,
             n_clusters=int(self.n_clusters),
             covariance=self.covariance,
-            model=self._chosen_model(has_links=bool(layers)),
+            model=self._chosen_model(has_links=bool(given.layers)),
             restarts=restarts,
             settings=settings_of(vars(self)),
             seed=seed,
             confidence=bool(self.confidence),
             start=start,
+            run=runner(self.n_jobs),
         )
         self.seed_ = seed
         self.X_fit_ = features.copy()  # questions come later, and the caller's array may change
-        self.must_link_, self.cannot_link_ = (links_of(layers, kind) for kind in (MUST, CANNOT))
+        self.must_link_, self.cannot_link_ = (given.of_kind(kind) for kind in (MUST, CANNOT))
+        self.links_dropped_ = given.dropped
         self._keep(result)
+        self.annotator_accuracies_ = given.agreement(self.labels_)
+        self._warn_if_all_dropped(given)
         self._warn_if_degenerate()
         self._warn_of_features(features)
 
@@ -235,8 +266,9 @@ class AnnotatedClustering(Asking, ClusterMixin, BaseEstimator):  # type: ignore[
         X: ArrayLike,
         y: object = None,
         *,
-        must_link: ArrayLike | None = None,
-        cannot_link: ArrayLike | None = None,
+        must_link: LinkTables | None = None,
+        cannot_link: LinkTables | None = None,
+        samples: ArrayLike | None = None,
     ) -> NDArray[np.int32]:
         """Fit, and give the labels; parameters and errors are those of `fit`.
 
@@ -246,59 +278,8 @@ class AnnotatedClustering(Asking, ClusterMixin, BaseEstimator):  # type: ignore[
             `labels_`. `predict` of the same X may differ: it knows no annotations, and fills no cluster up to
             its least size.
         """
-        self.fit(X, must_link=must_link, cannot_link=cannot_link)
+        self.fit(X, must_link=must_link, cannot_link=cannot_link, samples=samples)
         return self.labels_
-
-    def predict(self, X: ArrayLike) -> NDArray[np.int32]:
-        """Cluster of the largest density (docs/model.md, eqs. (24) and (50)), the lowest on ties.
-
-        A degenerate cluster receives nothing.
-
-        Parameters
-        ----------
-        X : array_like of shape (n_samples, n_features)
-            Features of samples without annotations.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), int32
-            Labels.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or all clusters are degenerate.
-        """
-        cheapest: NDArray[np.int32] = self._costs(X).argmin(axis=1).astype(np.int32)
-        return cheapest
-
-    def score(self, X: ArrayLike, y: object = None) -> float:
-        """Mean log-density of samples with their clusters, in nats; the larger, the better.
-
-        The mean over samples of max_r [log N(x; μ_r, Σ_r) + log π_r]: every sample belongs to the cluster
-        that `predict` gives; π_r is 1 / K, or the share of the cluster if proportions are free, as in the
-        model. It is a lower bound of the mean log-density of the mixture. Annotations play no part.
-
-        Parameters
-        ----------
-        X : array_like of shape (n_samples, n_features)
-            Features.
-        y : object
-            Not used.
-
-        Returns
-        -------
-        float
-            Nats per sample.
-
-        Raises
-        ------
-        ValueError
-            As of `predict`.
-        """
-        lowest = self._costs(X).min(axis=1)
-        n_clusters, n_dims = len(self.cluster_centers_), len(self.features_used_)
-        return float(-lowest.mean() - 0.5 * n_dims * np.log(2 * np.pi) - np.log(n_clusters))
 
     def together(self, pairs: ArrayLike) -> NDArray[np.float64]:
         """Probability that two samples of the fit belong together, given the model.
@@ -309,7 +290,7 @@ class AnnotatedClustering(Asking, ClusterMixin, BaseEstimator):  # type: ignore[
         Parameters
         ----------
         pairs : array_like of shape (n_pairs, 2)
-            Samples from 0, by their place in X.
+            Samples, called as links of the fit call them.
 
         Returns
         -------
@@ -326,26 +307,12 @@ class AnnotatedClustering(Asking, ClusterMixin, BaseEstimator):  # type: ignore[
         if not hasattr(self, "label_draws_"):
             raise AttributeError("fitted with confidence=False, expected confidence=True")
         draws: NDArray[np.int16] = self.label_draws_
-        return together(draws, check_pairs(pairs, draws.shape[1]))
-
-    def _costs(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Minus log-density and log K π_r, but for a constant, of shape (n_samples, n_clusters)."""
-        check_is_fitted(self)
-        features = check_same_features(self, X)
-        if not self.covariances_.any():
-            raise ValueError("all clusters are degenerate: none can receive a sample (see variance_prior)")
-        covariances = self.covariances_
-        if self.covariance_ == "tied":
-            covariances = np.broadcast_to(covariances, (len(self.cluster_centers_), *covariances.shape))
-        costs = assignment_costs(features, self.cluster_centers_, covariances, self.features_used_)
-        if self.proportions == "free":
-            costs -= np.log(self.sizes_ / self.sizes_.mean())
-        return costs
+        return together(draws, Reader(draws.shape[1], self._names()).pairs(pairs))
 
     def _chosen_model(self, has_links: bool) -> str:
         if self.model != AUTO:
             return self.model
-        if self.accuracy is not None:
+        if self.accuracy is not None or self.annotator_accuracy:
             return "posterior"
         return "likelihood" if has_links else "unsupervised"
 
@@ -375,12 +342,18 @@ class AnnotatedClustering(Asking, ClusterMixin, BaseEstimator):  # type: ignore[
             values = found.membership, found.confidence, found.draws, found.r_hat, found.chain_agreement
             self.__dict__.update(zip(names, values, strict=True))
 
-    def _keep_features(self, n_features: int, names: NDArray[Any] | None) -> None:
+    def _keep_names(self, n_features: int, names: NDArray[Any] | None, rows: Names | None) -> None:
         self.n_features_in_ = n_features
-        if names is not None:
-            self.feature_names_in_ = names
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        kept = {"feature_names_in_": names, "sample_names_in_": None if rows is None else rows.index}
+        for name, value in kept.items():
+            self.__dict__.pop(name, None)  # of an earlier fit
+            if value is not None:
+                setattr(self, name, value)
+
+    def _warn_if_all_dropped(self, given: Given) -> None:
+        if given.dropped and given.dropped == given.total:
+            text = f"all {given.total} links were left out: X has not both samples of any of them"
+            warnings.warn(text, UserWarning, stacklevel=4)
 
     def _warn_if_degenerate(self) -> None:
         if self.covariance_ == "tied":

@@ -30,6 +30,7 @@ from pipeline.fit.notes import solution_notes
 from pipeline.optima import best_of
 
 Rounds = Callable[[Iterable[int]], Iterable[int]]
+Runner = Callable[[Callable[[int], Restart], Iterable[int]], Iterable[Restart]]
 
 
 @dataclass(frozen=True)
@@ -157,6 +158,7 @@ def fit(
     predict_annotations: bool = False,
     confidence: bool = False,
     rounds: Rounds = iter,
+    run: Runner = map,
     start: NDArray[np.int16] | None = None,
 ) -> FitResult:
     """Fit a model to a data set.
@@ -186,6 +188,9 @@ def fit(
         Whether chains are run from the solution, to say how sure its labels are.
     rounds : callable
         Takes and returns the numbers of the restarts, as a progress bar does.
+    run : callable
+        Applies a function to the numbers of the restarts, as `map` does, in order or at once; results come
+        in order.
     start : ndarray of shape (n_samples,), int16, optional
         A partition that the first restart begins with.
 
@@ -215,11 +220,13 @@ def fit(
             )
             if choice.covariance != problem.covariance:
                 problem = build_problem(X, layers, covariance=choice.covariance, **given)
-    runs: list[Restart] = []
-    for restart in rounds(range(restarts)):
+
+    def one(restart: int) -> Restart:
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(restart,)))
-        with clock:
-            runs.append(run_restart(problem, settings, rng, None if restart else start))
+        return run_restart(problem, settings, rng, None if restart else start)
+
+    with clock:
+        runs = list(run(one, rounds(range(restarts))))
     best = best_of([run.objective for run in runs])
     found = find_confidence(problem, runs, best, seed) if confidence else None
     return FitResult(

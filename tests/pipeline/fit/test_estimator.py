@@ -5,7 +5,6 @@ from __future__ import annotations
 import doctest
 import inspect
 import json
-import math
 import pickle
 import re
 from collections.abc import Callable
@@ -16,7 +15,6 @@ import grimp
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from scipy.stats import multivariate_normal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import cross_val_score
@@ -187,55 +185,6 @@ def test_model_is_chosen_as_by_the_command(
     assert estimator.model_ == FitOptions(**given).chosen_model
 
 
-def slow_costs(estimator: AnnotatedClustering, x: np.ndarray) -> list[float]:
-    """Costs of one sample, written down as in the text."""
-    costs = []
-    for center, variance in zip(estimator.cluster_centers_, estimator.covariances_, strict=True):
-        squares = sum((a - b) ** 2 for a, b in zip(x.tolist(), center.tolist(), strict=True))
-        is_degenerate = variance == 0
-        cost = math.inf if is_degenerate else squares / (2 * variance) + len(x) / 2 * math.log(variance)
-        costs.append(cost)
-    return costs
-
-
-def test_predict_and_score_against_one_sample_at_a_time() -> None:
-    rng = np.random.default_rng(8)
-    # a wide and a narrow cluster: the closest centre is not always the cheapest
-    X = np.concatenate([rng.normal(0, 5, size=(60, 2)), rng.normal(4, 0.3, size=(60, 2))])
-    estimator = small(2).fit(X)
-    other = rng.normal(2, 4, size=(200, 2))
-    costs = np.array([slow_costs(estimator, x) for x in other])
-    predicted = estimator.predict(other)
-    assert predicted.dtype == estimator.labels_.dtype == np.int32
-    assert predicted.tolist() == costs.argmin(axis=1).tolist()
-    closest = np.square(other[:, None] - estimator.cluster_centers_).sum(axis=2).argmin(axis=1)
-    assert (predicted != closest).any()
-    expected = -costs.min(axis=1).mean() - math.log(2 * math.pi) - math.log(2)
-    assert estimator.score(other) == pytest.approx(expected, rel=1e-12)
-
-
-def test_labels_without_annotations_are_those_predicted(noise: np.ndarray) -> None:
-    estimator = small().fit(noise)
-    assert estimator.sizes_.min() > estimator.min_cluster_size
-    assert estimator.predict(noise).tolist() == estimator.labels_.tolist()
-
-
-def test_score_is_a_density(noise: np.ndarray) -> None:
-    estimator = small().fit(noise)
-    n_samples, n_features = noise.shape
-    dropped = 0.5 * n_samples * n_features * math.log(2 * math.pi) + n_samples * math.log(3)
-    assert n_samples * estimator.score(noise) == pytest.approx(estimator.objective_ - dropped, rel=1e-12)
-    clusters = zip(estimator.cluster_centers_, estimator.covariances_, strict=True)
-    mixture = sum(multivariate_normal(mean, variance).pdf(noise) for mean, variance in clusters) / 3
-    assert estimator.score(noise) < np.log(mixture).mean() < estimator.score(noise) + math.log(3)
-
-
-def test_ties_go_to_the_lowest_cluster() -> None:
-    estimator = small(2).fit([[-3.0], [-1.0], [1.0], [3.0]])
-    assert sorted(estimator.cluster_centers_.ravel().tolist()) == [-2, 2]
-    assert estimator.predict([[0.0]]).tolist() == [0]
-
-
 def test_degenerate_cluster_is_announced_and_receives_nothing() -> None:
     X = np.concatenate([np.zeros((5, 2)), np.random.default_rng(0).normal(9, 1, size=(10, 2))])
     with pytest.warns(ConvergenceWarning, match=r"variance 0: \d; variance_prior above 0") as caught:
@@ -260,16 +209,6 @@ def test_features_that_tell_nothing_are_announced() -> None:
     estimator = small(2, min_cluster_size=3).fit(np.concatenate([X, X[:1]]))
     (note,) = estimator.notes_
     assert note.startswith("2 of 13 rows are (nearly) equal")
-
-
-def test_nothing_is_predicted_if_all_clusters_are_degenerate() -> None:
-    X = np.repeat([[0.0], [100.0]], 3, axis=0)
-    with pytest.warns(ConvergenceWarning, match="variance 0: 0, 1;"), pytest.warns(UserWarning, match="rows"):
-        estimator = small(2).fit(X)
-    assert len(set(estimator.labels_)) == 2
-    for method in (estimator.predict, estimator.score):
-        with pytest.raises(ValueError, match="all clusters are degenerate"):
-            method(X)
 
 
 def test_links_move_samples_unless_the_model_does_not_see_them() -> None:

@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from kernels.problem.layers import CANNOT, MUST, Layer, layer_weights
+from kernels.problem.layers import Layer
 from kernels.settings import settings_of
 from pipeline.asking.belief import believe
 from pipeline.asking.names import NAMES
 from pipeline.asking.unasked import choose
-from pipeline.fit.estimator_inputs import check_inputs, check_same_features
+from pipeline.fit.estimating.inputs import check_inputs, check_same_features
+from pipeline.fit.estimating.links import Given, LinkTables
+from pipeline.fit.estimating.names import Names, same_names
 from sweeps.errors import InputError, Problem, collecting, not_one_of
 
 QUERY = 1_000_000
@@ -33,17 +35,21 @@ class Query(NamedTuple):
 
     Parameters
     ----------
-    pairs : ndarray of shape (n_pairs, 2), int64
-        Samples from 0, by their place in X, the lower one first; no pair twice.
+    pairs : ndarray of shape (n_pairs, 2)
+        Samples, called as links of the fit call them: labels of the index of a data frame or names given as
+        `samples`, else places from 0. No pair twice; the upper row of X comes first.
     together : ndarray of shape (n_pairs,)
         Probability that the samples belong together, given the model and all answers.
     information : ndarray of shape (n_pairs,)
         What the answer would tell of who belongs together, nats.
+    positions : ndarray of shape (n_pairs, 2), int64
+        Rows of X of the same pairs, from 0.
     """
 
-    pairs: NDArray[np.int64]
+    pairs: NDArray[Any]
     together: NDArray[np.float64]
     information: NDArray[np.float64]
+    positions: NDArray[np.int64]
 
 
 class Asking:
@@ -70,8 +76,8 @@ class Asking:
         Returns
         -------
         Query
-            `pairs`, `together` and `information`; fewer than wanted if no other pair is left. The same again
-            until annotations are added.
+            Pairs with what is known of them; fewer than wanted if no other pair is left. The same again until
+            annotations are added.
 
         Raises
         ------
@@ -83,18 +89,16 @@ class Asking:
         check_is_fitted(self)
         own: Any = self
         problems = list(_query_problems(n, strategy, own.accuracy))
-        layers: list[Layer] = []
+        given = Given()
         with collecting(problems):
-            layers = check_inputs(
-                own.get_params(deep=False), own.must_link_, own.cannot_link_, len(own.X_fit_)
-            )
+            given = self._given()
         if problems:
             raise InputError(problems)
-        answers = _answers(layers)
+        answers = _answers(given.layers)
         key = QUERY, len(answers)
         belief = believe(
             own.X_fit_,
-            [layer for layer in layers if len(layer.pairs)],
+            [layer for layer in given.layers if len(layer.pairs)],
             n_clusters=int(own.n_clusters),
             accuracy=None if own.accuracy is None else float(own.accuracy),
             seed=np.random.SeedSequence(own.seed_, spawn_key=(*key, 0)),
@@ -110,15 +114,18 @@ class Asking:
             count=int(n),
             seed=np.random.SeedSequence(own.seed_, spawn_key=(*key, 1)),
         )
-        return Query(found.pairs.astype(np.int64), belief.together(found.pairs), found.scores)
+        positions, names = found.pairs.astype(np.int64), self._names()
+        pairs = positions if names is None else names.take(positions)
+        return Query(pairs, belief.together(found.pairs), found.scores, positions)
 
     def partial_fit(
         self,
         X: ArrayLike,
         y: object = None,
         *,
-        must_link: ArrayLike | None = None,
-        cannot_link: ArrayLike | None = None,
+        must_link: LinkTables | None = None,
+        cannot_link: LinkTables | None = None,
+        samples: ArrayLike | None = None,
     ) -> Any:
         """Add annotations to those of the fits before, and fit again from the solution there is.
 
@@ -133,8 +140,10 @@ class Asking:
             Features of the fit.
         y : object
             Not used.
-        must_link, cannot_link : array_like of shape (n_links, 2) or (n_links, 3), optional
-            New annotations, as of `fit`.
+        must_link, cannot_link : array_like of shape (n_links, 2) or (n_links, 3), or dict of such, optional
+            New annotations, as of `fit`; of annotators there are, or of others.
+        samples : array_like of shape (n_samples,), optional
+            Names of the rows, those of the fit.
 
         Returns
         -------
@@ -148,21 +157,43 @@ class Asking:
         """
         own: Any = self
         if not hasattr(own, "X_fit_"):
-            return own.fit(X, must_link=must_link, cannot_link=cannot_link)
+            return own.fit(X, must_link=must_link, cannot_link=cannot_link, samples=samples)
         features = check_same_features(own, X)
         if not np.array_equal(features, own.X_fit_):
             found = f"another table, of shape {features.shape}"
             expected = f"that of the fit, of shape {own.X_fit_.shape}"
             raise InputError([Problem("X", found, expected, "fit takes new samples")])
-        new = check_inputs(own.get_params(deep=False), must_link, cannot_link, len(features))
-        before = check_inputs(own.get_params(deep=False), own.must_link_, own.cannot_link_, len(features))
+        given, names = check_inputs(
+            own.get_params(deep=False), must_link, cannot_link, len(features),
+            X=X, samples=samples, before=self._given(),
+        )  # fmt: skip
+        if not same_names(names, self._names(), len(features)):
+            found, expected = _told(names), f"as in the fit: {_told(self._names())}"
+            raise InputError([Problem("X", found, expected, "links would name other samples")])
         own._fit(
             features,
-            joined([*before, *new]),
+            given,
             start=own.labels_.astype(np.int16),
             restarts=max(1, int(own.restarts) // LEAST_RESTARTS),
         )
         return self
+
+    def _given(self) -> Given:
+        """Annotations so far, with the parameters as they are now."""
+        own: Any = self
+        links = own.must_link_, own.cannot_link_
+        return check_inputs(own.get_params(deep=False), *links, len(own.X_fit_), before=Given())[0]
+
+    def _names(self) -> Names | None:
+        """What links of the fit call samples."""
+        index = getattr(self, "sample_names_in_", None)
+        return None if index is None else Names(index, "the index of the fit")
+
+
+def _told(names: Names | None) -> str:
+    return (
+        "rows without names" if names is None else f"rows named {', '.join(map(repr, names.labels[:3]))} ..."
+    )
 
 
 def _query_problems(n: Any, strategy: Any, accuracy: Any) -> Iterator[Problem]:
@@ -182,25 +213,3 @@ def _answers(layers: Sequence[Layer]) -> NDArray[np.int32]:
         for layer in layers
     ]
     return np.concatenate([np.empty((0, 3), np.int32), *tables])
-
-
-def joined(layers: Sequence[Layer]) -> list[Layer]:
-    """One layer for each kind, of those that there are."""
-    kinds = [kind for kind in (MUST, CANNOT) if any(layer.kind == kind for layer in layers)]
-    return [
-        Layer(
-            kind,
-            np.concatenate([layer.pairs for layer in layers if layer.kind == kind]),
-            np.concatenate([layer_weights(layer) for layer in layers if layer.kind == kind]),
-            layers[0].accuracy,
-        )
-        for kind in kinds
-    ]
-
-
-def links_of(layers: Sequence[Layer], kind: int) -> NDArray[np.float64] | None:
-    """Rows i, j, weight of the annotations of a kind, as `fit` takes them; None if it was given none."""
-    for layer in layers:
-        if layer.kind == kind:
-            return np.column_stack([layer.pairs, layer_weights(layer)]).astype(np.float64)
-    return None

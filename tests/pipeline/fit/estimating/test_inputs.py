@@ -17,6 +17,10 @@ from sweeps.errors import InputError
 
 KNOWN_SHAPES = "spherical, common, diagonal, tied, full, auto"
 KNOWN_MODELS = ", ".join(["auto", *MODELS])
+BEYOND = (
+    "samples are counted from 0; if X is a part of a table, name its rows: by the index of a data frame, or"
+    " by samples="
+)
 MUST_LINKS = [[0, 1], [4, 4], [10, 11], [0, 1], [3, 29]]
 
 
@@ -102,6 +106,13 @@ def problems(estimator: AnnotatedClustering, X: object, **links: Any) -> list[st
         ("method", None, "found None, expected one of strong, published"),
         ("method", "publishd", "found 'publishd', expected one of strong, published"),
         ("relocation", ["all"], "found ['all'], expected one of annotated, all, components"),
+        ("n_jobs", 0, "found 0, expected None or a whole number other than 0 (-1 is all cores)"),
+        ("n_jobs", 1.0, "found 1.0, expected None or a whole number other than 0 (-1 is all cores)"),
+        ("n_jobs", "all", "found 'all', expected None or a whole number other than 0 (-1 is all cores)"),
+        ("links_outside", "dorp", "found 'dorp', expected one of error, drop (did you mean 'drop'?)"),
+        ("links_outside", None, "found None, expected one of error, drop"),
+        ("annotator_accuracy", 0.9, "found 0.9, expected None or a mapping of names to numbers"),
+        ("annotator_accuracy", {1: 0.9}, "found annotator 1, expected a name, a text"),
         ("random_state", -1, "found -1, expected None, a RandomState or a whole number, 0 or more"),
         ("random_state", 0.5, "found 0.5, expected None, a RandomState or a whole number, 0 or more"),
     ],
@@ -113,10 +124,10 @@ def test_bad_parameter(name: str, value: object, problem: str, blobs: np.ndarray
 @pytest.mark.parametrize(
     ("links", "problem"),
     [
-        ([[0, 30]], ", row 0: found 0, 30, expected whole numbers 0 to 29 (samples are counted from 0)"),
+        ([[0, 30]], f", row 0: found 0, 30, expected whole numbers 0 to 29 ({BEYOND})"),
         ([[0, 1], [1, -1], [0, 99], [0.5, 3]],
          ", row 1: found 1, -1, and 2 more such rows, expected whole numbers 0 to 29"
-         " (samples are counted from 0)"),
+         f" ({BEYOND})"),
         ([[0, math.nan]],
          ", row 0: found 0, nan, expected whole numbers 0 to 29 (samples are counted from 0)"),
         ([[0, 1, 1], [0, 2, 0]], ", row 1: found 0, expected a number above 0, at most 1e+12"),
@@ -138,20 +149,25 @@ def test_bad_links(links: object, problem: str, blobs: np.ndarray) -> None:
 
 
 def test_all_problems_at_once(blobs: np.ndarray) -> None:
-    bad = small(0, model="posterior", restarts=-3)
+    bad = small(0, model="posterior", restarts=-3, accuracy=3, annotator_accuracy={"ann": 2, "bob": True})
     found = problems(bad, blobs, must_link=[[0, 77, -1]], cannot_link="none")
     assert [line.partition(":")[0] for line in found] == [
-        "n_clusters", "restarts", "accuracy", "must_link, row 0", "must_link, row 0", "cannot_link",
+        "n_clusters", "restarts", "accuracy", "annotator_accuracy of ann", "annotator_accuracy of bob",
+        "must_link, row 0", "must_link, row 0", "cannot_link",
     ]  # fmt: skip
-    assert found[2] == "accuracy: found None, expected a number above 0, at most 1 (posterior needs it)"
+    assert found[2] == "accuracy: found 3, expected None or a number above 0, at most 1"
+    (found, *_) = problems(small(model="posterior"), blobs)
+    assert found == "accuracy: found None, expected a number above 0, at most 1 (posterior needs it)"
 
 
 def test_data_frames(blobs: np.ndarray) -> None:
     frame = pd.DataFrame(blobs, columns=["a", "b"], index=np.arange(30)[::-1])
-    estimator = small().fit(frame, must_link=MUST_LINKS)
-    plain = small().fit(blobs, must_link=MUST_LINKS)
+    places = np.array(MUST_LINKS)
+    estimator = small().fit(frame, must_link=29 - places)  # links name rows by the index
+    plain = small().fit(blobs, must_link=places)
     assert estimator.feature_names_in_.tolist() == ["a", "b"]
-    assert estimator.labels_.tolist() == plain.labels_.tolist()  # links count rows, whatever the index
+    assert estimator.labels_.tolist() == plain.labels_.tolist()
+    assert estimator.must_link_.tolist() == plain.must_link_.tolist() == [[*row, 1] for row in MUST_LINKS]
     assert estimator.predict(frame).tolist() == plain.predict(blobs).tolist()
     with pytest.warns(UserWarning, match="columns of the fit have names, those of X have none") as caught:
         estimator.predict(blobs)

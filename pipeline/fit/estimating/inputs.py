@@ -11,9 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, check_random_state
 
-from kernels.problem.problem import CANNOT, MUST, Layer
-from kernels.settings import AUTO, COVARIANCES, LARGEST_WEIGHT, TERMS, WEIGHTS, wrong_settings
+from kernels.settings import AUTO, COVARIANCES, TERMS, wrong_settings
+from pipeline.fit.estimating.links import Given, LinkTables, Reader, annotator_problems, joined
+from pipeline.fit.estimating.names import Names, names_of
 from sweeps.errors import InputError, Problem, collecting, not_one_of
+
+OUTSIDE = ("error", "drop")
+"""What may become of links of samples that X does not have."""
 
 LARGEST_DRAWN_SEED = np.iinfo(np.int32).max
 
@@ -27,25 +31,37 @@ def draw_seed(random_state: int | np.random.RandomState | None) -> int:
 
 def check_inputs(
     parameters: Mapping[str, Any],
-    must_link: ArrayLike | None,
-    cannot_link: ArrayLike | None,
+    must_link: LinkTables | None,
+    cannot_link: LinkTables | None,
     n_samples: int,
-) -> list[Layer]:
+    *,
+    X: object = None,
+    samples: ArrayLike | None = None,
+    before: Given | None = None,
+) -> tuple[Given, Names | None]:
     """Check parameters with links, and lay out the links.
 
     Parameters
     ----------
     parameters : mapping
         As of `AnnotatedClustering.get_params`.
-    must_link, cannot_link : array_like of shape (n_links, 2) or (n_links, 3), or None
+    must_link, cannot_link : links
         As of `AnnotatedClustering.fit`.
     n_samples : int
         Samples the links refer to.
+    X : object
+        The table as it was given: a data frame has the names of its rows.
+    samples : array_like of shape (n_samples,), optional
+        Names of the rows, before those of X.
+    before : Given, optional
+        Annotations that these are added to.
 
     Returns
     -------
-    list of Layer
-        One for each of the two that is given, be it empty.
+    given : Given
+        The links, with those before.
+    names : Names or None
+        What links call samples.
 
     Raises
     ------
@@ -53,16 +69,25 @@ def check_inputs(
         With the problems of all parameters and all links.
     """
     problems = list(_parameter_problems(parameters))
-    layers: list[Layer] = []
-    # a wrong accuracy has been reported by now, and the layers are not used
-    accuracy = None if problems or parameters["accuracy"] is None else float(parameters["accuracy"])
-    for name, kind, links in (("must_link", MUST, must_link), ("cannot_link", CANNOT, cannot_link)):
-        if links is not None:
-            with collecting(problems):
-                layers.append(Layer(kind, *_pairs(name, links, n_samples), accuracy))
+    # wrong accuracies have been reported by now, and the layers are not used
+    right = not problems
+    accuracy, own = (parameters["accuracy"], parameters["annotator_accuracy"]) if right else (None, None)
+    names: Names | None = None
+    given = Given()
+    with collecting(problems):
+        names = names_of(X, samples, n_samples)
+        reader = Reader(n_samples, names, drop=parameters["links_outside"] == "drop")
+        given = reader.read(must_link, cannot_link, None if accuracy is None else float(accuracy), own)
+    if before is not None:
+        given = joined(before, given)
+    if right and not problems:
+        needs_all = parameters["model"] == "posterior" or (parameters["model"] == AUTO and bool(own))
+        # an annotator may come with later links
+        mentioned = own if before is None else {}
+        problems += annotator_problems(given, accuracy, own, mentioned or (), needs_all=needs_all)
     if problems:
         raise InputError(problems)
-    return layers
+    return given, names
 
 
 def _parameter_problems(parameters: Mapping[str, Any]) -> Iterator[Problem]:
@@ -78,16 +103,36 @@ def _parameter_problems(parameters: Mapping[str, Any]) -> Iterator[Problem]:
     covariance = parameters["covariance"]
     if not (isinstance(covariance, str) and covariance in (*COVARIANCES, AUTO)):
         yield not_one_of("covariance", covariance, (*COVARIANCES, AUTO))
+    own = parameters["annotator_accuracy"]
     if accuracy is None:
-        if model == "posterior":
+        if model == "posterior" and own is None:
             yield Problem("accuracy", "None", "a number above 0, at most 1", "posterior needs it")
     elif not (_is_real(accuracy) and 0 < accuracy <= 1):
         yield Problem("accuracy", repr(accuracy), "None or a number above 0, at most 1")
+    yield from _annotator_accuracy_problems(own)
+    if parameters["links_outside"] not in OUTSIDE:
+        yield not_one_of("links_outside", parameters["links_outside"], OUTSIDE)
+    n_jobs = parameters["n_jobs"]
+    if n_jobs is not None and not (_is_whole(n_jobs) and n_jobs != 0):
+        yield Problem("n_jobs", repr(n_jobs), "None or a whole number other than 0", "-1 is all cores")
     if not isinstance(parameters["confidence"], (bool, np.bool_)):
         yield Problem("confidence", repr(parameters["confidence"]), "True or False")
     state = parameters["random_state"]
     if not (state is None or isinstance(state, np.random.RandomState) or (_is_whole(state) and state >= 0)):
         yield Problem("random_state", repr(state), "None, a RandomState or a whole number, 0 or more")
+
+
+def _annotator_accuracy_problems(own: Any) -> Iterator[Problem]:
+    if own is None:
+        return
+    if not isinstance(own, Mapping):
+        yield Problem("annotator_accuracy", repr(own), "None or a mapping of names to numbers")
+        return
+    for name, value in own.items():
+        if not isinstance(name, str):
+            yield Problem("annotator_accuracy", f"annotator {name!r}", "a name, a text")
+        elif not (_is_real(value) and 0 < value <= 1):
+            yield Problem(f"annotator_accuracy of {name}", repr(value), "a number above 0, at most 1")
 
 
 def _is_whole(value: Any) -> bool:
@@ -96,61 +141,6 @@ def _is_whole(value: Any) -> bool:
 
 def _is_real(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def _pairs(name: str, links: ArrayLike, n_samples: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Pairs of samples, and the annotations each stands for."""
-    table = _table(name, links)
-    samples, weights = table[:, :2], table[:, 2] if table.shape[1] == 3 else np.ones(len(table))
-    in_range = (samples >= 0) & (samples < n_samples) & (np.floor(samples) == samples)
-    of_samples = f"whole numbers 0 to {n_samples - 1}"
-    problems = [
-        *_row_problems(name, samples, ~in_range.all(axis=1), of_samples, "samples are counted from 0"),
-        *_row_problems(name, weights[:, None], ~((weights > 0) & (weights <= LARGEST_WEIGHT)), WEIGHTS),
-    ]
-    if problems:
-        raise InputError(problems)
-    return samples.astype(np.int64), weights
-
-
-def check_pairs(pairs: ArrayLike, n_samples: int) -> NDArray[np.int64]:
-    """Pairs of samples as a table, of shape (n_pairs, 2).
-
-    Raises
-    ------
-    InputError
-        If they are no such table, or name a sample that does not exist.
-    """
-    table = _table("pairs", pairs)
-    if table.shape[1] != 2:
-        raise InputError([Problem("pairs", f"shape {table.shape}", "shape (n_pairs, 2)")])
-    return _pairs("pairs", table, n_samples)[0]
-
-
-def _table(name: str, links: ArrayLike) -> NDArray[np.float64]:
-    expected = "shape (n_links, 2) or (n_links, 3)"
-    try:
-        table = np.asarray(links, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(
-            [Problem(name, f"a {type(links).__name__} that makes no table of numbers", expected)]
-        ) from None
-    if table.shape == (0,):
-        return table.reshape(0, 2)
-    if table.ndim != 2 or table.shape[1] not in (2, 3):
-        raise InputError([Problem(name, f"shape {table.shape}", expected)])
-    return table
-
-
-def _row_problems(
-    name: str, cells: NDArray[np.float64], bad: NDArray[np.bool_], expected: str, hint: str = ""
-) -> Iterator[Problem]:
-    """The first bad row, with the number of those that follow."""
-    rows = np.flatnonzero(bad)
-    if len(rows):
-        others = f", and {len(rows) - 1} more such rows" if len(rows) > 1 else ""
-        found = ", ".join(f"{cell:.15g}" for cell in cells[rows[0]])
-        yield Problem(f"{name}, row {rows[0]}", found + others, expected, hint)
 
 
 def check_features(estimator: object, X: ArrayLike, min_samples: int = 1) -> NDArray[np.float64]:

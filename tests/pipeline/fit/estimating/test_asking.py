@@ -6,6 +6,7 @@ import pickle
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
@@ -140,3 +141,56 @@ def test_all_pairs_run_out() -> None:
     X = np.arange(5.0)[:, None] ** 2
     estimator = AnnotatedClustering(n_clusters=2, restarts=1, random_state=0, variance_prior=1.0).fit(X)
     assert len(estimator.query(100).pairs) == 10
+
+
+@pytest.mark.parametrize("index", [[f"s{row}" for row in range(60)], np.arange(60)[::-1], np.arange(60) * 2])
+def test_questions_have_the_labels_of_the_table(index: Any, blobs: tuple[np.ndarray, np.ndarray]) -> None:
+    X, labels = blobs
+    frame = pd.DataFrame(X, index=index)
+    named, plain = small().fit(frame), small().fit(X)
+    for _ in range(2):
+        asked, by_place = named.query(8), plain.query(8)
+        assert asked.positions.tolist() == by_place.positions.tolist() == by_place.pairs.tolist()
+        assert asked.pairs.tolist() == frame.index.to_numpy()[by_place.pairs].tolist()
+        together = labels[asked.positions[:, 0]] == labels[asked.positions[:, 1]]
+        named.partial_fit(frame, must_link=asked.pairs[together], cannot_link=asked.pairs[~together])
+        plain.partial_fit(X, **truth(labels, by_place.pairs))
+        assert named.labels_.tobytes() == plain.labels_.tobytes()
+    again = small(confidence=True).fit(frame)
+    pairs = np.array([[0, 5], [20, 59]])
+    expected = small(confidence=True).fit(X).together(pairs)
+    assert again.together(frame.index.to_numpy()[pairs]).tolist() == expected.tolist()
+    with pytest.raises(InputError, match="pairs: found rows of 3"):
+        again.together(frame.index.to_numpy()[[[0, 1, 2]]])
+
+
+def test_rows_keep_their_names(blobs: tuple[np.ndarray, np.ndarray]) -> None:
+    X, _ = blobs
+    frame = pd.DataFrame(X, index=[f"s{row}" for row in range(60)])
+    named = small().fit(frame)
+    for other in (X, frame.set_axis(frame.index[::-1]), frame.reset_index(drop=True)):
+        with pytest.raises(
+            InputError, match=r"X: found .*, expected as in the fit: rows named 's0', 's1', 's2'"
+        ):
+            named.partial_fit(other)
+    with pytest.raises(InputError, match=r"rows named 's0'.*, expected as in the fit: rows without names"):
+        small().fit(X).partial_fit(frame)
+    named.partial_fit(X, must_link=[["s1", "s2"]], samples=frame.index)
+    assert named.must_link_.tolist() == [[1, 2, 1]]
+    small().fit(X).partial_fit(pd.DataFrame(X))  # numbers from 0 are places
+
+
+def test_annotators_come_step_by_step(blobs: tuple[np.ndarray, np.ndarray]) -> None:
+    X, _ = blobs
+    accuracies = {"ann": 0.9, "bob": 0.8}
+    estimator = small(annotator_accuracy=accuracies).fit(X)
+    estimator.partial_fit(X, must_link={"ann": [[0, 1]]})
+    estimator.partial_fit(X, must_link={"bob": [[1, 2]]}, cannot_link={"ann": [[0, 59]]})
+    assert {who: rows.tolist() for who, rows in estimator.must_link_.items()} == {
+        "ann": [[0, 1, 1]], "bob": [[1, 2, 1]],
+    }  # fmt: skip
+    assert list(estimator.cannot_link_) == ["ann"]
+    whole = small(annotator_accuracy=accuracies)
+    whole.fit(X, must_link={"ann": [[0, 1]], "bob": [[1, 2]]}, cannot_link={"ann": [[0, 59]]})
+    assert whole.objective_ == pytest.approx(estimator.objective_)
+    assert len(estimator.query(4).pairs) == 4

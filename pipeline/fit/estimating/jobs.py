@@ -1,0 +1,30 @@
+"""Restarts side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from sklearn.utils.parallel import Parallel, delayed
+
+Result = TypeVar("Result")
+
+
+def runner(n_jobs: int | None) -> Callable[[Callable[[int], Result], Iterable[int]], Iterable[Result]]:
+    """What `map` does, so many calls at a time.
+
+    Threads, as the search holds no lock and shares the table with no copy.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        As of `joblib.Parallel`.
+    """
+
+    def run(function: Callable[[int], Result], numbers: Iterable[int]) -> Iterable[Result]:
+        found: Iterable[Result] = Parallel(n_jobs=n_jobs, require="sharedmem")(
+            delayed(function)(number) for number in numbers
+        )
+        return found
+
+    return run
