@@ -320,7 +320,7 @@ const datasets = () => put("datasets", h("table", { class: "plain" },
   headed([["data set"], ...["cells", "done", "failed", "no solution", "left"].map((text) => [text, "number"])]),
   h("tbody", {}, [...head.status.datasets, { ...head.status.total, name: "total", last: true }].map((row) => h("tr", { class: row.last ? "total" : null }, h("td", {}, row.name),
     ["cells", "done", "failed", "no_solution", "left"].map((key) => h("td", { class: key === "failed" && row[key] ? "number wrong" : "number" }, count(row[key])))))),
-), Object.entries(head.status.skipped).map(([each, why]) => h("p", { class: "wrong" }, `SKIPPED ${each}: ${why.join("; ")}`)));
+), Object.keys(head.status.skipped).length ? h("p", { class: "wrong" }, `Not at hand: ${Object.keys(head.status.skipped).join(", ")}; sweep datasets list says why`) : null);
 const log = () => {
   const node = byId("log"), text = head.log.join("\n") || "no line yet";
   if (node.textContent === text) return;

@@ -16,7 +16,7 @@ from pipeline.prepare.wanted import Wanted
 from pipeline.questions.records import Asking, PathBatch, PathFailure, PathPart
 from pipeline.questions.timing import TIMED
 from pipeline.run.collector import Collector
-from pipeline.run.order import draws_of, next_wave
+from pipeline.run.order import draws_of, in_turns, next_wave
 from pipeline.run.progress import Clock, Display, Step, display
 from pipeline.run.signals import uninterrupted
 from pipeline.text import duration, plural, span
@@ -308,8 +308,8 @@ class Driver:
                 left=clock.left(),
                 write_seconds=self._collector.write_seconds,
             )
-            for plan in self._plans:
-                yield from self._grouped(self._sciences[plan.name], self._collector.left(plan, wave))
+            left = {plan.name: self._collector.left(plan, wave) for plan in self._plans}
+            yield from in_turns([self._grouped(self._sciences[name], work) for name, work in left.items()])
             handed = wave.stop
 
     def _grouped(self, science: Science, work: Iterable[Work]) -> Iterator[Batch]:

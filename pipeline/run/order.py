@@ -1,18 +1,23 @@
 """In which order cells are run: some draws of every block first, then more of them, wave after wave.
 
-So that a page of a run that has only begun is a coarse picture of the whole grid. No result depends on the
-order. Every wave but the last writes each block once more, so there are as many as may cost little.
+So that a page of a run that has only begun is a coarse picture of the whole grid. Within a wave data sets
+take turns. No result depends on the order. Every wave but the last writes each block once more, so there are
+as many as may cost little.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from math import ceil
+from typing import TypeVar
 
 from sweeps.plan import Block, Cell
 
 SHARE = 0.02
 """Of the time that is left, what all additional writes of blocks may take of the driver's."""
+
+T = TypeVar("T")
 
 WRITE_SECONDS = 0.05
 """Of a block, before one was written: some ten files, each of which the disk has to confirm."""
@@ -33,6 +38,17 @@ def with_draws(block: Block) -> Iterator[tuple[Cell, int]]:
     for position, cell in enumerate(block.cells()):
         mixture, replicate = divmod(position // len(block.models), replicates)
         yield cell, replicate * mixtures + mixture
+
+
+def in_turns(kinds: Iterable[Iterator[T]]) -> Iterator[T]:
+    """One of each, then the next of each, until none has any left: no data set waits for the one before."""
+    waiting = deque(kinds)
+    while waiting:
+        kind = waiting.popleft()
+        for each in kind:
+            yield each
+            waiting.append(kind)
+            break
 
 
 def next_wave(handed: int, draws: int, *, blocks: int, left: float, write_seconds: float | None) -> range:

@@ -7,7 +7,7 @@ import itertools
 import pytest
 from cubes.small import make_plan
 
-from pipeline.run.order import SHARE, WRITE_SECONDS, draws_of, next_wave, with_draws
+from pipeline.run.order import SHARE, WRITE_SECONDS, draws_of, in_turns, next_wave, with_draws
 
 
 def test_mixtures_vary_before_redraws() -> None:
@@ -25,6 +25,12 @@ def test_the_rank_of_a_real_data_set_is_its_redraw_and_baselines_have_one_each()
     assert [rank for _, rank in with_draws(baseline)] == [0]
     baseline, _ = make_plan(mixtures=3).blocks()
     assert [(cell.mixture, rank) for cell, rank in with_draws(baseline)] == [(0, 0), (1, 1), (2, 2)]
+
+
+def test_data_sets_take_turns() -> None:
+    assert list(in_turns([iter("abc"), iter(""), iter("x"), iter("12")])) == ["a", "x", "1", "b", "2", "c"]
+    drawn = in_turns([iter(range(3)), (1 // 0 for _ in "x")])
+    assert next(drawn) == 0  # nothing is drawn before its turn
 
 
 def waves(draws: int, *, blocks: int, left: float, write_seconds: float | None = None) -> list[range]:
