@@ -11,7 +11,7 @@ import pandas as pd
 from pipeline.report.designs.lines import design_lines
 from pipeline.report.parts.ink import short
 from pipeline.report.parts.wording import count_of, names
-from pipeline.report.sections.heading import of_one_design, scaling, without_data
+from pipeline.report.sections.heading import left_out, of_one_design, scaling, without_data
 from pipeline.report.winners.lines import winner_lines
 from pipeline.scoring.catalogue import LABELS, QUALITIES
 from pipeline.scoring.choices import TOO_FEW, choice_table, prediction_table
@@ -20,7 +20,7 @@ from pipeline.scoring.tables import pooled_means, written_counts
 from pipeline.scoring.winners.common import RANKED
 from pipeline.scoring.winners.ranking import Ranking
 from pipeline.scoring.worth.budget import DesignScores
-from pipeline.text import plural
+from pipeline.text import cells_left_out, plural
 from storage.cube.manifest import Manifest
 from storage.cube.schema import NO_SOLUTION, STATUS_WORDS
 from sweeps.shapes import CANDIDATES
@@ -88,10 +88,12 @@ def _head(manifest: Manifest, cells: pd.DataFrame) -> str:
     spec, counts = manifest.spec, cells["status"].value_counts()
     without = STATUS_WORDS[NO_SOLUTION]
     words = ["done", "failed", "pending", *([without] if without in counts else [])]
+    missing = cells_left_out(spec, left_out(manifest))
+    beside, total = f", {missing:,} left out," if missing else "", len(cells) + missing
     lines = [
         f"sweep {spec.name}, seed {spec.seed}, features scaled: {scaling(manifest)}",
         f"cube {manifest.path}",
-        "cells: " + ", ".join(f"{counts.get(word, 0):,} {word}" for word in words) + f" of {len(cells):,}",
+        f"cells: {', '.join(f'{counts.get(word, 0):,} {word}' for word in words)}{beside} of {total:,}",
     ]
     if (gone := without_data(manifest)) is not None:
         lines += textwrap.wrap(gone, WIDTH, subsequent_indent="  ")

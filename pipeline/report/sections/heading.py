@@ -34,7 +34,7 @@ def state(content: Content) -> list[str]:
     done, failed = int(counts.get("done", 0)), int(counts.get("failed", 0))
     without = int(counts.get(STATUS_WORDS[NO_SOLUTION], 0))
     left = len(cells) - done - failed - without
-    total = plural(len(cells), "cell")
+    total = plural(len(cells) + cells_left_out(manifest.spec, left_out(manifest)), "cell")
     text = [f"{done:,} of {total} {_are(done)} done, {failed:,} failed, {left:,} {_are(left)} left."]
     if without:
         text.append(f"{plural(without, 'cell')} {'has' if without == 1 else 'have'} no solution.")

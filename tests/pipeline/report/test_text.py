@@ -46,7 +46,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Read:
 def test_head_says_what_is_there(report: Read) -> None:
     head = report.text.split("\n\n")[0].splitlines()
     assert head[0] == "sweep toy, seed 7, features scaled: standard"
-    assert head[2] == "cells: 85 done, 5 failed, 4 pending of 94"
+    assert head[2] == "cells: 85 done, 5 failed, 4 pending, 1 left out, of 95"
     assert head[3] == "Not at hand: wine; 1 cell of the sweep left out (sweep datasets list says why)"
     assert "run 1: started 2026-01-02T03:04:05Z on node" in head
     assert "  sweep 0.1.0, numba 0.62.0, numpy 2.1.0, a CPU" in head
@@ -138,7 +138,7 @@ def test_cells_without_a_solution_are_counted_and_make_no_sweep_incomplete(tmp_p
         values = np.asarray(status[...])
         status[...] = np.where(values == DONE, DONE, NO_SOLUTION)
     report = read(cube)
-    assert "cells: 23 done, 0 failed, 0 pending, 2 no solution of 25\n" in report.text
+    assert "cells: 23 done, 0 failed, 0 pending, 2 no solution, 1 left out, of 26\n" in report.text
     assert "not complete" not in report.text
     text = state(Mock(manifest=read_manifest(cube), all_cells=report.cells, every=None, holder=None))
     assert text[:2] == ["23 of 25 cells are done, 0 failed, 0 are left.", "2 cells have no solution."]
