@@ -4,7 +4,7 @@ How a sweep runs is in the rooms below: tasks, batches, compute cluster, driver,
 
 | name | what it is |
 |---|---|
-| `AnnotatedClustering` | estimator of one table with annotations, by scikit-learn's conventions |
+| `AnnotatedClustering`, `LinkScorer` | estimator of one table, by scikit-learn's conventions, and a scorer |
 | `load_sweep` | a sweep file, parsed and checked |
 | `NoSolution`, `Solution` | what a method of your own may answer in place of labels |
 | `open_cube` | the results of a sweep as an `xarray.DataTree`, while it runs too |
@@ -21,25 +21,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pipeline.fit.estimating.held_out import LinkScorer
     from pipeline.fit.estimator import AnnotatedClustering
     from pipeline.methods.contract import NoSolution, Solution
     from pipeline.scoring.lazy import baseline_scores, scores
     from storage.cube.cube import open_cube
     from sweeps.file.reading import load_sweep
 
-__all__ = [
-    "AnnotatedClustering", "NoSolution", "Solution", "baseline_scores", "load_sweep", "open_cube", "scores",
-]  # fmt: skip
+__all__ = ["AnnotatedClustering", "LinkScorer", "NoSolution", "Solution"]
+__all__ += ["baseline_scores", "load_sweep", "open_cube", "scores"]
 
 # The rooms load numba, xarray, scikit-learn: seconds that `sweep --help` can do without.
 _PLACES = {
-    "AnnotatedClustering": ("pipeline.fit.estimator", "AnnotatedClustering"),
-    "NoSolution": ("pipeline.methods.contract", "NoSolution"),
-    "Solution": ("pipeline.methods.contract", "Solution"),
-    "baseline_scores": ("pipeline.scoring.lazy", "baseline_scores"),
-    "load_sweep": ("sweeps.file.reading", "load_sweep"),
-    "open_cube": ("storage.cube.cube", "open_cube"),
-    "scores": ("pipeline.scoring.lazy", "scores"),
+    "AnnotatedClustering": "pipeline.fit.estimator",
+    "LinkScorer": "pipeline.fit.estimating.held_out",
+    "NoSolution": "pipeline.methods.contract",
+    "Solution": "pipeline.methods.contract",
+    "baseline_scores": "pipeline.scoring.lazy",
+    "load_sweep": "sweeps.file.reading",
+    "open_cube": "storage.cube.cube",
+    "scores": "pipeline.scoring.lazy",
 }
 
 
@@ -51,8 +52,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and should know t
         from sweep_clustering import check_shadowing
 
         check_shadowing()  # a script beside another `sweeps.py` would otherwise end in a puzzling ImportError
-        module, attribute = _PLACES[name]
-        value = globals()[name] = getattr(import_module(module), attribute)
+        value = globals()[name] = getattr(import_module(_PLACES[name]), name)
         return value
 
 

@@ -20,6 +20,7 @@ from storage.cube.cube import create
 
 NAMES = {
     "AnnotatedClustering": "pipeline.fit.estimator",
+    "LinkScorer": "pipeline.fit.estimating.held_out",
     "NoSolution": "pipeline.methods.contract",
     "Solution": "pipeline.methods.contract",
     "baseline_scores": "pipeline.scoring.lazy",

@@ -1,0 +1,170 @@
+"""The recipe of cross-validation: fits to a part of the samples, and the links that judge them."""
+
+from __future__ import annotations
+
+import doctest
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from pipeline import AnnotatedClustering, LinkScorer
+from sweeps.errors import InputError
+
+SMALL: dict[str, Any] = {"restarts": 2, "generations": 2, "random_state": 5}
+FOLDS = KFold(4, shuffle=True, random_state=1)
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    """Clusters that are long in one feature or the other, so that only some shapes find them."""
+    rng = np.random.default_rng(3)
+    long = rng.normal(size=(120, 2)) * np.where(np.arange(120)[:, None] % 2, [5.0, 0.2], [0.2, 5.0])
+    return pd.DataFrame(long, columns=["x", "y"], index=[f"s{row:03}" for row in range(120)])
+
+
+@pytest.fixture(scope="module")
+def links(table: pd.DataFrame) -> dict[str, np.ndarray]:
+    pairs = np.random.default_rng(4).integers(0, 120, size=(200, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    same = pairs[:, 0] % 2 == pairs[:, 1] % 2
+    labels = table.index.to_numpy()
+    return {"must_link": labels[pairs[same]], "cannot_link": labels[pairs[~same]]}
+
+
+def small(n_clusters: int = 2, **changes: Any) -> AnnotatedClustering:
+    return AnnotatedClustering(n_clusters, **(SMALL | {"links_outside": "drop"} | changes))
+
+
+def slow_score(estimator: AnnotatedClustering, train: pd.DataFrame, test: pd.DataFrame, links: Any) -> float:
+    """One link at a time."""
+    clusters = dict(zip(train.index, estimator.labels_, strict=True))
+    predicted = dict(zip(test.index, estimator.predict(test), strict=True))
+    right = []
+    for name, is_must in (("must_link", True), ("cannot_link", False)):
+        for i, j in links[name]:
+            if i in predicted or j in predicted:
+                one, other = (predicted.get(each, clusters.get(each)) for each in (i, j))
+                right.append((one == other) == is_must)
+    return float(np.mean(right))
+
+
+def test_folds_by_hand(table: pd.DataFrame, links: dict[str, np.ndarray]) -> None:
+    scores = cross_val_score(small(), table, scoring=LinkScorer(**links), cv=FOLDS, params=links)
+    expected = []
+    for train, test in FOLDS.split(table):
+        rows = set(table.index[train])
+        seen = {name: [row for row in rows_ if set(row) <= rows] for name, rows_ in links.items()}
+        estimator = small(links_outside="error").fit(table.iloc[train], **seen)
+        expected.append(slow_score(estimator, table.iloc[train], table.iloc[test], links))
+    assert scores.tolist() == expected
+    assert len(set(expected)) > 1
+
+
+def test_a_grid_finds_the_shape_that_annotations_speak_for(
+    table: pd.DataFrame, links: dict[str, np.ndarray]
+) -> None:
+    grid = {"covariance": ["spherical", "diagonal"], "model": ["conditional", "unsupervised"]}
+    search = GridSearchCV(small(), grid, scoring=LinkScorer(**links), cv=FOLDS).fit(table, **links)
+    assert search.best_params_ == {"covariance": "diagonal", "model": "conditional"}
+    assert search.best_score_ > 0.85
+    assert search.best_estimator_.links_dropped_ == 0
+    whole = small(covariance="diagonal", model="conditional").fit(table, **links)
+    assert search.best_estimator_.labels_.tobytes() == whole.labels_.tobytes()
+    by_density = GridSearchCV(small(), {"covariance": ["spherical", "diagonal"]}, cv=FOLDS).fit(
+        table, **links
+    )
+    assert by_density.best_params_ == {"covariance": "diagonal"}
+
+
+def test_samples_go_through_a_pipeline(table: pd.DataFrame, links: dict[str, np.ndarray]) -> None:
+    """A scaler hands on an array; the names go beside it, and scikit-learn takes the same rows of both."""
+    steps = make_pipeline(StandardScaler(), small(covariance="diagonal"))
+    prefix = "annotatedclustering__"
+    params = {f"{prefix}{name}": rows for name, rows in links.items()}
+    given = {"scoring": LinkScorer(**links), "cv": FOLDS, "error_score": "raise"}
+    by_samples = cross_val_score(
+        steps, table, params=params | {f"{prefix}samples": table.index.to_numpy()}, **given
+    )
+    as_frame = make_pipeline(StandardScaler().set_output(transform="pandas"), small(covariance="diagonal"))
+    assert by_samples.tolist() == cross_val_score(as_frame, table, params=params, **given).tolist()
+    with pytest.raises(InputError, match="makes no table of numbers"):
+        cross_val_score(steps, table, params=params, **given)
+
+
+def test_an_array_needs_the_names_beside_it(table: pd.DataFrame, links: dict[str, np.ndarray]) -> None:
+    places = {name: table.index.get_indexer(rows.ravel()).reshape(-1, 2) for name, rows in links.items()}
+    X, estimator = table.to_numpy(), small(covariance="diagonal")
+    with pytest.raises(InputError, match="if X is a part of a table, name its rows"):
+        cross_val_score(estimator, X, cv=FOLDS, params=places, error_score="raise")
+    by_places = cross_validate(
+        estimator, X, cv=FOLDS, params=places | {"samples": np.arange(120)}, return_estimator=True
+    )
+    by_labels = cross_validate(estimator, table, cv=FOLDS, params=links, return_estimator=True)
+    assert by_places["test_score"].tolist() == by_labels["test_score"].tolist()
+    for one, other in zip(by_places["estimator"], by_labels["estimator"], strict=True):
+        assert one.links_dropped_ == other.links_dropped_ > 0
+        assert one.labels_.tobytes() == other.labels_.tobytes()
+
+
+def test_a_part_is_refused_unless_links_may_be_dropped(
+    table: pd.DataFrame, links: dict[str, np.ndarray]
+) -> None:
+    with pytest.raises(
+        ValueError, match=r"All the 4 fits failed[\s\S]*links_outside=.drop. leaves these links out"
+    ):
+        GridSearchCV(small(), {"links_outside": ["error"]}, cv=FOLDS).fit(table, **links)
+
+
+def test_as_many_links_as_samples_stay_whole_by_annotator(table: pd.DataFrame) -> None:
+    """scikit-learn takes a table with a row for each sample for one of samples: not so a dict."""
+    labels = table.index.to_numpy()
+    must = np.column_stack([labels, labels])
+    for links, kept in ((must, False), ({"links": must}, True)):
+        folds = cross_validate(
+            small(), table, cv=FOLDS, params={"must_link": links}, return_estimator=True, error_score="raise"
+        )
+        assert all((each.links_dropped_ == 30) is kept for each in folds["estimator"])
+
+
+def test_score_by_hand() -> None:
+    X = pd.DataFrame({"x": [0.0, 0.1, 5.0, 5.1, 0.2, 5.2]}, index=list("abcdef"))
+    estimator = small().fit(X.iloc[:4])
+    held_out = X.iloc[4:]
+    for must, cannot, expected in [
+        ([["e", "a"]], None, 1.0),
+        ([["e", "c", 3], ["f", "d", 1]], None, 0.25),
+        ([["e", "e"], ["a", "b"], ["e", "z"], ["a", "e"]], [["f", "e"]], 1.0),
+        (None, [["a", "e"], ["a", "f"]], 0.5),
+        ({"ann": [["a", "e"]]}, {"bob": [["b", "e"]]}, 0.5),
+    ]:
+        assert LinkScorer(must, cannot)(estimator, held_out) == expected
+    restored = pickle.loads(pickle.dumps(LinkScorer([["e", "c"]])))
+    assert restored(estimator, held_out) == 0.0
+
+
+def test_what_cannot_be_scored() -> None:
+    X = pd.DataFrame({"x": [0.0, 0.1, 5.0, 5.1]}, index=list("abcd"))
+    estimator = small().fit(X)
+    scorer = LinkScorer([["a", "b"]])
+    with pytest.raises(InputError, match="links: found none of 1 with a sample in the 2 rows of X"):
+        scorer(estimator, X.iloc[2:])
+    with pytest.raises(NotFittedError):
+        scorer(small(), X)
+    nameless = small().fit(X.to_numpy())
+    with pytest.raises(InputError) as raised:
+        scorer(nameless, X.to_numpy())
+    assert [problem.where for problem in raised.value.problems] == ["estimator", "X"]
+    with pytest.raises(InputError, match="must_link: found a str"):
+        LinkScorer("links")(estimator, X)
+
+
+def test_example_of_the_documentation() -> None:
+    (example,) = doctest.DocTestFinder(recurse=False).find(LinkScorer, "LinkScorer")
+    assert doctest.DocTestRunner().run(example) == (0, 6)
