@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline.report.designs import section as designs
+from pipeline.report.designs.headline import design_headline
 from pipeline.report.parts.html import render
 from pipeline.report.parts.ink import house_style
 from pipeline.report.parts.saving import SUFFIXES
@@ -23,7 +24,7 @@ from pipeline.report.sections import (
 )
 from pipeline.report.sections.content import Content
 from pipeline.report.winners import cost, duels, robustness, standing
-from pipeline.report.winners.headline import lead
+from pipeline.report.winners.headline import headline
 
 SECTIONS = (
     standing.section,
@@ -64,6 +65,13 @@ def write_page(content: Content, path: Path) -> list[Path]:
     """
     with house_style():
         sections = [found for section in SECTIONS if (found := section(content)) is not None]
-    path.write_text(render(content.manifest.spec.name, sections, lead(content)), encoding="utf-8")
+    path.write_text(render(content.manifest.spec.name, sections, _lead(content)), encoding="utf-8")
     pictures = [picture.name for section in sections for picture in section.pictures]
     return [path, *(content.figures / f"{name}.{suffix}" for name in pictures for suffix in SUFFIXES)]
+
+
+def _lead(content: Content) -> tuple[str, ...]:
+    """What is found, after what it is found about where there are several designs, and how much is there."""
+    several = () if content.every is None else (heading.of_one_design(content.manifest, content.design),)
+    found = (*headline(content.rankings), *design_headline(content.designs))
+    return (*several, *found, " ".join(heading.state(content)))

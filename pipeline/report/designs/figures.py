@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from pipeline.report.designs.entries import ratio, worth
 from pipeline.report.parts.ink import (
     DESIGN_LOOKS,
     GREY,
     MOST_ACCURACIES,
     PAPER,
     accuracy_panels,
+    hover,
     legend,
     mark,
     short,
@@ -105,6 +107,7 @@ def _curves(axes: Axes, group: Group) -> None:
         mean = group.mean(design)
         (drawn,) = axes.plot(group.x, mean, label=design, color=look.color, linestyle=look.line)
         drawn.set(marker=look.marker, markersize=4.5, linewidth=1.6)
+        hover(drawn, list(_scores(group, design)))
         if design != UNIFORM:
             error = np.nan_to_num(group.difference(design)[1])
             axes.fill_between(group.x, mean - error, mean + error, color=look.color, alpha=0.2, linewidth=0)
@@ -116,12 +119,14 @@ def _worths(axes: Axes, found: Sequence[Budget]) -> None:
     for each in found:
         look, x = mark(each.group.model), each.group.x
         top = ABOVE * each.most
-        worth, low, high = (np.minimum(ends, top) for ends in (each.worth, each.low, each.high))
-        (drawn,) = axes.plot(x, worth, color=look.color, linestyle=look.line, label=each.group.model)
+        reached, low, high = (np.minimum(ends, top) for ends in (each.worth, each.low, each.high))
+        (drawn,) = axes.plot(x, reached, color=look.color, linestyle=look.line, label=each.group.model)
         drawn.set(**look.markers, markersize=4.5, linewidth=1.6)
+        hover(drawn, list(_worth_words(each)))
         beyond = np.isinf(each.worth)
-        (hollow,) = axes.plot(x[beyond], worth[beyond], linestyle="", color=look.color)
+        (hollow,) = axes.plot(x[beyond], reached[beyond], linestyle="", color=look.color)
         hollow.set(marker=look.marker, markersize=4.5, markerfacecolor=PAPER)
+        hover(hollow, [text for text, at_top in zip(_worth_words(each), beyond, strict=True) if at_top])
         axes.fill_between(x, low, high, where=~np.isnan(low), color=look.color, alpha=0.16, linewidth=0)
     if found:
         most = found[0].most
@@ -129,6 +134,21 @@ def _worths(axes: Axes, found: Sequence[Budget]) -> None:
         axes.axhline(most, color=GREY, linestyle=":", linewidth=1.0)
         axes.grid()
         _ticks(axes, found[0].group)
+
+
+def _scores(group: Group, design: str) -> Iterator[str]:
+    """Words on the points of a curve: the score, and how far it is from that of uniform pairs."""
+    less, errors = group.difference(design)
+    for count, mean, gap, error in zip(group.counts, group.mean(design), less, errors, strict=True):
+        said = f"{design}, m = {count}: {mean:.3f}"
+        beside = "" if np.isnan(error) else f" ± {error:.3f}"
+        yield said if design == UNIFORM else f"{said}, {gap:+.3f}{beside} to {UNIFORM}"
+
+
+def _worth_words(found: Budget) -> Iterator[str]:
+    for place, count in enumerate(found.group.counts):
+        said = f"{found.group.model}, m = {count}: worth {worth(found, place)} uniform pairs"
+        yield f"{said}, ratio {ratio(found, place)}"
 
 
 def _ticks(axes: Axes, group: Group) -> None:

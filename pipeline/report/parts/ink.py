@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator
+from numpy.typing import NDArray
 
 from sweeps.methods import SHIPPED
 from sweeps.models import BASELINES, MODEL_CODES, is_model, split_model
@@ -284,3 +285,9 @@ def legend(figure: Figure, axes: Iterable[Axes], also: Iterable[Line2D] = ()) ->
 def hover(line: Line2D, texts: Sequence[str]) -> None:
     """Words on each point of a line, in order, which the page shows beneath the pointer."""
     line.set_gid(TIP + base64.urlsafe_b64encode(json.dumps(list(texts)).encode()).decode())
+
+
+def hover_unseen(axes: Axes, x: NDArray[Any], y: NDArray[Any], texts: Sequence[str]) -> None:
+    """The same at places of a line without markers: points that are there for the pointer alone."""
+    (points,) = axes.plot(x, y, linestyle="", marker="o", markersize=8, alpha=0)
+    hover(points, texts)

@@ -20,11 +20,10 @@ MOST_RUNS = 50
 def section(content: Content) -> Section:
     """What ran, on what, and when."""
     manifest = content.manifest
-    text = () if content.every is None else (of_one_design(manifest, content.design),)
     tables = [_facts(manifest), _datasets(manifest, content.all_cells)]
     if manifest.runs:
         tables.append(_runs(manifest))
-    return Section("head", "What ran", text, tuple(tables))
+    return Section("head", "What ran", tables=tuple(tables))
 
 
 def state(content: Content) -> list[str]:

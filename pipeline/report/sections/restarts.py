@@ -12,13 +12,25 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from pipeline.optima import SAME_OPTIMUM
-from pipeline.report.parts.ink import GREY, MOST_DATASETS, legend, mark, short, titled_panels
+from pipeline.report.parts.ink import (
+    GREY,
+    MOST_DATASETS,
+    hover,
+    hover_unseen,
+    legend,
+    mark,
+    short,
+    titled_panels,
+)
 from pipeline.report.parts.parts import Section, Table, number, shape_groups, spread, words
 from pipeline.report.sections.content import Content
 from pipeline.scoring.designs import tree_of
 from pipeline.scoring.restarts import chance_of_best, gap_table, restart_table
+from pipeline.text import plural
 
 PANEL = (2.75, 1.9)
+MOST_TIPS = 12
+"""Points of a line that have a marker, or words beneath the pointer."""
 GAPS = "Share of restarts whose objective is no further from the best of its cell."
 CHANCES = (
     "Probability that so many restarts hold the best that all of a cell's restarts found, over cells"
@@ -103,10 +115,15 @@ def draw_gaps(gaps: pd.DataFrame) -> Figure | None:
         (drawn,) = axes.plot(gap, share, color=look.color, linestyle=look.line, label=model)
         drawn.set(linewidth=1.6, drawstyle="steps-post")
         axes.set_xscale("log")
+        shown = spread(range(len(gap)), MOST_TIPS)
+        words = [f"{model}: {share[at]:.0%} of restarts within {gap[at]:.2g} nats" for at in shown]
+        hover_unseen(axes, gap[shown], share[shown], words)
         axes.set_xticks([SAME_OPTIMUM, 1e-3, 1, 1e3], ["same", "0.001", "1", "1000"])
         axes.minorticks_off()
 
-    return _by_dataset(gaps, panel, "gap to the best of the cell (nats)", "restarts (share)")
+    # a method without an objective has no gaps, and none of its restarts is far from the best
+    known = gaps.groupby(["dataset", "model"])["share"].transform("max") > 0
+    return _by_dataset(gaps[known], panel, "gap to the best of the cell (nats)", "restarts (share)")
 
 
 def draw_chances(cells: pd.DataFrame) -> Figure | None:
@@ -130,7 +147,13 @@ def draw_chances(cells: pd.DataFrame) -> Figure | None:
         )
         restarts = np.arange(1, len(chance) + 1)
         (drawn,) = axes.plot(restarts, chance, color=look.color, linestyle=look.line, label=model)
-        drawn.set(**look.markers, linewidth=1.6, markersize=4 if len(chance) <= 12 else 0)
+        drawn.set(**look.markers, linewidth=1.6, markersize=4 if len(chance) <= MOST_TIPS else 0)
+        shown = spread(range(len(chance)), MOST_TIPS)
+        words = [f"{model}, {plural(restarts[at], 'restart')}: {chance[at]:.3f}" for at in shown]
+        if len(shown) == len(chance):
+            hover(drawn, words)
+        else:
+            hover_unseen(axes, restarts[shown], chance[shown], words)
         axes.axhline(0.95, color=GREY, linewidth=0.8, linestyle="-.", label="0.95")
         axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from scipy.optimize import isotonic_regression
 
-from pipeline.report.parts.ink import GREY, LONGEST_MODEL, mark, short
+from pipeline.report.parts.ink import GREY, LONGEST_MODEL, hover, mark, short
 from pipeline.report.parts.parts import Section, Table, Value, number, words
 from pipeline.report.sections.content import Content
 from pipeline.report.winners.findings import comparable
@@ -121,6 +121,8 @@ def draw_costs(table: pd.DataFrame, score: str) -> Figure | None:
         look = mark(str(row.model))
         (point,) = axes.plot([row.cpu_seconds], [row.mean], color=look.color, linestyle="", zorder=3)
         point.set(**look.markers, markersize=7)
+        told = f"{LABELS[score].short} {row.mean:.3f}"
+        hover(point, [f"{row.model}: {told}, {row.cpu_seconds:.3g} CPU s a cell"])
         axes.annotate(
             short(str(row.model), longest=LONGEST_MODEL),
             (row.cpu_seconds, row.mean),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from pipeline.report.parts.ink import GREY, INK, LONGEST_MODEL, mark, short
+from pipeline.report.parts.ink import GREY, INK, LONGEST_MODEL, hover, mark, short
+from pipeline.scoring.catalogue import LABELS
 from pipeline.scoring.winners.ranking import Ranking
 
 WIDTH, ROW, BAR, HEAD = 8.2, 0.25, 0.13, 0.55
@@ -37,10 +39,12 @@ def draw_ranks(ranking: Ranking) -> Figure | None:
     for (first, last), level in zip(ranking.groups, levels, strict=True):
         ends = [float(ranks.iloc[first]), float(ranks.iloc[last])]
         axes.plot([ends[0] - 0.04, ends[1] + 0.04], [BAR * (level + 1)] * 2, color=INK, linewidth=4)
+    label, means = LABELS[ranking.score].short, ranking.means.mean()
     for place, model in enumerate(models):
         row = place if place < left else len(models) - 1 - place
         side = 1.0 if place < left else float(len(models))
-        _model(axes, model, float(ranks[model]), side, deep + ROW * (row + 0.5), to_left=place < left)
+        point = _model(axes, model, float(ranks[model]), side, deep + ROW * (row + 0.5), to_left=place < left)
+        hover(point, [f"{model}: mean rank {ranks[model]:.2f}, mean {label} {means[model]:.3f}"])
     return figure
 
 
@@ -56,7 +60,7 @@ def _axis(axes: Axes, count: int, depth: float) -> None:
         spine.set_visible(side == "top")
 
 
-def _model(axes: Axes, model: str, rank: float, side: float, y: float, *, to_left: bool) -> None:
+def _model(axes: Axes, model: str, rank: float, side: float, y: float, *, to_left: bool) -> Line2D:
     look = mark(model)
     axes.plot([rank, rank, side], [0, y, y], color=GREY, linewidth=0.9, clip_on=False)
     (point,) = axes.plot([rank], [0], color=look.color, linestyle="", clip_on=False, zorder=5)
@@ -70,6 +74,7 @@ def _model(axes: Axes, model: str, rank: float, side: float, y: float, *, to_lef
     axes.annotate(
         text, (side, y), offset, textcoords="offset points", ha=align, va="center", annotation_clip=False
     )
+    return point
 
 
 def _levels(groups: list[tuple[int, int]]) -> list[int]:

@@ -1,18 +1,11 @@
-"""The lines under the title of a page: what is found, and how much of the sweep that rests on."""
+"""The line of findings under the title of a page: which model is best, and how sure that is."""
 
 from __future__ import annotations
 
-from pipeline.report.sections.content import Content
-from pipeline.report.sections.heading import state
 from pipeline.report.winners.findings import comparable, listed
 from pipeline.scoring.catalogue import LABELS
 from pipeline.scoring.winners.ranking import Ranking
 from pipeline.text import plural
-
-
-def lead(content: Content) -> tuple[str, ...]:
-    """One line of findings, where models compare, and one on what is done, failed and left out."""
-    return (*headline(content.rankings), " ".join(state(content)))
 
 
 def headline(rankings: tuple[Ranking, ...]) -> tuple[str, ...]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pipeline.report.parts.ink import MOST_DATASETS, legend, mark, short, tick_counts, titled_panels
+from pipeline.report.parts.ink import MOST_DATASETS, hover, legend, mark, short, tick_counts, titled_panels
 from pipeline.report.parts.parts import NOTHING, Section, Table, Value, number, shape_groups, spread, words
 from pipeline.report.sections.content import Content
 from pipeline.report.winners.findings import comparable
@@ -90,7 +92,8 @@ def draw_robustness(table: pd.DataFrame, score: str) -> Figure | None:
         shown = [(MEAN if len(names) > 1 else names[0], group) for group in groups]
     else:
         shown = [(name, "") for name in (MEAN, *spread(names, MOST_DATASETS))]
-    titles = [short(_titled(name, len(names)), group) for name, group in shown]
+    ranked = table.loc[table["dataset"] == MEAN, "n"].max()
+    titles = [short(_titled(name, int(ranked)), group) for name, group in shown]
     figure, flat = titled_panels(titles, PANEL, LABELS[score].axis)
     for axes, (name, group) in zip(flat, shown, strict=True):
         _lines(axes, table[(table["dataset"] == name) & table["model"].isin(groups[group])])
@@ -116,10 +119,15 @@ def _lines(axes: Axes, rows: pd.DataFrame) -> None:
         error = points["se"].fillna(0.0).to_numpy(dtype=float)
         (drawn,) = axes.plot(p, mean, color=look.color, linestyle=look.line, label=str(model))
         drawn.set(**look.markers, markersize=4.5, linewidth=1.6)
+        hover(drawn, [f"{model}, p = {row.p:g}: {_words(row)}" for row in points.itertuples()])
         axes.fill_between(p, mean - error, mean + error, color=look.color, alpha=0.16, linewidth=0)
     axes.grid()
     tick_counts(axes, sorted(rows["p"].unique()))
     axes.set_xlabel("accuracy p")
+
+
+def _words(row: Any) -> str:
+    return f"{row.mean:.{DIGITS}f}" + ("" if pd.isna(row.se) else f" ± {row.se:.{DIGITS}f}")
 
 
 def _shown(ranking: Ranking, table: pd.DataFrame) -> Table:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from pathlib import Path
 
 import pandas as pd
 from cubes import toy
 from matplotlib.figure import Figure
 
+from pipeline.report.parts.ink import TIP
 from pipeline.scoring.tables import cell_table, summary_table
 from storage.cube.manifest import append_run
 from storage.provenance import RunRecord
@@ -44,6 +47,12 @@ def tables(*plans: DatasetPlan) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, D
     named = {plan.name: plan for plan in plans}
     cells = cell_table(toy.tree(*plans), named)
     return cells, summary_table(cells), named
+
+
+def tips(figure: Figure) -> list[str]:
+    """Words on points, of all panels."""
+    marked = [str(line.get_gid()) for axes in figure.axes for line in axes.lines if line.get_gid()]
+    return [text for gid in marked for text in json.loads(base64.urlsafe_b64decode(gid.removeprefix(TIP)))]
 
 
 def titles(figure: Figure) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from cubes.reported import tips
 from designed import designed, written
 
 from pipeline.report.designs.figures import MOST_ROWS, draw_budgets, draw_designs
@@ -28,6 +29,8 @@ def test_the_band_is_of_the_difference() -> None:
     wanted = np.concatenate([groups[0].mean("active") - error, groups[0].mean("active") + error])
     assert np.allclose(heights, np.unique(wanted.round(9)))
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0.5N", "1N", "1.5N"]
+    assert tips(figure)[0] == "uniform, m = 0.5N: 0.100"
+    assert tips(figure)[3].startswith("active, m = 0.5N: 0.208, +0.108 ± 0.003")
     assert axes.lines[0].get_color() == DESIGN_LOOKS["uniform"].color
 
 
@@ -39,6 +42,7 @@ def test_what_uniform_pairs_do_not_reach_is_hollow_above_the_grid() -> None:
     (axes,) = figure.axes
     hollow = next(line for line in axes.lines if line.get_markerfacecolor() == PAPER)
     assert hollow.get_xdata().tolist() == [1.0, 1.5]
+    assert tips(figure)[-1] == "conditional, m = 1.5N: worth over 1.5N uniform pairs, ratio <1.00"
     assert (np.asarray(hollow.get_ydata()) > 1.5).all()
 
 

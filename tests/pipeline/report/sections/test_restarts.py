@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from cubes import toy
-from cubes.reported import tables, titles
+from cubes.reported import tables, tips, titles
 
 from pipeline.report.sections.restarts import draw_chances, draw_gaps, entries
 from pipeline.scoring.restarts import gap_table
@@ -19,8 +19,28 @@ def test_restarts_are_drawn_from_the_cells() -> None:
         draw_chances(cells),
     ):
         assert figure is not None
+        assert len(tips(figure)) >= 3 * 3
     nothing = cells.assign(status="pending")
     assert draw_chances(nothing) is None
+
+
+def test_a_method_without_an_objective_has_no_line_of_gaps() -> None:
+    row = {"dataset": "d", "gap": 1.0}
+    gaps = pd.DataFrame([row | {"model": "posterior", "share": 0.5}, row | {"model": "mine", "share": 0.0}])
+    figure = draw_gaps(gaps)
+    assert figure is not None
+    assert {text.get_text() for text in figure.legends[0].get_texts()} == {"posterior"}
+    assert draw_gaps(gaps[gaps["model"] == "mine"]) is None
+
+
+def test_words_on_points_are_those_of_the_line() -> None:
+    row = {"dataset": "d", "model": "posterior", "status": "done", "restarts_done": 40, "hits": 10}
+    figure = draw_chances(pd.DataFrame([row]))
+    assert figure is not None
+    words = tips(figure)
+    assert len(words) == 12
+    assert words[0] == "posterior, 1 restart: 0.250"
+    assert words[-1] == "posterior, 40 restarts: 1.000"
 
 
 def test_each_of_many_shapes_has_a_panel_of_its_own() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from contests import contest
+from cubes.reported import tips
 from matplotlib.colors import to_hex
 
 from pipeline.report.parts.ink import INK
@@ -30,6 +31,8 @@ def test_models_stand_at_their_ranks_and_are_named() -> None:
     ranking = ranked({name: BASE + place * OFFSETS for place, name in enumerate("abcde")})
     figure = draw_ranks(ranking)
     assert figure is not None
+    assert len(tips(figure)) == 5
+    assert tips(figure)[0].startswith("e: mean rank 1.00, mean NMI 0.")
     (axes,) = figure.axes
     assert [text.get_text() for text in axes.texts] == [
         "e  1.00", "d  2.00", "c  3.00", "4.00  b", "5.00  a",

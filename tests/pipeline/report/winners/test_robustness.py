@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from contests import cell, table
+from cubes.reported import tips
 
 from pipeline.report.winners.robustness import MEAN, draw_robustness, robustness_table
 from pipeline.scoring.winners.ranking import rankings
@@ -44,6 +45,18 @@ def test_panels_are_the_mean_and_each_data_set() -> None:
     lines = {line.get_label(): line.get_ydata().tolist() for line in figure.axes[0].lines}
     assert lines["k-means"] == pytest.approx([0.5, 0.5])
     assert lines["posterior"] == pytest.approx([0.55, 0.85])
+    assert "posterior, p = 0.7: 0.550 ± 0.035" in tips(figure)
+    assert "k-means, p = 1: 0.500" in tips(figure)
+
+
+def test_a_mean_is_of_the_data_sets_that_are_ranked() -> None:
+    rows = cells()
+    rows = rows[(rows["dataset"] != "d1") | (rows["model"] != "posterior")]
+    more = cells(datasets=3)
+    found = robustness_table(rankings(pd.concat([rows, more[more["dataset"] == "d2"]]))[0])
+    figure = draw_robustness(found, "nmi")
+    assert figure is not None
+    assert figure.axes[0].get_title() == "mean of 2 data sets"
 
 
 def test_many_shapes_have_a_panel_each() -> None:
