@@ -77,11 +77,14 @@ class HeldOut:
         Whether what was annotated was the more probable answer.
     weights : ndarray of shape (n_annotations,)
         Annotations that each stands for.
+    agreeing : ndarray of shape (n_annotations,), optional
+        Probability that the partition has the pair as annotated, whatever the annotator's accuracy.
     """
 
     log_probabilities: Floats
     right: NDArray[np.bool_]
     weights: Floats
+    agreeing: Floats | None = None
 
     @property
     def log_loss(self) -> float:
@@ -170,6 +173,7 @@ def held_out(
     HeldOut
     """
     logs, right = np.zeros(len(annotations.folds)), np.zeros(len(annotations.folds), dtype=bool)
+    agreeing = np.zeros(len(annotations.folds))
     short = replace(settings, generations=min(settings.generations, FOLD_GENERATIONS))
     for fold in range(FOLDS):
         tested = annotations.folds == fold
@@ -193,7 +197,8 @@ def held_out(
         told = np.where(annotations.is_must[tested], must, 1.0 - must)
         logs[tested] = np.log(told)
         right[tested] = told > 0.5
-    return HeldOut(logs, right, annotations.weights)
+        agreeing[tested] = np.where(annotations.is_must[tested], together, 1.0 - together)
+    return HeldOut(logs, right, annotations.weights, agreeing)
 
 
 def label_probabilities(problem: Problem, labels: NDArray[np.integer]) -> Floats:

@@ -11,7 +11,7 @@ import click
 
 from kernels.settings import AUTO, COVARIANCES
 from pipeline.asking.names import NAMES
-from pipeline.commands.options import Word, json_option, reported, takes_table
+from pipeline.commands.options import OneCount, Word, json_option, reported, takes_table
 from pipeline.commands.settings import takes_settings
 from pipeline.exitcodes import INTERNAL
 from sweeps.scales import SCALES
@@ -28,7 +28,7 @@ INTERRUPTED = 130
 
 @click.command()
 @click.argument("features", type=file_type)
-@click.option("-k", "--n-clusters", type=int, required=True, help="Number of clusters.")
+@click.option("-k", "--n-clusters", type=OneCount(), required=True, help="Number of clusters.")
 @click.option("-n", "count", type=int, default=20, show_default=True, help="Questions, or those of a batch.")
 @click.option(
     "--annotations",

@@ -16,8 +16,10 @@ from pipeline.optima import SAME_OPTIMUM
 from sweeps.scales import SCALES
 
 if TYPE_CHECKING:
+    from pipeline.choosing.clusters import ClusterChoice
     from pipeline.fit.annotators import Judgement
     from pipeline.fit.confidence import Confidence
+    from pipeline.fit.inputs import FitInputs, FitOptions
     from pipeline.fit.solve import FitResult
 
 UNSURE = 0.9
@@ -38,7 +40,14 @@ file_type = click.Path(path_type=Path)
     help="Lines 'i j kind weight annotator': pairs said to be together (must) or apart (cannot); or answered"
     " questions of sweep ask; may be repeated.",
 )
-@click.option("-k", "--n-clusters", type=int, required=True, help="Number of clusters.")
+@click.option(
+    "-k",
+    "--n-clusters",
+    "clusters",
+    metavar="K",
+    required=True,
+    help="Number of clusters; or several, as 2..8 or 2,3,5: each is fitted, and one is chosen.",
+)
 @click.option(
     "--model",
     type=Word(TERMS),
@@ -90,9 +99,18 @@ file_type = click.Path(path_type=Path)
     type=file_type,
     help="File to write the labels to, as CSV: index, label, and with --confidence that of each label.",
 )
-@click.option("--force", is_flag=True, help="Overwrite --out if it is there.")
+@click.option("--figure", type=file_type, help="Picture of the choice among several K: .svg, .png or .pdf.")
+@click.option("--force", is_flag=True, help="Overwrite --out and --figure if they are there.")
 @json_option
-def fit_command(as_json: bool, confidence: bool, out: Path | None, force: bool, **choices: Any) -> None:
+def fit_command(
+    as_json: bool,
+    confidence: bool,
+    out: Path | None,
+    figure: Path | None,
+    force: bool,
+    clusters: str,
+    **choices: Any,
+) -> None:
     """Cluster the rows of FEATURES, with annotations or without.
 
     FEATURES are text with comma, semicolon, tab or blank separated cells, packed by gzip or not; an .npz file
@@ -105,23 +123,56 @@ def fit_command(as_json: bool, confidence: bool, out: Path | None, force: bool, 
     that line; link files are the annotations of an annotator called links, answers that name nobody those of
     one called asked. Centroids and variances are those of the scaled features.
     """
+    from pipeline.choosing.counts import option_problems, read_counts
     from pipeline.fit.inputs import FitOptions, read_inputs
 
-    options = FitOptions(**choices)
+    counts, wrong = read_counts(clusters)
+    wrong += option_problems(() if wrong else counts, figure=figure, out=out, overwrite=force)
+    options = FitOptions(n_clusters=counts[-1], **choices)
     with reported():
-        inputs = read_inputs(options, out=out, overwrite=force)
+        inputs = read_inputs(options, out=out, overwrite=force, also=wrong)
     for note in (*inputs.table.notes, *options.without_effect()):
         click.echo(f"note: {note}", err=True)
 
     # numba is loaded once there is something to solve: bad input is answered at once
     from pipeline.fit.annotators import judge
     from pipeline.fit.labels import labels_csv, write_whole
-    from pipeline.fit.solve import fit, to_json
+    from pipeline.fit.solve import to_json
 
-    result = fit(
+    choice = _choose(options, inputs, counts) if len(counts) > 1 else None
+    if choice is None or confidence:
+        n_clusters = choice.chosen.n_clusters if choice else options.n_clusters
+        result = _fit(options, inputs, n_clusters, confidence)
+    else:
+        result = choice.chosen.result
+    judgement = judge(inputs.annotations, result.best.labels, inputs.samples)
+    if out is not None:
+        with reported():
+            write_whole(out, labels_csv(inputs.samples, result))
+    if choice is not None and figure is not None:
+        from pipeline.choosing.figure import draw_choice, picture
+
+        with reported():
+            write_whole(figure, picture(draw_choice(choice), figure))
+    if as_json:
+        chosen = {"choice": choice.to_json()} if choice else {}
+        click.echo(json.dumps(to_json(result) | judgement.to_json() | chosen, allow_nan=False))
+    else:
+        click.echo(
+            "\n".join([*(choice.lines(options.accuracy) if choice else []), *summary(result, judgement)])
+        )
+        for what, path in {"labels": out, "figure": figure}.items():
+            if path is not None:
+                click.echo(f"{what:<11}in {path}")
+
+
+def _fit(options: FitOptions, inputs: FitInputs, n_clusters: int, confidence: bool = False) -> FitResult:
+    from pipeline.fit.solve import fit
+
+    return fit(
         inputs.X,
         inputs.layers,
-        n_clusters=options.n_clusters,
+        n_clusters=n_clusters,
         model=options.chosen_model,
         restarts=options.restarts,
         settings=options.settings,
@@ -132,16 +183,12 @@ def fit_command(as_json: bool, confidence: bool, out: Path | None, force: bool, 
         confidence=confidence,
         rounds=_progress_bar,
     )
-    judgement = judge(inputs.annotations, result.best.labels, inputs.samples)
-    if out is not None:
-        with reported():
-            write_whole(out, labels_csv(inputs.samples, result))
-    if as_json:
-        click.echo(json.dumps(to_json(result) | judgement.to_json(), allow_nan=False))
-    else:
-        click.echo("\n".join(summary(result, judgement)))
-        if out is not None:
-            click.echo(f"labels     in {out}")
+
+
+def _choose(options: FitOptions, inputs: FitInputs, counts: tuple[int, ...]) -> ClusterChoice:
+    from pipeline.choosing.clusters import choose_clusters
+
+    return choose_clusters(inputs.X, inputs.layers, counts, lambda count: _fit(options, inputs, count))
 
 
 def summary(result: FitResult, judgement: Judgement) -> list[str]:

@@ -44,6 +44,19 @@ class Word(click.Choice[str]):
         return value
 
 
+class OneCount(click.types.IntParamType):
+    """A number of clusters, where several cannot be compared."""
+
+    name = "integer"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """A whole number; of several it is said which command takes them."""
+        if isinstance(value, str) and (".." in value or "," in value):
+            hint = f"sweep fit -k {value} chooses among several"
+            self.fail(f"found {value!r}, expected one number of clusters ({hint}).", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 TABLE_OPTIONS = (
     click.option(
         "--columns",

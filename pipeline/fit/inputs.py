@@ -149,7 +149,9 @@ def answered(rows: Iterable[Row]) -> list[Annotation]:
     return [row for row in rows if isinstance(row, Annotation)]
 
 
-def read_inputs(options: FitOptions, *, out: Path | None = None, overwrite: bool = False) -> FitInputs:
+def read_inputs(
+    options: FitOptions, *, out: Path | None = None, overwrite: bool = False, also: Iterable[Problem] = ()
+) -> FitInputs:
     """Read the files of a fit and check them with the options.
 
     Parameters
@@ -160,13 +162,15 @@ def read_inputs(options: FitOptions, *, out: Path | None = None, overwrite: bool
         File that labels will be written to.
     overwrite : bool
         Whether it may be there.
+    also : iterable of Problem
+        What else is wrong.
 
     Raises
     ------
     InputError
         With the problems of all options and all files.
     """
-    problems = [*_option_problems(options), *_out_problems(out, overwrite)]
+    problems = [*also, *_option_problems(options), *place_problems("--out", out, overwrite)]
     table: LabelledTable | None = None
     labels: NDArray[np.int16] | None = None
     with collecting(problems):
@@ -252,19 +256,17 @@ def _option_problems(options: FitOptions) -> Iterator[Problem]:
         yield Problem("--accuracy", str(options.accuracy), "a number above 0, at most 1")
 
 
-def _out_problems(out: Path | None, overwrite: bool) -> Iterator[Problem]:
-    """What keeps labels from being written to a file."""
-    if out is None:
-        if overwrite:
-            yield Problem("--force", "no --out", "a file to overwrite")
+def place_problems(option: str, path: Path | None, overwrite: bool) -> Iterator[Problem]:
+    """What keeps a file from being written."""
+    if path is None:
         return
-    folder = out.absolute().parent
+    folder = path.absolute().parent
     if not folder.is_dir():
-        yield Problem("--out", f"no folder {folder}", "a folder to write to")
-    elif out.is_dir():
-        yield Problem("--out", f"{out}, a folder", "a file")
-    elif out.exists() and not overwrite:
-        yield Problem("--out", f"{out}, which is there already", "a new file", "--force overwrites it")
+        yield Problem(option, f"no folder {folder}", "a folder to write to")
+    elif path.is_dir():
+        yield Problem(option, f"{path}, a folder", "a file")
+    elif path.exists() and not overwrite:
+        yield Problem(option, f"{path}, which is there already", "a new file", "--force overwrites it")
 
 
 def _size_problems(options: FitOptions, table: LabelledTable) -> Iterator[Problem]:

@@ -32,6 +32,7 @@ BENCHMARKS = (
     "shapes",
     "shapes_mixtures",
     "shapes_biased",
+    "clusters",
     "annotators",
     "confidence",
     "checksums",

@@ -1,0 +1,146 @@
+"""Criteria that compare numbers of clusters (docs/model.md, section 11)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.choice.held_out import label_probabilities
+from kernels.partition.objective import objective_terms
+from kernels.problem.layers import Layer, layer_weights, pair_accuracies
+from kernels.problem.problem import Problem
+from kernels.problem.shapes import SPHERES
+
+BLOCK_MODELS = ("likelihood", "posterior")
+
+
+@dataclass(frozen=True)
+class Criteria:
+    """What speaks for a solution, in nats; the more the better.
+
+    Parameters
+    ----------
+    classification : float
+        Log-likelihood of features, labels and annotations at the solution, eq. (66).
+    parameters : int
+        Free parameters, eq. (67).
+    penalty : float
+        What they cost, eq. (68).
+    surprise : float
+        Minus the log-probability of the labels of the solution, eq. (69).
+    entropy : float
+        Of the memberships, eq. (69).
+    """
+
+    classification: float
+    parameters: int
+    penalty: float
+    surprise: float
+    entropy: float
+
+    @property
+    def bic(self) -> float:
+        """Likelihood without the labels, less the penalty, eq. (70)."""
+        return self.classification + self.surprise - self.penalty
+
+    @property
+    def icl(self) -> float:
+        """BIC less the entropy of the memberships, eq. (70)."""
+        return self.bic - self.entropy
+
+
+def criteria(problem: Problem, layers: Sequence[Layer], labels: NDArray[np.integer]) -> Criteria:
+    """Compute the criteria of a solution.
+
+    Parameters
+    ----------
+    problem : Problem
+        Data, annotations and model.
+    layers : sequence of Layer
+        Annotation graphs that the problem was built with.
+    labels : ndarray of shape (n_samples,)
+        The solution.
+
+    Returns
+    -------
+    Criteria
+        Comparable among problems that differ in the number of clusters and the shape alone.
+
+    Raises
+    ------
+    ValueError
+        If the labels are not one integer in range per sample.
+    """
+    gmm, annotations, _ = objective_terms(problem, labels)
+    n_samples, weight = problem.n_samples, problem.data.feature_weight
+    constants = 0.5 * weight * n_samples * len(problem.kept) * math.log(2.0 * math.pi)
+    constants -= _prior_mode(problem)
+    if not problem.data.proportions:
+        constants += n_samples * math.log(problem.n_clusters)
+    of_features = feature_parameters(problem)
+    of_annotations = annotation_parameters(problem, layers)
+    penalty = 0.5 * weight * of_features * math.log(n_samples)
+    if problem.data.proportions:
+        penalty += 0.5 * (problem.n_clusters - 1) * math.log(n_samples)
+    penalty += sum(0.5 * count * math.log(max(total, 1.0)) for count, total in of_annotations)
+    shares = label_probabilities(problem, labels)
+    own = shares[np.arange(n_samples), labels]
+    logs = np.log(np.where(shares > 0, shares, 1.0))
+    return Criteria(
+        classification=gmm + annotations - constants,
+        parameters=of_features
+        + (problem.n_clusters - 1 if problem.data.proportions else 0)
+        + sum(count for count, _ in of_annotations),
+        penalty=penalty,
+        surprise=-float(np.log(np.maximum(own, np.finfo(float).tiny)).sum()),
+        entropy=-float((shares * logs).sum()),
+    )
+
+
+def _prior_mode(problem: Problem) -> float:
+    """What an empty cluster has of the variance prior, eq. (7), which the criteria leave out."""
+    data = problem.data
+    if problem.covariance not in SPHERES or data.kappa == 0.0:
+        return 0.0
+    clusters = 1 if problem.covariance == "common" else problem.n_clusters
+    mode = data.kappa * len(problem.kept) * (1.0 + math.log(data.total_variance))
+    return 0.5 * data.feature_weight * clusters * mode
+
+
+def feature_parameters(problem: Problem) -> int:
+    """Means and variances that are free, on the features that have a density."""
+    k, d = problem.n_clusters, len(problem.kept)
+    matrix = d * (d + 1) // 2
+    variances = {"spherical": k, "common": 1, "diagonal": k * d, "tied": matrix, "full": k * matrix}
+    return k * d + variances[problem.covariance]
+
+
+def annotation_parameters(problem: Problem, layers: Sequence[Layer]) -> list[tuple[int, float]]:
+    """Free parameters of each group of annotations, and how many annotations they are estimated from.
+
+    A layer of a block model has a rate for each pair of clusters. In "conditional" an annotator has an
+    accuracy where it is not given.
+    """
+    used = [layer for layer in layers if len(layer.pairs)]
+    if problem.model in BLOCK_MODELS:
+        rates = problem.n_clusters * (problem.n_clusters + 1) // 2
+        return [(rates, _total(layer)) for layer in used]
+    if problem.model != "conditional":
+        return []
+    unknown: dict[int, float] = {}
+    for layer in used:
+        pairs = np.asarray(layer.pairs)
+        free = np.isnan(pair_accuracies(layer)) & (pairs[:, 0] != pairs[:, 1])
+        if free.any():
+            found = unknown.get(layer.annotator, 0.0)
+            unknown[layer.annotator] = found + float(layer_weights(layer)[free].sum())
+    return [(1, total) for total in unknown.values()]
+
+
+def _total(layer: Layer) -> float:
+    """Annotations that a layer stands for."""
+    return float(layer_weights(layer).sum())

@@ -1,0 +1,1 @@
+"""Choosing the number of clusters: candidates, what speaks for each, and a figure of it."""

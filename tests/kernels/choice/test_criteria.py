@@ -1,0 +1,144 @@
+"""BIC, ICL and their parts: by hand, and beside the likelihood of a mixture."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+from kernels.choice.criteria import annotation_parameters, criteria, feature_parameters
+from kernels.problem.problem import CANNOT, MUST, Layer, build_problem
+from kernels.settings import Settings
+
+X = np.array([[0.0], [2.0], [10.0], [12.0]])
+LABELS = np.array([0, 0, 1, 1])
+TWO = {"n_clusters": 2, "model": "unsupervised"}
+
+
+def label_odds() -> list[float]:
+    """By hand: exp of the gain of moving 0 or 2 (as 12 or 10) to the other cluster, both variances being 1.
+
+    The pair left alone adds 0. Of 0, 10, 12 the mean is 22/3 and the squared error 244 - 3 (22/3)² = 248/3;
+    of 2, 10, 12 it is 8, and 56.
+    """
+    return [math.exp(2.0 - 1.5 * (1.0 + math.log(error / 3.0))) for error in (248.0 / 3.0, 56.0)]
+
+
+def test_two_clusters_by_hand() -> None:
+    found = criteria(build_problem(X, **TWO, settings=Settings(min_cluster_size=1)), (), LABELS)
+    assert found.classification == pytest.approx(-2.0 - 2.0 * math.log(2.0 * math.pi) - 4.0 * math.log(2.0))
+    assert found.parameters == 4
+    assert found.penalty == pytest.approx(2.0 * math.log(4.0))
+    surprise = entropy = 0.0
+    for odds in label_odds():
+        own = 1.0 / (1.0 + odds)
+        surprise -= 2.0 * math.log(own)
+        entropy -= 2.0 * (own * math.log(own) + (1.0 - own) * math.log(1.0 - own))
+    assert found.surprise == pytest.approx(surprise)
+    assert found.entropy == pytest.approx(entropy)
+    assert found.bic == pytest.approx(found.classification + surprise - found.penalty)
+    assert found.icl == pytest.approx(found.bic - entropy)
+
+
+def test_annotations_by_hand() -> None:
+    right = Layer(MUST, np.array([[0, 1]]), np.array([3.0]), 0.9)
+    wrong = Layer(MUST, np.array([[1, 2], [3, 3]]), None, 0.9)
+    alone = criteria(build_problem(X, **TWO), (), LABELS)
+    layers = (right, wrong)
+    given = criteria(build_problem(X, layers, n_clusters=2, model="conditional"), layers, LABELS)
+    told = 3.0 * math.log(0.9) + math.log(0.1)
+    assert given.classification == pytest.approx(alone.classification + told)
+    assert (given.parameters, given.penalty) == (4, pytest.approx(alone.penalty))
+    layers = tuple(replace(layer, accuracy=None) for layer in layers)
+    free = criteria(build_problem(X, layers, n_clusters=2, model="conditional"), layers, LABELS)
+    told = 3.0 * math.log(0.75) + math.log(0.25)
+    assert free.classification == pytest.approx(alone.classification + told)
+    # one annotator with four annotations of two samples; the self pair says nothing of the accuracy
+    assert (free.parameters, free.penalty) == (5, pytest.approx(alone.penalty + 0.5 * math.log(4.0)))
+
+
+def test_rates_of_a_block_model_by_hand() -> None:
+    layers = (Layer(MUST, np.array([[0, 1], [2, 3]])), Layer(CANNOT, np.array([[1, 2]])))
+    found = criteria(build_problem(X, layers, n_clusters=2, model="likelihood"), layers, LABELS)
+    alone = criteria(build_problem(X, **TWO), (), LABELS)
+    # a must-link within each cluster, m_rr = 2 of n_r² = 4, and a cannot-link between, m_rs = 1 of 4
+    sbm = 2.0 * math.log(0.5) - 2.0 + math.log(0.25) - 1.0
+    assert found.classification == pytest.approx(alone.classification + sbm)
+    assert found.parameters == 4 + 3 + 3
+    assert found.penalty == pytest.approx(alone.penalty + 1.5 * math.log(2.0) + 1.5 * math.log(1.0))
+
+
+def test_prior_of_the_rates_is_no_likelihood() -> None:
+    layers = (Layer(MUST, np.array([[0, 1], [2, 3]]), None, 0.9),)
+    found = criteria(build_problem(X, layers, n_clusters=2, model="posterior"), layers, LABELS)
+    free = criteria(build_problem(X, layers, n_clusters=2, model="likelihood"), layers, LABELS)
+    assert found.classification < free.classification
+    assert found.penalty == free.penalty
+
+
+def test_free_proportions_and_the_weight_of_features() -> None:
+    plain = criteria(build_problem(X, **TWO), (), LABELS)
+    free = criteria(build_problem(X, **TWO, settings=Settings(proportions="free")), (), LABELS)
+    # of equal clusters the proportions are those that were given
+    assert free.classification == pytest.approx(plain.classification)
+    assert (free.parameters, free.penalty) == (5, pytest.approx(2.5 * math.log(4.0)))
+    twice = np.hstack([X, X])
+    weighted = criteria(build_problem(twice, **TWO, settings=Settings(feature_weight=0.5)), (), LABELS)
+    assert weighted.classification == pytest.approx(plain.classification)
+    assert weighted.surprise == pytest.approx(plain.surprise)
+    assert weighted.penalty == pytest.approx(0.25 * 6 * math.log(4.0))
+
+
+@pytest.mark.parametrize("covariance", ["spherical", "common", "diagonal", "tied", "full"])
+def test_units_change_all_numbers_of_clusters_alike(covariance: str) -> None:
+    rng = np.random.default_rng(7)
+    features = rng.normal(size=(40, 2))
+    settings = Settings(variance_prior=2.0)
+    differences = []
+    for scale in (1.0, 100.0):
+        problems = [
+            build_problem(
+                scale * features, **(TWO | {"n_clusters": k}), covariance=covariance, settings=settings
+            )
+            for k in (2, 3)
+        ]
+        two, three = (criteria(problem, (), np.arange(40) % problem.n_clusters) for problem in problems)
+        differences.append(two.bic - three.bic)
+    assert differences[0] == pytest.approx(differences[1], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("covariance", "numbers"), [("spherical", 2), ("common", 1), ("diagonal", 6), ("tied", 6), ("full", 12)]
+)
+def test_numbers_of_each_shape(covariance: str, numbers: int) -> None:
+    features = np.random.default_rng(1).normal(size=(20, 3))
+    assert feature_parameters(build_problem(features, **TWO, covariance=covariance)) == 2 * 3 + numbers
+
+
+def test_two_annotators_have_two_accuracies() -> None:
+    layers = [Layer(kind, np.array([[0, 1]]), annotator=who) for kind in (MUST, CANNOT) for who in (0, 1)]
+    known = [replace(layer, accuracy=0.8) if layer.annotator else layer for layer in layers]
+    for given, count in ((layers, 2), (known, 1)):
+        problem = build_problem(X, given, n_clusters=2, model="conditional")
+        assert annotation_parameters(problem, given) == [(1, 2.0)] * count
+
+
+def test_without_annotations_bic_is_that_of_the_mixture() -> None:
+    """Each label has the probability that Bayes' rule gives it, but for estimating all parameters anew."""
+    rng = np.random.default_rng(5)
+    labels = np.repeat([0, 1], 400)
+    features = rng.normal(size=(800, 3)) + 1.5 * labels[:, np.newaxis]
+    labels = (features.sum(axis=1) > 2.25).astype(int)
+    found = criteria(build_problem(features, **TWO), (), labels)
+    logs = []
+    for cluster in range(2):
+        members = features[labels == cluster]
+        mean, variance = members.mean(axis=0), members.var(axis=0).mean()
+        squares = np.square(features - mean).sum(axis=1)
+        logs.append(-0.5 * (squares / variance + 3 * np.log(2 * np.pi * variance)) - np.log(2))
+    mixture = float(logsumexp(logs, axis=0).sum())
+    assert found.surprise > 50
+    assert found.bic + found.penalty == pytest.approx(mixture, abs=2.0)  # of 8 parameters
