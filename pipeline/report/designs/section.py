@@ -73,7 +73,8 @@ def _worth_words(found: Budget) -> str:
     inside = np.flatnonzero(np.isfinite(found.worth))
     place = int(inside[-1]) if len(inside) else 0
     said = f"At p = {found.group.p:g}, {pairs(float(found.group.x[place]))} are worth"
-    return f"{said} {worth(found, place)} uniform ones, ratio {ratio(found, place)}."
+    reached = worth(found, place) if found.worth[place] or found.least else "no"
+    return f"{said} {reached} uniform ones, ratio {ratio(found, place)}."
 
 
 def _pictures(content: Content, found: DesignScores) -> Iterator[Picture]:

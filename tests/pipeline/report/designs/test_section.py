@@ -82,6 +82,12 @@ def test_a_finding_is_of_the_model_that_scores_best() -> None:
     )
 
 
+def test_pairs_that_are_worth_nothing_are_worth_no_uniform_ones() -> None:
+    cells = designed(lambda design, x, unit: 0.0 if design == "active" else x / 2, baseline=0.1)
+    (said,) = findings(design_scores(cells, written("a"))[0])
+    assert said.endswith("At p = 0.8, 1.5N are worth no uniform ones, ratio ∞.")
+
+
 def test_panels_are_data_sets_by_accuracies(tmp_path: Path) -> None:
     cells = designed(noisy, datasets=("a", "b"), accuracies=(0.8, 1.0))
     figures: dict[str, Figure] = {}
