@@ -223,7 +223,7 @@ def _cells(where: str, links: Any) -> list[Sequence[Any]]:
         if frame.shape[1] not in (2, 3):
             raise InputError([Problem(where, f"shape {frame.shape}", SHAPES)])
         return [list(frame.iloc[:, column]) for column in range(frame.shape[1])]
-    if isinstance(links, (str, bytes)) or not hasattr(links, "__iter__"):
+    if isinstance(links, (str, bytes)) or not hasattr(links, "__len__"):
         raise _no_table(where, links, "labels")
     rows = list(links)
     if any(isinstance(row, (str, bytes)) or not hasattr(row, "__len__") for row in rows):

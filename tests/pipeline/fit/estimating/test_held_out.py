@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import config_context
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
@@ -131,6 +132,13 @@ def test_as_many_links_as_samples_stay_whole_by_annotator(table: pd.DataFrame) -
             small(), table, cv=FOLDS, params={"must_link": links}, return_estimator=True, error_score="raise"
         )
         assert all((each.links_dropped_ == 30) is kept for each in folds["estimator"])
+
+
+def test_metadata_are_routed(table: pd.DataFrame, links: dict[str, np.ndarray]) -> None:
+    with config_context(enable_metadata_routing=True):
+        asking = small().set_fit_request(must_link=True, cannot_link=True)
+        routed = cross_val_score(asking, table, cv=FOLDS, params=links)
+    assert routed.tolist() == cross_val_score(small(), table, cv=FOLDS, params=links).tolist()
 
 
 def test_score_by_hand() -> None:

@@ -142,6 +142,7 @@ def test_labels_that_repeat_are_refused_where_links_use_them(noise: np.ndarray) 
         (["s00", "s01"], "must_link: found a list that makes no table of labels"),
         ("s00", "must_link: found a str that makes no table of labels"),
         (7, "must_link: found a int that makes no table of labels"),
+        (iter([("s00", "s01")]), "must_link: found a list_iterator that makes no table of labels"),
         (np.full((2, 4), "s00"), "must_link: found shape (2, 4), expected shape (n_links, 2)"),
     ],
 )
