@@ -63,7 +63,9 @@ def test_names_are_coordinates(folder: Path) -> None:
     assert np.isfinite(scores(open_cube(cube), "own")["nmi"].values).all()
     assert len(cell_table(open_cube(cube), read_manifest(cube).plans)) == 2
     cell = find_cell("own/p=0.8/m=10/replicate=0/posterior", read_manifest(cube).plans.values())
-    assert [read_cell(open_cube(cube), cell).named(n) for n in range(2)] == ["width", "height"]
+    drawn = read_cell(open_cube(cube), cell)
+    assert [drawn.feature(n) for n in range(2)] == ["width", "height"]
+    assert drawn.class_names == ("a kind0", "a kind1")
     assert verify(cube, sample=1000).good
 
 

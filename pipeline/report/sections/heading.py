@@ -39,8 +39,10 @@ def state(content: Content) -> list[str]:
         text.append(f"{plural(without, 'cell')} {'has' if without == 1 else 'have'} no solution.")
     if content.holder is not None:
         text.append(f"This sweep is running: {content.holder}.")
-    if failed or left:
+    if left:
         text.append("It is not complete: every number below is over the cells that are done.")
+    elif failed:
+        text.append("Every number below is over the cells that are done.")
     if (gone := without_data(manifest)) is not None:
         text.append(f"{gone}.")
     return text
