@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -164,6 +165,38 @@ def fit_command(
         for what, path in {"labels": out, "figure": figure}.items():
             if path is not None:
                 click.echo(f"{what:<11}in {path}")
+        _next_questions(options, choice.chosen.n_clusters if choice else options.n_clusters)
+
+
+def _next_questions(options: FitOptions, n_clusters: int) -> None:
+    """Say how the next pairs to annotate are asked for, about the same table, with the settings of asking."""
+    from kernels.settings import AUTO
+    from pipeline.ask.options import COUNT, RESTARTS, STRATEGY, AskOptions
+    from pipeline.ask.summary import ask_command
+    from sweeps.annotations.questions import ASKED
+    from sweeps.data.own.choice import expanded
+
+    ask = AskOptions(
+        fit=replace(
+            options,
+            n_clusters=n_clusters,
+            restarts=RESTARTS,
+            covariance=AUTO,
+            chosen={},
+            aside=tuple(map(str, expanded(options.drop, ()))),
+            drop=(),
+        ),
+        count=COUNT,
+        strategy=STRATEGY,
+        names=None,
+        show=(),
+        out=None,
+        until=None,
+        annotator=ASKED,
+        interactive=False,
+        as_json=False,
+    )
+    click.echo(f"next:\n{ask_command(ask)}", err=True)
 
 
 def _fit(options: FitOptions, inputs: FitInputs, n_clusters: int, confidence: bool = False) -> FitResult:

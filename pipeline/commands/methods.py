@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.commands.options import Word, json_option, reported, show
+from pipeline.commands.options import Word, json_option, next_step, reported, show
 from pipeline.exitcodes import COMPLETE, FAILED_CELLS
 from sweeps.errors import InputError, Problem, collecting, not_one_of
 from sweeps.methods import SHIPPED
@@ -39,6 +39,7 @@ def list_methods(as_json: bool) -> None:
     for name, shipped in SHIPPED.items():
         click.echo(f"{name:<28}{shipped.uses:<9}{shipped.restarts:>8}")
         click.echo(f"{'':<4}{shipped.text}")
+    next_step("methods", "template")
 
 
 @methods.command("template")
@@ -48,6 +49,7 @@ def template() -> None:
 
     text = (Path(pipeline.methods.__file__).parent / "template.py").read_text(encoding="utf-8")
     click.echo(text, nl=False)
+    next_step("methods", "check", "FILE.py:FUNCTION")
 
 
 @methods.command("check")
@@ -96,6 +98,8 @@ def check(method: str, options: str, uses: str | None, time_limit: float, as_jso
         show({"method": method, "uses": seen, **asdict(report)})
     else:
         show(_lines(method, report))
+        if not report.breaches:
+            next_step("plan", "sweeps/methods.toml")
     sys.exit(FAILED_CELLS if report.breaches else COMPLETE)
 
 

@@ -55,7 +55,7 @@ class TableChoice:
         """All columns that are told, and the parts of those that may be several."""
         single = [each for each in (self.label_column, self.index_column) if each is not None]
         several = (*self.columns, *self.drop)
-        return (*single, *several, *_expanded(several, ()), *self.aside)
+        return (*single, *several, *expanded(several, ()), *self.aside)
 
     def key(self, name: str) -> str:
         """How a message names one of these."""
@@ -100,7 +100,7 @@ def positions(names: Sequence[Column], header: Sequence[str], width: int, where:
     """
     found: list[int] = []
     problems: list[Problem] = []
-    for name in _expanded(names, header):
+    for name in expanded(names, header):
         try:
             place = position(name, header, width, where)
         except InputError as error:
@@ -114,7 +114,8 @@ def positions(names: Sequence[Column], header: Sequence[str], width: int, where:
     return found
 
 
-def _expanded(names: Sequence[Column], header: Sequence[str]) -> Iterator[Column]:
+def expanded(names: Sequence[Column], header: Sequence[str]) -> Iterator[Column]:
+    """Names one by one, where several stand in one text, between commas, that is no column itself."""
     for name in names:
         if isinstance(name, str) and "," in name and name not in header:
             yield from (part.strip() for part in next(csv.reader([name], skipinitialspace=True)))

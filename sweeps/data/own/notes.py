@@ -57,7 +57,8 @@ def column_notes(
         yield f"features used: {_listed(places)}"
     elif header:
         more = ", …" if len(names) > SHOWN else ""
-        yield f"features used: {', '.join(names[:SHOWN])}{more} ({len(names)})"
+        shown = (repr(name) if "," in name else name for name in names[:SHOWN])
+        yield f"features used: {', '.join(shown)}{more} ({len(names)})"
 
 
 def dropped_note(table: Columns, rows: NDArray[np.intp], choice: TableChoice) -> Iterator[str]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from processes.commandline import sweep
 
 from pipeline.commands.fit import fit_command
 
@@ -97,3 +99,22 @@ def test_labels_with_blanks_and_headers(text: str, tmp_path: Path) -> None:
     assert json.loads(result.stdout)["scores"]["nmi"] == 1
     both = CliRunner().invoke(fit_command, [*command, "--label-column", "kind"])
     assert "--labels: found --label-column as well, expected one of them" in both.stderr
+
+
+def test_the_next_command_asks_about_the_same_table(tmp_path: Path) -> None:
+    table = tmp_path / "x.csv"
+    table.write_text(MESSY)
+    fitted = sweep("fit", table, "-k", 2, "--restarts", 2, *TOLD)
+    assert fitted.exit_code == 0, fitted.output
+    _, line = fitted.stderr.split("next:\n")
+    program, *arguments = shlex.split(line.replace("\\\n", " "))
+    assert (program, arguments[:4]) == ("sweep", ["ask", str(table), "-k", "2"])
+    asked = sweep(*arguments, "-n", 2)
+    assert asked.exit_code == 0, asked.output
+    assert "features used: width, height (2)" in asked.stderr
+
+
+def test_a_name_with_a_comma_is_quoted_in_the_list(tmp_path: Path) -> None:
+    table = tmp_path / "x.csv"
+    table.write_text('"width, mm",height\n' + "".join(f"{n % 3}.5,{n}.25\n" for n in range(9)))
+    assert "features used: 'width, mm', height (2)" in sweep("fit", table, "-k", 2, "--restarts", 1).stderr
