@@ -111,7 +111,7 @@ class Status:
         foot = "{:<20}{cells:>9,}{done:>9,}{failed:>9,}{left:>9,}".format("total", **total)
         count = total["no_solution"]
         without = [f"{plural(count, 'cell')} without a solution"] if count else []
-        blocks = f"{self.blocks_done:,} of {plural(self.blocks, 'block')} written"
+        blocks = f"{self.blocks_done:,} of {plural(self.blocks, 'block')} complete"
         skipped = [] if self.at_hand is None else [self.at_hand]
         table = [head, *rows, foot, *without, blocks]
         nothing = ["no cell yet: the cube is created when the first worker has connected"]

@@ -97,7 +97,7 @@ class Collector:
         self._opened: dict[Block, int] = {}
         self._attempts: dict[Cell, int] = {}
         self._compacted = 0
-        self.blocks_written = 0
+        self.blocks_written = self.cells_written = 0
         self._writes, self._write_seconds = 0, 0.0
         self._listener: Listener | None = None
         self._replayed, answers = self._replay(asking or {})
@@ -345,6 +345,7 @@ class Collector:
         self._writes += 1
         self._write_seconds += time.monotonic() - started
         self.blocks_written += not (arrays["status"] == PENDING).any()
+        self.cells_written += len(result.cells)
         if self._listener is not None:
             self._listener.written(result.block, before, arrays["status"])
         for cell in result.cells:

@@ -320,7 +320,7 @@ class Driver:
 
     def _show(self, shown: Display, done: int, total: int, clock: Clock, questions: int) -> None:
         left = clock.left()
-        shown.update(done, self._collector.blocks_written, left, self._asked)
+        shown.update(done, self._collector.cells_written, left, self._asked)
         self._state.write(done, total, self._executor.workers, left, (self._asked, questions))
 
 

@@ -57,7 +57,7 @@ class Clock:
 
 
 class Display(Protocol):
-    """Shows restarts and blocks as they finish."""
+    """Shows restarts as they finish, and cells as they come into the cube."""
 
     def __enter__(self) -> Display: ...
 
@@ -65,7 +65,7 @@ class Display(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    def update(self, restarts: int, blocks: int, left: float, asked: int = 0) -> None:
+    def update(self, restarts: int, cells: int, left: float, asked: int = 0) -> None:
         """Show the totals so far, of questions too, and the seconds left."""
 
 
@@ -78,14 +78,14 @@ class Bar:
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("restarts{task.fields[asked]} · {task.fields[blocks]} ·"),
+            TextColumn("restarts{task.fields[asked]} · {task.fields[cells]} ·"),
             TimeElapsedColumn(),
             TextColumn("· {task.fields[left]} left"),
             console=console,
         )
-        asked, written = _questions(0, questions), plural(0, "block")
+        asked, written = _questions(0, questions), plural(0, "cell")
         self._task = self._progress.add_task(
-            "sweep", total=total, blocks=written, left=duration(left), asked=asked
+            "sweep", total=total, cells=written, left=duration(left), asked=asked
         )
 
     def __enter__(self) -> Bar:
@@ -97,13 +97,11 @@ class Bar:
     ) -> None:
         self._progress.stop()
 
-    def update(self, restarts: int, blocks: int, left: float, asked: int = 0) -> None:
+    def update(self, restarts: int, cells: int, left: float, asked: int = 0) -> None:
         """Show the totals so far, of questions too, and the seconds left."""
         words = _questions(asked, self._questions)
-        written = plural(blocks, "block")
-        self._progress.update(
-            self._task, completed=restarts, blocks=written, left=duration(left), asked=words
-        )
+        written = plural(cells, "cell")
+        self._progress.update(self._task, completed=restarts, cells=written, left=duration(left), asked=words)
 
 
 class Lines:
@@ -121,7 +119,7 @@ class Lines:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    def update(self, restarts: int, blocks: int, left: float, asked: int = 0) -> None:
+    def update(self, restarts: int, cells: int, left: float, asked: int = 0) -> None:
         """Log the totals so far and the seconds left, at most once in `LINE_SECONDS`."""
         now = time.monotonic()
         if now - self._last < LINE_SECONDS and restarts < self._total:
@@ -129,12 +127,12 @@ class Lines:
         self._last = now
         share = 100 * restarts / max(self._total, 1)
         logger.info(
-            "%5.1f %% · %d of %d restarts%s · %s written · %s left",
+            "%5.1f %% · %d of %d restarts%s · %s in the cube · %s left",
             share,
             restarts,
             self._total,
             _questions(asked, self._questions),
-            plural(blocks, "block"),
+            plural(cells, "cell"),
             duration(left),
         )
 

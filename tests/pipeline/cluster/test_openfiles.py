@@ -71,4 +71,4 @@ def test_a_run_with_few_open_files(tmp_path: Path, hard: int, code: int) -> None
     assert "Traceback" not in done.stderr
     if code:
         assert "found a limit of 32 open files, expected 72 for 2 worker processes" in done.stderr
-        assert len(done.stderr.splitlines()) <= 2
+        assert len(done.stderr.splitlines()) <= 3  # a note on the data, "starting workers", and this

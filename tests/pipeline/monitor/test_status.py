@@ -72,7 +72,7 @@ def test_a_table_for_people(tmp_path: Path) -> None:
     lines = status(tmp_path).lines()
     assert lines[2].split() == ["iris", "1,200", "1,000", "10", "190"]
     assert lines[3].split() == ["total", "1,200", "1,000", "10", "190"]
-    assert lines[4] == "20 of 30 blocks written"
+    assert lines[4] == "20 of 30 blocks complete"
     finished = status(tmp_path, datasets=(DatasetStatus("iris", 5, 4, 1),))
     assert finished.lines()[-1] == "complete"
     assert finished.to_dict()["complete"]

@@ -44,8 +44,8 @@ def test_lines_come_now_and_then_and_at_the_end(
         lines.update(5, 1, 5.0)
         lines.update(10, 2, 0.0)
     assert [record.message.strip() for record in caplog.records] == [
-        "50.0 % · 5 of 10 restarts · 1 blocks written · 0:00:05 left",
-        "100.0 % · 10 of 10 restarts · 2 blocks written · 0:00:00 left",
+        "50.0 % · 5 of 10 restarts · 1 cell in the cube · 0:00:05 left",
+        "100.0 % · 10 of 10 restarts · 2 cells in the cube · 0:00:00 left",
     ]
 
 
