@@ -153,7 +153,7 @@ def test_annotations_of_a_file_stand_in_the_node_and_p_is_what_models_are_told()
     specs = {spec.path: spec for spec in array_specs(plan)}
     pool = specs["a/annotation_pool"]
     assert (pool.dims, pool.shape, pool.chunks) == (("pooled", "field"), (9, 3), (9, 3))
-    assert specs["a/p"].variable.attributes["long_name"].startswith("accuracy that the models are told")
+    assert specs["a/p"].variable.attributes["long_name"].startswith("accuracy the models are told")
     assert group_attributes(plan)["annotations"] == "drawn without replacement from the 9 of a file"
     assert group_attributes(plan)["annotations_checksum"] == "c0ffee"
     drawn = {spec.path: spec for spec in array_specs(make_plan())}
