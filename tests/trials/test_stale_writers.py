@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import xarray as xr
 from cubes.small import files, load, make_plan
 from cubes.writer import journaled
 from hypothesis import HealthCheck, Phase, settings
@@ -23,6 +24,7 @@ from processes.stepping import Driver
 
 from pipeline.work.merge import from_record
 from storage.cube.blocks import BlockStore
+from storage.cube.compare import UNPROMISED
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE
 
@@ -44,6 +46,12 @@ def kept(cube: Path) -> set[tuple[str, int]]:
         done = BlockStore(cube, read_only=True).cells(plans, DONE)
         found |= {(str(cell), restart) for _, cell in done for restart in range(SMALL.restarts)}
     return found
+
+
+def promised(cube: Path) -> xr.DataTree:
+    """All of a cube but times: of a restart that two drivers ran both may count."""
+    tree = load(cube)
+    return tree.map_over_datasets(lambda node: node.drop_vars(UNPROMISED, errors="ignore"))
 
 
 class Stale(RuleBasedStateMachine):
@@ -97,7 +105,7 @@ class Stale(RuleBasedStateMachine):
             undisturbed.parent.mkdir()
             Driver(undisturbed, SMALL).finish()
             Driver(undisturbed, LARGE).finish()
-            assert load(self.cube).identical(load(undisturbed))
+            assert promised(self.cube).identical(promised(undisturbed))
             assert not list(journaled(self.cube)), "nothing is left that is not in the cube"
             assert len(list(self.cube.with_suffix(".run").glob("generation.*"))) == 1
         finally:
@@ -119,7 +127,7 @@ def run(examples: int) -> None:
 
 
 def test_drivers_that_stand_still_and_wake() -> None:
-    run(8)
+    run(4)
 
 
 @pytest.mark.heavy

@@ -14,6 +14,8 @@ from urllib.request import urlopen
 
 import pytest
 from click.shell_completion import ShellComplete
+from cubes import toy
+from cubes.reported import make
 from processes.commandline import sweep
 
 from pipeline.commands.main import main
@@ -111,12 +113,12 @@ def test_a_browser_of_text_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> Non
     assert opened == ["http://here"]
 
 
-def test_a_report_in_json(finished: Path, tmp_path: Path) -> None:
-    shown = sweep("report", finished / "tiny.zarr", "--out", tmp_path, "--json")
+def test_a_report_in_json(tmp_path: Path) -> None:
+    shown = sweep("report", make(tmp_path, toy.plan("iris")), "--out", tmp_path / "report", "--json")
     assert shown.exit_code == 0, shown.output
     found = json.loads(shown.stdout)
-    assert found["page"] == str(tmp_path / "report.html")
+    assert found["page"] == str(tmp_path / "report" / "report.html")
     assert all(Path(file).is_file() for file in found["files"])
-    assert found["cells"] == {"done": 85}
-    row = next(row for row in found["summary"] if row["score"] == "nmi" and row["dataset"] == "mixtures_k2")
-    assert (row["n"], row["unit"]) == (2, "mixtures")
+    assert found["cells"] == {"done": 23, "failed": 1, "pending": 1}
+    rows = [row for row in found["summary"] if row["score"] == "nmi" and row["model"] == "posterior"]
+    assert {row["unit"] for row in rows} == {"redraws"}
