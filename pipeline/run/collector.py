@@ -21,7 +21,7 @@ from pipeline.work.journalled import written_partials
 from pipeline.work.merge import BlockResult, CellResult, to_record
 from pipeline.work.records import Failure, Partial, Work
 from storage.cube.blocks import BlockStore
-from storage.cube.schema import DONE, PENDING
+from storage.cube.schema import ANSWERED, DONE, PENDING
 from storage.runfolder.failures import FailureRecord
 from storage.runfolder.journal import Journal, JournalDamaged
 from sweeps.designs import asks
@@ -283,7 +283,19 @@ class Collector:
                 raise JournalDamaged(self._journal.path, None, str(error)) from error
             for partial in partials:
                 known.setdefault(partial.work.cell, []).append(partial)
-        return known, answers
+        written = self._answered(known)
+        return {cell: partials for cell, partials in known.items() if cell not in written}, answers
+
+    def _answered(self, cells: Iterable[Cell]) -> set[Cell]:
+        """Cells in the cube: a driver died between writing them and dropping them from the journal."""
+        here = [cell for cell in cells if cell.dataset in self._plans]
+        blocks = dict.fromkeys(self._plans[cell.dataset].block_of(cell) for cell in here)
+        return {
+            cell
+            for block in blocks
+            for cell, status in zip(block.cells(), self._store.statuses(block), strict=True)
+            if status in ANSWERED
+        }
 
     def _open_block(self, block: Block, statuses: NDArray[np.int8], draws: int) -> None:
         """Open the cells of the first `draws` draws of a block that are to be computed, and were not yet.
