@@ -14,6 +14,7 @@ from kernels.settings import AUTO, COVARIANCES, TERMS, method_words
 from pipeline.commands.options import Word, json_option, reported, takes_table
 from pipeline.commands.settings import takes_settings
 from pipeline.optima import SAME_OPTIMUM
+from pipeline.text import plural
 from sweeps.scales import SCALES
 
 if TYPE_CHECKING:
@@ -260,12 +261,11 @@ def summary(result: FitResult, judgement: Judgement) -> list[str]:
 
 
 def _confidence_lines(found: Confidence) -> list[str]:
-    restarts = "restart" if found.starts == 1 else "restarts"
     unsure = int((found.confidence < UNSURE).sum())
     return [
         f"confidence {found.expected_accuracy:.3f} of the labels expected right, if the model is;"
         f" {unsure} below {UNSURE:g}",
-        f"chains     {found.chains} from {found.starts} distinct {restarts}, R-hat {found.r_hat:.3f},"
+        f"chains     {found.chains} from {plural(found.starts, 'distinct restart')}, R-hat {found.r_hat:.3f},"
         f" agreement {found.chain_agreement:.3f}, {found.seconds:.3f} s",
     ]
 

@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from pipeline.exitcodes import BAD_INPUT, INTERNAL
+from pipeline.text import plural
 from sweeps.errors import InputError
 from sweeps.keywords import CATEGORIES, MISSING
 
@@ -101,8 +102,7 @@ def reported() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        count = len(error.problems)
-        click.echo(f"{count} problem{'s' if count > 1 else ''}, nothing was started:", err=True)
+        click.echo(f"{plural(len(error.problems), 'problem')}, nothing was started:", err=True)
         for problem in error.problems:
             click.echo(f"  {problem}", err=True)
         sys.exit(BAD_INPUT)

@@ -61,9 +61,9 @@ class FilesState:
         if not self._cube.is_dir():
             self._follower = None
             return State(self._cube, Nothing(), skipped={})
-        runs = read_manifest(self._cube).runs
+        skipped = read_manifest(self._cube).skipped
         self._follower = Follower(self._cube)
-        return State(self._cube, self._follower, skipped=runs[-1].skipped if runs else {})
+        return State(self._cube, self._follower, skipped=skipped)
 
 
 def address_of(server: ThreadingHTTPServer) -> tuple[str, str]:

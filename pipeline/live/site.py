@@ -1,4 +1,4 @@
-"""The page over HTTP, whatever serves it: two addresses to read, and nobody else's pages may."""
+"""The page over HTTP: two addresses that can only be read, and not by pages of other sites."""
 
 from __future__ import annotations
 

@@ -195,9 +195,7 @@ def read_status(cube: Path) -> Status:
     datasets, blocks = ((), (0, 0)) if manifest is None else _read_cube(cube, manifest)
     if manifest is None:
         return counted_status(cube, datasets, blocks, {})
-    found = manifest.runs[-1].skipped if manifest.runs else {}
-    skipped = {name: list(reasons) for name, reasons in found.items() if name not in manifest.plans}
-    return counted_status(cube, datasets, blocks, skipped, manifest.spec)
+    return counted_status(cube, datasets, blocks, manifest.skipped, manifest.spec)
 
 
 def counted_status(

@@ -11,7 +11,7 @@ import pandas as pd
 from pipeline.report.designs.lines import design_lines
 from pipeline.report.parts.ink import short
 from pipeline.report.parts.wording import count_of, names
-from pipeline.report.sections.heading import left_out, of_one_design, scaling, without_data
+from pipeline.report.sections.heading import of_one_design, scaling, without_data
 from pipeline.report.winners.lines import winner_lines
 from pipeline.scoring.catalogue import LABELS, QUALITIES
 from pipeline.scoring.choices import TOO_FEW, choice_table, prediction_table
@@ -88,7 +88,7 @@ def _head(manifest: Manifest, cells: pd.DataFrame) -> str:
     spec, counts = manifest.spec, cells["status"].value_counts()
     without = STATUS_WORDS[NO_SOLUTION]
     words = ["done", "failed", "pending", *([without] if without in counts else [])]
-    missing = cells_left_out(spec, left_out(manifest))
+    missing = cells_left_out(spec, manifest.skipped)
     beside, total = f", {missing:,} left out," if missing else "", len(cells) + missing
     lines = [
         f"sweep {spec.name}, seed {spec.seed}, features scaled: {scaling(manifest)}",

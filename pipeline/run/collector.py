@@ -114,8 +114,7 @@ class Collector:
     def tell(self, listener: Listener | None) -> None:
         """Tell of results from now on, and at once of cells that the journal holds whole."""
         self._listener = listener
-        cells = [cell for cell in self._replayed if cell.dataset in self._plans]
-        for block in dict.fromkeys(self._plans[cell.dataset].block_of(cell) for cell in cells):
+        for block in self._blocks_of(self._replayed):
             # The journal may hold cells of a block that was written since.
             for cell in self._unsettled(block, self._store.statuses(block)):
                 self._settled(self._result(cell, self._replayed.get(cell, ())))
@@ -158,8 +157,10 @@ class Collector:
         if not self._wanted.runs(cell):
             return []
         block = self._plans[cell.dataset].block_of(cell)
-        rank = next(rank for each, rank in with_draws(block) if each == cell)
-        draws = draws_of(block) if asks(cell.design) else rank + 1
+        if asks(cell.design):
+            draws = draws_of(block)
+        else:
+            draws = 1 + next(rank for each, rank in with_draws(block) if each == cell)
         if draws > self._opened.get(block, 0):
             self._open_block(block, self._store.statuses(block), draws)
         return self.missing(cell)
@@ -288,14 +289,17 @@ class Collector:
 
     def _answered(self, cells: Iterable[Cell]) -> set[Cell]:
         """Cells in the cube: a driver died between writing them and dropping them from the journal."""
-        here = [cell for cell in cells if cell.dataset in self._plans]
-        blocks = dict.fromkeys(self._plans[cell.dataset].block_of(cell) for cell in here)
         return {
             cell
-            for block in blocks
+            for block in self._blocks_of(cells)
             for cell, status in zip(block.cells(), self._store.statuses(block), strict=True)
             if status in ANSWERED
         }
+
+    def _blocks_of(self, cells: Iterable[Cell]) -> Iterable[Block]:
+        """Blocks of cells, each once; not of data sets that are not available this time."""
+        here = (cell for cell in cells if cell.dataset in self._plans)
+        return dict.fromkeys(self._plans[cell.dataset].block_of(cell) for cell in here)
 
     def _open_block(self, block: Block, statuses: NDArray[np.int8], draws: int) -> None:
         """Open the cells of the first `draws` draws of a block that are to be computed, and were not yet.

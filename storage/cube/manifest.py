@@ -57,6 +57,12 @@ class Manifest:
     metadata: dict[str, dict[str, Any]]
 
     @property
+    def skipped(self) -> dict[str, list[str]]:
+        """Data sets that the last run did not have, and why; none of these is in the cube."""
+        found = self.runs[-1].skipped if self.runs else {}
+        return {name: list(reasons) for name, reasons in found.items() if name not in self.plans}
+
+    @property
     def document(self) -> bytes:
         """Content of the root file."""
         return to_json(root_document(self.spec, self.plans.values(), self.runs, self.metadata))

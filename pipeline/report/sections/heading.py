@@ -33,7 +33,7 @@ def state(content: Content) -> list[str]:
     done, failed = int(counts.get("done", 0)), int(counts.get("failed", 0))
     without = int(counts.get(STATUS_WORDS[NO_SOLUTION], 0))
     left = len(cells) - done - failed - without
-    total = plural(len(cells) + cells_left_out(manifest.spec, left_out(manifest)), "cell")
+    total = plural(len(cells) + cells_left_out(manifest.spec, manifest.skipped), "cell")
     text = [f"{done:,} of {total} {_are(done)} done, {failed:,} failed, {left:,} {_are(left)} left."]
     if without:
         text.append(f"{plural(without, 'cell')} {'has' if without == 1 else 'have'} no solution.")
@@ -50,7 +50,7 @@ def state(content: Content) -> list[str]:
 
 def without_data(manifest: Manifest) -> str | None:
     """Data sets that were not available to the last run, and what that leaves out; None where all were."""
-    names = list(left_out(manifest))
+    names = list(manifest.skipped)
     if not names:
         return None
     cells = plural(cells_left_out(manifest.spec, names), "cell")
@@ -59,12 +59,6 @@ def without_data(manifest: Manifest) -> str | None:
 
 def _are(number: int) -> str:
     return "is" if number == 1 else "are"
-
-
-def left_out(manifest: Manifest) -> dict[str, list[str]]:
-    """Data sets that were not available to the last run, and why."""
-    skipped = manifest.runs[-1].skipped if manifest.runs else {}
-    return {name: list(reasons) for name, reasons in skipped.items() if name not in manifest.plans}
 
 
 def of_one_design(manifest: Manifest, design: str | None) -> str:

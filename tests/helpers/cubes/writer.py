@@ -5,10 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from cubes.small import SPEC, draw_inputs
+
+from storage.cube.cube import create
 from storage.files import FencedFiles
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.generation import Generation, close_older, inherit
 from storage.runfolder.journal import Arrays, Header, replay
+from sweeps.plan import DatasetPlan
+
+
+def empty(folder: Path, plan: DatasetPlan) -> Path:
+    """A cube with nothing done, and its run folder."""
+    path = folder / "tiny.zarr"
+    create(path, [plan], draw_inputs, SPEC)
+    RunFolder(path).make()
+    return path
 
 
 def next_generation(cube: Path) -> Generation:

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cubes.small import SPEC, draw_inputs, make_plan
-from cubes.writer import next_generation
+from cubes.small import draw_inputs, make_plan
+from cubes.writer import empty, next_generation
 
 from pipeline.live import feed as module
 from pipeline.live.board import Board
@@ -23,9 +23,7 @@ from pipeline.prepare.wanted import Wanted
 from pipeline.run.collector import ATTEMPTS, Collector
 from pipeline.work.records import Failure, Partial, Work
 from storage.cube.blocks import BlockStore
-from storage.cube.cube import create
 from storage.runfolder.failures import append_failure
-from storage.runfolder.folder import RunFolder
 from storage.runfolder.journal import Journal
 from sweeps.inputs.load import Inputs, RealSource
 
@@ -36,10 +34,7 @@ Start = Callable[..., "Run"]
 
 @pytest.fixture
 def cube(tmp_path: Path) -> Path:
-    path = tmp_path / "tiny.zarr"
-    create(path, [PLAN], draw_inputs, SPEC)
-    RunFolder(path).make()
-    return path
+    return empty(tmp_path, PLAN)
 
 
 @pytest.fixture

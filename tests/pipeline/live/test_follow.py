@@ -7,15 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cubes.small import SPEC, draw_block, draw_inputs, make_plan, make_spec
-from cubes.writer import next_generation
+from cubes.small import draw_block, draw_inputs, make_plan, make_spec
+from cubes.writer import empty, next_generation
 
 from pipeline.live.follow import Follower
 from pipeline.monitor.status import read_status
 from pipeline.work.merge import to_record
 from pipeline.work.records import Partial, Work
 from storage.cube.blocks import BlockStore
-from storage.cube.cube import create, grow
+from storage.cube.cube import grow
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.head import HeadRecord
 from storage.runfolder.journal import Journal
@@ -27,10 +27,7 @@ FIRST, SECOND = (Cell("a", None, 0.9, 4, replicate, "likelihood") for replicate 
 
 @pytest.fixture
 def cube(tmp_path: Path) -> Path:
-    path = tmp_path / "tiny.zarr"
-    create(path, [PLAN], draw_inputs, SPEC)
-    RunFolder(path).make()
-    return path
+    return empty(tmp_path, PLAN)
 
 
 @pytest.fixture

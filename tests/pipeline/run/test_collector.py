@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cubes.small import SPEC, draw_inputs, make_plan
+from cubes.small import draw_inputs, make_plan
+from cubes.writer import empty, next_generation
 from cubes.writer import journaled as records
-from cubes.writer import next_generation
 
 from pipeline.prepare.wanted import Wanted
 from pipeline.run import collector
@@ -18,7 +18,6 @@ from pipeline.run.collector import ATTEMPTS, Collector
 from pipeline.work.merge import Mismatch
 from pipeline.work.records import Failure, Partial, Work
 from storage.cube.blocks import BlockStore
-from storage.cube.cube import create
 from storage.cube.schema import DONE, FAILED, PENDING
 from storage.runfolder.failures import append_failure, read_failures
 from storage.runfolder.folder import RunFolder
@@ -40,10 +39,7 @@ Start = Callable[..., Collector]
 @pytest.fixture
 def cube(tmp_path: Path) -> Path:
     """Cube with nothing done, and its run folder."""
-    path = tmp_path / "tiny.zarr"
-    create(path, [PLAN], draw_inputs, SPEC)
-    RunFolder(path).make()
-    return path
+    return empty(tmp_path, PLAN)
 
 
 @pytest.fixture

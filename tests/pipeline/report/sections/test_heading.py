@@ -12,7 +12,7 @@ from cubes import toy
 from cubes.reported import RUN, make, tables
 
 from pipeline.report.sections import heading
-from pipeline.report.sections.heading import left_out, scaling, section, state
+from pipeline.report.sections.heading import scaling, section, state
 from storage.cube.manifest import Manifest, read_manifest
 
 
@@ -46,10 +46,10 @@ def test_one_scaling_for_all_is_said_once(manifest: Manifest, tmp_path: Path) ->
 
 
 def test_a_data_set_that_came_in_later_is_not_left_out(manifest: Manifest) -> None:
-    assert set(left_out(manifest)) == {"wine"}
+    assert set(manifest.skipped) == {"wine"}
     later = replace(manifest, plans={**manifest.plans, "wine": toy.plan("wine")})
-    assert left_out(later) == {}
-    assert left_out(replace(manifest, runs=())) == {}
+    assert later.skipped == {}
+    assert replace(manifest, runs=()).skipped == {}
 
 
 def test_a_long_history_is_cut(manifest: Manifest, monkeypatch: pytest.MonkeyPatch) -> None:
