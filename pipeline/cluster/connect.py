@@ -19,7 +19,7 @@ from distributed.system import MEMORY_LIMIT
 
 from pipeline.cluster import pages
 from pipeline.cluster.openfiles import allow_open_files
-from pipeline.cluster.plugins import check_packages
+from pipeline.cluster.plugins import prepare_workers
 from pipeline.cluster.profiles import Address, Local, Profile, load_profile
 from pipeline.jobs.cluster import client_of, connect_jobs
 from pipeline.jobs.credentials import new_credentials
@@ -101,7 +101,7 @@ def connect(profile: Profile, *, n_workers: int | None = None, lease: Lease) -> 
         else:
             connection = _address(profile, profile.options, n_workers)
         with connection as client, _silenced_after_failure():
-            check_packages(client)
+            prepare_workers(client)
             yield client
 
 
