@@ -57,20 +57,11 @@ class Lines(Sequence[Line]):
     content : bytes
         All of it, valid UTF-8. A line ends at a line feed and nowhere else: what `str.splitlines` does would
         also break at characters that editors do not count as line ends.
-
-    Raises
-    ------
-    InputError
-        If there are more than `MOST_LINES`.
     """
 
     def __init__(self, path: Path, content: bytes) -> None:
         self.path = path
         self.content = content
-        self.quoted = b'"' in content
-        count = content.count(b"\n") + 1
-        if count > MOST_LINES:
-            raise InputError([Problem(str(path), f"{count:,} lines", f"at most {MOST_LINES:,}")])
         values = np.frombuffer(content, dtype=np.uint8)
         ends = np.append(np.flatnonzero(values == ord("\n")), len(content))
         starts = np.append(0, ends[:-1] + 1)
@@ -100,8 +91,19 @@ class Lines(Sequence[Line]):
         return Line(self.path, int(self.numbers[position]), self.text(position))
 
 
-def read_lines(path: Path, most: int = MOST_BYTES) -> Lines:
+def read_lines(path: Path) -> Lines:
     """Lines of a UTF-8 file, packed by gzip or not, without blank lines and those that start with #.
+
+    Raises
+    ------
+    InputError
+        As `read_text`.
+    """
+    return Lines(path, read_text(path, MOST_BYTES))
+
+
+def read_text(path: Path, most: int) -> bytes:
+    """Content of a UTF-8 file, packed by gzip or not, with line feeds at line ends and no byte order mark.
 
     Parameters
     ----------
@@ -113,7 +115,7 @@ def read_lines(path: Path, most: int = MOST_BYTES) -> Lines:
     Raises
     ------
     InputError
-        If the file cannot be read, is too large or no text.
+        If the file cannot be read, is too large or no text, or has more than `MOST_LINES`.
     """
     try:
         with path.open("rb") as file:
@@ -131,11 +133,17 @@ def read_lines(path: Path, most: int = MOST_BYTES) -> Lines:
     try:
         content.decode()
     except UnicodeDecodeError as error:
-        found = f"byte {error.object[error.start]:#04x} at offset {error.start}"
-        raise InputError([Problem(str(path), found, "a text file in UTF-8")]) from error
+        line = len(content[: error.start + 1].splitlines())
+        where, found = f"{path}, line {line}", f"byte {content[error.start]:#04x}"
+        hint = "save it again as UTF-8; spreadsheets call that CSV UTF-8"
+        raise InputError([Problem(where, found, "a text file in UTF-8", hint)]) from error
     if b"\0" in content:
         raise InputError([Problem(str(path), "NUL characters", "a text file")])
-    return Lines(path, content.replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
+    content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    count = content.count(b"\n") + 1
+    if count > MOST_LINES:
+        raise InputError([Problem(str(path), f"{count:,} lines", f"at most {MOST_LINES:,}")])
+    return content
 
 
 def _unpacked(path: Path, packed: bytes, most: int) -> bytes:

@@ -46,6 +46,9 @@ class Columns(Protocol):
     def texts(self, column: int) -> list[str]:
         """Cells of a column as texts; an empty one is the empty text."""
 
+    def cells(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> list[str]:
+        """Some cells as texts, each of a row and a column; rows ascend."""
+
     def cell(self, row: int, column: int) -> str:
         """One cell as text."""
 

@@ -60,6 +60,14 @@ class Frame:
         """Cells of a column as texts."""
         return list(map(text_of, self.frame.iloc[:, column].tolist()))
 
+    def cells(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> list[str]:
+        """Some cells as texts."""
+        found = np.empty(len(rows), dtype=object)
+        for column in np.unique(columns).tolist():
+            chosen = columns == column
+            found[chosen] = list(map(text_of, self.frame.iloc[rows[chosen], column].tolist()))
+        return list(found)
+
     def cell(self, row: int, column: int) -> str:
         """One cell as text."""
         return text_of(self.frame.iloc[row, column])

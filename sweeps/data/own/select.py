@@ -139,11 +139,10 @@ def _roles(table: Columns, choice: TableChoice, problems: list[Problem]) -> _Rol
 def _complete(table: Columns, roles: _Roles, numbers: Numbers) -> NDArray[np.bool_]:
     """Rows without an empty cell among features and class."""
     kept = np.ones(table.n_rows, dtype=np.bool_)
-    for column, place in enumerate(roles.features):
-        rows = np.flatnonzero(np.isnan(numbers.values[:, column]))
-        if len(rows):
-            cells = _picked(table.texts(place), rows)
-            kept[rows[[is_empty(cell) for cell in cells]]] = False
+    rows, columns = np.nonzero(np.isnan(numbers.values))
+    if len(rows):
+        cells = table.cells(rows, np.array(roles.features)[columns])
+        kept[rows[[is_empty(cell) for cell in cells]]] = False
     if roles.label is not None:
         for row, cell in enumerate(table.texts(roles.label)):
             number = to_number(cell)

@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sweeps.data.lines import Lines, counted, read_lines, split_cells, to_number
+from sweeps.data.lines import counted, read_text, to_number
 from sweeps.data.own.choice import Column, TableChoice
 from sweeps.data.own.columns import Numbers
+from sweeps.data.own.rows import SEMICOLON, Content, separator_of
 from sweeps.data.own.select import select
 from sweeps.data.tables import LabelledTable
-from sweeps.errors import InputError, Problem
+from sweeps.errors import InputError, Problem, collecting
 
 MOST_BYTES = 2**29
 """Of a table; numbers take a third of that or less in an .npz file."""
 
-ROWS = 4096
-"""Parsed at once: enough to make the work of each call small, few enough to hold their cells."""
-
-NUMERIC = b"0123456789+-.eE, \t\n"
-"""What numbers are written with, but for infinities and NaN."""
-
-SEMICOLON = ";"
-LOOKED_AT = 10
-"""Lines from which the separator is told."""
+ROWS = 256
+"""Taken at once: enough to make the work of each column small, few enough for the cache of a processor."""
 
 
 @dataclass(frozen=True)
@@ -37,27 +34,29 @@ class _Grid:
 
     Parameters
     ----------
-    lines : Lines
-        All lines of the file.
-    rows : array of int
-        Positions in `lines` of the rows.
-    separator : str
-        A semicolon, or nothing: then each line says it.
+    content : Content
+        All of the file.
+    header : list of str
+        Names of the columns.
+    width : int
+        Number of cells of a row.
+    lines, offsets : array of int
+        Where each row begins.
     """
 
-    lines: Lines
-    rows: NDArray[np.intp]
+    content: Content
     header: list[str]
     width: int
-    separator: str
+    lines: NDArray[np.int64]
+    offsets: NDArray[np.int64]
 
     @property
     def path(self) -> Path:
-        return self.lines.path
+        return self.content.path
 
     @property
     def n_rows(self) -> int:
-        return len(self.rows)
+        return len(self.lines)
 
     @property
     def index(self) -> tuple[str, ...]:
@@ -67,49 +66,72 @@ class _Grid:
         name = f" ({self.header[position]})" if self.header else ""
         return f"column {position + 1}{name}"
 
-    def cells(self, row: int) -> list[str]:
-        return split_cells(self.lines.text(int(self.rows[row])), self.separator)
+    def rows(self) -> Iterator[list[str]]:
+        """Cells of each row, not stripped."""
+        width = self.width
+        found = (row[0] for row in self.content.rows(int(self.offsets[0])) if len(row[0]) == width)
+        # no more than there are: what is behind them may be broken
+        return islice(found, self.n_rows)
 
     def cell(self, row: int, column: int) -> str:
-        return self.cells(row)[column]
+        cells, *_ = next(self.content.rows(int(self.offsets[row])))
+        return _tidy(cells[column])
 
     def shown(self, row: int, column: int) -> str:
         cell = self.cell(row, column)
         return repr(cell) if cell else "an empty cell"
 
     def texts(self, column: int) -> list[str]:
-        return [self.cells(row)[column] for row in range(self.n_rows)]
+        return [_tidy(cells[column]) for cells in self.rows()]
+
+    def cells(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> list[str]:
+        found: list[str] = []
+        ends = np.searchsorted(rows, np.arange(self.n_rows + 1))
+        for cells, begin, end in zip(self.rows(), ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+            if begin < end:
+                found += [_tidy(cells[column]) for column in columns[begin:end].tolist()]
+        return found
 
     def where(self, row: int, column: int) -> str:
-        return f"{self.lines[int(self.rows[row])].where}, {self.named(column)}"
-
-    def number(self, cell: str) -> float | None:
-        number = to_number(cell)
-        if number is None and self.separator == SEMICOLON and cell.count(",") == 1:
-            # written where the decimal mark is a comma, which is why cells are separated by semicolons
-            return to_number(cell.replace(",", "."))
-        return number
+        return f"{self.path}, line {self.lines[row]}, {self.named(column)}"
 
     def numbers(self, columns: Sequence[int]) -> Numbers:
         X = np.empty((self.n_rows, len(columns)))
         others = np.zeros(len(columns), dtype=np.intp)
-        for start in range(0, len(X), ROWS):
-            stop = min(start + ROWS, len(X))
-            numbers = _at_once(self, start, stop)
-            if numbers is not None:
-                X[start:stop] = numbers[:, columns]
-            else:
-                X[start:stop], missing = _each(self, start, stop, columns)
-                others += missing
+        rows, start = self.rows(), 0
+        while part := list(islice(rows, ROWS)):
+            cells = list(zip(*part, strict=True))
+            for number, column in enumerate(columns):
+                X[start : start + len(part), number], n_others = self._numbers_of(cells[column])
+                others[number] += n_others
+            start += len(part)
         return Numbers(X, others)
+
+    def _numbers_of(self, cells: Sequence[str]) -> tuple[NDArray[np.float64], int]:
+        """The number of each cell, NaN of those that are none, and how many these are."""
+        text = "\0".join(cells)  # which no cell has
+        if "_" not in text:
+            with suppress(ValueError):
+                ready = text.replace(",", ".").split("\0") if self._has_decimals(text) else cells
+                return np.fromiter(map(float, ready), np.float64, len(cells)), 0
+        found = [self._number(cell) for cell in cells]
+        return np.array(found, dtype=np.float64), found.count(None)
+
+    def _has_decimals(self, text: str) -> bool:
+        """Whether commas are decimal marks, which is why cells are separated by semicolons."""
+        return self.content.separator == SEMICOLON and "," in text
+
+    def _number(self, cell: str) -> float | None:
+        return to_number(cell.replace(",", ".") if self._has_decimals(cell) else cell)
 
 
 def read_text_table(path: Path, choice: TableChoice) -> LabelledTable:
     """Read a table of comma, semicolon, tab or blank separated cells, packed by gzip or not.
 
     Blank lines and those that start with # are skipped. The first row is a header if none of its cells
-    is a number, or if one is a name that the choice tells. Cells are separated by semicolons if the first
-    lines all have as many of these, and no commas or not as many; then a number may have a decimal comma.
+    is a number, or if one is a name that the choice tells. The separator is the one that gives most of the
+    first rows as many cells; of a file with semicolons a number may have a decimal comma. A cell in quotes
+    may hold separators and line ends.
 
     Parameters
     ----------
@@ -123,85 +145,44 @@ def read_text_table(path: Path, choice: TableChoice) -> LabelledTable:
     InputError
         With every problem of the file.
     """
+    text = read_text(path, MOST_BYTES)
     problems: list[Problem] = []
-    grid = _grid(path, choice.named, problems)
+    grid = _grid(Content(path, text, separator_of(path, text)), choice.named, problems)
     return select(grid, choice, problems)
 
 
-def _grid(path: Path, names: Collection[Column], problems: list[Problem]) -> _Grid:
+def _is_header(cells: list[str], names: Collection[Column]) -> bool:
+    return any(name in cells for name in names) or all(
+        to_number(cell.replace(",", ".", 1)) is None for cell in cells
+    )
+
+
+def _tidy(cell: str) -> str:
+    """A cell on one line."""
+    return cell.strip().replace("\n", " ")
+
+
+def _grid(content: Content, names: Collection[Column], problems: list[Problem]) -> _Grid:
     """The rows of the commonest width; others are problems."""
-    lines = read_lines(path, MOST_BYTES)
-    separator = separator_of([lines.text(i) for i in range(min(LOOKED_AT, len(lines)))])
-    first = split_cells(lines.text(0), separator) if lines else []
+    first: list[str] = []
+    found = array("q")
+    with collecting(problems):
+        for cells, *place in content.rows():
+            first = first or list(map(_tidy, cells))
+            found.extend((*place, len(cells)))
+    lines, offsets, ends, widths = np.frombuffer(found, dtype=np.int64).reshape(-1, 4).T
     begin = int(bool(first) and _is_header(first, names))
-    if len(lines) == begin:
-        raise InputError([Problem(str(path), "no rows", "at least one sample")])
-    widths = np.fromiter((_width(lines, i, separator) for i in range(len(lines))), np.intp, len(lines))
+    if len(widths) == begin:
+        raise InputError([*problems, Problem(str(content.path), "no rows", "at least one sample")])
     # The first of several that are as common.
     width = Counter(widths[begin:].tolist()).most_common(1)[0][0]
-    ragged = np.flatnonzero(widths != width).tolist()
-    expected = f"{width} as in the other rows"
-    problems += counted(ragged, lambda i: Problem(lines[i].where, f"{widths[i]} cells", expected))
+
+    def problem(row: int) -> Problem:
+        hint = f"a cell in quotes goes on to line {ends[row]}" if ends[row] > lines[row] else ""
+        where, expected = f"{content.path}, line {lines[row]}", f"{width} as in the other rows"
+        return Problem(where, f"{widths[row]} cells", expected, hint)
+
+    problems[:0] = counted(np.flatnonzero(widths != width).tolist(), problem)
     header = first if begin and widths[0] == width else []
-    rows = np.flatnonzero(widths[begin:] == width) + begin
-    return _Grid(lines, rows, header, width, separator)
-
-
-def separator_of(lines: Sequence[str]) -> str:
-    """A semicolon if that separates the cells of the first lines of a table, else nothing."""
-    if not lines or SEMICOLON not in lines[0]:
-        return ""
-    widths = {len(split_cells(line, SEMICOLON)) for line in lines}
-    commas = {len(split_cells(line, ",")) for line in lines}
-    if len(widths) > 1 or widths == {1}:
-        return ""
-    if commas == {1} or len(commas) > 1:
-        return SEMICOLON
-    cells = split_cells(lines[-1], SEMICOLON)
-    # as many commas in each line: decimal ones, unless cells at commas are numbers by themselves
-    decimal = all(to_number(cell.replace(",", ".", 1)) is not None for cell in cells)
-    return SEMICOLON if decimal else ""
-
-
-def _width(lines: Lines, position: int, separator: str) -> int:
-    if not lines.quoted:
-        mark = separator or ","
-        marks = lines.content.count(mark.encode(), lines.starts[position], lines.ends[position])
-        if marks:
-            return marks + 1
-    return len(split_cells(lines.text(position), separator))
-
-
-def _is_header(cells: list[str], names: Collection[Column]) -> bool:
-    return any(name in cells for name in names) or all(to_number(cell) is None for cell in cells)
-
-
-def _at_once(grid: _Grid, start: int, stop: int) -> NDArray[np.float64] | None:
-    """All numbers of some rows, or None where there is anything that `_each` might see in another way."""
-    lines = grid.lines
-    first, last = grid.rows[start], grid.rows[stop - 1]
-    if lines.numbers[last] - lines.numbers[first] != stop - start - 1:
-        return None  # a comment, or a row of another width between them
-    text = lines.content[lines.starts[first] : lines.ends[last]]
-    if grid.separator:
-        if b"," in text:
-            return None  # decimal ones
-        text = text.replace(grid.separator.encode(), b",")
-    if text.translate(None, NUMERIC):
-        return None
-    separator = next((mark for mark in (",", "\t") if mark.encode() in text), None)
-    try:
-        numbers = np.loadtxt(text.decode().split("\n"), delimiter=separator, comments=None, ndmin=2)
-    except ValueError:
-        return None
-    return numbers if numbers.shape == (stop - start, grid.width) else None
-
-
-def _each(
-    grid: _Grid, start: int, stop: int, columns: Sequence[int]
-) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """Numbers of some rows, NaN where a cell is none, and how many of those each column has."""
-    rows = [grid.cells(row) for row in range(start, stop)]
-    numbers = [[grid.number(cells[column]) for column in columns] for cells in rows]
-    missing = np.array([[number is None for number in row] for row in numbers]).sum(axis=0)
-    return np.array(numbers, dtype=np.float64).reshape(len(rows), len(columns)), missing
+    kept = np.flatnonzero(widths[begin:] == width) + begin
+    return _Grid(content, header, width, lines[kept], offsets[kept])

@@ -23,4 +23,7 @@ def test_paths_that_cannot_be_read(tmp_path: Path) -> None:
     assert problems(tmp_path) == ["FILE: found Is a directory, expected a readable file"]
     binary = tmp_path / "binary.csv"
     binary.write_bytes(b"1,2\n\xff\xfe\n")
-    assert problems(binary) == ["FILE: found byte 0xff at offset 4, expected a text file in UTF-8"]
+    assert problems(binary) == [
+        "FILE, line 2: found byte 0xff, expected a text file in UTF-8 "
+        "(save it again as UTF-8; spreadsheets call that CSV UTF-8)"
+    ]
