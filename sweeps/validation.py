@@ -106,10 +106,20 @@ def read(
         With everything that is wrong, in all of the tables.
     """
     try:
-        return TypeAdapter(record).validate_python(values, context=context)
+        return _adapter(record).validate_python(values, context=context)
     except ValidationError as error:
         # from None: the text of pydantic's error would repeat in its own words what the problems say
         raise InputError(problems_of(error, where, brackets=brackets)) from None
+
+
+_adapters: dict[object, TypeAdapter[Any]] = {}
+
+
+def _adapter(record: type[R]) -> TypeAdapter[R]:
+    """Of one kind of record; made once, as that takes longer than to read a record."""
+    if record not in _adapters:
+        _adapters[record] = TypeAdapter(record)
+    return _adapters[record]
 
 
 def problems_of(error: ValidationError, where: str, *, brackets: bool = False) -> list[Problem]:
