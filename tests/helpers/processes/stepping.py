@@ -7,9 +7,12 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from functools import cache
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from cubes.small import SPEC, draw_inputs
@@ -31,7 +34,18 @@ from sweeps.inputs.load import Inputs, RealSource
 from sweeps.plan import DatasetPlan
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["processes.stepping"])
+CONTEXT.set_forkserver_preload(["processes.stepping", "pytest"])  # what a process imports when it starts
+
+
+@cache
+def _serve() -> None:
+    """Start the server of processes, of which each then takes hundredths of a second.
+
+    It looks for what it is to import beforehand on its own path alone, and is silent where that is not found.
+    """
+    path = os.pathsep.join(filter(None, sys.path))
+    with patch.dict(os.environ, PYTHONPATH=path):
+        forkserver.ensure_running()
 
 
 class Driver:
@@ -48,6 +62,7 @@ class Driver:
     """
 
     def __init__(self, cube: Path, plan: DatasetPlan, failing: frozenset[str] = frozenset()) -> None:
+        _serve()
         self._pipe, theirs = CONTEXT.Pipe()
         self._process = CONTEXT.Process(target=_drive, args=(theirs, cube, plan, failing), daemon=True)
         self._process.start()
