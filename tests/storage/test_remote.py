@@ -75,6 +75,7 @@ def test_the_same_tree_as_on_the_disk(kind: str, cube: Path, request: pytest.Fix
     assert str(read_manifest(place_of(there)).path) == there
 
 
+@pytest.mark.usefixtures("page_alone")
 def test_a_report_and_tables_of_an_address(
     address: str, cube: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -245,6 +245,7 @@ def test_retried_from_the_cube_alone(
     assert sorted(started) == [12] * 4 + [24] * 4
 
 
+@pytest.mark.usefixtures("page_alone")
 def test_reports_are_of_one_design_and_tables_of_all(reference: Path, tmp_path: Path) -> None:
     report = write_report(reference, tmp_path / "report")
     assert set(report.cells["design"].dropna()) == {"uniform", "active", "biased"}

@@ -69,6 +69,7 @@ def test_cells_hold_what_their_coordinates_draw_from_the_file(folder: Path) -> N
     assert verify(folder / "tiny.zarr", sample=1000).good
 
 
+@pytest.mark.usefixtures("page_alone")
 def test_without_labels_there_is_agreement_and_no_nmi(folder: Path) -> None:
     assert run(folder / "tiny.toml", folder) == 0
     cube = folder / "tiny.zarr"

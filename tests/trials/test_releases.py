@@ -76,6 +76,7 @@ def test_its_cells_are_computed_again(folder: Path) -> None:
         assert verification.good, verification.lines()
 
 
+@pytest.mark.usefixtures("page_alone")
 def test_it_is_reported(folder: Path) -> None:
     report = write_report(folder / "release.zarr", folder / "report")
     assert report.page.is_file()

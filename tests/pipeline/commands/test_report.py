@@ -113,6 +113,7 @@ def test_a_browser_of_text_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> Non
     assert opened == ["http://here"]
 
 
+@pytest.mark.usefixtures("page_alone")
 def test_a_report_in_json(tmp_path: Path) -> None:
     shown = sweep("report", make(tmp_path, toy.plan("iris")), "--out", tmp_path / "report", "--json")
     assert shown.exit_code == 0, shown.output

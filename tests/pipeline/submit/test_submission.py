@@ -40,6 +40,7 @@ def test_a_wrong_profile_is_said_with_what_is_wrong_in_the_sweep_file(tmp_path: 
     assert "no profile 'lcoal'" in result.stderr
 
 
+@pytest.mark.usefixtures("page_alone")
 def test_skipped_data_sets_are_said_loudly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SWEEP_DATA_DIR", raising=False)
     monkeypatch.setenv("SWEEP_USER_CACHE", str(tmp_path / "cache"))

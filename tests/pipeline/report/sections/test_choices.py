@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 from cubes import toy
 from cubes.reported import make, tables
 
@@ -56,6 +57,7 @@ def test_a_data_set_is_summed_up_over_the_cells_that_could_choose() -> None:
     assert [row[-1].text for row in each.rows] == ["0.500", "0.300", "-"]
 
 
+@pytest.mark.usefixtures("page_alone")
 def test_the_report_of_a_cube_with_such_a_model_has_them(tmp_path: Path) -> None:
     report = write_report(make(tmp_path, PLAN, toy.plan("other")), tmp_path / "out")
     cells, _, _ = tables(PLAN)
@@ -88,6 +90,7 @@ def test_a_row_says_how_well_a_model_predicted() -> None:
     assert f"fewer than {LEAST_PAIRS} annotated pairs" in table.note
 
 
+@pytest.mark.usefixtures("page_alone")
 def test_the_report_of_a_cube_with_annotations_held_out_has_a_table_of_all_models(tmp_path: Path) -> None:
     fixed = toy.plan("wine", models=("likelihood", "posterior-common"), held_out=True)
     both = toy.plan("iris", models=("likelihood", "conditional-auto"), held_out=True)

@@ -126,6 +126,7 @@ def test_sections_of_few_and_many_models_in_a_browser(tmp_path: Path, n_models: 
                 assert min(across, down) < 2.5, names
 
 
+@pytest.mark.usefixtures("page_alone")
 def test_the_page_of_a_cube_begins_with_who_wins(tmp_path: Path) -> None:
     report = write_report(make(tmp_path, toy.plan("iris"), toy.plan("wine")), tmp_path / "out")
     html = report.page.read_text(encoding="utf-8")
