@@ -74,8 +74,8 @@ class Terminal:
 
     def key(self) -> str:
         """Wait for a key; for one that sends several characters, such as an arrow, these."""
-        sys.stdout.flush()
         try:
+            sys.stdout.flush()
             found = os.read(sys.stdin.fileno(), LONGEST_KEY)
         except OSError:  # the terminal was closed
             return ""
@@ -122,6 +122,12 @@ class Pipe:
             if line.strip():
                 return str(line.strip()[0].lower())
         return ""
+
+
+def drop_output() -> None:
+    """Send nowhere what is still to be written: at its end Python would fail with it."""
+    with suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _echo(text: str) -> None:

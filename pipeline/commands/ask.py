@@ -201,7 +201,7 @@ def _interactive(options: AskOptions, inputs: FitInputs) -> None:
     from pipeline.ask.session import Session
     from pipeline.ask.state import stand
     from pipeline.ask.summary import WHY_CONDITIONAL, ask_command, fit_command
-    from pipeline.ask.terminal import ClosedError, Console, Pipe, Terminal
+    from pipeline.ask.terminal import ClosedError, Console, Pipe, Terminal, drop_output
 
     try:
         file = AnswersFile(options.answers_path, options.annotator, inputs.samples)
@@ -225,12 +225,18 @@ def _interactive(options: AskOptions, inputs: FitInputs) -> None:
     except KeyboardInterrupt:
         code = INTERRUPTED
     except ClosedError:
+        drop_output()
         sys.exit(0)
     else:
         code = 0
     finally:
         file.close()
-    click.echo(f"\n{len(session.done)} answers and skips of this session are in {options.answers_path}")
-    click.echo(f"to go on:\n{ask_command(options)}\nfor the clusters:\n{fit_command(options)}")
-    click.echo("\n".join(WHY_CONDITIONAL))
+    try:
+        click.echo(f"\n{len(session.done)} answers and skips of this session are in {options.answers_path}")
+        click.echo(f"to go on:\n{ask_command(options)}\nfor the clusters:\n{fit_command(options)}")
+        click.echo("\n".join(WHY_CONDITIONAL))
+    except OSError:
+        if not isinstance(console, Terminal):
+            raise
+        drop_output()  # it was closed at a question
     sys.exit(code)

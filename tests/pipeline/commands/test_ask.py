@@ -229,12 +229,18 @@ def test_ctrl_c_ends_as_everywhere(folder: Path) -> None:
     assert "Traceback" not in terminal.output
 
 
-def test_a_closed_terminal_loses_nothing(folder: Path) -> None:
-    terminal = session(folder)
+@pytest.mark.parametrize(("told", "codes"), [(signal.SIG_DFL, (0, -signal.SIGHUP)), (signal.SIG_IGN, (0,))])
+def test_a_closed_terminal_loses_nothing(folder: Path, told: signal.Handlers, codes: tuple[int, ...]) -> None:
+    """Also where the signal of it is ignored, as under nohup."""
+    before = signal.signal(signal.SIGHUP, told)
+    try:
+        terminal = session(folder)
+    finally:
+        signal.signal(signal.SIGHUP, before)
     terminal.wait_for("[q]uit")
     for number, key in enumerate("yns", start=2):
         answer(terminal, key, f"question {number},")
-    assert terminal.close() in (0, -signal.SIGHUP)
+    assert terminal.close() in codes
     assert rows(folder) == 3
 
 
