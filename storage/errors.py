@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from storage.remote import CREDENTIALS, Url, place_of
+
 NEEDS = {
     errno.ENOSPC: "free space",
     errno.EDQUOT: "room in the disk quota",
@@ -97,8 +99,10 @@ def storage_errors(path: Path, n_bytes: int | None = None) -> Iterator[None]:
         code = error.errno or 0
         # Of a rename, the place where something was to be put.
         name = error.filename2 or error.filename
-        where = Path(name) if isinstance(name, str) else path
+        where = place_of(name) if isinstance(name, str) else path
         need = NEEDS.get(code, "a file system that accepts the operation")
+        if code == errno.EACCES and isinstance(where, Url):
+            need = CREDENTIALS
         if code == errno.ENOSPC and _no_inode_left(where):
             need = "free inodes: the file system holds as many files as it can, whatever space is left"
         elif n_bytes is not None and code in (errno.ENOSPC, errno.EDQUOT):

@@ -68,6 +68,7 @@ def report(
     """
     from pipeline.commands.paths import beside, find_cube
     from pipeline.report.write import write_report
+    from storage.remote import Url
 
     with reported():
         path = find_cube(cube, results, remote=True)
@@ -77,8 +78,7 @@ def report(
         return
     click.echo(written.text)
     click.echo(f"page: {written.page}")
-    if isinstance(path, Path):
-        next_step("open", path)
+    next_step("export" if isinstance(path, Url) else "open", path)
 
 
 @click.command("open")
@@ -186,8 +186,11 @@ def export(cube: Path, results: Path, how: str, out: Path | None, force: bool, o
 def compare(
     cube_a: Path, cube_b: Path, results: Path, scores: tuple[str, ...], out: Path | None, as_json: bool
 ) -> None:
-    """Compare the cells of CUBE_B with the same cells of CUBE_A: paired differences, B minus A."""
-    from pipeline.commands.paths import find_cube
+    """Compare the cells of CUBE_B with the same cells of CUBE_A: paired differences, B minus A.
+
+    Either may be an address (https://, s3://).
+    """
+    from pipeline.commands.paths import beside, find_cube
     from pipeline.report.compare import write_comparison
     from pipeline.scoring.catalogue import LABELS
     from pipeline.scoring.winners.common import RANKED
@@ -197,11 +200,11 @@ def compare(
         cubes = []
         for path in (cube_a, cube_b):
             with collecting(problems):
-                cubes.append(find_cube(path, results))
+                cubes.append(find_cube(path, results, remote=True))
         if problems:
             raise InputError(problems)
         first, second = cubes
-        folder = out or second.with_name(f"{second.stem}-against-{first.stem}.compare")
+        folder = out or beside(second, ".compare").with_name(f"{second.stem}-against-{first.stem}.compare")
         comparison = write_comparison(first, second, folder, scores or RANKED)
     show(comparison.to_dict() if as_json else comparison.lines())
     if not as_json:

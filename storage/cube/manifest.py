@@ -192,8 +192,13 @@ def _read_document(path: Path) -> dict[str, Any]:
             raise _not_a_cube(path, "a file" if path.exists() else "nothing")
         try:
             content = read_regular(path / ROOT_FILE, LONGEST_ROOT)
-        except FileNotFoundError:
-            raise _not_a_cube(path, "a directory without zarr.json") from None
+        except FileNotFoundError as error:
+            where = (
+                f"no zarr.json ({error.strerror})"
+                if isinstance(path, Url)
+                else "a directory without zarr.json"
+            )
+            raise _not_a_cube(path, where) from None
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -234,5 +239,5 @@ def _runs(where: str, records: object, problems: list[Problem]) -> Iterator[RunR
 
 
 def _not_a_cube(path: Path, found: str) -> InputError:
-    hint = "use another name or directory"
+    hint = "" if isinstance(path, Url) else "use another name or directory"
     return InputError([Problem(str(path), found, "a cube written by a sweep", hint)])

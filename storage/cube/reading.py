@@ -57,7 +57,14 @@ def open_cube(path: str | Path) -> xr.DataTree:
     manifest = read_manifest(path)
     with storage_errors(path):
         store = CubeStore(path, chunks=manifest.chunks, document=manifest.document, read_only=True)
-        tree = xr.open_datatree(store, engine="zarr", chunks=None, consolidated=True)  # type: ignore[arg-type]
+        # of format 3: else files of format 2 would be looked for as well
+        tree = xr.open_datatree(
+            store,  # type: ignore[arg-type]
+            engine="zarr",
+            chunks=None,
+            consolidated=True,
+            zarr_format=3,
+        )
         nodes = {node.path: _masked(node.to_dataset(inherit=False)) for node in tree.subtree}
     return xr.DataTree.from_dict(nodes)
 

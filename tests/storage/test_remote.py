@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import http.server
 import json
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -83,17 +84,21 @@ def test_a_report_and_tables_of_an_address(
     monkeypatch.chdir(tmp_path / "here")
     result = CliRunner().invoke(main, ["report", address])
     assert result.exit_code == 0, result.output
+    assert f"next: sweep export {address}" in result.stderr
     assert (tmp_path / "here" / "toy.report" / "report.html").is_file()
-    exported = CliRunner().invoke(main, ["export", address])
-    assert exported.exit_code == 0, exported.output
-    assert sorted(path.name for path in Path().iterdir()) == ["toy.export", "toy.report"]
+    for arguments in (["export", address], ["compare", str(cube), address]):
+        result = CliRunner().invoke(main, arguments)
+        assert result.exit_code == 0, result.output
+        assert f"next: sweep report {address}" in result.stderr
+    names = ["toy-against-toy.compare", "toy.export", "toy.report"]
+    assert sorted(path.name for path in Path().iterdir()) == names
     refused = CliRunner().invoke(main, ["repair", address])
     assert refused.exit_code == 2
     assert f"{address}: found an address, expected a cube on this machine" in refused.stderr
 
 
 def test_what_is_not_there(address: str) -> None:
-    with pytest.raises(InputError, match=r"none\.zarr: found a directory without zarr\.json"):
+    with pytest.raises(InputError, match=r"none\.zarr: found no zarr\.json \(not there\), expected a cube"):
         open_cube(address.replace("toy", "none"))
     with pytest.raises(StorageError, match="needs a network, and a server that answers"):
         open_cube("http://127.0.0.1:9/toy.zarr")
@@ -125,6 +130,83 @@ def test_no_more_is_read_than_a_file_may_hold(
         file.truncate(2**28)
     with pytest.raises(InputError, match=r"found more than [\d,]+ bytes"):
         open_cube(address)["iris"]["X"].values  # noqa: B018
+
+
+class NoCredentialsError(Exception):
+    """As of botocore, which need not be there."""
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (PermissionError("Access Denied"), r"needs credentials that may read it.*\(Access Denied\)"),
+        (
+            NoCredentialsError("Unable to locate\n credentials"),
+            r"needs cred.*\(Unable to locate cred",
+        ),
+        (OSError(5, "Slow down."), r"needs a network, and a server that answers \(\[Errno 5\] Slow down\)"),
+        (TimeoutError(), r"needs a network, and a server that answers \(TimeoutError\)"),
+    ],
+)
+def test_why_a_bucket_refuses(
+    error: Exception, told: str, in_memory: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: object, *of: object, **named: object) -> bytes:
+        raise error
+
+    monkeypatch.setattr(type(fsspec.filesystem("memory")), "cat_file", refuse)
+    with pytest.raises(StorageError, match=f"^{in_memory}/zarr.json: {told}"):
+        open_cube(in_memory)
+
+
+@pytest.mark.parametrize("package", ["s3fs"])
+def test_what_is_to_be_installed(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(InputError, match=rf"{package}.*sweep-clustering\[remote\]"):
+        open_cube("s3://bucket/toy.zarr")
+
+
+@pytest.fixture
+def bucket(cube: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The cube in a bucket of a server that speaks as S3 does; its address."""
+    reason = "a bucket needs pip install s3fs 'moto[server]'"
+    s3fs = pytest.importorskip("s3fs", reason=reason)
+    moto = pytest.importorskip("moto.server", reason=reason)
+    server = moto.ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+    monkeypatch.setenv("NO_PROXY", host)
+    for name, value in (("ACCESS_KEY_ID", "a"), ("SECRET_ACCESS_KEY", "b"), ("DEFAULT_REGION", "us-east-1")):
+        monkeypatch.setenv(f"AWS_{name}", value)
+    s3fs.S3FileSystem.clear_instance_cache()
+    files = s3fs.S3FileSystem()
+    files.mkdir("results")
+    files.put(str(cube), f"results/{cube.name}", recursive=True)
+    yield f"s3://results/{cube.name}"
+    s3fs.S3FileSystem.clear_instance_cache()
+    server.stop()
+
+
+@pytest.mark.filterwarnings("default")  # of packages that are not this project's
+def test_a_cube_in_a_bucket(bucket: str, cube: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree, expected = open_cube(f"{bucket}/"), open_cube(cube)
+    assert np.array_equal(scores(tree, "iris")["nmi"], scores(expected, "iris")["nmi"], equal_nan=True)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    result = CliRunner().invoke(main, ["export", bucket])
+    assert result.exit_code == 0, result.output
+    assert [path.name for path in Path().iterdir()] == ["toy.export"]
+    with pytest.raises(InputError, match=r"no zarr\.json \(The specified key does not exist\)"):
+        open_cube("s3://results/none.zarr")
+    with pytest.raises(InputError, match=r"found no zarr\.json \(The specified bucket does not exist\)"):
+        open_cube("s3://nobody/toy.zarr")
+    fsspec.filesystem("s3").rm(f"results/{cube.name}/iris/X/c.0.0")
+    with pytest.raises(DamagedChunk, match="is missing"):
+        tree["iris"]["X"].values  # noqa: B018
+    fsspec.filesystem("s3").pipe_file(f"results/{cube.name}/iris/X/c.0.0", b"")
+    with pytest.raises(DamagedChunk, match="has changed since it was written"):
+        tree["iris"]["X"].values  # noqa: B018
 
 
 @pytest.mark.parametrize("text", ["file:///etc/passwd", "simplecache::http://x/y", "ftp://x/y", "a/b", "/a"])
