@@ -20,9 +20,10 @@ from pipeline.cluster.leaving import BATCH, RESERVE, LeaveInTime, end_of_time
 SPEC = (
     sweeping.TINY.replace("restarts = 5", "restarts = 2")
     .replace("replicates = 2", "replicates = 1")
+    .replace('"0.5N", "1N"', '"1N"')
     .replace('models = ["unsupervised", "likelihood", "posterior"]', 'models = ["posterior"]')
 )
-LIFETIME = 20.0
+LIFETIME = 10.0
 PATIENCE = 60.0
 AGES = 1e6
 
@@ -130,7 +131,7 @@ def test_workers_that_reach_the_end_of_their_time_lose_nothing(tmp_path: Path) -
     spec = sweeping.write_spec(tmp_path, SPEC)
     assert sweeping.run(spec, tmp_path / "serial") == 0
     options = ("--lifetime", f"{LIFETIME}s")
-    with Site(tmp_path, spec, tmp_path / "serial" / "tiny.zarr", pace=1.5, options=options) as site:
+    with Site(tmp_path, spec, tmp_path / "serial" / "tiny.zarr", pace=1.0, options=options) as site:
         lives = site.start_missing()
         deadline = time.monotonic() + 600
         while not site.over():
