@@ -87,6 +87,7 @@ def to_json(options: AskOptions, standing: Standing, samples: Samples) -> dict[s
         "confidence": standing.share._asdict(),
         "until": until,
         "labels": belief.labels.tolist(),
+        "index": list(map(samples.told, range(len(belief.labels)))),
         "fit": shlex.split(fit_command(options).replace("\\\n", "")),
     }
 

@@ -158,7 +158,9 @@ def fit_command(
             write_whole(figure, picture(draw_choice(choice), figure))
     if as_json:
         chosen = {"choice": choice.to_json()} if choice else {}
-        click.echo(json.dumps(to_json(result) | judgement.to_json() | chosen, allow_nan=False))
+        index = list(map(inputs.samples.told, range(len(inputs.X))))
+        names = {"index": index, "features": list(inputs.table.feature_names)}
+        click.echo(json.dumps(to_json(result) | names | judgement.to_json() | chosen, allow_nan=False))
     else:
         click.echo(
             "\n".join([*(choice.lines(options.accuracy) if choice else []), *summary(result, judgement)])

@@ -24,6 +24,7 @@ from pipeline.report.parts.ink import (
     LETTER,
     PAPER,
     hover,
+    hover_unseen,
     short,
 )
 from pipeline.report.parts.parts import spread
@@ -95,8 +96,8 @@ class CellFigure:
         return f"{'class' if key == TRUE else 'cluster'} {code + 1}"
 
     def sample(self, row: int) -> str:
-        """A sample by its name, or by its number from 0, as tables of labels have it."""
-        return self.sample_names[row] if self.sample_names else f"sample {row}"
+        """A sample by its name, or by its number from 1, as tables of labels have it."""
+        return self.sample_names[row] if self.sample_names else f"sample {row + 1}"
 
     def wrong(self, key: str) -> Labels:
         """Rows of the samples whose cluster is matched to another class than theirs; none without a truth."""
@@ -186,6 +187,12 @@ def _panel(axes: Axes, shown: CellFigure, key: str, pair: tuple[int, int], *, as
         (line,) = axes.plot((x[ends] + gap).ravel(), (y[ends] + gap).ravel(), linestyle=LINKS[kind][1])
         line.set(color=SHADE if as_image else GREY, linewidth=0.6 if many else 0.8)
         line.set(alpha=0.8, rasterized=as_image)
+        if not as_image:
+            middle = ends[:, :2]
+            told = [
+                f"{shown.sample(i)} and {shown.sample(j)}: contradicted {LINKS[kind][0]}" for i, j in middle
+            ]
+            hover_unseen(axes, x[middle].mean(axis=1), y[middle].mean(axis=1), told)
     for label in np.unique(labels):
         (points,) = axes.plot(x[labels == label], y[labels == label], **_look(int(label)))
         points.set(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweeps.data.own.choice import TableChoice
-from sweeps.data.own.columns import Columns
+from sweeps.data.tables import SampleRows
 
 SHOWN = 12
 """Features, and rows, that are named."""
@@ -61,16 +61,17 @@ def column_notes(
         yield f"features used: {', '.join(shown)}{more} ({len(names)})"
 
 
-def dropped_note(table: Columns, rows: NDArray[np.intp], choice: TableChoice) -> Iterator[str]:
-    """Rows that are left out."""
-    n_dropped = table.n_rows - len(rows)
-    if n_dropped:
-        out = np.setdiff1d(np.arange(table.n_rows), rows)[:SHOWN] + 1
-        more = ", …" if n_dropped > SHOWN else ""
-        yield (
-            f"{n_dropped} of {table.n_rows} rows have an empty cell and are left out"
-            f" ({choice.said('missing', 'drop')}): {', '.join(map(str, out.tolist()))}{more}"
-        )
+def dropped_note(rows: SampleRows, choice: TableChoice) -> Iterator[str]:
+    """Rows that are left out, by their numbers from 1, and by their names if they have some."""
+    if rows.kept is None:
+        return
+    out = np.setdiff1d(np.arange(rows.n_rows), rows.kept).tolist()
+    shown = [f"{rows.names[row]} (row {row + 1})" if rows.names else str(row + 1) for row in out[:SHOWN]]
+    more = ", …" if len(out) > SHOWN else ""
+    yield (
+        f"{len(out)} of {rows.n_rows} rows have an empty cell and are left out"
+        f" ({choice.said('missing', 'drop')}): {', '.join(shown)}{more}"
+    )
 
 
 def _kind(values: NDArray[np.float64]) -> str:

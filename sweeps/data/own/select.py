@@ -91,7 +91,7 @@ def select(table: Columns, choice: TableChoice, problems: list[Problem]) -> Labe
     codes, class_names = encoded or (None, ())
     aside = tuple(_picked(table.texts(column), rows) for column in roles.aside)
     notes = [
-        *dropped_note(table, rows, choice),
+        *dropped_note(of_rows, choice),
         *column_notes(X, names, table.header, places, choice),
     ]
     feature_names = tuple(names) if table.header else ()

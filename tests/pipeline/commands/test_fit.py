@@ -110,8 +110,10 @@ def test_formats_and_scaling_change_nothing_but_units(
     np.savez(files / "x.npz", X=X, y=labels)
     names = ("x.data", "x.csv", "x.tsv", "x.npz")
     documents = [json.loads(run(name, "-k", "3", "--labels", "y.csv", "--json").stdout) for name in names]
+    assert [document.pop("features") for document in documents] == [[], ["a", "b"], [], []]
     for document in documents:
         del document["seconds"], document["cpu_seconds"]
+        assert document["index"] == list(range(1, len(X) + 1))
     assert documents[1:] == documents[:1] * 3
     assert json.loads(run("x.npz", "-k", "3", "--json").stdout)["scores"]["nmi"] == pytest.approx(1)
     scaled = json.loads(run("x.data", "-k", "3", "--scale", "standard", "--json").stdout)

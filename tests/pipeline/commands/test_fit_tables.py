@@ -43,7 +43,7 @@ def test_a_messy_table_in_one_command(tmp_path: Path) -> None:
     result = CliRunner().invoke(fit_command, [*command, "--json", "--out", str(out), "--confidence"])
     assert result.exit_code == 0, result.output
     assert result.stderr.splitlines() == [
-        "note: 1 of 6 rows have an empty cell and are left out (--missing drop): 2",
+        "note: 1 of 6 rows have an empty cell and are left out (--missing drop): Bob (row 2)",
         "note: features used: width, height (2)",
     ]
     found = json.loads(result.stdout)
@@ -52,6 +52,8 @@ def test_a_messy_table_in_one_command(tmp_path: Path) -> None:
     header, *rows = out.read_text().splitlines()
     assert header == "index,label,confidence"
     assert [row.split(",")[0] for row in rows] == ["Ann B.", "Eve", "Kim", "Lee", "Zoe"]
+    assert found["index"] == ["Ann B.", "Eve", "Kim", "Lee", "Zoe"]
+    assert found["features"] == ["width", "height"]
     assert [int(row.split(",")[1]) for row in rows] == found["labels"]
     again = CliRunner().invoke(fit_command, [*command, "--out", str(out)])
     assert again.exit_code == 2

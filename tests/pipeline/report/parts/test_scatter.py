@@ -39,7 +39,8 @@ def lines(shown: CellFigure, key: str) -> tuple[list[Line2D], list[str]]:
 
 def test_one_wrong_sample_and_one_contradicted_link_are_marked_and_counted() -> None:
     drawn, entries = lines(SIX, "annotated")
-    link, first, second, ring = drawn
+    link, middle, first, second, ring = drawn
+    assert np.asarray(middle.get_xydata()).tolist() == [[0.5, 0.5]]
     assert link.get_linestyle() == "-"
     assert np.asarray(link.get_xydata())[:2].tolist() == [[0.0, 1.0], [1.0, 0.0]]
     assert [len(np.asarray(points.get_xdata())) for points in (first, second)] == [2, 4]
@@ -81,13 +82,14 @@ def test_samples_of_no_cluster_and_of_no_known_class() -> None:
     assert lines(shown, "annotated")[1][0] == NO_CLUSTER
 
 
-def test_names_of_samples_are_shown_on_wrong_ones(tmp_path: Path) -> None:
+def test_names_of_samples_are_shown_on_wrong_ones_and_on_links(tmp_path: Path) -> None:
     named = replace(SIX, sample_names=tuple("abcdef"))
     with house_style():
         svg = save(draw_matrix(named, "annotated", "s.d."), tmp_path, "cell", "").svg
-    assert svg.count("<title>") == 1
+    assert svg.count("<title>") == 2
     assert "<title>c: in blue, truly red</title>" in svg
-    assert SIX.sample(2) == "sample 2"
+    assert "<title>b and c: contradicted must-link</title>" in svg
+    assert SIX.sample(2) == "sample 3"
     assert named.feature(1) == "a name that is long…"
 
 

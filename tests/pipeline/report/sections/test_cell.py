@@ -49,7 +49,8 @@ def test_the_shown_cell_is_the_published_one_where_it_is_there() -> None:
     truth = tree["mix_k3"]["labels_true"].sel(mixture=cell.mixture).values
     np.testing.assert_array_equal(shown.partitions["true"], truth)
     figure = draw_matrix(shown, "true", "s.d.")
-    points = [line for axes in figure.axes for line in axes.get_lines() if line.get_linestyle() == "None"]
+    drawn = [line for axes in figure.axes for line in axes.get_lines() if line.get_alpha() != 0]
+    points = [line for line in drawn if line.get_linestyle() == "None"]
     assert sum(len(line.get_xdata()) for line in points) == len(truth)
 
 

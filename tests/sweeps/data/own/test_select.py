@@ -56,7 +56,8 @@ def test_a_messy_table_without_cleaning(tmp_path: Path) -> None:
     assert table.rows.kept.tolist() == [0, 2, 4]
     assert table.rows.names == ("Ann", "Bob", "Eve", "Kim", "Lee", "Zoe")
     assert table.notes == (
-        '3 of 6 rows have an empty cell and are left out (missing = "drop"): 2, 4, 6',
+        '3 of 6 rows have an empty cell and are left out (missing = "drop"): '
+        "Bob (row 2), Kim (row 4), Zoe (row 6)",
         "features used: width, height, colour=pale blue, colour=red (4)",
     )
 
