@@ -159,14 +159,14 @@ def test_write_block(base: Path, tmp_path: Path) -> None:
     undisturbed = copies(base, tmp_path / "undisturbed")(0)
     BlockStore(undisturbed, files=next_files(undisturbed)).write(block, draw_block(plan, block))
     expected = files(undisturbed)
-    done = open_cube(undisturbed).load()
-    pending = open_cube(base).load()
+    done = open_cube(undisturbed).load(scheduler="synchronous")
+    pending = open_cube(base).load(scheduler="synchronous")
 
     def write(path: Path) -> None:
         BlockStore(path, files=next_files(path)).write(block, draw_block(plan, block))
 
     def check(path: Path) -> None:
-        seen = open_cube(path).load()
+        seen = open_cube(path).load(scheduler="synchronous")
         assert seen.identical(done) or seen.identical(pending)
         assert seen.identical(done) == (BlockStore(path).statuses(block) == 1).all()
         small.load(path)

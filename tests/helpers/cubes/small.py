@@ -158,5 +158,5 @@ def result_files(path: Path) -> dict[str, str]:
 
 
 def load(path: Path) -> xr.DataTree:
-    """The cube as anybody opens it, read whole."""
-    return xr.open_datatree(path, engine="zarr", chunks={}).load()
+    """The cube as anybody opens it, read whole; threads would make arrays of a few bytes slower to read."""
+    return xr.open_datatree(path, engine="zarr", chunks={}).load(scheduler="synchronous")

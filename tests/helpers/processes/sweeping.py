@@ -77,7 +77,8 @@ def start(
 
 def assert_same_bits(one: Path, other: Path) -> None:
     """Every array of two cubes but times, bit for bit, in order of their coordinates."""
-    trees = [open_cube(path) for path in (one, other)]
+    # arrays of a few bytes, which threads would only make slower to read
+    trees = [open_cube(path).load(scheduler="synchronous") for path in (one, other)]
     assert [node.path for node in trees[0].subtree] == [node.path for node in trees[1].subtree]
     for node in trees[0].subtree:
         expected, found = node.to_dataset(inherit=False), trees[1][node.path].to_dataset(inherit=False)

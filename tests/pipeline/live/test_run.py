@@ -22,7 +22,7 @@ from pipeline.monitor.status import read_status
 
 FAILING = "mixtures_k2/mixture=0/p=0.8/m=15/replicate=1/posterior"
 LABELS = "return [...document.querySelectorAll('td[data-at]')].map((tile) => tile.getAttribute('aria-label'))"
-SLOW = TINY.replace("restarts = 5", "restarts = 40")
+SLOW = TINY.replace("restarts = 5", "restarts = 25")
 
 
 class Stand:
