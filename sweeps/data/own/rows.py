@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -20,6 +21,9 @@ from sweeps.errors import InputError, Problem
 SEMICOLON, BLANK = ";", " "
 MARKS = (",", SEMICOLON, "\t")
 """What may separate cells beside blanks; the first of several that are as good."""
+
+TOLD = re.compile(r'"?sep=.?"?')
+"""A first line that tells Excel the separator, which the other lines show."""
 
 LOOKED_AT = 10
 """Rows from which the separator is told."""
@@ -39,7 +43,8 @@ class Content:
     def rows(self, offset: int = 0) -> Iterator[Row]:
         """Rows from an offset on, one after the other; the line that begins there counts as the first.
 
-        Blank lines and those that start with # are skipped, unless they are inside a cell in quotes.
+        Blank lines and those that start with # are skipped, unless they are inside a cell in quotes, and
+        so is a first line such as `sep=;`.
 
         Raises
         ------
@@ -60,7 +65,7 @@ class Content:
                 text = each.decode()
                 if not is_begun:
                     stripped = text.strip()
-                    if not stripped or stripped[0] == "#":
+                    if not stripped or stripped[0] == "#" or (begin == 0 and TOLD.fullmatch(stripped)):
                         continue
                     first, start, is_begun = last, begin, True
                     if by_blanks:

@@ -221,7 +221,7 @@ def _one_hot(
 
 def _text_column_problem(table: Columns, choice: TableChoice, place: int, rows: NDArray[np.intp]) -> Problem:
     example = repr(table.cell(int(rows[0]), place))
-    hint = (
+    hint = _comma_hint(table.cell(int(rows[0]), place)) or (
         f"name it as {choice.key('label_column')} if it holds the classes, or as {choice.key('index_column')}"
         f" if it holds names; else {choice.key('drop')} it, or {choice.said('categories', 'onehot')}"
     )
@@ -230,8 +230,14 @@ def _text_column_problem(table: Columns, choice: TableChoice, place: int, rows: 
 
 def _cell_problem(table: Columns, choice: TableChoice, row: int, place: int) -> Problem:
     cell = table.cell(row, place)
-    hint = f"{choice.said('missing', 'drop')} leaves out such rows" if is_empty(cell) else ""
+    hint = f"{choice.said('missing', 'drop')} leaves out such rows" if is_empty(cell) else _comma_hint(cell)
     return Problem(table.where(row, place), table.shown(row, place), "a finite number", hint)
+
+
+def _comma_hint(cell: str) -> str:
+    """What to know of a cell that is a number but for its decimal comma; nothing of any other."""
+    is_one = "," in cell and to_number(cell.replace(",", ".", 1)) is not None
+    return "decimal commas are read in text whose cells are separated by semicolons" if is_one else ""
 
 
 def _classes(table: Columns, label: int, rows: NDArray[np.intp]) -> Encoded:

@@ -62,6 +62,7 @@ def test_what_is_written_comes_back_and_as_pandas_reads_it(rows: list[list[str]]
         ("1,\t2\n3,\t4\n", ","),
         ('"a,b;c" 1\n"d,e;f" 2\n', " "),
         ("1 2\n3,5 4\n5 6\n", " "),
+        ("sep=,\n1;2\n", ";"),
         ("", " "),
     ],
 )

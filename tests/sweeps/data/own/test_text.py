@@ -112,6 +112,12 @@ def test_every_problem_of_a_table_at_once(tmp_path: Path) -> None:
          "(use another unit)"),
         ("1,2\n1_000,3\n", None, "FILE, line 2, column 1: found '1_000', expected a finite number"),
         ("1\0,2\n", None, "FILE: found NUL characters, expected a text file"),
+        ("a\tb\n1,5\t2\n3\t4\n", None, "FILE, line 2, column 1 (a): found '1,5', expected a finite number "
+         "(decimal commas are read in text whose cells are separated by semicolons)"),
+        ("a\tb\n1,5\t2\n3,5\t4\n", None, "FILE, column 1 (a): found no number, first '1,5', expected numbers "
+         "(decimal commas are read in text whose cells are separated by semicolons)"),
+        ("sep=;\na;b\n1;2\nsep=;3\n", None, "FILE, line 4, column 1 (a): found 'sep=', expected a "
+         "finite number"),
         ("1,2\n3,4\n# x\n5,\"6\n7,8\n", None, "FILE, line 4: found a cell whose quote is never closed, "
          "expected another quote"),
         ("1,2\n\"3\n\n\",5\n6\n", None, "FILE, line 5: found 1 cells, expected 2 as in the other rows"),
