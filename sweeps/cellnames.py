@@ -8,9 +8,6 @@ from sweeps.errors import InputError, Problem, collecting, did_you_mean
 from sweeps.plan import ACCURACY, Cell, DatasetPlan
 from sweeps.seeds import accuracy_code
 
-FORM = "DATASET/p=ACCURACY/m=NUMBER/replicate=NUMBER/MODEL, or DATASET/BASELINE"
-WITH_DESIGN = FORM.replace("/replicate", "/design=DESIGN/replicate")
-
 
 def find_cells(names: Iterable[str], plans: Sequence[DatasetPlan]) -> frozenset[Cell]:
     """Cells of several names, as `find_cell` finds one.
@@ -36,8 +33,9 @@ def find_cell(name: str, plans: Iterable[DatasetPlan]) -> Cell:
     Parameters
     ----------
     name : str
-        Data set, coordinates in any order, model; mixtures have `mixture=NUMBER` as well, and the cells of a
-        sweep that names another design than "uniform" have `design=DESIGN`.
+        Data set, coordinates in any order, model; mixtures have `mixture=NUMBER` as well, the cells of a
+        sweep that names another design than "uniform" have `design=DESIGN`, and those of a sweep of several
+        searches `search=SEARCH`.
     plans : iterable of DatasetPlan
         All data sets of the sweep.
 
@@ -69,7 +67,7 @@ class _Reader:
         self.problems: list[Problem] = []
         self._name = name
         self._plan = plan
-        self._form = FORM if plan.cell_designs == (None,) else WITH_DESIGN
+        self._form = _form(plan)
 
     def cell(self, model: str, pairs: list[str]) -> Cell:
         """The cell; valid only if no problem was found."""
@@ -79,19 +77,19 @@ class _Reader:
             expected = f"a model of {plan.name}: {', '.join(models)}"
             self._problem(repr(model), expected, did_you_mean(model, models) or f"the form is {self._form}")
             return Cell(plan.name, None, None, None, None, model)
+        is_baseline = model in plan.baselines
         wanted = [] if plan.mixtures is None else ["mixture"]
-        designs = [design for design in plan.cell_designs if design is not None]
-        if model not in plan.baselines:
-            wanted += ["p", "m", *(["design"] if designs else []), "replicate"]
+        if not is_baseline:
+            wanted += ["p", "m", *(["design"] if plan.cell_designs != (None,) else []), "replicate"]
+        searches = plan.searches_of(model) if is_baseline else plan.cell_searches
+        wanted += ["search"] if searches != (None,) else []
         texts = self._texts(pairs, wanted)
         mixture = self._number("mixture", texts, range(plan.mixtures or 0))
         m = self._number("m", texts, plan.m)
         replicate = self._number("replicate", texts, range(plan.replicates))
-        design = texts.get("design")
-        if design is not None and design not in designs:
-            expected = f"design={self._values('design')}"
-            self._problem(f"design={design}", expected, did_you_mean(design, designs))
-        return Cell(plan.name, mixture, self._accuracy(texts), m, replicate, model, design)
+        design = self._word("design", texts, plan.designs)
+        search = self._word("search", texts, plan.searches)
+        return Cell(plan.name, mixture, self._accuracy(texts), m, replicate, model, design, search)
 
     def _texts(self, pairs: list[str], wanted: list[str]) -> dict[str, str]:
         """Coordinates by name as they are written; each of `wanted` once, and no other."""
@@ -117,6 +115,12 @@ class _Reader:
             self._problem(f"{key}={texts[key]}", f"{key}={self._values(key)}")
         return number
 
+    def _word(self, key: str, texts: dict[str, str], words: Sequence[str]) -> str | None:
+        word = texts.get(key)
+        if word is not None and word not in words:
+            self._problem(f"{key}={word}", f"{key}={self._values(key)}", did_you_mean(word, words))
+        return word
+
     def _accuracy(self, texts: dict[str, str]) -> float | None:
         if "p" not in texts:
             return None
@@ -131,9 +135,16 @@ class _Reader:
         plan = self._plan
         if key == "p":
             return " | ".join(f"{p:{ACCURACY}}" for p in plan.p)
-        if key in ("m", "design"):
-            return " | ".join(map(str, plan.m if key == "m" else plan.designs))
+        lists: dict[str, Sequence[object]] = {"m": plan.m, "design": plan.designs, "search": plan.searches}
+        if key in lists:
+            return " | ".join(map(str, lists[key]))
         return f"0..{((plan.mixtures or 0) if key == 'mixture' else plan.replicates) - 1}"
 
     def _problem(self, found: str, expected: str, hint: str = "") -> None:
         self.problems.append(Problem(f"cell {self._name!r}", found, expected, hint))
+
+
+def _form(plan: DatasetPlan) -> str:
+    design = "/design=DESIGN" if plan.cell_designs != (None,) else ""
+    search = "/search=SEARCH" if plan.searches else ""
+    return f"DATASET/p=ACCURACY/m=NUMBER{design}/replicate=NUMBER{search}/MODEL, or DATASET{search}/BASELINE"

@@ -41,10 +41,11 @@ ACCURACY = ".9g"
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """The unit of result: one data set, mixture, accuracy, annotation count, replicate and model.
+    """The unit of result: one data set, mixture, accuracy, annotation count, replicate, search and model.
 
     A baseline has no `p`, `m`, `replicate` and `design`; a real data set has no `mixture`. There is no
-    `design` where the sweep names no other than "uniform".
+    `design` where the sweep names no other than "uniform", and no `search` where the sweep has one alone; a
+    method among the baselines has none either.
     """
 
     dataset: str
@@ -54,10 +55,11 @@ class Cell:
     replicate: int | None
     model: str
     design: str | None = None
+    search: str | None = None
 
     def __str__(self) -> str:
         parts = [self.dataset]
-        for key in ("mixture", "p", "m", "design", "replicate"):
+        for key in ("mixture", "p", "m", "design", "replicate", "search"):
             value = getattr(self, key)
             if value is not None:
                 parts.append(f"{key}={value:{ACCURACY}}" if isinstance(value, float) else f"{key}={value}")
@@ -113,7 +115,7 @@ class Block:
         Half-open range of replicates; None for a baseline.
     models : tuple of str
         Supervised models of the chunk, or one baseline.
-    design : str or None
+    design, search : str or None
         As of its cells.
     """
 
@@ -124,6 +126,7 @@ class Block:
     replicates: tuple[int, int] | None
     models: tuple[str, ...]
     design: str | None = None
+    search: str | None = None
 
     @property
     def unsupervised(self) -> bool:
@@ -138,7 +141,7 @@ class Block:
     def cells(self) -> Iterator[Cell]:
         """Cells in storage order: mixture, then replicate, then model."""
         for mixture, replicate, model in product(_range(self.mixtures), _range(self.replicates), self.models):
-            yield Cell(self.dataset, mixture, self.p, self.m, replicate, model, self.design)
+            yield Cell(self.dataset, mixture, self.p, self.m, replicate, model, self.design, self.search)
 
     def position(self, cell: Cell) -> int:
         """Place of `cell` in storage order: its row in every array of the block."""
@@ -151,6 +154,7 @@ class Block:
         else:
             parts += [f"p={self.p:{ACCURACY}}", f"m={self.m}"]
             parts += [] if self.design is None else [f"design={self.design}"]
+        parts += [] if self.search is None else [f"search={self.search}"]
         if self.mixtures is not None:
             parts.append("mixtures={}:{}".format(*self.mixtures))
         if self.replicates is not None:
@@ -214,6 +218,8 @@ class DatasetPlan:
         Sha256 of them; empty where there are none.
     designs : tuple of str
         How annotated pairs are chosen; several are a dimension of the cell.
+    searches : tuple of str
+        Names of the searches, a dimension of the cell where there are several; empty where there is one.
     feature_names, class_names : tuple of str
         Of a table that has them; classes by their codes. Empty in cubes made before names were kept.
     sample_names : str
@@ -246,6 +252,7 @@ class DatasetPlan:
     n_annotations: Annotated[int, Whole(0, MOST_ANNOTATIONS)] = 0
     annotations_checksum: Source = ""
     designs: Annotated[tuple[Annotated[str, Choice(DESIGNS)], ...], Each(str)] = DEFAULT
+    searches: Annotated[tuple[Name, ...], Each(str, shortest=0)] = ()
     feature_names: Names = ()
     class_names: Names = ()
     sample_names: Source = ""
@@ -266,6 +273,15 @@ class DatasetPlan:
         return (None,) if self.designs == DEFAULT else self.designs
 
     @property
+    def cell_searches(self) -> tuple[str | None, ...]:
+        """Searches as the cells have them."""
+        return self.searches or (None,)
+
+    def searches_of(self, baseline: str) -> tuple[str | None, ...]:
+        """Searches of a baseline: a method searches by itself."""
+        return (None,) if any(each.name == baseline for each in self.methods) else self.cell_searches
+
+    @property
     def asked(self) -> tuple[str, ...]:
         """Designs whose pairs are asked for; none where there is nothing beside baselines."""
         return asked_of(self.designs) if self.supervised else ()
@@ -283,44 +299,49 @@ class DatasetPlan:
     @property
     def n_cells(self) -> int:
         """Number of cells, baselines included."""
-        per_mixture = self.n_graphs * len(self.models)
-        return (self.mixtures or 1) * (per_mixture + len(self.baselines))
+        per_mixture = self.n_graphs * len(self.cell_searches) * len(self.models)
+        return (self.mixtures or 1) * (per_mixture + sum(map(len, map(self.searches_of, self.baselines))))
 
     @property
     def n_restarts(self) -> int:
         """Restarts of all cells together."""
-        per_mixture = self.n_graphs * sum(map(self.restarts_of, self.models))
-        return (self.mixtures or 1) * (per_mixture + sum(map(self.restarts_of, self.baselines)))
+        per_mixture = self.n_graphs * len(self.cell_searches) * sum(map(self.restarts_of, self.models))
+        baselines = sum(len(self.searches_of(each)) * self.restarts_of(each) for each in self.baselines)
+        return (self.mixtures or 1) * (per_mixture + baselines)
 
     def restarts_of(self, model: str) -> int:
         """Restarts of each cell of a model, or calls of a method."""
         return next((each.restarts for each in self.methods if each.name == model), self.restarts)
 
     def blocks(self) -> Iterator[Block]:
-        """All blocks, baselines first, then by accuracy, annotation count and design."""
+        """All blocks, baselines first, then by accuracy, annotation count, design and search."""
         mixture_ranges: list[tuple[int, int] | None] = [None]
         if self.mixtures is not None:
             mixture_ranges = list(_chunks(self.mixtures, self.mixture_chunk))
-        for baseline, mixtures in product(self.baselines, mixture_ranges):
-            yield Block(self.name, None, None, mixtures, None, (baseline,))
-        for p, m, design, mixtures, replicates, models in product(
+        for baseline in self.baselines:
+            for search, mixtures in product(self.searches_of(baseline), mixture_ranges):
+                yield Block(self.name, None, None, mixtures, None, (baseline,), None, search)
+        for p, m, design, search, mixtures, replicates, models in product(
             self.p,
             self.m,
             self.cell_designs,
+            self.cell_searches,
             mixture_ranges,
             _chunks(self.replicates, self.replicate_chunk),
             self._model_chunks(),
         ):
-            yield Block(self.name, p, m, mixtures, replicates, models, design)
+            yield Block(self.name, p, m, mixtures, replicates, models, design, search)
 
     def has(self, cell: Cell) -> bool:
         """Whether the grid has a cell; values of other types are none of it."""
         if not _is_position(cell.mixture, self.mixtures):
             return False
         if cell.model in self.baselines:
-            return (cell.p, cell.m, cell.replicate, cell.design) == (None, None, None, None)
+            outside = (cell.p, cell.m, cell.replicate, cell.design) == (None, None, None, None)
+            return outside and cell.search in self.searches_of(cell.model)
         known = cell.model in self.models and cell.p in self.p and cell.m in self.m
-        return known and cell.design in self.cell_designs and _is_position(cell.replicate, self.replicates)
+        known = known and cell.design in self.cell_designs and cell.search in self.cell_searches
+        return known and _is_position(cell.replicate, self.replicates)
 
     def has_path(self, path: AskedPath) -> bool:
         """Whether the grid has a path; values of other types are none of it."""
@@ -338,7 +359,7 @@ class DatasetPlan:
             replicates = _chunk_at(cell.replicate, self.replicates, self.replicate_chunk)
             start, stop = _chunk_at(self.models.index(cell.model), len(self.models), self.model_chunk)
             models = self.models[start:stop]
-        return Block(self.name, cell.p, cell.m, mixtures, replicates, models, cell.design)
+        return Block(self.name, cell.p, cell.m, mixtures, replicates, models, cell.design, cell.search)
 
     def _model_chunks(self) -> list[tuple[str, ...]]:
         if not self.models:

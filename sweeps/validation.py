@@ -198,6 +198,8 @@ def _place(where: str, names: list[str], brackets: bool, *, table: bool) -> str:
         return where
     tables, key = (names, "") if table else (names[:-1], names[-1])
     if brackets and tables:
-        tables = [f"[{tables[0]}]", *tables[1:]]
+        name, bracket, place = tables[0].partition("[")
+        outer = f"[[{name}]]{bracket}{place}" if bracket else f"[{name}]"
+        tables = [outer, *tables[1:]]
         return " ".join(filter(None, (where, tables[0], ".".join(tables[1:]), key)))
     return " ".join(filter(None, (where, ".".join(tables), key)))

@@ -127,7 +127,7 @@ def test_the_sweep_file_example_is_one(tmp_path: Path) -> None:
     path = tmp_path / "example.toml"
     path.write_text(example, encoding="utf-8")
     spec = load_sweep(path)
-    assert spec.search == asked()  # "with these defaults"
+    assert spec.search == (asked(),)  # "with these defaults"
     assert tomllib.loads(example)["search"] == {"method": METHOD.default, **vars(asked())}
     for name in (each.name for each in OFFERED):
         assert re.search(rf"^{name} = ", example, flags=re.MULTILINE)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.live.grid import Grid
+from pipeline.live.grid import Grid, variant
 from pipeline.live.means import Means
 from pipeline.monitor.status import DatasetStatus
 from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
@@ -73,6 +73,10 @@ class Tally:
         return [self.cells, *counts, seconds, best, self.where]
 
 
+CurveKey = tuple[str, str | None, str | None, float | None, str]
+"""Data set, design, search, accuracy and model of a curve over m."""
+
+
 class Changes:
     """Texts by key, which know in which version each changed last."""
 
@@ -114,9 +118,9 @@ class Board:
         self._totals = {name: [0, 0, 0, 0] for name in self.grid.plans}
         self._waiting: dict[Cell, int] = {}
         self._begun: set[Block] = set()
-        self._curves: dict[tuple[str, str | None, float | None, str], dict[int | None, Means]] = {}
+        self._curves: dict[CurveKey, dict[int | None, Means]] = {}
         self._touched: set[int] = set()
-        self._touched_curves: set[tuple[str, str | None, float | None, str]] = set()
+        self._touched_curves: set[CurveKey] = set()
         self._tiles, self._series = Changes(), Changes()
 
     def begin(self, block: Block, statuses: NDArray[np.int8]) -> None:
@@ -186,7 +190,7 @@ class Board:
 
     def score(self, cell: Cell, value: float) -> None:
         """Take the NMI of a cell."""
-        key = cell.dataset, cell.design, cell.p, cell.model
+        key = cell.dataset, cell.design, cell.search, cell.p, cell.model
         means = self._curves.setdefault(key, {}).setdefault(cell.m, Means())
         # the unit of replication: what is drawn again on its own
         unit = cell.mixture if cell.mixture is not None else cell.replicate
@@ -218,8 +222,10 @@ class Board:
             for key in self._touched_curves:
                 points = sorted(self._curves[key].items(), key=lambda point: point[0] or 0)
                 shown = [[m, *means.summary()] for m, means in points]
-                accuracy = None if key[2] is None else f"{key[2]:{ACCURACY}}"
-                self._series.put(key, self.version, _text([key[0], key[1] or "", accuracy, key[3], shown]))
+                dataset, design, search, p, model = key
+                accuracy = None if p is None else f"{p:{ACCURACY}}"
+                row = [dataset, variant(design, search), accuracy, model, shown, search]
+                self._series.put(key, self.version, _text(row))
             self._touched, self._touched_curves = set(), set()
         return self.version
 

@@ -16,20 +16,20 @@ MOST_TILES = 3000
 LEAST_TILES = 24
 """That a panel may have, however many panels there are."""
 
-Key = tuple[float | None, int | str, str | None]
-"""Accuracy, number of annotations and design; of a baseline no accuracy, its name and no design."""
+Key = tuple[float | None, int | str, str | None, str | None]
+"""Accuracy, number of annotations, design and search; of a baseline no accuracy, its name, no design."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One data set and design, or the baselines of one data set.
+    """One data set, design and search, or the baselines of one data set.
 
     Parameters
     ----------
-    dataset, design : str
-        The design is empty where the sweep names none.
+    dataset, variant : str
+        The design and the search, as far as the sweep names them.
     alone : bool
-        Whether it has the models without annotations, one in each column, and a single row.
+        Whether it has the models without annotations, one in each column, and a row for each search.
     models : tuple of str
         Of its tiles.
     rows, columns : tuple of str
@@ -37,7 +37,7 @@ class Panel:
     """
 
     dataset: str
-    design: str
+    variant: str
     alone: bool
     models: tuple[str, ...]
     rows: tuple[str, ...]
@@ -47,7 +47,7 @@ class Panel:
         """Plain values for JSON."""
         return {
             "dataset": self.dataset,
-            "design": self.design,
+            "variant": self.variant,
             "alone": self.alone,
             "models": self.models,
             "rows": self.rows,
@@ -71,21 +71,31 @@ class Grid:
         self.panels: list[Panel] = []
         self._tiles: dict[str, dict[Key, int]] = {}
         self._panel_of: list[int] = []
-        n_panels = sum(len(plan.designs) for plan in self.plans.values() if plan.supervised)
+        n_panels = sum(
+            len(plan.designs) * len(plan.cell_searches) for plan in self.plans.values() if plan.supervised
+        )
         most = max(LEAST_TILES, MOST_TILES // max(n_panels, 1))
         for plan in self.plans.values():
             self._tiles[plan.name] = {}
             if plan.baselines:
-                columns = {name: at for at, name in enumerate(plan.baselines)}
-                self._add(
-                    plan, None, {None: 0}, columns, Panel(plan.name, "", True, (), ("",), plan.baselines)
-                )
+                alone = Panel(plan.name, "", True, (), plan.searches or ("",), plan.baselines)
+                first = self._add(alone)
+                for (column, name), (row, search) in product(
+                    enumerate(plan.baselines), enumerate(plan.cell_searches)
+                ):
+                    # a method, which has no search, is in the first row
+                    search = search if search in plan.searches_of(name) else None
+                    place = first + row * len(alone.columns) + column
+                    self._tiles[plan.name].setdefault((None, name, None, search), place)
             if plan.supervised:
-                rows, columns_ = _shared(sorted(plan.p), sorted(plan.m), most)
-                for design in plan.cell_designs:
-                    labels = _labels(rows), _labels(columns_)
-                    panel = Panel(plan.name, design or "", False, plan.models, *labels)
-                    self._add(plan, design, rows, columns_, panel)
+                rows, columns = _shared(sorted(plan.p), sorted(plan.m), most)
+                for design, search in product(plan.cell_designs, plan.cell_searches):
+                    labels = _labels(rows), _labels(columns)
+                    panel = Panel(plan.name, variant(design, search), False, plan.models, *labels)
+                    first = self._add(panel)
+                    for (p, row), (m, column) in product(rows.items(), columns.items()):
+                        place = first + row * len(panel.columns) + column
+                        self._tiles[plan.name][p, m, design, search] = place
 
     @property
     def n_tiles(self) -> int:
@@ -96,8 +106,8 @@ class Grid:
         """Number of the tile that holds a block, or a cell."""
         if where.p is None or where.m is None:
             model = where.model if isinstance(where, Cell) else where.models[0]
-            return self._tiles[where.dataset][None, model, None]
-        return self._tiles[where.dataset][where.p, where.m, where.design]
+            return self._tiles[where.dataset][None, model, None, where.search]
+        return self._tiles[where.dataset][where.p, where.m, where.design, where.search]
 
     def panel(self, tile: int) -> Panel:
         """Panel of a tile."""
@@ -108,21 +118,21 @@ class Grid:
         panel = self.panel(tile)
         if not panel.alone:
             return panel.models
-        return (panel.columns[tile - self._panel_of.index(self._panel_of[tile])],)
+        row, column = divmod(tile - self._panel_of.index(self._panel_of[tile]), len(panel.columns))
+        name = panel.columns[column]
+        return (name,) if row < len(self.plans[panel.dataset].searches_of(name)) else ()
 
-    def _add(
-        self,
-        plan: DatasetPlan,
-        design: str | None,
-        rows: dict[Any, int],
-        columns: dict[Any, int],
-        panel: Panel,
-    ) -> None:
+    def _add(self, panel: Panel) -> int:
+        """Number of the first tile of a new panel."""
         first = self.n_tiles
         self.panels.append(panel)
         self._panel_of += [len(self.panels) - 1] * (len(panel.rows) * len(panel.columns))
-        for (p, row), (m, column) in product(rows.items(), columns.items()):
-            self._tiles[plan.name][p, m, design] = first + row * len(panel.columns) + column
+        return first
+
+
+def variant(design: str | None, search: str | None) -> str:
+    """Title of a design and a search, as far as the sweep names them."""
+    return ", ".join(filter(None, [design, search]))
 
 
 def _shared(p: Sequence[float], m: Sequence[int], most: int) -> tuple[dict[Any, int], dict[Any, int]]:

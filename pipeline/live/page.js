@@ -102,8 +102,8 @@ const sums = (rows) => {
 };
 const place = (at) => {
   const { panel, row, column } = nodes[at];
-  const where = panel.alone ? [panel.dataset, panel.columns[column]] :
-    [panel.dataset, panel.design, `p ${panel.rows[row]}`, `m ${panel.columns[column]}`];
+  const where = panel.alone ? [panel.dataset, panel.rows[row], panel.columns[column]] :
+    [panel.dataset, panel.variant, `p ${panel.rows[row]}`, `m ${panel.columns[column]}`];
   return where.filter(Boolean).join(" · ");
 };
 const paint = (at) => {
@@ -117,14 +117,15 @@ const paint = (at) => {
 };
 const tableOf = (panel) => {
   const dense = panel.columns.length > 24 || panel.rows.length > 24;
+  const bare = panel.alone && panel.rows.length === 1;
   const table = h("table", { class: dense ? "grid dense" : "grid", role: "grid",
-    "aria-label": [panel.dataset, panel.design, panel.alone ? "models without annotations" : ""].filter(Boolean).join(", ") });
+    "aria-label": [panel.dataset, panel.variant, panel.alone ? "models without annotations" : ""].filter(Boolean).join(", ") });
   if (!dense || panel.alone) {
-    table.append(h("thead", {}, h("tr", {}, panel.alone ? null : h("th", { scope: "col" }, "p \\ m"),
+    table.append(h("thead", {}, h("tr", {}, bare ? null : h("th", { scope: "col" }, panel.alone ? "" : "p \\ m"),
       panel.columns.map((text) => h("th", { scope: "col" }, text)))));
   }
   table.append(h("tbody", {}, panel.rows.map((text, row) => h("tr", {},
-    panel.alone ? null : h("th", { scope: "row" }, dense ? "" : text),
+    bare ? null : h("th", { scope: "row" }, dense ? "" : text),
     panel.columns.map((_, column) => {
       const node = h("td", { role: "gridcell", tabindex: row || column ? "-1" : "0", "aria-describedby": "card", "data-at": nodes.length });
       nodes.push({ node, panel, row, column });
@@ -136,7 +137,7 @@ const drawMap = () => {
   nodes.length = 0;
   const tables = grid.panels.map((panel) => [panel, tableOf(panel)]);  // numbered as the tiles are
   const box = (panel, table) => h("div", { class: "panel" },
-    h("h3", {}, panel.dataset, panel.design ? h("small", {}, ` ${panel.design}`) : null), table);
+    h("h3", {}, panel.dataset, panel.variant ? h("small", {}, ` ${panel.variant}`) : null), table);
   const boxes = new Map();
   const home = put("map", tables.filter(([panel]) => !panel.alone).map(([panel, table]) => {
     const made = box(panel, table);
@@ -270,8 +271,9 @@ const scores = () => {
   const keys = [...panels.keys()], step = Math.ceil(keys.length / MOST_PANELS);
   const picked = keys.filter((_, at) => at % step === 0);
   put("curves", picked.map((key) => {
-    const [design, p] = key.split("\n");
-    return figure(design ? `p = ${p}, ${design}` : `p = ${p}`, panels.get(key), flat, low, high);
+    const [variant, p] = key.split("\n"), curves = panels.get(key);
+    const beside = flat.filter((curve) => curve[5] === null || curve[5] === curves[0][5]);
+    return figure(variant ? `p = ${p}, ${variant}` : `p = ${p}`, curves, beside, low, high);
   }));
   const models = Object.keys(grid.looks).filter((model) => mine.some((curve) => curve[3] === model));
   put("keys", models.map((model) => {
@@ -282,7 +284,7 @@ const scores = () => {
   put("scores-table", h("table", { class: "plain" }, h("thead", {}, h("tr", {}, ["p", "m", "model", "mean NMI", "standard error", grid.units[choice.value] || "units"]
     .map((text, at) => h("th", at === 2 ? {} : { class: "number" }, text)))),
   h("tbody", {}, [...flat, ...drawn].flatMap((curve) => curve[4].map(([m, mean, se, n]) => h("tr", {},
-    h("td", { class: "number" }, curve[2] === null ? "–" : curve[1] ? `${curve[2]}, ${curve[1]}` : curve[2]),
+    h("td", { class: "number" }, curve[2] === null ? curve[1] || "–" : curve[1] ? `${curve[2]}, ${curve[1]}` : curve[2]),
     h("td", { class: "number" }, m === null ? "–" : String(m)), h("td", {}, curve[3]), h("td", { class: "number" }, mean.toFixed(3)),
     h("td", { class: "number" }, se === null ? "–" : se.toFixed(3)), h("td", { class: "number" }, count(n))))))));
 };

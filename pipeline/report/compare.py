@@ -16,11 +16,12 @@ from pipeline.report.parts.ink import house_style
 from pipeline.report.parts.parts import Picture
 from pipeline.report.parts.saving import SUFFIXES, save
 from pipeline.report.parts.wording import count_of, names
-from pipeline.report.settings import differences
+from pipeline.report.settings import differences, search_called
 from pipeline.report.write import check_folder, records, write_tables
 from pipeline.scoring.catalogue import LABELS
 from pipeline.scoring.pairs import PLACE, difference_table, pair, total_table
 from pipeline.scoring.tables import cell_table, written_counts
+from pipeline.scoring.variants import titled
 from pipeline.text import plural
 from storage.cube.cube import open_cube
 from storage.cube.manifest import Manifest, read_manifest
@@ -120,7 +121,9 @@ def write_comparison(first: Path, second: Path, folder: Path, scores: Sequence[s
     """
     manifests = _manifests(first, second, folder)
     cells = [cell_table(open_cube(manifest.path), manifest.plans) for manifest in manifests]
-    pairs, unpaired = pair(cells[0], cells[1], scores)
+    a, b = manifests
+    searches = search_called(a.spec, b.spec), search_called(b.spec, a.spec)
+    pairs, unpaired = pair(cells[0], cells[1], scores, searches)
     table = difference_table(pairs)
     settings = tuple(differences(*manifests))
     counts = [count for manifest in manifests for count in manifest.spec.grid.m]
@@ -175,7 +178,7 @@ def _table_lines(
         for row in [*rows.itertuples(), *total[total["score"] == score].itertuples()]:
             p, m = getattr(row, "p", math.nan), getattr(row, "m", math.nan)
             yield _row(
-                _with_design(getattr(row, "dataset", "all"), row.design),
+                titled(getattr(row, "dataset", "all"), row._asdict()),
                 "" if pd.isna(p) else f"{p:g}",
                 "" if pd.isna(m) else count_of(written, row.dataset, int(m)),
                 str(row.model),
@@ -187,10 +190,6 @@ def _table_lines(
         missing = int(rows["n_missing"].sum())
         if missing:
             yield f"  {plural(missing, 'cell')} left out: the score is not defined in one of the two"
-
-
-def _with_design(dataset: str, design: object) -> str:
-    return dataset if pd.isna(design) else f"{dataset}, {design}"
 
 
 def _mean(mean: float, se: float) -> str:

@@ -12,6 +12,7 @@ from pipeline.report.parts.html import render
 from pipeline.report.parts.parts import Picture, Section, Table, Value, number, words
 from pipeline.report.parts.wording import count_of, units
 from pipeline.scoring.catalogue import LABELS
+from pipeline.scoring.variants import titled
 from pipeline.text import plural
 
 BETTER = {1: "more is better", -1: "less is better", 0: "the larger one wins"}
@@ -111,13 +112,12 @@ def _table(
 def _row(row: object, dataset: str, written: Mapping[tuple[str, int], str]) -> tuple[Value, ...]:
     values = row._asdict()  # type: ignore[attr-defined]
     p, m = values.get("p", math.nan), values.get("m")
-    name = dataset if pd.isna(values["design"]) else f"{dataset}, {values['design']}"
     count = Value("", None) if m is None or pd.isna(m) else Value(count_of(written, dataset, int(m)), int(m))
     error = "" if pd.isna(values["se"]) else f" ± {round(values['se'], DIGITS):.2g}"
     difference = round(float(values["difference"]), DIGITS) + 0.0  # no negative zero
     shown = Value("-", None) if math.isnan(difference) else Value(f"{difference:+.3g}{error}", difference)
     return (
-        words(name),
+        words(titled(dataset, values)),
         Value("", None) if pd.isna(p) else number(float(p), "g"),
         count,
         words(values["model"]),

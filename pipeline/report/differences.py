@@ -26,7 +26,7 @@ from pipeline.report.parts.parts import shape_groups, spread
 from pipeline.report.parts.wording import count_of, units
 from pipeline.report.sections.curves import PANEL
 from pipeline.scoring.catalogue import LABELS
-from pipeline.scoring.designs import with_design
+from pipeline.scoring.variants import titled, with_variants
 
 
 def caption(axis: str, rows: pd.DataFrame) -> str:
@@ -52,20 +52,19 @@ def draw_differences(
     Returns
     -------
     Figure or None
-        A row of panels per data set and design, and per shape where there are many, a column per accuracy,
-        baselines at m = 0; None without any pair.
+        A row of panels per data set, design and search, and per shape where there are many, a column per
+        accuracy, baselines at m = 0; None without any pair.
     """
     rows = table[(table["score"] == score) & (table["n_cells"] > 0)]
     if rows.empty:
         return None
-    # rows of one panel are of one design
-    designs = with_design(rows)["design"]
-    named = designs.astype(object).map(lambda design: "" if pd.isna(design) else f", {design}")
+    # rows of one panel are of one design and search
+    named = [titled(row["dataset"], row) for row in with_variants(rows).to_dict("records")]
     texts = [
         "0" if pd.isna(m) else count_of(written or {}, str(name), int(m))
         for name, m in zip(rows["dataset"], rows["m"], strict=True)
     ]
-    rows = rows.assign(dataset=rows["dataset"] + named, text=texts)
+    rows = rows.assign(dataset=named, text=texts)
     datasets = spread(list(rows["dataset"].unique()), MOST_DATASETS)
     accuracies = spread(sorted(rows["p"].dropna().unique()), MOST_ACCURACIES) or [np.nan]
     groups = shape_groups(rows["model"].unique())

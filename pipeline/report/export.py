@@ -26,7 +26,7 @@ FORMATS = {"csv": ".csv", "parquet": ".parquet", "netcdf": ".nc"}
 """End of a file's name, by format."""
 
 EXTRA = "pip install 'sweep-clustering[tables]'"
-CELL = ("mixture", "p", "m", "m_over_n", "design", "replicate")
+CELL = ("mixture", "p", "m", "m_over_n", "design", "replicate", "search")
 """Coordinates of a cell beside its model."""
 
 
@@ -148,7 +148,7 @@ def _labels(
     whole = dict.fromkeys(("mixture", "m", "replicate"), "Int64")
     real = dict.fromkeys(("p", "m_over_n"), "Float64")
     table = pd.DataFrame(columns, index=range(n_rows * plan.n_samples))
-    return table.astype({**whole, **real, "design": object, "dataset": str, "model": str})
+    return table.astype({**whole, **real, "design": object, "search": object, "dataset": str, "model": str})
 
 
 def _true_labels(

@@ -9,6 +9,7 @@ from pipeline.report.designs.headline import design_headline
 from pipeline.report.parts.html import render
 from pipeline.report.parts.ink import house_style
 from pipeline.report.parts.saving import SUFFIXES
+from pipeline.report.searches import section as searches
 from pipeline.report.sections import (
     against,
     cell,
@@ -29,6 +30,7 @@ from pipeline.report.winners.headline import headline
 SECTIONS = (
     standing.section,
     designs.section,
+    searches.section,
     curves.section,
     scores.section,
     relative.section,
@@ -71,7 +73,7 @@ def write_page(content: Content, path: Path) -> list[Path]:
 
 
 def _lead(content: Content) -> tuple[str, ...]:
-    """What is found, after what it is found about where there are several designs, and how much is there."""
-    several = () if content.every is None else (heading.of_one_design(content.manifest, content.design),)
+    """What is found, after what it is found about where there are several designs or searches."""
+    several = heading.of_one(content.manifest, content.chosen)
     found = (*headline(content.rankings), *design_headline(content.designs))
     return (*several, *found, " ".join(heading.state(content)))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kernels.settings import LENGTHS
+from kernels.settings import LENGTHS, method_words
 from storage.cube.manifest import Manifest
-from sweeps.file.search import BY_METHOD
+from sweeps.file.search import BY_METHOD, HELD_OUT, Search
 from sweeps.file.spec import SweepSpec
 
 NONE = "none"
@@ -51,18 +51,26 @@ def differences(a: Manifest, b: Manifest) -> Iterator[str]:
             yield f"{name} is not the same data in both: the checksums differ"
 
 
+def search_called(spec: SweepSpec, other: SweepSpec) -> str:
+    """What the only search of a sweep is called in another: by its settings, else by its method."""
+    first = spec.search[0]
+    names = (each.name for each in other.search if each.name and each.settings == first.settings)
+    return next(names, method_words(first))
+
+
 def _keys(spec: SweepSpec) -> dict[str, str]:
     """Every key but those of the data sets, by its path; a search by its method and what that leaves open."""
     plain = spec.model_dump(mode="json", exclude={"name"})
-    told = set(BY_METHOD) - LENGTHS
-    search = {name: value for name, value in _every(spec).items() if name not in told}
-    plain["search"] = {**spec.search.named(), **search}
+    searches = {each.name: _every(each) for each in spec.search}
+    plain["search"] = searches.get(None, searches)
     del plain["grid"]["datasets"]
     return dict(_flat(plain))
 
 
-def _every(spec: SweepSpec) -> dict[str, Any]:
-    return {name: getattr(spec.search, name) for name in type(spec.search).__dataclass_fields__}
+def _every(search: Search) -> dict[str, Any]:
+    told = set(BY_METHOD) - LENGTHS
+    others = {name: value for name, value in vars(search.settings).items() if name not in told}
+    return {**search.named(), **others, HELD_OUT: search.held_out}
 
 
 def _datasets(spec: SweepSpec) -> dict[str, dict[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pandas as pd
@@ -11,15 +11,14 @@ import pandas as pd
 from pipeline.report.designs.lines import design_lines
 from pipeline.report.parts.ink import short
 from pipeline.report.parts.wording import count_of, names
-from pipeline.report.sections.heading import of_one_design, scaling, without_data
+from pipeline.report.searches.lines import search_lines
+from pipeline.report.sections.content import Content
+from pipeline.report.sections.heading import of_one, scaling, without_data
 from pipeline.report.winners.lines import winner_lines
 from pipeline.scoring.catalogue import LABELS, QUALITIES
 from pipeline.scoring.choices import TOO_FEW, choice_table, prediction_table
-from pipeline.scoring.designs import compared_design
 from pipeline.scoring.tables import pooled_means, written_counts
 from pipeline.scoring.winners.common import RANKED
-from pipeline.scoring.winners.ranking import Ranking
-from pipeline.scoring.worth.budget import DesignScores
 from pipeline.text import cells_left_out, plural
 from storage.cube.manifest import Manifest
 from storage.cube.schema import NO_SOLUTION, STATUS_WORDS
@@ -39,35 +38,15 @@ MODELS_ACROSS = 3
 """A table of more models continues below."""
 
 
-def render(
-    manifest: Manifest,
-    cells: pd.DataFrame,
-    summary: pd.DataFrame,
-    rankings: Sequence[Ranking],
-    designs: Sequence[DesignScores] = (),
-    every: pd.DataFrame | None = None,
-) -> str:
-    """Text of a report: how much is there, who wins, what choosing pairs gains, then the tables.
-
-    Parameters
-    ----------
-    manifest : Manifest
-        Of the cube.
-    cells, summary : pandas.DataFrame
-        From `pipeline.scoring.tables`, of one design.
-    rankings : sequence of Ranking
-        Of these cells.
-    designs : sequence of DesignScores
-        Of the cells of all designs.
-    every : pandas.DataFrame, optional
-        Cells of all designs, where there are several.
-    """
-    written = written_counts(manifest.plans, manifest.spec.grid.m)
-    head = _head(manifest, cells if every is None else every)
-    if every is not None:
-        head += "\n" + textwrap.fill(of_one_design(manifest, compared_design(every)), WIDTH)
-    parts = [head, "\n".join(winner_lines(rankings, cells, WIDTH))]
-    parts.append("\n".join(design_lines(designs)))
+def render(content: Content) -> str:
+    """Text of a report: how much is there, who wins, what choosing pairs gains, then the tables."""
+    manifest, cells, summary, written = content.manifest, content.cells, content.summary, content.written
+    head = _head(manifest, content.all_cells)
+    for line in of_one(manifest, content.chosen):
+        head += "\n" + textwrap.fill(line, WIDTH)
+    parts = [head, "\n".join(winner_lines(content.rankings, cells, WIDTH))]
+    parts.append("\n".join(design_lines(content.designs)))
+    parts.append("\n".join(search_lines(content.searches, WIDTH)))
     parts += [_pooled(manifest, summary, score) for score in RANKED]
     for (dataset, p), rows in summary[summary["p"].notna()].groupby(["dataset", "p"], sort=False):
         baseline = summary[(summary["dataset"] == dataset) & summary["p"].isna()]

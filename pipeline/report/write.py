@@ -21,9 +21,10 @@ from pipeline.report.sections.content import Content
 from pipeline.report.text import WIDTH, render
 from pipeline.report.winners.files import winner_tables
 from pipeline.scoring.choices import choice_table, prediction_table
-from pipeline.scoring.designs import compared_design, designs_of, rows_of
+from pipeline.scoring.searches import search_tables
 from pipeline.scoring.tables import cell_table, summary_table
 from pipeline.scoring.times import time_table
+from pipeline.scoring.variants import VARIANTS, compared, rows_of, values_of
 from storage.cube.cube import open_cube
 from storage.cube.manifest import Manifest, read_manifest
 from storage.errors import StorageError, storage_errors
@@ -80,10 +81,11 @@ def write_report(
     cube : Path
         The cube; a sweep may be writing to it.
     folder : Path
-        Gets `report.html`, `report.txt`, `summary.csv`, `cells.csv`, `times.csv`, with two models or
-        more `winners.csv`, `ranks.csv`, `pairs.csv` and `robustness.csv`, with models that choose their shape
-        `choices.csv`, where every model holds annotations out `predictions.csv`, with published means
-        `against.csv`, and `figures/`. Made if it is not there.
+        Gets `report.html`, `report.txt`, `summary.csv`, `cells.csv`, `times.csv`, with two models or more
+        `winners.csv`, `ranks.csv`, `pairs.csv` and `robustness.csv`, with several searches `searches.csv`
+        and `search-costs.csv`, with models that choose their shape `choices.csv`, where every model holds
+        annotations out `predictions.csv`, with published means `against.csv`, and `figures/`. Made if it is
+        not there.
     published : Path, optional
         Table of published means to show beside those of the cube, as `read_published` takes it.
     cell : str, optional
@@ -105,34 +107,35 @@ def write_report(
     tree = open_cube(cube)
     every = cell_table(tree, manifest.plans)
     whole = summary_table(every)
-    # means are of one design, never over several: what compares models does so in one of them
-    design = compared_design(every)
-    cells, summary = rows_of(every, design), rows_of(whole, design)
-    several = every if len(designs_of(every)) > 1 else None
-    compared = None if theirs is None else against.compare(summary, manifest.plans, theirs)
+    # means are of one design and search, never over several: what compares models does so in one of them
+    chosen = compared(every)
+    cells, summary = rows_of(every, chosen), rows_of(whole, chosen)
+    several = every if any(len(values_of(every, key)) > 1 for key in VARIANTS) else None
+    beside = None if theirs is None else against.compare(summary, manifest.plans, theirs)
     content = Content(
         manifest=manifest,
         tree=tree,
         cells=cells,
         summary=summary,
         cell=choose_cell(cells if named is None else every, named),
-        compared=compared,
+        compared=beside,
         failures=_failures(cube),
         holder=_holder(cube),
         figures=folder / "figures",
         every=several,
-        design=design,
+        chosen=chosen,
     )
-    text = render(manifest, cells, summary, content.rankings, content.designs, several)
+    text = render(content)
     tables = {"summary": whole, "cells": every, "times": time_table(every)}
     tables |= winner_tables(content.rankings, cells) | design_tables(content.designs)
+    tables |= search_tables(content.searches)
     if any(cells["model"].map(chooses)):
         tables["choices"] = choice_table(every)
     if any(plan.held_out for plan in manifest.plans.values()):
         tables["predictions"] = prediction_table(every)
-    if compared is not None:
-        text += f"\n{textwrap.fill(against.summarise(compared), WIDTH)}\n"
-        tables["against"] = compared
+    if beside is not None:
+        text += f"\n{textwrap.fill(against.summarise(beside), WIDTH)}\n"
+        tables["against"] = beside
     with storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         plain = folder / "report.txt"

@@ -185,9 +185,11 @@ class Paths:
 
     def cells(self, path: AskedPath, m: int) -> list[Cell]:
         """Cells of this run with the first m answers of a path."""
+        plan = self._plans[path.dataset]
         found = (
-            Cell(path.dataset, path.mixture, path.p, m, path.replicate, model, path.design)
-            for model in self._plans[path.dataset].models
+            Cell(path.dataset, path.mixture, path.p, m, path.replicate, model, path.design, search)
+            for search in plan.cell_searches
+            for model in plan.models
         )
         return list(filter(self._wanted.runs, found))
 

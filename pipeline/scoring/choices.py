@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pandas as pd
 
-from pipeline.scoring.designs import with_design
 from pipeline.scoring.tables import in_file_order
+from pipeline.scoring.variants import VARIANTS, with_variants
 from storage.cube.schema import DONE, STATUS_WORDS
 from sweeps.models import chooses
 from sweeps.shapes import CANDIDATES
 
-GROUP = ("dataset", "p", "m", "m_over_n", "design", "model")
+GROUP = ("dataset", "p", "m", "m_over_n", *VARIANTS, "model")
 TOO_FEW = "too few"
 """Head of the column of cells whose annotations were too few to tell: those that choose are spherical."""
 COLUMNS = (*GROUP, "n", *CANDIDATES, "too_few", "predicted", "log_loss")
@@ -28,11 +28,11 @@ def choice_table(cells: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        A row for each data set, p, m, design and model that chooses, where any cell is done: `GROUP`; `n`
-        cells that are done; how many of them chose each of `CANDIDATES`; `too_few`, those of them that had
-        too few annotations to choose; and over all others the means of `predicted`, the share of held-out
-        annotations that the shape chosen predicted, and of `log_loss`, minus their mean log-probability in
-        nats.
+        A row for each data set, p, m, design, search and model that chooses, where any cell is done:
+        `GROUP`; `n` cells that are done; how many of them chose each of `CANDIDATES`; `too_few`, those of
+        them that had too few annotations to choose; and over all others the means of `predicted`, the share
+        of held-out annotations that the shape chosen predicted, and of `log_loss`, minus their mean log-
+        probability in nats.
     """
     rows = cells[cells["model"].map(chooses) & (cells["status"] == STATUS_WORDS[DONE])]
     if rows.empty:
@@ -51,9 +51,9 @@ def prediction_table(cells: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        A row for each data set, p, m, design and model with annotations, where any cell is done: `GROUP`; `n`
-        cells that are done; `too_few`, those of them that had too few annotations to hold some out; and the
-        means over all others of `predicted` and `log_loss`, as of `choice_table`.
+        A row for each data set, p, m, design, search and model with annotations, where any cell is done:
+        `GROUP`; `n` cells that are done; `too_few`, those of them that had too few annotations to hold some
+        out; and the means over all others of `predicted` and `log_loss`, as of `choice_table`.
     """
     rows = cells[cells["p"].notna() & (cells["status"] == STATUS_WORDS[DONE])]
     return pd.DataFrame(columns=list(PREDICTED)) if rows.empty else _counted(rows, cells)[list(PREDICTED)]
@@ -63,11 +63,11 @@ def _counted(rows: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
     """Cells and shapes counted by `GROUP`, and the means of what was predicted."""
     shapes = [shape for shape in CANDIDATES if shape in rows]
     groups = (
-        with_design(rows)
+        with_variants(rows)
         .assign(too_few=rows["log_loss"].isna())
         .groupby(list(GROUP), sort=False, dropna=False)
     )
     counts = groups[[*shapes, "too_few"]].sum().astype(int)
     counts.insert(0, "n", groups.size())
     table = counts.join(groups[["predicted", "log_loss"]].mean()).reset_index()
-    return in_file_order(table, ["dataset", "p", "m", "design", "model"], cells)
+    return in_file_order(table, ["dataset", "p", "m", *VARIANTS, "model"], cells)

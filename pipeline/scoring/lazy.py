@@ -55,7 +55,7 @@ def scores(tree: xr.DataTree, dataset: str, *, normalizer: str = "min") -> xr.Da
     node = tree[dataset].to_dataset()
     if "labels" not in node:
         return xr.Dataset()
-    return _scores(node, node, node["model"], _options(tree, normalizer))
+    return _by_search(tree, node, node, node["model"], normalizer)
 
 
 def baseline_scores(
@@ -87,7 +87,7 @@ def baseline_scores(
     if model not in tree[dataset].children:
         return xr.Dataset()
     node = tree[f"{dataset}/{model}"].to_dataset()
-    return _scores(node, tree[dataset].to_dataset(), xr.DataArray(model), _options(tree, normalizer))
+    return _by_search(tree, node, tree[dataset].to_dataset(), xr.DataArray(model), normalizer)
 
 
 def all_baseline_scores(tree: xr.DataTree, dataset: str) -> dict[str, xr.Dataset]:
@@ -118,13 +118,30 @@ def relative_nmi(found: xr.Dataset, baselines: Mapping[str, xr.Dataset]) -> xr.D
     return difference.assign_attrs(_attributes("relative_nmi")).rename("relative_nmi")
 
 
-def _options(tree: xr.DataTree, normalizer: str) -> dict[str, Any]:
-    """Options of scores by name; those that are settings of the sweep are in the attributes of its cube."""
+def _by_search(
+    tree: xr.DataTree, node: xr.Dataset, data: xr.Dataset, model: xr.DataArray, normalizer: str
+) -> xr.Dataset:
+    """Scores of a node, of which each search may have settings of its own."""
     if normalizer not in core.NORMALIZERS:
         raise ValueError(f"normalizer: found {normalizer!r}, expected one of {', '.join(core.NORMALIZERS)}")
-    search = tree.root.attrs.get("spec", {}).get("search", {})
-    prior = search.get("covariance_prior", DEFAULT.covariance_prior)
-    return {"normalizer": normalizer, "covariance_prior": prior}
+    priors = _covariance_priors(tree)
+    if "search" not in node["status"].dims or len(set(priors.values())) == 1:
+        options = {"normalizer": normalizer, "covariance_prior": next(iter(priors.values()))}
+        return _scores(node, data, model, options)
+    parts = []
+    for place, name in enumerate(node["search"].values.tolist()):
+        options = {"normalizer": normalizer, "covariance_prior": priors[name]}
+        one = [each.isel(search=[place]) if "search" in each.dims else each for each in (node, data)]
+        parts.append(_scores(one[0], one[1], model, options))
+    return xr.concat(parts, dim="search", data_vars="minimal", coords="minimal", compat="override")
+
+
+def _covariance_priors(tree: xr.DataTree) -> dict[str | None, float]:
+    """A setting of the sweep, which is in the attributes of its cube, by search."""
+    found = tree.root.attrs.get("spec", {}).get("search", {})
+    searches = found if isinstance(found, list) else [found]
+    default = DEFAULT.covariance_prior
+    return {each.get("name"): each.get("covariance_prior", default) for each in searches}
 
 
 def _scores(

@@ -8,14 +8,15 @@ import numpy as np
 import pandas as pd
 
 from pipeline.scoring.catalogue import LABELS
-from pipeline.scoring.designs import designs_of, with_design
 from pipeline.scoring.tables import row_cell
 from pipeline.scoring.units import kind_of, over_datasets, over_units, unit_of
+from pipeline.scoring.variants import DESIGN, SEARCH, VARIANTS, values_of, with_variants
 from sweeps.designs import UNIFORM
+from sweeps.models import is_model
 
-PLACE = ("dataset", "mixture", "p", "m", "design", "replicate", "model")
+PLACE = ("dataset", "mixture", "p", "m", "design", "replicate", "search", "model")
 """Coordinates of a cell: equal in both cubes, they make a pair."""
-GROUP = ("dataset", "p", "m", "design", "model")
+GROUP = ("dataset", "p", "m", *VARIANTS, "model")
 COUNTED = ("n_cells", "n_missing", "n", "unit")
 FOUND = ("mean_a", "mean_b", "difference", "se", "wins_b", "wins_a", "ties")
 ONLY_A, ONLY_B, LEFT_A, LEFT_B = "only in A", "only in B", "not done in A", "not done in B"
@@ -23,7 +24,9 @@ TIE = 1e-6
 """Differences up to this come from rounding, or do not matter."""
 
 
-def pair(a: pd.DataFrame, b: pd.DataFrame, scores: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
+def pair(
+    a: pd.DataFrame, b: pd.DataFrame, scores: Sequence[str], searches: tuple[str, str] = ("", "")
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Match cells by their coordinates.
 
     Parameters
@@ -32,6 +35,8 @@ def pair(a: pd.DataFrame, b: pd.DataFrame, scores: Sequence[str]) -> tuple[pd.Da
         From `pipeline.scoring.tables.cell_table`.
     scores : sequence of str
         Columns to compare.
+    searches : tuple of str
+        What the only search of A, and that of B, is called in the other where that has several.
 
     Returns
     -------
@@ -40,11 +45,15 @@ def pair(a: pd.DataFrame, b: pd.DataFrame, scores: Sequence[str]) -> tuple[pd.Da
     """
     wanted = [*PLACE, "status", *dict.fromkeys(scores)]
     # p is compared as seeds are: to nine decimals.
-    tables = [with_design(table)[wanted].assign(p=table["p"].round(9)) for table in (a, b)]
-    named = [bool(designs_of(table)) for table in tables]
-    if any(named):
-        # a sweep that names no design drew its pairs uniformly
-        tables = [table.assign(design=_named_design(table)) for table in tables]
+    tables = [with_variants(table)[wanted].assign(p=table["p"].round(9)) for table in (a, b)]
+    added: list[list[str]] = [[], []]
+    # a sweep that names no design drew its pairs uniformly
+    for key, called in ((DESIGN, (UNIFORM, UNIFORM)), (SEARCH, searches)):
+        named = [bool(values_of(table, key)) for table in tables]
+        for one, name in enumerate(called):
+            if named[1 - one]:
+                added[one] += [] if named[one] else [key]
+                tables[one] = _with_name(tables[one], key, name)
     both = tables[0].merge(tables[1], on=list(PLACE), how="outer", suffixes=("_a", "_b"), sort=False)
     why = np.select(
         [
@@ -59,7 +68,7 @@ def pair(a: pd.DataFrame, b: pd.DataFrame, scores: Sequence[str]) -> tuple[pd.Da
     rest = both[why != ""]
     of_a = why[why != ""] == ONLY_A
     names = [
-        str(row_cell(row if named[0 if is_a else 1] or not any(named) else row.drop("design")))
+        str(row_cell(row.drop(added[0 if is_a else 1])))
         for (_, row), is_a in zip(rest.iterrows(), of_a, strict=True)
     ]
     unpaired = pd.DataFrame({"cell": names, "why": why[why != ""]}, dtype=object)
@@ -73,33 +82,35 @@ def pair(a: pd.DataFrame, b: pd.DataFrame, scores: Sequence[str]) -> tuple[pd.Da
     return pd.concat(frames, ignore_index=True), unpaired
 
 
-def difference_table(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Paired differences by data set, accuracy, annotations, design and model.
+def difference_table(pairs: pd.DataFrame, groups: Sequence[str] = GROUP) -> pd.DataFrame:
+    """Paired differences by data set, accuracy, annotations, design, search and model.
 
     Parameters
     ----------
     pairs : pandas.DataFrame
         From `pair`.
+    groups : sequence of str
+        What pairs are told apart by, beside the score.
 
     Returns
     -------
     pandas.DataFrame
-        `score`, `dataset`, `p`, `m`, `design`, `model`, `n_cells` (pairs with a difference), `n_missing`
-        (not defined in one of the two), `n` and `unit` (mixtures, or redraws of the annotations; missing
-        where nothing is drawn), `mean_a`, `mean_b`, `difference` (B minus A) and its `se`, all over units,
-        each of them a mean over its cells first (`se` missing for n = 1), `wins_b`, `wins_a`, `ties`
+        `score`, `dataset`, `p`, `m`, `design`, `search`, `model`, `n_cells` (pairs with a difference),
+        `n_missing` (not defined in one of the two), `n` and `unit` (mixtures, or redraws of the annotations;
+        missing where nothing is drawn), `mean_a`, `mean_b`, `difference` (B minus A) and its `se`, all over
+        units, each of them a mean over its cells first (`se` missing for n = 1), `wins_b`, `wins_a`, `ties`
         (shares of the pairs; B wins where it is better by more than `TIE`: less, for a divergence).
     """
-    return _differences(_judged(pairs), ["score", *GROUP])
+    return _differences(_judged(pairs), ["score", *groups])
 
 
 def total_table(pairs: pd.DataFrame) -> pd.DataFrame:
-    """As `difference_table`, over all pairs of a score, design and model.
+    """As `difference_table`, over all pairs of a score, design, search and model.
 
     Means are over data sets, in which each counts alike, of their means over units; the error is that of
     their draws, the data sets being given. `n` counts the units of all of them, and `n_datasets` these.
     """
-    judged, keys = _judged(pairs), ["score", "design", "model"]
+    judged, keys = _judged(pairs), ["score", *VARIANTS, "model"]
     each = _differences(judged, [*keys, "dataset"])
     each = each[each["n_cells"] > 0]
     groups = each.groupby(keys, dropna=False, sort=False)
@@ -113,8 +124,11 @@ def total_table(pairs: pd.DataFrame) -> pd.DataFrame:
     return whole.join([counts, means, units, won]).reset_index()[[*keys, "n_datasets", *COUNTED, *FOUND]]
 
 
-def _named_design(table: pd.DataFrame) -> pd.Series:
-    return table["design"].mask(table["design"].isna() & table["p"].notna(), UNIFORM)
+def _with_name(table: pd.DataFrame, key: str, name: str) -> pd.DataFrame:
+    """Cells without a design or search that would have had one, with its name."""
+    alone = table["p"].isna()
+    has_none = alone if key == DESIGN else alone & ~table["model"].map(is_model)
+    return table.assign(**{key: table[key].mask(table[key].isna() & ~has_none, name)})
 
 
 def _judged(pairs: pd.DataFrame) -> pd.DataFrame:
@@ -123,7 +137,7 @@ def _judged(pairs: pd.DataFrame) -> pd.DataFrame:
     sign = pairs["score"].map({name: label.better or 1 for name, label in LABELS.items()})
     known = pairs["difference"].notna()
     gain = (pairs["difference"] * sign).where(known)
-    return with_design(pairs).assign(
+    return with_variants(pairs).assign(
         missing=~known,
         mean_a=pairs["a"].where(known),
         mean_b=pairs["b"].where(known),

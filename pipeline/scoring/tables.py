@@ -9,17 +9,17 @@ import pandas as pd
 import xarray as xr
 
 from pipeline.scoring.catalogue import SCORES
-from pipeline.scoring.designs import DESIGN, designs_of, with_design
 from pipeline.scoring.lazy import all_baseline_scores, relative_nmi, scores
 from pipeline.scoring.restarts import hits
 from pipeline.scoring.units import kind_of, over_units, unit_of
+from pipeline.scoring.variants import DESIGN, SEARCH, VARIANTS, values_of, with_variants
 from storage.cube.schema import DONE, STATUS_WORDS
 from sweeps.file.counts import AnnotationCount
 from sweeps.models import baseline_of, shape_of
 from sweeps.plan import Cell, DatasetPlan
 from sweeps.shapes import CODES
 
-GROUP = ("dataset", "n_clusters", "p", "m", "m_over_n", "design", "model")
+GROUP = ("dataset", "n_clusters", "p", "m", "m_over_n", *VARIANTS, "model")
 SUMMARY = (*GROUP, "score", "n_cells", "n_values", "n_missing", "n", "unit", "mean", "se", "median")
 KEYS = ("dataset", "n_clusters", "mixture", "p", "m", "m_over_n", "replicate", "model")
 STATE = ("status", "restarts_done", "best_restart", "seconds", "cpu_seconds")
@@ -29,6 +29,8 @@ CHOICE = ("covariance_shape", "log_loss", "predicted")
 """The shape of covariances that a cell chose, and how well it predicted held-out annotations with its shape.
 
 Their log loss is minus their mean log-probability in nats; predicted is a share."""
+
+COLUMNS = (*KEYS, *VARIANTS, *STATE, *FOUND, *CHOICE, *SCORES)
 
 
 def cell_table(tree: xr.DataTree, plans: Mapping[str, DatasetPlan]) -> pd.DataFrame:
@@ -44,20 +46,20 @@ def cell_table(tree: xr.DataTree, plans: Mapping[str, DatasetPlan]) -> pd.DataFr
     Returns
     -------
     pandas.DataFrame
-        One row per cell: `KEYS`, `design`, `STATE`, `FOUND`, `CHOICE`, `SCORES`. A coordinate that a cell
-        does not have is missing, as the design is where the sweep names none, and so is a score that is not
-        defined or not there yet.
+        One row per cell: `KEYS`, `VARIANTS`, `STATE`, `FOUND`, `CHOICE`, `SCORES`. A coordinate that a cell
+        does not have is missing, as design and search are where the sweep names none, and so is a score that
+        is not defined or not there yet.
     """
     frames = [frame for plan in plans.values() for frame in _frames(tree, plan)]
     if not frames:
-        return pd.DataFrame(columns=[*KEYS, DESIGN, *STATE, *FOUND, *CHOICE, *SCORES])
+        return pd.DataFrame(columns=list(COLUMNS))
     table = pd.concat([_complete(frame) for frame in frames], ignore_index=True)
     table["status"] = table["status"].map(STATUS_WORDS)
     return table
 
 
 def summary_table(cells: pd.DataFrame) -> pd.DataFrame:
-    """Mean, standard error and median of each score, within a design: n counts mixtures, or redraws.
+    """Mean, standard error and median of each score, within a design and search, over mixtures or redraws.
 
     Parameters
     ----------
@@ -74,8 +76,8 @@ def summary_table(cells: pd.DataFrame) -> pd.DataFrame:
         mean over its cells first, `median` over cells. An error is missing for n = 1. A score that no cell
         of a data set can have, without true labels for instance, gives no row.
     """
-    # A table that was kept may be older than designs, and than some of the scores.
-    cells = with_design(cells)
+    # A table that was kept may be older than variants, and than some of the scores.
+    cells = with_variants(cells)
     found = [score for score in SCORES if score in cells]
     groups = cells.groupby(list(GROUP), dropna=False, sort=False).ngroup().rename("group")
     heads = cells[list(GROUP)].assign(n_cells=groups.groupby(groups).transform("size"), unit=kind_of(cells))
@@ -98,12 +100,12 @@ def summary_table(cells: pd.DataFrame) -> pd.DataFrame:
     ]
     table = pd.concat([part[_is_defined(part)] for part in parts], ignore_index=True)[list(SUMMARY)]
     table["score"] = pd.Categorical(table["score"], SCORES)
-    table = in_file_order(table, ["dataset", "p", "m", DESIGN, "model", "score"], cells)
+    table = in_file_order(table, ["dataset", "p", "m", *VARIANTS, "model", "score"], cells)
     return table.astype({"score": str})
 
 
 def in_file_order(table: pd.DataFrame, order: Sequence[str], cells: pd.DataFrame) -> pd.DataFrame:
-    """Rows sorted by some columns: data sets and designs as in the file, and baselines, without p, first.
+    """Rows sorted by some columns: data sets, designs and searches as in the file, and baselines first.
 
     Parameters
     ----------
@@ -112,9 +114,9 @@ def in_file_order(table: pd.DataFrame, order: Sequence[str], cells: pd.DataFrame
     order : sequence of str
         Its columns, the most important first.
     cells : pandas.DataFrame
-        From `cell_table`, which has the data sets, and the designs, in the order of the file.
+        From `cell_table`, which has these in the order of the file.
     """
-    orders = {"dataset": cells["dataset"].unique(), DESIGN: designs_of(cells)}
+    orders = {"dataset": cells["dataset"].unique(), **{key: values_of(cells, key) for key in VARIANTS}}
     ranks = {key: {name: place for place, name in enumerate(names)} for key, names in orders.items()}
     return table.sort_values(
         list(order),
@@ -163,9 +165,11 @@ def row_cell(row: pd.Series) -> Cell:
     """The cell of a row from `cell_table`."""
     whole = {key: None if pd.isna(row[key]) else int(row[key]) for key in ("mixture", "m", "replicate")}
     p = None if pd.isna(row["p"]) else float(row["p"])
-    design = None if pd.isna(row.get(DESIGN)) else str(row[DESIGN])
+    design, search = (None if pd.isna(row.get(key)) else str(row[key]) for key in (DESIGN, SEARCH))
     model = str(row["model"])
-    return Cell(str(row["dataset"]), whole["mixture"], p, whole["m"], whole["replicate"], model, design)
+    return Cell(
+        str(row["dataset"]), whole["mixture"], p, whole["m"], whole["replicate"], model, design, search
+    )
 
 
 def _frames(tree: xr.DataTree, plan: DatasetPlan) -> list[pd.DataFrame]:
@@ -211,9 +215,10 @@ def _choice(node: xr.Dataset) -> dict[str, xr.DataArray]:
 
 def _complete(frame: pd.DataFrame) -> pd.DataFrame:
     """All columns, in order, whole numbers that can be missing."""
-    frame = frame.reindex(columns=[*KEYS, DESIGN, *STATE, *FOUND, *CHOICE, *SCORES])
+    frame = frame.reindex(columns=list(COLUMNS))
     names = {code: shape for shape, code in CODES.items()}
-    frame[DESIGN] = frame[DESIGN].astype(object).where(frame[DESIGN].notna(), np.nan)
+    for key in VARIANTS:
+        frame[key] = frame[key].astype(object).where(frame[key].notna(), np.nan)
     frame["covariance_shape"] = frame["covariance_shape"].map(names).astype(object)
     whole = dict.fromkeys(
         ("n_clusters", "mixture", "m", "replicate", "restarts_done", "best_restart", "hits"), "Int64"

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 
+from pipeline.scoring.variants import SEARCH, with_variants
+
 COLUMNS = (
     "dataset",
+    SEARCH,
     "model",
     "n",
     "cpu_seconds",
@@ -29,15 +32,15 @@ def time_table(cells: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        A row for each data set and model with a time: `n` cells; means of `cpu_seconds` and of `seconds` of a
-        cell, all of its restarts; its quickest tenth, median and slowest tenth as `seconds_10`, `seconds_50`,
-        `seconds_90`; `restart_seconds`, the seconds of all cells per restart that is done; and `cpu_hours` of
-        all cells.
+        A row for each data set, search and model with a time: `n` cells; means of `cpu_seconds` and of
+        `seconds` of a cell, all of its restarts; its quickest tenth, median and slowest tenth as
+        `seconds_10`, `seconds_50`, `seconds_90`; `restart_seconds`, the seconds of all cells per restart
+        that is done; and `cpu_hours` of all cells.
     """
-    timed = cells[cells["seconds"].notna()]
+    timed = with_variants(cells[cells["seconds"].notna()])
     if timed.empty:
         return pd.DataFrame(columns=list(COLUMNS))
-    groups = timed.groupby(["dataset", "model"], sort=False)
+    groups = timed.groupby(["dataset", SEARCH, "model"], sort=False, dropna=False)
     table = groups[["cpu_seconds", "seconds"]].mean()
     table.insert(0, "n", groups.size())
     for tenths in (1, 5, 9):

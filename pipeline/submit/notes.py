@@ -18,13 +18,13 @@ def search_notes(spec: SweepSpec) -> list[str]:
     return [
         f"[search] {name} is not used by {', '.join(shapes)} covariances"
         for name in unused_priors(shapes)
-        if getattr(spec.search, name) != getattr(DEFAULT, name)
+        if any(getattr(search, name) != getattr(DEFAULT, name) for search in spec.search)
     ]
 
 
 def sweep_notes(prepared: Prepared) -> dict[str, list[str]]:
     """Notes on the data sets of a sweep, by name; of mixtures the first is looked at."""
-    inputs, is_bounded = prepared.inputs, prepared.spec.search.variance_prior > 0
+    inputs, is_bounded = prepared.inputs, all(each.variance_prior > 0 for each in prepared.spec.search)
     notes = {}
     for plan in inputs.plans:
         X, _ = inputs.sources[plan.name].arrays(0 if plan.mixtures else None)

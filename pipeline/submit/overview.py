@@ -78,7 +78,7 @@ class PlanOverview:
         That in one line.
     notes : dict of str to list of str
         What to know of data sets before trusting their solutions.
-    search : Search
+    search : tuple of Search
         Settings of the search and of the objective.
     search_notes : tuple of str
         Settings that no model uses.
@@ -100,7 +100,7 @@ class PlanOverview:
     skipped: dict[str, list[str]]
     at_hand: str | None
     notes: dict[str, list[str]]
-    search: Search
+    search: tuple[Search, ...]
     search_notes: tuple[str, ...]
     workers: int
     batches: int
@@ -112,9 +112,15 @@ class PlanOverview:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, totals included."""
         totals = {key: sum(getattr(d, key) for d in self.datasets) for key in _SUMMED}
-        search = {"method": method_words(self.search), **vars(self.search)}
+        searches = [{"method": method_words(each), **_given(each)} for each in self.search]
         moment = None if self.moment is None else self.moment._asdict()
-        return {**asdict(self), "cube": str(self.cube), "search": search, "total": totals, "moment": moment}
+        return {
+            **asdict(self),
+            "cube": str(self.cube),
+            "search": searches[0] if len(searches) == 1 else searches,
+            "total": totals,
+            "moment": moment,
+        }
 
     def lines(self) -> list[str]:
         """Table for people."""
@@ -138,7 +144,7 @@ class PlanOverview:
         work = f"{self.batches:,} {kind} for {plural(self.workers, 'worker')}"
         tail = [
             f"{work}, about {_hours(hours)} in all ({self._how()})",
-            f"search: {', '.join(f'{name} {value}' for name, value in self.search.named().items())}",
+            *(_search_line(each) for each in self.search),
             f"results: {self.cube}",
         ]
         if total["paths"]:
@@ -249,10 +255,9 @@ def _time_questions(asking: Asking, plan: DatasetPlan, source: Source, timing: T
 def _dataset(prepared: Prepared, plan: DatasetPlan, timing: Timing) -> DatasetOverview:
     measured = not timing.missing(plan)
     seconds = cpu_seconds = 0.0
-    for p, m, model, cells in _groups(plan):
-        cell = Cell(plan.name, 0 if plan.mixtures else None, p, m, None if p is None else 0, model)
-        work = Work(cell, 0, plan.restarts_of(model))
-        rough = 0.0 if measured else rough_seconds(prepared.spec.search, plan, work)
+    for cell, cells in _groups(plan):
+        work = Work(cell, 0, plan.restarts_of(cell.model))
+        rough = 0.0 if measured else rough_seconds(prepared.spec.search_of(cell.search), plan, work)
         seconds += cells * (timing.work_seconds(work) if measured else rough)
         cpu_seconds += cells * (timing.work_cpu_seconds(work) if measured else rough)
     specs = array_specs(plan)
@@ -298,15 +303,25 @@ def _questions(prepared: Prepared, plan: DatasetPlan, timing: Timing) -> tuple[i
     return plan.n_paths * batches * asking.batch, seconds, cpu_seconds
 
 
-def _groups(plan: DatasetPlan) -> Iterator[tuple[float | None, int | None, str, int]]:
-    """Cells that are predicted to last equally long, counted."""
-    mixtures = plan.mixtures or 1
+def _groups(plan: DatasetPlan) -> Iterator[tuple[Cell, int]]:
+    """A cell of each group that is predicted to last equally long, and the number of cells of the group."""
+    mixture, mixtures = 0 if plan.mixtures else None, plan.mixtures or 1
     for baseline in plan.baselines:
-        yield None, None, baseline, mixtures
-    for p in plan.p:
-        for m in plan.m:
-            for model in plan.models:
-                yield p, m, model, mixtures * plan.replicates
+        for search in plan.searches_of(baseline):
+            yield Cell(plan.name, mixture, None, None, None, baseline, None, search), mixtures
+    for p, m, search, model in product(plan.p, plan.m, plan.cell_searches, plan.models):
+        cell = Cell(plan.name, mixture, p, m, 0, model, None, search)
+        yield cell, mixtures * plan.replicates * len(plan.designs)
+
+
+def _given(search: Search) -> dict[str, Any]:
+    name = {} if search.name is None else {"name": search.name}
+    return {**name, **vars(search.settings), "held_out": search.held_out}
+
+
+def _search_line(search: Search) -> str:
+    name = "" if search.name is None else f" {search.name}"
+    return f"search{name}: {', '.join(f'{key} {value}' for key, value in search.named().items())}"
 
 
 def _batches(dataset: DatasetOverview, length: float) -> int:

@@ -68,4 +68,4 @@ def rough_batch_seconds(spec: SweepSpec, plan: DatasetPlan, answers: int) -> flo
     restarts = ask.restarts * (2 + (FOLDS if ask.covariance == AUTO else 0))
     model = "conditional" if ask.covariance == "spherical" else f"conditional-{ask.covariance}"
     cell = Cell(plan.name, 0 if plan.mixtures else None, plan.p[0], answers, 0, model)
-    return rough_seconds(spec.search, plan, Work(cell, 0, restarts))
+    return rough_seconds(spec.search[0], plan, Work(cell, 0, restarts))

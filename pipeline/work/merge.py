@@ -229,9 +229,10 @@ def to_record(partials: list[Partial]) -> tuple[dict[str, Any], dict[str, NDArra
 
 
 def _coordinates(cell: Cell) -> list[Any]:
-    """Coordinates of a cell for a record; a design is left out where the sweep names none."""
+    """Coordinates of a cell for a record; design and search are left out where the sweep names none."""
     values = list(astuple(cell))
-    return values if cell.design is not None else values[:-1]
+    named = len(values) if cell.search is not None else -1 if cell.design is not None else -2
+    return values[:named]
 
 
 def from_record(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> list[Partial]:

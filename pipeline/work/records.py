@@ -64,7 +64,7 @@ class Science:
     """What every result depends on besides coordinates and data."""
 
     seed: int
-    search: Search
+    searches: tuple[Search, ...]
     n_clusters: int
     stop: Stop | None = None
     methods: tuple[MethodCall, ...] = ()
@@ -73,9 +73,13 @@ class Science:
         """The method of a name; None for a model."""
         return next((each for each in self.methods if each.name == name), None)
 
+    def search(self, cell: Cell) -> Search:
+        """Settings for a cell of a model."""
+        return next(each for each in self.searches if each.name == cell.search)
+
     def holds_out(self, cell: Cell) -> bool:
         """Whether a cell holds annotations out, before its first restart."""
-        return holds_out(cell.model, self.search.held_out)
+        return holds_out(cell.model, self.searches[0].held_out)
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,7 @@ def _run(science: Science, work: Work, source: Source) -> Partial:
     from kernels.problem.problem import build_problem, layers_from_annotations
     from kernels.search.hgs import run_restart
 
-    cell, search = work.cell, science.search
+    cell, search = work.cell, science.search(work.cell)
     term, covariance = split_model(cell.model)
     X, labels_true = source.arrays(cell.mixture)
     annotations = _annotations(science, work, labels_true, source)
@@ -158,13 +158,14 @@ def _choose(
     assert cell.replicate is not None
     warm_up()
     term, covariance = split_model(cell.model)
+    search = science.search(cell)
     started, cpu_started = time.perf_counter(), time.thread_time()
     choice = choose_covariance(
         X,
         layers,
         n_clusters=science.n_clusters,
         model=term,
-        settings=science.search,
+        settings=search,
         seed=choice_seed(
             science.seed,
             cell.dataset,
@@ -177,7 +178,7 @@ def _choose(
         candidates=CANDIDATES if covariance == AUTO else (covariance,),
     )
     seconds, cpu_seconds = time.perf_counter() - started, time.thread_time() - cpu_started
-    scores = [choice.candidates.get(shape) for shape in (SCORED if science.search.held_out else CANDIDATES)]
+    scores = [choice.candidates.get(shape) for shape in (SCORED if search.held_out else CANDIDATES)]
     held_out = tuple(np.nan if each is None else each.log_loss for each in scores)
     right = tuple(np.nan if each is None else each.share_right for each in scores)
     return Chosen(choice.covariance, held_out, right), seconds, cpu_seconds

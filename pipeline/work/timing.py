@@ -15,22 +15,33 @@ from storage.runfolder.pilot import Moment, Pilot, TimedRestart, read_pilot
 from sweeps.designs import asks
 from sweeps.plan import Cell, DatasetPlan
 
-Key = tuple[str, str, float | None, int | None]
-"""Data set, model, accuracy and annotation count of a measured restart."""
+Key = tuple[str, str, float | None, int | None, str | None]
+"""Data set, model, accuracy, annotation count and search of a measured restart."""
 
 
 def pilot_cells(plan: DatasetPlan) -> list[Cell]:
-    """Cells timed to predict the others: the corners of each model's grid, first mixture and replicate.
+    """Cells timed to predict the others: the corners of each model's grid, for each search.
+
+    They are of the first mixture and replicate.
 
     How pairs were chosen hardly changes the time: a design that need not ask for them first is taken if there
     is one.
     """
     mixture = None if plan.mixtures is None else 0
-    cells = [Cell(plan.name, mixture, None, None, None, baseline) for baseline in plan.baselines]
+    cells = [
+        Cell(plan.name, mixture, None, None, None, baseline, None, search)
+        for baseline in plan.baselines
+        for search in plan.searches_of(baseline)
+    ]
     if plan.models:
-        corners = product(sorted({min(plan.p), max(plan.p)}), sorted({min(plan.m), max(plan.m)}), plan.models)
-        designs = sorted(plan.cell_designs, key=asks)
-        cells += [Cell(plan.name, mixture, p, m, 0, model, designs[0]) for p, m, model in corners]
+        corners = product(
+            sorted({min(plan.p), max(plan.p)}),
+            sorted({min(plan.m), max(plan.m)}),
+            plan.models,
+            plan.cell_searches,
+        )
+        design = sorted(plan.cell_designs, key=asks)[0]
+        cells += [Cell(plan.name, mixture, p, m, 0, model, design, search) for p, m, model, search in corners]
     return cells
 
 
@@ -41,7 +52,7 @@ class Timing:
     Parameters
     ----------
     measured : dict
-        Seconds of one restart by data set, model, accuracy and annotation count.
+        Seconds of one restart by data set, model, accuracy, annotation count and search.
     choices : dict
         Seconds in which a cell held annotations out, before its first restart.
     busy : dict
@@ -63,7 +74,7 @@ class Timing:
     def load(cls, run: RunFolder) -> Timing:
         """Read a pilot's timings; a missing or unreadable file is an empty one, measured again."""
         pilot = read_pilot(run)
-        rows = {(row.dataset, row.model, row.p, row.m): row for row in pilot.timed}
+        rows = {(row.dataset, row.model, row.p, row.m, row.search): row for row in pilot.timed}
         choices = {key: row.choosing for key, row in rows.items() if row.choosing > 0}
         measured = {key: row.seconds for key, row in rows.items()}
         busy = {key: row.busy for key, row in rows.items()}
@@ -72,7 +83,7 @@ class Timing:
     def save(self, path: Path, files: Files = PLAIN) -> None:
         """Write the timings, replacing the file in one step."""
         timed = (
-            TimedRestart(*key, seconds, self.choices.get(key, 0.0), self.busy.get(key, 1.0))
+            TimedRestart(*key[:-1], seconds, self.choices.get(key, 0.0), self.busy.get(key, 1.0), key[-1])
             for key, seconds in self.measured.items()
         )
         questions = tuple(self.questions.rows())
@@ -101,7 +112,7 @@ class Timing:
     def seconds(self, cell: Cell) -> float:
         """Predict the seconds of one restart of `cell`, bilinear in accuracy and annotation count.
 
-        A cell of a data set and model that was never timed is taken to last a second.
+        A cell of a data set, model and search that was never timed is taken to last a second.
         """
         key = _key(cell)
         if key not in self._predicted:
@@ -135,15 +146,15 @@ class Timing:
 
 
 def _key(cell: Cell) -> Key:
-    return cell.dataset, cell.model, cell.p, cell.m
+    return cell.dataset, cell.model, cell.p, cell.m, cell.search
 
 
 def _at(timed: Mapping[Key, float], cell: Cell) -> float | None:
-    """Seconds of a cell from those that were timed of its data set and model; None if none were."""
+    """Seconds of a cell from those that were timed of its data set, model and search; None if none were."""
     grid = {
         (p, m): seconds
-        for (dataset, model, p, m), seconds in timed.items()
-        if (dataset, model) == (cell.dataset, cell.model)
+        for (dataset, model, p, m, search), seconds in timed.items()
+        if (dataset, model, search) == (cell.dataset, cell.model, cell.search)
     }
     if not grid:
         return None

@@ -136,7 +136,7 @@ class BlockStore:
         annotations : array of int32, shape (n_mixtures · n_replicates, m, 3)
             Fill values where nothing is written yet.
         known : array of bool, shape (n_mixtures · n_replicates,)
-            Whether a cell of any model has been computed with them.
+            Whether a cell of any model and search has been computed with them.
         """
         place = self._place(block)
         known = self._annotations_known(block, place)
@@ -270,20 +270,22 @@ class BlockStore:
         length = min(ceil(rows.shape[1] / array.chunks[-2]) * array.chunks[-2], array.shape[-2])
         padded = np.full((len(rows), length, len(FIELDS)), VARIABLES["annotations"].fill, dtype=array.dtype)
         padded[:, : rows.shape[1]] = rows
-        array[(*place.region[:-1], slice(0, length))] = padded.reshape(*place.shape[:-1], length, len(FIELDS))
+        shape = place.shape[: len(place.graphs)]
+        array[(*place.graphs, slice(0, length))] = padded.reshape(*shape, length, len(FIELDS))
 
     def _read_annotations(self, block: Block, place: Place) -> npt.NDArray[Any]:
         assert block.m is not None
         array = self._array(place.node, "annotations")
-        values = np.asarray(array[(*place.region[:-1], slice(0, block.m))])
+        values = np.asarray(array[(*place.graphs, slice(0, block.m))])
         return values.reshape(-1, block.m, len(FIELDS))
 
     def _annotations_known(self, block: Block, place: Place) -> npt.NDArray[np.bool_]:
         if block.unsupervised:
             return np.zeros(1, dtype=bool)
         with self._reading():
-            statuses = np.asarray(self._array(place.node, "status")[place.region[:-1]])
-        known: npt.NDArray[np.bool_] = np.isin(statuses, ANSWERED).any(axis=-1).reshape(-1)
+            statuses = np.asarray(self._array(place.node, "status")[place.graphs])
+        solvers = tuple(range(-place.solvers, 0))
+        known: npt.NDArray[np.bool_] = np.isin(statuses, ANSWERED).any(axis=solvers).reshape(-1)
         return known
 
     def _read_array(self, block: Block, place: Place, name: str) -> npt.NDArray[Any]:

@@ -58,7 +58,7 @@ def compare_cells(
     stored, new : mapping of str to array
         In the layout of `BlockStore.write`. A cell that is pending in `new` says nothing.
     annotations_known : array of bool, shape (n_mixtures · n_replicates,)
-        Where stored annotations belong to a done cell, of this block or of another model.
+        Where stored annotations belong to a done cell, of this block or of another model or search.
 
     Raises
     ------

@@ -11,7 +11,7 @@ from storage.cube.manifest import Manifest
 from storage.cube.records import NAMES
 from sweeps.designs import asked_of
 from sweeps.errors import Problem
-from sweeps.file.search import BY_METHOD, HELD_OUT
+from sweeps.file.search import BY_METHOD, HELD_OUT, Search
 from sweeps.file.spec import SweepSpec
 from sweeps.models import shape_of
 from sweeps.plan import DatasetPlan
@@ -20,7 +20,9 @@ from sweeps.shapes import DIMS, widest_dims
 
 HINT = "use another name"
 NAME_HINT = "name them as the cube does, or use another name for it"
-GROWING = {"source", "mixtures", "p", "m", "replicates", "models", "baselines", "methods", "designs"}
+GROWING = {
+    *("source", "mixtures", "p", "m", "replicates", "models", "baselines", "methods", "designs", "searches")
+}
 CHUNKS = {"mixture_chunk", "replicate_chunk", "model_chunk"}
 FORMS = ("one variance a cluster", "a variance of each feature a cluster", "a matrix a cluster")
 """How covariances are stored, by the axes that each has beside the cluster."""
@@ -71,7 +73,7 @@ def align(manifest: Manifest, plans: Iterable[DatasetPlan]) -> list[DatasetPlan]
     -------
     list of DatasetPlan
         In the given order, with the chunk lengths and the source of the cube, and with its `p`, `m`,
-        designs and models before new ones.
+        designs, searches and models before new ones.
     """
     return [_align(manifest.plans.get(plan.name), plan) for plan in plans]
 
@@ -82,7 +84,9 @@ def _align(old: DatasetPlan | None, new: DatasetPlan) -> DatasetPlan:
     baselines = old.baselines + tuple(model for model in new.baselines if model not in old.baselines)
     # a cube keeps the names it was made with, or none: they are in the metadata of what is there already
     new = replace(new, **{key: getattr(old, key) for key in NAMES})
+    searches = old.searches + tuple(search for search in new.searches if search not in old.searches)
     new = replace(new, source=old.source, mixture_chunk=old.mixture_chunk, baselines=baselines)
+    new = replace(new, searches=searches)
     if not old.supervised:
         return new
     stored = {accuracy_code(p) for p in old.p}
@@ -98,23 +102,54 @@ def _align(old: DatasetPlan | None, new: DatasetPlan) -> DatasetPlan:
 
 
 def _spec_differences(manifest: Manifest, spec: SweepSpec) -> Iterator[Problem]:
-    old, new = _fixed(manifest.spec), _fixed(spec)
-    of_cube, of_file = manifest.spec.search.written(), spec.search.written()
-    if of_cube["method"] != of_file["method"]:
-        expected = f"{_settings(of_cube, old)}, as in the cube"
-        where = f"{manifest.path}: search.method"
-        yield Problem(where, _settings(of_file, new), expected, _to_grow(of_cube))
-        for name in BY_METHOD:
-            del old[f"search.{name}"], new[f"search.{name}"]
+    old, new = manifest.spec, spec
+    yield from _changed(manifest, _fixed(old), _fixed(new))
+    yield from _search_differences(manifest, spec)
+    yield from _changed(manifest, _stop(old), _stop(new))
     yield from _method_differences(manifest, spec)
     yield from _design_differences(manifest, spec)
+
+
+def _changed(manifest: Manifest, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Problem]:
     for key in dict.fromkeys([*old, *new]):
         stored, asked = old.get(key), new.get(key)
         if stored != asked:
+            yield Problem(f"{manifest.path}: {key}", _show(asked), f"{_show(stored)}, as in the cube", HINT)
+
+
+def _search_differences(manifest: Manifest, spec: SweepSpec) -> Iterator[Problem]:
+    """Searches gone; several where the cube has no dimension for them; and other settings under one name."""
+    where, stored, asked = f"{manifest.path}: search", manifest.spec.search_names, spec.search_names
+    if any(name not in asked for name in stored) or bool(asked) != bool(stored):
+        also = "also " if stored else "as in the cube, which has no room for more: "
+        yield Problem(where, _listed(asked), also + _listed(stored), HINT)
+    for search in manifest.spec.search:
+        if search.name is None and not asked:
+            yield from _setting_differences(where, search, spec.search[0], "[search]")
+        elif search.name in asked:
+            under = f"the search {search.name!r}"
+            yield from _setting_differences(
+                f"{where} {search.name}", search, spec.search_of(search.name), under
+            )
+
+
+def _listed(searches: tuple[str, ...]) -> str:
+    return f"searches {', '.join(searches)}" if searches else "one search"
+
+
+def _setting_differences(where: str, stored: Search, asked: Search, under: str) -> Iterator[Problem]:
+    """Settings that another search has, the method first."""
+    of_cube, of_file = stored.written(), asked.written()
+    told = of_cube["method"] != of_file["method"]
+    if told:
+        expected = f"{_settings(of_cube, stored)}, as in the cube"
+        yield Problem(f"{where}.method", _settings(of_file, asked), expected, _to_grow(of_cube, under))
+    for name in sorted([*vars(stored.settings), HELD_OUT]):
+        old, new = getattr(stored, name), getattr(asked, name)
+        if old != new and not (told and name in BY_METHOD):
             # what was left out may go by another method now, so that nothing in the file has to have changed
-            name = key.removeprefix("search.")
-            hint = _to_grow({name: stored}) if name in (*BY_METHOD, HELD_OUT) else HINT
-            yield Problem(f"{manifest.path}: {key}", _show(asked), f"{_show(stored)}, as in the cube", hint)
+            hint = _to_grow({name: old}, under) if name in (*BY_METHOD, HELD_OUT) else HINT
+            yield Problem(f"{where}.{name}", _show(new), f"{_show(old)}, as in the cube", hint)
 
 
 def _method_differences(manifest: Manifest, spec: SweepSpec) -> Iterator[Problem]:
@@ -151,24 +186,26 @@ def _both(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[Any
     return {key: (getattr(old[key], "text", old[key]), getattr(new[key], "text", new[key])) for key in old}
 
 
-def _settings(written: Mapping[str, Any], fixed: Mapping[str, Any]) -> str:
+def _settings(written: Mapping[str, Any], search: Search) -> str:
     """The method with all that goes by it."""
-    values = ", ".join(f"{name} {_show(fixed[f'search.{name}'])}" for name in BY_METHOD)
+    values = ", ".join(f"{name} {_show(getattr(search, name))}" for name in BY_METHOD)
     return f"{_show(written['method'])} ({values})"
 
 
-def _to_grow(stored: Mapping[str, Any]) -> str:
+def _to_grow(stored: Mapping[str, Any], under: str) -> str:
     """What a sweep file has to say for the search of the cube."""
     keys = ", ".join(f"{name} = {json.dumps(value)}" for name, value in stored.items())
-    return f"to grow this cube write {keys} under [search], and no key that says otherwise; or {HINT}"
+    return f"to grow this cube write {keys} under {under}, and no key that says otherwise; or {HINT}"
 
 
 def _fixed(spec: SweepSpec) -> dict[str, Any]:
     """What of a sweep may not change, by table and key; `[data]` changes no number."""
-    fixed: dict[str, Any] = {"name": spec.name, "seed": spec.seed, "grid.restarts": spec.grid.restarts}
-    for table, values in (("search", vars(spec.search)), ("stop", dict(spec.stop or ()))):
-        fixed |= {f"{table}.{key}": values[key] for key in sorted(values)}
-    return fixed
+    return {"name": spec.name, "seed": spec.seed, "grid.restarts": spec.grid.restarts}
+
+
+def _stop(spec: SweepSpec) -> dict[str, Any]:
+    stop = dict(spec.stop or ())
+    return {f"stop.{key}": stop[key] for key in sorted(stop)}
 
 
 def _plan_differences(manifest: Manifest, old: DatasetPlan, new: DatasetPlan) -> Iterator[Problem]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, product
 from math import ceil, prod
 from typing import Any
 
@@ -14,8 +14,10 @@ from storage.cube.schema import (
     Role,
     array_specs,
     baseline_node,
+    graph_dims,
     grid_dims,
     result_names,
+    search_dims,
 )
 from sweeps.plan import Block, Cell, DatasetPlan
 from sweeps.seeds import accuracy_code
@@ -31,10 +33,18 @@ class Place:
         Path of the node.
     region : tuple of slice
         One for each cell dimension, with whole numbers as bounds.
+    solvers : int
+        How many of the last dimensions are not of the annotation graph, but of what solves it.
     """
 
     node: str
     region: tuple[slice, ...]
+    solvers: int
+
+    @property
+    def graphs(self) -> tuple[slice, ...]:
+        """The region along the dimensions of the annotation graph."""
+        return self.region[: len(self.region) - self.solvers]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -56,6 +66,7 @@ class Places:
         self._p = {accuracy_code(p): index for index, p in enumerate(plan.p)}
         self._m = {m: index for index, m in enumerate(plan.m)}
         self._designs = {design: index for index, design in enumerate(plan.designs)}
+        self._searches = {search: index for index, search in enumerate(plan.searches)}
 
     def locate(self, block: Block) -> Place | None:
         """Place of a block; None if the grid has no such block, or the block is not a whole chunk."""
@@ -63,15 +74,19 @@ class Places:
         parts = tuple(part for part in region if part is not None)
         if len(parts) < len(region):
             return None
-        name = self._plan.name
-        return Place(baseline_node(name, block.models[0]) if block.unsupervised else name, parts)
+        plan, model = self._plan, block.models[0]
+        if block.unsupervised:
+            node, searches = baseline_node(plan.name, model), search_dims(plan.searches_of(model))
+            return Place(node, parts, len(searches))
+        return Place(plan.name, parts, len(grid_dims(plan)) - len(graph_dims(plan)))
 
     def _region(self, block: Block) -> list[slice | None]:
         plan, region = self._plan, []
         if block.mixtures is not None or plan.mixtures is not None:
             region.append(_chunk(block.mixtures, plan.mixtures or 0, plan.mixture_chunk))
         if block.unsupervised:
-            return region if block.models[0] in plan.baselines else [None]
+            known = block.models[0] in plan.baselines
+            return region + self._search(block, plan.searches_of(block.models[0])) if known else [None]
         region.append(_single(self._p.get(-1 if block.p is None else accuracy_code(block.p))))
         region.append(_single(self._m.get(-1 if block.m is None else block.m)))
         if plan.has_designs:
@@ -79,8 +94,14 @@ class Places:
         elif block.design != plan.cell_designs[0]:
             region.append(None)
         region.append(_chunk(block.replicates, plan.replicates, plan.replicate_chunk))
+        region += self._search(block, plan.cell_searches)
         region.append(_models(plan, block.models))
         return region
+
+    def _search(self, block: Block, searches: tuple[str | None, ...]) -> list[slice | None]:
+        if searches == (None,):
+            return [] if block.search is None else [None]
+        return [_single(self._searches.get(block.search or ""))]
 
 
 class ChunkFiles:
@@ -173,8 +194,10 @@ class ChunkFiles:
             # Of an m that is small nothing is stored in the chunks beyond the first.
             m = cells[grid_dims(plan).index("m") + (plan.mixtures is not None)]
             if position[-2] * length < plan.m[m]:
-                for models in range(ceil(len(plan.models) / plan.model_chunk)):
-                    yield *cells, models
+                searches = [range(len(plan.searches))] if plan.searches else []
+                models = range(ceil(len(plan.models) / plan.model_chunk))
+                for others in product(*searches, models):
+                    yield *cells, *others
 
 
 def chunk_position(name: str) -> tuple[int, ...] | None:
@@ -195,14 +218,17 @@ def _block_at(plan: DatasetPlan, node: str, position: tuple[int, ...]) -> Block:
     mixture, place = None, list(position)
     if plan.mixtures is not None:
         mixture = place.pop(0) * plan.mixture_chunk
-    if not place:
-        cell = Cell(plan.name, mixture, None, None, None, node.removeprefix(f"{plan.name}/"))
-    else:
-        p, m, *design, replicates, models = place
-        model = plan.models[models * plan.model_chunk]
-        of = plan.designs[design[0]] if design else plan.cell_designs[0]
-        cell = Cell(plan.name, mixture, plan.p[p], plan.m[m], replicates * plan.replicate_chunk, model, of)
-    return plan.block_of(cell)
+    if node != plan.name:
+        baseline = node.removeprefix(f"{plan.name}/")
+        search = plan.searches[place[0]] if place else None
+        return plan.block_of(Cell(plan.name, mixture, None, None, None, baseline, None, search))
+    at = dict(zip(grid_dims(plan), place, strict=True))
+    model = plan.models[at["model"] * plan.model_chunk]
+    replicate = at["replicate"] * plan.replicate_chunk
+    design = plan.designs[at["design"]] if "design" in at else plan.cell_designs[0]
+    search = plan.searches[at["search"]] if "search" in at else None
+    p, m = plan.p[at["p"]], plan.m[at["m"]]
+    return plan.block_of(Cell(plan.name, mixture, p, m, replicate, model, design, search))
 
 
 def _single(index: int | None) -> slice | None:

@@ -102,7 +102,7 @@ def _mask(name: str, variable: xr.Variable, status: xr.Variable | None) -> xr.Va
     if bool(cells.all()):
         return variable
     if declared.role is Role.ANNOTATION:
-        cells = cells.any("model")
+        cells = cells.any([dim for dim in cells.dims if dim not in variable.dims])
     fill = np.asarray(declared.fill, dtype=declared.dtype)
     masked: xr.Variable = variable.where(cells, fill)  # type: ignore[no-untyped-call]
     return masked

@@ -26,6 +26,8 @@ def plan_to_json(plan: DatasetPlan) -> dict[str, Any]:
             del record[name]
     if plan.designs == DEFAULT:
         del record["designs"]
+    if not plan.searches:
+        del record["searches"]
     return record
 
 
@@ -77,7 +79,7 @@ def _grid_problems(where: str, name: str, plan: DatasetPlan) -> list[Problem]:
 
 
 def name_problems(where: str, spec: SweepSpec, plan: DatasetPlan) -> list[Problem]:
-    """What a plan names that is no model, and no method or design of the sweep.
+    """What a plan names that is no model, and no method, design or search of the sweep.
 
     Parameters
     ----------
@@ -108,5 +110,10 @@ def name_problems(where: str, spec: SweepSpec, plan: DatasetPlan) -> list[Proble
         problems.append(Problem(f"{place} designs", shown(plan.designs), f"of {shown(spec.grid.design)}"))
     if not plan.supervised and plan.designs != DEFAULT:
         problems.append(Problem(f"{place} designs", shown(plan.designs), "none without annotations"))
+    # and one that was not available when searches were added has fewer of these
+    names = spec.search_names
+    if any(search not in names for search in plan.searches) or bool(plan.searches) != bool(names):
+        expected = f"of {shown(names)}" if names else "none, as the sweep has one"
+        problems.append(Problem(f"{place} searches", shown(plan.searches), expected))
     problems += [Problem(f"{place} methods", shown(each.name), "the methods of the sweep") for each in wrong]
     return problems

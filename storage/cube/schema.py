@@ -189,6 +189,7 @@ VARIABLES = {
         Variable("m", Role.COORDINATE, ("m",), "int64", -1, "number of annotations"),
         Variable("m_over_n", Role.COORDINATE, ("m",), "float64", math.nan, "annotations per sample"),
         Variable("design", Role.COORDINATE, ("design",), "string", "", "how annotated pairs were chosen"),
+        Variable("search", Role.COORDINATE, ("search",), "string", "", "how solutions were searched for"),
         Variable("replicate", Role.COORDINATE, ("replicate",), "int64", -1, "redraw of the annotations"),
         Variable("mixture", Role.COORDINATE, ("mixture",), "int64", -1, "draw of the data"),
         Variable("feature", Role.COORDINATE, ("feature",), "string", "", "name of each feature"),
@@ -285,9 +286,19 @@ def baseline_node(dataset: str, baseline: str) -> str:
     return f"{dataset}/{baseline}"
 
 
+def graph_dims(plan: DatasetPlan) -> tuple[str, ...]:
+    """Dimensions of an annotation graph, beside the mixture."""
+    return ("p", "m", *(("design",) if plan.has_designs else ()), "replicate")
+
+
 def grid_dims(plan: DatasetPlan) -> tuple[str, ...]:
     """Dimensions of the cell, of a data set with models that use annotations, beside the mixture."""
-    return ("p", "m", *(("design",) if plan.has_designs else ()), "replicate", "model")
+    return (*graph_dims(plan), *search_dims(plan.cell_searches), "model")
+
+
+def search_dims(searches: tuple[str | None, ...]) -> tuple[str, ...]:
+    """Dimension of the searches of a cell: none where the sweep has one alone."""
+    return () if searches == (None,) else ("search",)
 
 
 def array_specs(plan: DatasetPlan) -> list[ArraySpec]:
@@ -306,6 +317,7 @@ def array_specs(plan: DatasetPlan) -> list[ArraySpec]:
     mixture = ("mixture",) if plan.mixtures is not None else ()
     of_grid = (name for name in COORDINATES_OF_GRID if name != "design" or plan.has_designs)
     coordinates = mixture + (tuple(of_grid) if plan.supervised else ())
+    coordinates += search_dims(plan.cell_searches)
     coordinates += ("candidate",) if scored_shapes(plan) else ()
     coordinates += ("feature",) if plan.feature_names else ()
     specs = [_array_spec(plan, plan.name, _coordinate(name, plan), ()) for name in coordinates]
@@ -315,12 +327,12 @@ def array_specs(plan: DatasetPlan) -> list[ArraySpec]:
             _array_spec(plan, plan.name, result_variable(name, plan.models), mixture + grid_dims(plan))
             for name in result_names(plan, plan.models)
         ]
-        graphs = mixture + grid_dims(plan)[:-1]
+        graphs = mixture + graph_dims(plan)
         specs.append(_array_spec(plan, plan.name, VARIABLES["annotations"], graphs))
     for baseline in plan.baselines:
-        node = baseline_node(plan.name, baseline)
+        node, cell = baseline_node(plan.name, baseline), mixture + search_dims(plan.searches_of(baseline))
         specs += [
-            _array_spec(plan, node, result_variable(name, [baseline]), mixture)
+            _array_spec(plan, node, result_variable(name, [baseline]), cell)
             for name in result_names(plan, [baseline])
         ]
     return specs
@@ -374,6 +386,7 @@ def _dim_lengths(plan: DatasetPlan) -> dict[str, int]:
         "m": len(plan.m),
         "design": len(plan.designs),
         "replicate": plan.replicates,
+        "search": len(plan.cell_searches),
         "model": len(plan.models),
         "restart": plan.restarts,
         "sample": plan.n_samples,
@@ -394,5 +407,6 @@ def _chunk_lengths(plan: DatasetPlan) -> dict[str, int]:
         "m": 1,
         "design": 1,
         "replicate": plan.replicate_chunk,
+        "search": 1,
         "model": plan.model_chunk,
     }

@@ -124,6 +124,8 @@ def coordinate_values(plan: DatasetPlan) -> dict[str, npt.NDArray[Any]]:
     }
     if plan.has_designs:
         values["design"] = np.asarray(plan.designs, dtype=object)
+    if plan.searches:
+        values["search"] = np.asarray(plan.searches, dtype=object)
     if plan.feature_names:
         values["feature"] = np.asarray(plan.feature_names, dtype=object)
     if shapes := scored_shapes(plan):

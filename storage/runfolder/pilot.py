@@ -18,7 +18,7 @@ class TimedRestart(NamedTuple):
     """Data set, model, accuracy and annotation count of a restart, and the seconds elapsed meanwhile.
 
     `choosing` are those before it, in which its cell chose its shape of covariances; `busy` is the CPU time
-    as a share of both.
+    as a share of both. `search` is its search, where the sweep has several.
     """
 
     dataset: str
@@ -28,6 +28,7 @@ class TimedRestart(NamedTuple):
     seconds: float
     choosing: float = 0.0
     busy: float = 1.0
+    search: str | None = None
 
 
 class TimedQuestions(NamedTuple):

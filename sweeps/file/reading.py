@@ -36,7 +36,8 @@ from sweeps.file.datasets import (
 )
 from sweeps.file.methods import AsWritten as MethodsWritten
 from sweeps.file.methods import Method, uses_links, within
-from sweeps.file.search import HELD_OUT, Search, Written, asked
+from sweeps.file.search import HELD_OUT, Search, asked
+from sweeps.file.searches import Written, names_several, tables_changed
 from sweeps.file.spec import Data, Grid, SweepSpec
 from sweeps.file.stopping import Stop
 from sweeps.file.toml import read_toml
@@ -202,8 +203,10 @@ class SweepFile(SweepSpec):
     """A sweep: data sets, annotations and models crossed with each other."""
 
     grid: GridTable = Field(description="What is crossed with what.")
-    search: Annotated[Search, Written()] = Field(
-        asked(), description=SweepSpec.model_fields["search"].description
+    search: Annotated[tuple[Search, ...], Written()] = Field(
+        default_factory=lambda: (asked(),),
+        description=SweepSpec.model_fields["search"].description,
+        json_schema_extra={"default": asked().written()},
     )
     data: DataTable = Field(DataTable(), description=SweepSpec.model_fields["data"].description)
 
@@ -217,41 +220,56 @@ class SweepFile(SweepSpec):
     @classmethod
     def _is_bounded(cls, values: Any) -> Any:
         """Shapes whose likelihood is unbounded need their prior: every cell of one would fail."""
-        grid, search = (
-            values.get(key) if isinstance(values, Mapping) else None for key in ("grid", "search")
-        )
-        if not isinstance(grid, Mapping) or not isinstance(search, Mapping):
+        grid = values.get("grid") if isinstance(values, Mapping) else None
+        if not isinstance(grid, Mapping):
             return values
-        models, prior = grid.get("models"), search.get("covariance_prior")
+        models = grid.get("models")
         given = (
             [model for model in models if isinstance(model, str) and model in MODEL_CODES]
             if isinstance(models, list)
             else []
         )
         wrong = [model for model in given if shape_of(model) in SINGULAR]
-        if type(prior) not in (int, float) or prior != 0 or not wrong:
-            return values
-        found = f"{prior!r} with {wrong[0]!r}"
-        needed = StandIn(found, "a number above 0", "diagonal covariances do without the prior")
-        return {**values, "search": {**search, "covariance_prior": needed}}
+
+        def judged(search: Mapping[str, Any]) -> Mapping[str, Any]:
+            prior = search.get("covariance_prior")
+            if type(prior) not in (int, float) or prior != 0:
+                return search
+            found = f"{prior!r} with {wrong[0]!r}"
+            needed = StandIn(found, "a number above 0", "diagonal covariances do without the prior")
+            return {**search, "covariance_prior": needed}
+
+        return tables_changed(values, judged) if wrong else values
 
     @model_validator(mode="before")
     @classmethod
     def _has_annotations_to_hold_out(cls, values: Any) -> Any:
         """Predictions of annotations that no model has would be none."""
-        grid, search = (
-            values.get(key) if isinstance(values, Mapping) else None for key in ("grid", "search")
-        )
-        if not isinstance(grid, Mapping) or not isinstance(search, Mapping):
-            return values
-        models = grid.get("models")
-        if search.get(HELD_OUT) is not True or not isinstance(models, list) or not models:
+        grid = values.get("grid") if isinstance(values, Mapping) else None
+        models = grid.get("models") if isinstance(grid, Mapping) else None
+        if not isinstance(models, list) or not models:
             return values
         # a misspelt model may be meant to use annotations
         if not all(model in BASELINES for model in models):
             return values
         nothing = StandIn("true without a model that uses annotations", "false, or such a model in [grid]")
-        return {**values, "search": {**search, HELD_OUT: nothing}}
+        return tables_changed(
+            values, lambda search: {**search, HELD_OUT: nothing} if search.get(HELD_OUT) is True else search
+        )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_a_model_to_search(cls, values: Any) -> Any:
+        """A method searches by itself: several searches would repeat it."""
+        grid = values.get("grid") if isinstance(values, Mapping) else None
+        if not isinstance(grid, Mapping) or grid.get("models") or not grid.get("methods"):
+            return values
+        if not names_several(values.get("search")):
+            return values
+        nothing = StandIn(
+            "several searches without a model", "one, or a model in [grid]: methods do not search"
+        )
+        return {**values, "search": nothing}
 
     @model_validator(mode="before")
     @classmethod

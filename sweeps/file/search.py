@@ -19,12 +19,14 @@ from kernels.settings import (
     settings_of,
     wrong_settings,
 )
-from sweeps.plan import Flag
+from sweeps.keytypes import Given
+from sweeps.plan import Flag, Name
 from sweeps.validation import Record, refusal, refused
 
 BY_METHOD = tuple(each.name for each in SETTINGS if each.by_method)
 """Settings that a method names."""
 
+NAME = "name"
 HELD_OUT = "held_out"
 HELD_OUT_KEY = (
     Flag,
@@ -47,9 +49,12 @@ class Search(Settings):
     held_out : bool
         Whether every model with annotations is asked to predict those that it has not seen, in short searches
         beside the restarts. No setting: no solution depends on it.
+    name : str or None
+        What it is called in a sweep of several searches. No setting either.
     """
 
     held_out: bool = False
+    name: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Settings by name; those of later generations, which come last, only if not at their defaults.
@@ -61,11 +66,17 @@ class Search(Settings):
             for each in sorted(SETTINGS, key=lambda each: each.since)
             if each.since == 1 or getattr(self, each.name) != each.default
         }
-        return settings | ({HELD_OUT: True} if self.held_out else {})
+        name = {} if self.name is None else {NAME: self.name}
+        return name | settings | ({HELD_OUT: True} if self.held_out else {})
+
+    @property
+    def settings(self) -> Settings:
+        """The settings alone."""
+        return Settings(**{each.name: getattr(self, each.name) for each in SETTINGS})
 
     def named(self) -> dict[str, Any]:
         """The method, and the settings that its name does not tell, as `to_dict`: for people."""
-        told = set(BY_METHOD) - LENGTHS
+        told = {NAME, *BY_METHOD} - LENGTHS
         others = {name: value for name, value in self.to_dict().items() if name not in told}
         return {"method": method_words(self), **others, **({HELD_OUT: "true"} if self.held_out else {})}
 
@@ -87,24 +98,10 @@ class Search(Settings):
         return value if isinstance(value, cls) else cls(**dict(table(value)))
 
 
-class Written:
-    """Search as a sweep file asks for it: what the file leaves out is what the method says."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(
-            self._resolved,
-            handler.generate_schema(SearchTable),
-            serialization=core_schema.plain_serializer_function_ser_schema(Search.to_dict),
-        )
-
-    @staticmethod
-    def _resolved(table: Record) -> Search:
-        return asked(**dict(table))
-
-
 def asked(**given: Any) -> Search:
     """Search by the method and settings that are given, as in a sweep file."""
-    return Search(**vars(settings_of(given)), held_out=bool(given.get(HELD_OUT, False)))
+    held_out, name = bool(given.get(HELD_OUT, False)), given.get(NAME)
+    return Search(**vars(settings_of(given)), held_out=held_out, name=name)
 
 
 @dataclass(frozen=True)
@@ -138,9 +135,12 @@ class Declared:
                 return None
         else:
             value = alone(value)
-        for setting, found, expected in wrong_settings({**info.data, self.setting.name: value}):
-            if setting == self.setting:
-                raise refusal(expected, found=found)
+        # a table may name several methods, each of which has to allow the value
+        methods = info.data.get("method")
+        for each in [{"method": method} for method in methods] if isinstance(methods, tuple) else [{}]:
+            for setting, found, expected in wrong_settings({**info.data, **each, self.setting.name: value}):
+                if setting == self.setting:
+                    raise refusal(expected, found=found)
         return value
 
 
@@ -167,4 +167,5 @@ KeptTable = create_model(
     __base__=Record,
     **{each.name: _key(each, each.default) for each in SETTINGS},
     held_out=HELD_OUT_KEY,
+    name=(Annotated[Name | None, Given()], None),
 )

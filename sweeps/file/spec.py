@@ -12,6 +12,7 @@ from sweeps.file.counts import Count, annotation_count
 from sweeps.file.datasets import LATER, Dataset
 from sweeps.file.methods import Method, name_of
 from sweeps.file.search import Search
+from sweeps.file.searches import Kept
 from sweeps.file.stopping import Stop
 from sweeps.keytypes import Choice, Each, Given, Whole
 from sweeps.models import BASELINES, MODEL_CODES
@@ -84,7 +85,9 @@ class SweepSpec(Record):
     name: Name = Field(description="Names the cube.")
     seed: Annotated[int, Whole(0, 2**63 - 1)] = Field(description="Root of every random stream.")
     grid: Grid = Field(description="What is crossed with what.")
-    search: Search = Field(Search(), description="How each solution is searched for.")
+    search: Annotated[tuple[Search, ...], Kept()] = Field(
+        (Search(),), description="How each solution is searched for: one search, or several by name."
+    )
     data: Data = Field(
         default_factory=Data, description="How the features are scaled; what is done without a data set."
     )
@@ -97,6 +100,20 @@ class SweepSpec(Record):
     def unavailable(self) -> str:
         """What to do about a data set that is not available: `"error"` or `"skip"`."""
         return self.data.unavailable
+
+    @property
+    def search_names(self) -> tuple[str, ...]:
+        """Names of the searches where there are several; none where there is one."""
+        return tuple(each.name for each in self.search if each.name is not None)
+
+    def search_of(self, name: str | None) -> Search:
+        """The search of a name; the first one for None, which is that of a sweep of one search."""
+        return self.search[0] if name is None else next(each for each in self.search if each.name == name)
+
+    @property
+    def held_out(self) -> bool:
+        """Whether every model with annotations predicts those that it has not seen, in all searches."""
+        return self.search[0].held_out
 
     def dump(self) -> dict[str, Any]:
         """Plain JSON values that `load` reads back; what the cube keeps, and compares."""

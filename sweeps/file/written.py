@@ -9,6 +9,7 @@ import tomli_w
 
 from sweeps.file.datasets import Mixtures, base_name
 from sweeps.file.reading import SweepFile
+from sweeps.file.search import HELD_OUT, NAME, Search
 from sweeps.file.spec import SweepSpec
 from sweeps.keytypes import Terse
 
@@ -22,8 +23,8 @@ def sweep_schema() -> str:
 
 def as_file(spec: SweepSpec) -> dict[str, Any]:
     """Tables of a sweep file that gives this sweep, every default filled in."""
-    # the method is for the reader: every key that goes by it is given, too
-    values = spec.dump() | {"search": spec.search.written() | vars(spec.search)}
+    searches = [_search(each) for each in spec.search]
+    values = spec.dump() | {"search": searches if spec.search_names else searches[0]}
     grid = values["grid"]
     grid["datasets"] = [
         _mixture(entry) if isinstance(entry, Mixtures) else entry.model_dump(exclude_none=True)
@@ -40,6 +41,12 @@ def as_file(spec: SweepSpec) -> dict[str, Any]:
 def as_toml(spec: SweepSpec) -> str:
     """Text of a sweep file that gives this sweep, every default filled in."""
     return tomli_w.dumps(as_file(spec))
+
+
+def _search(search: Search) -> dict[str, Any]:
+    # the method is for the reader: every key that goes by it is given, too
+    name = {} if search.name is None else {NAME: search.name}
+    return name | search.written() | vars(search.settings) | {HELD_OUT: search.held_out}
 
 
 def _mixture(entry: Mixtures) -> dict[str, Any]:

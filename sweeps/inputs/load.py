@@ -262,11 +262,12 @@ def _plan(
         model_chunk=1 if grid.methods else max(1, len(grid.supervised)),
         scale=entry.scale,
         adaptive=spec.stop is not None,
-        held_out=spec.search.held_out,
+        held_out=spec.held_out,
         methods=tuple(each.plan for each in grid.methods),
         n_annotations=0 if pool is None else len(pool),
         annotations_checksum="" if pool is None else pool_checksum(pool),
         designs=grid.design if grid.supervised else DEFAULT,
+        searches=spec.search_names,
         **_names(data),
     )
 
@@ -337,13 +338,13 @@ def _grid_problems(
             )
         )
     problems += _asking_problems(spec, where.partition(" [grid]")[0], where, n_samples)
-    smallest = n_clusters * spec.search.min_cluster_size
-    if n_samples < smallest:
+    most = max(search.min_cluster_size for search in spec.search)
+    if n_samples < n_clusters * most:
         problems.append(
             Problem(
                 where,
                 f"{n_samples} samples",
-                f"at least n_clusters · min_cluster_size = {n_clusters} · {spec.search.min_cluster_size}",
+                f"at least n_clusters · min_cluster_size = {n_clusters} · {most}",
             )
         )
     return problems

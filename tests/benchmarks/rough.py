@@ -79,7 +79,7 @@ def measure() -> dict[str, str]:
                 Batch(science, plan.name, tuple(work), 0.0), prepared.inputs.sources[plan.name]
             )
             measured = sum(each.cpu_seconds for each in results if isinstance(each, Partial))
-            guessed = sum(rough_seconds(prepared.spec.search, plan, each) for each in work)
+            guessed = sum(rough_seconds(prepared.spec.search[0], plan, each) for each in work)
             each = 1000 / (RESTARTS * len(work))
             row = found.setdefault(plan.name, [plan.name, plan.n_samples, plan.n_features, plan.n_clusters])
             row += [f"{measured * each:.1f}", f"{guessed * each:.1f} (× {guessed / measured:.2f})"]

@@ -9,7 +9,7 @@ import pytest
 
 from sweeps.cellnames import find_cell, find_cells
 from sweeps.errors import InputError
-from sweeps.plan import DatasetPlan
+from sweeps.plan import DatasetPlan, MethodPlan
 
 IRIS = DatasetPlan(
     name="iris",
@@ -33,7 +33,14 @@ IRIS = DatasetPlan(
 DRAWN = replace(IRIS, name="drawn_k2", mixtures=4, mixture_chunk=4)
 ASKED = replace(IRIS, name="asked", designs=("active",))
 SEVERAL = replace(DRAWN, name="several_k2", designs=("uniform", "active", "biased"))
-PLANS = (IRIS, DRAWN, ASKED, SEVERAL)
+SEARCHED = replace(
+    SEVERAL,
+    name="searched_k2",
+    searches=("quick", "long"),
+    baselines=("unsupervised", "kmeans"),
+    methods=(MethodPlan("kmeans", 1),),
+)
+PLANS = (IRIS, DRAWN, ASKED, SEVERAL, SEARCHED)
 
 
 def test_every_name_leads_back_to_its_cell() -> None:
@@ -51,6 +58,25 @@ def test_a_design_is_named_where_the_sweep_names_one() -> None:
         ("asked/p=1/m=75/design=uniform/replicate=0/posterior", "found design=uniform"),
         ("several_k2/mixture=1/p=0.9/m=75/design=bias/replicate=2/posterior", "did you mean 'biased'?"),
         ("iris/p=0.9/m=75/design=uniform/replicate=2/posterior", "found 'design=uniform'"),
+    ):
+        with pytest.raises(InputError, match=re.escape(words)):
+            find_cell(name, PLANS)
+
+
+def test_a_search_is_named_where_there_are_several() -> None:
+    cell = find_cell("searched_k2/search=long/mixture=1/unsupervised", PLANS)
+    assert (cell.search, cell.mixture) == ("long", 1)
+    assert find_cell("searched_k2/mixture=0/kmeans", PLANS).search is None
+    for name, words in (
+        ("searched_k2/mixture=1/unsupervised", "found no search, expected search=quick | long"),
+        ("searched_k2/mixture=1/search=lon/unsupervised", "did you mean 'long'?"),
+        ("searched_k2/mixture=0/search=long/kmeans", "found 'search=long'"),
+        ("several_k2/mixture=1/search=long/unsupervised", "found 'search=long'"),
+        ("searched_k2/mixture=1/unsuperv", "did you mean 'unsupervised'?"),
+        (
+            "searched_k2/x",
+            "/design=DESIGN/replicate=NUMBER/search=SEARCH/MODEL, or DATASET/search=SEARCH/BASELINE",
+        ),
     ):
         with pytest.raises(InputError, match=re.escape(words)):
             find_cell(name, PLANS)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from sweeps.plan import Cell, DatasetPlan
+from sweeps.plan import Cell, DatasetPlan, MethodPlan
 
 REAL = DatasetPlan(
     name="iris",
@@ -28,6 +28,15 @@ REAL = DatasetPlan(
     model_chunk=2,
 )
 MIXTURES = replace(REAL, name="mixtures_k2", mixtures=6, mixture_chunk=3, replicate_chunk=2, model_chunk=1)
+
+SEARCHED = replace(
+    MIXTURES,
+    designs=("uniform", "active"),
+    searches=("quick", "long"),
+    models=("likelihood", "pckmeans"),
+    baselines=("unsupervised", "kmeans"),
+    methods=(MethodPlan("pckmeans", 2), MethodPlan("kmeans", 3)),
+)
 
 
 @pytest.mark.parametrize("plan", [REAL, MIXTURES], ids=["real", "mixtures"])
@@ -55,7 +64,21 @@ def test_a_block_is_one_chunk_position() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("plan", [REAL, MIXTURES], ids=["real", "mixtures"])
+def test_searches_are_a_coordinate_of_all_that_searches() -> None:
+    cells = [cell for block in SEARCHED.blocks() for cell in block.cells()]
+    assert len(cells) == len(set(cells)) == SEARCHED.n_cells == 6 * (2 * 3 * 2 * 4 * 2 * 2 + 2 + 1)
+    assert all(map(SEARCHED.has, cells))
+    assert {cell.search for cell in cells if cell.model == "unsupervised"} == {"quick", "long"}
+    assert {cell.search for cell in cells if cell.model == "kmeans"} == {None}
+    calls = {"likelihood": 50, "pckmeans": 2, "unsupervised": 50, "kmeans": 3}
+    assert SEARCHED.n_restarts == sum(calls[cell.model] for cell in cells)
+    for cell in cells:
+        assert not SEARCHED.has(replace(cell, search="other"))
+        assert SEARCHED.has(replace(cell, search=None)) == (cell.model == "kmeans")
+    assert not REAL.has(Cell("iris", None, 0.8, 75, 0, "posterior", None, "quick"))
+
+
+@pytest.mark.parametrize("plan", [REAL, MIXTURES, SEARCHED], ids=["real", "mixtures", "searched"])
 def test_each_cell_finds_its_block(plan: DatasetPlan) -> None:
     for block in plan.blocks():
         assert block.n_cells == len(list(block.cells()))
@@ -72,3 +95,10 @@ def test_a_plan_without_supervised_models_has_the_baseline_alone() -> None:
 def test_cells_and_blocks_have_names_people_can_read() -> None:
     assert str(Cell("iris", None, 0.8, 75, 3, "posterior")) == "iris/p=0.8/m=75/replicate=3/posterior"
     assert str(Cell("mix", 2, None, None, None, "unsupervised")) == "mix/mixture=2/unsupervised"
+    searched = Cell("mix", 2, 0.8, 75, 3, "likelihood", "active", "long")
+    assert str(searched) == "mix/mixture=2/p=0.8/m=75/design=active/replicate=3/search=long/likelihood"
+    assert str(SEARCHED.block_of(searched)).endswith(
+        "m=75/design=active/search=long/mixtures=0:3/replicates=2:4"
+    )
+    alone = Cell("mix", 2, None, None, None, "unsupervised", None, "long")
+    assert str(alone) == "mix/mixture=2/search=long/unsupervised"

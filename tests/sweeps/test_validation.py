@@ -93,7 +93,7 @@ def test_everything_is_said_at_once_and_tables_of_toml_have_brackets() -> None:
         "file [inner] number",
         "file [inner]",
         "file [maybe]",
-        "file [each[0]]",
+        "file [[each]][0]",
         "file flag",
         "file",
     ]

@@ -14,6 +14,7 @@ from pipeline.report.parts.parts import Picture, Section
 from pipeline.report.parts.scatter import TRUE, CellFigure, draw_matrix
 from pipeline.report.sections.content import Content, pictured
 from pipeline.scoring.tables import row_cell
+from pipeline.scoring.variants import VARIANTS
 from pipeline.text import plural
 from sweeps.cellnames import find_cell
 from sweeps.errors import InputError, Problem
@@ -113,8 +114,8 @@ def read_cell(tree: xr.DataTree, cell: Cell) -> CellFigure:
     """Read what is drawn of a cell: its features and labels, nothing else of the cube."""
     node = tree[cell.dataset].to_dataset()
     data = node if cell.mixture is None else node.sel(mixture=cell.mixture)
-    if "design" in data.dims:
-        data = data.sel(design=cell.design)
+    variants = {key: getattr(cell, key) for key in VARIANTS if key in data.dims}
+    data = data.sel(variants)
     one = data.sel(p=cell.p, m=cell.m, replicate=cell.replicate, model=cell.model)
     partitions = {}
     baseline = _baseline(tree, cell)
@@ -162,7 +163,7 @@ def _names(data: xr.Dataset, name: str) -> tuple[str, ...]:
 
 def _require_done(cells: pd.DataFrame, cell: Cell) -> None:
     same = cells["model"] == cell.model
-    for key in ("dataset", "mixture", "p", "m", "design", "replicate"):
+    for key in ("dataset", "mixture", "p", "m", "design", "replicate", "search"):
         value = getattr(cell, key)
         if value is not None:
             same &= (cells[key] == value).fillna(False)
@@ -176,7 +177,9 @@ def _baseline(tree: xr.DataTree, cell: Cell) -> NDArray[np.int64] | None:
     for model in sorted(BASELINES, key=lambda name: name != baseline_of(cell.model)):
         if model in tree[cell.dataset].children:
             node = tree[f"{cell.dataset}/{model}"].to_dataset()
-            labels = (node if cell.mixture is None else node.sel(mixture=cell.mixture))["labels"].values
+            places = {"mixture": cell.mixture, "search": cell.search}
+            there = {key: value for key, value in places.items() if key in node["labels"].dims}
+            labels = node["labels"].sel(there).values
             if labels.min() >= 0:
                 return np.asarray(labels, dtype=np.int64)
     return None

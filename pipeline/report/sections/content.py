@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from matplotlib.figure import Figure
 from pipeline.report.parts.ink import MOST_ACCURACIES
 from pipeline.report.parts.parts import Picture, Section, spread
 from pipeline.report.parts.saving import save
+from pipeline.scoring.searches import Compared, compared_searches
 from pipeline.scoring.tables import written_counts
+from pipeline.scoring.variants import DESIGN, SEARCH, rows_of
 from pipeline.scoring.winners.ranking import Ranking, rankings
 from pipeline.scoring.worth.budget import DesignScores, design_scores
 from storage.cube.manifest import Manifest
@@ -44,9 +47,10 @@ class Content:
     figures : Path
         Folder of the figures.
     every : pandas.DataFrame or None
-        Cells of all designs, where there are several: `cells` and `summary` are then of one of them.
-    design : str or None
-        Which; None where the sweep names none.
+        Cells of all designs and searches, where there are several: `cells` and `summary` are then of one of
+        each.
+    chosen : mapping of str to str
+        Which, from `pipeline.scoring.variants.compared`.
     """
 
     manifest: Manifest
@@ -59,11 +63,11 @@ class Content:
     holder: str | None
     figures: Path
     every: pd.DataFrame | None = None
-    design: str | None = None
+    chosen: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def all_cells(self) -> pd.DataFrame:
-        """Cells of all designs."""
+        """Cells of all designs and searches."""
         return self.cells if self.every is None else self.every
 
     @cached_property
@@ -83,8 +87,23 @@ class Content:
 
     @cached_property
     def designs(self) -> tuple[DesignScores, ...]:
-        """Scores by how pairs were chosen; empty where all were chosen alike."""
-        return design_scores(self.all_cells, self.written)
+        """Scores by how pairs were chosen, of one search; empty where all were chosen alike."""
+        return design_scores(self.timed_cells, self.written)
+
+    @property
+    def timed_cells(self) -> pd.DataFrame:
+        """Cells of all designs, of one search."""
+        return self._of_all(DESIGN)
+
+    @cached_property
+    def searches(self) -> tuple[Compared, ...]:
+        """Each search beside the one that models are compared in, of one design; empty where there is one."""
+        return compared_searches(self._of_all(SEARCH), self.manifest.spec.search)
+
+    def _of_all(self, key: str) -> pd.DataFrame:
+        """Cells of all designs, or of all searches."""
+        others = {other: value for other, value in self.chosen.items() if other != key}
+        return rows_of(self.all_cells, others)
 
     def save(self, figure: Figure | None, name: str, caption: str) -> tuple[Picture, ...]:
         """Write a figure, if there was anything to draw."""

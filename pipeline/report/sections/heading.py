@@ -8,6 +8,7 @@ import pandas as pd
 
 from pipeline.report.parts.parts import Section, Table, Value, number, words
 from pipeline.report.sections.content import Content
+from pipeline.scoring.variants import DESIGN, SEARCH
 from pipeline.text import cells_left_out, plural
 from storage.cube.manifest import FORMAT_VERSION, Manifest
 from storage.cube.schema import NO_SOLUTION, STATUS_WORDS
@@ -61,11 +62,17 @@ def _are(number: int) -> str:
     return "is" if number == 1 else "are"
 
 
-def of_one_design(manifest: Manifest, design: str | None) -> str:
-    """That tables and figures are of one design, and of which."""
-    names = _listed(manifest.spec.grid.design)
-    rest = f"What follows is of {design}, but for designs and times."
-    return f"Pairs were chosen in several ways: {names}. {rest}"
+def of_one(manifest: Manifest, chosen: Mapping[str, str]) -> tuple[str, ...]:
+    """That tables and figures are of one design and of one search, and of which, where there are several."""
+    designs, searches = manifest.spec.grid.design, manifest.spec.search_names
+    lines = []
+    if len(designs) > 1 and DESIGN in chosen:
+        rest = f"What follows is of {chosen[DESIGN]}, but for designs and times."
+        lines.append(f"Pairs were chosen in several ways: {_listed(designs)}. {rest}")
+    if SEARCH in chosen:
+        rest = f"What follows is of {chosen[SEARCH]}, but for searches."
+        lines.append(f"Solutions were searched for in several ways: {_listed(searches)}. {rest}")
+    return tuple(lines)
 
 
 def scaling(manifest: Manifest) -> str:
@@ -90,7 +97,7 @@ def _facts(manifest: Manifest) -> Table:
         "replicates": grid.replicates,
         "models": _listed(grid.models),
         "restarts of a cell": grid.restarts,
-        "search": _pairs(spec.search.named()),
+        **{f"search {each.name}" if each.name else "search": _pairs(each.named()) for each in spec.search},
     }
     if spec.stop is not None:
         facts["stop"] = _pairs(dict(spec.stop))

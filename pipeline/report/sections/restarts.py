@@ -24,8 +24,8 @@ from pipeline.report.parts.ink import (
 )
 from pipeline.report.parts.parts import Section, Table, number, shape_groups, spread, words
 from pipeline.report.sections.content import Content
-from pipeline.scoring.designs import tree_of
 from pipeline.scoring.restarts import chance_of_best, gap_table, restart_table
+from pipeline.scoring.variants import tree_of
 from pipeline.text import plural
 
 PANEL = (2.75, 1.9)
@@ -42,7 +42,7 @@ def section(content: Content) -> Section:
     """Gaps and chances, and the table of both."""
     names = {name: plan.baselines for name, plan in content.manifest.plans.items()}
     pictures = (
-        *content.save(draw_gaps(gap_table(tree_of(content.tree, content.design), names)), "gaps", GAPS),
+        *content.save(draw_gaps(gap_table(tree_of(content.tree, content.chosen), names)), "gaps", GAPS),
         *content.save(draw_chances(content.cells), "restarts", CHANCES),
     )
     text, tables = entries(content.cells)

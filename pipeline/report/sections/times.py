@@ -34,8 +34,8 @@ CAPTION = "Time in kernels: boxes are quartiles, whiskers the slowest and the qu
 
 def section(content: Content) -> Section:
     """Times as boxes and as a table."""
-    pictures = content.save(draw_times(content.all_cells), "seconds", CAPTION)
-    text, tables = entries(content.all_cells)
+    pictures = content.save(draw_times(content.timed_cells), "seconds", CAPTION)
+    text, tables = entries(content.timed_cells)
     return Section("times", "Time", text, tables, pictures)
 
 

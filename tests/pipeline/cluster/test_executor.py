@@ -28,7 +28,7 @@ from pipeline.work.records import Batch, Science, Work
 from sweeps.file.search import Search
 from sweeps.plan import Cell
 
-SCIENCE = Science(1, Search(), 3)
+SCIENCE = Science(1, (Search(),), 3)
 
 
 class ScalesUp(logging.Handler):

@@ -93,7 +93,7 @@ def test_a_process_that_stood_still_is_not_charged_for_it() -> None:
 
 
 def test_by_default_nothing_slow_meets_the_limit() -> None:
-    science = Science(1, Search(), 2)
+    science = Science(1, (Search(),), 2)
     limits = [generous_limit(Batch(science, "iris", (), seconds)) for seconds in (1.0, LONGEST)]
     assert limits[0] > 1000
     assert limits[1] > 30 * LONGEST

@@ -123,6 +123,6 @@ def test_nothing_new_is_no_new_version() -> None:
     assert board.advance() == before + 1
     found = sorted(json.loads(board.series_since(before)), key=lambda curve: curve[3])
     assert found == [
-        ["b", "", "0.9", "likelihood", [[4, 0.5, None, 1]]],  # one mixture
-        ["b", "", None, "unsupervised", [[None, 0.5, None, 1]]],
+        ["b", "", "0.9", "likelihood", [[4, 0.5, None, 1]], None],  # one mixture
+        ["b", "", None, "unsupervised", [[None, 0.5, None, 1]], None],
     ]

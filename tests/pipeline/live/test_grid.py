@@ -23,7 +23,7 @@ def test_each_place_has_a_tile_of_its_own_where_there_is_room() -> None:
     assert sorted(places) == list(range(grid.n_tiles))
     assert all(len(found) == 1 for found in places.values())
     panel = grid.panel(grid.tile(next(b for b in plan.blocks() if b.design == "active")))
-    assert (panel.dataset, panel.design) == ("a", "active")
+    assert (panel.dataset, panel.variant) == ("a", "active")
     assert (panel.rows, panel.columns) == (("0.8", "0.9"), ("12", "24"))
 
 

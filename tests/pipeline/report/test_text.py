@@ -13,10 +13,10 @@ import zarr
 from cubes import toy
 from cubes.reported import PLANS, make
 
+from pipeline.report.sections.content import Content
 from pipeline.report.sections.heading import state
 from pipeline.report.text import render
 from pipeline.scoring.tables import cell_table, summary_table
-from pipeline.scoring.winners.ranking import rankings
 from storage.cube.cube import open_cube
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE, NO_SOLUTION
@@ -35,7 +35,8 @@ def read(cube: Path) -> Read:
     manifest = read_manifest(cube)
     cells = cell_table(open_cube(cube), manifest.plans)
     summary = summary_table(cells)
-    return Read(render(manifest, cells, summary, rankings(cells)), cells, summary)
+    content = Content(manifest, open_cube(cube), cells, summary, None, None, (), None, Path("figures"))
+    return Read(render(content), cells, summary)
 
 
 @pytest.fixture(scope="module")

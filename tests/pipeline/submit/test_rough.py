@@ -37,5 +37,6 @@ def test_patience_ends_a_restart_early() -> None:
 def test_a_method_is_a_call() -> None:
     plan = make_plan()
     assert (
-        rough_seconds(SPEC.search, plan, Work(Cell("a", None, 0.9, 4, 0, "ward"), 0, 3)) == 3 * CALL_SECONDS
+        rough_seconds(SPEC.search[0], plan, Work(Cell("a", None, 0.9, 4, 0, "ward"), 0, 3))
+        == 3 * CALL_SECONDS
     )

@@ -14,7 +14,7 @@ from pipeline.work.timing import Timing
 from sweeps.file.search import Search
 from sweeps.plan import Cell
 
-SCIENCE = Science(1, Search(), 3)
+SCIENCE = Science(1, (Search(),), 3)
 
 
 def test_a_batch_is_a_fiftieth_of_a_workers_share_within_bounds() -> None:
@@ -37,7 +37,7 @@ works = st.lists(
 @settings(deadline=None)
 @given(works, st.sampled_from([0.001, 0.3, 1.0, 2.0, 100.0]), st.sampled_from([1.0, 7.0, 10.0, 50.0]))
 def test_every_restart_is_in_one_batch_in_order(work: list[Work], each: float, seconds: float) -> None:
-    timing = Timing({("a", "likelihood", 0.8, 10): each})
+    timing = Timing({("a", "likelihood", 0.8, 10, None): each})
     batches = list(make_batches(SCIENCE, work, timing, seconds=seconds))
     wanted = [(item.cell, r) for item in work for r in range(item.start, item.stop)]
     assert [(w.cell, r) for b in batches for w in b.work for r in range(w.start, w.stop)] == wanted
@@ -50,8 +50,8 @@ def test_every_restart_is_in_one_batch_in_order(work: list[Work], each: float, s
 
 
 def test_a_cell_that_chooses_its_shape_is_never_split() -> None:
-    key, cell = ("a", "posterior-auto", 0.8, 10), Cell("a", 0, 0.8, 10, 0, "posterior-auto")
-    timing = Timing({key: 1.0, ("a", "likelihood", 0.8, 10): 1.0}, {key: 3.0})
+    key, cell = ("a", "posterior-auto", 0.8, 10, None), Cell("a", 0, 0.8, 10, 0, "posterior-auto")
+    timing = Timing({key: 1.0, ("a", "likelihood", 0.8, 10, None): 1.0}, {key: 3.0})
     known = Chosen("tied", (0.4,) * 4, (0.8,) * 4)
     work = [
         Work(replace(cell, model="likelihood"), 0, 2),
@@ -67,10 +67,10 @@ def test_a_cell_that_chooses_its_shape_is_never_split() -> None:
 
 
 def test_a_cell_that_holds_annotations_out_is_never_split() -> None:
-    key, cell = ("a", "posterior", 0.8, 10), Cell("a", 0, 0.8, 10, 0, "posterior")
+    key, cell = ("a", "posterior", 0.8, 10, None), Cell("a", 0, 0.8, 10, 0, "posterior")
     baseline = Cell("a", 0, None, None, None, "unsupervised")
-    timing = Timing({key: 1.0, ("a", "unsupervised", None, None): 1.0}, {key: 3.0})
-    asked = replace(SCIENCE, search=Search(held_out=True))
+    timing = Timing({key: 1.0, ("a", "unsupervised", None, None, None): 1.0}, {key: 3.0})
+    asked = replace(SCIENCE, searches=(Search(held_out=True),))
     work = [Work(baseline, 0, 6), Work(cell, 0, 5)]
     batches = list(make_batches(asked, work, timing, seconds=4.0))
     assert [[(w.cell.model, w.start, w.stop) for w in batch.work] for batch in batches] == [
@@ -82,7 +82,7 @@ def test_a_cell_that_holds_annotations_out_is_never_split() -> None:
 
 
 def test_batches_follow_the_length_of_each_cell() -> None:
-    timing = Timing({("a", "likelihood", 0.8, 10): 1.0, ("a", "posterior", 0.8, 10): 4.0})
+    timing = Timing({("a", "likelihood", 0.8, 10, None): 1.0, ("a", "posterior", 0.8, 10, None): 4.0})
     work = [
         Work(Cell("a", 0, 0.8, 10, 0, model), 0, count)
         for model, count in (("likelihood", 6), ("posterior", 4))

@@ -19,7 +19,7 @@ def test_tasks_run_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executor, "load_kernels", lambda compiled: None)
     monkeypatch.setattr(executor, "run_task", lambda task, source: [f"{task.dataset} of {source}"])
     work = (Work(Cell("a", None, 0.9, 4, 0, "likelihood"), 0, 1),)
-    batch = Batch(Science(1, Search(), make_plan().n_clusters), "a", work, 0.0)
+    batch = Batch(Science(1, (Search(),), make_plan().n_clusters), "a", work, 0.0)
     tasks = deque([batch, batch])
     serial = SerialExecutor({"a": "data"})  # type: ignore[dict-item]
     assert serial.workers == 1

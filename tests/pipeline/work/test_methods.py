@@ -40,7 +40,7 @@ def echo(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_sta
 CELL = Cell("iris", None, 0.9, 5, 1, "mine")
 ANNOTATIONS = np.array([[0, 1, 0], [1, 0, 0], [2, 3, 1], [4, 4, 0], [0, 1, 1]], dtype=np.int32)
 X = np.random.default_rng(0).standard_normal((12, 2))
-SCIENCE = Science(seed=3, search=Search(), n_clusters=3)
+SCIENCE = Science(seed=3, searches=(Search(),), n_clusters=3)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from sweeps.inputs.load import RealSource
 from sweeps.plan import Cell
 
 CELL = Cell("blobs", None, 0.9, 40, 0, "likelihood")
-SCIENCE = Science(11, Search(population=3), 3, Stop(rule="good-turing", risk=0.1, r_min=4, step=2))
+SCIENCE = Science(11, (Search(population=3),), 3, Stop(rule="good-turing", risk=0.1, r_min=4, step=2))
 
 
 def test_what_is_sent_to_workers_can_be_pickled() -> None:

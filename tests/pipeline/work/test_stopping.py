@@ -143,7 +143,7 @@ def test_a_cell_is_never_split() -> None:
         dataclasses.replace(Work(cell, 1, 12, (-1.0,)), cell=dataclasses.replace(cell, replicate=r))
         for r in range(5)
     ]
-    science = Science(1, Search(), 3, RULE)
+    science = Science(1, (Search(),), 3, RULE)
     for seconds in (1, 7, 25):
         batches = list(make_batches(science, work, Timing({}), seconds=seconds))
         assert [item for batch in batches for item in batch.work] == work

@@ -25,7 +25,7 @@ from sweeps.seeds import choice_seed
 from sweeps.shapes import DIMS, SCORED
 
 SEARCH = Search(population=3, offspring=2, generations=2)
-SCIENCE = Science(11, SEARCH, 3)
+SCIENCE = Science(11, (SEARCH,), 3)
 RNG = np.random.default_rng(3)
 LABELS = np.repeat(np.arange(3, dtype=np.int16), 10)
 SOURCE = RealSource(RNG.normal(size=(30, 2)) + 2.0 * LABELS[:, np.newaxis], LABELS)
@@ -122,7 +122,7 @@ def test_too_few_annotations_choose_the_simplest_shape_without_scores() -> None:
     assert result.covariances.shape == (3,)
 
 
-ASKED = replace(SCIENCE, search=replace(SEARCH, held_out=True))
+ASKED = replace(SCIENCE, searches=(replace(SEARCH, held_out=True),))
 
 
 @pytest.mark.parametrize("cell", EVERY_MODEL, ids=lambda cell: cell.model)

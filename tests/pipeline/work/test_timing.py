@@ -52,7 +52,7 @@ def test_the_pilot_times_the_corners_of_each_model() -> None:
 
 def test_predictions_are_bilinear_between_the_corners_and_constant_outside() -> None:
     corners = {(0.8, 10): 1.0, (0.8, 40): 4.0, (1.0, 10): 2.0, (1.0, 40): 8.0}
-    timing = Timing({("a", "likelihood", p, m): seconds for (p, m), seconds in corners.items()})
+    timing = Timing({("a", "likelihood", p, m, None): seconds for (p, m), seconds in corners.items()})
     for (p, m), seconds in corners.items():
         assert timing.seconds(cell(p, m)) == seconds
     assert timing.seconds(cell(0.8, 25)) == pytest.approx(2.5)
@@ -63,7 +63,7 @@ def test_predictions_are_bilinear_between_the_corners_and_constant_outside() -> 
 
 
 def test_a_new_measurement_changes_the_prediction() -> None:
-    timing = Timing({("a", "likelihood", 0.8, 10): 1.0})
+    timing = Timing({("a", "likelihood", 0.8, 10, None): 1.0})
     assert timing.seconds(cell(0.8, 20)) == 1.0
     partial = Partial(
         Work(cell(0.8, 30), 0, 2),
@@ -101,7 +101,7 @@ def test_choosing_a_shape_is_counted_once_a_cell(tmp_path: Path) -> None:
 def test_timings_survive_a_file_and_a_broken_file_is_measured_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    timing = Timing({("a", "unsupervised", None, None): 0.25, ("a", "posterior", 0.8, 10): 0.5})
+    timing = Timing({("a", "unsupervised", None, None, None): 0.25, ("a", "posterior", 0.8, 10, None): 0.5})
     generation = next_generation(tmp_path / "tiny.zarr")
     assert Timing.load(generation.run).measured == {}
     timing.save(generation.pilot, generation.files)

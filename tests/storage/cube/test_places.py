@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from storage.cube.places import ChunkFiles, Place, Places, chunk_name, chunk_position
 from storage.cube.schema import array_specs
-from sweeps.plan import Block, DatasetPlan
+from sweeps.plan import Block, DatasetPlan, MethodPlan
 
 MODELS = ("likelihood", "posterior-full", "conditional")
 
@@ -34,6 +34,8 @@ def plans(draw: st.DrawFn) -> DatasetPlan:
         model_chunk=model_chunk,
         baselines=("unsupervised", "unsupervised-full")[: draw(st.integers(0, 2))],
         designs=draw(st.sampled_from([("uniform",), ("active",), ("active", "uniform", "biased")])),
+        searches=draw(st.sampled_from([(), ("quick", "long"), ("a", "b", "c")])),
+        methods=draw(st.sampled_from([(), (MethodPlan("unsupervised-full", 1),)])),
     )
 
 
@@ -41,8 +43,12 @@ def plans(draw: st.DrawFn) -> DatasetPlan:
 def test_blocks_tile_each_node_and_hold_its_cells_in_order(plan: DatasetPlan) -> None:
     lead = () if plan.mixtures is None else (plan.mixtures,)
     ways = (len(plan.designs),) if plan.has_designs else ()
-    grid = (*lead, len(plan.p), len(plan.m), *ways, plan.replicates, len(plan.models))
-    hits = {"a": np.zeros(grid, int)} | {f"a/{name}": np.zeros(lead, int) for name in plan.baselines}
+    searches = (len(plan.searches),) if plan.searches else ()
+    grid = (*lead, len(plan.p), len(plan.m), *ways, plan.replicates, *searches, len(plan.models))
+    hits = {"a": np.zeros(grid, int)}
+    for name in plan.baselines:
+        alone = () if plan.searches_of(name) == (None,) else searches
+        hits[f"a/{name}"] = np.zeros((*lead, *alone), int)
     places = Places(plan)
     for block in plan.blocks():
         place = places.locate(block)
@@ -53,7 +59,11 @@ def test_blocks_tile_each_node_and_hold_its_cells_in_order(plan: DatasetPlan) ->
             position = [part.start + i for part, i in zip(place.region, index, strict=True)]
             if plan.mixtures is not None:
                 assert cell.mixture == position.pop(0)
-            if not block.unsupervised:
+            if block.unsupervised:
+                assert [plan.searches[at] for at in position] == ([cell.search] if cell.search else [])
+            else:
+                if plan.searches:
+                    assert cell.search == plan.searches[position.pop(-2)]
                 at_p, at_m, *design, replicate, model = position
                 assert cell.design == (plan.designs[design[0]] if design else plan.cell_designs[0])
                 assert (plan.p[at_p], plan.m[at_m]) == (cell.p, cell.m)
@@ -76,10 +86,10 @@ BLOCK = Block("a", 0.8, 6, None, (2, 4), ("posterior",))
 
 def test_a_place_by_hand() -> None:
     found = Places(PLAN).locate(BLOCK)
-    assert found == Place("a", (slice(1, 2), slice(0, 1), slice(2, 4), slice(1, 2)))
+    assert found == Place("a", (slice(1, 2), slice(0, 1), slice(2, 4), slice(1, 2)), 1)
     assert found.shape == (1, 1, 2, 1)
     baseline = Block("a", None, None, None, None, ("unsupervised",))
-    assert Places(PLAN).locate(baseline) == Place("a/unsupervised", ())
+    assert Places(PLAN).locate(baseline) == Place("a/unsupervised", (), 0)
 
 
 @pytest.mark.parametrize(
@@ -97,6 +107,7 @@ def test_a_place_by_hand() -> None:
         {"p": None},
         {"design": "active"},
         {"design": "uniform"},
+        {"search": "quick"},
     ],
 )
 def test_a_block_off_the_chunks_has_no_place(changes: dict[str, object]) -> None:
@@ -152,7 +163,7 @@ def test_each_chunk_file_leads_back_to_the_blocks_that_write_it(plan: DatasetPla
         assert str(next(block.cells())) in chunks.name(key)
         if not block.unsupervised:
             for part in range(5):  # chunks of three annotations
-                key = f"a/annotations/{chunk_name((*position[:-1], part, 0))}"
+                key = f"a/annotations/{chunk_name((*position[: len(place.graphs)], part, 0))}"
                 found = list(chunks.blocks(key))
                 assert (block in found) == chunks.is_expected(key, {status}.__contains__)
                 assert (block in found) == (3 * part < (block.m or 0))

@@ -61,7 +61,7 @@ def test_a_good_file_is_read_whole(tmp_path: Path) -> None:
     assert [count.resolve(145) for count in spec.grid.m] == [72, 75, 145]
     assert spec.grid.supervised == ("posterior",)
     assert spec.grid.baselines == ("unsupervised",)
-    assert spec.search == asked()
+    assert spec.search == (asked(),)
 
 
 def test_a_share_of_samples_is_exact_in_its_decimal_digits(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ generations = 0
     needed = 'restarts = 2\np = [0.9]\nm = ["1N"]\nreplicates = 1'
     supervised = text.replace("generations = 0", "").replace("restarts = 2", needed)
     supervised = supervised.replace("unsupervised-full", "posterior")
-    assert load_sweep(write(tmp_path, supervised)).search.held_out
+    assert load_sweep(write(tmp_path, supervised)).held_out
     (misspelt,) = problems_of(tmp_path, supervised.replace("posterior", "posteriro"))
     assert "did you mean 'posterior'?" in misspelt
 
@@ -319,7 +319,7 @@ def test_the_scaled_and_the_unscaled_evaluation_differ_in_name_and_scale_alone()
 def test_sweeps_that_repeat_the_paper_name_its_search(name: str) -> None:
     path = Path(sweeps.__file__).parent / f"{name}.toml"
     assert tomllib.loads(path.read_text(encoding="utf-8"))["search"]["method"] == "published"
-    assert load_sweep(path).search == Search(generations=10)
+    assert load_sweep(path).search == (Search(generations=10),)
 
 
 DESIGNED = GOOD.replace("restarts = 3", 'restarts = 3\ndesign = ["uniform", "active"]\n[ask]\nbatch = "0.1N"')

@@ -32,9 +32,9 @@ CHOSEN = 'patience = 4\ncrossover = "labels"\nmutation = 0.25\nrelocation = "all
 def test_choices_are_read_and_kept(tmp_path: Path) -> None:
     spec = load_sweep(write_spec(tmp_path, TINY + CHOSEN))
     chosen = {"patience": 4, "crossover": "labels", "mutation": 0.25, "relocation": "all"}
-    assert asdict(spec.search) == asdict(Search(population=3, offspring=2, generations=1)) | chosen
+    assert asdict(spec.search[0]) == asdict(Search(population=3, offspring=2, generations=1)) | chosen
     resolved = spec.dump()["search"]
-    assert Search(**resolved) == spec.search
+    assert Search(**resolved) == spec.search[0]
     assert list(resolved) == [*BEFORE, *chosen]
 
 
@@ -65,7 +65,7 @@ def test_a_cube_keeps_values_whatever_named_them(tmp_path: Path) -> None:
 
 
 def test_people_are_told_the_method(tmp_path: Path) -> None:
-    search = load_sweep(write_spec(tmp_path, TINY + 'relocation = "all"\npatience = 2\n')).search
+    (search,) = load_sweep(write_spec(tmp_path, TINY + 'relocation = "all"\npatience = 2\n')).search
     sizes = {"population": 3, "offspring": 2, "generations": 1, "min_cluster_size": 2, "variance_prior": 0.0}
     assert search.named() == {"method": "strong with relocation all", **sizes, "patience": 2}
     lengths = {"population": 3, "offspring": 2, "generations": 1, "patience": 2}
@@ -80,8 +80,8 @@ def test_holding_annotations_out_is_kept_where_it_is_asked_for(tmp_path: Path) -
     assert kept(tmp_path, "held_out = true\n") == plain | {"held_out": True}
     spec = load_sweep(write_spec(tmp_path, TINY + "held_out = true\n"))
     assert load("cube", spec.dump()) == spec
-    assert spec.search.held_out
-    assert spec.search.named()["held_out"] == "true"
+    assert spec.search[0].held_out
+    assert spec.search[0].named()["held_out"] == "true"
     assert "held_out" not in Search().named()
     again = tmp_path / "again.toml"
     again.write_text(as_toml(spec))
@@ -151,9 +151,15 @@ def test_a_record_of_pydantic_may_hold_it() -> None:
 
 
 def test_an_editor_is_told_all_that_is_declared() -> None:
-    schema = json.loads(sweep_schema())["$defs"]["Search"]
-    assert schema["additionalProperties"] is False
-    assert list(schema["properties"]) == [METHOD.name, *(setting.name for setting in SETTINGS), "held_out"]
+    schemas = json.loads(sweep_schema())["$defs"]
+    schema, shared = schemas["NamedSearch"], schemas["Search"]
+    assert schema["additionalProperties"] is shared["additionalProperties"] is False
+    keys = [METHOD.name, *(setting.name for setting in SETTINGS), "held_out"]
+    assert (list(schema["properties"]), list(shared["properties"])) == ([*keys, "name"], keys)
+    assert schema["required"] == ["name"]
+    assert all(shared["properties"][key] == schema["properties"][key] for key in keys[1:])
+    one, several = shared["properties"]["method"]["oneOf"]
+    assert (one["enum"], several["items"]["enum"]) == (list(METHOD.choices), list(METHOD.choices))
     told = schema["properties"]["held_out"]
     assert (told["type"], told["default"]) == ("boolean", False)
     for setting in (METHOD, *SETTINGS):
@@ -187,7 +193,7 @@ def test_choices_reach_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     X = np.random.default_rng(0).normal(size=(20, 2))
     cell = Cell("some", None, None, None, None, "unsupervised")
-    batch = Batch(Science(1, search, 2), "some", (Work(cell, 0, 1),), 0.0)
+    batch = Batch(Science(1, (search,), 2), "some", (Work(cell, 0, 1),), 0.0)
     (partial,) = run_batch(batch, RealSource(X, None))
     assert isinstance(partial, pipeline.work.tasks.Partial)
     assert seen == [search]

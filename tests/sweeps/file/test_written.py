@@ -64,7 +64,7 @@ def test_a_resolved_sweep_is_a_file_that_gives_the_same_sweep(tmp_path: Path, te
     assert load_sweep(again) == spec
     assert json.dumps(load_sweep(again).dump()) == json.dumps(spec.dump())
     SCHEMA.validate(as_file(spec))
-    assert as_file(spec)["search"]["population"] == spec.search.population
+    assert as_file(spec)["search"]["population"] == spec.search[0].population
 
 
 @pytest.mark.parametrize(
