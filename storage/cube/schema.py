@@ -23,7 +23,6 @@ STATUS_WORDS = {PENDING: "pending", DONE: "done", FAILED: "failed", NO_SOLUTION:
 """What `status` means, for people."""
 
 FIELDS = ("i", "j", "kind")
-COORDINATES_OF_GRID = ("p", "m", "m_over_n", "design", "replicate", "model", "field")
 
 
 class Role(Enum):
@@ -227,7 +226,6 @@ OPTIONAL = ("adaptive", "choice", "prediction")
 RESULTS = tuple(name for name in ALL_RESULTS if not any(getattr(VARIABLES[name], kind) for kind in OPTIONAL))
 """Variables that every cell has."""
 
-
 INPUTS = ("X", "labels_true", "annotation_pool", "sample")
 """Variables that a node may have been given, in the order in which they are handed over."""
 
@@ -260,9 +258,8 @@ def result_names(plan: DatasetPlan, models: Iterable[str]) -> tuple[str, ...]:
 
 def scored_shapes(plan: DatasetPlan) -> tuple[str, ...]:
     """Shapes on the dimension `candidate`; none if nothing is held out."""
-    if plan.held_out and plan.supervised:
-        return SCORED
-    return CANDIDATES if any(map(chooses, plan.models)) else ()
+    of_choice = CANDIDATES if any(map(chooses, plan.models)) else ()
+    return SCORED if plan.held_out and plan.supervised else of_choice
 
 
 @dataclass(frozen=True)
@@ -314,9 +311,8 @@ def array_specs(plan: DatasetPlan) -> list[ArraySpec]:
     list of ArraySpec
         Coordinates first, then inputs, then results.
     """
-    mixture = ("mixture",) if plan.mixtures is not None else ()
-    of_grid = (name for name in COORDINATES_OF_GRID if name != "design" or plan.has_designs)
-    coordinates = mixture + (tuple(of_grid) if plan.supervised else ())
+    mixture, (p, m, *others) = ("mixture",) if plan.mixtures is not None else (), graph_dims(plan)
+    coordinates = (*mixture, *((p, m, "m_over_n", *others, "model", "field") if plan.supervised else ()))
     coordinates += search_dims(plan.cell_searches)
     coordinates += ("candidate",) if scored_shapes(plan) else ()
     coordinates += ("feature",) if plan.feature_names else ()
@@ -327,8 +323,7 @@ def array_specs(plan: DatasetPlan) -> list[ArraySpec]:
             _array_spec(plan, plan.name, result_variable(name, plan.models), mixture + grid_dims(plan))
             for name in result_names(plan, plan.models)
         ]
-        graphs = mixture + graph_dims(plan)
-        specs.append(_array_spec(plan, plan.name, VARIABLES["annotations"], graphs))
+        specs.append(_array_spec(plan, plan.name, VARIABLES["annotations"], mixture + graph_dims(plan)))
     for baseline in plan.baselines:
         node, cell = baseline_node(plan.name, baseline), mixture + search_dims(plan.searches_of(baseline))
         specs += [
@@ -401,12 +396,5 @@ def _dim_lengths(plan: DatasetPlan) -> dict[str, int]:
 
 
 def _chunk_lengths(plan: DatasetPlan) -> dict[str, int]:
-    return {
-        "mixture": plan.mixture_chunk,
-        "p": 1,
-        "m": 1,
-        "design": 1,
-        "replicate": plan.replicate_chunk,
-        "search": 1,
-        "model": plan.model_chunk,
-    }
+    chunks = {"mixture": plan.mixture_chunk, "replicate": plan.replicate_chunk, "model": plan.model_chunk}
+    return chunks | dict.fromkeys(("p", "m", "design", "search"), 1)

@@ -13,7 +13,8 @@ def test_a_sentence_for_each_model() -> None:
     posterior, alone = findings(found)
     assert posterior == (
         "posterior, 8 cells: best objective higher in 12%, the same in 75% and lower in 12%;"
-        " NMI +0.012 ± 0.012; ARI +0.012 ± 0.012; 0.50 times the CPU time, 0.25 times for each restart that found the best."
+        " NMI +0.012 ± 0.012; ARI +0.012 ± 0.012; 0.50 times the CPU time, 0.25 times for each"
+        " restart that found the best."
     )
     assert alone.startswith("unsupervised, 2 cells: best objective higher in 0%, the same in 100%")
 
