@@ -195,7 +195,7 @@ def _names(loc: tuple[int | str, ...]) -> list[str]:
 def _place(where: str, names: list[str], brackets: bool, *, table: bool) -> str:
     """File, tables and key: `sweep.toml [grid] datasets[1].mixture count`."""
     if not names:
-        return where
+        return where.removesuffix(":")  # the message has one of its own
     tables, key = (names, "") if table else (names[:-1], names[-1])
     if brackets and tables:
         name, bracket, place = tables[0].partition("[")

@@ -26,7 +26,7 @@ from sweeps.file.asking import Ask
 from sweeps.file.datasets import UserTable
 from sweeps.file.methods import MethodEntry
 from sweeps.file.reading import load_sweep
-from sweeps.file.search import asked
+from sweeps.file.search import HELD_OUT, asked
 from sweeps.file.stopping import Stop
 from sweeps.models import shape_of
 from sweeps.shapes import CODES
@@ -123,12 +123,17 @@ def test_a_cube_of_several_shapes_gives_what_its_guide_says(tmp_path: Path) -> N
 
 
 def test_the_sweep_file_example_is_one(tmp_path: Path) -> None:
-    example, methods = blocks("toml", SWEEP_FILE)
+    example, *searches, methods = blocks("toml", SWEEP_FILE)
     path = tmp_path / "example.toml"
     path.write_text(example, encoding="utf-8")
     spec = load_sweep(path)
     assert spec.search == (asked(),)  # "with these defaults"
-    assert tomllib.loads(example)["search"] == {"method": METHOD.default, **vars(asked())}
+    told = {"method": METHOD.default, **vars(asked().settings), HELD_OUT: asked().held_out}
+    assert tomllib.loads(example)["search"] == told
+    before, _, after = example.partition("[search]")
+    for several, names in zip(searches, [("published", "strong"), ("short", "patient")], strict=True):
+        path.write_text(before + several + "[data]" + after.partition("[data]")[2], encoding="utf-8")
+        assert load_sweep(path).search_names == names
     for name in (each.name for each in OFFERED):
         assert re.search(rf"^{name} = ", example, flags=re.MULTILINE)
     (tmp_path / "mymethod.py").write_text("def cluster(*arguments, **more): ...\n", encoding="utf-8")

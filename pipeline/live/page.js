@@ -257,7 +257,7 @@ const scores = () => {
   const left = head.unread ? `; ${several(head.unread, "finished cell")} to be read` : "";
   const mine = [...series.values()].filter((curve) => curve[0] === choice.value);
   byId("scores-note").textContent = order.length === 0 ? "no score yet" + left :
-    `mean NMI, and a standard error over ${grid.units[choice.value]}, of ${several(head.scored, "cell")} that are done${left}`;
+    `mean NMI, and a standard error over ${grid.units[choice.value]}, of ${several(head.scored, "cell")} that ${head.scored === 1 ? "is" : "are"} done${left}`;
   byId("scores-table").closest("details").hidden = order.length === 0;
   const flat = mine.filter((curve) => curve[2] === null), drawn = mine.filter((curve) => curve[2] !== null);
   const ends = mine.flatMap((curve) => curve[4].flatMap(([, mean, se]) => [mean - (se || 0), mean + (se || 0)]));

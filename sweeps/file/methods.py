@@ -144,6 +144,8 @@ class MethodEntry(Record):
                     "one of " + ", ".join(SHIPPED) + ", or a table", did_you_mean(value, SHIPPED) or own
                 )
             return {"name": value, "call": value}
+        if not isinstance(value, Mapping | StandIn):
+            raise refusal("the name of a method, or a table")
         if isinstance(value, Mapping) and "name" not in value and value.get("call") in SHIPPED:
             return {"name": value["call"], **value}
         return value

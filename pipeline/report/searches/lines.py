@@ -61,7 +61,8 @@ def _objectives(row: pd.Series, cells: int) -> str:
 
 def _score(score: str, row: pd.Series) -> str:
     error = "" if pd.isna(row["se"]) else f" ± {row['se']:.3f}"
-    return f"{LABELS[score].short} {row['difference']:+.3f}{error}"
+    difference = round(float(row["difference"]), 3) + 0.0  # no negative zero
+    return f"{LABELS[score].short} {difference:+.3f}{error}"
 
 
 def _time(row: object) -> str:

@@ -11,7 +11,7 @@ from pipeline.report.searches.lines import findings
 from pipeline.report.sections.content import Content
 from pipeline.scoring.catalogue import LABELS
 from pipeline.scoring.pairs import TIE
-from pipeline.scoring.searches import OBJECTIVE, Compared
+from pipeline.scoring.searches import ALL, OBJECTIVE, Compared
 from pipeline.scoring.winners.common import RANKED
 
 READING = (
@@ -87,7 +87,7 @@ def _table(found: Compared) -> Table:
 def _units(row: dict[str, object]) -> Value:
     count = int(row["n"])  # type: ignore[call-overload]
     kind = row["unit"]
-    return Value(str(count) if " and " in str(kind) else drawn(count, kind), count)
+    return Value(str(count) if row["dataset"] == ALL else drawn(count, kind), count)
 
 
 def _entries(score: str, row: dict[str, object] | None) -> list[Value]:
@@ -97,5 +97,5 @@ def _entries(score: str, row: dict[str, object] | None) -> list[Value]:
         return [number(100 * float(str(row[key])), ".0f") for key in ("wins_b", "ties", "wins_a")]
     if row is None or math.isnan(float(str(row["difference"]))):
         return [Value("-", None)]
-    value, error = float(str(row["difference"])), float(str(row["se"]))
+    value, error = round(float(str(row["difference"])), 3) + 0.0, float(str(row["se"]))  # no negative zero
     return [Value(f"{value:+.3f}" + ("" if math.isnan(error) else f" ± {error:.3f}"), value)]

@@ -80,7 +80,7 @@ def test_every_problem_at_once(write: Callable[[str], Path]) -> None:
     assert problems(path, "local") == [
         "FILE local: dashboard_port: found 'eighty', expected a whole number 0..65535",
         "FILE local: memory_limit: found 'much', expected a size such as \"4GiB\"",
-        "FILE local:: found unknown key 'wokers', expected one of dashboard_port, kind, memory_limit, workers"
+        "FILE local: found unknown key 'wokers', expected one of dashboard_port, kind, memory_limit, workers"
         " (did you mean 'workers'?)",
     ]
 

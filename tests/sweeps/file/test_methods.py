@@ -65,6 +65,8 @@ def test_what_is_neither_a_name_nor_a_table_is_said(write: Write) -> None:
         "methods[4]: datetime.date(2024, 1, 1)",
         *faults(write, '"k-means", "ward", "cop-kmeans", "pckmeans", "spectral-links", {}, ""'),
     ]
+    with pytest.raises(InputError, match=r"methods\[0\]: found 1, expected the name of a method, or a table"):
+        write("1")
 
 
 def test_a_shipped_method_by_its_name(write: Write) -> None:

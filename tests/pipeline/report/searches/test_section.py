@@ -41,7 +41,7 @@ def test_a_table_and_a_figure_for_each_search(tmp_path: Path) -> None:
         *("4", "4 redraws", "25", "50", "25", "+0.025 ± 0.025", "+0.025 ± 0.025"),
         *("0.50", "1.00", "0.50", "0.25"),
     ]  # fmt: skip
-    assert rows["all data sets", "unsupervised"][:2] == ["2", "2 cells"]
+    assert rows["all data sets", "unsupervised"][:2] == ["2", "2"]
     assert len(second.columns) == len(second.rows[0]) == 13
     assert "higher" not in prior.columns
     assert "different objectives" in prior.note
