@@ -14,6 +14,7 @@ from pipeline.jobs.cluster import job_script, lifetime
 from pipeline.jobs.keys import JobQueue
 from pipeline.jobs.slurm import SEPARATOR, CommandFailed, run
 from pipeline.jobs.walltime import walltime_seconds
+from pipeline.methods.process import PROCESS_BYTES, processes_kept
 from pipeline.prepare.sweep import Prepared, longest_batch
 from pipeline.text import duration
 
@@ -77,15 +78,16 @@ def plan_jobs(options: JobQueue, prepared: Prepared, *, where: str, n_jobs: int)
     warnings = [
         *(str(problem) for problem in machine_problems(options, where)),
         *(str(problem) for problem in path_problems(prepared.run)),
-        *_memory_warnings(options, COPIES * largest),
+        *_memory_warnings(options, COPIES * largest + PROCESS_BYTES * processes_kept(prepared.methods)),
         *_walltime_warnings(options, longest),
         *(_slurm_warnings(options, n_jobs) if options.kind == "slurm" else ()),
     ]
     return JobPlan(n_jobs, job_script(options, prepared.run), tuple(warnings))
 
 
-def _memory_warnings(options: JobQueue, data: int) -> Iterator[str]:
-    need = NANNY_BYTES + options.cores * (WORKER_BYTES + data)
+def _memory_warnings(options: JobQueue, more: int) -> Iterator[str]:
+    """Of workers that take `more` bytes each, of data and of the processes of methods."""
+    need = NANNY_BYTES + options.cores * (WORKER_BYTES + more)
     if options.memory < need:
         has, wanted = format_bytes(options.memory), format_bytes(need)
         yield f"memory {has} of a job is below the {wanted} that {options.cores} worker processes need"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -120,17 +119,6 @@ def write(folder: Path, *methods: str) -> Path:
     folder.mkdir(exist_ok=True)
     (folder / "mine.py").write_text(CODE)
     return write_spec(folder, SPEC.format(methods=", ".join(methods)))
-
-
-@pytest.fixture(autouse=True, scope="module")
-def processes_enough() -> Iterator[None]:
-    """One for each of `GOOD`, so that runs in this process start each of them once.
-
-    The runs in processes of their own, of workers and the one that is killed, have fewer than methods.
-    """
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pipeline.methods.process.MOST_PROCESSES", len(GOOD))
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -17,9 +17,17 @@ import psutil
 import pytest
 from checkout import ROOT
 
+from pipeline.methods import process
 from pipeline.methods.contract import NoSolution, Solution
 from pipeline.methods.loading import MethodCall
-from pipeline.methods.process import Answer, MethodFailed, MethodProcess, TimeLimit, Unsolved
+from pipeline.methods.process import (
+    Answer,
+    MethodFailed,
+    MethodProcess,
+    TimeLimit,
+    Unsolved,
+    processes_kept,
+)
 from sweeps.errors import InputError
 
 SOURCE = """
@@ -217,14 +225,40 @@ def test_loading_says_what_is_wrong(methods: MethodProcess) -> None:
         methods.load(MethodCall("mine", "mine.py:cluster", "raise OSError('no licence')"))
 
 
-def test_only_so_many_processes_are_kept() -> None:
+def asked_for_its_pid(each: int) -> MethodCall:
+    return MethodCall("a", f"a{each}.py:cluster", SOURCE, {"act": "pid"})
+
+
+def test_methods_that_take_turns_start_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+
+    class Counted(process._Child):
+        def __init__(self, output: int) -> None:
+            super().__init__(output)
+            started.append(self.process.pid)
+
+    monkeypatch.setattr(process, "_Child", Counted)
     with MethodProcess() as methods:
-        pids = [
-            int(objective(solve(methods, MethodCall("a", f"a{each}.py:cluster", SOURCE, {"act": "pid"}))))
-            for each in range(5)
+        turns = [
+            [int(objective(solve(methods, asked_for_its_pid(each)))) for each in range(6)] for _ in range(3)
         ]
-        assert [psutil.pid_exists(pid) for pid in pids] == [False, True, True, True, True]
+    assert turns == [started] * 3
+
+
+def test_only_so_many_processes_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "MOST_PROCESSES", 2)
+    with MethodProcess() as methods:
+        pids = [int(objective(solve(methods, asked_for_its_pid(each)))) for each in range(3)]
+        assert [psutil.pid_exists(pid) for pid in pids] == [False, True, True]
     assert not any(psutil.pid_exists(pid) for pid in pids)
+
+
+def test_processes_are_counted_by_what_they_share() -> None:
+    shipped = [MethodCall("one", "ward"), MethodCall("two", "k-means")]
+    own = [asked_for_its_pid(each) for each in range(3)]
+    assert processes_kept([]) == 0
+    assert processes_kept([*shipped, *own, MethodCall("again", own[0].call, SOURCE)]) == 4
+    assert processes_kept([asked_for_its_pid(each) for each in range(99)]) == process.MOST_PROCESSES
 
 
 PARENT = """

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from processes.sweeping import write_spec
 
 from pipeline.jobs.keys import JobQueue, job_queue
 from pipeline.jobs.slurm import CommandFailed
+from pipeline.methods.loading import MethodCall
+from pipeline.methods.process import MOST_PROCESSES
+from pipeline.prepare.sweep import prepare
 from pipeline.submit import jobplan
-from pipeline.submit.jobplan import COPIES, JobPlan, largest_node, most_jobs, partition
+from pipeline.submit.jobplan import COPIES, JobPlan, largest_node, most_jobs, partition, plan_jobs
 
 GIB = 2**30
 
@@ -118,6 +123,21 @@ def test_memory_of_the_workers_with_their_data() -> None:
     enough = profile(2, "2GiB")
     assert list(jobplan._memory_warnings(enough, 0)) == []
     assert len(list(jobplan._memory_warnings(enough, COPIES * GIB // 8))) == 1
+
+
+def test_memory_of_the_processes_of_methods(tmp_path: Path) -> None:
+    prepared = prepare(write_spec(tmp_path), results=tmp_path, data_dir=None)
+    options = profile(2, "2GiB", walltime="01:00:00")
+
+    def wanted(n_methods: int) -> list[str]:
+        calls = tuple(MethodCall(f"m{each}", "mine.py:f", f"# {each}") for each in range(n_methods))
+        found = plan_jobs(options, replace(prepared, methods=calls), where="profile", n_jobs=1).warnings
+        return [warning for warning in found if "memory" in warning and "need" in warning]
+
+    assert wanted(4) == []
+    (warning,) = wanted(5)
+    assert warning == "memory 2.00 GiB of a job is below the 2.16 GiB that 2 worker processes need"
+    assert wanted(MOST_PROCESSES) == wanted(MOST_PROCESSES + 1) != wanted(MOST_PROCESSES - 1)
 
 
 def test_a_walltime_of_less_than_two_batches() -> None:
