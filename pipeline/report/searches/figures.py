@@ -28,15 +28,6 @@ KEYS = {
 }
 """Of the legend of a panel, above it."""
 
-KEYS = {
-    "loc": "lower left",
-    "bbox_to_anchor": (0, 1),
-    "frameon": False,
-    "handlelength": 1,
-    "columnspacing": 1,
-}
-"""Of the legend of a panel, above it."""
-
 SHARES = (("wins_b", GREEN, "higher"), ("ties", RULE, "the same"), ("wins_a", VERMILLION, "lower"))
 
 
