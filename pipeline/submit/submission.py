@@ -18,7 +18,6 @@ from pipeline.prepare.sweep import prepare
 from pipeline.prepare.wanted import Wanted
 from pipeline.run.head import run_head
 from pipeline.submit.detach import detach, detach_problems, head_command
-from pipeline.submit.jobplan import plan_jobs
 from pipeline.submit.notes import note_lines, search_notes, sweep_notes
 from pipeline.submit.overview import plan_overview
 from pipeline.text import at_hand
@@ -99,6 +98,9 @@ def _dry_run(request: Request) -> list[str]:
     prepared, profile, workers = request.prepared, request.profile, request.options.workers
     if profile is None or not isinstance(profile.options, JobQueue):
         return plan_overview(prepared, workers=workers).lines()
+    # Imported here, so that a run without worker jobs does not load the scheduler.
+    from pipeline.submit.jobplan import plan_jobs
+
     options = profile.options
     n_jobs = workers or options.workers
     jobs = plan_jobs(options, prepared, where=profile.where, n_jobs=n_jobs)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import uuid
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE, NO_SOLUTION, VARIABLES, Role
 from storage.cube.store import CubeStore
 from storage.errors import storage_errors
 from storage.remote import place_of
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 SORTED_DIMS = ("p", "m")
 
@@ -53,6 +55,8 @@ def open_cube(path: str | Path) -> xr.DataTree:
     >>> tree["iris"]["log_likelihood"].dims
     ('p', 'm', 'replicate', 'model', 'restart')
     """
+    import xarray as xr  # here, so that a run, which only writes, does not load it and pandas
+
     path = place_of(path)
     manifest = read_manifest(path)
     with storage_errors(path):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import csv
 import pickle
+import subprocess
+import sys
 from collections import defaultdict
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import sklearn.datasets
 from raw_files import folder, iris_file, iris_uci_file, zipped
-from sklearn.datasets import load_iris
 
 from sweeps.data.builtin import Unavailable, catalogue, check, find
 from sweeps.data.datasets import load_builtin
@@ -108,12 +111,26 @@ def test_scikit_learn_holds_the_same_bits(name: str) -> None:
     assert tuple(np.bincount(data.labels_true)) == CLASS_COUNTS[name]
 
 
-def test_another_table_in_scikit_learn_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    changed = load_iris()
-    changed.data[0, 0] += 0.1
-    monkeypatch.setattr("sklearn.datasets.load_iris", lambda: changed)
-    with pytest.raises(Unavailable, match="ships another table"):
+@pytest.mark.parametrize("change", ["another value", "not a number", "no file"])
+def test_another_table_in_scikit_learn_is_not_taken(
+    change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "datasets" / "data" / "iris.csv"
+    file.parent.mkdir(parents=True)
+    text = (Path(sklearn.datasets.__file__).parent / "data" / "iris.csv").read_text()
+    if change != "no file":
+        file.write_text(text.replace("5.1", "5.2" if change == "another value" else "x", 1))
+    origin = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
+    monkeypatch.setattr("sweeps.data.builtin.find_spec", lambda name: origin)
+    with pytest.raises(Unavailable, match=r"scikit-learn [\d.]+ ships another table"):
         load_builtin("iris")
+    file.write_text(text)
+    assert load_builtin("iris").source == "scikit-learn's copy"
+
+
+def test_scikit_learn_is_not_imported_for_its_files() -> None:
+    code = "import sys; from sweeps.data.datasets import load_builtin; load_builtin('iris'); "
+    subprocess.run([sys.executable, "-c", code + "assert 'sklearn' not in sys.modules"], check=True)
 
 
 def test_the_two_irises_differ_in_two_rows(tmp_path: Path) -> None:
