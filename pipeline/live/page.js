@@ -264,7 +264,8 @@ const scores = () => {
   const pad = Math.max(0.02, 0.06 * (Math.max(...ends) - Math.min(...ends)));
   const low = Math.max(0, Math.min(...ends) - pad), high = Math.min(1.005, Math.max(...ends) + pad);
   const panels = new Map();
-  for (const curve of drawn.sort((a, b) => a[2] - b[2])) {
+  const variants = grid.panels.map((panel) => panel.variant);  // in the order of the file
+  for (const curve of drawn.sort((a, b) => a[2] - b[2] || variants.indexOf(a[1]) - variants.indexOf(b[1]))) {
     const key = `${curve[1]}\n${curve[2]}`;
     panels.set(key, [...(panels.get(key) || []), curve]);
   }

@@ -6,6 +6,7 @@ import pytest
 from cubes.small import make_plan
 
 from pipeline.live.grid import LEAST_TILES, MOST_TILES, Grid
+from sweeps.plan import MethodPlan
 
 DESIGNS = ("uniform", "active")
 
@@ -32,6 +33,24 @@ def test_a_baseline_has_a_column() -> None:
     grid = Grid([make_plan(baselines=names)])
     assert (grid.panels[0].alone, grid.panels[0].columns) == (True, names)
     assert [grid.models(tile) for tile in (0, 1)] == [names[:1], names[1:]]
+
+
+def test_searches_have_panels_and_baselines_rows() -> None:
+    methods = (MethodPlan("k-means", 1),)
+    baselines = ("unsupervised", "k-means")
+    plan = make_plan(designs=DESIGNS, searches=("quick", "long"), baselines=baselines, methods=methods)
+    grid = Grid([plan])
+    alone, *others = grid.panels
+    assert (alone.rows, alone.columns) == (("quick", "long"), baselines)
+    assert [panel.variant for panel in others] == [
+        "uniform, quick", "uniform, long", "active, quick", "active, long",
+    ]  # fmt: skip
+    tiles = [grid.tile(block) for block in plan.blocks()]
+    assert len(set(tiles)) == len(tiles) == grid.n_tiles - 1
+    (nothing,) = set(range(grid.n_tiles)) - set(tiles)
+    assert grid.models(nothing) == (), "a method has no search, and stands in the first row"
+    for block in plan.blocks():
+        assert set(block.models) <= set(grid.models(grid.tile(block)))
 
 
 @pytest.mark.parametrize(("n_p", "n_m"), [(100, 100), (2, 5000), (500, 1)])
