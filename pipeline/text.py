@@ -41,6 +41,6 @@ def span(seconds: float) -> str:
     return plural(max(0, int(seconds)), "second")
 
 
-def plural(count: int, noun: str) -> str:
-    """A number and its noun: `1 block`, `2 blocks`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+def plural(count: int, noun: str, several: str = "") -> str:
+    """A number and its noun: `1 block`, `2 blocks`, or `several` of them where an s is not enough."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {several or noun + 's'}"

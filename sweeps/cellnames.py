@@ -8,6 +8,9 @@ from sweeps.errors import InputError, Problem, collecting, did_you_mean
 from sweeps.plan import ACCURACY, Cell, DatasetPlan
 from sweeps.seeds import accuracy_code
 
+WORDS = {"p": "ACCURACY", "design": "DESIGN", "search": "SEARCH"}
+"""What stands for a value of a coordinate; for a number of others."""
+
 
 def find_cells(names: Iterable[str], plans: Sequence[DatasetPlan]) -> frozenset[Cell]:
     """Cells of several names, as `find_cell` finds one.
@@ -67,7 +70,6 @@ class _Reader:
         self.problems: list[Problem] = []
         self._name = name
         self._plan = plan
-        self._form = _form(plan)
 
     def cell(self, model: str, pairs: list[str]) -> Cell:
         """The cell; valid only if no problem was found."""
@@ -75,7 +77,7 @@ class _Reader:
         models = (*plan.models, *plan.baselines)
         if model not in models:
             expected = f"a model of {plan.name}: {', '.join(models)}"
-            self._problem(repr(model), expected, did_you_mean(model, models) or f"the form is {self._form}")
+            self._problem(repr(model), expected, did_you_mean(model, models) or f"the form is {_form(plan)}")
             return Cell(plan.name, None, None, None, None, model)
         is_baseline = model in plan.baselines
         wanted = [] if plan.mixtures is None else ["mixture"]
@@ -83,7 +85,7 @@ class _Reader:
             wanted += ["p", "m", *(["design"] if plan.cell_designs != (None,) else []), "replicate"]
         searches = plan.searches_of(model) if is_baseline else plan.cell_searches
         wanted += ["search"] if searches != (None,) else []
-        texts = self._texts(pairs, wanted)
+        texts = self._texts(pairs, wanted, model)
         mixture = self._number("mixture", texts, range(plan.mixtures or 0))
         m = self._number("m", texts, plan.m)
         replicate = self._number("replicate", texts, range(plan.replicates))
@@ -91,16 +93,15 @@ class _Reader:
         search = self._word("search", texts, plan.searches)
         return Cell(plan.name, mixture, self._accuracy(texts), m, replicate, model, design, search)
 
-    def _texts(self, pairs: list[str], wanted: list[str]) -> dict[str, str]:
+    def _texts(self, pairs: list[str], wanted: list[str], model: str) -> dict[str, str]:
         """Coordinates by name as they are written; each of `wanted` once, and no other."""
         texts: dict[str, str] = {}
         for pair in pairs:
             key, equals, text = pair.partition("=")
             if not equals or key not in wanted or key in texts:
                 found = f"{key!r} again" if key in texts else repr(pair)
-                self._problem(
-                    found, f"each of {', '.join(wanted) or 'no coordinate'} once", f"the form is {self._form}"
-                )
+                expected = f"each of {', '.join(wanted)} once" if wanted else "no coordinate"
+                self._problem(found, expected, f"the form is {_written(wanted, model)}")
             texts.setdefault(key, text)
         for key in wanted:
             if key not in texts:
@@ -145,6 +146,14 @@ class _Reader:
 
 
 def _form(plan: DatasetPlan) -> str:
-    design = "/design=DESIGN" if plan.cell_designs != (None,) else ""
-    search = "/search=SEARCH" if plan.searches else ""
-    return f"DATASET/p=ACCURACY/m=NUMBER{design}/replicate=NUMBER{search}/MODEL, or DATASET{search}/BASELINE"
+    """The form of both kinds of names; a method among the baselines has no search."""
+    drawn = [] if plan.mixtures is None else ["mixture"]
+    search = ["search"] if plan.searches else []
+    design = ["design"] if plan.cell_designs != (None,) else []
+    supervised = _written([*drawn, "p", "m", *design, "replicate", *search], "MODEL")
+    return f"{supervised}, or {_written([*drawn, *search], 'BASELINE')}"
+
+
+def _written(keys: list[str], model: str) -> str:
+    """A name of these coordinates."""
+    return "/".join(["DATASET", *(f"{key}={WORDS.get(key, 'NUMBER')}" for key in keys), model])

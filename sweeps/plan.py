@@ -18,7 +18,7 @@ from sweeps.seeds import accuracy_code
 Name = Annotated[
     str,
     Text(
-        "a name of letters, digits, '.', '_' and '-'",
+        "a name of letters, digits, '.', '_' and '-', at most 100",
         "a path or a blank cannot be part of a name, nor '.' or '-' begin one",
         pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$",
     ),

@@ -28,6 +28,7 @@ from storage.cube.manifest import Manifest, read_manifest
 from storage.errors import storage_errors
 from sweeps.errors import InputError, Problem, collecting
 
+HEAD = ("data set", "p", "m", "model", "cells", "n", "B - A", "B wins", "A wins", "ties")
 SHOWN = 5
 """Unpaired cells named in the text; the file has all."""
 
@@ -174,10 +175,10 @@ def _table_lines(
         rule = {1: "more is better", -1: "less is better", 0: "the larger one wins"}[label.better]
         yield ""
         yield f"{label.short}, B minus A: mean ± s.e. over {names(rows['unit'])} ({rule})"
-        yield _row("data set", "p", "m", "model", "cells", "n", "B - A", "B wins", "A wins", "ties")
+        lines: list[tuple[str, ...]] = [HEAD]
         for row in [*rows.itertuples(), *total[total["score"] == score].itertuples()]:
             p, m = getattr(row, "p", math.nan), getattr(row, "m", math.nan)
-            yield _row(
+            fields = (
                 titled(getattr(row, "dataset", "all"), row._asdict()),
                 "" if pd.isna(p) else f"{p:g}",
                 "" if pd.isna(m) else count_of(written, row.dataset, int(m)),
@@ -187,6 +188,8 @@ def _table_lines(
                 _mean(float(row.difference), float(row.se)),
                 *("-" if pd.isna(share) else f"{share:.0%}" for share in (row.wins_b, row.wins_a, row.ties)),
             )
+            lines.append(fields)
+        yield from _rows(lines)
         missing = int(rows["n_missing"].sum())
         if missing:
             yield f"  {plural(missing, 'cell')} left out: the score is not defined in one of the two"
@@ -198,7 +201,10 @@ def _mean(mean: float, se: float) -> str:
     return f"{mean:+.4g}" if math.isnan(se) else f"{mean:+.4g} ± {se:.2g}"
 
 
-def _row(*fields: str) -> str:
-    left = f"{fields[0]:<18.18} {fields[1]:>5} {fields[2]:>6} {fields[3]:<18.18}"
-    shares = "".join(f"{field:>7}" for field in fields[7:])
-    return f"{left}{fields[4]:>5}{fields[5]:>5} {fields[6]:>18}{shares}"
+def _rows(lines: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """Lines of a table; names are never cut off."""
+    named, modelled = (max(18, *(len(line[at]) for line in lines)) for at in (0, 3))
+    for line in lines:
+        left = f"{line[0]:<{named}} {line[1]:>5} {line[2]:>6} {line[3]:<{modelled}}"
+        shares = "".join(f"{field:>7}" for field in line[7:])
+        yield f"{left}{line[4]:>5}{line[5]:>5} {line[6]:>18}{shares}"

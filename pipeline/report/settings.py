@@ -26,13 +26,21 @@ def differences(a: Manifest, b: Manifest) -> Iterator[str]:
     ------
     str
         A key with both of its values, which are those that the runs used: a default is a value too. A data
-        set that one of them lacks is named.
+        set or a search that one of them lacks is named.
     """
-    found = [_keys(each.spec) for each in (a, b)]
+    searches = [_searches(a.spec, b.spec), _searches(b.spec, a.spec)]
+    shared = {name for name in searches[0] if name in searches[1]}
+    sides = zip((a, b), searches, strict=True)
+    found = [_keys(each.spec, {name: side[name] for name in side if name in shared}) for each, side in sides]
     for key in dict.fromkeys([*found[0], *found[1]]):
         values = [side.get(key, NONE) for side in found]
         if values[0] != values[1]:
             yield f"{key}: A {values[0]}, B {values[1]}"
+    for name in dict.fromkeys([*searches[0], *searches[1]]):
+        if name not in shared:
+            where = "B" if name in searches[1] else "A"
+            told = {**searches[0], **searches[1]}[name].named()
+            yield f"search {name}: only in {where} ({', '.join(f'{key} {told[key]}' for key in told)})"
     entries = [_datasets(each.spec) for each in (a, b)]
     for name in dict.fromkeys([*entries[0], *entries[1]]):
         lacking = [name not in side for side in entries]
@@ -58,11 +66,17 @@ def search_called(spec: SweepSpec, other: SweepSpec) -> str:
     return next(names, method_words(first))
 
 
-def _keys(spec: SweepSpec) -> dict[str, str]:
+def _searches(spec: SweepSpec, other: SweepSpec) -> dict[str | None, Search]:
+    """Searches by name; the only one of a sweep has one where the other sweep has several."""
+    called = search_called(spec, other) if other.search_names else None
+    return {each.name or called: each for each in spec.search}
+
+
+def _keys(spec: SweepSpec, searches: Mapping[str | None, Search]) -> dict[str, str]:
     """Every key but those of the data sets, by its path; a search by its method and what that leaves open."""
     plain = spec.model_dump(mode="json", exclude={"name"})
-    searches = {each.name: _every(each) for each in spec.search}
-    plain["search"] = searches.get(None, searches)
+    every = {name: _every(each) for name, each in searches.items()}
+    plain["search"] = every.get(None, every)
     del plain["grid"]["datasets"]
     return dict(_flat(plain))
 

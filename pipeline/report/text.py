@@ -116,7 +116,7 @@ def _pooled(manifest: Manifest, summary: pd.DataFrame, score: str) -> str:
     pooled = pooled_means(rows, written_counts(manifest.plans, manifest.spec.grid.m), score)
     if pooled.empty or pooled["n_datasets"].max() < 2:
         return ""
-    lines = [f"{LABELS[score].short}, mean over data sets (number of data sets)"]
+    lines = [f"{LABELS[score].short}, mean over real data sets (number of them)"]
     for models in _across(sorted(pooled["model"].unique())):
         lines.append(_row("", "m", models))
         for (p, m), group in pooled.groupby(["p", "m"], sort=False):

@@ -7,7 +7,7 @@ import pandas as pd
 from pipeline.scoring.tables import in_file_order
 from pipeline.scoring.variants import VARIANTS, with_variants
 from storage.cube.schema import DONE, STATUS_WORDS
-from sweeps.models import chooses
+from sweeps.models import chooses, is_model
 from sweeps.shapes import CANDIDATES
 
 GROUP = ("dataset", "p", "m", "m_over_n", *VARIANTS, "model")
@@ -51,11 +51,13 @@ def prediction_table(cells: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        A row for each data set, p, m, design, search and model with annotations, where any cell is done:
-        `GROUP`; `n` cells that are done; `too_few`, those of them that had too few annotations to hold some
-        out; and the means over all others of `predicted` and `log_loss`, as of `choice_table`.
+        A row for each data set, p, m, design, search and model with annotations, where any cell is done,
+        but none of methods, which hold no annotations out: `GROUP`; `n` cells that are done; `too_few`, those
+        of them that had too few annotations to hold some out; and the means over all others of `predicted`
+        and `log_loss`, as of `choice_table`.
     """
-    rows = cells[cells["p"].notna() & (cells["status"] == STATUS_WORDS[DONE])]
+    done = cells["p"].notna() & (cells["status"] == STATUS_WORDS[DONE])
+    rows = cells[done & cells["model"].map(is_model)]
     return pd.DataFrame(columns=list(PREDICTED)) if rows.empty else _counted(rows, cells)[list(PREDICTED)]
 
 

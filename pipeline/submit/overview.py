@@ -140,8 +140,8 @@ class PlanOverview:
         ]
         foot = _row("total", "", "", "", *_amounts(total), "", f"{total['core_hours']:.3g}")
         hours = total["worker_hours"] / self.workers
-        kind = "batches of restarts" if total["paths"] else "batches"
-        work = f"{self.batches:,} {kind} for {plural(self.workers, 'worker')}"
+        kind = " of restarts" if total["paths"] else ""
+        work = f"{plural(self.batches, 'batch', 'batches')}{kind} for {plural(self.workers, 'worker')}"
         tail = [
             f"{work}, about {_hours(hours)} in all ({self._how()})",
             *(_search_line(each) for each in self.search),

@@ -120,7 +120,10 @@ def _changed(manifest: Manifest, old: Mapping[str, Any], new: Mapping[str, Any])
 def _search_differences(manifest: Manifest, spec: SweepSpec) -> Iterator[Problem]:
     """Searches gone; several where the cube has no dimension for them; and other settings under one name."""
     where, stored, asked = f"{manifest.path}: search", manifest.spec.search_names, spec.search_names
-    if any(name not in asked for name in stored) or bool(asked) != bool(stored):
+    gone = [name for name in stored if name not in asked]
+    if asked and gone:
+        yield Problem(where, _listed(asked), f"also {', '.join(gone)}", HINT)
+    elif bool(asked) != bool(stored):
         also = "also " if stored else "as in the cube, which has no room for more: "
         yield Problem(where, _listed(asked), also + _listed(stored), HINT)
     for search in manifest.spec.search:
@@ -171,9 +174,10 @@ def _design_differences(manifest: Manifest, spec: SweepSpec) -> Iterator[Problem
     where, stored, asked = f"{manifest.path}: grid.design", manifest.spec.grid.design, spec.grid.design
     if not spec.grid.supervised:
         return  # that all models are gone is reported
-    if any(design not in asked for design in stored) or (len(asked) > 1) != (len(stored) > 1):
-        also = "also " if len(stored) > 1 else "as in the cube, which has no room for more: "
-        yield Problem(where, ", ".join(asked), also + ", ".join(stored), HINT)
+    gone = [design for design in stored if design not in asked]
+    if gone or (len(asked) > 1) != (len(stored) > 1):
+        room = f"as in the cube, which has no room for more: {', '.join(stored)}"
+        yield Problem(where, ", ".join(asked), f"also {', '.join(gone)}" if len(stored) > 1 else room, HINT)
     if asked_of(stored):
         for key, (old, new) in _both(dict(manifest.spec.ask), dict(spec.ask)).items():
             if old != new:

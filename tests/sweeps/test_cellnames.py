@@ -70,12 +70,16 @@ def test_a_search_is_named_where_there_are_several() -> None:
     for name, words in (
         ("searched_k2/mixture=1/unsupervised", "found no search, expected search=quick | long"),
         ("searched_k2/mixture=1/search=lon/unsupervised", "did you mean 'long'?"),
-        ("searched_k2/mixture=0/search=long/kmeans", "found 'search=long'"),
+        (
+            "searched_k2/mixture=0/search=long/kmeans",
+            "found 'search=long', expected each of mixture once (the form is DATASET/mixture=NUMBER/kmeans)",
+        ),
         ("several_k2/mixture=1/search=long/unsupervised", "found 'search=long'"),
         ("searched_k2/mixture=1/unsuperv", "did you mean 'unsupervised'?"),
         (
             "searched_k2/x",
-            "/design=DESIGN/replicate=NUMBER/search=SEARCH/MODEL, or DATASET/search=SEARCH/BASELINE",
+            "(the form is DATASET/mixture=NUMBER/p=ACCURACY/m=NUMBER/design=DESIGN/replicate=NUMBER"
+            "/search=SEARCH/MODEL, or DATASET/mixture=NUMBER/search=SEARCH/BASELINE)",
         ),
     ):
         with pytest.raises(InputError, match=re.escape(words)):
@@ -100,7 +104,7 @@ def test_order_zeros_and_blanks_do_not_matter() -> None:
         ("iris/p=0.8/posterior", ["no m", "m=75 | 150", "no replicate"]),
         ("iris/p=0.8/p=0.8/m=75/replicate=0/posterior", ["'p' again"]),
         ("iris/p=0.8/q=3/m=75/replicate=0/posterior", ["'q=3'", "p, m, replicate"]),
-        ("iris/p=0.8/unsupervised", ["'p=0.8'", "no coordinate"]),
+        ("iris/p=0.8/unsupervised", ["'p=0.8', expected no coordinate (the form is DATASET/unsupervised)"]),
         ("drawn_k2/unsupervised", ["no mixture", "mixture=0..3"]),
         ("", ["a data set: iris, drawn_k2"]),
     ],

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from cubes import toy
 
 from pipeline.commands.main import main
+from pipeline.report.compare import _rows
 
 
 @pytest.fixture(scope="module")
@@ -87,3 +88,12 @@ def test_both_wrong_cubes_are_named_at_once(tmp_path: Path) -> None:
     assert f"{tmp_path / 'a'}" in errors
     assert f"{tmp_path / 'b'}" in errors
     assert not (tmp_path / "out").exists()
+
+
+def test_names_are_not_cut_off() -> None:
+    head = ("data set", "p", "m", "model", "cells", "n", "B - A", "B wins", "A wins", "ties")
+    line = ("iris, uniform, a-search-of-a-long-name", "0.8", "75", "x" * 40, *head[4:])
+    wide = list(_rows([head, line]))
+    assert line[0] in wide[1]
+    assert line[3] in wide[1]
+    assert len(wide[0]) == len(wide[1]) > len(*_rows([head]))

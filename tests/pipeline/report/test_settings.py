@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,3 +46,28 @@ def test_a_table_that_one_leaves_out_is_none(first: Manifest, tmp_path: Path) ->
 
 def test_the_same_sweep_differs_in_nothing(first: Manifest) -> None:
     assert list(differences(first, first)) == []
+
+
+def searched(manifest: Manifest, **settings: dict[str, object]) -> Manifest:
+    tables = [{"name": name, **keys} for name, keys in settings.items()]
+    return replace(manifest, spec=toy.sweep(spec(search=tables)))
+
+
+def test_the_only_search_of_one_is_set_beside_that_of_its_settings(first: Manifest) -> None:
+    several = searched(first, short={"generations": 3}, far={"generations": 9})
+    for a, b, where in ((first, several, "B"), (several, first, "A")):
+        (line,) = differences(a, b)
+        assert line.startswith(
+            f"search far: only in {where} (method published, population 10, offspring 10, gen"
+        )
+
+
+def test_searches_of_one_name_are_set_beside_each_other(first: Manifest) -> None:
+    one = searched(first, short={"generations": 3}, long={"generations": 9})
+    two = searched(first, short={"generations": 3, "offspring": 4}, longer={"generations": 9})
+    offspring, *others = differences(one, two)
+    assert offspring == "search.short.offspring: A 10, B 4"
+    assert [line.partition(" (")[0] for line in others] == [
+        "search long: only in A",
+        "search longer: only in B",
+    ]

@@ -84,7 +84,7 @@ def test_pooled_table_is_over_real_data_sets_with_labels(report: Read) -> None:
     pooled = report.text.split("\n\n")[2:4]
     assert [part.split(",")[0] for part in pooled] == ["NMI", "ARI"]
     lines = pooled[0].splitlines()
-    assert lines[0].startswith("NMI, mean over data sets")
+    assert lines[0].startswith("NMI, mean over real data sets (number of them)")
     expected = [["p", "=", p, m] for p in ("0.8", "0.9") for m in ("0.5N", "1N")]
     assert [line.split()[:4] for line in lines[2:6]] == expected
     assert all("(2)" in line for line in lines[2:6])

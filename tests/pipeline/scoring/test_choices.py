@@ -76,6 +76,7 @@ def test_predictions_are_means_over_the_cells_that_held_annotations_out() -> Non
             row("", 9.0, 0.1, **usual | {"status": "failed"}),
             row("", **usual | {"m": 5}),
             row("", 0.1, 1.0, **usual | {"dataset": "iris"}),
+            row("", **usual | {"model": "pckmeans"}),  # a method predicts nothing, and has not too few
             row("", **usual | {"p": np.nan, "m": np.nan, "m_over_n": np.nan, "model": "unsupervised"}),
         ]
     )

@@ -127,8 +127,8 @@ def test_designs_come_one_by_one_where_there_are_several() -> None:
     [
         (("uniform",), ("uniform", "active"), "grid.design: found uniform, active, expected as in the cube"),
         (("uniform",), ("active",), "grid.design: found active, expected as in the cube"),
-        (("uniform", "active"), ("uniform",), "grid.design: found uniform, expected also uniform, active"),
-        (("uniform", "active"), ("biased", "uniform"), "expected also uniform, active"),
+        (("uniform", "active"), ("uniform",), "grid.design: found uniform, expected also active (use"),
+        (("uniform", "active"), ("biased", "uniform"), "found biased, uniform, expected also active (use"),
     ],
 )
 def test_other_designs_are_refused(old: tuple[str, ...], new: tuple[str, ...], said: str) -> None:

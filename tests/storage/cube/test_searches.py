@@ -47,7 +47,7 @@ def test_searches_come_one_by_one_where_there_are_several() -> None:
         (
             searched("a", "bb"),
             searched("bb", "ccc"),
-            "search: found searches bb, ccc, expected also searches",
+            "search: found searches bb, ccc, expected also a (use",
         ),
     ],
 )

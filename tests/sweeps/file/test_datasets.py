@@ -91,6 +91,10 @@ def test_mixtures_give_a_data_set_for_each_number_of_clusters(tmp_path: Path) ->
         ('{path = "x"}', ["name: found nothing, expected this key"]),
         ('{name = "a b", path = "x"}', ["'a b'", "a name of letters, digits, '.', '_' and '-'"]),
         ('{name = ".a", path = "x"}', ["found '.a'"]),
+        (
+            f'{{name = "{"a" * 101}", path = "x"}}',
+            ["found 'aaa", "letters, digits, '.', '_' and '-', at most 100"],
+        ),
         ('{name = "a", path = ""}', ["path: found ''"]),
         ('{name = "a", path = "x", label_column = true}', ["label_column: found true"]),
         ('{name = "a", path = "x", n_clusters = 0}', ["n_clusters: found 0"]),
