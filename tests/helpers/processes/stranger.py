@@ -12,7 +12,7 @@ import os
 import ssl
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -89,7 +89,8 @@ def attack(ports: Iterable[int]) -> list[dict[str, Any]]:
     """Try each port in each of `WAYS`, as a client and by bare messages; what ran elsewhere."""
 
     async def every() -> list[list[dict[str, Any]]]:
-        return await asyncio.gather(*(_try(port, way) for port, way in product(ports, WAYS)))
+        tries = product(ports, WAYS, (_by_client, _by_message))
+        return await asyncio.gather(*(_try(*each) for each in tries))
 
     return [each for found in asyncio.run(every()) for each in found]
 
@@ -102,20 +103,15 @@ def attack_as(user: int, ports: Iterable[int]) -> dict[str, Any]:
     return found
 
 
-async def _try(port: int, way: str) -> list[dict[str, Any]]:
+async def _try(port: int, way: str, attempt: Callable[..., Any]) -> list[dict[str, Any]]:
     scheme = "tcp" if way == "plain tcp" else "tls"
     address = f"{scheme}://127.0.0.1:{port}"
-    found = []
-    for attempt in (_by_client, _by_message):
-        try:
-            ran = await asyncio.wait_for(attempt(address, security(way)), SECONDS)
-        # Whatever a refusal looks like; that an attempt can succeed is shown where nothing refuses it.
-        except Exception:
-            continue
-        found += [
-            {"port": port, "way": way, "where": where, "ran": list(pair)} for where, pair in ran.items()
-        ]
-    return found
+    try:
+        ran = await asyncio.wait_for(attempt(address, security(way)), SECONDS)
+    # Whatever a refusal looks like; that an attempt can succeed is shown where nothing refuses it.
+    except Exception:
+        return []
+    return [{"port": port, "way": way, "where": where, "ran": list(pair)} for where, pair in ran.items()]
 
 
 async def _by_client(address: str, security: Security | None) -> dict[str, Any]:
