@@ -187,7 +187,7 @@ class _Rows:
         writer = None
         for table in tables:
             # all types from the whole table: of a part, a column may have no value
-            of = {"design": pa.string()}
+            of = {"design": pa.string(), "search": pa.string()}
             found = pa.Table.from_pandas(table, preserve_index=False)
             fields = [field.with_type(of.get(field.name, field.type)) for field in found.schema]
             found = found.cast(pa.schema(fields, metadata=found.schema.metadata))

@@ -13,7 +13,7 @@ from cubes import toy
 from cubes.reported import make
 
 from pipeline.commands.main import main
-from pipeline.report.export import label_tables, write_export
+from pipeline.report.export import _Rows, label_tables, write_export
 from pipeline.scoring.lazy import baseline_scores, scores
 from pipeline.scoring.tables import cell_table, summary_table
 from storage.cube.cube import open_cube
@@ -115,3 +115,15 @@ def test_the_command(cube: Path, tmp_path: Path) -> None:
     for said in ("", ", as they were"):
         stored = CliRunner().invoke(main, ["export", str(cube), "--scores"])
         assert stored.stdout == f"scores: {cube.with_suffix('.scores.zarr')}{said}\n"
+
+
+@pytest.mark.parametrize("column", ["design", "search"])
+def test_parts_with_and_without_a_name_are_one_table(column: str, tmp_path: Path) -> None:
+    names = [pd.NA, "quick"]  # a method among the baselines has no search, and a baseline no design
+    parts = [pd.DataFrame({column: [name, name], "label": [0, 1]}).astype({column: object}) for name in names]
+    for kind in ("csv", "parquet"):
+        path = tmp_path / f"labels.{kind}"
+        _Rows(path).add_all(iter(parts))
+        found = read(path)
+        assert found[column].isna().tolist() == [True, True, False, False]
+        assert found[column][2:].tolist() == ["quick", "quick"]
