@@ -20,6 +20,9 @@ from sweeps.errors import InputError, not_one_of
 
 logger = logging.getLogger(__name__)
 
+FILES = {"load_iris": "iris.csv", "load_wine": "wine_data.csv"}
+"""What loaders of scikit-learn read."""
+
 
 class Unavailable(Exception):
     """A data set that no source has.
@@ -171,20 +174,43 @@ def _from_cache(entry: Entry) -> Found:
 
 
 def _from_sklearn(entry: Entry) -> Found:
-    # Its file, beside a header of counts and names: scikit-learn itself takes a second to import.
+    """The table of a loader of scikit-learn.
+
+    The loader reads a file of its package. That file is read first, without scikit-learn, whose import takes
+    longer than all else that a command does before a run; where it is not there, or not as it was, the loader
+    is asked.
+    """
     spec = find_spec("sklearn")
     if spec is None or spec.origin is None:
         raise Missing("scikit-learn is not installed")
     folder = Path(spec.origin).parent / "datasets"
+    for read in (_sklearn_file, _sklearn_loader):
+        X, labels_true = read(entry, folder)
+        table = LabelledTable(
+            np.ascontiguousarray(X, dtype=np.float64),
+            labels_true.astype(np.int16),
+            entry.class_names,
+            entry.feature_names,
+        )
+        if table.checksum() == entry.checksum:
+            return Found(table, folder, "scikit-learn's copy")
+    raise Missing(f"scikit-learn {version('scikit-learn')} ships another table")
+
+
+def _sklearn_file(entry: Entry, folder: Path) -> tuple[np.ndarray, np.ndarray]:
     try:
-        values = np.loadtxt(folder / "data" / entry.sklearn, delimiter=",", skiprows=1, ndmin=2)
+        # beside a header of counts and names
+        values = np.loadtxt(folder / "data" / FILES[entry.sklearn], delimiter=",", skiprows=1, ndmin=2)
     except (OSError, ValueError):
         values = np.empty((0, 1))
-    X, labels_true = np.ascontiguousarray(values[:, :-1]), values[:, -1].astype(np.int16)
-    table = LabelledTable(X, labels_true, entry.class_names, entry.feature_names)
-    if table.checksum() != entry.checksum:
-        raise Missing(f"scikit-learn {version('scikit-learn')} ships another table")
-    return Found(table, folder, "scikit-learn's copy")
+    return values[:, :-1], values[:, -1]
+
+
+def _sklearn_loader(entry: Entry, folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    import sklearn.datasets
+
+    bunch = getattr(sklearn.datasets, entry.sklearn)()
+    return bunch.data, bunch.target
 
 
 def _from_network(entry: Entry, download: bool) -> Found:

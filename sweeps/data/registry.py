@@ -61,7 +61,7 @@ class Entry:
     missing : str
         Text of a missing value; rows with one are left out.
     sklearn : str
-        File of scikit-learn's own copy of the same table, if it has one.
+        Loader of scikit-learn's own copy of the same table, if it has one.
     feature_names : tuple of str
         As scikit-learn's copy or the publisher's page has them, if they do.
     """
@@ -135,7 +135,7 @@ _ENTRIES = (
         checksum="2613d25e36da3d900ec82fe3fd1e929d86487f3d5c6bcb80bca02c8d5b38022d",
         features=(0, 4),
         class_column=4,
-        sklearn="iris.csv",
+        sklearn="load_iris",
         feature_names=_OF_IRIS,
     ),
     Entry(
@@ -160,7 +160,7 @@ _ENTRIES = (
         checksum="fe403efbc99600cce561067dc51103bb694ff73d3b499904fbf21f7de7cb6782",
         features=(1, 14),
         class_column=0,
-        sklearn="wine_data.csv",
+        sklearn="load_wine",
         feature_names=_OF_WINE,
     ),
     Entry(

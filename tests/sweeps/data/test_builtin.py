@@ -112,7 +112,7 @@ def test_scikit_learn_holds_the_same_bits(name: str) -> None:
 
 
 @pytest.mark.parametrize("change", ["another value", "not a number", "no file"])
-def test_another_table_in_scikit_learn_is_not_taken(
+def test_another_table_in_scikit_learn_is_not_taken_and_its_loader_is_asked(
     change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "datasets" / "data" / "iris.csv"
@@ -122,6 +122,9 @@ def test_another_table_in_scikit_learn_is_not_taken(
         file.write_text(text.replace("5.1", "5.2" if change == "another value" else "x", 1))
     origin = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
     monkeypatch.setattr("sweeps.data.builtin.find_spec", lambda name: origin)
+    assert load_builtin("iris").source == "scikit-learn's copy"
+    other = SimpleNamespace(data=np.zeros((150, 4)), target=np.zeros(150))
+    monkeypatch.setattr(sklearn.datasets, "load_iris", lambda: other)
     with pytest.raises(Unavailable, match=r"scikit-learn [\d.]+ ships another table"):
         load_builtin("iris")
     file.write_text(text)
