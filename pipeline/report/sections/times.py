@@ -12,6 +12,7 @@ from pipeline.report.parts.parts import Section, Table, number, spread, words
 from pipeline.report.sections.content import Content
 from pipeline.scoring.catalogue import LABELS
 from pipeline.scoring.times import time_table
+from pipeline.scoring.variants import SEARCH
 from pipeline.text import plural
 
 BOX_HEIGHT = 0.24
@@ -36,6 +37,8 @@ def section(content: Content) -> Section:
     """Times as boxes and as a table."""
     pictures = content.save(draw_times(content.timed_cells), "seconds", CAPTION)
     text, tables = entries(content.timed_cells)
+    if tables and SEARCH in content.chosen:
+        text += tuple(f"All searches together: {line}" for line in entries(content.all_cells)[0])
     return Section("times", "Time", text, tables, pictures)
 
 

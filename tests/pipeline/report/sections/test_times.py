@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from unittest.mock import Mock
+
 import numpy as np
 import pandas as pd
 from cubes import toy
 from cubes.reported import tables
 
-from pipeline.report.sections.times import draw_times, entries
+from pipeline.report.sections.content import Content
+from pipeline.report.sections.times import draw_times, entries, section
 
 
 def test_times_are_drawn_where_there_are_any() -> None:
@@ -34,3 +38,15 @@ def test_the_table_of_times_by_hand() -> None:
     assert (restart.text, hours.text) == ("200", "0.0008")  # 6 s for 30 restarts, 3 s of the processor
     assert len(table.columns) == 10
     assert entries(cells[cells["seconds"].isna()]) == (("No cell is done.",), ())
+
+
+def test_the_time_of_all_searches_is_told(tmp_path: Path) -> None:
+    cells, summary, _ = tables(toy.plan("iris", searches=("quick", "long")))
+    first = cells[cells["search"].isna() | cells["search"].eq("quick")]
+    chosen = {"search": "quick"}
+    found = section(
+        Content(Mock(), Mock(), first, summary, None, None, (), None, tmp_path, every=cells, chosen=chosen)
+    )
+    one, both = found.text
+    assert [one, both] == [entries(first)[0][0], f"All searches together: {entries(cells)[0][0]}"]
+    assert int(both.split()[-2]) > int(one.split()[-2])
