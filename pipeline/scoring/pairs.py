@@ -134,7 +134,7 @@ def _with_name(table: pd.DataFrame, key: str, name: str) -> pd.DataFrame:
 def _judged(pairs: pd.DataFrame) -> pd.DataFrame:
     """Pairs with what each of them says: which is better, or that one lacks the score."""
     # Of a score where neither direction is better, the larger value wins.
-    sign = pairs["score"].map({name: label.better or 1 for name, label in LABELS.items()})
+    sign = pairs["score"].map({name: label.better or 1 for name, label in LABELS.items()}).astype(float)
     known = pairs["difference"].notna()
     gain = (pairs["difference"] * sign).where(known)
     return with_variants(pairs).assign(

@@ -97,3 +97,16 @@ def test_names_are_not_cut_off() -> None:
     assert line[0] in wide[1]
     assert line[3] in wide[1]
     assert len(wide[0]) == len(wide[1]) > len(*_rows([head]))
+
+
+def test_cubes_without_a_common_cell_are_compared_by_their_settings(tmp_path: Path) -> None:
+    made = []
+    for name in ("iris", "wine"):
+        grid = {"datasets": [{"name": name, "scale": "none"}]}
+        toy.write(tmp_path / f"{name}.zarr", toy.plan(name), spec={"name": name, "seed": 7, "grid": grid})
+        made.append(tmp_path / f"{name}.zarr")
+    code, text, _ = compare(*made, "--out", tmp_path / "out")
+    assert code == 0
+    assert "  data set wine: only in B" in text.splitlines()
+    assert "0 cells are done in both" in text.splitlines()
+    assert (tmp_path / "out" / "compare.html").is_file()
