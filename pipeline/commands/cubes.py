@@ -83,7 +83,12 @@ def repair(cube: Path, results: Path, dry_run: bool, data_dir: Path | None) -> N
             click.echo(str(held), err=True)
             sys.exit(INTERNAL)
     show(done.lines())
-    next_step("verify" if dry_run else "status", path)
+    if done.damaged and dry_run:
+        next_step("repair", path)
+    elif done.repair.blocks:
+        click.echo(f"next: {done.command}", err=True)
+    else:
+        next_step("verify", path, *(["--checksums"] if done.damaged else []))
     sys.exit(INTERNAL if done.lost else COMPLETE)
 
 

@@ -110,6 +110,7 @@ const paint = (at) => {
   const node = nodes[at].node, all = sums(tiles.get(at) || []), share = all.cells ? all.finished / all.cells : 0;
   // What has begun is told from what has not, and what is whole from what is nearly so.
   const tint = share === 0 ? 0 : share === 1 ? 100 : 14 + 70 * share;
+  node.classList.toggle("none", !all.cells);  // a method has no cell under another search than the first
   node.style.background = all.failed ? "var(--red)" : `color-mix(in srgb, var(--blue) ${tint.toFixed(0)}%, var(--empty))`;
   node.textContent = all.failed ? "×" : "";
   node.setAttribute("aria-label", `${place(at)}: ${all.finished} of ${several(all.cells, "cell")} finished` +
@@ -125,9 +126,9 @@ const tableOf = (panel) => {
       panel.columns.map((text) => h("th", { scope: "col" }, text)))));
   }
   table.append(h("tbody", {}, panel.rows.map((text, row) => h("tr", {},
-    bare ? null : h("th", { scope: "row" }, dense ? "" : text),
+    bare ? null : h("th", { scope: "row", title: panel.alone ? text : null }, dense ? "" : text),
     panel.columns.map((_, column) => {
-      const node = h("td", { role: "gridcell", tabindex: row || column ? "-1" : "0", "aria-describedby": "card", "data-at": nodes.length });
+      const node = h("td", { role: "gridcell", class: panel.alone ? "none" : null, tabindex: row || column ? "-1" : "0", "aria-describedby": "card", "data-at": nodes.length });
       nodes.push({ node, panel, row, column });
       return node;
     })))));

@@ -355,5 +355,5 @@ def _amounts(record: dict[str, Any]) -> tuple[str, str, str, str]:
 
 def _hours(hours: float) -> str:
     if hours < 0.1:
-        return f"{max(1, round(hours * 3600))} seconds"
+        return plural(max(1, round(hours * 3600)), "second")
     return f"{hours * 60:.0f} minutes" if hours < 2 else f"{hours:.1f} hours"

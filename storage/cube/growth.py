@@ -122,7 +122,7 @@ def _search_differences(manifest: Manifest, spec: SweepSpec) -> Iterator[Problem
     where, stored, asked = f"{manifest.path}: search", manifest.spec.search_names, spec.search_names
     gone = [name for name in stored if name not in asked]
     if asked and gone:
-        yield Problem(where, _listed(asked), f"also {', '.join(gone)}", HINT)
+        yield Problem(where, _listed(asked), f"also {', '.join(gone)}", _renamed(manifest.spec, spec) or HINT)
     elif bool(asked) != bool(stored):
         also = "also " if stored else "as in the cube, which has no room for more: "
         yield Problem(where, _listed(asked), also + _listed(stored), HINT)
@@ -134,6 +134,14 @@ def _search_differences(manifest: Manifest, spec: SweepSpec) -> Iterator[Problem
             yield from _setting_differences(
                 f"{where} {search.name}", search, spec.search_of(search.name), under
             )
+
+
+def _renamed(stored: SweepSpec, asked: SweepSpec) -> str:
+    """Searches of the cube that the file has under other names."""
+    old = {each.settings: each.name for each in stored.search}
+    found = {each.name: old[each.settings] for each in asked.search if each.settings in old}
+    same = ", ".join(f"{new} is its {name}" for new, name in found.items() if new != name)
+    return f"name them as the cube does: {same}" if same else ""
 
 
 def _listed(searches: tuple[str, ...]) -> str:

@@ -55,7 +55,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     except RecursionError:
         nested = True
     except ValueError as error:  # a whole number of more than 4,300 digits is no TOMLDecodeError
-        raise _refused(path, f"a TOML error: {error}", "a TOML file") from error
+        raise _refused(path, f"a TOML error: {error}", "a TOML file", _of_searches(text)) from error
     if nested:
         raise _refused(path, f"tables or lists nested deeper than {MOST_NESTED} levels", "a sweep file")
     return values
@@ -74,5 +74,15 @@ def _is_nested(values: object) -> bool:
     return bool(level)
 
 
-def _refused(where: object, found: str, expected: str) -> InputError:
-    return InputError([Problem(str(where), found, expected)])
+def _of_searches(text: str) -> str:
+    """What to do about searches in both forms, of which the error of TOML says nothing to the point."""
+    forms = set(re.findall(r"^[ \t]*(\[{1,2})[ \t]*search[ \t]*\]", text, flags=re.MULTILINE))
+    return (
+        "[search] is one search, and tables [[search]] are several: write one or the other"
+        if len(forms) > 1
+        else ""
+    )
+
+
+def _refused(where: object, found: str, expected: str, hint: str = "") -> InputError:
+    return InputError([Problem(str(where), found, expected, hint)])

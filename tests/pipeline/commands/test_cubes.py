@@ -46,6 +46,8 @@ def test_a_repair_says_what_it_would_do_and_does_it(damaged: Path) -> None:
     assert (would.exit_code, done.exit_code) == (0, 0)
     assert "4 cells would be set back, in these blocks:\n  iris/p=0.8/m=75/replicates=0:2\n" in would.stdout
     assert "4 cells are set back, in these blocks:\n" in done.stdout
+    assert would.stderr.endswith(f"next: sweep repair {damaged}\n")
+    assert done.stderr.splitlines()[-1].startswith("next: sweep submit ")
     assert sweep("verify", damaged, "--checksums").exit_code == 0
     assert sweep("status", damaged, "--json").stdout.count('"left": 4') == 2  # of iris, and of all
 

@@ -56,7 +56,9 @@ def searched(manifest: Manifest, **settings: dict[str, object]) -> Manifest:
 def test_the_only_search_of_one_is_set_beside_that_of_its_settings(first: Manifest) -> None:
     several = searched(first, short={"generations": 3}, far={"generations": 9})
     for a, b, where in ((first, several, "B"), (several, first, "A")):
-        (line,) = differences(a, b)
+        called, line = differences(a, b)
+        only = "A" if where == "B" else "B"
+        assert called == f"search: the one of {only} is short of {where}"
         assert line.startswith(
             f"search far: only in {where} (method published, population 10, offspring 10, gen"
         )

@@ -55,6 +55,13 @@ def test_other_searches_are_refused(old: SweepSpec, new: SweepSpec, said: str) -
     assert any(said in problem and "use another name" in problem for problem in search_refusals(old, new))
 
 
+def test_a_search_of_another_name_is_told_by_its_settings() -> None:
+    old = searched("a", "bb")
+    renamed = make_spec("a", search=[each | {"name": f"new-{each['name']}"} for each in old.dump()["search"]])
+    (problem,) = search_refusals(old, renamed)
+    assert "expected also a, bb (name them as the cube does: new-a is its a, new-bb is its bb)" in problem
+
+
 def test_other_settings_of_a_named_search_are_refused() -> None:
     found = search_refusals(searched("a", "bb", offspring=6), searched("a", "bb", "ccc", offspring=7))
     assert len(found) == 2

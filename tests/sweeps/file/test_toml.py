@@ -42,6 +42,18 @@ def test_what_is_refused_at_once(tmp_path: Path, text: str, found: str) -> None:
     assert time.perf_counter() - begin < 10
 
 
+@pytest.mark.parametrize("text", ["[search]\n[[search]]\n", "[[search]]\na = 1\n [ search ]\n"])
+def test_searches_in_both_forms_are_explained(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"tables \[\[search\]\] are several: write one or the other"):
+        read_toml(path)
+    path.write_text("[[search]]\n= 1")
+    with pytest.raises(InputError) as caught:
+        read_toml(path)
+    assert "write one or the other" not in str(caught.value)
+
+
 def test_a_number_too_long_to_write_is_described(tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_text("seed = 0x" + "f" * 9000)
