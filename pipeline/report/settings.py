@@ -28,9 +28,9 @@ def differences(a: Manifest, b: Manifest) -> Iterator[str]:
         A key with both of its values, which are those that the runs used: a default is a value too. A data
         set or a search that one of them lacks is named.
     """
-    for side, one, other in (("A", a.spec, b.spec), ("B", b.spec, a.spec)):
-        called = search_called(one, other)
-        if not one.search_names and called in other.search_names:
+    for side, mine, its in (("A", a.spec, b.spec), ("B", b.spec, a.spec)):
+        called = search_called(mine, its)
+        if not mine.search_names and called in its.search_names:
             yield f"search: the one of {side} is {called} of {'B' if side == 'A' else 'A'}"
     searches = [_searches(a.spec, b.spec), _searches(b.spec, a.spec)]
     shared = {name for name in searches[0] if name in searches[1]}
