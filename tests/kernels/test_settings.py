@@ -61,8 +61,8 @@ def test_all_settings_are_those_of_the_search_and_of_the_objective() -> None:
     own = [each.name for kind in (SearchSettings, ObjectiveSettings) for each in fields(kind)]
     assert [each.name for each in SETTINGS] == own == list(vars(DEFAULT))
     assert vars(DEFAULT) == {each.name: each.default for each in SETTINGS}
-    assert list(vars(Search())) == [*own, "held_out"]
-    assert vars(Search()) == vars(DEFAULT) | {"held_out": False}
+    assert list(vars(Search())) == [*own, "held_out", "name"]
+    assert Search().settings == DEFAULT
 
 
 @each_setting
@@ -180,7 +180,7 @@ def test_declarations_load_nothing() -> None:
 
 @each_setting
 def test_every_door_has_every_setting(setting: Setting, tmp_path: Path) -> None:
-    search = load_sweep(write_spec(tmp_path, BEFORE_SEARCH)).search
+    (search,) = load_sweep(write_spec(tmp_path, BEFORE_SEARCH)).search
     assert setting == METHOD or getattr(search, setting.name) == setting.of("strong")
     option = next(each for each in fit_command.params if each.name == setting.name)
     assert isinstance(option, click.Option)
@@ -257,8 +257,8 @@ def test_every_door_takes_a_method_and_what_overrides_it(tmp_path: Path) -> None
     for given in ({}, {"method": "published"}, {"method": "published", "relocation": "all", "mutation": 0.5}):
         wanted = vars(settings_of(given))
         keys = "".join(f"{name} = {value!r}\n" for name, value in given.items())
-        of_file = load_sweep(write_spec(tmp_path, f"{BEFORE_SEARCH}[search]\n{keys}")).search
-        assert vars(of_file) == wanted | {"held_out": False}
+        (of_file,) = load_sweep(write_spec(tmp_path, f"{BEFORE_SEARCH}[search]\n{keys}")).search
+        assert vars(of_file.settings) == wanted
         options = [f"--{name}={value}" for name, value in given.items()]
         command = CliRunner().invoke(fit_command, [str(tmp_path / "x"), "-k", "2", "--json", *options])
         assert json.loads(command.stdout)["settings"] == wanted

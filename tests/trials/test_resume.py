@@ -71,7 +71,7 @@ def spec_text(stages: dict[str, int], more: str = "") -> str:
 def stub_choice(science: Science, cell: Cell) -> Chosen:
     """A choice, or scores, that take no time, a function of the coordinates of the cell."""
     rng = pipeline.work.tasks._rng(science.seed, cell, 1000)
-    losses, shares = rng.random((2, len(SCORED if science.search.held_out else CANDIDATES))).tolist()
+    losses, shares = rng.random((2, len(SCORED if science.searches[0].held_out else CANDIDATES))).tolist()
     shape = CANDIDATES[rng.integers(len(CANDIDATES))] if chooses(cell.model) else shape_of(cell.model)
     return Chosen(shape, tuple(losses), tuple(shares))
 
