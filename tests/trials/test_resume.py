@@ -56,13 +56,17 @@ STAGES = {
 
 
 HELD_OUT = "[search]\nheld_out = true\n"
+POPULATIONS = {"quick": 3, "other": 4, "later": 5}
+SEARCHES = {"search": ["quick, other", "quick, other, later"]}
 
 
 def spec_text(stages: dict[str, int], more: str = "") -> str:
     """Sweep file at some stage of its growth."""
-    now = {key: STAGES[key][stage] for key, stage in stages.items()}
+    now = {key: (STAGES | SEARCHES)[key][stage] for key, stage in stages.items()}
     count = now.pop("COUNT")
     replicates = now.pop("replicates")
+    for name in filter(None, now.pop("search", "").split(", ")):
+        more += f'[[search]]\nname = "{name}"\npopulation = {POPULATIONS[name]}\n'
     lists = "\n".join(f"{key} = [{values}]" for key, values in now.items())
     text = f'name = "tiny"\nseed = 8\n[grid]\n{lists}\nreplicates = {replicates}\nrestarts = 3\n'
     return text.replace("COUNT", count) + more
@@ -80,7 +84,8 @@ def stub(science: Science, work: Work, source: Source) -> Partial:
     """A solver that takes no time, as much a function of the coordinates as the real one."""
     X, _ = source.arrays(work.cell.mixture)
     rngs = [pipeline.work.tasks._rng(science.seed, work.cell, r) for r in range(work.start, work.stop)]
-    objectives = [float(rng.standard_normal()) for rng in rngs]
+    asked = science.search(work.cell)  # streams do not tell searches apart
+    objectives = [float(rng.standard_normal()) + asked.population for rng in rngs]
     best = best_of(objectives)
     rng, k = rngs[best], science.n_clusters
     shape, chosen = shape_of(work.cell.model), work.chosen
@@ -91,7 +96,7 @@ def stub(science: Science, work: Work, source: Source) -> Partial:
         work=work,
         objectives=np.array(objectives),
         best_restart=work.start + best,
-        labels=rng.integers(0, k, len(X)).astype(np.int16),
+        labels=((rng.integers(0, k, len(X)) + asked.population) % k).astype(np.int16),
         centroids=rng.standard_normal((k, X.shape[1])),
         covariances=rng.random((k, *[X.shape[1]] * len(DIMS[shape]))),
         seconds=1e-6,
@@ -132,7 +137,7 @@ def chunk_files(plan: DatasetPlan, block: Block, names: dict[str, str]) -> dict[
     """Those of some files that hold results of a block."""
     place = Places(plan).locate(block)
     assert place is not None
-    lengths = [1, 1, plan.replicate_chunk, plan.model_chunk]
+    lengths = [1, 1, plan.replicate_chunk, *([1] if plan.searches else []), plan.model_chunk]
     if plan.mixtures is not None:
         lengths = [plan.mixture_chunk, *lengths]
     position = [str(part.start // length) for part, length in zip(place.region, lengths, strict=False)]
@@ -166,10 +171,11 @@ class Sweeping(RuleBasedStateMachine):
                 **options,
             )
 
-    @rule(key=st.sampled_from(sorted(STAGES)))
-    def grow(self, key: str) -> None:
+    @rule(data=st.data())
+    def grow(self, data: st.DataObject) -> None:
         """The file asks for more; what it may not ask for is left out."""
-        self.stages[key] = min(self.stages[key] + 1, len(STAGES[key]) - 1)
+        key = data.draw(st.sampled_from(sorted(self.stages)))
+        self.stages[key] = min(self.stages[key] + 1, len((STAGES | SEARCHES)[key]) - 1)
 
     @rule()
     def run_all(self) -> None:
@@ -234,6 +240,14 @@ class HoldingOut(Sweeping):
     more = HELD_OUT
 
 
+class Searching(Sweeping):
+    """A sweep of several searches, whose random streams are the same."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stages["search"] = 0
+
+
 def explore(examples: int, steps: int, machine: type[Sweeping] = Sweeping) -> None:
     run_state_machine_as_test(
         machine,
@@ -257,9 +271,13 @@ def test_any_order_of_events_with_annotations_held_out() -> None:
     explore(3, 6, HoldingOut)
 
 
+def test_any_order_of_events_with_several_searches() -> None:
+    explore(3, 6, Searching)
+
+
 @pytest.mark.heavy
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("machine", [Sweeping, HoldingOut])
+@pytest.mark.parametrize("machine", [Sweeping, HoldingOut, Searching])
 def test_any_long_order_of_events(machine: type[Sweeping]) -> None:
     explore(40, 20, machine)
 
