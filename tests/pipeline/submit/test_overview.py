@@ -229,7 +229,7 @@ def test_a_pilot_that_fails_is_no_plan(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("hours", "text"),
     [
-        (0.0, "1 seconds"),
+        (0.0, "1 second"),
         (0.05, "180 seconds"),
         (0.5, "30 minutes"),
         (1.9, "114 minutes"),
