@@ -111,7 +111,7 @@ def _read(address: str, most: int) -> bytes:
         except OSError as error:
             if error.errno != errno.EINVAL or files.size(address) != 0:
                 raise
-            return b""  # of which there is no first byte
+            return b""  # an empty file has no range to ask for
     content = bytearray()
     # as a stream: a server need not know of parts of files
     with files.open(address, "rb", block_size=0) as file:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from storage.cube.manifest import Manifest
 from storage.cube.records import NAMES
@@ -17,6 +17,8 @@ from sweeps.models import shape_of
 from sweeps.plan import DatasetPlan
 from sweeps.seeds import accuracy_code
 from sweeps.shapes import DIMS, widest_dims
+
+T = TypeVar("T")
 
 HINT = "use another name"
 NAME_HINT = "name them as the cube does, or use another name for it"
@@ -81,31 +83,38 @@ def align(manifest: Manifest, plans: Iterable[DatasetPlan]) -> list[DatasetPlan]
 def _align(old: DatasetPlan | None, new: DatasetPlan) -> DatasetPlan:
     if old is None:
         return new
-    baselines = old.baselines + tuple(model for model in new.baselines if model not in old.baselines)
-    # a cube keeps the names it was made with, or none: they are in the metadata of what is there already
-    new = replace(new, **{key: getattr(old, key) for key in NAMES})
-    searches = old.searches + tuple(search for search in new.searches if search not in old.searches)
-    new = replace(new, source=old.source, mixture_chunk=old.mixture_chunk, baselines=baselines)
-    new = replace(new, searches=searches)
+    new = replace(
+        new,
+        source=old.source,
+        mixture_chunk=old.mixture_chunk,
+        baselines=_joined(old.baselines, new.baselines),
+        searches=_joined(old.searches, new.searches),
+        # a cube keeps the names it was made with, or none: they are in the metadata of what is there already
+        **{key: getattr(old, key) for key in NAMES},
+    )
     if not old.supervised:
         return new
     stored = {accuracy_code(p) for p in old.p}
     return replace(
         new,
         p=old.p + tuple(p for p in new.p if accuracy_code(p) not in stored),
-        m=old.m + tuple(m for m in new.m if m not in old.m),
-        models=old.models + tuple(model for model in new.models if model not in old.models),
-        designs=old.designs + tuple(design for design in new.designs if design not in old.designs),
+        m=_joined(old.m, new.m),
+        models=_joined(old.models, new.models),
+        designs=_joined(old.designs, new.designs),
         replicate_chunk=old.replicate_chunk,
         model_chunk=old.model_chunk,
     )
 
 
+def _joined(old: tuple[T, ...], new: tuple[T, ...]) -> tuple[T, ...]:
+    """What the cube has, then what it has not."""
+    return old + tuple(each for each in new if each not in old)
+
+
 def _spec_differences(manifest: Manifest, spec: SweepSpec) -> Iterator[Problem]:
-    old, new = manifest.spec, spec
-    yield from _changed(manifest, _fixed(old), _fixed(new))
+    yield from _changed(manifest, _fixed(manifest.spec), _fixed(spec))
     yield from _search_differences(manifest, spec)
-    yield from _changed(manifest, _stop(old), _stop(new))
+    yield from _changed(manifest, _stop(manifest.spec), _stop(spec))
     yield from _method_differences(manifest, spec)
     yield from _design_differences(manifest, spec)
 

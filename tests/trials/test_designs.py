@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from processes import sabotage
-from processes.sweeping import assert_same_bits, run, start, write_spec
+from processes.sweeping import assert_same_bits, kill_when, run, start, write_spec
 
 import pipeline.questions.asking
 from pipeline.monitor.status import read_status
@@ -152,17 +150,7 @@ def test_killed_during_its_paths_it_resumes_with_the_same_bits(
     reference: Path, tmp_path: Path, moment: int
 ) -> None:
     cube, file = tmp_path / "tiny.zarr", spec(tmp_path)
-    process = start(file, tmp_path, "--workers", "2")
-    deadline = time.monotonic() + 120
-    try:
-        while process.poll() is None and time.monotonic() < deadline:
-            if cube.exists() and len(journalled(cube)) >= moment:
-                break
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
-    finally:
-        process.kill()
-        process.communicate()
+    kill_when(lambda: cube.exists() and len(journalled(cube)) >= moment, file, tmp_path, "--workers", "2")
     before = {(part.path, part.start) for part in journalled(cube)}
     asked: list[PathPart] = []
     real = pipeline.questions.asking.run_path

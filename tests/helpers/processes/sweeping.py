@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from unittest.mock import patch
@@ -73,6 +74,18 @@ def start(
         text=True,
         env={**os.environ, **(environment or {})},
     )
+
+
+def kill_when(condition: Callable[[], object], spec: Path, results: Path, *arguments: str) -> None:
+    """Start `sweep submit` as a process, and kill it once a condition holds, or after two minutes."""
+    process = start(spec, results, *arguments)
+    deadline = time.monotonic() + 120
+    try:
+        while process.poll() is None and time.monotonic() < deadline and not condition():
+            time.sleep(0.01)
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def assert_same_bits(one: Path, other: Path) -> None:
