@@ -24,8 +24,9 @@ from pipeline.cluster.losses import TOPICS, Losses
 from pipeline.cluster.plugins import register
 from pipeline.cluster.watchdog import ReportNanny, run_watched
 from pipeline.jobs.errors import ComputeClusterError
+from pipeline.methods.process import PATIENCE, START_LIMIT
 from pipeline.work.executor import Compiled, Ended, NextTask, Outcome, load_kernels
-from pipeline.work.records import Task
+from pipeline.work.records import Batch, Task
 from sweeps.inputs.load import Source
 
 logger = logging.getLogger(__name__)
@@ -240,9 +241,20 @@ class DaskExecutor:
         return self._shipped[dataset]
 
 
-def generous_limit(batch: Task) -> float:
-    """Seconds that a batch may run: long enough for any slow batch, so that only endless ones reach it."""
-    return LEAST_LIMIT + LIMIT_FACTOR * batch.predicted
+def generous_limit(task: Task) -> float:
+    """Seconds that a task may run: long enough for any slow one, so that only endless ones reach it.
+
+    A call of a method has its own limit, which ends it before; this one ends the worker where that fails.
+    """
+    limit = LEAST_LIMIT + LIMIT_FACTOR * task.predicted
+    if not isinstance(task, Batch):
+        return limit
+    methods = [(each, task.science.method(each.cell.model)) for each in task.work]
+    called = [(each, method) for each, method in methods if method is not None]
+    calls = sum(
+        START_LIMIT + (each.stop - each.start) * (method.time_limit + PATIENCE) for each, method in called
+    )
+    return calls if called and called == methods else limit + calls
 
 
 def _identity(source: Source) -> Source:

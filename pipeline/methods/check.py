@@ -9,9 +9,10 @@ from typing import Literal
 
 import numpy as np
 
-from pipeline.methods.child import WARNING
+from pipeline.methods.child import FORKED, WARNING
 from pipeline.methods.contract import NoSolution, Solution
 from pipeline.methods.instances import Instance, instances, without_links
+from pipeline.methods.keeper import LEFT
 from pipeline.methods.loading import MethodCall
 from pipeline.methods.process import Answer, MethodFailed, MethodProcess, TimeLimit
 
@@ -123,7 +124,7 @@ def check(call: MethodCall, uses: Literal["links", "nothing"]) -> Report:
     pipeline.methods.process.MethodFailed
         If its file or package raises while it is imported.
     """
-    with tempfile.TemporaryFile() as output, MethodProcess(output=output.fileno()) as methods:
+    with tempfile.TemporaryFile() as output, MethodProcess(output=output.fileno(), marked=False) as methods:
         version = methods.load(call)
         trial = _Trial(methods, call, uses, output.fileno())
         breaches: list[Breach] = []
@@ -143,6 +144,9 @@ def check(call: MethodCall, uses: Literal["links", "nothing"]) -> Report:
         methods.close()  # what is left in the buffers of the process is written
         output.seek(0)
         lines = output.read().decode(errors="replace").splitlines()
+    for what, line in (("forks", FORKED), ("leaves processes running", LEFT)):
+        if line in lines:
+            breaches.append(Breach(what, "", f"{lines.count(line)} times: {line.removeprefix(WARNING)}"))
     printed = [line for line in lines if line.strip() and not line.startswith(WARNING)]
     if printed:
         breaches.append(Breach("prints", "", f"{len(printed)} lines, first {printed[0][:SHOWN]!r}"))
@@ -197,7 +201,7 @@ class _Trial:
 
     def elsewhere(self, firsts: Mapping[str, Result]) -> Iterator[Breach]:
         """Other answers in another process, as each worker has its own."""
-        with MethodProcess(output=self.output) as others:
+        with MethodProcess(output=self.output, marked=False) as others:
             trial = replace(self, methods=others)
             for instance in instances()[:ELSEWHERE]:
                 if _differs(firsts[instance.name], trial.solve(instance)):

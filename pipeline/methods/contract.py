@@ -240,6 +240,9 @@ def _probability_problems(probabilities: NDArray[np.float64]) -> Iterator[str]:
 
 def _array(name: str, found: ArrayLike, problems: list[str]) -> NDArray[Any] | None:
     try:
+        if np.ma.isMaskedArray(found):  # its mask would be dropped, and what lies under it taken for good
+            problems.append(f"{name}: found a masked array, expected values for all")
+            return None
         return np.asarray(found)
     except (TypeError, ValueError) as error:
         problems.append(f"{name}: found {type(found).__name__} that makes no array ({error})")

@@ -40,6 +40,9 @@ PLACES = {
 ON_SCIKIT_LEARN = ("baselines", "spectral")
 """Modules whose methods are computed by scikit-learn."""
 
+PRIVATE = "_sweep_method_"
+"""Begins the name of the module that a file becomes."""
+
 CALL = re.compile(r"(?P<place>[^:]+):(?P<attribute>[^\W\d]\w*(\.[^\W\d]\w*)*)")
 
 
@@ -212,7 +215,7 @@ def _imported(name: str, place: str) -> ModuleType:
 
 def _of_source(place: str, source: str) -> ModuleType:
     digest = hashlib.sha256(f"{place}\0{source}".encode()).hexdigest()[:16]
-    private = f"_sweep_method_{digest}"
+    private = f"{PRIVATE}{digest}"
     if private in sys.modules:
         return sys.modules[private]
     # Without a time of change linecache keeps the lines, whatever stands in the file by now.

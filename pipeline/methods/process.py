@@ -1,4 +1,9 @@
-"""Methods run in processes of their own, which may hang, crash and print without harm."""
+"""Methods run in processes of their own, which may hang, crash, fork and print without harm.
+
+`MethodProcess.solve` calls a method once. Each call has a number, which every reply repeats; only the process
+that was called answers, and it is ended as soon as anything else comes from it. So no reply is taken for that
+of another call.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +12,32 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Hashable, Iterable
-from contextlib import suppress
-from dataclasses import dataclass
-from multiprocessing.connection import Connection
+import threading
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.methods.child import BEGUN, FAILED, LOAD, NONE, REFUSED, SOLVE, TABLE
+from pipeline.methods.child import (
+    BEGUN,
+    FAILED,
+    LOAD,
+    LOADED,
+    NONE,
+    REFUSED,
+    SOLVE,
+    SOLVED,
+    TABLE,
+)
 from pipeline.methods.contract import Links, NoSolution, Solution, Weights
+from pipeline.methods.frames import Channel, Message, Spoilt
 from pipeline.methods.loading import MethodCall
+from sweeps.errors import InputError, Problem
 from sweeps.methods import SHIPPED
 
 START_LIMIT = 300.0
@@ -36,8 +53,8 @@ with NumPy alone and 1 s with scikit-learn. A call of a process that is kept tak
 PROCESS_BYTES = 115 * 2**20
 """Memory of a process whose method imports scikit-learn, measured; 20 MiB with numpy alone."""
 
-PATIENCE = 2.0
-"""Seconds for a process to end by itself."""
+PATIENCE = 5.0
+"""Seconds for a process to end by itself, with all that came from it."""
 
 ENVIRONMENT = {
     **dict.fromkeys(
@@ -54,12 +71,19 @@ ENVIRONMENT = {
     "PYTHONHASHSEED": "0",  # a method may iterate over a set of words
 }
 
+SPOILT = (
+    "more than one answer came from its process: the method, or what it started, wrote into the connection"
+)
+
+_STARTED, _LOADED, _CALLED = "its process did not start", "not imported", "not answered"
+"""What a process that is late did not do."""
+
 _STDERR = 2
 _HOME = str(Path(__file__).resolve().parents[2])
 # -P: neither a script of the working directory nor one beside ours is imported in place of a package.
 _COMMAND = (
     "import sys; home = sys.argv[1]; home in sys.path or sys.path.insert(0, home); "
-    "from pipeline.methods.child import main; main(*map(int, sys.argv[2:]))"
+    "from pipeline.methods.keeper import main; main(*map(int, sys.argv[2:4]), sys.argv[4])"
 )
 
 
@@ -139,24 +163,31 @@ class Answer:
 
 
 class MethodProcess:
-    """Calls methods in other processes, one call at a time, for one thread.
+    """Calls methods in other processes, from any thread.
 
     The processes live as long as this object and no longer than the process that made it, however that ends;
     what was killed is started again by the next call. All shipped methods share one, and each other method
-    has its own, so that none sees what another has changed. Of more than `MOST_PROCESSES` the latest stay.
+    has its own, so that none sees what another has changed; calls of a method at the same time have a process
+    each. Of more than `MOST_PROCESSES` that wait for a call the latest stay.
 
     Parameters
     ----------
     output : int
         Descriptor for what methods print; by default stderr of this process.
+    marked : bool
+        Whether each line that they print begins with the name of the method.
     start_limit : float
         Seconds for a process to start and a method to be imported.
     """
 
-    def __init__(self, *, output: int = _STDERR, start_limit: float = START_LIMIT) -> None:
+    def __init__(
+        self, *, output: int = _STDERR, marked: bool = True, start_limit: float = START_LIMIT
+    ) -> None:
         self._output = output
+        self._marked = marked
         self._start_limit = start_limit
-        self._children: dict[Hashable, _Child] = {}
+        self._lock = threading.Lock()
+        self._idle: list[_Child] = []
 
     def load(self, call: MethodCall) -> str:
         """Import a method.
@@ -173,12 +204,9 @@ class MethodProcess:
         MethodFailed
             If its file or package raises, or does not come to an end.
         """
-        _, reply = self._begin(call, (LOAD, call))
-        if reply[0] == REFUSED:
-            raise reply[1]
-        if reply[0] == FAILED:
-            raise MethodFailed(*reply[1:])
-        return str(reply[1])
+        with self._lent(call) as child:
+            reply = child.ask(LOAD, call, {}, limit=self._start_limit)
+        return str(_understood(reply, LOADED)["version"])
 
     def solve(
         self,
@@ -221,33 +249,32 @@ class MethodProcess:
         TimeLimit
             If it takes longer than `call.time_limit`; start and imports are not counted.
         """
-        arguments = {
+        note = {
             "n_clusters": n_clusters,
-            "must_link": must_link,
-            "cannot_link": cannot_link,
-            "weights": weights,
             "accuracy": accuracy,
             "random_state": random_state,
+            "global_seed": random_state if global_seed is None else global_seed,
         }
-        seed = random_state if global_seed is None else global_seed
-        child, reply = self._begin(call, (SOLVE, call, seed, arguments), table=(key, X))
-        if reply[0] == BEGUN:
-            answer = self._receive(call, child, call.time_limit)
-            if answer is None:
-                raise TimeLimit(call.time_limit)
-            reply = answer
-        if reply[0] == NONE:
-            raise Unsolved(*reply[1:])
-        if reply[0] == FAILED:
-            raise MethodFailed(*reply[1:])
-        if reply[0] == REFUSED:
-            raise MethodFailed(f"InputError: {reply[1]}")
-        return Answer(*reply[1:])
+        # labels of 2 bytes, and numbers of 8 bytes in what else there may be
+        most = 2 * len(X) + 8 * n_clusters * sum(X.shape)
+        with self._lent(call) as child:
+            child.take(key, X, self._start_limit)
+            reply = child.ask(SOLVE, call, note, must_link, cannot_link, *weights, limit=self._start_limit)
+            if reply.kind == BEGUN:
+                child.phase = _CALLED
+                reply = child.reply(call.time_limit, most)
+        try:
+            said = _understood(reply, SOLVED)
+        except InputError as error:
+            raise MethodFailed(f"InputError: {error}") from None
+        parts = {name: array.copy() for name, array in zip(said["given"], reply.arrays, strict=True)}
+        return Answer(Solution(objective=said["objective"], **parts), said["seconds"], said["cpu_seconds"])
 
     def close(self) -> None:
-        """End the processes."""
-        while self._children:
-            _, child = self._children.popitem()
+        """End the processes that no call is using."""
+        with self._lock:
+            ours, self._idle = [child for child in self._idle if child.is_ours()], []
+        for child in ours:
             child.close()
 
     def __enter__(self) -> Self:
@@ -261,65 +288,69 @@ class MethodProcess:
     ) -> None:
         self.close()
 
-    def _begin(
-        self,
-        call: MethodCall,
-        message: tuple[Any, ...],
-        table: tuple[Hashable, NDArray[np.float64]] | None = None,
-    ) -> tuple[_Child, tuple[Any, ...]]:
-        """Say something to the process of a method, and hear its first reply."""
-        child = self._child(call)
+    @contextmanager
+    def _lent(self, call: MethodCall) -> Iterator[_Child]:
+        """A process for one call: kept for the next one if it did what it should, else ended."""
+        child = self._taken(call)
         try:
-            if table is not None:
-                child.take(*table)
-            child.connection.send(message)
-        except OSError:
-            self._gone(call, child)
-        except BaseException:
-            self._drop(call)
-            raise
-        reply = self._receive(call, child, self._start_limit)
-        if reply is None:
-            raise MethodFailed(f"not imported within {self._start_limit:g} s")
-        return child, reply
-
-    def _child(self, call: MethodCall) -> _Child:
-        place = _place(call)
-        child = self._children.pop(place, None)
-        if child is not None and child.process.poll() is not None:
-            child.close()  # ended between two calls, which is no fault of this one
-            child = None
-        if child is None:
-            while len(self._children) >= MOST_PROCESSES:
-                self._children.pop(next(iter(self._children))).close()
-            child = _Child(self._output)
-            self._children[place] = child
-            if self._receive(call, child, self._start_limit) is None:
-                raise MethodFailed(f"its process did not start within {self._start_limit:g} s")
-        self._children[place] = child  # the last one is that of the latest call
-        return child
-
-    def _receive(self, call: MethodCall, child: _Child, limit: float) -> tuple[Any, ...] | None:
-        """The next reply, or None where there is none in time, and the process is killed."""
-        try:
-            if not child.connection.poll(limit):
-                self._drop(call)
-                return None
-            reply: tuple[Any, ...] = child.connection.recv()
+            if child.phase == _STARTED:
+                child.reply(self._start_limit)
+                child.phase = _LOADED
+            yield child
+            if not child.channel.is_quiet():
+                raise Spoilt
+        except TimeoutError:
+            child.kill()
+            if child.phase == _CALLED:
+                raise TimeLimit(call.time_limit) from None
+            raise MethodFailed(f"{child.phase} within {self._start_limit:g} s") from None
+        except Spoilt:
+            child.kill()
+            raise MethodFailed(SPOILT) from None
         except (EOFError, OSError):
-            self._gone(call, child)
-        except BaseException:  # such as KeyboardInterrupt: its reply would be taken for that of the next call
-            self._drop(call)
+            how = child.how_it_ended()
+            child.kill()
+            raise MethodFailed(how) from None
+        except BaseException:  # such as KeyboardInterrupt
+            child.kill()
             raise
-        return reply
+        with self._lock:
+            self._idle.append(child)
+            over = self._idle[:-MOST_PROCESSES]
+            del self._idle[:-MOST_PROCESSES]
+        for each in over:
+            each.close()
 
-    def _gone(self, call: MethodCall, child: _Child) -> NoReturn:
-        how = child.how_it_ended()
-        self._drop(call)
-        raise MethodFailed(how) from None
+    def _taken(self, call: MethodCall) -> _Child:
+        """The latest process that waits for calls of this method, or a new one."""
+        place = _place(call)
+        with self._lock:
+            self._idle = [child for child in self._idle if child.is_ours()]
+            child = next((each for each in reversed(self._idle) if each.place == place), None)
+            if child is not None:
+                self._idle.remove(child)
+        if child is not None:
+            if child.channel.is_quiet() and child.process.poll() is None:
+                child.phase = _LOADED
+                return child
+            # Ended, or spoilt by what the method had started, after its answer: no fault of this call.
+            child.kill()
+        mark = "methods" if call.call in SHIPPED else call.call
+        return _Child(place, self._output, f"[{mark}] " if self._marked else "")
 
-    def _drop(self, call: MethodCall) -> None:
-        self._children.pop(_place(call)).kill()
+
+def _understood(reply: Message, expected: int) -> dict[str, Any]:
+    """What a reply says, or the error that it stands for."""
+    note = reply.note
+    if reply.kind == NONE:
+        raise Unsolved(**note)
+    if reply.kind == FAILED:
+        raise MethodFailed(**note)
+    if reply.kind == REFUSED:
+        raise InputError([Problem(**each) for each in note["problems"]])
+    if reply.kind != expected:
+        raise MethodFailed(SPOILT)
+    return note
 
 
 def processes_kept(calls: Iterable[MethodCall]) -> int:
@@ -332,21 +363,29 @@ def _place(call: MethodCall) -> Hashable:
 
 
 class _Child:
-    """One process, and the two descriptors that lead to it."""
+    """One process that runs methods, by way of its keeper (`pipeline.methods.keeper`).
 
-    def __init__(self, output: int) -> None:
+    Parameters
+    ----------
+    place : Hashable
+        What it may be used for.
+    output, mark
+        As of `MethodProcess` and `pipeline.methods.keeper.main`.
+    """
+
+    def __init__(self, place: Hashable, output: int, mark: str) -> None:
         ours, theirs = socket.socketpair()
         their_end, self._lifeline = os.pipe()
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONWARNINGS"}
         try:
             self.process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _COMMAND, _HOME, str(theirs.fileno()), str(their_end)],
+                [sys.executable, "-P", "-c", _COMMAND, _HOME, str(theirs.fileno()), str(their_end), mark],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 env=environment | ENVIRONMENT,
                 pass_fds=(theirs.fileno(), their_end),
-                process_group=0,  # Ctrl-C is for the parent, and a kill also for what a method started
+                process_group=0,  # Ctrl-C is for the caller
             )
         except BaseException:
             ours.close()
@@ -355,16 +394,38 @@ class _Child:
         finally:
             theirs.close()
             os.close(their_end)
-        self.connection = Connection(ours.detach())
+        self.place = place
+        self.channel = Channel(ours)
+        self.phase = _STARTED
+        self._owner = os.getpid()
+        self._number = 0
         self._key: Hashable = self  # of no table
 
-    def take(self, key: Hashable, X: NDArray[np.float64]) -> None:
+    def is_ours(self) -> bool:
+        """Whether this process made it, and not one that this was forked from."""
+        return self._owner == os.getpid()
+
+    def take(self, key: Hashable, X: NDArray[np.float64], limit: float) -> None:
         """Have this table, if it is not the latest one."""
         if key != self._key:
-            table = np.ascontiguousarray(X, dtype=np.float64)
-            self.connection.send((TABLE, table.shape))
-            self.connection.send_bytes(table.tobytes())
+            self._key = self
+            self.channel.send(TABLE, 0, {}, np.asarray(X, dtype=np.float64), limit=limit)
             self._key = key
+
+    def ask(
+        self, kind: int, call: MethodCall, note: dict[str, Any], *arrays: NDArray[Any], limit: float
+    ) -> Message:
+        """Begin a call, and hear the first reply."""
+        self._number += 1
+        self.channel.send(kind, self._number, {**note, "method": asdict(call)}, *arrays, limit=limit)
+        return self.reply(limit)
+
+    def reply(self, limit: float, most: int = 0) -> Message:
+        """What is said next of the latest call."""
+        message = self.channel.receive(limit=limit, most=most)
+        if message.number != self._number:
+            raise Spoilt
+        return message
 
     def how_it_ended(self) -> str:
         """In words, once it does not answer any more."""
@@ -379,16 +440,19 @@ class _Child:
         return f"its process was ended by {name}{why}"
 
     def close(self) -> None:
-        """Let it end; kill it if it does not."""
-        self.connection.close()
+        """Let it end; end it if it does not."""
+        self.channel.close()
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(PATIENCE)
         self.kill()
 
     def kill(self) -> None:
-        """End it, with all it started."""
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        self.connection.close()
+        """End it, with all that came from it."""
+        self.process.terminate()  # its keeper sees to that
+        try:
+            self.process.wait(2 * PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.channel.close()
         os.close(self._lifeline)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Generator, Iterable
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from pipeline.cluster.executor import (
 from pipeline.cluster.losses import TimeLimitExceeded
 from pipeline.cluster.watchdog import TOPIC
 from pipeline.jobs.errors import ComputeClusterError
+from pipeline.methods.loading import MethodCall
 from pipeline.work.records import Batch, Science, Work
 from sweeps.file.search import Search
 from sweeps.plan import Cell
@@ -223,3 +225,12 @@ def test_a_batch_over_its_limit_is_given_up_and_its_late_result_is_dropped(late:
 def test_only_an_endless_batch_reaches_its_limit() -> None:
     (batch,) = batches(1)
     assert generous_limit(batch) == LEAST_LIMIT + LIMIT_FACTOR
+    method = MethodCall("mine", "mine.py:f", "", {}, time_limit=40_000.0)
+    called = Work(replace(batch.work[0].cell, model="mine"), 0, 3)
+    science = replace(batch.science, methods=(method,))
+    alone = generous_limit(replace(batch, science=science, work=(called,)))
+    assert 3 * 40_000 < alone < 3 * 40_000 + LEAST_LIMIT
+    assert (
+        generous_limit(replace(batch, science=science, work=(called, *batch.work)))
+        == alone + LEAST_LIMIT + LIMIT_FACTOR
+    )

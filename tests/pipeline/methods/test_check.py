@@ -12,7 +12,7 @@ from pipeline.methods.loading import MethodCall
 from sweeps.methods import SHIPPED
 
 HEAD = """
-import random, sys, time, warnings
+import os, random, sys, time, warnings
 import numpy as np
 from pipeline import NoSolution, Solution
 DRAWS = np.random.default_rng()
@@ -67,6 +67,13 @@ def test_a_method_that_keeps_it_has_no_breach() -> None:
         ("    return Solution([0] * len(X), float('nan'))\n", "no usable answer", "objective: found nan"),
         ("    return must_link[0] * 0 + np.zeros(len(X))[0:0]\n", "fails", "IndexError: index 0 is out of"),
         ("    exit(1)\n", "fails", "SystemExit: 1"),
+        ("    os.fork()\n" + GOOD, "forks", "times: a process that the method forked came back"),
+        (
+            "    if os.fork() == 0:\n        time.sleep(99)\n" + GOOD,
+            "leaves processes running",
+            "times: processes that a method left",
+        ),
+        ("    return np.ma.masked_less(np.arange(len(X)) % n_clusters, 1)\n", "no usable answer", "masked"),
     ],
 )
 def test_a_breach_is_named(body: str, what: str, found: str) -> None:

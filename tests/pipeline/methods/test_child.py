@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from pipeline.methods import child
 from pipeline.methods.child import BEGUN, FAILED, LOAD, LOADED, NONE, REFUSED, SOLVE, SOLVED, TABLE, Host
-from pipeline.methods.loading import MethodCall
+from pipeline.methods.frames import TEXT, Message
 
 SOURCE = """
 import random
@@ -38,18 +39,15 @@ def bad(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_stat
 """
 
 
-class Parent:
-    """The other end of a connection: what it says, and what it hears."""
+class Caller:
+    """The other end of a channel, and what it hears."""
 
     def __init__(self) -> None:
-        self.heard: list[tuple[Any, ...]] = []
-        self.table = b""
+        self.heard: list[Any] = []
 
-    def send(self, message: tuple[Any, ...]) -> None:
-        self.heard.append(message)
-
-    def recv_bytes(self) -> bytes:
-        return self.table
+    def send(self, kind: int, number: int, note: dict[str, Any], *arrays: Any) -> None:
+        assert number == 7
+        self.heard.append((kind, note, *arrays))
 
 
 @pytest.fixture
@@ -57,37 +55,39 @@ def talk(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Function that says something to a host, and returns what it hears."""
     monkeypatch.setattr(child, "threadpool_limits", lambda limits: None)
     before = random.getstate(), np.random.get_state()  # noqa: NPY002
-    parent = Parent()
-    host = Host(parent)  # type: ignore[arg-type]
-    parent.table = np.arange(4.0).tobytes()
-    host.answer((TABLE, (2, 2)))
+    caller = Caller()
+    host = Host(caller)  # type: ignore[arg-type]
+    links, ones = read_only(np.array([[0, 1]])), read_only(np.ones(1))
+    host.answer(Message(TABLE, 0, {}, [read_only(np.arange(4.0).reshape(2, 2))]))
 
-    def say(attribute: str, seed: int = 0, **options: Any) -> list[tuple[Any, ...]]:
-        parent.heard.clear()
-        links = np.array([[0, 1]])
-        arguments = {"n_clusters": 3, "must_link": links, "cannot_link": links.copy(), "accuracy": None}
-        arguments |= {"weights": (np.ones(1), np.ones(1)), "random_state": 1}
-        host.answer((SOLVE, MethodCall("mine", f"mine.py:{attribute}", SOURCE, options), seed, arguments))
-        return list(parent.heard)
+    def say(attribute: str, seed: int = 0, *, kind: int = SOLVE, source: str = SOURCE, **options: Any) -> Any:
+        caller.heard.clear()
+        method = {"name": "mine", "call": f"mine.py:{attribute}", "source": source, "options": options}
+        note = {"n_clusters": 3, "accuracy": None, "random_state": 1, "global_seed": seed, "method": method}
+        host.answer(Message(kind, 7, note, [links, links, ones, ones]))
+        return list(caller.heard)
 
-    say.host, say.parent = host, parent  # type: ignore[attr-defined]
     yield say
     random.setstate(before[0])
     np.random.set_state(before[1])  # noqa: NPY002
 
 
+def read_only(array: Any) -> Any:
+    """As it comes out of a channel."""
+    return np.frombuffer(memoryview(array.tobytes()), array.dtype).reshape(array.shape)
+
+
 def test_an_answer_is_checked_and_timed(talk: Any) -> None:
-    begun, (kind, solution, seconds, cpu_seconds) = talk("labels")
-    assert begun == (BEGUN,)
-    assert kind == SOLVED
-    assert solution.labels.dtype == np.int16
-    assert solution.objective == 6.0
-    assert 0 <= cpu_seconds < 10
-    assert 0 < seconds < 10
+    begun, (kind, note, labels) = talk("labels")
+    assert begun == (BEGUN, {})
+    assert (kind, note["given"], note["objective"]) == (SOLVED, ["labels"], 6.0)
+    assert labels.dtype == np.int16
+    assert 0 <= note["cpu_seconds"] < 10
+    assert 0 < note["seconds"] < 10
 
 
 def test_what_is_drawn_globally_goes_by_its_seed(talk: Any) -> None:
-    drawn = [talk("labels", seed)[1][1].labels.tolist() for seed in (*range(8), *range(8))]
+    drawn = [talk("labels", seed)[1][2].tolist() for seed in (*range(8), *range(8))]
     assert drawn[:8] == drawn[8:]
     assert len({tuple(each) for each in drawn}) > 1
 
@@ -99,31 +99,41 @@ def test_numpy_settings_of_a_call_end_with_it(talk: Any) -> None:
 
 
 def test_no_solution_and_failures_are_told_apart(talk: Any) -> None:
-    kind, reason, *seconds = talk("none")[1]
-    assert (kind, reason) == (NONE, "no way")
-    assert all(0 <= each < 10 for each in seconds)
-    assert talk("bad")[1] == (FAILED, "BadAnswer: labels: found 7, expected 0 to 2", "")
-    kind, cause, text = talk("leaves")[1]
-    assert (kind, cause) == (FAILED, "SystemExit: 3")
-    assert text.splitlines()[1] == '  File "mine.py", line 14, in leaves'
-    ((kind, error),) = talk("labls")
+    kind, note = talk("none")[1]
+    assert (kind, note.pop("reason")) == (NONE, "no way")
+    assert all(0 <= each < 10 for each in note.values())
+    bad = {"cause": "BadAnswer: labels: found 7, expected 0 to 2", "traceback": ""}
+    assert talk("bad")[1] == (FAILED, bad)
+    kind, note = talk("leaves")[1]
+    assert (kind, note["cause"]) == (FAILED, "SystemExit: 3")
+    assert note["traceback"].splitlines()[1] == '  File "mine.py", line 14, in leaves'
+    ((kind, note),) = talk("labls")
     assert kind == REFUSED
-    assert "did you mean 'labels'" in str(error)
+    assert "did you mean 'labels'" in note["problems"][0]["hint"]
 
 
 @pytest.mark.parametrize("what", ["X", "must", "weights"])
 def test_nothing_can_be_written_to(talk: Any, what: str) -> None:
-    kind, cause, _ = talk("writes", what=what)[1]
+    kind, note = talk("writes", what=what)[1]
     assert kind == FAILED
-    assert cause.startswith("ValueError: ")
-    assert "read-only" in cause or "WRITEABLE" in cause
+    assert note["cause"].startswith("ValueError: ")
+    assert "read-only" in note["cause"] or "WRITEABLE" in note["cause"]
 
 
 def test_loading_tells_the_version(talk: Any) -> None:
-    talk.parent.heard.clear()
-    talk.host.answer((LOAD, MethodCall("mine", "mine.py:labels", SOURCE)))
-    talk.host.answer((LOAD, MethodCall("mine", "mine.py:labels", "raise OSError('no licence')")))
-    loaded, (kind, cause, text) = talk.parent.heard
-    assert loaded == (LOADED, "")
-    assert (kind, cause) == (FAILED, "OSError: no licence")
-    assert text.splitlines()[1] == '  File "mine.py", line 1, in <module>'
+    assert talk("labels", kind=LOAD) == [(LOADED, {"version": ""})]
+    ((kind, note),) = talk("labels", kind=LOAD, source="raise OSError('no licence')")
+    assert (kind, note["cause"]) == (FAILED, "OSError: no licence")
+    assert note["traceback"].splitlines()[1] == '  File "mine.py", line 1, in <module>'
+
+
+@pytest.mark.parametrize("text", ["'x' * 10**7", "'\\udcff\\x00\\u202e'", "Odd()"])
+def test_whatever_an_error_says_travels(talk: Any, text: str) -> None:
+    source = (
+        "class Odd:\n    def __str__(self):\n        raise KeyError\n"
+        "class Wrong(Exception):\n    def __str__(self):\n        return self.args[0]\n"
+        f"def f(X, *links, **more):\n    raise Wrong({text})\n"
+    )
+    kind, note = talk("f", source=source)[1]
+    assert (kind, note["cause"][:5]) == (FAILED, "Wrong")
+    assert len(json.dumps(note)) < TEXT

@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,12 @@ import pytest
 from checkout import ROOT
 
 from pipeline.methods import process
+from pipeline.methods.child import FORKED
 from pipeline.methods.contract import NoSolution, Solution
+from pipeline.methods.keeper import LEFT
 from pipeline.methods.loading import MethodCall
 from pipeline.methods.process import (
+    SPOILT,
     Answer,
     MethodFailed,
     MethodProcess,
@@ -31,7 +36,7 @@ from pipeline.methods.process import (
 from sweeps.errors import InputError
 
 SOURCE = """
-import ctypes, os, random, sys, time
+import ctypes, os, random, stat, sys, time
 import numpy as np
 from pipeline import NoSolution, Solution
 
@@ -66,13 +71,66 @@ def cluster(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_
         time.sleep(600)
     if act == "hold":  # without releasing the interpreter's lock
         ctypes.PyDLL(None).sleep(600)
+    if act == "fork":
+        if os.fork() == 0:
+            time.sleep(max(key, 0))
+        elif key < 0:
+            os._exit(5)
+    if act == "daemon":
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                os.write(1, b"daemon %d\\n" % os.getpid())
+                time.sleep(600)
+            os._exit(0)
+        os.wait()
+    if act == "die":  # with the connection open elsewhere
+        if os.fork() == 0:
+            time.sleep(600)
+        os._exit(7)
+    if act in ("junk", "half", "huge", "late"):
+        import struct, threading
+        text = {
+            "junk": b"hello",
+            "half": b"\\x00swp\\xff\\x02\\r\\n",
+            "huge": struct.pack("!8sBQQQ", b"\\x00swp\\xff\\x02\\r\\n", 3, key, 2, 2**40),
+            "late": b"too late",
+        }[act]
+        (ours,) = (each for each in range(3, 99) if is_socket(each))
+        after = 0.3 if act == "late" else 0
+        speak = lambda: (time.sleep(after), os.write(ours, text))
+        threading.Thread(target=speak).start() if after else speak()
+        if act == "half":
+            time.sleep(600)
     return np.arange(len(X)) % n_clusters
+
+def is_socket(number):
+    try:
+        return stat.S_ISSOCK(os.fstat(number).st_mode)
+    except OSError:
+        return False
+"""
+PRINTS = """
+import os, sys
+
+def f(X, *links, **more):
+    print("2026-01-01 00:00:00 INFO all is well\\n\\x1b[2Jred" + "x" * 100_000)
+    os.write(2, b"no end of line")
+    sys.stderr.write("\\rlast\\n")
+    return [0, 0, 0, 0]
 """
 X = np.arange(8.0).reshape(4, 2)
 
 
-def mine(act: str, **settings: Any) -> MethodCall:
-    return MethodCall("mine", "mine.py:cluster", SOURCE, {"act": act}, **settings)
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def mine(act: str, *, key: float = 0, **settings: Any) -> MethodCall:
+    return MethodCall("mine", "mine.py:cluster", SOURCE, {"act": act, "key": key}, **settings)
 
 
 def solve(methods: MethodProcess, call: MethodCall, key: str = "X", X: Any = X, **changed: Any) -> Answer:
@@ -141,8 +199,12 @@ def test_what_a_method_prints_stays_out_of_the_way(
     methods: MethodProcess, log: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     solve(methods, mine("print"))
-    assert "something to say\n" in log.read_text()
-    assert "and more\n" in log.read_text()
+    wait_until(
+        lambda: (
+            {"[mine.py:cluster] something to say", "[mine.py:cluster] and more"}
+            <= {*log.read_text().splitlines()}
+        )
+    )
     with MethodProcess() as others:
         solve(others, mine("print"))
     printed = capfd.readouterr()
@@ -183,6 +245,106 @@ def test_a_process_that_dies_is_a_failure_and_is_replaced(methods: MethodProcess
         solve(methods, mine(act))
     assert objective(solve(methods, mine("pid"))) != before
     assert objective(solve(methods, mine("sum"))) == X.sum()  # the table was sent again
+
+
+@pytest.mark.parametrize("wait", [0, 0.3])
+def test_only_the_process_that_was_called_answers(methods: MethodProcess, log: Path, wait: float) -> None:
+    expected = [solve(methods, mine("draw"), random_state=seed) for seed in range(4)]
+    before = log.read_text().count(FORKED)
+    found = []
+    for seed in range(4):
+        assert np.asarray(solve(methods, mine("fork", key=wait)).solution.labels).tolist() == [0, 1, 0, 1]
+        found.append(solve(methods, mine("draw"), random_state=seed))
+    assert list(map(objective, found)) == list(map(objective, expected))
+    wait_until(lambda: log.read_text().count(FORKED) == before + 4)
+
+
+def test_a_copy_that_goes_on_where_the_process_ends_is_no_answer(methods: MethodProcess) -> None:
+    with pytest.raises(MethodFailed, match=r"^its process ended with exit code 5$"):
+        solve(methods, mine("fork", key=-1))
+
+
+@pytest.mark.parametrize("act", ["junk", "huge"])
+def test_what_is_written_into_the_connection_is_no_answer(methods: MethodProcess, act: str) -> None:
+    pid = int(objective(solve(methods, mine("pid"))))
+    for number in range(3):  # one of them is the number of the call
+        with pytest.raises(MethodFailed, match=f"^{SPOILT}$"):
+            solve(methods, mine(act, key=number))
+    assert not psutil.pid_exists(pid)
+    assert objective(solve(methods, mine("sum"))) == X.sum()
+
+
+def test_what_is_written_after_an_answer_spoils_no_other_call(methods: MethodProcess) -> None:
+    solve(methods, mine("late"))
+    time.sleep(0.5)
+    assert objective(solve(methods, mine("sum"))) == X.sum()
+
+
+def test_half_a_reply_does_not_outlast_the_limit(methods: MethodProcess) -> None:
+    started = time.monotonic()
+    with pytest.raises(TimeLimit):
+        solve(methods, mine("half", time_limit=0.3))
+    assert time.monotonic() - started < 20
+
+
+def test_a_death_is_noticed_at_once_though_a_copy_lives(methods: MethodProcess) -> None:
+    started = time.monotonic()
+    with pytest.raises(MethodFailed, match=r"^its process ended with exit code 7$"):
+        solve(methods, mine("die"))
+    assert time.monotonic() - started < 20
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux")
+@pytest.mark.parametrize("end", ["closed", "killed"])
+def test_daemons_of_a_method_end_with_it(tmp_path: Path, end: str) -> None:
+    output = tmp_path / "log"
+    with output.open("wb") as log, MethodProcess(output=log.fileno()) as methods:
+        solve(methods, mine("daemon"))
+        wait_until(lambda: output.read_text().endswith("\n"))
+        daemon = psutil.Process(int(output.read_text().split()[-1]))
+        assert output.read_text() == f"[mine.py:cluster] daemon {daemon.pid}\n"
+        if end == "killed":
+            with pytest.raises(TimeLimit):
+                solve(methods, mine("hang", time_limit=0.2))
+            daemon.wait(10)
+    assert not daemon.is_running()
+    assert output.read_text().count(LEFT) == (end == "closed")
+
+
+def test_threads_call_at_the_same_time(methods: MethodProcess) -> None:
+    def one(number: int) -> bool:
+        table = np.full((4, 2), float(number))
+        return objective(solve(methods, mine("sum"), key=str(number % 5), X=table % 5)) == 8 * (number % 5)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(one, range(200)))
+
+
+def test_a_copy_of_the_caller_has_processes_of_its_own(methods: MethodProcess) -> None:
+    pid = int(objective(solve(methods, mine("pid"))))
+    heard, said = os.pipe()
+    copy = os.fork()
+    if copy == 0:
+        with suppress(BaseException):
+            other = int(objective(solve(methods, mine("pid"))))
+            os.write(said, f"{other}".encode())
+            methods.close()
+        os._exit(0)
+    os.close(said)
+    with os.fdopen(heard) as answer:
+        assert int(answer.read()) != pid
+    os.waitpid(copy, 0)
+    assert int(objective(solve(methods, mine("pid")))) == pid
+
+
+def test_what_is_printed_is_no_line_of_ours(methods: MethodProcess, log: Path) -> None:
+    before = len(log.read_bytes())
+    solve(methods, MethodCall("p", "p.py:f", PRINTS))
+    wait_until(lambda: b"last" in log.read_bytes()[before:])
+    lines = log.read_bytes()[before:].decode().splitlines()
+    assert all(line.startswith("[p.py:f] ") for line in lines)
+    assert not any("\x1b" in line or len(line) > 2100 for line in lines)
+    assert sum(map(len, lines)) > 100_000
 
 
 @pytest.mark.parametrize("act", ["hang", "hold"])
@@ -233,8 +395,8 @@ def test_methods_that_take_turns_start_once_each(monkeypatch: pytest.MonkeyPatch
     started = []
 
     class Counted(process._Child):
-        def __init__(self, output: int) -> None:
-            super().__init__(output)
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
             started.append(self.process.pid)
 
     monkeypatch.setattr(process, "_Child", Counted)
@@ -242,7 +404,8 @@ def test_methods_that_take_turns_start_once_each(monkeypatch: pytest.MonkeyPatch
         turns = [
             [int(objective(solve(methods, asked_for_its_pid(each)))) for each in range(6)] for _ in range(3)
         ]
-    assert turns == [started] * 3
+    assert len(started) == len(set(turns[0])) == 6
+    assert turns == [turns[0]] * 3
 
 
 def test_only_so_many_processes_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
