@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from processes.sweeping import assert_same_bits, run, start, write_spec
 
 from pipeline.exitcodes import FAILED_CELLS
+from pipeline.methods.process import SPOILT
 from pipeline.scoring.tables import cell_table
 from pipeline.work.verify import verify
 from storage.cube.blocks import BlockStore
@@ -21,6 +23,7 @@ from storage.cube.schema import DONE, FAILED, NO_SOLUTION
 from sweeps.errors import InputError
 
 CODE = """
+import os
 import random
 import sys
 import time
@@ -75,6 +78,15 @@ def hangs(X, n_clusters, must_link, cannot_link, **more):
 
 def short(X, n_clusters, must_link, cannot_link, **more):
     return [0, 1, 2]
+
+
+def writes(X, n_clusters, must_link, cannot_link, **more):
+    for each in range(3, 1024):
+        try:
+            os.write(each, b"twenty bytes of words" * 9)
+        except OSError:
+            pass
+    return ahead(X, n_clusters, must_link, cannot_link)
 """
 
 SPEC = """
@@ -181,6 +193,18 @@ def test_workers_give_the_same_bits(reference: Path, tmp_path: Path) -> None:
     assert_same_bits(reference, tmp_path / "tiny.zarr")
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_methods_that_fork_give_the_same_bits(reference: Path, tmp_path: Path, workers: int) -> None:
+    spec = write(tmp_path, *GOOD)
+    forks = re.sub(r"( +)return ", r"\1os.fork()\n\1return ", CODE)
+    (tmp_path / "mine.py").write_text(forks)
+    assert forks.count("os.fork()") > 5
+    assert run(spec, tmp_path, workers=workers) == 0
+    assert_same_bits(reference, tmp_path / "tiny.zarr")
+    if workers == 0:
+        assert verify(tmp_path / "tiny.zarr", sample=10, run_methods=True).good
+
+
 def test_batches_of_any_length_give_the_same_bits(reference: Path, tmp_path: Path) -> None:
     assert run(write(tmp_path, *GOOD), tmp_path, batch_restarts=1) == 0
     assert_same_bits(reference, tmp_path / "tiny.zarr")
@@ -213,11 +237,12 @@ def test_a_file_that_changed_is_refused_under_its_old_name(tmp_path: Path) -> No
         run(spec, tmp_path)
 
 
+@pytest.mark.parametrize("workers", [0, 1])
 def test_each_way_to_go_wrong_costs_its_own_cells_alone(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, workers: int
 ) -> None:
-    wrong = (own("raises"), own("hangs", time_limit=0.2), own("short"), own("proud"))
-    assert run(write(tmp_path, GOOD[0], *wrong), tmp_path) == FAILED_CELLS
+    wrong = (own("raises"), own("hangs", time_limit=0.2), own("short"), own("proud"), own("writes"))
+    assert run(write(tmp_path, GOOD[0], *wrong), tmp_path, workers=workers) == FAILED_CELLS
     assert "no solution: proud, in 12 cells" in caplog.text
     status = open_cube(tmp_path / "tiny.zarr")["iris"]["status"]
     found = {name: set(status.sel(model=name).values.ravel().tolist()) for name in status["model"].values}
@@ -227,6 +252,7 @@ def test_each_way_to_go_wrong_costs_its_own_cells_alone(
         "raises": {FAILED},
         "hangs": {FAILED},
         "short": {FAILED},
+        "writes": {FAILED},
         "proud": {NO_SOLUTION},
     }
     causes = {}
@@ -237,6 +263,7 @@ def test_each_way_to_go_wrong_costs_its_own_cells_alone(
     assert 'return {}["nothing"]' in causes["raises"][1]
     assert "time limit of 0.2 s" in causes["hangs"][0]
     assert "(3,)" in causes["short"][0]
+    assert causes["writes"][0] == SPOILT
 
 
 def test_code_that_a_cube_names_is_run_by_verify_only_where_asked_for(reference: Path) -> None:

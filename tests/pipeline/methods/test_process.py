@@ -96,7 +96,7 @@ def cluster(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_
             "huge": struct.pack("!8sBQQQ", b"\\x00swp\\xff\\x02\\r\\n", 3, key, 2, 2**40),
             "late": b"too late",
         }[act]
-        (ours,) = (each for each in range(3, 99) if is_socket(each))
+        (ours,) = (each for each in range(3, 1024) if is_socket(each))
         after = 0.3 if act == "late" else 0
         speak = lambda: (time.sleep(after), os.write(ours, text))
         threading.Thread(target=speak).start() if after else speak()
