@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Container
 from typing import TYPE_CHECKING
 
+from sweeps.errors import plain_lines
+
 if TYPE_CHECKING:  # what only shows a log reads no sweep file
     from sweeps.file.spec import SweepSpec
+
+
+class PlainFormatter(logging.Formatter):
+    """A log of which each line begins as a line of ours does, whatever the message has from others."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Lines of a message, each with what goes before it."""
+        whole = _BARE.format(record)
+        lines = plain_lines(whole).split("\n")
+        return "\n".join(super(PlainFormatter, self).format(_with(record, line)) for line in lines)
+
+
+_BARE = logging.Formatter()
+"""Message and traceback alone."""
+
+
+def _with(record: logging.LogRecord, line: str) -> logging.LogRecord:
+    said = dict.fromkeys(("args", "exc_info", "exc_text", "stack_info"))
+    return logging.makeLogRecord(record.__dict__ | said | {"msg": line})
 
 
 def duration(seconds: float) -> str:

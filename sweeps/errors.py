@@ -1,11 +1,57 @@
-"""Problems of an input, all reported at once."""
+"""Problems of an input, all reported at once, and text of others as a line that anything can show."""
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+
+LONGEST_LINE = 500
+"""Characters of a line of text that somebody else has made."""
+
+LONGEST_TRACEBACK = 20_000
+"""Characters that are kept of a traceback: those of its end."""
+
+
+def one_line(text: object, most: int = LONGEST_LINE) -> str:
+    """Text of anything on one line that terminals, logs and pages can show, and files can hold.
+
+    Line breaks become blanks. Whatever else cannot be printed is written as an escape: controls, halves of
+    characters (of file names that are not UTF-8), marks that turn the direction of reading.
+
+    Parameters
+    ----------
+    text : object
+        An exception for instance, even one whose `__str__` fails.
+    most : int
+        Characters of the result.
+    """
+    words = _words(text).strip()[: 4 * most]  # more than could be shown, and no more work than that
+    line = _printable(re.sub(r"\s*[^\S ]\s*", " ", words))
+    return line if len(line) <= most else line[: most - 3] + "..."
+
+
+def cause_of(error: BaseException) -> str:
+    """Kind and message of an error on one line, as failures are recorded."""
+    return one_line(f"{type(error).__name__}: {_words(error)}")
+
+
+def plain_lines(text: str, most: int = LONGEST_TRACEBACK) -> str:
+    """The end of a text of several lines, each as `one_line` writes it but for its length."""
+    return "\n".join(_printable(line.expandtabs()) for line in text[-most:].splitlines())[-most:]
+
+
+def _words(thing: object) -> str:
+    try:
+        return str(thing)
+    except Exception:
+        return "<its text cannot be made>"
+
+
+def _printable(text: str) -> str:
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from pipeline.commands.report import compare, export, open_page, report
 from pipeline.commands.runs import cancel, logs, status, why
 from pipeline.commands.schema import schema
 from pipeline.exitcodes import COMPLETE, FAILED_CELLS
+from pipeline.text import PlainFormatter
 
 INTERRUPTS = 128
 """A run that a signal ended has this and the number of the signal."""
@@ -36,6 +37,10 @@ INTERRUPTS = 128
 
 class Echo(logging.Handler):
     """Log messages on stderr, wherever it points at the time of the message."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFormatter(PlainFormatter())
 
     def emit(self, record: logging.LogRecord) -> None:
         """Show one message; a terminal that has been closed is no reason to fail."""

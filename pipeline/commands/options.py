@@ -133,7 +133,8 @@ def let_readers_leave() -> None:
     with suppress(OSError, ValueError, AttributeError):  # closed, or none at all
         plain, pipe = sys.stdout, io.BufferedWriter(UnreadPipe(sys.stdout.fileno(), "w", closefd=False))
         by_line = bool(plain.line_buffering)
-        sys.stdout = io.TextIOWrapper(pipe, plain.encoding, plain.errors, line_buffering=by_line)
+        # a name of a file that is not UTF-8 is shown in escapes, and ends no command
+        sys.stdout = io.TextIOWrapper(pipe, plain.encoding, "backslashreplace", line_buffering=by_line)
 
 
 def nobody_reads() -> bool:

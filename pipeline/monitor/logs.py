@@ -12,7 +12,7 @@ from pathlib import Path
 from pipeline.jobs.slurm import CommandFailed, other_head
 from pipeline.monitor.state import read_run_state
 from storage.runfolder.folder import RunFolder
-from sweeps.errors import InputError, Problem, did_you_mean
+from sweeps.errors import InputError, Problem, did_you_mean, plain_lines
 
 POLL_SECONDS = 0.5
 """Between looks at a log that is followed."""
@@ -75,10 +75,15 @@ def last_lines(path: Path, count: int) -> list[str]:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - max(TAIL_BYTES, 200 * count)))
-            text = file.read().decode("utf-8", errors="replace")
+            return _lines(file.read())[-count:] if count else []
     except OSError:
         return []
-    return text.splitlines()[-count:] if count else []
+
+
+def _lines(content: bytes) -> list[str]:
+    """Lines of a log; what methods and libraries print into one does nothing to a terminal."""
+    text = content.decode("utf-8", errors="replace")
+    return plain_lines(text, 4 * len(text)).split("\n") if text else []
 
 
 def end_of(path: Path, count: int) -> Iterator[str]:
@@ -153,9 +158,11 @@ def _added(path: Path, start: int, over: Callable[[], bool]) -> Iterator[str]:
             with path.open("rb") as file:
                 file.seek(start)
                 added = file.read()
+            if not ended:
+                added = added[: added.rfind(b"\n") + 1]  # a line, or a letter, may be half written
             start += len(added)
             if added:
-                yield added.decode("utf-8", errors="replace")
+                yield "\n".join(_lines(added)) + "\n"
         if ended:
             return
         time.sleep(POLL_SECONDS)

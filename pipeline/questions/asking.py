@@ -11,6 +11,7 @@ import numpy as np
 
 from pipeline.questions.records import Answers, Asking, PathBatch, PathFailure, PathPart
 from sweeps.designs import ASKED
+from sweeps.errors import cause_of
 from sweeps.inputs.load import Arrays, Source
 from sweeps.plan import AskedPath
 from sweeps.seeds import path_seed
@@ -38,7 +39,7 @@ def run_path(task: PathBatch, source: Source) -> list[PathPart | PathFailure]:
         try:
             answers = np.concatenate([answers, ask_batch(task.asking, task.path, answers, arrays)])
         except Exception as error:
-            cause, trace = f"{type(error).__name__}: {error}", traceback.format_exc()
+            cause, trace = cause_of(error), traceback.format_exc()
             break
     results: list[PathPart | PathFailure] = []
     if len(answers) > task.start:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storage.runfolder.failures import FailedWork, FailureRecord
+from sweeps.errors import one_line, plain_lines
 from sweeps.file.spec import SweepSpec
 from sweeps.plan import AskedPath, DatasetPlan
 
@@ -107,8 +108,20 @@ class PathPart:
         return self.start + len(self.answers)
 
 
+class Failed:
+    """Why something failed, in words that can be logged, shown and stored, wherever it comes from."""
+
+    __slots__ = ()
+    cause: str
+    traceback: str
+
+    def __post_init__(self) -> None:
+        for name, written in (("cause", one_line), ("traceback", plain_lines)):
+            object.__setattr__(self, name, written(getattr(self, name)))
+
+
 @dataclass(frozen=True, slots=True)
-class PathFailure:
+class PathFailure(Failed):
     """Questions that could not be asked: which, why, where, and the traceback."""
 
     path: AskedPath

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from pipeline.text import PlainFormatter
 from storage.errors import StorageError, storage_errors
 
 logger = logging.getLogger(__name__)
@@ -43,7 +44,7 @@ def log_file(path: Path) -> Iterator[None]:
     """
     with storage_errors(path):
         handler = LogFile(path, encoding="utf-8")
-    handler.setFormatter(logging.Formatter(FORMAT))
+    handler.setFormatter(PlainFormatter(FORMAT))
     root = logging.getLogger()
     root.addHandler(handler)
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pipeline.questions.records import PathBatch, PathFailure
 from pipeline.work.records import Failure, Work
+from sweeps.errors import cause_of
 
 
 class BatchLost(Exception):
@@ -42,4 +43,4 @@ def _how(error: BaseException) -> tuple[str, str, str]:
         node, job = error.node, error.job
     elif last is not None:
         node, job = last.host, last.name if isinstance(last.name, str) else ""
-    return f"{type(error).__name__}: {error}", node, job
+    return cause_of(error), node, job

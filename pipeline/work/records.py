@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.methods.loading import MethodCall
-from pipeline.questions.records import PathBatch, PathFailure, PathPart
+from pipeline.questions.records import Failed, PathBatch, PathFailure, PathPart
 from storage.runfolder.failures import FailedWork, FailureRecord
 from sweeps.file.search import Search
 from sweeps.file.stopping import Stop
@@ -144,7 +144,7 @@ class Partial:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Failed):
     """A `Work` that raised: what, where, and the traceback."""
 
     work: Work

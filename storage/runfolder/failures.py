@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 from storage.errors import storage_errors
 from storage.files import PLAIN, Files
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.record import Record
+from storage.runfolder.record import Line, Record
+from sweeps.errors import plain_lines
 from sweeps.plan import Cell
 
 
@@ -30,7 +34,7 @@ class FailureRecord(Record, extra="ignore"):
     work : FailedWork
         What failed.
     cause : str
-        Error and message.
+        Error and message, on one line.
     node, job : str
         Where it ran, and number or name of its job in a queue; empty where that is not known.
     traceback : str
@@ -44,12 +48,12 @@ class FailureRecord(Record, extra="ignore"):
     """
 
     work: FailedWork
-    cause: str
-    node: str
-    job: str
-    traceback: str
+    cause: Line
+    node: Line
+    job: Line
+    traceback: Annotated[str, AfterValidator(plain_lines)]
     cell: str
-    at: str = ""
+    at: Line = ""
     attempt: int = 0
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 
-from storage.runfolder.record import FileRecord
+from storage.runfolder.record import FileRecord, Line
+from sweeps.errors import one_line
 
 RUNNING, REQUEUED, ENDED = "running", "requeued", "ended"
 
@@ -37,16 +38,16 @@ class HeadRecord(FileRecord):
     spec: str
     data_dir: str | None = None
     job: str = ""
-    node: str = ""
+    node: Line = ""
     restarts: int = 0
-    dashboard: str | None = None
+    dashboard: Line | None = None
     state: str = RUNNING
     at: float = 0.0
-    how: str = ""
+    how: Line = ""
 
     def now(self, state: str, how: str = "") -> HeadRecord:
         """The same driver in another state."""
-        return self.model_copy(update={"state": state, "how": how, "at": time.time()})
+        return self.model_copy(update={"state": state, "how": one_line(how), "at": time.time()})
 
 
 class Submission(FileRecord):

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from storage.errors import storage_errors
 from storage.files import PLAIN, Files
-from sweeps.errors import InputError, Problem, shown
+from sweeps.errors import InputError, Problem, one_line, shown
 
 VERSION = 2
 """Of every record; those of another version are refused with a message."""
+
+Line = Annotated[str, AfterValidator(one_line)]
+"""A text that is shown: one line, also where an older release or somebody else wrote more."""
+
+HALVES = re.compile("[\ud800-\udfff]")
+"""Of characters, of file names that are not UTF-8: JSON holds them, and pydantic refuses them there."""
 
 
 class Record(BaseModel):
@@ -47,7 +54,10 @@ class Record(BaseModel):
             hint = "use the release that wrote it, or remove the folder of the run to begin anew"
             raise InputError([Problem(str(where), f"format version {shown(version)}", str(VERSION), hint)])
         try:
-            return cls.model_validate_json(json.dumps(values, allow_nan=not cls.finite))
+            plain = json.dumps(values, allow_nan=not cls.finite, ensure_ascii=False)
+            if HALVES.search(plain):
+                return cls.model_validate(values, strict=False)  # lists for tuples, as JSON has them
+            return cls.model_validate_json(plain)
         except ValueError:
             return None
 

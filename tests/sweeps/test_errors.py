@@ -5,8 +5,20 @@ from __future__ import annotations
 import pickle
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from sweeps.errors import InputError, Problem, collecting, did_you_mean, shown
+from sweeps.errors import (
+    LONGEST_LINE,
+    InputError,
+    Problem,
+    cause_of,
+    collecting,
+    did_you_mean,
+    one_line,
+    plain_lines,
+    shown,
+)
 
 
 def test_a_problem_says_where_what_and_what_was_expected() -> None:
@@ -50,3 +62,56 @@ def test_values_are_shown_as_their_files_spell_them() -> None:
     assert [shown(value) for value in (True, False, 1, "a", None)] == ["true", "false", "1", "'a'", "None"]
     assert shown("x" * 100) == "'" + "x" * 56 + "..."
     assert len(shown(list(range(100)))) == 60
+
+
+class Wordless(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no")
+
+
+class Number(Exception):
+    def __str__(self) -> str:
+        return 3  # type: ignore[return-value]
+
+
+def noted(error: Exception, note: str) -> Exception:
+    error.add_note(note)
+    return error
+
+
+ODD = [
+    FileNotFoundError(2, "No such file", "/tmp/caf\udce9"),
+    ValueError("one\r\n2026-01-01 INFO done\x1b[2J\u202egnp.exe\x00\x85\u2028\ud800"),
+    ValueError("x" * 10_000_000),
+    ValueError("\n" * 10_000_000),
+    Wordless(),
+    Number(),
+    ExceptionGroup("two\udcff", [ValueError("a\nb"), OSError("b\ud800")]),
+    noted(ValueError("v"), "a note\udcfe\nof lines"),
+    type("Bad\nName\x1b[0m", (Exception,), {})("z"),
+    UnicodeDecodeError("utf-8", b"\xff", 0, 1, "odd"),
+]
+
+
+@pytest.mark.parametrize("error", ODD, ids=range(len(ODD)))
+def test_the_cause_is_one_line_that_can_be_shown_and_stored(error: Exception) -> None:
+    cause = cause_of(error)
+    assert cause.isprintable()
+    assert 0 < len(cause) <= LONGEST_LINE
+    cause.encode()
+    assert one_line(cause) == cause
+
+
+def test_what_can_be_shown_stays_as_it_is() -> None:
+    assert cause_of(ValueError("a  b, é 漢 ±√2")) == "ValueError: a  b, é 漢 ±√2"
+    assert one_line("a\n\tb\x1b[1m\udcff") == r"a b\x1b[1m\udcff"
+    assert one_line("a" * 501) == "a" * 497 + "..."
+
+
+@given(st.text(st.characters(exclude_categories=())), st.integers(10, 600))
+def test_any_text_is_lines_that_can_be_shown(text: str, most: int) -> None:
+    assert len(one_line(text, most)) <= most
+    assert len(plain_lines(text, most)) <= most
+    for line in [one_line(text, most), *plain_lines(text, most).split("\n")]:
+        assert line.isprintable()
+        line.encode()

@@ -75,6 +75,28 @@ def test_a_log_is_followed_from_its_end_to_the_end_of_the_run(
     assert "".join(follow(log, cube, lines=1)) == "two\n"
 
 
+def test_what_a_log_holds_does_nothing_to_a_terminal_and_lines_stay_whole(
+    cube: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "POLL_SECONDS", 0.01)
+    log = cube.with_name("a.run") / "log"
+    lease = Lease.acquire(cube)
+
+    def write() -> None:
+        for part in (b"a\x1b[2J \xc3", b"\xa9\n", b"the end"):
+            time.sleep(0.05)
+            with log.open("ab") as file:
+                file.write(part)
+        lease.release()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    text = list(follow(log, cube, lines=5))
+    writer.join()
+    assert "".join(text) == "a\\x1b[2J é\nthe end\n"
+    assert all(part.endswith("\n") for part in text)
+
+
 def test_following_ends_when_the_head_has_left_the_queue_without_a_word(
     cube: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,8 @@ from processes.sweeping import TINY, assert_same_bits, run, write_spec
 
 import pipeline.work.tasks
 from pipeline.commands.main import main
+from pipeline.live.follow import Follower
+from pipeline.live.state import State
 from pipeline.monitor.why import explain
 from pipeline.work.records import Partial, Science, Work
 from storage.cube.blocks import BlockStore
@@ -20,6 +22,7 @@ from storage.cube.cube import create
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE, FAILED
 from storage.runfolder.folder import RunFolder
+from sweeps.errors import cause_of
 from sweeps.inputs.load import Source
 from sweeps.plan import Cell
 from sweeps.shapes import CODES
@@ -84,6 +87,48 @@ def test_a_failed_cell_and_the_command_that_runs_it_alone(failed: Path) -> None:
     assert json.loads(sweep("why", failed, "--json").stdout) == {
         str(BROKEN[1]): "FloatingPointError: no such luck"
     }
+
+
+FORGED = "2026-01-01 00:00:00,000 INFO pipeline.run.head: 6 of 6 cells done"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        FileNotFoundError(2, "No such file", "caf\udce9"),
+        ValueError(f"one\n{FORGED}\r\x1b[2J\u202e\x00"),
+        ValueError("x" * 1_000_000),
+        ExceptionGroup("two\udcff", [OSError("\ud800")]),
+    ],
+    ids=["not UTF-8", "forged", "long", "group"],
+)
+def test_a_cause_is_one_line_wherever_it_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(science: Science, work: Work, source: Source) -> Partial:
+        raise error
+
+    spec = SMALL.replace('"unsupervised", ', "")
+    assert "unsupervised" not in spec
+    with monkeypatch.context() as patched:
+        patched.setattr(pipeline.work.tasks, "_run", fail)
+        submitted = sweep("submit", write_spec(tmp_path, spec), "--results", tmp_path, "--workers", 0)
+    assert submitted.exit_code == 3
+    cube, cause = tmp_path / "tiny.zarr", cause_of(error)
+    state = State(cube, Follower(cube), skipped={})
+    (page,) = {each["cause"] for each in json.loads(state.document()[1])["head"]["failures"]["last"]}
+    assert cause.startswith(page)
+    assert f"{BROKEN[0]}: {cause}" in sweep("why", cube).stdout.splitlines()
+    assert f"  cause:    {cause}" in sweep("why", cube, BROKEN[0]).stdout.splitlines()
+    assert set(json.loads(sweep("why", cube, "--json").stdout).values()) == {cause}
+    assert sweep("status", cube).exit_code == sweep("report", cube).exit_code == 0
+    assert (tmp_path / "tiny.report" / "report.html").stat().st_size < 5_000_000
+    log = (tmp_path / "tiny.run" / "log").read_text().splitlines()
+    assert any(line.endswith(f"{BROKEN[0]} failed: {cause}") for line in log)
+    for line in [*log, *submitted.stderr.splitlines()]:
+        assert line.isprintable()
+        assert not line.startswith(FORGED)
+    assert "Logging error" not in submitted.stderr
 
 
 def test_the_log_of_the_job_is_named(failed: Path) -> None:

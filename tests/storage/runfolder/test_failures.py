@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from storage.errors import StorageError
 from storage.runfolder.failures import FailedWork, FailureRecord, append_failure, read_failures
@@ -35,7 +37,7 @@ def failure(attempt: int = 1, **changes: Any) -> FailureRecord:
         "cause": "ValueError: X",
         "node": "n1",
         "job": "34",
-        "traceback": "line one\nline two\u2028é",
+        "traceback": "line one\nline two é",
         "cell": "iris/p=0.8/m=75/replicate=0/posterior",
         "at": "2026-01-02T03:04:05+00:00",
     }
@@ -95,3 +97,21 @@ def test_a_directory_in_the_place_of_the_file_is_an_error_of_the_disk(run: RunFo
     path.mkdir()
     with pytest.raises(StorageError, match=r"Is a directory"):
         read_failures(run)
+
+
+ANY = st.text(st.characters(exclude_categories=()), max_size=50)
+
+
+@given(cause=ANY, traceback=ANY, node=ANY, cell=ANY)
+def test_any_text_is_stored_and_comes_back(cause: str, traceback: str, node: str, cell: str) -> None:
+    record = failure(cause=cause, traceback=traceback, node=node, cell=cell)
+    assert FailureRecord.parse(record.to_text(1), Path()) == record
+    assert record.cause.isprintable()
+
+
+def test_the_cause_in_a_file_of_an_older_release_is_shown_on_one_line(run: RunFolder, path: Path) -> None:
+    older = json.loads(failure().to_text(1)) | {"cause": "a\n" * 9_000 + "\x1b[2J\udcff"}
+    path.write_text(json.dumps(older) + "\n")
+    (found,) = read_failures(run)
+    assert (len(found.cause), found.cause[:4]) == (500, "a a ")
+    assert found.cause.isprintable()

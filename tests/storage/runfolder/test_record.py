@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from storage.errors import LeaseLost, StorageError
 from storage.files import FencedFiles
@@ -72,3 +74,9 @@ def test_another_format_version_is_said_with_the_way_out(tmp_path: Path, version
 def test_a_file_system_that_refuses_is_said(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="vanished"):
         Example(name="a").write(tmp_path / "gone" / "example.json")
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_any_text_comes_back_as_it_was(name: str) -> None:
+    """Also the path of a sweep file that is not UTF-8, which `sweep why` shows again."""
+    assert Example.parse(Example(name=name).to_text(1), Path()) == Example(name=name)
