@@ -6,6 +6,7 @@ could not say that another `pipeline` is found in its place.
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,11 +20,20 @@ class ShadowedPackageError(ImportError):
     """Something else stands before one of our packages on the import path."""
 
 
+WITHOUT_CHECKS = (
+    "Python was started with -O or PYTHONOPTIMIZE, and leaves out statements that zarr needs to read a cube; "
+    "expected neither of the two"
+)
+
+
 def main() -> None:
-    """Run the command, or say in one message what stands before which of our packages."""
+    """Run the command, or say in one message why it cannot."""
+    open_standard_streams()
     try:
+        if not __debug__:
+            raise ImportError(WITHOUT_CHECKS)
         check_shadowing()
-    except ShadowedPackageError as error:
+    except ImportError as error:
         print(f"sweep: {error}", file=sys.stderr)  # noqa: T201  # click would be loaded for this alone
         sys.exit(BAD_INPUT)
     from pipeline.commands.main import main as command
@@ -31,6 +41,18 @@ def main() -> None:
 
     let_readers_leave()
     command(prog_name="sweep")
+
+
+def open_standard_streams() -> None:
+    """Lead standard streams that are closed to nowhere: what is opened next would be taken for one."""
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        try:
+            os.fstat(number)
+        except OSError:
+            # the lowest number that is free, which is this one
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115  # as long as the process
 
 
 def check_shadowing() -> str:

@@ -7,6 +7,9 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
+
+T = TypeVar("T")
 
 LONGEST_LINE = 500
 """Characters of a line of text that somebody else has made."""
@@ -93,6 +96,13 @@ class InputError(ValueError):
 
     def __reduce__(self) -> tuple[type[InputError], tuple[tuple[Problem, ...]]]:
         return InputError, (self.problems,)
+
+
+def given(value: T | None) -> T:
+    """A value that may be None elsewhere, and never is here."""
+    if value is None:
+        raise TypeError("a value is missing that is always there")
+    return value
 
 
 def closest(word: str, known: Iterable[str]) -> str:

@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Strict
 
 from sweeps.annotations.draw import MOST_ANNOTATIONS
 from sweeps.designs import DEFAULT, DESIGNS, asked_of
+from sweeps.errors import given
 from sweeps.keytypes import Choice, Each, Listed, Real, Text, Whole
 from sweeps.scales import SCALES
 from sweeps.seeds import accuracy_code
@@ -87,10 +88,7 @@ class AskedPath:
     @classmethod
     def of(cls, cell: Cell) -> AskedPath:
         """The path that the annotations of a cell come from, whose design asks for them."""
-        assert cell.p is not None
-        assert cell.replicate is not None
-        assert cell.design is not None
-        return cls(cell.dataset, cell.mixture, cell.p, cell.replicate, cell.design)
+        return cls(cell.dataset, cell.mixture, given(cell.p), given(cell.replicate), given(cell.design))
 
     def __str__(self) -> str:
         mixture = "" if self.mixture is None else f"/mixture={self.mixture}"

@@ -173,3 +173,41 @@ def test_worker_processes_do_not_look_in_the_current_folder(tmp_path: Path) -> N
     spec = write_spec(tmp_path, small.replace("restarts = 5", "restarts = 1"))
     done = run([console_script(), "submit", spec.name, "--results", "results", "--workers", "1"], tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("how", ["-O", "-OO", "1", "2"])
+def test_python_without_checks_is_refused_before_anything_is_made(tmp_path: Path, how: str) -> None:
+    write_spec(tmp_path)
+    variables, option = ({}, [how]) if how.startswith("-") else ({"PYTHONOPTIMIZE": how}, [])
+    command = [sys.executable, *option, console_script(), "submit", "tiny.toml", "--workers", "0"]
+    done = run(command, tmp_path, **variables)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("sweep: Python was started with -O or PYTHONOPTIMIZE")
+    assert "Traceback" not in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["tiny.toml"]
+    script = "from pipeline import open_cube"
+    assert (
+        "ImportError: Python was started with -O"
+        in run([*command[:1], *option, "-c", script], ROOT, **variables).stderr
+    )
+
+
+METHOD = """
+def cluster(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state):
+    print("words")
+    return [0] * len(X)
+"""
+
+
+@pytest.mark.parametrize("closed", ["<&- >&- 2>&-", "<&-", ">&-", "2>&-"])
+def test_standard_streams_may_be_closed(tmp_path: Path, closed: str) -> None:
+    (tmp_path / "m.py").write_text(METHOD)
+    write_spec(
+        tmp_path,
+        'name = "tiny"\nseed = 1\n[grid]\ndatasets = ["iris"]\nrestarts = 1\n'
+        'methods = [{name = "own", call = "m.py:cluster", uses = "nothing", restarts = 1}]\n',
+    )
+    script = f'"$0" submit tiny.toml --workers 0 {closed}'
+    done = run(["sh", "-c", script, console_script()], tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "1 of 1 cell done" in (tmp_path / "results" / "tiny.run" / "log").read_text()

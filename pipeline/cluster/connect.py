@@ -19,7 +19,7 @@ from distributed.system import MEMORY_LIMIT
 
 from pipeline.cluster import pages
 from pipeline.cluster.openfiles import allow_open_files
-from pipeline.cluster.plugins import prepare_workers
+from pipeline.cluster.plugins import prepare_workers, register
 from pipeline.cluster.profiles import Address, Local, Profile, load_profile
 from pipeline.jobs.cluster import client_of, connect_jobs
 from pipeline.jobs.credentials import new_credentials
@@ -100,8 +100,10 @@ def connect(profile: Profile, *, n_workers: int | None = None, lease: Lease) -> 
             )
         else:
             connection = _address(profile, profile.options, n_workers)
-        with connection as client, _silenced_after_failure():
+        with pages.under_own_names(), connection as client, _silenced_after_failure():
             prepare_workers(client)
+            if client.cluster is not None:  # workers of a scheduler that was there before are not ours
+                register(client, pages.OwnNames())
             yield client
 
 

@@ -11,12 +11,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from distributed import Client
+from distributed import Client, Worker, WorkerPlugin, node
+from distributed.http.routing import RoutingApplication
 from distributed.http.utils import RequestHandler
+
+from pipeline.hosts import VARIABLE, is_own
 
 WHY = (
     "Not served: this page changes what the run does, and everybody on this machine can open the dashboard.\n"
 )
+STRANGE = f"Not served under this name: ask for 127.0.0.1 or localhost, or set {VARIABLE}.\n"
 NOT_YET = "The run is starting, or ending: its page is here in a moment.\n"
 NAME = "sweep_site"
 """Attribute of the scheduler of a run: what answers for its page."""
@@ -56,6 +60,36 @@ def published(client: Client, site: Site) -> Iterator[None]:
         delattr(scheduler, NAME)
 
 
+@contextmanager
+def under_own_names() -> Iterator[None]:
+    """Let schedulers that are started in here, with all of dask's own pages, answer as ours does."""
+    before, node.RoutingApplication = node.RoutingApplication, _OwnNames
+    try:
+        yield
+    finally:
+        node.RoutingApplication = before
+
+
+class _OwnNames(RoutingApplication):  # type: ignore[misc]
+    """Pages that answer under names of this machine, to nobody else's pages."""
+
+    def find_handler(self, request: Any, **kwargs: Any) -> Any:
+        """What answers a request."""
+        if not is_own(request.headers):
+            return self.get_handler_delegate(request, NotServed, {"why": STRANGE, "status": 403})
+        return super().find_handler(request, **kwargs)
+
+
+class OwnNames(WorkerPlugin):  # type: ignore[misc]
+    """The same for the port that a worker has, whatever little is there."""
+
+    name = "own-names"
+
+    def setup(self, worker: Worker) -> None:
+        """Before the worker runs anything."""
+        worker.http_application.__class__ = _OwnNames
+
+
 class OwnPage(RequestHandler):  # type: ignore[misc]
     """The page of the run: GET alone, as dask's handlers refuse every method that is not defined."""
 
@@ -77,13 +111,17 @@ class OwnPage(RequestHandler):  # type: ignore[misc]
 
 
 class NotServed(RequestHandler):  # type: ignore[misc]
-    """Answer 404, whatever the method."""
+    """Say why there is nothing, whatever the method."""
+
+    def initialize(self, why: str = WHY, status: int = 404) -> None:
+        """Take what to say."""
+        self._why, self._refusal = why, status
 
     def prepare(self) -> None:
         """Answer before any method is called."""
-        self.set_status(404)
+        self.set_status(self._refusal)
         self.set_header("Content-Type", "text/plain")
-        self.finish(WHY)
+        self.finish(self._why)
 
 
 routes: list[tuple[str, Any, dict[str, Any]]] = [

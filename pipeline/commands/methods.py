@@ -12,7 +12,7 @@ import click
 
 from pipeline.commands.options import Word, json_option, next_step, reported, show
 from pipeline.exitcodes import COMPLETE, FAILED_CELLS
-from sweeps.errors import InputError, Problem, collecting, not_one_of
+from sweeps.errors import InputError, Problem, collecting, given, not_one_of
 from sweeps.methods import SHIPPED
 
 if TYPE_CHECKING:
@@ -87,9 +87,8 @@ def check(method: str, options: str, uses: str | None, time_limit: float, as_jso
                     with MethodProcess() as process, collecting(problems):
                         process.load(call)
                 raise InputError(problems)
-            assert call is not None
             seen = uses or (SHIPPED[method].uses if method in SHIPPED else "links")
-            report = tried(call, seen)  # type: ignore[arg-type]  # one of USES
+            report = tried(given(call), seen)  # type: ignore[arg-type]  # one of USES
         except MethodFailed as error:
             click.echo(error.traceback, err=True)
             problem = Problem(f"method {method!r}", error.cause, "what can be imported")

@@ -25,7 +25,7 @@ from sweeps.data.lines import to_number
 from sweeps.data.own.choice import TableChoice
 from sweeps.data.own.reading import read_table
 from sweeps.data.tables import LabelledTable, SampleRows, scale
-from sweeps.errors import InputError, Problem, collecting, did_you_mean, not_one_of
+from sweeps.errors import InputError, Problem, collecting, did_you_mean, given, not_one_of
 from sweeps.scales import SCALES
 
 
@@ -188,8 +188,7 @@ def read_inputs(
     if problems or table is None:
         raise InputError(problems)
     layers = annotator_layers(annotations, accuracies, options.accuracy)
-    assert samples is not None
-    return FitInputs(scale(table.X, options.scale), labels, rows, layers, table, samples)
+    return FitInputs(scale(table.X, options.scale), labels, rows, layers, table, given(samples))
 
 
 def _samples(options: FitOptions, table: LabelledTable | None) -> Samples | None:

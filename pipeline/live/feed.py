@@ -21,6 +21,7 @@ from pipeline.live.reading import History, Truth, score, settled_of
 from pipeline.work.merge import CellResult
 from storage.cube.blocks import BlockStore
 from storage.errors import StorageError
+from sweeps.errors import given
 from sweeps.plan import Block
 
 logger = logging.getLogger(__name__)
@@ -100,9 +101,9 @@ class Feed:
         return self._history.cells + len(self._unscored)
 
     def _wait(self, settled: Settled) -> None:
-        assert settled.labels is not None
-        if self._bytes + settled.labels.nbytes <= MOST_WAITING:
-            self._bytes += settled.labels.nbytes
+        size = given(settled.labels).nbytes
+        if self._bytes + size <= MOST_WAITING:
+            self._bytes += size
             self._unscored.append(settled)
 
     def _score(self) -> None:

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import logging
 import socket
+import sys
 import threading
+from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from pipeline.hosts import own_names
 from pipeline.live.board import Board
 from pipeline.live.follow import Follower
-from pipeline.live.site import PAGE, Answer, Site
+from pipeline.live.site import PAGE, Site, plain
 from pipeline.live.state import State
 from storage.cube.manifest import read_manifest
 from storage.errors import StorageError
-from sweeps.errors import InputError, Problem
+from sweeps.errors import InputError, Problem, cause_of
+
+logger = logging.getLogger(__name__)
 
 LOOPBACK = "127.0.0.1"
+
+MOST_CONNECTIONS = 128
+"""Open at once, each of which has a thread."""
 
 
 class Nothing:
@@ -91,19 +100,54 @@ def serving(cube: Path, port: int = 0) -> Iterator[ThreadingHTTPServer]:
     sweeps.errors.InputError
         If it is no cube, or somebody listens on the port.
     """
+    own_names()
     site = Site(FilesState(cube))
 
     class Handler(_Handler):
         pages = site
 
     try:
-        server = ThreadingHTTPServer((LOOPBACK, port), Handler)
+        server = _Server((LOOPBACK, port), Handler)
     except OSError as error:
         expected = "a port that is free; without --port one is found"
         raise InputError([Problem("--port", f"{port} ({error.strerror})", expected)]) from error
     with server:
-        server.daemon_threads = True
         yield server
+
+
+class _Server(ThreadingHTTPServer):
+    """Whatever a client does costs a line at most: it may leave, send nothing or nonsense, or come often."""
+
+    daemon_threads = True
+    request_queue_size = MOST_CONNECTIONS
+
+    def __init__(self, *arguments: Any) -> None:
+        self._open: deque[socket.socket] = deque()
+        super().__init__(*arguments)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread; where there are too many, the connection that was opened first is closed."""
+        self._open.append(request)
+        while len(self._open) > MOST_CONNECTIONS:
+            with suppress(OSError):
+                self._open.popleft().shutdown(socket.SHUT_RDWR)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection."""
+        with suppress(ValueError):
+            self._open.remove(request)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say what could not be answered, but for clients that have left."""
+        error = sys.exception()
+        if error is not None and not isinstance(error, OSError):
+            logger.error("a request to the page was not answered: %s", cause_of(error), exc_info=_debugging())
+
+
+def _debugging() -> bool:
+    return logger.isEnabledFor(logging.DEBUG)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -112,16 +156,21 @@ class _Handler(BaseHTTPRequestHandler):
     pages: Site
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "sweep", ""
-    timeout = 60
+    timeout = 20
 
     def do_GET(self) -> None:
         """Answer one request."""
-        parts = urlsplit(self.path)
-        since = parse_qs(parts.query).get("since", [""])[0]
+        headers: dict[str, str] = {}
+        for name, value in self.headers.items():
+            headers[name.title()] = f"{headers[name.title()]},{value}" if name.title() in headers else value
         try:
-            answer = self.pages.answer(parts.path, dict(self.headers.items()), since)
-        except (StorageError, InputError) as error:
-            answer = Answer(503, f"{error}\n".encode(), {"Content-Type": "text/plain; charset=utf-8"})
+            parts = urlsplit(self.path)
+            since = parse_qs(parts.query).get("since", [""])[0]
+            answer = self.pages.answer(parts.path, headers, since)
+        except (StorageError, InputError, OSError) as error:  # a file may vanish while it is looked at
+            answer = plain(503, str(error))
+        except ValueError as error:
+            answer = plain(400, str(error))
         self.send_response(answer.status)
         for name, value in answer.headers.items():
             self.send_header(name, value)

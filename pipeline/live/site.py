@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Protocol
 
-PAGE, STATE = "/sweep", "/sweep/state.json"
+from pipeline.hosts import VARIABLE, is_own
 
-HOSTS = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?", re.IGNORECASE)
-"""Names under which a browser may ask. Any other is a name that a stranger's page has led here."""
+PAGE, STATE = "/sweep", "/sweep/state.json"
 
 ALWAYS = {
     "Cache-Control": "no-store",
@@ -66,18 +64,19 @@ class Site:
         since : str
             The state that the page has.
         """
-        if HOSTS.fullmatch(headers.get("Host", "")) is None:
-            return _plain(403, "Not served under this name: ask for 127.0.0.1 or localhost.")
+        if not is_own(headers):
+            text = f"Not served under this name: ask for 127.0.0.1 or localhost, or set {VARIABLE}."
+            return plain(403, text)
         led_here = path == PAGE and headers.get("Sec-Fetch-Mode") == "navigate"
         if headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin") and not led_here:
             # A link on another page may lead to this one; its script may read nothing.
-            return _plain(403, "Not served to other pages.")
+            return plain(403, "Not served to other pages.")
         if path == PAGE:
             body, policy = page()
             kind = {"Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": policy}
             return Answer(200, body, {**ALWAYS, **kind})
         if path != STATE:
-            return _plain(404, f"The page is {PAGE}.")
+            return plain(404, f"The page is {PAGE}.")
         name, body = self._documents.document(since)
         tag = {**ALWAYS, "ETag": f'"{name}"'}
         if not body:
@@ -103,5 +102,10 @@ def _digest(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _plain(status: int, text: str) -> Answer:
-    return Answer(status, f"{text}\n".encode(), {**ALWAYS, "Content-Type": "text/plain; charset=utf-8"})
+def plain(status: int, text: str) -> Answer:
+    """An answer of text alone."""
+    return Answer(
+        status,
+        f"{text}\n".encode(errors="backslashreplace"),
+        {**ALWAYS, "Content-Type": "text/plain; charset=utf-8"},
+    )

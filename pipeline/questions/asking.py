@@ -11,7 +11,7 @@ import numpy as np
 
 from pipeline.questions.records import Answers, Asking, PathBatch, PathFailure, PathPart
 from sweeps.designs import ASKED
-from sweeps.errors import cause_of
+from sweeps.errors import cause_of, given
 from sweeps.inputs.load import Arrays, Source
 from sweeps.plan import AskedPath
 from sweeps.seeds import path_seed
@@ -83,7 +83,6 @@ def ask_batch(asking: Asking, path: AskedPath, known: Answers, arrays: Arrays) -
     from pipeline.asking.path import next_answers
 
     X, labels_true = arrays
-    assert labels_true is not None
     answers, stop = known, len(known) + asking.batch
     while len(answers) < stop:
         seed = path_seed(
@@ -97,7 +96,7 @@ def ask_batch(asking: Asking, path: AskedPath, known: Answers, arrays: Arrays) -
         )
         found = next_answers(
             X,
-            labels_true,
+            given(labels_true),
             answers,
             n_clusters=asking.n_clusters,
             p=path.p,

@@ -18,6 +18,7 @@ from storage.cube.schema import ANSWERED
 from storage.runfolder.failures import FailureRecord
 from storage.runfolder.journal import JournalDamaged
 from sweeps.designs import asks
+from sweeps.errors import given
 from sweeps.plan import AskedPath, Block, Cell, DatasetPlan
 
 logger = logging.getLogger(__name__)
@@ -221,11 +222,10 @@ class Paths:
         for cell, status in self._cells(plan):
             if status in ANSWERED:
                 continue
-            assert cell.m is not None
-            state = self._states.setdefault(AskedPath.of(cell), _State())
-            state.last = max(state.last, cell.m)
+            state, m = self._states.setdefault(AskedPath.of(cell), _State()), given(cell.m)
+            state.last = max(state.last, m)
             if self._wanted.runs(cell) and not self._wanted.settles(cell, status):
-                state.waiting.add(cell.m)
+                state.waiting.add(m)
 
     def _cells(self, plan: DatasetPlan) -> Iterator[tuple[Cell, int]]:
         for block, statuses in self._store.all_statuses(plan, _asked_blocks(plan)):

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from pipeline.cluster.profiles import Profile, load_profile
 from pipeline.exitcodes import COMPLETE
+from pipeline.hosts import own_names
 from pipeline.jobs.head import head_script
 from pipeline.jobs.keys import JobQueue, SlurmQueue
 from pipeline.prepare.request import Options, Request
@@ -84,6 +85,8 @@ def _checked(path: Path, options: Options) -> Request:
     with collecting(problems):
         prepared = prepare(path, results=options.results, data_dir=options.data_dir)
         wanted = Wanted(options.retry_failed, find_cells(options.only, prepared.inputs.plans))
+    with collecting(problems):
+        own_names()
     with collecting(problems):
         profile = None if options.workers == 0 else load_profile(options.profile, options.cluster_file)
     if problems or wanted is None:

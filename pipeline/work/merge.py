@@ -15,6 +15,7 @@ from pipeline.work.stopping import restarts_enough, unseen_mass
 from pipeline.work.tasks import missing_ranges
 from storage.cube.compare import differing_rows
 from storage.cube.schema import ANSWERED, DONE, FAILED, NO_SOLUTION, PENDING
+from sweeps.errors import given
 from sweeps.file.stopping import Stop
 from sweeps.models import chooses, holds_out, shape_of
 from sweeps.plan import Block, Cell
@@ -177,12 +178,12 @@ class BlockResult:
             arrays["status"][position] = result.status
             if result.status not in ANSWERED:
                 continue
-            assert result.best is not None
+            best = given(result.best)
             arrays["log_likelihood"][position, : result.restarts] = result.objectives
-            arrays["labels"][position] = result.best.labels
-            arrays["centroids"][position] = result.best.centroids
-            arrays["covariances"][position] = _widened(result.best, arrays["covariances"].ndim - 2)
-            arrays["best_restart"][position] = result.best.best_restart
+            arrays["labels"][position] = best.labels
+            arrays["centroids"][position] = best.centroids
+            arrays["covariances"][position] = _widened(best, arrays["covariances"].ndim - 2)
+            arrays["best_restart"][position] = best.best_restart
             arrays["restarts_done"][position] = result.end
             arrays["seconds"][position] = result.seconds
             arrays["cpu_seconds"][position] = result.cpu_seconds

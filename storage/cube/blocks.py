@@ -23,6 +23,7 @@ from storage.cube.store import DurableStore
 from storage.errors import storage_errors
 from storage.files import PLAIN, Files, sync_directory
 from storage.provenance import fingerprint
+from sweeps.errors import given
 from sweeps.plan import Block, Cell, DatasetPlan
 
 __all__ = ["BlockStore", "CellMismatch", "failed_cells", "unsolved_cells"]
@@ -274,10 +275,9 @@ class BlockStore:
         array[(*place.graphs, slice(0, length))] = padded.reshape(*shape, length, len(FIELDS))
 
     def _read_annotations(self, block: Block, place: Place) -> npt.NDArray[Any]:
-        assert block.m is not None
-        array = self._array(place.node, "annotations")
-        values = np.asarray(array[(*place.graphs, slice(0, block.m))])
-        return values.reshape(-1, block.m, len(FIELDS))
+        array, m = self._array(place.node, "annotations"), given(block.m)
+        values = np.asarray(array[(*place.graphs, slice(0, m))])
+        return values.reshape(-1, m, len(FIELDS))
 
     def _annotations_known(self, block: Block, place: Place) -> npt.NDArray[np.bool_]:
         if block.unsupervised:
@@ -308,7 +308,8 @@ class BlockStore:
             # Chunks of fill values are written too: one that is missing has been lost.
             with zarr.config.set({"array.write_empty_chunks": True}):
                 array = self._root[path]
-            assert isinstance(array, zarr.Array)
+            if not isinstance(array, zarr.Array):
+                raise TypeError(f"{path} is no array")
             self._arrays[path] = array
         return self._arrays[path]
 

@@ -122,7 +122,8 @@ def _compare_inputs(manifest: Manifest, old: DatasetPlan, inputs: InputArrays) -
     path = manifest.path
     store = CubeStore(path, chunks=manifest.chunks, document=manifest.document, read_only=True)
     node = zarr.open_group(store, mode="r", use_consolidated=True)[old.name]
-    assert isinstance(node, zarr.Group)
+    if not isinstance(node, zarr.Group):
+        raise TypeError(f"{path}/{old.name} is no group")
     for name, values in named(inputs).items():
         if not np.array_equal(np.asarray(node[name]), values[: old.mixtures]):
             where = f"{path}/{old.name}/{name}"

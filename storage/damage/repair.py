@@ -133,7 +133,8 @@ def _disagreement(manifest: Manifest, plan: DatasetPlan, data: InputArrays, dama
     for name, values in named(data).items():
         path = f"{plan.name}/{name}"
         array = root[path]
-        assert isinstance(array, zarr.Array)
+        if not isinstance(array, zarr.Array):
+            raise TypeError(f"{path} is no array")
         for rows in _chunks(array):
             key = f"{path}/{chunk_name((rows.start // array.chunks[0], *(0,) * (array.ndim - 1)))}"
             if key not in damaged and not np.array_equal(np.asarray(array[rows]), values[rows]):

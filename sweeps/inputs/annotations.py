@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sweeps.annotations.draw import draw_annotations, draw_biased
 from sweeps.annotations.pool import draw_from
 from sweeps.designs import BIASED, asks
+from sweeps.errors import given
 from sweeps.plan import Cell
 from sweeps.seeds import annotation_seed, order_seed
 
@@ -43,16 +44,15 @@ def cell_annotations(
         return np.empty((0, 3), dtype=np.int32)
     if asks(cell.design):
         raise ValueError(f"{cell}: the pairs of the design {cell.design!r} are asked for, not drawn")
-    assert cell.m is not None
-    assert cell.replicate is not None
+    m, replicate = given(cell.m), given(cell.replicate)
     p = cell.p if pool is None else None
-    where = annotation_seed(seed, cell.dataset, mixture=cell.mixture, p=p, m=cell.m, replicate=cell.replicate)
+    where = annotation_seed(seed, cell.dataset, mixture=cell.mixture, p=p, m=m, replicate=replicate)
     rng = np.random.default_rng(where)
     if pool is not None:
-        return draw_from(rng, pool, cell.m)
-    assert labels_true is not None
+        return draw_from(rng, pool, m)
+    labels_true = given(labels_true)
     if cell.design == BIASED:
-        of_order = order_seed(seed, cell.dataset, mixture=cell.mixture, replicate=cell.replicate)
+        of_order = order_seed(seed, cell.dataset, mixture=cell.mixture, replicate=replicate)
         order = np.random.default_rng(of_order).permutation(len(labels_true))
-        return draw_biased(rng, labels_true, order, p=cell.p, m=cell.m)
-    return draw_annotations(rng, labels_true, p=cell.p, m=cell.m)
+        return draw_biased(rng, labels_true, order, p=cell.p, m=m)
+    return draw_annotations(rng, labels_true, p=cell.p, m=m)

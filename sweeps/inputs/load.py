@@ -19,7 +19,7 @@ from sweeps.data.datasets import DataSet, load_builtin, load_table
 from sweeps.data.own.choice import TableChoice
 from sweeps.data.tables import SampleRows, scale
 from sweeps.designs import DEFAULT, UNIFORM, asked_of
-from sweeps.errors import InputError, Problem, collecting
+from sweeps.errors import InputError, Problem, collecting, given
 from sweeps.file.datasets import Builtin, Dataset, Mixtures, UserTable
 from sweeps.file.spec import SweepSpec
 from sweeps.inputs.mixtures import draw_mixture
@@ -227,7 +227,7 @@ def _plan(
         n_samples, n_features, n_clusters = entry.n_samples, entry.n_features, entry.n_clusters
         checksum, source, has_labels = _recipe_checksum(entry), "drawn from the sweep's seed", True
     else:
-        assert data is not None
+        data = given(data)
         n_samples, n_features = data.X.shape
         n_clusters, checksum, source = data.n_clusters, data.checksum, data.source
         has_labels = data.labels_true is not None

@@ -17,7 +17,7 @@ from pipeline.scoring.tables import row_cell
 from pipeline.scoring.variants import VARIANTS
 from pipeline.text import plural
 from sweeps.cellnames import find_cell
-from sweeps.errors import InputError, Problem
+from sweeps.errors import InputError, Problem, given
 from sweeps.models import BASELINES, baseline_of
 from sweeps.plan import Cell, DatasetPlan
 
@@ -49,8 +49,7 @@ def _words(shown: CellFigure) -> Iterator[str]:
 
 
 def _pictures(content: Content, shown: CellFigure) -> Iterator[Picture]:
-    assert content.cell is not None
-    unit = UNITS[content.manifest.plans[content.cell.dataset].scale]
+    unit = UNITS[content.manifest.plans[given(content.cell).dataset].scale]
     for key in shown.partitions:
         yield from content.save(draw_matrix(shown, key, unit), f"cell-{key}", shown.caption(key))
 

@@ -137,6 +137,36 @@ def test_pages_that_change_something_when_read_are_not_served(client: Client) ->
     assert set(client.cluster.scheduler.plugins) == before
 
 
+def test_no_page_is_read_under_the_name_of_a_stranger(client: Client) -> None:
+    """Neither ours, nor dask's own, nor what a worker has; nor by a stranger's page through a websocket."""
+    ports = [port_of_pages(client)]
+    ports += [worker["services"]["dashboard"] for worker in client.scheduler_info()["workers"].values()]
+    paths = (
+        *READ,
+        *ALSO_READ,
+        *HARMFUL,
+        "sweep",
+        "sitemap.json",
+        "statics/css/base.css",
+        "status/ws",
+        "metrics",
+    )
+    here = {"Host": f"localhost:{ports[0]}"}
+    for port in ports:
+        for headers in (
+            {"Host": "evil.example"},
+            {"Host": f"127.0.0.1.evil.example:{port}"},
+            {**here, "Origin": "http://evil.example"},
+            {**here, **NEW_SOCKET, "Origin": "http://evil.example"},
+        ):
+            assert {path: ask(port, path, headers=headers)[0] for path in paths} == dict.fromkeys(paths, 403)
+    assert ask(ports[0], "status", headers=here)[0] == 200
+    assert (
+        ask(ports[0], "status/ws", headers={**here, **NEW_SOCKET, "Origin": f"http://{here['Host']}"})[0]
+        != 403
+    )
+
+
 def test_workers_serve_nothing(client: Client) -> None:
     for worker in client.scheduler_info()["workers"].values():
         port = worker["services"]["dashboard"]

@@ -6,10 +6,12 @@ import http.client
 import json
 import os
 import shutil
+import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from browser import Page, chromium
 from cubes.small import SPEC, draw_block, draw_inputs, files, make_plan, make_spec
 from cubes.writer import next_generation
 
+from pipeline.hosts import VARIABLE
 from pipeline.live import serve, state
 from pipeline.live.board import Board, Settled
 from pipeline.live.serve import LOOPBACK, FilesState, address_of, serving
@@ -103,6 +106,96 @@ def test_the_page_and_its_state_are_served(cube: Path) -> None:
         for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS"):
             assert ask(address, STATE, method)[0] == 501
         assert ask(address, "/status")[0] == 404
+
+
+def say(address: str, words: bytes, *, reset: bool = False) -> bytes:
+    """Send bytes on a connection of its own; what comes back, nothing where it is reset at once."""
+    host, _, port = address.split("/")[2].partition(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        connection.sendall(words)
+        if reset:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            return b""
+        connection.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+GET = f"GET {STATE} HTTP/1.1\r\n".encode()
+HERE = b"Host: 127.0.0.1\r\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (GET + HERE + b"\r\n", b"200"),
+        (GET + b"hOST: LOCALHOST:1\r\n\r\n", b"200"),
+        (GET + HERE + b"Origin: http://127.0.0.1\r\n\r\n", b"200"),
+        (GET + HERE + HERE + b"\r\n", b"403"),
+        (GET + HERE + b"Host: evil.example\r\n\r\n", b"403"),
+        (GET + HERE + b"Origin: http://evil.example\r\n\r\n", b"403"),
+        (GET + HERE + b"Origin: http://[\r\n\r\n", b"403"),
+        (GET + b"\r\n", b"403"),
+        (b"GET http://[::1/ HTTP/1.1\r\n" + HERE + b"\r\n", b"400"),
+        (b"GET /sweep?since=\xff%ff\x00&since=%00 HTTP/1.1\r\n" + HERE + b"\r\n", b"200"),
+        (b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\n\r\n", b"414"),
+        (GET + b"a: b\r\n" * 200 + b"\r\n", b"431"),
+        (b"HEAD /sweep HTTP/1.1\r\n" + HERE + b"\r\n", b"501"),
+        (b"POST /sweep HTTP/1.1\r\n" + HERE + b"Content-Length: 9\r\n\r\nGET / HTT", b"501"),
+        (b"\x16\x03\x01\x02\x00", b"400"),
+    ],
+)
+def test_whatever_is_asked_is_answered(
+    cube: Path, words: bytes, status: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    with served(cube) as address:
+        assert status in say(address, words).split(b"\r\n")[0]
+    assert caplog.text == ""
+
+
+def test_clients_that_leave_or_stay_silent_cost_nothing(
+    cube: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = GET + HERE + b"\r\n"
+    with served(cube) as address, ExitStack() as stack:
+        port = int(address.split("/")[2].partition(":")[2])
+        for words in (b"", b"G", GET, GET + HERE, whole, whole * 50):
+            say(address, words, reset=True)
+        for _ in range(2 * serve.MOST_CONNECTIONS):
+            stack.enter_context(socket.create_connection((LOOPBACK, port))).sendall(GET)
+        assert ask(address, STATE)[0] == 200
+        assert threading.active_count() < serve.MOST_CONNECTIONS + 20
+    assert capfd.readouterr() == ("", "")
+    assert caplog.text == ""
+
+
+def test_a_fault_of_the_page_is_one_line(
+    cube: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def fail(self: FilesState, since: str = "") -> None:
+        raise KeyError("no\nsuch")
+
+    monkeypatch.setattr(FilesState, "document", fail)
+    with served(cube) as address:
+        assert say(address, GET + HERE + b"\r\n") == b""
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("names", ["http://hub.example", "a b", "*", "hub.example:8000", "a,-b"])
+def test_a_name_that_is_none_is_bad_input(cube: Path, monkeypatch: pytest.MonkeyPatch, names: str) -> None:
+    monkeypatch.setenv(VARIABLE, names)
+    with pytest.raises(InputError, match=VARIABLE), serving(cube):
+        pass
+
+
+def test_the_name_of_a_proxy_is_answered_where_it_is_said(
+    cube: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, " Hub.example , [fe80::1]")
+    with served(cube) as address:
+        found = [
+            ask(address, PAGE, Host=host)[0] for host in ("hub.Example:443", "[fe80::1]", "x.hub.example")
+        ]
+    assert found == [200, 200, 403]
 
 
 def test_files_are_read_and_nothing_is_written(cube: Path) -> None:
