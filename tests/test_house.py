@@ -119,11 +119,12 @@ def test_tests_mirror_the_tree(tracked: list[Path]) -> None:
     }
 
 
-def test_every_module_of_some_length_has_its_tests(tracked: list[Path]) -> None:
-    modules = [path for path in tracked if path.parts[0] in PACKAGES and path.suffix == ".py"]
-    tests = {path: ROOT / "tests" / path.with_name(f"test_{path.name}") for path in modules}
-    long = [path for path in modules if len((ROOT / path).read_bytes().splitlines()) > 60]
-    assert [str(path) for path in long if not tests[path].is_file()] == []
+def test_every_room_has_its_tests(tracked: list[Path]) -> None:
+    rooms = {path.parent for path in tracked if path.name == "__init__.py" and path.parts[0] in PACKAGES}
+    tests = [path for path in tracked if path.parts[0] == "tests" and path.name.startswith("test_")]
+    tested = {path.parent.relative_to("tests") for path in tests}
+    tested |= {path.parent for path in tested}
+    assert sorted(map(str, rooms - tested)) == []
 
 
 def test_every_promise_names_its_tests() -> None:

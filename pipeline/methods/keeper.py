@@ -20,6 +20,8 @@ import sys
 import time
 from contextlib import suppress
 
+from sweeps.errors import one_line, plain_lines
+
 LEFT = "warning: processes that a method left running are ended"
 """Said once the process of methods has ended by itself."""
 
@@ -80,7 +82,7 @@ def main(messages: int, lifeline: int, mark: str) -> None:
     for each in (messages, said):
         if each >= 0:
             os.close(each)
-    lines = _Lines(heard, mark.encode())
+    lines = _Lines(heard, f"{one_line(mark)} ".encode() if mark else b"")
     status, alone = _wait(child, lifeline, woken, lines)
     ended = _end_others(child, GRACE if alone and status == 0 else 0.0)
     lines.drain()
@@ -212,9 +214,8 @@ class _Lines:
             self._rest = self._rest[LONGEST_LINE:]
         for line in whole:
             for start in range(0, len(line), LONGEST_LINE):
-                text = line[start : start + LONGEST_LINE].decode(errors="replace")
-                plain = "".join(each if each.isprintable() or each == "\t" else "?" for each in text)
-                self._out += self._mark + plain.encode() + b"\n"
+                text = plain_lines(line[start : start + LONGEST_LINE].decode(errors="replace"))
+                self._out += b"".join(self._mark + each.encode() + b"\n" for each in text.splitlines())
 
 
 def _prctl(option: int, value: int) -> None:

@@ -37,7 +37,7 @@ from pipeline.methods.child import (
 from pipeline.methods.contract import Links, NoSolution, Solution, Weights
 from pipeline.methods.frames import Channel, Message, Spoilt
 from pipeline.methods.loading import MethodCall
-from sweeps.errors import InputError, Problem
+from sweeps.errors import InputError, Problem, one_line, plain_lines
 from sweeps.methods import SHIPPED
 
 START_LIMIT = 300.0
@@ -51,7 +51,7 @@ with NumPy alone and 1 s with scikit-learn. A call of a process that is kept tak
 """
 
 PROCESS_BYTES = 185 * 2**20
-"""Memory of a process that runs k-means of scikit-learn, and of its keeper; 28 MiB with numpy alone. Measured."""
+"""Memory of a process that runs k-means of scikit-learn, and of its keeper; 28 MiB with numpy alone."""
 
 PATIENCE = 5.0
 """Seconds for a process to end by itself, with all that came from it."""
@@ -99,9 +99,9 @@ class MethodFailed(Exception):
     """
 
     def __init__(self, cause: str, traceback: str = "") -> None:
-        super().__init__(cause, traceback)
-        self.cause = cause
-        self.traceback = traceback
+        self.cause = one_line(cause)
+        self.traceback = plain_lines(traceback)
+        super().__init__(self.cause, self.traceback)
 
     def __str__(self) -> str:
         return self.cause
@@ -136,8 +136,8 @@ class Unsolved(NoSolution):
     """
 
     def __init__(self, reason: str, seconds: float, cpu_seconds: float) -> None:
-        super().__init__(reason)
-        self.reason = reason
+        self.reason = one_line(reason)
+        super().__init__(self.reason)
         self.seconds = seconds
         self.cpu_seconds = cpu_seconds
 
@@ -336,7 +336,7 @@ class MethodProcess:
             # Ended, or spoilt by what the method had started, after its answer: no fault of this call.
             child.kill()
         mark = "methods" if call.call in SHIPPED else call.call
-        return _Child(place, self._output, f"[{mark}] " if self._marked else "")
+        return _Child(place, self._output, f"[{mark}]" if self._marked else "")
 
 
 def _understood(reply: Message, expected: int) -> dict[str, Any]:
