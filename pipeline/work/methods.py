@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
 from collections.abc import Iterable
 from functools import cache
+from multiprocessing.util import Finalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,9 +70,9 @@ def check_calls(where: str, calls: Iterable[MethodCall]) -> None:
 
 @cache
 def _process() -> MethodProcess:
-    """The process that runs methods for this one; it ends with this one, and is waited for."""
+    """The processes that run methods for this one; they end with this one, and are waited for."""
     process = MethodProcess()
-    atexit.register(process.close)
+    Finalize(None, process.close, exitpriority=0)  # a worker, which multiprocessing started, runs no atexit
     return process
 
 
