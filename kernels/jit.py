@@ -13,11 +13,13 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numba.core.config
+from numba.core.registry import CPUDispatcher
 
 from kernels.bypointer import on_each
 from kernels.cache import KernelCache, compile_alone, warn_not_cached
 from kernels.cachedir import cache_folder
 from kernels.folders import OwnFolder
+from kernels.interrupt import call
 from kernels.linking import InnerCompiler
 from kernels.pointers import register
 
@@ -28,6 +30,14 @@ on_each(register)
 FOLDER: OwnFolder | None = None if numba.core.config.DISABLE_JIT else cache_folder()
 
 
+class Entry(CPUDispatcher):  # type: ignore[misc]  # numba has no types
+    """A kernel that Python calls: Ctrl-C ends it."""
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Compile it if needed, and run it."""
+        return call(super().__call__, arguments)
+
+
 def jit(function: F) -> F:
     """Compile a kernel on its first call; keep the machine code in the project's own folder.
 
@@ -36,8 +46,10 @@ def jit(function: F) -> F:
     from Python: `state.new_state` and its like.
     """
     compiled = _njit(function)
+    kernel = cast(Any, compiled)
+    if not numba.core.config.DISABLE_JIT:
+        kernel.__class__ = Entry
     if FOLDER is not None:
-        kernel = cast(Any, compiled)
         try:
             kernel._cache = KernelCache(function, FOLDER)
             compile_alone(kernel, FOLDER)

@@ -228,6 +228,8 @@ def label_probabilities(problem: Problem, labels: NDArray[np.integer]) -> Floats
 def _set_probabilities(data: Data, state: State, shares: Floats) -> None:
     collect(data, state)
     for sample in range(data.X.shape[0]):
+        if state.stop[0] != 0:
+            return
         source = int(np.int64(state.labels[sample]))
         if state.sizes[source] <= data.min_size:
             shares[sample, source] = 1.0

@@ -45,6 +45,8 @@ LEAST_SHARE = 1e-12
 def collect_scatter(data: Data, state: State) -> None:
     """Set scatter, inverse, log-determinants and drift, from members."""
     for place in range(len(state.scatter)):
+        if state.stop[0] != 0:
+            return
         renew(data, state, place)
     if data.shape == TIED:
         set_products(data, state)
@@ -84,6 +86,8 @@ def add_members(data: Data, state: State, place: int, without: int) -> int:
     set_multiple_of_identity(matrix, data.ridge)
     size = 0
     for i in range(n_samples):
+        if state.stop[0] != 0:
+            break
         label = state.labels[i]
         if (data.shape == TIED or label == place) and i != without:
             size += 1

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.bypointer import by_pointer
+from kernels.interrupt import new_flag
 from kernels.problem.data import CONDITIONAL, DIAGONAL, FULL, TIED, Data, Floats
 
 EVALUATIONS, RELOCATIONS, LOCAL_SEARCHES, CAPS, STALE = 0, 1, 2, 3, 4
@@ -24,6 +25,7 @@ class State(NamedTuple):
     order: NDArray[np.int32]  # (n_annotated,)
     cluster_order: NDArray[np.int64]  # (n_clusters,)
     counters: NDArray[np.int64]
+    stop: NDArray[np.int64]  # (1,): not 0 ends every loop that lasts, whatever is then left behind
 
     # Statistics of members.
     sizes: NDArray[np.int64]  # (n_clusters,)
@@ -77,6 +79,7 @@ def new_state(data: Data) -> State:
         data.annotated.copy(),
         np.arange(n_clusters, dtype=np.int64),
         counters,
+        new_flag(),
         np.zeros(n_clusters, np.int64),
         np.zeros((n_dims, n_clusters)),
         np.zeros(n_clusters),

@@ -75,6 +75,8 @@ def relocate_components(data: Data, state: State, rng: np.random.Generator, comp
     component.root[:] = -1
     moved = 0
     for sample in state.order:
+        if state.stop[0] != 0:
+            break
         if component.root[sample] < 0:
             size = list_component(data, state, component, sample)
             if 1 < size <= state.sizes[state.labels[sample]] - data.min_size:

@@ -17,7 +17,7 @@ from kernels.problem.problem import CANNOT, MUST, Layer, Problem, build_problem
 from kernels.problem.shapes import SPHERES, Prior, shaped_covariances, spherical_covariances
 from kernels.rng import draw_below
 from kernels.search.components import Component, new_component, relocate_components
-from kernels.search.local_search import local_search
+from kernels.search.local_search import MAX_RELOCATION_PASSES, local_search
 from kernels.search.matching import Matching, new_matching
 from kernels.search.operators import (
     adopt,
@@ -89,10 +89,12 @@ def _search(
     best = -np.inf
     idle = 0
     for made in range(size + offspring * schedule.generations):
+        if state.stop[0] != 0:
+            break
         if made == 0 and len(start) > 0:
             adopt(data, state, start, population.child)
         elif made < size:
-            seed_centroids(data, rng, population.child, state.own)
+            seed_centroids(data, state, rng, population.child)
             kmeans(data, state, population.child)
         else:
             breed(data, state, rng, population, matching, count, schedule)
@@ -100,13 +102,17 @@ def _search(
         objective = local_search(data, state, rng)
         # Moves of components cost time: they are tried for solutions that would survive, and are new.
         worst = population.objectives[population.ranking[size - 1]] if made >= size else -np.inf
-        while (
-            schedule.by_components
-            and objective > worst
-            and is_new(population, count, objective)
-            and relocate_components(data, state, rng, component) > 0
-        ):
+        for _ in range(MAX_RELOCATION_PASSES):
+            if not (
+                schedule.by_components
+                and objective > worst
+                and is_new(population, count, objective)
+                and relocate_components(data, state, rng, component) > 0
+            ):
+                break
             objective = local_search(data, state, rng)
+        else:
+            state.counters[CAPS] += 1
         store(data, population, count, state, objective)
         count += 1
         if count == size + offspring or made + 1 == size:
@@ -162,7 +168,7 @@ def _best(
         data = _in_own_units(data)
     state = new_state(data)
     population = new_population(data, schedule.population + schedule.offspring)
-    matching, component = new_matching(data.n_clusters), new_component(data, state)
+    matching, component = new_matching(data.n_clusters, state.stop), new_component(data, state)
     place = _search(data, state, population, matching, component, rng, schedule, start)
     labels = population.labels[place].copy()
     return _by_first_appearance(labels) if is_bounded else labels, state.counters

@@ -40,7 +40,7 @@ def local_search(data: Data, state: State, rng: np.random.Generator) -> float:
     value = -np.inf
     unsettled = True
     rounds = 0
-    while unsettled and rounds < MAX_ROUNDS:
+    while unsettled and rounds < MAX_ROUNDS and state.stop[0] == 0:
         caps = state.counters[CAPS]
         relocated = relocate_annotated(data, state, rng)
         moved = assign_unannotated(data, state)
@@ -81,7 +81,7 @@ def relocate_annotated(data: Data, state: State, rng: np.random.Generator) -> in
         collect(data, state)
         moved = relocation_pass(data, state, rng)
         total += moved
-        if moved == 0:
+        if moved == 0 or state.stop[0] != 0:
             return total
     state.counters[CAPS] += 1
     return total
@@ -97,6 +97,8 @@ def relocation_pass(data: Data, state: State, rng: np.random.Generator) -> int:
     shuffle(rng, state.order)
     total = 0
     for sample in state.order:
+        if state.stop[0] != 0:
+            break
         source = int(np.int64(state.labels[sample]))
         if state.sizes[source] <= data.min_size:
             continue
@@ -135,7 +137,7 @@ def assign_unannotated(data: Data, state: State) -> int:
         collect(data, state)
         moved = assignment_pass(data, state)
         total += moved
-        if moved == 0:
+        if moved == 0 or state.stop[0] != 0:
             return total
         state.counters[STALE] = 1
     state.counters[CAPS] += 1
@@ -160,6 +162,8 @@ def assignment_pass(data: Data, state: State) -> int:
             offset[k] -= data.log_size[state.sizes[k]]
     moved = 0
     for sample in data.unannotated:
+        if state.stop[0] != 0:
+            break
         source = int(np.int64(state.labels[sample]))
         if state.sizes[source] <= data.min_size or offset[source] == np.inf:
             continue

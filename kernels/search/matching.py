@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.bypointer import by_pointer
+from kernels.interrupt import new_flag
 from kernels.jit import jit_inner
 from kernels.problem.data import Floats
 
@@ -24,9 +25,10 @@ class Matching(NamedTuple):
     reach: Floats
     via: NDArray[np.int64]
     done: NDArray[np.bool_]
+    stop: NDArray[np.int64]  # (1,): as of `State`
 
 
-def new_matching(n_clusters: int) -> Matching:
+def new_matching(n_clusters: int, stop: NDArray[np.int64] | None = None) -> Matching:
     """Memory for matchings of `n_clusters` rows and columns."""
     floats = [np.zeros(n_clusters) for _ in range(3)]
     whole = [np.zeros(n_clusters, dtype=np.int64) for _ in range(3)]
@@ -39,6 +41,7 @@ def new_matching(n_clusters: int) -> Matching:
         reach=floats[2],
         via=whole[2],
         done=np.zeros(n_clusters, dtype=np.bool_),
+        stop=new_flag() if stop is None else stop,
     )
 
 
@@ -54,7 +57,10 @@ def match(matching: Matching) -> None:
     row_of[:] = -1
     column_of[:] = -1
     for start in range(size):
+        if matching.stop[0] != 0:
+            break
         reach[:] = np.inf
+        via[:] = start  # for costs that are no numbers, too, the way back ends here
         done[:] = False
         row = start
         length = 0.0

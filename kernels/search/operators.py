@@ -21,12 +21,15 @@ MAX_KMEANS_ITERATIONS = 200
 
 
 @jit_inner
-def seed_centroids(data: Data, rng: np.random.Generator, centroids: Floats, weights: Floats) -> None:
+def seed_centroids(data: Data, state: State, rng: np.random.Generator, centroids: Floats) -> None:
     """k-means++: each new centroid is a sample, drawn by its squared distance to the closest one so far."""
     n_samples, n_features = data.X.shape
+    weights = state.own
     weights[:] = np.inf
     chosen = draw_below(rng, n_samples)
     for k in range(data.n_clusters):
+        if state.stop[0] != 0:
+            break
         if k > 0:
             chosen = draw_weighted(rng, weights)
         for d in range(n_features):
@@ -63,7 +66,7 @@ def kmeans(data: Data, state: State, centroids: Floats) -> None:
     """Lloyd's iterations from `centroids` until no label changes; an empty cluster keeps its centroid."""
     state.labels[:] = -1
     for _ in range(MAX_KMEANS_ITERATIONS):
-        if assign_closest(data, state, centroids) == 0:
+        if assign_closest(data, state, centroids) == 0 or state.stop[0] != 0:
             return
         update_centroids(data, state, centroids)
     state.counters[CAPS] += 1
@@ -78,6 +81,8 @@ def assign_closest(data: Data, state: State, centroids: Floats) -> int:
     changed = 0
     state.sizes[:] = 0
     for i in range(data.X.shape[0]):
+        if state.stop[0] != 0:
+            break
         squared_distances(data.X[i], centroids, state.distances)
         closest = 0
         for k in range(1, data.n_clusters):
@@ -134,7 +139,7 @@ def repair(data: Data, state: State, centroids: Floats) -> None:
     """
     n_samples, n_features = data.X.shape
     for k in range(data.n_clusters):
-        while state.sizes[k] < data.min_size:
+        while state.sizes[k] < data.min_size and state.stop[0] == 0:
             farthest = -1
             for i in range(n_samples):
                 if state.sizes[state.labels[i]] > data.min_size and (
@@ -160,6 +165,8 @@ def cross(rng: np.random.Generator, first: Floats, second: Floats, child: Floats
     cost = matching.cost
     cost[:] = 0.0
     for d in range(n_features):
+        if matching.stop[0] != 0:
+            break
         for r in range(n_clusters):
             for c in range(n_clusters):
                 difference = first[d, r] - second[d, c]

@@ -76,6 +76,8 @@ def _sample(
     for draw in range(length.draws):
         sweeps = length.thin if draw > 0 else length.burn_in + length.thin
         for _ in range(sweeps):
+            if state.stop[0] != 0:
+                return
             sweep(data, state, order, flip, rng)
         collect(data, state)
         gmm, sbm, prior = terms(data, state)
@@ -91,6 +93,8 @@ def sweep(data: Data, state: State, order: NDArray[np.int32], flip: Flip, rng: n
     collect(data, state)
     shuffle(rng, order)
     for sample in order:
+        if state.stop[0] != 0:
+            return
         resample(data, state, rng, sample)
         for k in range(data.n_clusters):
             if state.sizes[k] <= data.min_size:
@@ -99,6 +103,8 @@ def sweep(data: Data, state: State, order: NDArray[np.int32], flip: Flip, rng: n
     if len(data.partners) > 0:
         collect(data, state)
         for _ in range(len(data.annotated) // LINKED_SHARE + 1):
+            if state.stop[0] != 0:
+                return
             flip_linked(data, state, rng, flip)
 
 
@@ -198,7 +204,7 @@ def _run(
     chain = Chain(np.zeros((length.draws, n_samples), np.int16), np.zeros(length.draws))
     order = np.arange(n_samples, dtype=np.int32)
     reference = np.ascontiguousarray(reference, dtype=np.int16)
-    matching = new_matching(data.n_clusters)
+    matching = new_matching(data.n_clusters, state.stop)
     _sample(data, state, chain, order, reference, new_flip(data), matching, rng, length)
     return chain
 

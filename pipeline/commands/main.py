@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -66,7 +67,21 @@ verbose_option = click.option(
 )
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Sweep(click.Group):
+    """Commands that Ctrl-C ends with the code of a run that a signal ended."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            from kernels.interrupt import leave
+
+            click.echo("\ninterrupted", err=True)
+            leave(INTERRUPTS + signal.SIGINT)
+
+
+@click.group(cls=Sweep, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="sweep-clustering", prog_name="sweep")
 @verbose_option
 @click.pass_context

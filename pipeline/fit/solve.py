@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from kernels.choice.held_out import HeldOut
 from kernels.choice.held_out import warm_up as warm_up_predictions
 from kernels.choice.shape import Choice, choose_covariance
+from kernels.interrupt import beside
 from kernels.problem.problem import MUST, Layer, build_problem
 from kernels.scores import (
     centroid_index,
@@ -215,9 +216,8 @@ def fit(
         if len(problem.data.annotated):
             warm_up_predictions()
         with clock:
-            choice = choose_covariance(
-                X, layers, seed=np.random.SeedSequence(seed), candidates=candidates, **given
-            )
+            seeds = np.random.SeedSequence(seed)
+            choice = beside(lambda: choose_covariance(X, layers, seed=seeds, candidates=candidates, **given))
             if choice.covariance != problem.covariance:
                 problem = build_problem(X, layers, covariance=choice.covariance, **given)
 
@@ -226,7 +226,7 @@ def fit(
         return run_restart(problem, settings, rng, None if restart else start)
 
     with clock:
-        runs = list(run(one, rounds(range(restarts))))
+        runs = beside(lambda: list(run(one, rounds(range(restarts)))))
     best = best_of([run.objective for run in runs])
     found = find_confidence(problem, runs, best, seed) if confidence else None
     return FitResult(

@@ -9,6 +9,7 @@ import traceback
 
 import numpy as np
 
+from kernels.interrupt import cpu_time
 from pipeline.questions.records import Answers, Asking, PathBatch, PathFailure, PathPart
 from sweeps.designs import ASKED
 from sweeps.errors import cause_of, given
@@ -34,7 +35,7 @@ def run_path(task: PathBatch, source: Source) -> list[PathPart | PathFailure]:
     """
     arrays = source.arrays(task.path.mixture)
     answers, cause = task.known, ""
-    started, cpu_started, trace = time.perf_counter(), time.thread_time(), ""
+    started, cpu_started, trace = time.perf_counter(), cpu_time(), ""
     for _ in range(task.batches):
         try:
             answers = np.concatenate([answers, ask_batch(task.asking, task.path, answers, arrays)])
@@ -43,7 +44,7 @@ def run_path(task: PathBatch, source: Source) -> list[PathPart | PathFailure]:
             break
     results: list[PathPart | PathFailure] = []
     if len(answers) > task.start:
-        took = time.perf_counter() - started, time.thread_time() - cpu_started
+        took = time.perf_counter() - started, cpu_time() - cpu_started
         results.append(PathPart(task.path, task.start, answers[task.start :], *took))
     if cause:
         start, job = len(answers), os.environ.get("SLURM_JOB_ID", "")

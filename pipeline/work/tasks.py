@@ -7,11 +7,13 @@ import socket
 import time
 import traceback
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.interrupt import beside, cpu_time
 from pipeline.methods.process import MethodFailed
 from pipeline.optima import best_of
 from pipeline.questions.asking import run_path
@@ -27,6 +29,7 @@ from sweeps.shapes import CANDIDATES, SCORED
 
 if TYPE_CHECKING:
     from kernels.problem.layers import Layer
+    from kernels.search.hgs import Restart
 
 
 def run_task(task: Task, source: Source) -> Results:
@@ -112,16 +115,20 @@ def _run(science: Science, work: Work, source: Source) -> Partial:
         covariance=covariance,
         settings=search,
     )
-    started, cpu_started = time.perf_counter(), time.thread_time()
-    runs = []
-    objectives = list(work.known)
-    for restart in range(work.start, work.stop):
-        if science.stop is not None and is_enough(objectives, science.stop):
-            break
-        runs.append(run_restart(problem, search, _rng(science.seed, cell, restart)))
-        objectives.append(runs[-1].objective)
+
+    def search_all() -> list[Restart]:
+        runs: list[Restart] = []
+        for restart in range(work.start, work.stop):
+            objectives = [*work.known, *(run.objective for run in runs)]
+            if science.stop is not None and is_enough(objectives, science.stop):
+                break
+            runs.append(run_restart(problem, search, _rng(science.seed, cell, restart)))
+        return runs
+
+    started, cpu_started = time.perf_counter(), cpu_time()
+    runs = beside(search_all)
     seconds += time.perf_counter() - started
-    cpu_seconds += time.thread_time() - cpu_started
+    cpu_seconds += cpu_time() - cpu_started
     best = best_of([run.objective for run in runs])
     return Partial(
         work=Work(cell, work.start, work.start + len(runs)),
@@ -159,8 +166,9 @@ def _choose(
     warm_up()
     term, covariance = split_model(cell.model)
     search = science.search(cell)
-    started, cpu_started = time.perf_counter(), time.thread_time()
-    choice = choose_covariance(
+    started, cpu_started = time.perf_counter(), cpu_time()
+    choose = partial(
+        choose_covariance,
         X,
         layers,
         n_clusters=science.n_clusters,
@@ -177,7 +185,8 @@ def _choose(
         ),
         candidates=CANDIDATES if covariance == AUTO else (covariance,),
     )
-    seconds, cpu_seconds = time.perf_counter() - started, time.thread_time() - cpu_started
+    choice = beside(choose)
+    seconds, cpu_seconds = time.perf_counter() - started, cpu_time() - cpu_started
     scores = [choice.candidates.get(shape) for shape in (SCORED if search.held_out else CANDIDATES)]
     held_out = tuple(np.nan if each is None else each.log_loss for each in scores)
     right = tuple(np.nan if each is None else each.share_right for each in scores)

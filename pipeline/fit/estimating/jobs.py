@@ -7,6 +7,8 @@ from typing import TypeVar
 
 from sklearn.utils.parallel import Parallel, delayed
 
+from kernels.interrupt import new_flag, sharing
+
 Result = TypeVar("Result")
 
 
@@ -22,8 +24,14 @@ def runner(n_jobs: int | None) -> Callable[[Callable[[int], Result], Iterable[in
     """
 
     def run(function: Callable[[int], Result], numbers: Iterable[int]) -> Iterable[Result]:
+        flag = new_flag()  # that of the thread that waits for all of them
+
+        def one(number: int) -> Result:
+            with sharing(flag):
+                return function(number)
+
         found: Iterable[Result] = Parallel(n_jobs=n_jobs, require="sharedmem")(
-            delayed(function)(number) for number in numbers
+            delayed(one)(number) for number in numbers
         )
         return found
 

@@ -51,3 +51,14 @@ def test_no_permutation_costs_less(costs: list[list[int]]) -> None:
     assert matching.row_of[matching.column_of].tolist() == rows.tolist()
     least = min(cost[rows, list(order)].sum() for order in itertools.permutations(range(size)))
     assert cost[rows, matching.column_of].sum() == least
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.integers(1, 5).flatmap(lambda k: st.lists(st.floats(), min_size=k * k, max_size=k * k)))
+def test_costs_that_are_no_numbers_end_with_some_permutation(costs: list[float]) -> None:
+    size = int(len(costs) ** 0.5)
+    matching = new_matching(size)
+    for values in (np.arange(len(costs), dtype=float), np.array(costs)):
+        matching.cost[:] = values.reshape(size, size)
+        match(matching)
+        assert sorted(matching.column_of.tolist()) == list(range(size))

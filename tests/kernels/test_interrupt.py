@@ -1,0 +1,182 @@
+"""Ctrl-C ends kernels, whichever door of the main thread they were called by, and leaves nothing broken."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from checkout import ROOT
+from click.testing import CliRunner
+
+from kernels.choice.held_out import label_probabilities
+from kernels.interrupt import _left_alone, beside, call, cpu_time, new_flag, sharing
+from kernels.problem.problem import build_problem
+from kernels.search.sampling import Length, run_chain
+from pipeline.commands.main import main
+from pipeline.fit.estimator import AnnotatedClustering
+
+MOST = 2.0
+"""Seconds from the signal to the end."""
+
+
+@contextmanager
+def interrupted(after: float) -> Iterator[None]:
+    """Send this process what Ctrl-C sends; the block is to end within `MOST` seconds of it."""
+    sent: list[float] = []
+
+    def send() -> None:
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(after, send)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+    assert sent, "the work was over before the signal"
+    assert time.monotonic() - sent[0] < MOST
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled() -> None:
+    AnnotatedClustering(2, confidence=True, restarts=1).fit(
+        np.arange(20.0).reshape(10, 2), must_link=[[0, 1]]
+    )
+
+
+def noise(n_samples: int, n_features: int) -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(n_samples, n_features))
+
+
+LINKS = np.random.default_rng(1).integers(20_000, size=(9000, 2))
+
+
+@pytest.mark.parametrize(
+    ("shape", "how"),
+    [
+        ((20_000, 10), {"n_clusters": 8, "model": "conditional"}),
+        ((20_000, 10), {"n_clusters": 8, "model": "posterior", "accuracy": 0.8, "n_jobs": 2}),
+        ((60_000, 100), {"n_clusters": 8, "covariance": "full", "model": "conditional"}),
+        ((60_000, 100), {"n_clusters": 8, "covariance": "tied", "model": "unsupervised"}),
+        ((20_000, 100), {"n_clusters": 1000, "model": "unsupervised"}),
+        ((20_000, 10), {"n_clusters": 3, "covariance": "auto", "model": "conditional"}),
+        ((20_000, 10), {"n_clusters": 3, "confidence": True, "restarts": 1, "generations": 1}),
+    ],
+    ids=lambda value: "x".join(map(str, value)) if isinstance(value, tuple) else None,
+)
+def test_a_fit_ends_and_the_estimator_fits_again(shape: tuple[int, int], how: dict[str, Any]) -> None:
+    X = noise(*shape)
+    estimator = AnnotatedClustering(**how, random_state=0)
+    with interrupted(1.0), pytest.raises(KeyboardInterrupt):
+        estimator.fit(X, must_link=LINKS[:, :2])
+    assert not hasattr(estimator, "labels_")
+    estimator.set_params(n_clusters=2, restarts=2)
+    again = estimator.fit(X[:60, :2], must_link=[[0, 1]])
+    fresh = AnnotatedClustering(**how | {"n_clusters": 2, "restarts": 2}, random_state=0)
+    assert again.objective_ == fresh.fit(X[:60, :2], must_link=[[0, 1]]).objective_
+
+
+def chain(problem: Any, labels: np.ndarray) -> None:
+    run_chain(problem, labels, labels, Length(10**6, 1, 1), np.random.default_rng(0))
+
+
+def shares(problem: Any, labels: np.ndarray) -> None:
+    while True:
+        label_probabilities(problem, labels)
+
+
+@pytest.mark.parametrize("work", [chain, shares])
+def test_chains_and_probabilities_end(work: Callable[..., None]) -> None:
+    problem = build_problem(noise(20_000, 30), n_clusters=6, model="unsupervised", covariance="full")
+    with interrupted(0.5), pytest.raises(KeyboardInterrupt):
+        work(problem, np.arange(20_000, dtype=np.int16) % 6)
+
+
+@pytest.mark.parametrize("arguments", [["-k", "5"], ["-k", "2..8"], ["-k", "5", "--confidence"]])
+def test_the_command_ends_with_130(arguments: list[str], tmp_path: Path) -> None:
+    table = tmp_path / "table.npy"
+    np.save(table, noise(20_000, 10))
+    with interrupted(1.5):
+        done = CliRunner().invoke(
+            main, ["fit", str(table), *arguments, "--out", str(tmp_path / "labels.csv")]
+        )
+    assert done.exit_code == 130, done.output
+    assert [path.name for path in tmp_path.iterdir()] == ["table.npy"]
+
+
+def test_what_looks_at_no_flag_is_left_alone() -> None:
+    """As a compilation: the caller goes on, and the next kernel does not wait behind it."""
+    state = SimpleNamespace(stop=new_flag())
+    with interrupted(0.1), pytest.raises(KeyboardInterrupt):
+        call(lambda _: time.sleep(3), (state,))
+    assert state.stop[0] == 1
+    assert _left_alone[-1].is_alive()
+    began = time.monotonic()
+    assert call(lambda _: threading.current_thread().name, (SimpleNamespace(stop=new_flag()),)) == "kernels"
+    assert time.monotonic() - began < 1
+    _left_alone[-1].join(5)
+    assert not _left_alone[-1].is_alive()
+
+
+def test_results_errors_flags_and_time_come_through() -> None:
+    flag = new_flag()
+    with sharing(flag):
+        assert new_flag() is flag
+    assert new_flag() is not flag
+    with pytest.raises(ZeroDivisionError):
+        call(lambda x: 1 // x, (0,))
+    began = cpu_time()
+    assert call(sum, (range(20_000_000),)) == 199999990000000
+    assert cpu_time() - began > 0.05
+    first, second = (beside(lambda: (new_flag(), threading.current_thread().name, new_flag())) for _ in "ab")
+    assert first[0] is first[2] is not second[0]
+    assert first[1] == "kernels"
+    flag[0] = 1
+    with pytest.raises(KeyboardInterrupt):
+        call(lambda _: None, (SimpleNamespace(stop=flag),))
+
+
+LEAVING = """
+import atexit, ctypes, os, signal, sys, threading
+from types import SimpleNamespace
+from kernels.interrupt import call, leave
+atexit.register(print, "at exit")
+threading.Timer(.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    call(ctypes.CDLL(None).sleep, ({seconds},))
+except KeyboardInterrupt:
+    {leaving}
+"""
+
+
+@pytest.mark.parametrize(
+    ("leaving", "seconds", "most"), [("leave(130)", 60, 10.0), ("sys.exit(130)", 3, 20.0)]
+)
+def test_a_process_leaves_while_something_compiles(leaving: str, seconds: int, most: float) -> None:
+    """At once by `leave`; else once the step of the compiler is over, as memory is taken down after that."""
+    code = LEAVING.format(leaving=leaving, seconds=seconds)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=most, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "at exit\n", "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_fork_has_a_thread_of_its_own() -> None:
+    call(len, ("ab",))
+    child = os.fork()
+    if child == 0:
+        os._exit(call(len, ("abc",)))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
