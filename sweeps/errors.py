@@ -69,12 +69,15 @@ class Problem:
         What is there, and what should be.
     hint : str
         A remedy, for example a did-you-mean.
+    count : int
+        Problems that this one stands for.
     """
 
     where: str
     found: str
     expected: str
     hint: str = ""
+    count: int = 1
 
     def __str__(self) -> str:
         hint = f" ({self.hint})" if self.hint else ""

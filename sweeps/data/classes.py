@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,18 +44,16 @@ def encode_classes(values: Sequence[str], where: Callable[[int], str]) -> Encode
     InputError
         If a class is missing (empty or NaN), or there are more than an int16 can count.
     """
-    numbers = [to_number(value) for value in values]
-    missing = [
-        position
-        for position, (value, number) in enumerate(zip(values, numbers, strict=True))
-        if not value or (number is not None and math.isnan(number))
-    ]
+    numbers = {value: to_number(value) for value in dict.fromkeys(values)}
+    none = {value for value, number in numbers.items() if not value or number != number}
+    missing = [position for position, value in enumerate(values) if value in none] if none else []
     problems = counted(
         missing, lambda i: Problem(where(i), "NaN" if values[i] else "an empty cell", "a class")
     )
-    numeric = all(number is not None and math.isfinite(number) for number in numbers)
-    keys = np.array(numbers if numeric else values)
-    distinct, first, codes = np.unique(keys, return_index=True, return_inverse=True)
+    numeric = all(number is not None and math.isfinite(number) for number in numbers.values())
+    keys: dict[str, Any] = {value: number if numeric else value for value, number in numbers.items()}
+    first = {key: value for value, key in reversed(keys.items())}
+    distinct = sorted(first)
     if len(distinct) > MAX_CLASSES:
         expected = f"at most {MAX_CLASSES}"
         problems.append(
@@ -62,7 +61,10 @@ def encode_classes(values: Sequence[str], where: Callable[[int], str]) -> Encode
         )
     if problems:
         raise InputError(problems)
-    return codes.astype(np.int16), tuple(values[position] for position in first.tolist())
+    code = {key: number for number, key in enumerate(distinct)}
+    codes = {value: code[key] for value, key in keys.items()}
+    of_each = np.fromiter(map(codes.__getitem__, values), np.int16, len(values))
+    return of_each, tuple(first[key] for key in distinct)
 
 
 LABEL = "label"

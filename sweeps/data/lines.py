@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
-import os
 import zlib
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sweeps.errors import InputError, Problem
+from sweeps.files import PART, opened
 
 PROBLEMS_SHOWN = 20
-
 
 MOST_BYTES = 2**26
 """Of a file of labels, links or annotations."""
 
 MOST_LINES = 10**7
-"""Lines of any text file: each takes 16 bytes beside its text."""
-
-PART = 2**20
-"""Bytes that are read at once of what has no size."""
+"""Lines of any text file: each takes some 16 bytes beside its text."""
 
 BOM = b"\xef\xbb\xbf"
 GZIP = b"\x1f\x8b"
@@ -117,53 +116,54 @@ def read_text(path: Path, most: int) -> bytes:
     InputError
         If the file cannot be read, is too large or no text, or has more than `MOST_LINES`.
     """
+    with opened(path, most, pipe=True) as file:
+        if not file.peek(len(GZIP)).startswith(GZIP):
+            return _text(path, file, most, "")
+        try:
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                return _text(path, unpacked, most, " once unpacked")
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise InputError([Problem(str(path), f"a broken file ({error})", "a file of gzip")]) from error
+
+
+def _text(path: Path, file: io.BufferedIOBase, most: int, of: str) -> bytes:
+    """Text of an open file, checked and brought to one form part by part: no second copy is ever whole."""
+    decoder, content = codecs.getincrementaldecoder("utf-8")(), io.BytesIO()
+    n_bytes, n_lines, held = 0, 1, b""
+    while part := file.read(PART):
+        if n_bytes == 0:
+            part = part.removeprefix(BOM)
+        n_bytes += len(part)
+        if n_bytes > most:
+            raise InputError([Problem(str(path), f"more than {most:,} bytes{of}", f"at most {most:,}")])
+        _check_text(path, decoder, part, n_lines)
+        # the line feed of a line end may be in the next part
+        part = held + part
+        held = b"\r" if part.endswith(b"\r") else b""
+        part = part[: len(part) - len(held)].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        n_lines += part.count(b"\n")
+        if n_lines > MOST_LINES:
+            found, expected = f"more than {MOST_LINES:,} lines", f"at most {MOST_LINES:,}"
+            raise InputError([Problem(str(path), found, expected)])
+        content.write(part)
+    _check_text(path, decoder, b"", n_lines, final=True)
+    content.write(held.replace(b"\r", b"\n"))
+    return content.getvalue()
+
+
+def _check_text(
+    path: Path, decoder: codecs.IncrementalDecoder, part: bytes, n_lines: int, *, final: bool = False
+) -> None:
+    pending = len(decoder.getstate()[0])
     try:
-        with path.open("rb") as file:
-            # Not `most` at once, which would take that much memory; and a pipe has no size.
-            content = file.read(min(os.fstat(file.fileno()).st_size, most) + 1)
-            while len(content) <= most and (part := file.read(PART)):
-                content += part
-    except OSError as error:
-        raise InputError([unreadable(path, error)]) from error
-    if len(content) > most:
-        raise InputError([Problem(str(path), f"more than {most:,} bytes", f"at most {most:,}")])
-    if content.startswith(GZIP):
-        content = _unpacked(path, content, most)
-    content = content.removeprefix(BOM)
-    try:
-        content.decode()
+        decoder.decode(part, final)
     except UnicodeDecodeError as error:
-        line = len(content[: error.start + 1].splitlines())
-        where, found = f"{path}, line {line}", f"byte {content[error.start]:#04x}"
+        line = n_lines + len(part[: max(0, error.start - pending) + 1].splitlines()[1:])
+        where, found = f"{path}, line {line}", f"byte {error.object[error.start]:#04x}"
         hint = "save it again as UTF-8; spreadsheets call that CSV UTF-8"
         raise InputError([Problem(where, found, "a text file in UTF-8", hint)]) from error
-    if b"\0" in content:
+    if b"\0" in part:
         raise InputError([Problem(str(path), "NUL characters", "a text file")])
-    content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    count = content.count(b"\n") + 1
-    if count > MOST_LINES:
-        raise InputError([Problem(str(path), f"{count:,} lines", f"at most {MOST_LINES:,}")])
-    return content
-
-
-def _unpacked(path: Path, packed: bytes, most: int) -> bytes:
-    """Content of a file of gzip; a small one may hold more than there is memory."""
-    content = bytearray()
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:
-            while len(content) <= most and (part := file.read(PART)):
-                content += part
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError([Problem(str(path), f"a broken file ({error})", "a file of gzip")]) from error
-    if len(content) > most:
-        found = f"more than {most:,} bytes once unpacked"
-        raise InputError([Problem(str(path), found, f"at most {most:,}")])
-    return bytes(content)
-
-
-def unreadable(path: Path, error: OSError) -> Problem:
-    """The problem of a path that cannot be read."""
-    return Problem(str(path), error.strerror or str(error), "a readable file")
 
 
 def split_cells(text: str, separator: str = "") -> list[str]:
@@ -197,19 +197,30 @@ def to_number(cell: str) -> float | None:
         return None
 
 
-def counted(places: Sequence[int], problem: Callable[[int], Problem]) -> list[Problem]:
-    """A problem for each place, all but the first few the same: of those, `shortened` says how many.
+def counted(
+    places: Sequence[int] | NDArray[np.intp], problem: Callable[[int], Problem], count: int | None = None
+) -> list[Problem]:
+    """A problem for each of the first places, and one that stands for those beyond.
 
-    A column of millions of empty cells would otherwise become as many texts.
+    Parameters
+    ----------
+    places : sequence of int
+        All, or the first `PROBLEMS_SHOWN` and one more.
+    problem : callable
+        From a place to its problem.
+    count : int, optional
+        How many there are, where not all are told.
     """
-    first = [problem(place) for place in places[:PROBLEMS_SHOWN]]
-    return first + first[-1:] * (len(places) - len(first))
+    first = [problem(int(place)) for place in places[:PROBLEMS_SHOWN]]
+    beyond = (len(places) if count is None else count) - len(first)
+    return [*first, replace(first[-1], count=beyond)] if beyond else first
 
 
 def shortened(path: Path, problems: Iterable[Problem]) -> list[Problem]:
     """The first problems of a file, and how many there are beyond."""
     found = list(problems)
-    beyond = len(found) - PROBLEMS_SHOWN
-    if beyond <= 0:
+    first = [each for each in found if each.count == 1][:PROBLEMS_SHOWN]
+    beyond = sum(each.count for each in found) - len(first)
+    if not beyond:
         return found
-    return [*found[:PROBLEMS_SHOWN], Problem(str(path), f"{beyond} more problems like these", "none")]
+    return [*first, Problem(str(path), f"{beyond:,} more problems like these", "none")]

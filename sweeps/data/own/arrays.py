@@ -11,17 +11,22 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from sweeps.data.lines import MOST_LINES, unreadable
+from sweeps.data.lines import MOST_LINES
 from sweeps.errors import InputError, Problem
+from sweeps.files import PART
+from sweeps.files import opened as opened_file
 
 MOST_BYTES = 2**30
-"""Of an array: as it is in the file, and as it is used, with 8 bytes a number."""
+"""Of an array as it is in the file, and of a file."""
+
+MOST_TEXT_BYTES = 2**28
+"""Of an array of texts, which is held as a whole."""
 
 MOST_ROWS = MOST_LINES
 MOST_DIRECTORY = 2**20
@@ -29,9 +34,6 @@ MOST_DIRECTORY = 2**20
 
 MOST_HEADER = 10_000
 """Bytes of the header of an array, numpy's own limit."""
-
-PART = 2**20
-"""Bytes that are read at once."""
 
 SUFFIX = ".npy"
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -112,8 +114,8 @@ class Archive:
             raise InputError([Problem(where, found, f"{header.n_bytes:,}")])
         return header
 
-    def read(self, name: str) -> NDArray[Any]:
-        """Values of an array.
+    def read(self, name: str, dtype: Any = None) -> NDArray[Any]:
+        """Values of an array, as another type if one is told.
 
         Raises
         ------
@@ -121,16 +123,9 @@ class Archive:
             As `header`.
         """
         header = self.header(name)
-        values = bytearray()
         with self._archive.open(self._members[name]) as stream:
             read_header(stream, self._where(name))
-            # Grows as bytes arrive: what is claimed and not there takes no memory.
-            while part := stream.read(PART):
-                values += part
-        if len(values) != header.n_bytes:
-            raise EOFError(f"{len(values):,} of {header.n_bytes:,} bytes of array {name!r}")
-        flat = np.frombuffer(values, dtype=header.dtype) if values else np.empty(0, header.dtype)
-        return flat.reshape(header.shape, order="F" if header.fortran else "C")
+            return read_values(stream, header, header.dtype if dtype is None else np.dtype(dtype))
 
     def _where(self, name: str) -> str:
         return f"{self._path}, array {name[:60]!r}"
@@ -146,22 +141,54 @@ def opened(path: Path) -> Iterator[Archive]:
         If it cannot be read, is damaged, or is no archive; also for what is read of it in the block.
     """
     try:
-        with _Bounded(path) as file, zipfile.ZipFile(file) as archive:
+        with (
+            opened_file(path, MOST_BYTES) as file,
+            zipfile.ZipFile(cast(IO[bytes], _Bounded(file))) as archive,
+        ):
             yield Archive(path, archive)
-    except OSError as error:
-        raise InputError([unreadable(path, error)]) from error
     except BROKEN as error:
         raise InputError([Problem(str(path), f"a broken file ({error})", "an .npz file")]) from error
 
 
-class _Bounded(io.FileIO):
+class _Bounded:
     """A file of which no more is read at once than the directory of a sound archive takes."""
+
+    def __init__(self, file: io.BufferedReader[Any]) -> None:
+        self._file = file
+        self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Read so many bytes; without a size the end of the archive, which is shorter than that."""
         if size is not None and size > max(MOST_DIRECTORY, PART):
             raise zipfile.BadZipFile(f"a directory of {size:,} bytes, at most {MOST_DIRECTORY:,}")
-        return super().read(size) or b""
+        return self._file.read(size)
+
+
+def read_values(stream: IO[bytes], header: Header, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Values behind a header, in the order of C, part by part: nothing is held twice.
+
+    Raises
+    ------
+    EOFError
+        If there are fewer than the header says, or more bytes.
+    """
+    width = math.prod(header.shape[1:])
+    values = np.empty(header.shape, dtype)
+    # rows one after the other, or columns, of which a part has whole ones
+    lines = values.reshape(len(values), width)
+    lines = lines.T if header.fortran else lines
+    n_bytes = lines.shape[1] * header.dtype.itemsize
+    at_once = max(1, PART // max(n_bytes, 1))
+    for start in range(0, len(lines), at_once):
+        part = lines[start : start + at_once]
+        content = stream.read(len(part) * n_bytes)
+        if len(content) != len(part) * n_bytes:
+            raise EOFError(f"fewer than the {header.n_bytes:,} bytes of shape {header.shape}")
+        with np.errstate(over="ignore"):  # of a type with a wider range: infinite, and refused
+            part[:] = np.frombuffer(content, header.dtype).reshape(part.shape)
+    if stream.read(1):
+        raise EOFError(f"more than the {header.n_bytes:,} bytes of shape {header.shape}")
+    return values
 
 
 def read_header(stream: IO[bytes], where: str) -> Header:

@@ -1,8 +1,8 @@
-"""Columns of numbers, texts or both, as pandas has them."""
+"""Columns of numbers, texts or both, as pandas has them, some rows at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,19 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweeps.data.lines import to_number
-from sweeps.data.own.columns import Numbers
+from sweeps.data.own.columns import Numbers, check_words, each_once, is_empty
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A table of a pandas DataFrame.
+    """A table that comes as pandas DataFrames.
 
     Parameters
     ----------
     path : Path
         The file.
-    frame : pandas.DataFrame
-        Its cells.
+    parts : callable
+        From positions of columns to lists of these, each a Series: all rows, one part after the other.
+    n_rows, width : int
+        Number of rows, and of columns.
     header : sequence of str
         Names of the columns; empty if they have none.
     place : callable
@@ -33,48 +35,42 @@ class Frame:
     """
 
     path: Path
-    frame: Any
+    parts: Callable[[Sequence[int]], Iterator[Any]]
+    n_rows: int
+    width: int
     header: Sequence[str]
     place: Callable[[int, int], str]
     index: tuple[str, ...] = ()
-
-    @property
-    def width(self) -> int:
-        """Number of columns."""
-        return int(self.frame.shape[1])
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self.frame)
 
     def numbers(self, columns: Sequence[int]) -> Numbers:
         """Some columns as numbers."""
         X = np.empty((self.n_rows, len(columns)))
         others = np.zeros(len(columns), dtype=np.intp)
-        for number, column in enumerate(columns):
-            X[:, number], others[number] = _numbers(self.frame.iloc[:, column])
-        return Numbers(X, others)
+        is_empty = np.zeros(self.n_rows, dtype=np.bool_)
+        start = n_words = 0
+        for part in self.parts(columns):
+            rows = slice(start, start + len(part[0]))
+            for number, column in enumerate(part):
+                X[rows, number], n_others, missing, n_values = _numbers(column)
+                others[number] += n_others
+                is_empty[rows] |= missing
+                n_words += n_values
+            check_words(self.path, n_words)
+            start = rows.stop
+        return Numbers(X, others, is_empty)
 
     def texts(self, column: int) -> list[str]:
         """Cells of a column as texts."""
-        return list(map(text_of, self.frame.iloc[:, column].tolist()))
-
-    def cells(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> list[str]:
-        """Some cells as texts."""
-        found = np.empty(len(rows), dtype=object)
-        for column in np.unique(columns).tolist():
-            chosen = columns == column
-            found[chosen] = list(map(text_of, self.frame.iloc[rows[chosen], column].tolist()))
-        return list(found)
+        cells = (text for (part,) in self.parts([column]) for text in _texts(part))
+        return each_once(cells, f"{self.path}, {self.named(column)}")
 
     def cell(self, row: int, column: int) -> str:
         """One cell as text."""
-        return text_of(self.frame.iloc[row, column])
+        return text_of(self._value(row, column))
 
     def shown(self, row: int, column: int) -> str:
         """One cell as a message has it."""
-        value = self.frame.iloc[row, column]
+        value = self._value(row, column)
         if isinstance(value, (float, np.floating)):
             return str(float(value))
         cell = text_of(value)
@@ -89,9 +85,18 @@ class Frame:
         name = f" ({self.header[column]})" if self.header else ""
         return f"column {column + 1}{name}"
 
+    def _value(self, row: int, column: int) -> Any:
+        for (part,) in self.parts([column]):
+            if row < len(part):
+                return part.iloc[row]
+            row -= len(part)
+        raise IndexError(row)
+
 
 def text_of(value: Any) -> str:
     """Text of a cell; nothing where a value is missing, and whole numbers without a point."""
+    if type(value) is str:
+        return value.strip()
     import pandas as pd
 
     if value is None or value is pd.NA or value is pd.NaT:
@@ -106,19 +111,56 @@ def text_of(value: Any) -> str:
     return str(value).strip()
 
 
-def _numbers(column: Any) -> tuple[NDArray[np.float64], int]:
-    """A column as numbers, NaN where a cell is none, and how many of those are texts."""
+def _is_plain(kind: Any) -> bool:
+    """Whether all values of a type are numbers, or missing."""
+    import pandas as pd
+
+    return pd.api.types.is_bool_dtype(kind) or bool(
+        pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_complex_dtype(kind)
+    )
+
+
+def _coded(column: Any) -> tuple[NDArray[np.intp], list[Any]]:
+    """For each cell which of some values it is, the last one where it is missing.
+
+    Of texts and categories each value is there once. Cells of other types may be equal and not the same, such
+    as 1 and true.
+    """
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        codes, values = column.cat.codes.to_numpy(), column.cat.categories.tolist()
+    elif isinstance(column.dtype, pd.StringDtype):
+        codes, found = pd.factorize(column)
+        values = found.tolist()
+    else:
+        codes, values = np.arange(len(column)), column.tolist()
+    return np.asarray(codes, dtype=np.intp), [*values, None]
+
+
+def _texts(column: Any) -> Iterator[str]:
+    codes, values = _coded(column)
+    texts = list(map(text_of, values))
+    return map(texts.__getitem__, codes.tolist())
+
+
+def _numbers(column: Any) -> tuple[NDArray[np.float64], int, NDArray[np.bool_], int]:
+    """A column as numbers, NaN where a cell is none; how many of those are texts; which cells are empty.
+
+    At last, how many values had to be looked at one by one.
+    """
     import pandas as pd
 
     kind = column.dtype
-    if pd.api.types.is_bool_dtype(kind) or (
-        pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_complex_dtype(kind)
-    ):
+    if _is_plain(kind):
         with np.errstate(over="ignore"):  # of a type with a wider range: infinite, and refused
-            values: NDArray[np.float64] = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        return values, 0
+            numbers: NDArray[np.float64] = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        return numbers, 0, np.isnan(numbers), 0
+    codes, values = _coded(column)
+    texts = list(map(text_of, values))
     # a category is one by its type, though its words may be numbers
     is_category = isinstance(kind, pd.CategoricalDtype)
-    cells = [text_of(value) for value in column.tolist()]
-    found = [None if is_category else to_number(cell) for cell in cells]
-    return np.array(found, dtype=np.float64), sum(number is None for number in found)
+    found = [None if is_category else to_number(text) for text in texts]
+    is_other = np.array([number is None for number in found])[codes]
+    missing = np.array([is_empty(text) for text in texts])[codes]
+    return np.array(found, dtype=np.float64)[codes], int(is_other.sum()), missing, len(values)

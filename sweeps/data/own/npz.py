@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sweeps.data.lines import unreadable
-from sweeps.data.own.arrays import BROKEN, MOST_BYTES, MOST_ROWS, Archive, Header, opened, read_header
+from sweeps.data.own.arrays import (
+    BROKEN,
+    MOST_BYTES,
+    MOST_ROWS,
+    MOST_TEXT_BYTES,
+    Archive,
+    Header,
+    opened,
+    read_header,
+    read_values,
+)
 from sweeps.data.own.choice import TableChoice, positions
+from sweeps.data.own.columns import Numbers, check_size, each_once
 from sweeps.data.own.frames import Frame
 from sweeps.data.own.select import select
 from sweeps.data.tables import LabelledTable
 from sweeps.errors import InputError, Problem, collecting, did_you_mean
+from sweeps.files import opened as opened_file
 
 FEATURES = "X"
 CLASSES = ("y", "labels", "labels_true")
@@ -68,26 +79,29 @@ def read_npy_table(path: Path, choice: TableChoice) -> LabelledTable:
     """
     where = str(path)
     try:
-        with path.open("rb") as file:
+        with opened_file(path, MOST_BYTES) as file:
             header = read_header(file, where)
             if header.dtype.hasobject:
                 raise InputError([Problem(where, "objects (a pickle)", "an array without objects")])
             _check_features(where, header)
-            # no more than the array takes, and a byte that should not be there
-            content = file.read(header.n_bytes + 1)
-    except OSError as error:
-        raise InputError([unreadable(path, error)]) from error
+            X = read_values(file, header, np.dtype(np.float64))
     except BROKEN as error:
         raise InputError([Problem(where, f"a broken file ({error})", "an .npy file")]) from error
-    if len(content) != header.n_bytes:
-        found = (
-            f"{'more' if len(content) > header.n_bytes else 'fewer'} bytes than shape {header.shape} takes"
-        )
-        raise InputError([Problem(where, found, f"{header.n_bytes:,} bytes after the header")])
-    values = np.frombuffer(content, header.dtype).reshape(header.shape, order="F" if header.fortran else "C")
-    with np.errstate(over="ignore"):  # of a type with a wider range: infinite, and refused
-        X = np.ascontiguousarray(values, dtype=np.float64)
     return _selected(path, X, {}, None, choice)
+
+
+@dataclass(frozen=True, eq=False)
+class _Arrays(Frame):
+    """An array of numbers, used as it is, with texts beside it."""
+
+    X: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
+
+    def numbers(self, columns: Sequence[int]) -> Numbers:
+        """Some columns of the array."""
+        is_whole = list(columns) == list(range(self.X.shape[1]))
+        values = self.X if is_whole else self.X[:, list(columns)]
+        is_empty = np.asarray(np.isnan(values).any(axis=1), dtype=np.bool_)
+        return Numbers(values, np.zeros(len(columns), dtype=np.intp), is_empty)
 
 
 def _selected(
@@ -97,9 +111,13 @@ def _selected(
     import pandas as pd
 
     width, names = X.shape[1], list(texts)
-    frame = pd.DataFrame(X)
-    for name, cells in texts.items():
-        frame[name] = pd.Series(cells, dtype=object)
+
+    def parts(columns: Sequence[int]) -> Iterator[list[Any]]:
+        yield [
+            pd.Series(X[:, column] if column < width else np.array(texts[names[column - width]], object))
+            for column in columns
+        ]
+
     beside = {name: width + number for number, name in enumerate(names)}
 
     def place(row: int, column: int) -> str:
@@ -123,7 +141,7 @@ def _selected(
         index_column=None if choice.index_column is None else beside[str(choice.index_column)],
         aside=tuple(str(beside[name]) for name in choice.aside),
     )
-    return select(Frame(path, frame, [], place), told, [])
+    return select(_Arrays(path, parts, len(X), width + len(names), [], place, X=X), told, [])
 
 
 def _array_names(path: Path, choice: TableChoice, problems: list[Problem]) -> list[str]:
@@ -140,8 +158,7 @@ def _array_names(path: Path, choice: TableChoice, problems: list[Problem]) -> li
 def _features(path: Path, archive: Archive) -> NDArray[np.float64]:
     header = _header(path, archive, FEATURES)
     _check_features(f"{path}, array {FEATURES!r}", header)
-    with np.errstate(over="ignore"):  # of a type with a wider range: infinite, and refused
-        return np.ascontiguousarray(archive.read(FEATURES), dtype=np.float64)
+    return archive.read(FEATURES, np.float64)
 
 
 def _check_features(where: str, header: Header) -> None:
@@ -149,9 +166,7 @@ def _check_features(where: str, header: Header) -> None:
         raise _wrong(where, header, "numbers of shape (samples, features)")
     if 0 in header.shape:
         raise InputError([Problem(where, f"shape {header.shape}", "at least one sample and one feature")])
-    if header.shape[0] > MOST_ROWS or math.prod(header.shape) * 8 > MOST_BYTES:
-        most = f"at most {MOST_ROWS:,} samples, and {MOST_BYTES // 8:,} numbers"
-        raise _wrong(where, header, most)
+    check_size(where, *header.shape, MOST_ROWS)
 
 
 def _length_problem(path: Path, name: str, length: int, X: NDArray[np.float64], label: str | None) -> Problem:
@@ -182,12 +197,12 @@ def _texts(path: Path, archive: Archive, name: str) -> list[str]:
     where = f"{path}, array {name!r}"
     if len(header.shape) != 1 or header.dtype.kind not in "biufU" or not header.n_bytes:
         raise _wrong(where, header, "whole numbers or texts of shape (samples,)")
-    if header.shape[0] > MOST_ROWS:
-        raise _wrong(where, header, f"at most {MOST_ROWS:,} samples")
+    if header.shape[0] > MOST_ROWS or header.n_bytes > MOST_TEXT_BYTES:
+        raise _wrong(where, header, f"at most {MOST_ROWS:,} samples and {MOST_TEXT_BYTES:,} bytes")
     values = archive.read(name)
     if values.dtype.kind == "U" and not _is_text(values):
         raise InputError([Problem(where, "numbers that stand for no character", "texts in Unicode")])
-    return [str(value) for value in values.tolist()]
+    return each_once(map(str, values.flat), where)
 
 
 def _is_text(values: NDArray[Any]) -> bool:

@@ -9,11 +9,12 @@ import numpy as np
 
 from sweeps.data.lines import shortened
 from sweeps.data.own.choice import TableChoice
-from sweeps.data.own.files import read_feather_table, read_parquet_table, read_workbook
+from sweeps.data.own.files import load_arrow, read_feather_table, read_parquet_table, read_workbook
 from sweeps.data.own.npz import read_npy_table, read_npz_table
 from sweeps.data.own.text import read_text_table
 from sweeps.data.tables import LabelledTable
 from sweeps.errors import InputError, Problem
+from sweeps.files import bounded
 
 Reader = Callable[[Path, TableChoice], LabelledTable]
 
@@ -79,11 +80,15 @@ def read_table(
         problems.append(Problem(str(path), f"{suffix} file", UNREAD[suffix]))
     if problems:
         raise InputError(problems)
+    reader = READERS.get(suffix, read_text_table)
+    if reader in (read_parquet_table, read_feather_table):
+        load_arrow()
     try:
-        table = READERS.get(suffix, read_text_table)(path, choice)
+        with bounded(path):
+            table = reader(path, choice)
+            problem = _spread_problem(path, table)
     except InputError as error:
         raise InputError(shortened(path, error.problems)) from None
-    problem = _spread_problem(path, table)
     if problem:
         raise InputError([problem])
     return table
@@ -92,7 +97,10 @@ def read_table(
 def _spread_problem(path: Path, table: LabelledTable) -> Problem | None:
     """The model divides by the total variance (docs/model.md, eq. (1))."""
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        total_variance = float(table.X.var(axis=0).mean())
+        # some columns at a time: the variance needs as much memory again as what it is of
+        width = max(1, 2**20 // len(table.X))
+        parts = (slice(start, start + width) for start in range(0, table.X.shape[1], width))
+        total_variance = float(np.concatenate([table.X[:, part].var(axis=0) for part in parts]).mean())
     if not np.isfinite(total_variance):
         return Problem(str(path), "values whose squares overflow", "smaller values", "use another unit")
     if total_variance == 0:

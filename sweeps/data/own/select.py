@@ -10,25 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweeps.data.classes import Encoded, encode_classes
-from sweeps.data.lines import counted, to_number
+from sweeps.data.lines import MOST_LINES, PROBLEMS_SHOWN, counted, to_number
 from sweeps.data.own.choice import TableChoice, position, positions
-from sweeps.data.own.columns import Columns, Numbers
+from sweeps.data.own.columns import Columns, Numbers, check_size, is_empty
 from sweeps.data.own.notes import column_notes, dropped_note
 from sweeps.data.tables import LabelledTable, SampleRows
 from sweeps.errors import InputError, Problem, collecting
 
-EMPTY = frozenset(
-    ("", "na", "n/a", "nan", "-nan", "<na>", "#na", "#n/a", "#n/a n/a", "null", "none", "?", "1.#qnan")
-)
-"""Cells, in small letters, that stand for a missing value: those of pandas, and a question mark."""
-
 MOST_TEXTS = 100
 """Different texts of a column that becomes as many columns."""
-
-
-def is_empty(cell: str) -> bool:
-    """Whether a cell stands for a missing value."""
-    return cell.strip().lower() in EMPTY
 
 
 @dataclass
@@ -63,8 +53,13 @@ def select(table: Columns, choice: TableChoice, problems: list[Problem]) -> Labe
     InputError
         With these problems, and all that are found here.
     """
+    check_size(table.path, table.n_rows, 1, MOST_LINES)
+    check_size(table.path, 1, table.width, MOST_LINES)
     roles = _roles(table, choice, problems)
-    numbers = Numbers(np.empty((table.n_rows, 0)), np.zeros(0, np.intp))
+    check_size(f"{table.path}, features", table.n_rows, len(roles.features), MOST_LINES)
+    numbers = Numbers(
+        np.empty((table.n_rows, 0)), np.zeros(0, np.intp), np.zeros(table.n_rows, dtype=np.bool_)
+    )
     if roles.features:
         numbers = table.numbers(roles.features)
     kept = np.ones(table.n_rows, dtype=np.bool_)
@@ -138,11 +133,7 @@ def _roles(table: Columns, choice: TableChoice, problems: list[Problem]) -> _Rol
 
 def _complete(table: Columns, roles: _Roles, numbers: Numbers) -> NDArray[np.bool_]:
     """Rows without an empty cell among features and class."""
-    kept = np.ones(table.n_rows, dtype=np.bool_)
-    rows, columns = np.nonzero(np.isnan(numbers.values))
-    if len(rows):
-        cells = table.cells(rows, np.array(roles.features)[columns])
-        kept[rows[[is_empty(cell) for cell in cells]]] = False
+    kept = ~numbers.is_empty
     if roles.label is not None:
         for row, cell in enumerate(table.texts(roles.label)):
             number = to_number(cell)
@@ -158,49 +149,42 @@ def _features(
     if not places:
         beside = " beside the classes" if choice.label_column is not None else ""
         raise InputError([Problem(str(table.path), f"no column{beside}", "at least one feature")])
-    values, problems = numbers.values[rows], list[Problem]()
-    n_texts = _texts_of(numbers, rows)
+    # a table may take half of the memory: one that is whole is used as it is
+    is_whole = len(rows) == len(numbers.values)
+    values = numbers.values if is_whole else numbers.values[rows]
+    # rows are left out for empty cells alone: of a column that is all texts otherwise none is a number
+    n_texts = numbers.n_others if is_whole else np.isnan(values).sum(axis=0)
+    problems = list[Problem]()
     names = [table.header[place] if table.header else table.named(place) for place in places]
-    parts: list[tuple[NDArray[np.float64], list[str]]] = []
-    for column, place in enumerate(places):
-        part, of_part = values[:, column : column + 1], [names[column]]
+    encoded: dict[int, tuple[NDArray[np.float64], list[str]]] = {}
+    for column in np.flatnonzero(n_texts == len(rows)).tolist() if len(rows) > 1 else ():
         # one problem for the column, not one for each cell
-        if 1 < len(rows) == n_texts[column]:
-            values[:, column] = 0.0
-            with collecting(problems):
-                if choice.categories != "onehot":
-                    raise InputError([_text_column_problem(table, choice, place, rows)])
-                part, of_part = _one_hot(table, place, names[column], rows)
-        parts.append((part, of_part))
-    wrong = np.flatnonzero(~np.isfinite(values)).tolist()
-
-    def problem(cell: int) -> Problem:
-        row, column = divmod(cell, len(places))
-        return _cell_problem(table, choice, int(rows[row]), places[column])
-
-    problems += counted(wrong, problem)
+        values[:, column] = 0.0
+        with collecting(problems):
+            if choice.categories != "onehot":
+                raise InputError([_text_column_problem(table, choice, places[column], rows)])
+            width = len(places) + sum(part.shape[1] for part, _ in encoded.values())
+            encoded[column] = _one_hot(table, places[column], names[column], rows, width)
+    wrong = ~np.isfinite(values)
+    first = np.flatnonzero(wrong.any(axis=1))[: PROBLEMS_SHOWN + 1]
+    cells = [(int(rows[first[i]]), places[j]) for i, j in np.argwhere(wrong[first])[: PROBLEMS_SHOWN + 1]]
+    problems += counted(
+        range(len(cells)), lambda i: _cell_problem(table, choice, *cells[i]), int(np.count_nonzero(wrong))
+    )
     if problems:
         raise InputError(problems)
+    if not encoded:
+        return np.ascontiguousarray(values), names, list(places)
+    parts = [encoded.get(i, (values[:, i : i + 1], names[i : i + 1])) for i in range(len(places))]
     X = np.ascontiguousarray(np.hstack([part for part, _ in parts]))
     origins = [place for place, (_, of_part) in zip(places, parts, strict=True) for _ in of_part]
     return X, [name for _, of_part in parts for name in of_part], origins
 
 
-def _texts_of(numbers: Numbers, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Cells of each column, of the rows that are kept, that are no number.
-
-    Rows are left out for empty cells alone, and of a column that is all texts otherwise none is a number.
-    """
-    if len(rows) == len(numbers.values):
-        return numbers.n_others
-    n_texts: NDArray[np.intp] = np.isnan(numbers.values[rows]).sum(axis=0)
-    return n_texts
-
-
 def _one_hot(
-    table: Columns, place: int, name: str, rows: NDArray[np.intp]
+    table: Columns, place: int, name: str, rows: NDArray[np.intp], width: int
 ) -> tuple[NDArray[np.float64], list[str]]:
-    """A column of 0 and 1 for each text of a column, in sorted order."""
+    """A column of 0 and 1 for each text of a column, in sorted order, beside `width` others."""
     cells = _picked(table.texts(place), rows)
     wrong = [row for row, cell in zip(rows.tolist(), cells, strict=True) if is_empty(cell)]
     if wrong:
@@ -213,14 +197,16 @@ def _one_hot(
         expected = f"at most {MOST_TEXTS}, and not another one in each row"
         hint = "names of samples are no feature: drop it, or name it as index_column"
         raise InputError([Problem(f"{table.path}, {table.named(place)}", found, expected, hint)])
-    codes = np.searchsorted(np.array(different), np.array(cells))
+    check_size(f"{table.path}, features", len(cells), width + len(different), MOST_LINES)
+    code = {text: number for number, text in enumerate(different)}
+    codes = np.fromiter(map(code.__getitem__, cells), np.intp, len(cells))
     part = np.zeros((len(cells), len(different)))
     part[np.arange(len(cells)), codes] = 1.0
     return part, [f"{name}={text}" for text in different]
 
 
 def _text_column_problem(table: Columns, choice: TableChoice, place: int, rows: NDArray[np.intp]) -> Problem:
-    example = repr(table.cell(int(rows[0]), place))
+    example = repr(table.cell(int(rows[0]), place)[:60])
     hint = _comma_hint(table.cell(int(rows[0]), place)) or (
         f"name it as {choice.key('label_column')} if it holds the classes, or as {choice.key('index_column')}"
         f" if it holds names; else {choice.key('drop')} it, or {choice.said('categories', 'onehot')}"

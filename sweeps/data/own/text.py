@@ -9,13 +9,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sweeps.data.lines import counted, read_text, to_number
 from sweeps.data.own.choice import Column, TableChoice
-from sweeps.data.own.columns import Numbers
+from sweeps.data.own.columns import MOST_CELLS, MOST_COLUMNS, Numbers, check_words, each_once
+from sweeps.data.own.columns import is_empty as stands_for_nothing
 from sweeps.data.own.rows import SEMICOLON, Content, separator_of
 from sweeps.data.own.select import select
 from sweeps.data.tables import LabelledTable
@@ -40,14 +42,13 @@ class _Grid:
         Names of the columns.
     width : int
         Number of cells of a row.
-    lines, offsets : array of int
+    offsets : array of int
         Where each row begins.
     """
 
     content: Content
     header: list[str]
     width: int
-    lines: NDArray[np.int64]
     offsets: NDArray[np.int64]
 
     @property
@@ -56,7 +57,7 @@ class _Grid:
 
     @property
     def n_rows(self) -> int:
-        return len(self.lines)
+        return len(self.offsets)
 
     @property
     def index(self) -> tuple[str, ...]:
@@ -82,40 +83,53 @@ class _Grid:
         return repr(cell) if cell else "an empty cell"
 
     def texts(self, column: int) -> list[str]:
-        return [_tidy(cells[column]) for cells in self.rows()]
-
-    def cells(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> list[str]:
-        found: list[str] = []
-        ends = np.searchsorted(rows, np.arange(self.n_rows + 1))
-        for cells, begin, end in zip(self.rows(), ends[:-1].tolist(), ends[1:].tolist(), strict=True):
-            if begin < end:
-                found += [_tidy(cells[column]) for column in columns[begin:end].tolist()]
-        return found
+        where = f"{self.path}, {self.named(column)}"
+        return each_once((_tidy(cells[column]) for cells in self.rows()), where)
 
     def where(self, row: int, column: int) -> str:
-        return f"{self.path}, line {self.lines[row]}, {self.named(column)}"
+        return f"{self.content.line(int(self.offsets[row]))}, {self.named(column)}"
 
     def numbers(self, columns: Sequence[int]) -> Numbers:
         X = np.empty((self.n_rows, len(columns)))
         others = np.zeros(len(columns), dtype=np.intp)
-        rows, start = self.rows(), 0
+        is_empty = np.zeros(self.n_rows, dtype=np.bool_)
+        rows, start, n_words = self.rows(), 0, 0
         while part := list(islice(rows, ROWS)):
             cells = list(zip(*part, strict=True))
+            now = slice(start, start + len(part))
             for number, column in enumerate(columns):
-                X[start : start + len(part), number], n_others = self._numbers_of(cells[column])
+                X[now, number], missing, n_others, n_different = self._numbers_of(cells[column])
                 others[number] += n_others
-            start += len(part)
-        return Numbers(X, others)
+                n_words += n_different
+                is_empty[now] |= missing
+            check_words(self.path, n_words)
+            start = now.stop
+        return Numbers(X, others, is_empty)
 
-    def _numbers_of(self, cells: Sequence[str]) -> tuple[NDArray[np.float64], int]:
-        """The number of each cell, NaN of those that are none, and how many these are."""
+    def _numbers_of(self, cells: Sequence[str]) -> tuple[NDArray[np.float64], Any, int, int]:
+        """The number of each cell, NaN of those that are none; which are empty; how many are no number.
+
+        At last, how many different ones these are.
+        """
         text = "\0".join(cells)  # which no cell has
         if "_" not in text:
             with suppress(ValueError):
                 ready = text.replace(",", ".").split("\0") if self._has_decimals(text) else cells
-                return np.fromiter(map(float, ready), np.float64, len(cells)), 0
-        found = [self._number(cell) for cell in cells]
-        return np.array(found, dtype=np.float64), found.count(None)
+                values = np.fromiter(map(float, ready), np.float64, len(cells))
+                if not np.isnan(values).any():
+                    return values, False, 0, 0
+        # a word is read once: most are there many times, and one that is no number takes long
+        words = set(cells)
+        if len(words) == 1:
+            number = self._number(cells[0])
+            value = np.array(np.nan if number is None else number)
+            return value, stands_for_nothing(cells[0]), (number is None) * len(cells), int(number is None)
+        known = {cell: self._number(cell) for cell in words}
+        missing = {cell for cell in words if stands_for_nothing(cell)}
+        found = [known[cell] for cell in cells]
+        is_empty = np.array([cell in missing for cell in cells]) if missing else False
+        n_different = list(known.values()).count(None)
+        return np.array(found, dtype=np.float64), is_empty, found.count(None), n_different
 
     def _has_decimals(self, text: str) -> bool:
         """Whether commas are decimal marks, which is why cells are separated by semicolons."""
@@ -165,24 +179,35 @@ def _tidy(cell: str) -> str:
 def _grid(content: Content, names: Collection[Column], problems: list[Problem]) -> _Grid:
     """The rows of the commonest width; others are problems."""
     first: list[str] = []
-    found = array("q")
+    places, lengths = array("q"), array("i")
+    n_cells = 0
     with collecting(problems):
-        for cells, *place in content.rows():
+        for cells, offset, _ in content.rows():
             first = first or list(map(_tidy, cells))
-            found.extend((*place, len(cells)))
-    lines, offsets, ends, widths = np.frombuffer(found, dtype=np.int64).reshape(-1, 4).T
+            places.append(offset)
+            lengths.append(len(cells))
+            n_cells += len(cells)
+            if n_cells > MOST_CELLS + MOST_COLUMNS:
+                break
+    if n_cells > MOST_CELLS + MOST_COLUMNS:
+        found = f"more than {MOST_CELLS:,} cells"
+        raise InputError([Problem(str(content.path), found, f"at most {MOST_CELLS:,}")])
+    offsets, widths = np.frombuffer(places, dtype=np.int64), np.frombuffer(lengths, dtype=np.int32)
     begin = int(bool(first) and _is_header(first, names))
     if len(widths) == begin:
         raise InputError([*problems, Problem(str(content.path), "no rows", "at least one sample")])
     # The first of several that are as common.
-    width = Counter(widths[begin:].tolist()).most_common(1)[0][0]
+    width = int(Counter(lengths[begin:]).most_common(1)[0][0])
 
     def problem(row: int) -> Problem:
-        hint = f"a cell in quotes goes on to line {ends[row]}" if ends[row] > lines[row] else ""
-        where, expected = f"{content.path}, line {lines[row]}", f"{width} as in the other rows"
+        offset = int(offsets[row])
+        *_, n_lines = next(content.rows(offset))
+        last = content.number(offset) + n_lines - 1
+        hint = f"a cell in quotes goes on to line {last}" if n_lines > 1 else ""
+        where, expected = content.line(offset), f"{width} as in the other rows"
         return Problem(where, f"{widths[row]} cells", expected, hint)
 
-    problems[:0] = counted(np.flatnonzero(widths != width).tolist(), problem)
+    problems[:0] = counted(np.flatnonzero(widths != width), problem)
     header = first if begin and widths[0] == width else []
     kept = np.flatnonzero(widths[begin:] == width) + begin
-    return _Grid(content, header, width, lines[kept], offsets[kept])
+    return _Grid(content, header, width, offsets[kept])

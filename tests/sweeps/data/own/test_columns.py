@@ -22,7 +22,11 @@ def test_text_and_frame_say_the_same() -> None:
     as_text: Columns = module._grid(Content(PATH, lines.encode(), ","), (), [])
     frame = pd.DataFrame(CELLS, dtype=object)
     as_frame: Columns = Frame(
-        PATH, frame, header, lambda row, column: f"{PATH}, line {row + 2}, {as_text.named(column)}"
+        PATH,
+        lambda columns: iter([[frame.iloc[part, i] for i in columns] for part in (slice(3), slice(3, 9))]),
+        *frame.shape,
+        header,
+        lambda row, column: f"{PATH}, line {row + 2}, {as_text.named(column)}",
     )
     for table in (as_text, as_frame):
         assert (table.path, table.header, table.width, table.n_rows, table.index) == (PATH, header, 3, 4, ())
@@ -31,8 +35,8 @@ def test_text_and_frame_say_the_same() -> None:
         assert np.array_equal(numbers.values, expected, equal_nan=True)
         assert numbers.n_others.tolist() == [2, 4]
         assert table.texts(0) == ["a", "b", "", "d"]
-        assert table.cells(np.array([0, 0, 1, 3]), np.array([2, 0, 1, 2])) == ["x", "a", "NA", "1_0"]
-        assert table.cells(np.array([], dtype=np.intp), np.array([], dtype=np.intp)) == []
+        assert numbers.is_empty.tolist() == [False, True, False, True]
+        assert table.numbers([1]).is_empty.tolist() == [False, True, False, True]
         assert (table.cell(3, 0), table.shown(3, 2), table.shown(3, 1)) == ("d", "'1_0'", "an empty cell")
         assert table.where(3, 2) == "own.csv, line 5, column 3 (kind)"
         assert table.named(0) == "column 1 (name)"

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from own_tables import write
 
-from sweeps.data.own import files
+from sweeps.data.own import columns, files
 from sweeps.data.own.choice import TableChoice
 from sweeps.data.own.reading import read_table
 from sweeps.errors import InputError
@@ -127,7 +127,8 @@ def test_sizes_are_bounded(
     suffix: str, frame: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = written(frame, tmp_path, suffix)
-    monkeypatch.setattr(files, "MOST_CELLS", 100)
+    monkeypatch.setattr(columns, "MOST_CELLS", 20)
+    monkeypatch.setattr(files, "MOST_SHEET", 100)
     (found,) = said(path, columns=("count",))
     assert "cells, expected at most" in found
 
@@ -140,7 +141,10 @@ def test_a_workbook_that_unpacks_to_too_much_is_not_unpacked(tmp_path: Path) -> 
     path.write_bytes(content.getvalue())
     assert len(content.getvalue()) < 2**20
     (found,) = said(path)
-    assert found == f"FILE: found {files.MOST_UNPACKED + 1:,} bytes unpacked, expected at most 536,870,912"
+    assert found == (
+        "FILE: found 67,108,865 bytes of styles and the like, unpacked, expected at most 2,097,152"
+        " (save the table as CSV or parquet)"
+    )
 
 
 @pytest.mark.parametrize(("suffix", "package"), [(".parquet", "pyarrow"), (".xlsx", "openpyxl")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,12 @@ from sweeps.data.own.frames import Frame, text_of
 
 def numbers(*columns: object) -> tuple[list[list[float]], list[int]]:
     frame = pd.DataFrame({str(n): column for n, column in enumerate(columns)})
-    found = Frame(Path("own"), frame, [], lambda row, column: "").numbers(range(len(columns)))
+
+    def parts(chosen: Sequence[int]) -> Iterator[list[object]]:
+        for start in range(len(frame)):  # row by row, each of its own type
+            yield [frame.iloc[start : start + 1, column] for column in chosen]
+
+    found = Frame(Path("own"), parts, 2, len(columns), [], lambda *place: "").numbers(range(len(columns)))
     return found.values.T.tolist(), found.n_others.tolist()
 
 

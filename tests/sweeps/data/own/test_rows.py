@@ -31,10 +31,9 @@ def test_what_is_written_comes_back_and_as_pandas_reads_it(rows: list[list[str]]
     content = Content(PATH, text.getvalue().encode(), separator)
     found = list(content.rows())
     assert [cells for cells, *_ in found] == rows
-    assert [(line, offset) for _, line, offset, _ in found] == list(zip(lines, offsets, strict=True))
-    assert [last for *_, last in found] == [
-        line + sum(cell.count("\n") for cell in row) for line, row in zip(lines, rows, strict=True)
-    ]
+    assert [offset for _, offset, _ in found] == offsets
+    assert [content.number(offset) for offset in offsets] == lines
+    assert [n_lines for *_, n_lines in found] == [1 + sum(cell.count("\n") for cell in row) for row in rows]
     for row, offset in zip(rows, offsets, strict=True):
         assert next(content.rows(offset))[0] == row
     if rows:

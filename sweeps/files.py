@@ -1,0 +1,166 @@
+"""Files that a user names: what may be read, how much of it, and how much memory that may take."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import resource
+import select
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sweeps.errors import InputError, Problem
+
+FILE = "a readable file"
+
+PART = 2**20
+"""Bytes that are read at once."""
+
+MOST_MEMORY = 2**30
+"""Bytes that reading one file may take, whatever the file says of its size."""
+
+UNWRITTEN, SILENCE = 5.0, 60.0
+"""Seconds after which a pipe is given up: one that nobody opens to write, and one that brings nothing."""
+
+KINDS = {
+    stat.S_IFDIR: os.strerror(errno.EISDIR),
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+class _Source(io.FileIO):
+    """A file that was opened without waiting: what is not there yet is waited for here, and not for ever."""
+
+    def __init__(self, descriptor: int, path: Path) -> None:
+        super().__init__(descriptor, "rb")
+        self._is_pipe = stat.S_ISFIFO(os.fstat(descriptor).st_mode)
+        # of a pipe between two processes the writer was there, one with a name may still get one
+        self._is_begun = "pipe:[" in os.path.realpath(path)
+
+    def readinto(self, buffer: object, /) -> int:
+        start = time.monotonic()
+        while True:
+            found: int | None = super().readinto(buffer)  # type: ignore[arg-type]
+            if found or (found == 0 and (self._is_begun or not self._is_pipe)):
+                self._is_begun = True
+                return found
+            waited, most = time.monotonic() - start, SILENCE if found is None else UNWRITTEN
+            if waited > most or not self._is_pipe:
+                raise OSError(errno.EAGAIN, f"nothing to read in {waited:.0f} s")
+            if found is None:
+                select.select([self], [], [], most)
+            else:
+                time.sleep(0.02)
+
+
+@contextmanager
+def opened(
+    path: Path, most: int, expected: str = FILE, *, pipe: bool = False
+) -> Iterator[io.BufferedReader[_Source]]:
+    """Open a file for the block; a link is followed.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    most : int
+        Largest size in bytes. Who reads in parts counts them as well: a file may grow, and those of /proc and
+        pipes have no size.
+    expected : str
+        For messages.
+    pipe : bool
+        Whether it may be a pipe.
+
+    Raises
+    ------
+    InputError
+        If it is no regular file, is larger, or cannot be read, here or in the block.
+    """
+
+    def checked(found: os.stat_result) -> None:
+        kind = stat.S_IFMT(found.st_mode)
+        if kind != stat.S_IFREG and not (pipe and kind == stat.S_IFIFO):
+            raise InputError([Problem(str(path), KINDS.get(kind, "no file"), expected)])
+        if found.st_size > most:
+            raise InputError([Problem(str(path), f"{found.st_size:,} bytes", f"at most {most:,}")])
+
+    try:
+        checked(path.stat())  # before it is opened, which a device may take as an order
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+        with io.BufferedReader(_Source(descriptor, path)) as file:
+            checked(os.fstat(descriptor))
+            yield file
+    except OSError as error:
+        raise InputError([unreadable(path, error, expected)]) from error
+    except ValueError as error:
+        if isinstance(error, InputError) or "null" not in str(error):
+            raise
+        raise InputError([Problem(repr(str(path)), "a NUL character", expected)]) from error
+
+
+def read_file(path: Path, most: int, expected: str = FILE, *, pipe: bool = False) -> bytes:
+    """Content of a file.
+
+    Parameters
+    ----------
+    path, most, expected, pipe
+        As of `opened`.
+
+    Raises
+    ------
+    InputError
+        As `opened`.
+    """
+    content = io.BytesIO()
+    with opened(path, most, expected, pipe=pipe) as file:
+        while part := file.read(PART):
+            if content.write(part) and content.tell() > most:
+                raise InputError([Problem(str(path), f"more than {most:,} bytes", f"at most {most:,}")])
+    return content.getvalue()
+
+
+def unreadable(path: Path, error: OSError, expected: str = FILE) -> Problem:
+    """The problem of a path that cannot be read."""
+    return Problem(str(path), error.strerror or str(error), expected)
+
+
+@contextmanager
+def bounded(path: Path) -> Iterator[None]:
+    """Let the block take `MOST_MEMORY`, or what a limit of the process leaves, and no more.
+
+    Sizes that a file tells are checked before anything is unpacked; this holds for what it does not tell, and
+    for those that are not true.
+
+    Raises
+    ------
+    InputError
+        In place of a MemoryError.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    try:
+        if taken := _data():
+            limits = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
+            resource.setrlimit(resource.RLIMIT_DATA, (min([*limits, taken + MOST_MEMORY]), hard))
+        yield
+    except MemoryError as error:
+        found = f"more than can be read in {MOST_MEMORY >> 20:,} MiB of memory, or in what there is"
+        raise InputError([Problem(str(path), found, "a smaller file")]) from error
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def _data() -> int:
+    """Bytes of memory that count for RLIMIT_DATA; 0 where the system does not say."""
+    try:
+        with open("/proc/self/status", encoding="ascii", errors="replace") as file:
+            fields = dict(line.split(":", 1) for line in file)
+        return int(fields["VmData"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return 0
