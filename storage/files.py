@@ -209,7 +209,7 @@ def read_regular(path: Path, most: int | None = None) -> bytes:
         size = os.fstat(descriptor).st_size
         if most is not None and size > most:
             raise InputError([Problem(str(path), f"{size:,} bytes", f"at most {most:,}")])
-        return file.read()
+        return file.read(-1 if most is None else most)
 
 
 def check_regular(path: Path) -> None:

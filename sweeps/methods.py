@@ -5,12 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import packages_distributions, version
+from importlib.util import decode_source
+from pathlib import Path
 from typing import Literal
+
+from sweeps.errors import InputError, Problem
+from sweeps.files import read_file
 
 Uses = Literal["links", "nothing"]
 
 FORMS = "a shipped method, package.module:function, or file.py:function"
 """What can be called, in words."""
+
+LONGEST_FILE = 2**20
+"""Bytes of a file with a method: it goes to every worker with each batch."""
 
 PER_CALL = 600.0
 """Seconds that a call may take where nothing else is said."""
@@ -80,3 +88,29 @@ def installed_version(package: str) -> str:
     """Distribution and version of a top-level package; found once, as that reads all of them."""
     names = packages_distributions().get(package, [])
     return ", ".join(sorted(f"{name} {version(name)}" for name in set(names)))
+
+
+def read_code(path: Path) -> bytes:
+    """Content of a Python file with a method.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or is too large.
+    """
+    return read_file(path, LONGEST_FILE, "a Python file")
+
+
+def text_of_code(path: Path, content: bytes) -> str:
+    """Text of a Python file as Python reads it, by its mark of byte order and its line on the coding.
+
+    Raises
+    ------
+    InputError
+        If it is not in that coding.
+    """
+    try:
+        return decode_source(content)
+    except (SyntaxError, ValueError) as error:
+        found = f"bytes that are no text ({error})"
+        raise InputError([Problem(str(path), found, "a Python file, in UTF-8 or as it says")]) from None

@@ -168,3 +168,39 @@ def test_wheel_lists_every_package() -> None:
     assert wheel["force-include"] == {
         name: f"pipeline/{name}" for name in ("cluster.yaml", "cluster.schema.json")
     }
+
+
+READS = re.compile(
+    r"(?<![\w.])open\(|\.(open|read_text|read_bytes)\(|\b(np|numpy)\.(load|loadtxt|genfromtxt|fromfile|memmap)\("
+    r"|\bpd\.read_\w+\(|\bFileIO\("
+)
+"""Calls that open a file."""
+
+OWN_FILES = {
+    "sweeps/files.py": "the one that opens what a user names",
+    "sweeps/data/own/arrays.py": "members of an open archive",
+    "sweeps/data/builtin.py": "files of scikit-learn",
+    "kernels/": "code, and the cache of its own, which checks what it opens",
+    "storage/": "cubes and run folders, which have doors of their own",
+    "pipeline/ask/answers.py": "written to, once it was read",
+    "pipeline/ask/terminal.py": "the null device",
+    "pipeline/commands/methods.py": "a file of the package",
+    "pipeline/commands/report.py": "a browser",
+    "pipeline/fit/labels.py": "written",
+    "pipeline/jobs/credentials.py": "written",
+    "pipeline/jobs/keys.py": "a file of a package",
+    "pipeline/jobs/watch.py": "the log of a job",
+    "pipeline/live/site.py": "files of the package",
+    "pipeline/monitor/logs.py": "logs of a run folder",
+    "pipeline/report/export.py": "written",
+    "pipeline/report/parts/html.py": "files of the package",
+    "pipeline/run/signals.py": "the null device",
+}
+"""Where files are opened that no user names, or not to be read."""
+
+
+def test_files_that_a_user_names_have_one_door(tracked: list[Path]) -> None:
+    modules = [path for path in tracked if path.parts[0] in PACKAGES and path.suffix == ".py"]
+    opening = [str(path) for path in modules if READS.search((ROOT / path).read_text())]
+    assert [path for path in opening if not path.startswith(tuple(OWN_FILES))] == []
+    assert [each for each in OWN_FILES if not any(path.startswith(each) for path in opening)] == []

@@ -10,6 +10,7 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode
 
 from sweeps.errors import InputError, Problem
+from sweeps.files import read_file
 
 MOST_BYTES = 2**18
 """Of a file: PyYAML reads about 100 kB a second."""
@@ -54,14 +55,7 @@ def read_entries(origin: Path) -> Any:
         If it cannot be read, is larger, nested deeper or repeats more than a file of profiles needs, or has a
         key twice.
     """
-    try:
-        with origin.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        found = error.strerror or str(error)
-        raise InputError([Problem(str(origin), found, "a readable file of profiles")]) from error
-    if len(content) > MOST_BYTES:
-        raise InputError([Problem(str(origin), f"more than {MOST_BYTES:,} bytes", "a file of profiles")])
+    content = read_file(origin, MOST_BYTES, "a readable file of profiles", pipe=True)
     try:
         return _values(str(origin), content.decode())
     except (yaml.YAMLError, ValueError) as error:

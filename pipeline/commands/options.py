@@ -106,6 +106,9 @@ def reported() -> Iterator[None]:
         for problem in error.problems:
             click.echo(f"  {problem}", err=True)
         sys.exit(BAD_INPUT)
+    except MemoryError as error:
+        click.echo(f"out of memory, nothing was started: {error or 'more was needed than there is'}", err=True)
+        sys.exit(INTERNAL)
     except Exception as error:
         from storage.errors import StorageError  # help needs nothing of storage
 

@@ -18,7 +18,7 @@ from pipeline.methods.contract import Method
 from pipeline.methods.estimators import class_problems, method_of_class
 from pipeline.methods.signatures import function_problems
 from sweeps.errors import InputError, Problem, did_you_mean
-from sweeps.methods import FORMS, PER_CALL, SHIPPED, installed_version
+from sweeps.methods import FORMS, PER_CALL, SHIPPED, installed_version, read_code, text_of_code
 
 OWN = "sweep-clustering"
 """Our distribution."""
@@ -163,14 +163,13 @@ def read_source(call: str, folder: Path) -> str | None:
     path = folder / place
     where = f"method {call!r}"
     try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        found = f"{place} with bytes that are no UTF-8 ({error.reason}, byte {error.start})"
-        raise InputError([Problem(where, found, "a text file")]) from None
-    except OSError as error:
+        return text_of_code(path, read_code(path))
+    except InputError as error:
+        (problem,) = error.problems
         beside = [each.name for each in path.parent.glob("*.py")] if path.parent.is_dir() else []
-        found = f"no {place}" if isinstance(error, FileNotFoundError) else f"{place}: {error.strerror}"
-        hint = did_you_mean(path.name, beside)
+        is_gone = isinstance(error.__cause__, FileNotFoundError)
+        found = f"no {place}" if is_gone else f"{place}: {problem.found}"
+        hint = did_you_mean(path.name, beside) if is_gone else ""
         raise InputError([Problem(where, found, "a Python file that can be read", hint)]) from None
 
 

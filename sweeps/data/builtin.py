@@ -14,9 +14,18 @@ import numpy as np
 
 from sweeps.data.download import address, download_raw
 from sweeps.data.registry import BUILTIN, REGISTRY, Entry, parse_raw
-from sweeps.data.sources import DATA_DIR_VARIABLE, Damaged, Missing, data_folder, find_in_folder, user_cache
+from sweeps.data.sources import (
+    DATA_DIR_VARIABLE,
+    MOST_BYTES,
+    Damaged,
+    Missing,
+    data_folder,
+    find_in_folder,
+    user_cache,
+)
 from sweeps.data.tables import LabelledTable
 from sweeps.errors import InputError, not_one_of
+from sweeps.files import read_file
 
 logger = logging.getLogger(__name__)
 
@@ -217,4 +226,4 @@ def _from_network(entry: Entry, download: bool) -> Found:
     if not download:
         raise Missing(f"{address(entry)}: not downloaded yet")
     path = download_raw(entry, user_cache())
-    return Found(parse_raw(path.read_bytes(), entry), path, f"downloaded from {address(entry)}")
+    return Found(parse_raw(read_file(path, MOST_BYTES), entry), path, f"downloaded from {address(entry)}")

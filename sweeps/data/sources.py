@@ -14,14 +14,20 @@ from urllib.parse import unquote, urlsplit
 
 from sweeps.data.registry import Entry
 from sweeps.errors import InputError, Problem
+from sweeps.files import read_file
 
 DATA_DIR_VARIABLE = "SWEEP_DATA_DIR"
 USER_CACHE_VARIABLE = "SWEEP_USER_CACHE"
+
+MOST_BYTES = 2**28
+"""Of a raw file, or of the zip it is published in."""
 
 # The largest raw file has 0.5 MB. A member far larger is none of them, and may be made to fill the memory.
 MEMBER_LIMIT = 32_000_000
 # Publishers put a zip into a zip; deeper, a zip that holds itself would be opened without end.
 ZIP_DEPTH = 2
+MOST_MEMBERS = 10
+"""Of the name of the raw file, in one zip."""
 
 
 class Missing(Exception):
@@ -79,7 +85,10 @@ def find_in_folder(entry: Entry, folder: Path) -> tuple[bytes, Path]:
     """
     try:
         path = _path_in_folder(entry, folder)
-        content = path.read_bytes()
+        content = read_file(path, MOST_BYTES)
+    except InputError as error:
+        (problem,) = error.problems
+        raise Damaged(f"{problem.where} cannot be read: {problem.found}") from error
     except OSError as error:
         raise Damaged(f"{error.filename or folder} cannot be read: {error.strerror or error}") from error
     try:
@@ -140,11 +149,15 @@ def _sha256(content: bytes) -> str:
 
 def _members(content: bytes, file: str, depth: int) -> Iterator[bytes]:
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        found = 0
         for info in archive.infolist():
             name = PurePosixPath(info.filename).name
             nested = name.lower().endswith(".zip") and depth > 1
             if info.file_size > MEMBER_LIMIT or not (nested or name == file):
                 continue
+            found += 1
+            if found > MOST_MEMBERS:
+                raise zipfile.BadZipFile(f"more than {MOST_MEMBERS} members of this name")
             member = archive.read(info)
             if nested:
                 yield from _members(member, file, depth - 1)

@@ -21,15 +21,16 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from sweeps.errors import did_you_mean, shown
+from sweeps.errors import InputError, did_you_mean, shown
+from sweeps.files import read_file
 from sweeps.keytypes import Checked, Choice, Each, Given, Real, Text, Whole
-from sweeps.methods import FORMS, PER_CALL, SHIPPED, installed_version
+from sweeps.methods import FORMS, PER_CALL, SHIPPED, installed_version, read_code, text_of_code
 from sweeps.models import MODEL_CODES
 from sweeps.plan import Length, MethodPlan, Name
 from sweeps.validation import Record, StandIn, refusal
 
-LONGEST_FILE = 2**20
-"""Bytes of a file with a method: it goes to every worker with each batch."""
+MOST_OF_MODULE = 2**28
+"""Bytes of a module of a package, which may be machine code."""
 
 SECONDS = Real("a number of seconds above 0, at most 86,400", gt=0, le=86_400)
 
@@ -105,12 +106,12 @@ class Method(Record):
         if not self.path:
             return None
         try:
-            text = Path(self.path).read_bytes()
-        except OSError as error:
-            raise ValueError(f"{self.path}: {error.strerror}") from None
-        if (found := checksum(text)) != self.code:
-            raise ValueError(f"{self.path} with {found}, not {self.code}")
-        return text.decode()
+            content = read_code(Path(self.path))
+            if (found := checksum(content)) != self.code:
+                raise ValueError(f"{self.path} with {found}, not {self.code}")
+            return text_of_code(Path(self.path), content)
+        except InputError as error:
+            raise ValueError(f"{self.path}: {error.problems[0].found}") from None
 
     def as_file(self) -> dict[str, Any]:
         """Table of a sweep file that gives this method."""
@@ -265,14 +266,13 @@ def _code(call: str, folder: Path) -> tuple[str, str]:
         return _package_code(place), ""
     path = (folder / place).resolve()
     try:
-        content = path.read_bytes()
-        names = _names(ast.parse(content))
-    except OSError as error:
-        raise refusal("a Python file", found=f"{path}: {error.strerror}") from None
-    except (SyntaxError, ValueError) as error:
-        raise refusal("a Python file", found=f"{path}: {error}") from None
-    if len(content) > LONGEST_FILE:
-        raise refusal(f"a file of at most {LONGEST_FILE:,} bytes", found=f"{path} of {len(content):,} bytes")
+        content = read_code(path)
+        names = _names(ast.parse(text_of_code(path, content)))
+    except InputError as error:
+        (problem,) = error.problems
+        raise refusal(problem.expected, found=f"{path}: {problem.found}") from None
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise refusal("a Python file", found=f"{path}: {error or type(error).__name__}") from None
     if function.partition(".")[0] not in names:
         hint = did_you_mean(function, names) or "it has " + (", ".join(names) or "none")
         raise refusal("a function or a class of the file", hint, found=f"no {function!r} in {path}")
@@ -311,4 +311,4 @@ def _package_code(module: str) -> str:
     compiled = any(list(place.parent.glob(f"{place.name}.*")) for place in places)
     if parts and found is None and not compiled:
         raise refusal("a module of it", found=f"package {package!r} without {'.'.join(parts)!r}")
-    return installed_version(package) or ("" if found is None else checksum(found.read_bytes()))
+    return installed_version(package) or ("" if found is None else checksum(read_file(found, MOST_OF_MODULE)))

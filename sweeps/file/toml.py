@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sweeps.errors import InputError, Problem
+from sweeps.files import read_file
 
 MOST_BYTES = 2**20
 """Of a file; the shipped ones have less than 2,000."""
@@ -34,13 +35,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     InputError
         If it cannot be read, is no TOML, or is larger or nested deeper than a sweep file needs.
     """
-    try:
-        with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise _refused(path, error.strerror or str(error), "a readable sweep file") from error
-    if len(content) > MOST_BYTES:
-        raise _refused(path, f"more than {MOST_BYTES:,} bytes", "a sweep file")
+    content = read_file(path, MOST_BYTES, "a readable sweep file", pipe=True)
     try:
         text = content.decode()
     except UnicodeDecodeError as error:

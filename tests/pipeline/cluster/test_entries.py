@@ -59,7 +59,7 @@ def test_anchors_and_merged_tables_are_read(tmp_path: Path) -> None:
         ("a: 1\nb: 2\na: 3\n", "line 3: found the key 'a' again, expected each key once"),
         ("? [a]: 1\n", "line 1: found a table or a list as a key"),
         ("a: \0", "a YAML error"),
-        ("#" * (MOST_BYTES + 1), "more than 262,144 bytes"),
+        ("#" * (MOST_BYTES + 1), "262,145 bytes, expected at most 262,144"),
     ],
 )  # fmt: skip
 def test_what_is_refused_at_once(tmp_path: Path, text: str, found: str) -> None:

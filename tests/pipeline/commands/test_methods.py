@@ -106,7 +106,7 @@ def test_only_files_are_read(folder: Path) -> None:
     assert read_source("sklearn.cluster:KMeans", folder) is None
     assert "def cluster(" in str(read_source("my_method.py:cluster", folder))
     (folder / "latin.py").write_bytes(b"# caf\xe9\n")
-    with pytest.raises(InputError, match=r"no UTF-8 \(invalid .*, byte 5\)"):
+    with pytest.raises(InputError, match=r"bytes that are no text \(invalid"):
         read_source("latin.py:cluster", folder)
     (folder / "folder.py").mkdir()
     with pytest.raises(InputError, match=r"folder.py: Is a directory"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -235,3 +236,44 @@ def test_a_kept_method_is_checked_like_any_other_record() -> None:
     with pytest.raises(InputError):
         load("cube", {"name": "a", "seed": 1, "grid": {"methods": [{"name": "a/b"}]}})
     assert Method(name="a", call="ward", restarts=1).options == {}
+
+
+@pytest.mark.parametrize("kind", ["/dev/zero", "link", "fifo", "folder", "long", "nested"])
+def test_what_is_no_file_of_code_is_not_read(write: Write, kind: str, tmp_path: Path) -> None:
+    made = tmp_path / "other.py"
+    if kind == "link":
+        made.symlink_to("/dev/zero")
+    elif kind == "fifo":
+        os.mkfifo(made)
+    elif kind == "folder":
+        made.mkdir()
+    else:
+        made.write_text("# " + "x" * 2**20 if kind == "long" else "(" * 5000)
+    place = kind if kind.startswith("/") else "other.py"
+    (found,) = faults(write, f'{{name = "other", call = "{place}:cluster"}}')
+    words = {"/dev/zero": "a device", "link": "a device", "fifo": "a pipe", "folder": "Is a directory"}
+    assert words.get(kind, {"long": "1,048,578 bytes", "nested": "too many"}.get(kind, "")) in found
+
+
+@pytest.mark.parametrize(
+    ("head", "coding"),
+    [
+        ("", "utf-8"),
+        ("", "utf-8-sig"),
+        ("# -*- coding: latin-1 -*-\n", "latin-1"),
+        ("# coding: cp1251\n", "cp1251"),
+    ],
+)
+def test_a_file_is_text_as_python_reads_it(write: Write, head: str, coding: str, tmp_path: Path) -> None:
+    word = "ж" if coding == "cp1251" else "é"
+    content = f"{head}WORD = '{word}'\n{CODE}".encode(coding)
+    (tmp_path / "other.py").write_bytes(content)
+    spec = write('{name = "other", call = "other.py:cluster"}')
+    (method,) = (each for each in spec.grid.methods if each.name == "other")
+    assert method.code == checksum(content)
+    found: dict[str, object] = {}
+    exec(compile(method.source() or "", "other.py", "exec"), found)
+    assert found["WORD"] == word
+    (tmp_path / "other.py").write_bytes(content + b"\xff# \n" if not head else b"# coding: none\n" + content)
+    (fault,) = faults(write, '{name = "other", call = "other.py:cluster"}')
+    assert "no text" in fault
