@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from storage.errors import LeaseLost
@@ -48,6 +50,7 @@ class Files:
         partial = self.partial(path)
         try:
             with self.fenced():
+                self.note([(path, data)])
                 _write_new(partial, data)
                 self.rename(partial, path)
         except Exception:
@@ -84,8 +87,9 @@ class Files:
         files : iterable of (str, bytes)
             As for `put_all`.
         """
-        building = self.partial(path)
+        building, files = self.partial(path), list(files)
         with self.fenced():
+            self.note((path / key, data) for key, data in files)
             remove(building)  # left by a writer that was killed
             building.mkdir()
             # Plain: nobody sees them before the directory has its name.
@@ -100,6 +104,12 @@ class Files:
 
     def check(self) -> None:
         """Make sure that this writer may still write."""
+
+    def note(self, written: Iterable[tuple[Path, bytes]]) -> None:
+        """Keep what tells files from others, before they get their names."""
+
+    def settle(self) -> None:
+        """Make durable what was noted."""
 
     @contextmanager
     def fenced(self) -> Iterator[None]:
@@ -118,6 +128,32 @@ class Files:
 PLAIN = Files()
 
 
+@dataclass(frozen=True)
+class Notes:
+    """What the holder of a lease keeps of the files of its cube.
+
+    A checksum within a file tells that it has changed, and not that it is another whole one.
+
+    Parameters
+    ----------
+    cube : Path
+        The cube.
+    written : Path
+        Digest and key of every file that was put there: of what it may hold, also after a kill.
+    root : Path
+        A copy of its root file.
+    """
+
+    cube: Path
+    written: Path
+    root: Path
+
+
+def digest_of(content: bytes) -> str:
+    """What tells a content from others, of chance or of the same cube."""
+    return hashlib.blake2b(content, digest_size=12).hexdigest()
+
+
 class FencedFiles(Files):
     """Files of the holder of a lease, until the next holder takes it.
 
@@ -131,10 +167,13 @@ class FencedFiles(Files):
         Of this holder alone, on the file system of what it writes.
     generation : int
         Number of its lease.
+    notes : Notes, optional
+        Where it keeps what it wrote into its cube.
     """
 
-    def __init__(self, folder: Path, generation: int) -> None:
+    def __init__(self, folder: Path, generation: int, notes: Notes | None = None) -> None:
         self._folder = folder
+        self._notes = notes
         self.generation = generation
         self._number = itertools.count()
 
@@ -158,6 +197,29 @@ class FencedFiles(Files):
         """
         with self.fenced():
             os.stat(self._folder)
+
+    def note(self, written: Iterable[tuple[Path, bytes]]) -> None:
+        """As `Files.note`; of the root file of the cube the whole content."""
+        if self._notes is None:
+            return
+        cube, lines = self._notes.cube, []
+        for path, data in written:
+            if path.is_relative_to(cube):
+                lines.append(f"\n{digest_of(data)} {path.relative_to(cube).as_posix()}\n")
+            if path.parent == cube:  # the root file: all others are of nodes below
+                copy = self.partial(self._notes.root)
+                _write_new(copy, data)
+                os.replace(copy, self._notes.root)
+        # Each line begins anew: a kill may have torn the one before.
+        if lines:
+            with self._notes.written.open("ab", buffering=0) as file:
+                file.write("".join(lines).encode())
+
+    def settle(self) -> None:
+        """As `Files.settle`."""
+        if self._notes is not None and self._notes.written.exists():
+            with self.fenced(), self._notes.written.open("rb+") as file:
+                os.fsync(file.fileno())
 
     def partial(self, path: Path) -> Path:
         """Name of what is put at `path` until it is complete, never used before."""

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pipeline.text import plural
 from storage.damage.scan import Damage, Progress, scan
 
 
@@ -23,7 +24,9 @@ class Checksums:
     seconds : float
         Time it took.
     damaged : tuple of Damage
-        Files that have changed, or are gone.
+        Files that have changed, stand in the place of others, or are gone.
+    unknown : int
+        Good files of which it is not known whether they stand in their place.
     """
 
     cube: Path
@@ -31,6 +34,7 @@ class Checksums:
     size: int
     seconds: float
     damaged: tuple[Damage, ...]
+    unknown: int = 0
 
     @property
     def good(self) -> bool:
@@ -46,6 +50,9 @@ class Checksums:
         rate = self.size / 1e6 / max(self.seconds, 1e-9)
         read = f"{self.size / 1e6:,.1f} MB in {self.seconds:.1f} s ({rate:,.0f} MB/s)"
         lines = [f"{self.cube}: {self.files:,} files are as they were written, {read}"]
+        if self.unknown:
+            files = plural(self.unknown, "file")
+            lines.append(f"{files} not checked for being in the right place: no digest in the run folder")
         if self.damaged:
             lines.append(f"damaged files: {len(self.damaged):,}")
             lines += [f"  {damage}" for damage in self.damaged]
@@ -72,4 +79,6 @@ def check_files(cube: Path, progress: Progress = iter) -> Checksums:
     """
     started = time.perf_counter()
     found = scan(cube, progress)
-    return Checksums(cube, found.files, found.size, time.perf_counter() - started, found.damaged)
+    return Checksums(
+        cube, found.files, found.size, time.perf_counter() - started, found.damaged, found.unknown
+    )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shlex
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from storage.cube.manifest import Manifest, read_manifest
 from storage.cube.template import InputArrays
-from storage.damage.repair import Repair, repair
-from storage.damage.scan import Damage, Progress, scan
+from storage.damage.repair import Repair, repair, repair_root
+from storage.damage.scan import Damage, Progress, changed_root, scan
 from storage.files import PLAIN
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.head import HeadRecord
@@ -93,16 +93,24 @@ def repair_cube(cube: Path, *, data_dir: Path | None, dry_run: bool, progress: P
     storage.errors.StorageError
         If the file system refuses.
     """
-    read_manifest(cube)
+    if changed_root(cube) is None:
+        read_manifest(cube)  # what is no cube gets no lease
     with nullcontext() if dry_run else Lease.acquire(cube) as lease:
+        files = PLAIN if lease is None else lease.files
+        root = changed_root(cube)
+        if root is not None:
+            remade = repair_root(cube, files, dry_run=dry_run)
+            if dry_run or remade.lost:
+                return Repaired(cube, (root,), remade, _command(cube), dry_run)
         manifest = read_manifest(cube)
         damaged = scan(cube, progress).damaged
 
         def inputs(plan: DatasetPlan) -> InputArrays:
             return _inputs(manifest, plan, data_dir)
 
-        files = PLAIN if lease is None else lease.files
         done = repair(cube, damaged, inputs, files, dry_run=dry_run)
+        if root is not None:
+            damaged, done = (root, *damaged), replace(done, remade=(root.key, *done.remade))
     return Repaired(cube, damaged, done, _command(cube), dry_run)
 
 

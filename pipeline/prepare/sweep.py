@@ -12,6 +12,7 @@ from pipeline.work.timing import Timing
 from storage.cube.growth import align, differences
 from storage.cube.layout import size_problems
 from storage.cube.manifest import read_manifest
+from storage.damage.scan import changed_root
 from storage.runfolder.folder import RunFolder, cube_path
 from sweeps.errors import InputError, Problem, collecting
 from sweeps.file.reading import load_sweep
@@ -75,10 +76,13 @@ def aligned(prepared: Prepared) -> Prepared:
     Raises
     ------
     InputError
-        If the sweep does not extend the one in the cube.
+        If the sweep does not extend the one in the cube, or that is not the one that was written there.
     """
     if not prepared.cube.exists():
         return prepared
+    if (damage := changed_root(prepared.cube)) is not None:
+        where, hint = prepared.cube / damage.key, f"sweep repair {prepared.cube} puts it back"
+        raise InputError([Problem(str(where), f"a file that {damage.found}", "as it was written", hint)])
     manifest = read_manifest(prepared.cube)
     problems = differences(manifest, prepared.spec, prepared.inputs.plans)
     if problems:

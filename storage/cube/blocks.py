@@ -57,6 +57,7 @@ class BlockStore:
 
     def __init__(self, path: Path, *, read_only: bool = False, files: Files = PLAIN) -> None:
         self.path = path
+        self._files = files
         manifest = read_manifest(path)
         self._plans = manifest.plans
         self._runs = manifest.runs
@@ -256,6 +257,7 @@ class BlockStore:
                 self._write_annotations(place, new[name])
             else:
                 self._write_array(place, name, new[name])
+        self._files.settle()
         # All results are durable, names included, before the status says done.
         for name in names:
             sync_directory(self.path / place.node / name)

@@ -10,12 +10,12 @@ import numpy as np
 import zarr
 
 from storage.cube.blocks import BlockStore
-from storage.cube.manifest import Manifest, read_manifest
+from storage.cube.manifest import ROOT_FILE, Manifest, read_manifest
 from storage.cube.places import chunk_name
 from storage.cube.schema import VARIABLES, Role
 from storage.cube.store import CubeStore
 from storage.cube.template import InputArrays, named, render
-from storage.damage.scan import Damage
+from storage.damage.scan import Damage, Written
 from storage.errors import storage_errors
 from storage.files import PLAIN, Files, sync_directory
 from sweeps.errors import InputError
@@ -92,6 +92,24 @@ def repair(
                 sync_directory((path / key).parent)
             files.put_all(path, remade.items())
     return Repair(blocks, tuple(remade), removed, tuple(lost.items()))
+
+
+def repair_root(path: Path, files: Files = PLAIN, *, dry_run: bool = False) -> Repair:
+    """Put the root file of a cube back as it was written last, from the copy in the run folder.
+
+    Parameters
+    ----------
+    path, files, dry_run
+        As for `repair`.
+    """
+    content = Written(path).root()
+    if content is None:
+        return Repair((), (), (), ((ROOT_FILE, "the run folder has no copy of it"),))
+    if not dry_run:
+        with storage_errors(path, len(content)):
+            files.put(path / ROOT_FILE, content)
+            sync_directory(path)
+    return Repair((), (ROOT_FILE,), (), ())
 
 
 def _set_back(store: BlockStore, finished: dict[str, list[Block]], blocks: Iterable[Block]) -> None:

@@ -8,14 +8,21 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-from storage.cube.manifest import Manifest, read_manifest
+from storage.cube.manifest import ROOT_FILE, Manifest, read_manifest
 from storage.cube.places import chunk_name
 from storage.cube.store import CubeStore
 from storage.cube.template import chunk_counts
 from storage.errors import DamagedChunk, storage_errors
+from storage.files import digest_of, read_regular
+from storage.runfolder.failures import merged_lines
+from storage.runfolder.folder import GenerationFolder, RunFolder
 
 Progress = Callable[[list[str]], Iterable[str]]
 """Passes keys on, and may show how far it is."""
+
+
+CHANGED = "has changed since it was written"
+MOVED = "is whole, and not what was written there: the file of another chunk, or of another cube"
 
 
 @dataclass(frozen=True)
@@ -48,15 +55,87 @@ class Scan:
         Chunk files that were read, and their bytes.
     damaged : tuple of Damage
         In the order of the arrays.
+    unknown : int
+        Files of which the run folder holds no digest: whether they stand in their place was not checked.
     """
 
     files: int
     size: int
     damaged: tuple[Damage, ...]
+    unknown: int = 0
+
+
+class Written:
+    """What the run folder says of the files of a cube, as the holders of the lease wrote them.
+
+    Parameters
+    ----------
+    cube : Path
+        The cube.
+    """
+
+    def __init__(self, cube: Path) -> None:
+        self._known: dict[str, set[str]] = {}
+        self._run = run = RunFolder(cube)
+        run.check()
+        # One that is closed to us, of another user for instance, says nothing.
+        self._is_open = os.access(run.path, os.R_OK | os.X_OK)
+        self._read()
+
+    def knows(self, key: str) -> bool:
+        """Whether there is a digest of a file."""
+        return key in self._known
+
+    def agrees(self, key: str, content: bytes) -> bool:
+        """Whether a file is as it was written once, or nothing is known of it.
+
+        Files are noted before they are there, so what is written meanwhile is found at a second look.
+        """
+        for _ in range(2):
+            known = self._known.get(key)
+            if known is None or digest_of(content) in known:
+                return True
+            self._read()
+        return False
+
+    def root(self) -> bytes | None:
+        """The root file that was written last, None where the run folder has none."""
+        copies = [each.root for each in self._generations() if each.root.exists()]
+        return read_regular(copies[-1]) if copies else None
+
+    def _generations(self) -> list[GenerationFolder]:
+        return self._run.generations() if self._is_open else []
+
+    def _read(self) -> None:
+        for line in merged_lines(each.written for each in self._generations()).splitlines():
+            digest, _, key = line.decode(errors="replace").partition(" ")
+            self._known.setdefault(key, set()).add(digest)
+
+
+def changed_root(path: Path) -> Damage | None:
+    """The root file, where it is not one that a run wrote; it tells what all other files are.
+
+    Raises
+    ------
+    InputError
+        If it is not a regular file.
+    StorageError
+        If the file system refuses.
+    """
+    with storage_errors(path):
+        try:
+            content = read_regular(path / ROOT_FILE)
+        except FileNotFoundError:
+            content = b""
+        agrees = Written(path).agrees(ROOT_FILE, content)
+    holds = "the sweep, the grid and the metadata of all arrays"
+    return None if agrees else Damage(ROOT_FILE, holds, CHANGED if content else "is missing")
 
 
 def scan(path: Path, progress: Progress = iter) -> Scan:
     """Read every chunk file of a cube; a sweep may be writing to it.
+
+    Where the root file has changed, it alone is damaged: until it is put right nothing says what others are.
 
     Parameters
     ----------
@@ -72,9 +151,12 @@ def scan(path: Path, progress: Progress = iter) -> Scan:
     StorageError
         If the file system refuses.
     """
-    manifest = read_manifest(path)
+    root = changed_root(path)
+    if root is not None:
+        return Scan(0, 0, (root,))
+    manifest, written = read_manifest(path), Written(path)
     store = CubeStore(path, chunks=manifest.chunks, document=manifest.document, read_only=True)
-    files, size, damaged = 0, 0, []
+    files, size, unknown, damaged = 0, 0, 0, []
     with storage_errors(path):
         for key in progress(list(_keys(manifest))):
             try:
@@ -82,10 +164,15 @@ def scan(path: Path, progress: Progress = iter) -> Scan:
             except DamagedChunk as damage:
                 damaged.append(Damage(key, damage.holds, damage.reason))
                 continue
-            if content is not None:
-                files += 1
-                size += len(content)
-    return Scan(files, size, tuple(damaged))
+            if content is None:
+                continue
+            if not written.agrees(key, content.to_bytes()):
+                damaged.append(Damage(key, manifest.chunks.name(key), MOVED))
+                continue
+            files += 1
+            size += len(content)
+            unknown += not written.knows(key)
+    return Scan(files, size, tuple(damaged), unknown)
 
 
 def _keys(manifest: Manifest) -> Iterator[str]:

@@ -79,16 +79,16 @@ def read_failures(run: RunFolder) -> list[FailureRecord]:
     InputError
         If one is of another format version.
     """
-    lines = failure_lines(generation.failures for generation in run.generations())
+    lines = merged_lines(generation.failures for generation in run.generations())
     text = lines.decode(errors="replace")
     records = (FailureRecord.parse(line, run.path) for line in text.splitlines())
     return [record for record in records if record is not None]
 
 
-def failure_lines(paths: Iterable[Path]) -> bytes:
+def merged_lines(paths: Iterable[Path]) -> bytes:
     """Lines of several files, each once: a holder of the lease copies those of former ones into its own."""
     lines: dict[bytes, None] = {}
     for path in paths:
         with storage_errors(path), suppress(FileNotFoundError):
             lines |= dict.fromkeys(path.read_bytes().splitlines())
-    return b"".join(line + b"\n" for line in lines)
+    return b"".join(line + b"\n" for line in lines if line)

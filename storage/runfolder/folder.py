@@ -44,6 +44,8 @@ class GenerationFolder:
         self.pilot = path / "pilot.json"  #         seconds of a restart      driver           drivers, plan
         self.state = path / "state.json"  #         how far the driver is     driver           monitor
         self.failures = path / "failures.jsonl"  #  failures of cells         driver           monitor, report
+        self.written = path / "digests"  #          digests of files written   driver           verify, repair
+        self.root = path / "root.json"  #           the cube's root file      driver           verify, repair
         self.head = path / "head.json"  #           who runs it, how it ended head             monitor
         self.jobs = path / "jobs.json"  #           worker jobs               job watch        monitor
         self.tls = path / "tls"  #                  keys of one run           head             workers

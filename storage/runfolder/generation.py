@@ -6,8 +6,8 @@ import os
 from contextlib import suppress
 
 from storage.errors import storage_errors
-from storage.files import PARTIAL, FencedFiles, remove, sync_directory
-from storage.runfolder.failures import failure_lines
+from storage.files import PARTIAL, FencedFiles, Notes, remove, sync_directory
+from storage.runfolder.failures import merged_lines
 from storage.runfolder.folder import GenerationFolder, RunFolder
 from storage.runfolder.journal import Journal
 
@@ -23,7 +23,7 @@ class Generation(GenerationFolder):
 
     def __init__(self, run: RunFolder, number: int) -> None:
         super().__init__(run, number)
-        self.files = FencedFiles(self.writing, number)
+        self.files = FencedFiles(self.writing, number, Notes(run.cube, self.written, self.root))
 
     def open(self) -> None:
         """Make the folder, before the lease counts as taken: so a later holder finds it and closes it.
@@ -61,8 +61,9 @@ def close_older(run: RunFolder, number: int) -> None:
 def inherit(run: RunFolder, generation: Generation) -> None:
     """Take over what older generations hold, then remove them.
 
-    Records of their journals, timings and failures become files of this generation. A kill on the way loses
-    nothing: the older ones are removed last, and what was copied twice is found to be the same.
+    Records of their journals, timings, failures, and notes on files of the cube become files of this
+    generation. A kill on the way loses nothing: the older ones are removed last, and what was copied twice is
+    found to be the same.
 
     Parameters
     ----------
@@ -82,12 +83,14 @@ def inherit(run: RunFolder, generation: Generation) -> None:
     with storage_errors(run.path):
         with Journal(generation.journal, generation.files) as journal:
             journal.copy(each.journal for each in older)
-        timed = [each.pilot for each in older if each.pilot.exists()]
-        if timed and not generation.pilot.exists():
-            generation.files.put(generation.pilot, timed[-1].read_bytes())
-        lines = failure_lines([*(each.failures for each in older), generation.failures])
-        if lines:
-            generation.files.put(generation.failures, lines)
+        for name in ("pilot", "root"):
+            newest = [file for each in (*older, generation) if (file := getattr(each, name)).exists()][-1:]
+            if newest and newest != [getattr(generation, name)]:
+                generation.files.put(getattr(generation, name), newest[0].read_bytes())
+        for name in ("failures", "written"):
+            lines = merged_lines(getattr(each, name) for each in (*older, generation))
+            if lines:
+                generation.files.put(getattr(generation, name), lines)
         sync_directory(generation.path)
         for each in older:
             remove(each.path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,13 @@ DAMAGED = (
 @pytest.fixture
 def cube(finished: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(finished / "tiny.zarr", tmp_path / "tiny.zarr"))
+
+
+@pytest.fixture
+def noted(finished: Path, cube: Path) -> Path:
+    """The cube with the folder of its run, which holds a digest of every file."""
+    shutil.copytree(finished / "tiny.run", cube.with_name("tiny.run"))
+    return cube
 
 
 def sweep(*arguments: object) -> Result:
@@ -104,3 +112,88 @@ def test_progress_is_passed_on(cube: Path) -> None:
 
     assert repair_cube(cube, data_dir=None, dry_run=True, progress=progress).damaged == ()
     assert len(seen) > 100
+
+
+def pairs(cube: Path) -> dict[str, tuple[str, str]]:
+    """Two chunk files of an array, each of which is as good as the other; of each array that has such."""
+    found: dict[str, tuple[str, str]] = {}
+    for first in sorted(cube.rglob("c.*")):
+        for other in sorted(first.parent.glob("c.*")):
+            if other.read_bytes() != first.read_bytes():
+                found[first.parent.name] = str(first.relative_to(cube)), str(other.relative_to(cube))
+    return found
+
+
+def swap(cube: Path, first: str, second: str) -> None:
+    contents = (cube / first).read_bytes(), (cube / second).read_bytes()
+    (cube / first).write_bytes(contents[1])
+    (cube / second).write_bytes(contents[0])
+
+
+def test_whole_files_in_the_place_of_others_are_found_and_computed_again(
+    finished: Path, noted: Path, tmp_path: Path
+) -> None:
+    assert "not checked" not in sweep("verify", noted, "--checksums").stdout
+    swapped = pairs(noted)
+    assert {"labels", "log_likelihood", "centroids", "seconds", "annotations"} <= set(swapped)
+    for pair in swapped.values():
+        swap(noted, *pair)
+    found = json.loads(sweep("verify", noted, "--checksums", "--json").stdout)
+    assert {damage["key"] for damage in found["damaged"]} == {
+        key for pair in swapped.values() for key in pair
+    }
+    assert sweep("repair", noted).exit_code == 0
+    assert sweep("verify", noted, "--checksums").exit_code == 0
+    assert run(write_spec(tmp_path), tmp_path) == 0
+    assert_same_bits(finished / "tiny.zarr", noted)
+    assert sweep("verify", noted, "--checksums").exit_code == 0
+
+
+def test_without_digests_it_is_said_that_places_are_not_checked(cube: Path) -> None:
+    found = sweep("verify", cube, "--checksums")
+    assert found.exit_code == 0
+    files = sum(file.is_file() for file in cube.rglob("c*"))
+    assert f"\n{files} files not checked for being in the right place" in found.stdout
+
+
+def other_seed(content: bytes) -> bytes:
+    document = json.loads(content)
+    document["attributes"]["spec"]["seed"] += 1
+    return json.dumps(document).encode()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        other_seed,
+        lambda content: content.replace(b'"p": [0.8, 1.0]', b'"p": [0.7, 1.0]'),
+        lambda content: content + b" ",
+        lambda content: content[:100],
+        lambda content: b"[]",
+        None,
+    ],
+    ids=["seed", "p", "blank", "torn", "other", "gone"],
+)
+def test_a_root_file_that_no_run_wrote_is_found_and_put_back(
+    noted: Path, tmp_path: Path, change: Callable[[bytes], bytes] | None
+) -> None:
+    root = noted / ROOT_FILE
+    before = root.read_bytes()
+    if change is None:
+        root.unlink()
+    else:
+        root.write_bytes(change(before))
+        assert root.read_bytes() != before
+    found = sweep("verify", noted, "--checksums")
+    assert found.exit_code == 1, found.output
+    assert f"  {ROOT_FILE}: " in found.stdout
+    refused = sweep("submit", write_spec(tmp_path), "--results", tmp_path, "--workers", 0)
+    assert refused.exit_code == 2
+    assert f"sweep repair {noted}" in refused.stderr
+    assert f"would be made again: {ROOT_FILE}" in sweep("repair", noted, "--dry-run").stdout
+    done = sweep("repair", noted)
+    assert done.exit_code == 0
+    assert f"\nmade again: {ROOT_FILE}\n" in done.stdout
+    assert root.read_bytes() == before
+    assert sweep("verify", noted, "--checksums").exit_code == 0
+    assert run(write_spec(tmp_path), tmp_path) == 0

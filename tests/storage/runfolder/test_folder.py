@@ -98,7 +98,7 @@ def test_a_file_of_the_run_is_named_here_and_nowhere_else() -> None:
     run = RunFolder(Path("a.zarr"))
     files = [*vars(run).items(), *vars(GenerationFolder(run, 1)).items()]
     names = {file.name for key, file in files if isinstance(file, Path) and key not in ("cube", "path")}
-    assert len(names) == 16
+    assert len(names) == 18
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for package in ("pipeline", "storage", "sweeps")
