@@ -115,6 +115,7 @@ def test_processes_of_a_run_share_its_folder_which_ends_with_it(tmp_path: Path) 
 
 VICTIM = """
 import os, sys
+import ctypes, queue
 import llvmlite.binding, numba
 # Loads all of the compiler: the other user may be unable to read where it is installed.
 numba.njit(lambda x: x + 1)(1)
