@@ -36,10 +36,10 @@ FOLD_GENERATIONS = 5
 SINGULAR = ("tied", "full", AUTO)
 """Shapes whose likelihood is unbounded without a prior, or may be."""
 
-LARGEST_WEIGHT = 1e12
-"""Of an annotation: far beyond what anybody annotates; sums of such weights, and logarithms, keep digits."""
+LEAST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e12
+"""Of an annotation: far beyond what anybody annotates; sums, squares and logarithms of these keep digits."""
 
-WEIGHTS = f"a number above 0, at most {LARGEST_WEIGHT:g}"
+WEIGHTS = f"a number from {LEAST_WEIGHT:g} to {LARGEST_WEIGHT:g}"
 """What a weight of an annotation has to be, in words."""
 
 

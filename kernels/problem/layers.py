@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernels.problem.data import LARGEST_ACCURACY, Floats
+from kernels.settings import LARGEST_WEIGHT, LEAST_WEIGHT, WEIGHTS
 
 MUST, CANNOT = 0, 1
 """Kinds of an annotation."""
@@ -121,8 +122,9 @@ def check_layer(layer: Layer, number: int, n_samples: int, model: str) -> None:
         weights = np.asarray(layer.weights, dtype=np.float64)
         if weights.shape != (len(layer.pairs),):
             raise ValueError(f"{where}: weights have shape {weights.shape}, expected ({len(layer.pairs)},)")
-        if not (np.isfinite(weights).all() and (weights > 0).all()):
-            raise ValueError(f"{where}: weights must be finite and above 0")
+        if not ((weights >= LEAST_WEIGHT) & (weights <= LARGEST_WEIGHT)).all():
+            found = f"{weights.min()} to {weights.max()}"
+            raise ValueError(f"{where}: weights go from {found}, expected each {WEIGHTS}")
     if model == "posterior" and (layer.accuracy is None or not 0.0 < layer.accuracy <= 1.0):
         raise ValueError(f"{where}: accuracy is {layer.accuracy}, expected a number in (0, 1]")
     if model == "conditional":

@@ -31,6 +31,7 @@ from kernels.problem.layers import (
 )
 from kernels.problem.shapes import SPHERES, coordinates, prior_of
 from kernels.settings import COVARIANCES, DEFAULT, SINGULAR, TERMS, ObjectiveSettings, require
+from kernels.spread import spread_problem
 
 MODELS = dict(zip(TERMS, (UNSUPERVISED, LIKELIHOOD, POSTERIOR, CONDITIONAL), strict=True))
 
@@ -168,8 +169,10 @@ def _check_features(X: Floats, n_clusters: int, min_cluster_size: int) -> None:
         raise ValueError(
             f"X holds {len(not_finite)} values that are not finite, the first in row {row}, column {column}"
         )
-    if (X[0] == X).all():
-        raise ValueError("all rows of X are equal: there is no variance to model")
+    wrong = spread_problem(X)
+    if wrong:
+        found, expected, hint = wrong
+        raise ValueError(f"X: found {found}, expected {expected}" + (f" ({hint})" if hint else ""))
     if len(X) < n_clusters * min_cluster_size:
         raise ValueError(
             f"{len(X)} samples are fewer than "

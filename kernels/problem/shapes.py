@@ -120,6 +120,11 @@ def coordinates(X: ArrayLike, covariance: str) -> Coordinates:
     rest -= rest.mean(axis=0)
     variances = np.mean(np.square(rest), axis=0)
     left = np.flatnonzero(np.sqrt(variances) > ROUNDING * np.abs(given).max(axis=0))
+    if not len(left):
+        raise ValueError(
+            f"X: found features that vary by no more than rounding, {ROUNDING:g} of their largest value,"
+            " expected samples that differ (subtract what they have in common)"
+        )
     if covariance == "diagonal":
         deviations = np.sqrt(variances[left])
         Z = np.ascontiguousarray(rest[:, left] / deviations)

@@ -10,8 +10,9 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from kernels.problem.data import DEGENERATE
+from kernels.problem.shapes import ROUNDING
 
-CONSTANT = 1e-9
+FAINT = 1e-9
 """Standard deviation of a feature over that of all, below which it tells no samples apart."""
 
 BOUND = "a variance prior (--variance-prior, variance_prior) bounds it"
@@ -59,14 +60,28 @@ def equal_rows(X: NDArray[np.float64]) -> NDArray[np.integer]:
 
 
 def constant_notes(X: NDArray[np.float64]) -> Iterator[str]:
-    """Features that tell no samples apart."""
-    deviations = X.std(axis=0)
-    # an exact test beside that of the deviation, which rounding keeps from 0 in columns far from it
-    still = (np.ptp(X, axis=0) == 0) | (deviations <= CONSTANT * np.sqrt(np.mean(np.square(deviations))))
-    count = int(still.sum())
+    """Features in which no sample differs, but by rounding."""
+    count = int(constant(X).sum())
     if count:
         features = counted(count, "feature is constant", "features are constant")
         yield f"{features}, of {X.shape[1]}: no sample differs in them, but they count as dimensions"
+
+
+def faint_notes(X: NDArray[np.float64]) -> Iterator[str]:
+    """Features that tell no samples apart, if all features have one unit."""
+    deviations = X.std(axis=0)
+    faint = deviations <= FAINT * np.sqrt(np.mean(np.square(deviations)))
+    count = int((faint & ~constant(X)).sum())
+    if count:
+        features = counted(count, "feature varies", "features vary")
+        effect = "with one variance for all features it tells no samples apart, but counts as a dimension"
+        yield f"{features} by less than {FAINT:g} of all, of {X.shape[1]}: {effect}; scale the features"
+
+
+def constant(X: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether a feature varies by no more than rounding of its own values, as for shapes with a prior."""
+    still: NDArray[np.bool_] = np.ptp(X, axis=0) <= ROUNDING * np.abs(X).max(axis=0)
+    return still
 
 
 def crowding_notes(groups: NDArray[np.integer], n_clusters: int) -> Iterator[str]:

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from kernels.problem.layers import CANNOT, MUST
+from kernels.problem.layers import CANNOT, MUST, Layer
 from kernels.problem.shapes import SPHERES
 from kernels.settings import AUTO, settings_of
 from pipeline.fit.confidence import Confidence, together
@@ -22,6 +22,7 @@ from pipeline.fit.estimating.inputs import check_features, check_inputs, draw_se
 from pipeline.fit.estimating.jobs import runner
 from pipeline.fit.estimating.links import Given, LinkTables, Reader
 from pipeline.fit.estimating.names import Names
+from pipeline.fit.notes import contradiction_notes
 from pipeline.fit.parameters import with_defaults, with_settings
 from pipeline.fit.solve import FitResult, fit
 
@@ -219,7 +220,8 @@ class AnnotatedClustering(Asking, Density, ClusterMixin, BaseEstimator):  # type
         ConvergenceWarning
             If a cluster of the solution is degenerate.
         UserWarning
-            If features are constant, or there are as many clusters as distinct rows.
+            If features are constant, there are as many clusters as distinct rows, or the clusters contradict
+            more annotations than their accuracies explain.
         """
         names, features = feature_names(X), check_features(self, X, min_samples=2)
         given, rows = check_inputs(
@@ -259,7 +261,7 @@ class AnnotatedClustering(Asking, Density, ClusterMixin, BaseEstimator):  # type
         self.annotator_accuracies_ = given.agreement(self.labels_)
         self._warn_if_all_dropped(given)
         self._warn_if_degenerate()
-        self._warn_of_features(features)
+        self._warn_of_inputs(features, given.layers)
 
     def fit_predict(
         self,
@@ -366,6 +368,7 @@ class AnnotatedClustering(Asking, Density, ClusterMixin, BaseEstimator):  # type
             text = f"degenerate clusters, of variance 0: {clusters}; {prior} above 0 rules them out"
             warnings.warn(text, ConvergenceWarning, stacklevel=4)
 
-    def _warn_of_features(self, features: NDArray[np.float64]) -> None:
-        for text in data_notes(features, int(self.n_clusters), may_degenerate=False):
+    def _warn_of_inputs(self, features: NDArray[np.float64], layers: list[Layer]) -> None:
+        found = data_notes(features, int(self.n_clusters), may_degenerate=False)
+        for text in (*found, *contradiction_notes(layers, self.labels_)):
             warnings.warn(text, UserWarning, stacklevel=4)

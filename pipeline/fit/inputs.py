@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.problem.problem import CANNOT, MUST, Layer
-from kernels.problem.shapes import unused_priors
+from kernels.problem.shapes import SPHERES, unused_priors
 from kernels.settings import AUTO, COVARIANCES, DEFAULT, TERMS, Settings, settings_of, wrong_settings
 from pipeline.fit.annotators import annotator_layers, annotator_names
+from pipeline.fit.data_notes import constant
 from sweeps.annotations.files import read_answers
 from sweeps.annotations.links import Annotation, read_links
 from sweeps.annotations.questions import Row
@@ -176,6 +177,11 @@ def read_inputs(
     with collecting(problems):
         table = read_table(options.features, options.choice)
         problems += _size_problems(options, table)
+        if options.covariance not in SPHERES and constant(table.X).all():
+            found = "features that vary by no more than rounding"
+            problems.append(
+                Problem(str(options.features), found, "samples that differ", "subtract what they share")
+            )
     with collecting(problems):
         labels = _labels(options, table)
     accuracies, wrong = read_accuracies(options.annotator_accuracy)

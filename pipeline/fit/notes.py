@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betainc
 
 from kernels.problem.data import DEGENERATE
+from kernels.problem.layers import MUST, Layer, layer_weights, pair_accuracies
 from kernels.problem.problem import Problem
 from kernels.problem.shapes import SPHERES
 from kernels.scores import cluster_gaussians, total_variance
 from kernels.search.hgs import Restart
-from pipeline.fit.data_notes import BOUND, constant_notes, counted, crowding_notes, equal_rows, repeat_notes
+from pipeline.fit.data_notes import (
+    BOUND,
+    constant_notes,
+    counted,
+    crowding_notes,
+    equal_rows,
+    faint_notes,
+    repeat_notes,
+)
 
 NEARLY_DEGENERATE = 1e-6
 """Variance of a cluster over that of all samples, below which nearly equal rows outweigh everything else."""
+
+UNLIKELY = 1e-3
+"""Chance of so many contradictions, if accuracies are as told, up to which it is said."""
 
 SHAPE_BOUND = "a prior (--covariance-prior, covariance_prior above 0) bounds it"
 
@@ -45,6 +58,7 @@ def solution_notes(X: NDArray[np.float64], best: Restart, problem: Problem) -> I
         yield from crowding_notes(groups, n_clusters)
         return
     yield from constant_notes(X)
+    yield from faint_notes(X)
     yield from crowding_notes(groups, n_clusters)
     sizes, _, variances = cluster_gaussians(X, best.labels, n_clusters)
     if problem.covariance == "common":
@@ -53,6 +67,47 @@ def solution_notes(X: NDArray[np.float64], best: Restart, problem: Problem) -> I
         yield from _bounded_notes(_degenerate(sizes, variances / overall))
     else:
         yield from _variance_notes(sizes, variances / overall, groups)
+
+
+def contradiction_notes(layers: Sequence[Layer], labels: NDArray[np.integer]) -> Iterator[str]:
+    """Say where more annotations are contradicted than their accuracies explain; a guess, where none is told.
+
+    Parameters
+    ----------
+    layers : sequence of Layer
+        Annotation graphs, those that the model does not see too; self pairs are left out.
+    labels : ndarray of shape (n_samples,)
+        The solution.
+
+    Yields
+    ------
+    str
+        One sentence, or none.
+    """
+    given = [layer for layer in layers if len(layer.pairs)]
+    if not given:
+        return
+    pairs = np.concatenate([layer.pairs for layer in given])
+    is_must = np.concatenate([np.full(len(layer.pairs), layer.kind == MUST) for layer in given])
+    told = np.concatenate([pair_accuracies(layer) for layer in given])
+    weights = np.concatenate([layer_weights(layer) for layer in given]) * (pairs[:, 0] != pairs[:, 1])
+    wrong = 1.0 - np.where(np.isnan(told), 0.5, told)
+    contradicted = float(weights[(labels[pairs[:, 0]] == labels[pairs[:, 1]]) != is_must].sum())
+    total, expected = float(weights.sum()), float(weights @ wrong)
+    # As many annotations of one weight and one accuracy as tell as much: the chance that so many are wrong.
+    count = total**2 / max(float(weights @ weights), np.finfo(float).tiny)
+    beyond = count * contradicted / total if contradicted else 0.0
+    if not beyond or betainc(beyond, count - beyond + 1.0, expected / total) > UNLIKELY:
+        return
+    error = float(np.sqrt(np.square(weights) @ (wrong * (1.0 - wrong))))
+    known = np.unique(told)  # of NaN one is left
+    explains = "guessing" if np.isnan(known).all() else "what is told of their accuracy"
+    if len(known) == 1 and not np.isnan(known[0]):
+        explains = f"an accuracy of {known[0]:.4g}"
+    yield (
+        f"the clusters contradict {contradicted:.4g} of {total:.4g} annotations, {explains} explains"
+        f" {expected:.3g} ± {error:.2g}: see that samples and kinds are those meant, and K"
+    )
 
 
 def _shape_notes(X: NDArray[np.float64], best: Restart, problem: Problem) -> Iterator[str]:

@@ -27,7 +27,7 @@ from kernels.scores import (
 from kernels.search.hgs import Restart, run_restart, warm_up
 from kernels.settings import AUTO, CANDIDATES, Settings, method_words
 from pipeline.fit.confidence import Confidence, find_confidence
-from pipeline.fit.notes import solution_notes
+from pipeline.fit.notes import contradiction_notes, solution_notes
 from pipeline.optima import best_of
 
 Rounds = Callable[[Iterable[int]], Iterable[int]]
@@ -248,6 +248,7 @@ def fit(
         notes=(
             *([choice.note] if is_auto and choice.note else []),
             *solution_notes(X, runs[best], problem),
+            *contradiction_notes(layers, runs[best].labels),
             *(found.notes() if found else ()),
         ),
         confidence=found,

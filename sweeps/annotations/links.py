@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernels.settings import LARGEST_WEIGHT, WEIGHTS
+from kernels.settings import LARGEST_WEIGHT, LEAST_WEIGHT, WEIGHTS
 from sweeps.annotations.samples import Samples
 from sweeps.data.lines import PROBLEMS_SHOWN, Line, Lines, read_lines, shortened, split_cells, to_number
 from sweeps.errors import InputError, Problem, collecting
@@ -150,10 +150,10 @@ def annotation_count(cell: str, pair: tuple[int, int], where: str) -> float:
     Raises
     ------
     InputError
-        If the weight is no number above 0, is larger than `LARGEST_WEIGHT`, or does not fit a self pair.
+        If the weight is not one of `WEIGHTS`, or does not fit a self pair.
     """
     weight = to_number(cell)
-    if weight is None or not 0 < weight <= LARGEST_WEIGHT:
+    if weight is None or not LEAST_WEIGHT <= weight <= LARGEST_WEIGHT:
         raise InputError([Problem(where, f"weight {cell}", WEIGHTS)])
     is_self_pair = pair[0] == pair[1]
     if is_self_pair and weight % 2 == 1:

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from sweeps.scales import SCALES
 
+SMALL = 1e-140
+"""Range of a column that is scaled in another unit."""
+
 
 class SampleRows(NamedTuple):
     """The rows of a file that samples come from.
@@ -110,6 +113,9 @@ def scale(X: NDArray[np.float64], how: str) -> NDArray[np.float64]:
     lowest, highest = X.min(axis=0), X.max(axis=0)
     # From the range: rounding gives a constant column a tiny standard deviation above 0.
     constant = lowest == highest
+    # Of values this small the squares vanish. By a power of two, which rounds nothing.
+    small = ~constant & (highest - lowest < SMALL)
+    X, lowest, highest = (np.ldexp(values, np.where(small, 900, 0)) for values in (X, lowest, highest))
     if how == "standard":
         offset, width = X.mean(axis=0), X.std(axis=0)
     else:

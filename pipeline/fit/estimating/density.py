@@ -10,6 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from pipeline.fit.costs import assignment_costs
 from pipeline.fit.estimating.inputs import check_same_features
+from sweeps.errors import InputError, Problem
+
+FARTHEST = 1e300
+"""Nats: of larger costs neither differences nor sums are numbers."""
 
 
 class Density:
@@ -77,7 +81,12 @@ class Density:
         covariances = own.covariances_
         if own.covariance_ == "tied":
             covariances = np.broadcast_to(covariances, (len(own.cluster_centers_), *covariances.shape))
-        costs = assignment_costs(features, own.cluster_centers_, covariances, own.features_used_)
+        with np.errstate(over="ignore", invalid="ignore"):
+            costs = assignment_costs(features, own.cluster_centers_, covariances, own.features_used_)
+        far = np.flatnonzero(~(costs.min(axis=1) < FARTHEST))
+        if len(far):
+            found = "values whose squares overflow"
+            raise InputError([Problem(f"X, row {far[0]}", found, "smaller values", "use another unit")])
         if own.proportions == "free":
             costs -= np.log(own.sizes_ / own.sizes_.mean())
         return costs

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, check_random_state
 
 from kernels.settings import AUTO, COVARIANCES, TERMS, wrong_settings
+from kernels.spread import spread_problem
 from pipeline.fit.estimating.links import Given, LinkTables, Reader, annotator_problems, joined
 from pipeline.fit.estimating.names import Names, names_of
 from sweeps.errors import InputError, Problem, collecting, not_one_of
@@ -149,11 +150,15 @@ def check_features(estimator: object, X: ArrayLike, min_samples: int = 1) -> NDA
     Raises
     ------
     ValueError, TypeError
-        As of `sklearn.utils.check_array`.
+        As of `sklearn.utils.check_array`; for a fit, also if squares are no numbers or nothing varies.
     """
-    checked: NDArray[np.float64] = check_array(
-        X, dtype=np.float64, ensure_min_samples=min_samples, estimator=estimator, input_name="X"
-    )
+    with np.errstate(over="ignore", invalid="ignore"):  # it adds all values up
+        checked: NDArray[np.float64] = check_array(
+            X, dtype=np.float64, ensure_min_samples=min_samples, estimator=estimator, input_name="X"
+        )
+    wrong = spread_problem(checked) if min_samples > 1 else None
+    if wrong:
+        raise InputError([Problem("X", *wrong)])
     return checked
 
 

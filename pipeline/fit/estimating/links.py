@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from kernels.problem.layers import CANNOT, MUST, Layer, inferred_accuracies, layer_weights
-from kernels.settings import LARGEST_WEIGHT, WEIGHTS
+from kernels.settings import LARGEST_WEIGHT, LEAST_WEIGHT, WEIGHTS
 from pipeline.fit.estimating.names import OUTSIDE, Names
 from sweeps.errors import InputError, Problem, collecting, did_you_mean
 
@@ -235,7 +235,8 @@ def _cells(where: str, links: Any) -> list[Sequence[Any]]:
 
 
 def _weight_problems(where: str, weights: NDArray[np.float64]) -> Iterator[Problem]:
-    return _row_problems(where, weights[:, None], ~((weights > 0) & (weights <= LARGEST_WEIGHT)), WEIGHTS)
+    right = (weights >= LEAST_WEIGHT) & (weights <= LARGEST_WEIGHT)
+    return _row_problems(where, weights[:, None], ~right, WEIGHTS)
 
 
 def _row_problems(

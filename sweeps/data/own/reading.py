@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as np
-
+from kernels.spread import spread_problem
 from sweeps.data.lines import shortened
 from sweeps.data.own.choice import TableChoice
 from sweeps.data.own.files import load_arrow, read_feather_table, read_parquet_table, read_workbook
@@ -86,23 +85,10 @@ def read_table(
     try:
         with bounded(path):
             table = reader(path, choice)
-            problem = _spread_problem(path, table)
+            # The model divides by the total variance (docs/model.md, eq. (1)).
+            problem = spread_problem(table.X)
     except InputError as error:
         raise InputError(shortened(path, error.problems)) from None
     if problem:
-        raise InputError([problem])
+        raise InputError([Problem(str(path), *problem)])
     return table
-
-
-def _spread_problem(path: Path, table: LabelledTable) -> Problem | None:
-    """The model divides by the total variance (docs/model.md, eq. (1))."""
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        # some columns at a time: the variance needs as much memory again as what it is of
-        width = max(1, 2**20 // len(table.X))
-        parts = (slice(start, start + width) for start in range(0, table.X.shape[1], width))
-        total_variance = float(np.concatenate([table.X[:, part].var(axis=0) for part in parts]).mean())
-    if not np.isfinite(total_variance):
-        return Problem(str(path), "values whose squares overflow", "smaller values", "use another unit")
-    if total_variance == 0:
-        return Problem(str(path), f"{len(table.X)} rows without any variance", "samples that differ")
-    return None

@@ -24,7 +24,7 @@ PAIR = np.array([[0, 1]])
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"X": np.ones((6, 2))}, "rows of X are equal"),
+        ({"X": np.ones((6, 2))}, "rows without any variance"),
         ({"X": np.array([[0.0], [np.nan], [1.0], [2.0]])}, "not finite, the first in row 1, column 0"),
         ({"X": np.arange(3.0)}, r"shape \(3,\)"),
         ({"n_clusters": 4}, "6 samples are fewer"),
@@ -35,7 +35,7 @@ PAIR = np.array([[0, 1]])
         ({"settings": ObjectiveSettings(min_cluster_size=0)}, "min_cluster_size is 0"),
         ({"settings": ObjectiveSettings(variance_prior=-1.0)}, "variance_prior is -1"),
         ({"layers": [Layer(MUST, np.array([[0, 6]]), None, 0.9)]}, "go from 0 to 6"),
-        ({"layers": [Layer(MUST, PAIR, np.array([0.0]), 0.9)]}, "above 0"),
+        ({"layers": [Layer(MUST, PAIR, np.array([0.0]), 0.9)]}, "expected each a number from 1e-100"),
         ({"layers": [Layer(MUST, PAIR, np.ones(2), 0.9)]}, r"weights have shape \(2,\)"),
         ({"layers": [Layer(2, PAIR, None, 0.9)]}, "kind is 2"),
         ({"layers": [Layer(MUST, PAIR * 1.0, None, 0.9)]}, "pairs are float64"),

@@ -229,7 +229,7 @@ def test_problem_without_solution_keeps_the_earlier_fit(blobs: np.ndarray) -> No
     estimator = small().fit(blobs)
     before = fitted_bits(estimator)
     for X, text in [
-        (np.ones((8, 2)), "all rows of X are equal"),
+        (np.ones((8, 2)), "X: found 8 rows without any variance"),
         (blobs[:5, :1], "5 samples are fewer"),
         (np.repeat([[0.0], [1.0]], 5, axis=0), "only 2 distinct rows"),
     ]:

@@ -13,6 +13,8 @@ from kernels.partition.objective import objective_terms
 from kernels.problem.problem import CANNOT, MODELS, MUST, Layer, build_problem
 from kernels.search.hgs import run_restart
 from kernels.settings import COVARIANCES, ObjectiveSettings, Settings
+from pipeline.fit.estimator import AnnotatedClustering
+from pipeline.fit.notes import contradiction_notes
 from pipeline.fit.solve import FitResult, fit
 from sweeps.data.builtin import find
 
@@ -102,7 +104,7 @@ def test_constant_features_are_said(constant: float) -> None:
     assert note.startswith("2 features are constant, of 5")
     nearly = np.column_stack([overlapping(), 1e-9 * np.arange(60) / 60])
     (note,) = solve(nearly).notes
-    assert note.startswith("1 feature is constant, of 4")
+    assert note.startswith("1 feature varies by less than 1e-09 of all, of 4")
 
 
 @pytest.mark.parametrize("variance_prior", [0.0, 1.0])
@@ -179,7 +181,7 @@ def test_units_do_not_matter_for_rows_that_repeat(model: str, raw_data: Path) ->
     ]
     assert fits[0].best.labels.tobytes() == fits[1].best.labels.tobytes()
     assert fits[0].best.covariances.min() > 0
-    assert fits[0].notes == ()
+    assert all(note.startswith("the clusters contradict") for note in fits[0].notes)  # links are random
 
 
 def test_features_that_shapes_leave_out_are_counted() -> None:
@@ -205,3 +207,72 @@ def test_degenerate_variances_of_features_without_a_prior_are_announced() -> Non
     prior = solve(X, n_clusters=2, covariance="diagonal").notes
     assert any("without variance in some feature" in note for note in notes) or notes == prior == ()
     assert not any("degenerate" in note for note in prior)
+
+
+@pytest.mark.parametrize("factor", [1e-12, 1e-160, 1e-300, 1e12, 1e149])
+def test_units_make_no_feature_constant(factor: float) -> None:
+    X = overlapping() * [factor, 1.0, 1.0]
+    said = "1 feature varies by less" if factor < 1 else "2 features vary by less"
+    for covariance in COVARIANCES:
+        notes = " ".join(solve(X, covariance=covariance).notes)
+        assert (said in notes) == (covariance in ("spherical", "common"))
+        assert "constant, of" not in notes
+
+
+@pytest.mark.parametrize("mean", [0.1, 1e9, 1e15])
+def test_rounding_around_a_large_mean_is_constant(mean: float) -> None:
+    (note,) = solve(np.column_stack([overlapping(), mean * (1 + 4e-16 * np.arange(60) / 60)])).notes
+    assert note.startswith("1 feature is constant")
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "weight", "contradicted", "is_said"),
+    [
+        (0.9, 1.0, 100, True),
+        (0.9, 1.0, 10, False),
+        (0.9, 1.0, 20, False),
+        (0.9, 1.0, 21, True),
+        (0.9, 1e-100, 100, True),
+        (0.9, 1e12, 100, True),
+        (0.2, 1.0, 80, False),
+        (1.0, 1.0, 1, True),
+        (1.0, 1.0, 0, False),
+        (None, 1.0, 50, False),
+        (None, 1.0, 66, True),
+    ],
+)
+def test_contradictions_that_no_accuracy_explains(
+    accuracy: float | None, weight: float, contradicted: int, is_said: bool
+) -> None:
+    labels = np.repeat([0, 1], 100)
+    pairs = np.array([[i, 100 + i if i < contradicted else (i + 1) % 100] for i in range(100)])
+    layers = [
+        Layer(MUST, pairs, np.full(100, weight), accuracy),
+        Layer(
+            CANNOT, np.array([[3, 3]]), np.array([1e3]), accuracy
+        ),  # contradicts any clusters, and is left out
+        Layer(MUST, pairs[:0], None, accuracy),
+    ]
+    notes = list(contradiction_notes(layers, labels))
+    assert len(notes) == is_said
+    told = "guessing" if accuracy is None else f"an accuracy of {accuracy:.4g}"
+    counts = f"{contradicted * weight:.4g} of {100 * weight:.4g}"
+    start = f"the clusters contradict {counts} annotations, {told} explains"
+    assert all(note.startswith(start) for note in notes)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_fit_that_contradicts_all_says_so(model: str) -> None:
+    """Must-links across two clusters far apart, which the least size keeps from becoming one."""
+    X = np.concatenate([np.random.default_rng(0).normal(size=(60, 2)) + shift for shift in (0, 900)])
+    layer = Layer(MUST, np.array([[i, i + 60] for i in range(60)]), None, 0.9)
+    result = solve(X, layer, model=model, min_cluster_size=60)
+    assert result.notes[-1].startswith(
+        "the clusters contradict 60 of 60 annotations, an accuracy of 0.9 expl"
+    )
+    estimator = AnnotatedClustering(
+        2, model=model, accuracy=0.9, min_cluster_size=60, random_state=0, restarts=1, generations=2
+    )
+    with pytest.warns(UserWarning, match="the clusters contradict 60 of 60"):
+        estimator.fit(X, must_link=layer.pairs)
+    assert estimator.notes_[-1].startswith("the clusters contradict 60 of 60")

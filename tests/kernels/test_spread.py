@@ -1,0 +1,135 @@
+"""Tables whose squares are no numbers are refused in the same words at every door; others can be fitted."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
+
+from kernels.problem.problem import build_problem
+from kernels.settings import COVARIANCES
+from kernels.spread import spread_problem
+from pipeline.commands.main import main
+from pipeline.fit.estimator import AnnotatedClustering
+from sweeps.data.tables import scale
+
+IRIS = load_iris().data
+OVERFLOW = "found values whose squares overflow, expected smaller values (use another unit)"
+UNDERFLOW = "found values whose squares underflow, expected larger values (use another unit)"
+
+
+def with_cell(value: float) -> np.ndarray:
+    X = IRIS.copy()
+    X[3, 1] = value
+    return X
+
+
+BAD = {
+    "a cell of 1e155": (with_cell(1e155), OVERFLOW),
+    "a cell of 1e308": (with_cell(1e308), OVERFLOW),
+    "a cell of -1e200": (with_cell(-1e200), OVERFLOW),
+    "all over the range": (np.where(IRIS > 3, 1.7e308, -1.7e308), OVERFLOW),
+    "means that overflow": (IRIS * 1e306 + 1.5e308, OVERFLOW),
+    "sums of squares": (IRIS * 1e153, OVERFLOW),
+    "X 1e-160": (IRIS * 1e-160, UNDERFLOW),
+    "X 1e-170": (IRIS * 1e-170, UNDERFLOW),
+    "subnormal": (IRIS * 1e-310, UNDERFLOW),
+    "equal": (np.full((150, 4), 1e300), "found 150 rows without any variance, expected samples that differ"),
+}
+GOOD = {
+    "a cell of 1e150": with_cell(1e150),
+    "a subnormal cell": with_cell(5e-324),
+    "X 1e150": IRIS * 1e150,
+    "X 1e-149": IRIS * 1e-149,
+    "a feature of 1e149": IRIS * [1, 1e149, 1, 1],
+    "a feature of 1e-160": IRIS * [1, 1e-160, 1, 1],
+    "a large mean": IRIS + 1e9,
+}
+
+
+def small(covariance: str = "spherical") -> AnnotatedClustering:
+    return AnnotatedClustering(
+        2, covariance=covariance, random_state=0, restarts=1, generations=2, population=3, offspring=2
+    )
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_every_door_refuses_in_the_same_words(name: str, tmp_path: Path) -> None:
+    X, words = BAD[name]
+    table, links, sweep = (tmp_path / file for file in ("own.npy", "links", "own.toml"))
+    np.save(table, X)
+    links.write_text("1 2\n")
+    sweep.write_text(
+        'name = "own"\nseed = 1\n[[grid.datasets]]\nname = "own"\npath = "own.npy"\nn_clusters = 3\n'
+        '[grid]\np = [0.8]\nm = [10]\nreplicates = 1\nmodels = ["unsupervised"]\nrestarts = 2\n'
+    )
+    for command in (
+        ["fit", table, "-k", "2"],
+        ["fit", table, "-k", "2..8", "--covariance", "full", "--must-link", links],
+        ["ask", table, "-k", "2", "--out", tmp_path / "q.csv"],
+        ["submit", sweep, "--workers", "0", "--results", tmp_path],
+    ):
+        done = CliRunner().invoke(main, list(map(str, command)))
+        assert done.exit_code == 2, done.output
+        assert f"own.npy: {words}" in done.output
+    for method in ("fit", "fit_predict", "partial_fit"):
+        with pytest.raises(ValueError, match=r"^X: found") as raised:
+            getattr(small("full"), method)(X)
+        assert str(raised.value) == f"X: {words}"
+    with pytest.raises(ValueError, match=r"^X: found") as raised:
+        build_problem(X, n_clusters=2, model="unsupervised")
+    assert str(raised.value) == f"X: {words}"
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("covariance", COVARIANCES)
+@pytest.mark.parametrize("name", GOOD)
+def test_what_is_not_refused_is_fitted(name: str, covariance: str) -> None:
+    X = GOOD[name]
+    estimator = small(covariance).fit(X, must_link=[[0, 1], [60, 61]])
+    for values in (estimator.objective_, estimator.covariances_, estimator.score(X)):
+        assert np.isfinite(values).all()
+    assert set(estimator.predict(X)) <= {0, 1}
+    assert len(estimator.query(2).pairs) == 2
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.floats(-320, 308), st.floats(-320, 308), st.sampled_from(COVARIANCES), st.integers(0, 9))
+def test_any_units_are_fitted_or_refused(unit: float, other: float, covariance: str, seed: int) -> None:
+    """Without a warning of numpy, which is an error here."""
+    rng = np.random.default_rng(seed)
+    with np.errstate(over="ignore"):
+        X = rng.normal(size=(12, 3)) * 10.0 ** np.array([unit, unit, other])
+    X = np.clip(X, -1.7e308, 1.7e308)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        if spread_problem(X) is None:
+            assert np.isfinite(small(covariance).fit(X, cannot_link=[[0, 1]]).objective_)
+        else:
+            with pytest.raises(ValueError, match=r"^X: found values whose squares (over|under)flow"):
+                small(covariance).fit(X, cannot_link=[[0, 1]])
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("value", [1e155, -1e200, 1e308])
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_new_samples_too_far_away_are_refused(value: float, covariance: str) -> None:
+    estimator = small(covariance).fit(IRIS)
+    for method in (estimator.predict, estimator.score):
+        with pytest.raises(ValueError, match=r"^X, row 3: found values whose squares overflow"):
+            method(with_cell(value))
+
+
+@pytest.mark.parametrize("how", ["standard", "minmax"])
+@pytest.mark.parametrize("exponent", [-1000, -500, 0, 450])
+def test_scaling_knows_no_units(how: str, exponent: int) -> None:
+    X = np.round(IRIS * 10)  # of subnormal numbers the last bits are gone
+    np.testing.assert_array_equal(scale(np.ldexp(X, exponent), how), scale(X, how))
