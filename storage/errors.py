@@ -12,7 +12,8 @@ from storage.remote import CREDENTIALS, Url, place_of
 
 NEEDS = {
     errno.ENOSPC: "free space",
-    errno.EDQUOT: "room in the disk quota",
+    errno.EDQUOT: "room in the disk quota, which is used up",
+    errno.EFBIG: "a limit of file sizes that is not reached (ulimit -f)",
     errno.EROFS: "a file system that is not read-only",
     errno.EACCES: "permission to read and write",
     errno.EPERM: "permission to change the file",
@@ -107,7 +108,9 @@ def storage_errors(path: Path, n_bytes: int | None = None) -> Iterator[None]:
             need = "free inodes: the file system holds as many files as it can, whatever space is left"
         elif n_bytes is not None and code in (errno.ENOSPC, errno.EDQUOT):
             need = f"{n_bytes:,} bytes of {need}"
-        raise StorageError(where, need, error.strerror or str(error)) from error
+        reason = error.strerror or str(error)
+        full = "the disk is full: " if code == errno.ENOSPC and "inodes" not in need else ""
+        raise StorageError(where, need, full + reason) from error
 
 
 def _no_inode_left(path: Path) -> bool:

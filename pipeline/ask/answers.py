@@ -7,13 +7,17 @@ import fcntl
 import io
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+from storage.errors import StorageError, storage_errors
+from storage.files import PLAIN, sync_directory
 from sweeps.annotations.draw import CANNOT, MUST
 from sweeps.annotations.questions import ANNOTATOR, ASKED, columns_of, separator_of
 from sweeps.annotations.samples import Samples
-from sweeps.data.lines import read_lines
+from sweeps.data.lines import MOST_BYTES, Lines, read_lines
 from sweeps.errors import InputError, Problem, collecting
+from sweeps.files import opened
 
 HEADER = ("i", "j", ANNOTATOR, "answer")
 HEADER_LINE = ",".join(HEADER) + "\n"
@@ -26,6 +30,10 @@ class ChangedError(RuntimeError):
 
 class HeldError(RuntimeError):
     """Another session adds answers to the file."""
+
+
+class NotSavedError(RuntimeError):
+    """An answer is not in the file."""
 
 
 class AnswersFile:
@@ -47,26 +55,34 @@ class AnswersFile:
     ------
     HeldError
         If another session has the file.
-    OSError
-        If the file cannot be written.
+    InputError, StorageError
+        If the file is no question file any more, or cannot be written.
     """
 
     def __init__(self, path: Path, annotator: str = ASKED, samples: Samples | None = None) -> None:
         self.path = path
         self.annotator = annotator
         self.samples = samples
+        self._file = -1
         self._open()
 
     def _open(self) -> None:
-        if not self.path.exists():
-            _make(self.path)
-        file = os.open(self.path, os.O_RDWR)
+        with storage_errors(self.path):
+            if not self.path.exists():
+                _make(self.path)
+            self._open_regular()
+
+    def _open_regular(self) -> None:
+        with opened(self.path, MOST_BYTES):  # a pipe would be waited for
+            file = os.open(self.path, os.O_RDWR)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not read_lines(self.path):  # blank lines and comments
                 _end_last_line(file, ",", 0)
                 os.pwrite(file, HEADER_LINE.encode(), os.fstat(file).st_size)
-            header = read_lines(self.path).text(0)
+            lines = read_lines(self.path)
+            _check_header(lines)
+            header = lines.text(0)
             self._columns = columns_of(header)
             self._separator = separator_of(header) or ","
             self._ends = [_end_last_line(file, self._separator, len(self._columns))]
@@ -85,23 +101,34 @@ class AnswersFile:
 
         Raises
         ------
-        OSError
-            If the disk fails; nothing of the answer is then in the file.
+        NotSavedError
+            If the disk fails, or the file is none for answers any more; nothing of the answer is then in it.
         """
-        if self._is_changed():
-            self.close()
-            self._open()
-        begin = self._ends[-1]
-        row = self._row(first, second, kind)
         try:
-            written = os.pwrite(self._file, row, begin)
-            if written < len(row):
-                raise OSError(f"{written} of {len(row)} bytes were written to {self.path}")
+            with storage_errors(self.path):
+                if self._is_changed():
+                    self.close()
+                    self._open()
+                self._write(self._row(first, second, kind))
+        except (StorageError, InputError, HeldError) as error:
+            names = " and ".join(self._names(first, second))
+            raise NotSavedError(
+                f"this answer was not saved: {WORDS[kind]} on {names}, to {self.path}\n"
+                f"  {error}\nanswers saved before it are not touched by this session"
+            ) from error
+
+    def _write(self, row: bytes) -> None:
+        begin = end = self._ends[-1]
+        try:
+            while row:  # of a disk that gets full a part is written first, and then it is said why not all
+                written = os.pwrite(self._file, row, end)
+                row, end = row[written:], end + written
             os.fsync(self._file)
         except OSError:
-            os.ftruncate(self._file, begin)
+            with suppress(OSError):
+                os.ftruncate(self._file, begin)
             raise
-        self._ends.append(begin + len(row))
+        self._ends.append(end)
 
     def undo(self) -> None:
         """Take back the last answer that was added; earlier ones are not touched.
@@ -112,20 +139,27 @@ class AnswersFile:
             If somebody else wrote to the file since.
         IndexError
             If none was added.
+        StorageError
+            If the disk fails.
         """
         if len(self._ends) == 1:
             raise IndexError("no answer of this session")
         if self._is_changed():
             raise ChangedError(f"{self.path} was changed by another program")
-        self._ends.pop()
-        os.ftruncate(self._file, self._ends[-1])
-        os.fsync(self._file)
+        with storage_errors(self.path):
+            os.ftruncate(self._file, self._ends[-2])
+            self._ends.pop()
+            os.fsync(self._file)
 
     def close(self) -> None:
-        """Close the file."""
-        os.close(self._file)
+        """Close the file, if it is open."""
+        file, self._file = self._file, -1
+        if file >= 0:
+            os.close(file)
 
     def _is_changed(self) -> bool:
+        if self._file < 0:
+            return True
         own = os.fstat(self._file)
         try:
             named = os.stat(self.path)
@@ -133,12 +167,12 @@ class AnswersFile:
             return True
         return (named.st_dev, named.st_ino) != (own.st_dev, own.st_ino) or own.st_size != self._ends[-1]
 
+    def _names(self, *pair: int) -> list[str]:
+        return [str(each + 1) if self.samples is None else self.samples.text(each) for each in pair]
+
     def _row(self, first: int, second: int, kind: int | None) -> bytes:
-        told = (
-            str(each + 1) if self.samples is None else self.samples.text(each) for each in (first, second)
-        )
         cells = {
-            **dict(zip("ij", told, strict=True)),
+            **dict(zip("ij", self._names(first, second), strict=True)),
             ANNOTATOR: self.annotator,
             "answer": WORDS[kind],
         }
@@ -159,29 +193,26 @@ def check_answers_file(path: Path) -> Iterator[Problem]:
         return
     problems: list[Problem] = []
     with collecting(problems):
-        lines = read_lines(path)
-        if lines and separator_of(lines.text(0)) is None:
-            hint = "name a new file last: --annotations may be given several times"
-            expected = "a header with the columns i, j and answer, for answers to be added, or no file yet"
-            raise InputError([Problem(lines[0].where, repr(lines.text(0)[:60]), expected, hint)])
+        with opened(path, MOST_BYTES):  # a pipe takes no answers
+            lines = read_lines(path)
+        if lines:
+            _check_header(lines)
         if not os.access(path, os.W_OK):
             raise InputError([Problem(str(path), "a file that cannot be written", "one that can")])
     yield from problems
 
 
+def _check_header(lines: Lines) -> None:
+    if separator_of(lines.text(0)) is None:
+        hint = "name a new file last: --annotations may be given several times"
+        expected = "a header with the columns i, j and answer, for answers to be added, or no file yet"
+        raise InputError([Problem(lines[0].where, repr(lines.text(0)[:60]), expected, hint)])
+
+
 def _make(path: Path) -> None:
     """Put an empty answers file in place, in one step."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(HEADER_LINE)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    folder = os.open(path.absolute().parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    PLAIN.put(path, HEADER_LINE.encode())
+    sync_directory(path.absolute().parent)
 
 
 def _end_last_line(file: int, separator: str, n_columns: int) -> int:

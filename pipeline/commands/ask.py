@@ -110,12 +110,13 @@ def ask(**given: Any) -> None:
     with reported():
         inputs = read_ask(options)
     try:
-        if options.interactive:
-            _interactive(options, inputs)
-        else:
-            _once(options, inputs)
+        with reported():
+            if options.interactive:
+                _interactive(options, inputs)
+            else:
+                _once(options, inputs)
     except OSError as error:
-        click.echo(f"{error.filename or 'output'}: {error.strerror or error}", err=True)
+        click.echo(f"output: {error.strerror or error}", err=True)
         sys.exit(INTERNAL)
 
 
@@ -196,7 +197,7 @@ def _say_notes(inputs: FitInputs) -> None:
 
 def _interactive(options: AskOptions, inputs: FitInputs) -> None:
     """Ask in the terminal until somebody quits."""
-    from pipeline.ask.answers import AnswersFile, HeldError
+    from pipeline.ask.answers import AnswersFile, HeldError, NotSavedError
     from pipeline.ask.screen import rows_of
     from pipeline.ask.session import Session
     from pipeline.ask.state import stand
@@ -227,6 +228,10 @@ def _interactive(options: AskOptions, inputs: FitInputs) -> None:
     except ClosedError:
         drop_output()
         sys.exit(0)
+    except NotSavedError as error:
+        click.echo(f"\n{error}", err=True)
+        click.echo(f"{len(session.done)} answers and skips of this session were saved", err=True)
+        sys.exit(INTERNAL)
     else:
         code = 0
     finally:

@@ -107,14 +107,21 @@ def reported() -> Iterator[None]:
             click.echo(f"  {problem}", err=True)
         sys.exit(BAD_INPUT)
     except MemoryError as error:
-        click.echo(f"out of memory, nothing was started: {error or 'more was needed than there is'}", err=True)
+        click.echo(f"out of memory, nothing was started ({str(error) or 'ulimit -v'})", err=True)
         sys.exit(INTERNAL)
     except Exception as error:
-        from storage.errors import StorageError  # help needs nothing of storage
+        from storage.errors import StorageError, storage_errors  # help needs nothing of storage
 
-        if not isinstance(error, StorageError):
+        found: Exception = error
+        if isinstance(error, OSError) and isinstance(error.filename, str):
+            try:
+                with storage_errors(Path(error.filename)):
+                    raise error
+            except StorageError as named:
+                found = named
+        if not isinstance(found, StorageError):
             raise
-        click.echo(str(error), err=True)
+        click.echo(str(found), err=True)
         sys.exit(INTERNAL)
 
 

@@ -41,7 +41,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
     Raises
     ------
     OSError
-        If it cannot be written; what was there stays.
+        With its name, if it cannot be written; what was there stays.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -50,5 +50,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         temporary.unlink(missing_ok=True)

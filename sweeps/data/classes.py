@@ -99,9 +99,12 @@ def read_labels(path: Path, n_rows: int | None = None) -> Encoded:
     lines = read_lines(path)
     entries = _of_lines(lines, n_rows) if n_rows else None
     if entries is None:
-        entries = [
-            (cell, position) for position in range(len(lines)) for cell in split_cells(lines.text(position))
-        ]
+        entries = []
+        for position in range(len(lines)):
+            entries += [(cell, position) for cell in split_cells(lines.text(position))]
+            if n_rows and len(entries) > n_rows + 1:
+                found, expected = f"more than {n_rows:,} labels", f"{n_rows:,}, one for each row"
+                raise InputError([Problem(str(path), found, expected)])
         numbers = [to_number(cell) for cell, _ in entries]
         if len(entries) > 1 and numbers[0] is None and None not in numbers[1:]:
             del entries[0]

@@ -26,6 +26,9 @@ MOST_BYTES = 2**26
 MOST_LINES = 10**7
 """Lines of any text file: each takes some 16 bytes beside its text."""
 
+LONGEST_LINE = 2**23
+"""Bytes of a line of such a file."""
+
 BOM = b"\xef\xbb\xbf"
 GZIP = b"\x1f\x8b"
 PLAIN = np.ones(256, dtype=np.bool_)
@@ -73,7 +76,11 @@ class Lines(Sequence[Line]):
 
     def text(self, position: int) -> str:
         """Text of one line, stripped."""
-        return self.content[self.starts[position] : self.ends[position]].decode().strip()
+        start, end = self.starts[position], self.ends[position]
+        if end - start > LONGEST_LINE:
+            where, found = f"{self.path}, line {self.numbers[position]}", f"{end - start:,} bytes"
+            raise InputError([Problem(where, found, f"at most {LONGEST_LINE:,} in a line")])
+        return self.content[start:end].decode().strip()
 
     def __len__(self) -> int:
         return len(self.starts)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 from pathlib import Path
 
 import pytest
 
-from pipeline.ask.answers import AnswersFile, ChangedError, HeldError, check_answers_file
+from pipeline.ask.answers import AnswersFile, ChangedError, HeldError, NotSavedError, check_answers_file
 from sweeps.annotations.draw import CANNOT, MUST
 from sweeps.annotations.files import read_answers
 from sweeps.annotations.links import Annotation
@@ -95,18 +97,67 @@ def test_a_file_without_a_header_that_is_empty_gets_one(text: str, path: Path) -
     assert read_answers(path, 9) == []
 
 
-def test_a_failing_disk_leaves_whole_rows(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (errno.ENOSPC, "disk is full"),
+        (errno.EDQUOT, "quota"),
+        (errno.EIO, "a disk that works"),
+        (0, "ulimit -f"),
+    ],
+)
+def test_a_failing_disk_leaves_whole_rows(
+    code: int, words: str, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part of a row is written, and then no more; without a code the system itself refuses."""
     file = AnswersFile(path)
     file.add(0, 1, MUST)
+    size, limits = path.stat().st_size, resource.getrlimit(resource.RLIMIT_FSIZE)
     real = os.pwrite
-    monkeypatch.setattr(os, "pwrite", lambda handle, row, at: real(handle, row[:4], at))
-    with pytest.raises(OSError, match="4 of 14 bytes"):
-        file.add(2, 3, MUST)
+
+    def full(handle: int, row: bytes, at: int) -> int:
+        if at > size:
+            raise OSError(code, os.strerror(code))
+        return real(handle, row[:4], at)
+
+    if code:
+        monkeypatch.setattr(os, "pwrite", full)
+    else:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 4, limits[1]))
+    try:
+        with pytest.raises(NotSavedError, match="this answer was not saved: yes on 3 and 4, to ") as caught:
+            file.add(2, 3, MUST)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert words in str(caught.value)
+    assert str(caught.value).count(str(path)) == 2
     monkeypatch.setattr(os, "pwrite", real)
     assert path.read_text() == HEADER + "1,2,asked,yes\n"
     file.add(2, 3, CANNOT)
     file.close()
     assert len(read_answers(path, 9)) == 2
+
+
+@pytest.mark.parametrize(
+    "spoilt", [b"spoilt\n", b"\xff\xfe", b"i,j,answer\n1,2,yes\n\0", "folder", "fifo", "gone"]
+)
+def test_a_file_that_another_program_spoilt_is_named(spoilt: bytes | str, tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "answers.csv"
+    path.parent.mkdir()
+    file = AnswersFile(path)
+    file.add(0, 1, MUST)
+    if isinstance(spoilt, bytes):
+        path.write_bytes(spoilt)
+    else:
+        path.unlink()
+        path.parent.rmdir() if spoilt == "gone" else path.mkdir() if spoilt == "folder" else os.mkfifo(path)
+    for _ in range(2):
+        with pytest.raises(NotSavedError, match="not saved: skip on 3 and 4, to") as caught:
+            file.add(2, 3, None)
+        assert str(path.parent) in str(caught.value).splitlines()[1]
+    assert not isinstance(spoilt, bytes) or path.read_bytes() == spoilt
+    file.close()
+    file.close()
 
 
 def test_what_an_editor_wrote_meanwhile_stays(path: Path) -> None:
