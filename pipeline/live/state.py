@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import time
 from collections import deque
@@ -75,8 +76,8 @@ class Pace:
         if progress is None:
             return
         done, points = progress.restarts + progress.asked, self._points
-        if points and done < points[-1][1]:
-            points.clear()  # another run
+        if points and (done < points[-1][1] or progress.at < points[-1][0]):
+            points.clear()  # another run, or a clock that was set back
         if not points or progress.at - points[-1][0] >= PACE_STEP:
             points.append((progress.at, done))
         while points[-1][0] - points[0][0] > PACE_SECONDS:
@@ -175,7 +176,7 @@ class State:
             "ends_at": None if status.progress is None else status.progress.at + status.progress.left,
             "pace": self._pace.to_dict(),
             "journal": {
-                "bytes": journal.stat().st_size if journal.exists() else 0,
+                "bytes": journal.stat().st_size if os.path.exists(journal) else 0,
                 "waiting": board.waiting,
                 "open_blocks": board.open_blocks,
             },

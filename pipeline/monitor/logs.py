@@ -50,6 +50,8 @@ def find_logs(cube: Path, *, head: bool = False, job: str | None = None) -> list
         If there is no log of such a job.
     """
     run = RunFolder(cube)
+    if run.closed:
+        raise InputError([Problem(str(cube), run.closed, "a run of your own")])
     if job is None:
         return [run.head_log if head else run.log]
     found = job_logs(run, job)

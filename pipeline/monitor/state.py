@@ -24,11 +24,14 @@ class RunState:
         Of the last driver.
     submission : Submission or None
         Of the last head that was started detached.
+    closed : str
+        Why none of these can be read, where they cannot.
     """
 
     lease: LeaseState | None
     head: HeadRecord | None
     submission: Submission | None
+    closed: str = ""
 
     @property
     def holder(self) -> Holder | None:
@@ -104,4 +107,6 @@ def read_run_state(cube: Path) -> RunState:
         If the file system refuses.
     """
     run = RunFolder(cube)
+    if run.closed:
+        return RunState(None, None, None, run.closed)
     return RunState(read_lease(cube), HeadRecord.read(run.last_run.head), Submission.read(run.submission))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -101,7 +102,8 @@ class Status:
         """Seconds left of the run in progress, None when nothing runs."""
         if self.progress is None:
             return None
-        return max(0.0, self.progress.left - (time.time() - self.progress.at))
+        passed = max(0.0, time.time() - self.progress.at)  # a clock that was set back adds no time
+        return max(0.0, self.progress.left - passed)
 
     def lines(self) -> list[str]:
         """Table for people."""
@@ -122,7 +124,7 @@ class Status:
             *self.run.lines(),
             *self._head_output(),
             *self._job_lines(),
-            *([f"log: {self._log}"] if self._log.exists() else []),
+            *([f"log: {self._log}"] if os.path.exists(self._log) else []),
             *([f"dashboard: {self.run.dashboard}"] if self.run.dashboard else []),
             self.who,
         ]
@@ -135,6 +137,8 @@ class Status:
             return "logs", self.cube, "--follow"
         if self.run.waiting is not None:
             return None
+        if self.run.closed and total["left"]:
+            return "report", self.cube
         if self.datasets and total["left"] == 0:
             return ("why" if total["failed"] else "report"), self.cube
         return None if self.run.head is None else ("submit", self.run.head.spec)
@@ -156,6 +160,8 @@ class Status:
         holder, left = self.run.holder, sum(row.left for row in self.datasets) + (not self.datasets)
         if holder is None and self.run.waiting is not None:
             return f"not running yet: its head waits in the queue, job {self.run.waiting}"
+        if self.run.closed and left:
+            return f"whether it runs cannot be seen: {self.run.closed}"
         if holder is None:
             complete = "complete" if not self.skipped else "complete, but for data sets that are not at hand"
             return complete if left == 0 else "not running: submit again to resume"

@@ -28,6 +28,7 @@ TRACEBACK_LINES = 12
 """Of the end of a traceback."""
 
 UNKNOWN = "unknown"
+NO_FAILURE = "no failure is recorded"
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ class Explanation:
         Shape of covariances that a cell that is done has chosen; None where the model says which.
     questions : str
         How far the questions are whose answers the cell waits for; empty where it waits for none.
+    closed : str
+        Why failures cannot be read, where they cannot.
     """
 
     cell: str
@@ -64,6 +67,7 @@ class Explanation:
     command: str
     covariance: str | None = None
     questions: str = ""
+    closed: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -96,7 +100,7 @@ class Explanation:
 
     def _last(self) -> list[str]:
         if not self.failures:
-            return ["no failure is recorded"] if self.state == "failed" else []
+            return [self.closed or NO_FAILURE] if self.state == "failed" else []
         last = self.failures[-1]
         facts = {
             "cause": last.cause,
@@ -146,6 +150,7 @@ def explain(cube: Path, name: str, spec: Path | None = None) -> Explanation:
         command=_command(cube, cell, spec),
         covariance=None if arrays is None or not chooses(cell.model) else _chosen(arrays, position),
         questions=_questions(cube, cell) if asks(cell.design) and status not in ANSWERED else "",
+        closed=RunFolder(cube).closed,
     )
 
 
@@ -173,7 +178,7 @@ def failed_causes(cube: Path) -> dict[str, str]:
     cells = failed_cells(cube, read_manifest(cube).plans.values())
     causes = {record.cell: record.cause for record in read_failures(RunFolder(cube))}
     of_paths = {cell: causes.get(str(AskedPath.of(cell))) for cell in cells if asks(cell.design)}
-    unknown = "no failure is recorded"
+    unknown = RunFolder(cube).closed or NO_FAILURE
     return {str(cell): causes.get(str(cell)) or of_paths.get(cell) or unknown for cell in cells}
 
 

@@ -15,7 +15,7 @@ from storage.cube.template import chunk_counts
 from storage.errors import DamagedChunk, storage_errors
 from storage.files import digest_of, read_regular
 from storage.runfolder.failures import merged_lines
-from storage.runfolder.folder import GenerationFolder, RunFolder
+from storage.runfolder.folder import RunFolder
 
 Progress = Callable[[list[str]], Iterable[str]]
 """Passes keys on, and may show how far it is."""
@@ -76,10 +76,8 @@ class Written:
 
     def __init__(self, cube: Path) -> None:
         self._known: dict[str, set[str]] = {}
-        self._run = run = RunFolder(cube)
-        run.check()
-        # One that is closed to us, of another user for instance, says nothing.
-        self._is_open = os.access(run.path, os.R_OK | os.X_OK)
+        self._run = RunFolder(cube)
+        self._run.check()
         self._read()
 
     def knows(self, key: str) -> bool:
@@ -100,14 +98,11 @@ class Written:
 
     def root(self) -> bytes | None:
         """The root file that was written last, None where the run folder has none."""
-        copies = [each.root for each in self._generations() if each.root.exists()]
+        copies = [each.root for each in self._run.generations() if each.root.exists()]
         return read_regular(copies[-1]) if copies else None
 
-    def _generations(self) -> list[GenerationFolder]:
-        return self._run.generations() if self._is_open else []
-
     def _read(self) -> None:
-        for line in merged_lines(each.written for each in self._generations()).splitlines():
+        for line in merged_lines(each.written for each in self._run.generations()).splitlines():
             digest, _, key = line.decode(errors="replace").partition(" ")
             self._known.setdefault(key, set()).add(digest)
 

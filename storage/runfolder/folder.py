@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
@@ -90,11 +91,22 @@ class RunFolder:
         return self._numbers(LEASE)
 
     def generations(self) -> list[GenerationFolder]:
-        """Folders of all holders that have one, oldest first; none where there is no folder of a run."""
+        """Folders of all holders that have one, oldest first; none where no folder can be read."""
         try:
             return [GenerationFolder(self, number) for number in sorted(self._numbers(GENERATION))]
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
             return []
+
+    @property
+    def closed(self) -> str:
+        """Why nothing of the run can be read: it is another user's; empty where it is ours, or not there."""
+        with suppress(FileNotFoundError, NotADirectoryError):
+            try:
+                os.scandir(self.path).close()
+            except PermissionError:
+                owner = _user(self.path.lstat().st_uid)
+                return f"{self.path} belongs to {owner}, and is closed to others"
+        return ""
 
     @property
     def last_run(self) -> GenerationFolder:
@@ -160,13 +172,16 @@ class RunFolder:
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
             found = f"a directory in which everybody may replace folders (mode {mode & 0o7777:04o})"
             yield Problem(str(parent), found, "one that others may not write to", f"chmod o-w {parent}")
+        owner = self.path.lstat().st_uid
+        if owner not in (0, os.geteuid()):
+            yield _foreign(self.path, owner)
+            return
         inside = [generation.path for generation in self.generations() if generation.path.is_dir()]
-        for path in (self.path, *(path for folder in (self.path, *inside) for path in folder.iterdir())):
+        for path in (path for folder in (self.path, *inside) for path in folder.iterdir()):
             with suppress(FileNotFoundError):  # of a holder that removes it now
                 user = path.lstat().st_uid
                 if user not in (0, os.geteuid()):
-                    hint = "submit as that user, or use another directory for results"
-                    yield Problem(str(path), f"a file or directory of user {user}", "one of your own", hint)
+                    yield _foreign(path, user)
 
     def _strange(self) -> Iterator[Problem]:
         found = self.path.lstat()
@@ -181,6 +196,18 @@ class RunFolder:
             yield Problem(str(self.path), files, "a folder of format version 2", hint)
         for folder in (self.path, *(generation.path for generation in self.generations())):
             yield from _strange_entries(folder)
+
+
+def _foreign(path: Path, user: int) -> Problem:
+    hint = "submit as that user, or use another directory for results"
+    return Problem(str(path), f"a file or directory of {_user(user)}", "one of your own", hint)
+
+
+def _user(number: int) -> str:
+    try:
+        return f"user {pwd.getpwuid(number).pw_name} ({number})"
+    except KeyError:
+        return f"user {number}"
 
 
 def _strange_entries(folder: Path) -> Iterator[Problem]:

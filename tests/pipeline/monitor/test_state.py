@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cubes.writer import next_generation
 from processes.commandline import sweep
+from processes.other_user import SOMEBODY, STRANGER, needs_root, open_folder, user
 
+from pipeline.live.serve import FilesState
 from pipeline.monitor.state import RunState, read_run_state
+from storage.cube.blocks import BlockStore
+from storage.cube.manifest import read_manifest
+from storage.cube.schema import FAILED
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.head import ENDED, REQUEUED, RUNNING, HeadRecord, Submission
 from storage.runfolder.holder import Holder, LeaseState
@@ -83,3 +92,39 @@ def test_a_time_beyond_all_clocks_is_shown_as_it_is(at: float) -> None:
     head = HeadRecord(spec="s", job="12", state=ENDED, at=at)
     (line,) = RunState(None, head, None).lines()
     assert line.endswith(f"since the time {at:g}")
+
+
+@needs_root
+def test_another_user_of_the_group_sees_the_cube_and_is_told_whose_the_run_is(
+    finished: Path,
+) -> None:
+    with open_folder() as folder:
+        cube, run = folder / "tiny.zarr", folder / "tiny.run"
+        shutil.copytree(finished / "tiny.zarr", cube)
+        shutil.copytree(finished / "tiny.run", run)
+        store = BlockStore(cube)
+        block = next(iter(read_manifest(cube).plans["iris"].blocks()))
+        store.set_back(block)
+        store._write_array(store._place(block), "status", np.full(block.n_cells, FAILED, np.int8))
+        store.set_back(list(read_manifest(cube).plans["iris"].blocks())[1])
+        for path in (run, *run.rglob("*")):
+            os.chown(path, SOMEBODY, SOMEBODY)
+        cell = next(iter(block.cells()))
+        FilesState(cube).document()  # what is imported for it may lie where only this user reads
+        with user(STRANGER):
+            found = {words: sweep(words, cube) for words in ("status", "why", "cancel", "repair", "logs")}
+            found["why cell"] = sweep("why", cube, cell)
+            found["checksums"] = sweep("verify", cube, "--checksums")
+            found["dry"] = sweep("repair", cube, "--dry-run")
+            document = json.loads(FilesState(cube).document()[1])
+    whose = f"tiny.run belongs to user {SOMEBODY}, and is closed to others"
+    codes = {words: each.exit_code for words, each in found.items()}
+    assert codes == {
+        **dict.fromkeys(("status", "why", "why cell", "checksums", "dry"), 0),
+        "cancel": 1,
+        "repair": 2,
+        "logs": 2,
+    }
+    assert all(whose in found[words].output for words in ("status", "why", "why cell", "logs"))
+    assert "submit as that user" in found["repair"].output
+    assert document["head"]["status"]["total"]["failed"] == block.n_cells

@@ -106,6 +106,9 @@ def test_a_run_in_progress_tells_its_pace_and_its_jobs(tmp_path: Path) -> None:
     # The jobs of an ended run no longer exist.
     assert not any("worker jobs" in line for line in replace(found, run=IDLE).lines())
     assert status(tmp_path, progress=progress.model_copy(update={"left": 1.0})).eta == 0.0
+    for jump, eta in ((-86_400.0, 0.0), (86_400.0, progress.left)):  # of the clock, forward and back
+        jumped = progress.model_copy(update={"at": progress.at + jump})
+        assert status(tmp_path, progress=jumped).eta == eta
 
 
 def test_progress_of_an_earlier_run_is_not_shown(cube: Path) -> None:

@@ -77,11 +77,11 @@ def test_what_another_user_has_planted_is_refused_even_by_root(tmp_path: Path, p
     path.parent.mkdir(exist_ok=True)
     if not path.exists():
         path.write_text("")
-    os.chown(path, 65534, -1)
+    os.chown(path, 54321, -1)
     with pytest.raises(InputError) as caught:
         run.make()
     (problem,) = caught.value.problems
-    assert (problem.where, problem.found) == (str(path), "a file or directory of user 65534")
+    assert (problem.where, problem.found) == (str(path), "a file or directory of user 54321")
 
 
 def test_links_among_the_files_of_a_holder_are_said(tmp_path: Path) -> None:
