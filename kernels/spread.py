@@ -33,7 +33,7 @@ def spread_problem(X: NDArray[np.float64]) -> tuple[str, str, str] | None:
     with np.errstate(all="ignore"):
         starts = range(0, X.shape[1], width)
         variance = sum(float(X[:, start : start + width].var(axis=0).sum()) for start in starts) / X.shape[1]
-        if LEAST * MARGIN < variance and variance * X.size < LARGEST / MARGIN:
+        if variance > LEAST * MARGIN and variance * X.size < LARGEST / MARGIN:
             return None
     # All in units of powers of two, which round nothing: of each column for its mean, of all for the squares.
     halves = 0.5 * X

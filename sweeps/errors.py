@@ -81,7 +81,16 @@ class Problem:
 
     def __str__(self) -> str:
         hint = f" ({self.hint})" if self.hint else ""
-        return f"{self.where}: found {self.found}, expected {self.expected}{hint}"
+        return unstyled(f"{self.where}: found {self.found}, expected {self.expected}{hint}")
+
+
+OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Control characters but for line ends and tabs, and what no terminal can show."""
+
+
+def unstyled(text: str) -> str:
+    """A text without what a terminal would obey; names of a user's files may hold it."""
+    return OBEYED.sub("\ufffd", text)
 
 
 class InputError(ValueError):

@@ -15,7 +15,8 @@ from storage.files import PLAIN, sync_directory
 from sweeps.annotations.draw import CANNOT, MUST
 from sweeps.annotations.questions import ANNOTATOR, ASKED, columns_of, separator_of
 from sweeps.annotations.samples import Samples
-from sweeps.data.lines import MOST_BYTES, Lines, read_lines
+from sweeps.data.lines import MOST_BYTES, Lines, as_cell, read_lines
+from sweeps.data.own.rows import Content
 from sweeps.errors import InputError, Problem, collecting
 from sweeps.files import opened
 
@@ -170,10 +171,14 @@ class AnswersFile:
     def _names(self, *pair: int) -> list[str]:
         return [str(each + 1) if self.samples is None else self.samples.text(each) for each in pair]
 
+    def _cell(self, sample: int) -> str:
+        return str(sample + 1) if self.samples is None else self.samples.cell(sample)
+
     def _row(self, first: int, second: int, kind: int | None) -> bytes:
         cells = {
-            **dict(zip("ij", self._names(first, second), strict=True)),
-            ANNOTATOR: self.annotator,
+            "i": self._cell(first),
+            "j": self._cell(second),
+            ANNOTATOR: as_cell(self.annotator),
             "answer": WORDS[kind],
         }
         text = io.StringIO()
@@ -224,6 +229,10 @@ def _end_last_line(file: int, separator: str, n_columns: int) -> int:
     if not last:
         return size
     cells = next(csv.reader([last], delimiter=separator, skipinitialspace=True))
+    with suppress(InputError, UnicodeDecodeError):  # a row may have begun in a line before
+        for row, start, n_lines in Content(Path(), content, separator).rows():
+            if content.count(b"\n", start) + 1 == n_lines:
+                cells, begin = row, start
     if len(cells) < n_columns and not last.startswith("#"):
         os.ftruncate(file, begin)
         return begin

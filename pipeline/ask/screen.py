@@ -51,10 +51,14 @@ class Rows:
         """What stands for a row in files: its name in the index column, else its number."""
         return str(sample + 1) if self.samples is None else self.samples.text(sample)
 
+    def cell(self, sample: int) -> str:
+        """The same for a cell of a spreadsheet."""
+        return str(sample + 1) if self.samples is None else self.samples.cell(sample)
+
     def title(self, sample: int) -> str:
         """Number and name of a row."""
         name = f" {one_line(self.names[sample])}" if self.names else ""
-        return f"row {self.key(sample)}{name}"
+        return f"row {one_line(self.key(sample))}{name}"
 
 
 def rows_of(inputs: FitInputs, names: str | None, show: Sequence[str], aside: Sequence[str]) -> Rows:

@@ -18,6 +18,7 @@ from pipeline.ask.state import Standing
 from pipeline.ask.summary import belief_accuracy_given, fit_command
 from sweeps.annotations.questions import ANNOTATOR, ASKED
 from sweeps.annotations.samples import Samples
+from sweeps.data.lines import as_cell
 
 
 def csv_text(questions: Sequence[Question], rows: Rows, annotator: str = ASKED) -> str:
@@ -37,18 +38,22 @@ def csv_text(questions: Sequence[Question], rows: Rows, annotator: str = ASKED) 
     named = [ANNOTATOR] if annotator != ASKED else []
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["i", "j", "together", "information", "settles", *beside, *named, "answer"])
+    writer.writerow(["i", "j", "together", "information", "settles", *map(as_cell, beside), *named, "answer"])
     for each in questions:
         numbers = (
-            rows.key(each.first),
-            rows.key(each.second),
+            rows.cell(each.first),
+            rows.cell(each.second),
             f"{each.together:.3f}",
             f"{each.information:.4f}",
         )
         cells = [
-            one_line(column[sample]) for column in texts.values() for sample in (each.first, each.second)
+            as_cell(one_line(column[sample]))
+            for column in texts.values()
+            for sample in (each.first, each.second)
         ]
-        writer.writerow([*numbers, each.settles, *cells, *([annotator] if named else []), ""])
+        writer.writerow(
+            [*numbers, as_cell(each.settles), *cells, *([as_cell(annotator)] if named else []), ""]
+        )
     return text.getvalue()
 
 

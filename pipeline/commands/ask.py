@@ -14,6 +14,7 @@ from pipeline.asking.names import NAMES
 from pipeline.commands.options import OneCount, Word, json_option, reported, takes_table
 from pipeline.commands.settings import takes_settings
 from pipeline.exitcodes import INTERNAL
+from sweeps.errors import unstyled
 from sweeps.scales import SCALES
 
 if TYPE_CHECKING:
@@ -150,14 +151,14 @@ def _once(options: AskOptions, inputs: FitInputs) -> None:
     if options.as_json:
         click.echo(json.dumps(to_json(options, standing, inputs.samples), allow_nan=False))
     elif options.out is not None:
-        click.echo("\n".join(_words(options, standing)))
+        click.echo(unstyled("\n".join(_words(options, standing))))
     elif sys.stdout.isatty():
         from rich.console import Console
 
         from pipeline.ask.tables import question_table
 
         Console().print(question_table(standing.questions, rows))
-        click.echo("\n".join(_words(options, standing)))
+        click.echo(unstyled("\n".join(_words(options, standing))))
     else:
         click.echo(csv_text(standing.questions, rows, options.annotator), nl=False)
         click.echo("\n".join(_words(options, standing)), err=True)
@@ -192,7 +193,7 @@ def _words(options: AskOptions, standing: Standing) -> list[str]:
 
 def _say_notes(inputs: FitInputs) -> None:
     for note in inputs.table.notes:
-        click.echo(f"note: {note}", err=True)
+        click.echo(unstyled(f"note: {note}"), err=True)
 
 
 def _interactive(options: AskOptions, inputs: FitInputs) -> None:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernels.settings import AUTO, COVARIANCES, TERMS, method_words
-from pipeline.commands.options import Word, json_option, reported, takes_table
+from pipeline.commands.options import Word, json_option, reported, show, takes_table
 from pipeline.commands.settings import takes_settings
 from pipeline.optima import SAME_OPTIMUM
 from pipeline.text import plural
+from sweeps.errors import unstyled
 from sweeps.scales import SCALES
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def fit_command(
     with reported():
         inputs = read_inputs(options, out=out, overwrite=force, also=wrong)
     for note in (*inputs.table.notes, *options.without_effect()):
-        click.echo(f"note: {note}", err=True)
+        click.echo(unstyled(f"note: {note}"), err=True)
 
     # numba is loaded once there is something to solve: bad input is answered at once
     from pipeline.fit.annotators import judge
@@ -162,9 +163,7 @@ def fit_command(
         names = {"index": index, "features": list(inputs.table.feature_names)}
         click.echo(json.dumps(to_json(result) | names | judgement.to_json() | chosen, allow_nan=False))
     else:
-        click.echo(
-            "\n".join([*(choice.lines(options.accuracy) if choice else []), *summary(result, judgement)])
-        )
+        show([*(choice.lines(options.accuracy) if choice else []), *summary(result, judgement)])
         for what, path in {"labels": out, "figure": figure}.items():
             if path is not None:
                 click.echo(f"{what:<11}in {path}")

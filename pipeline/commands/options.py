@@ -15,7 +15,7 @@ import click
 
 from pipeline.exitcodes import BAD_INPUT, INTERNAL
 from pipeline.text import plural
-from sweeps.errors import InputError
+from sweeps.errors import InputError, unstyled
 from sweeps.keywords import CATEGORIES, MISSING
 
 results_option = click.option(
@@ -128,13 +128,18 @@ def reported() -> Iterator[None]:
 class UnreadPipe(io.FileIO):
     """A stdout whose reader may leave, as `head` does: a command then goes on, and ends with its own code."""
 
-    unread = False
+    unread = failed = False
 
     def write(self, data: Any) -> int:
         """Write, or drop what nobody reads."""
-        with suppress(BrokenPipeError):
-            return super().write(data)
-        self.unread = True
+        if not self.failed:
+            try:
+                return super().write(data)
+            except BrokenPipeError:
+                self.unread = True
+            except OSError:  # said once: what is left in the buffer would fail again at the end
+                self.failed = True
+                raise
         return len(data)
 
 
@@ -161,6 +166,6 @@ def next_step(*words: object) -> None:
 def show(document: Any) -> None:
     """Print lines for people, or anything else as one JSON document."""
     if isinstance(document, list):
-        click.echo("\n".join(document))
+        click.echo(unstyled("\n".join(document)))
     else:
         click.echo(json.dumps(document, indent=2, allow_nan=False))

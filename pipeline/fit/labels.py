@@ -31,7 +31,7 @@ def labels_csv(samples: Samples, result: FitResult) -> str:
     writer.writerow([INDEX, LABEL, *([CONFIDENCE] if found else [])])
     for position, label in enumerate(result.best.labels.tolist()):
         sure = [f"{found.confidence[position]:.4f}"] if found else []
-        writer.writerow([samples.text(position), label, *sure])
+        writer.writerow([samples.cell(position), label, *sure])
     return text.getvalue()
 
 
@@ -51,6 +51,6 @@ def write_whole(path: Path, content: str | bytes) -> None:
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from error
+        raise OSError(error.errno or 0, error.strerror or str(error), str(path)) from error
     finally:
         temporary.unlink(missing_ok=True)

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from pipeline.report.parts.saving import cells_of
 from pipeline.scoring.stored import plain, score_datasets
 from pipeline.scoring.tables import cell_table, summary_table
 from storage.cube.cube import open_cube
@@ -178,7 +179,7 @@ class _Rows:
     def _csv(self, tables: Iterator[pd.DataFrame] | list[pd.DataFrame]) -> None:
         with self.path.open("w", encoding="utf-8", newline="") as file:
             for number, table in enumerate(tables):
-                table.to_csv(file, index=False, header=number == 0, lineterminator="\n")
+                cells_of(table).to_csv(file, index=False, header=number == 0, lineterminator="\n")
 
     def _parquet(self, tables: Iterator[pd.DataFrame] | list[pd.DataFrame]) -> None:
         import pyarrow as pa

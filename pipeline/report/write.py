@@ -15,6 +15,7 @@ import pandas as pd
 from pipeline.report.designs.lines import design_tables
 from pipeline.report.page import write_page
 from pipeline.report.parts.published import Published, read_published
+from pipeline.report.parts.saving import cells_of
 from pipeline.report.sections import against
 from pipeline.report.sections.cell import choose_cell, named_cell
 from pipeline.report.sections.content import Content
@@ -202,7 +203,7 @@ def write_tables(folder: Path, tables: Mapping[str, pd.DataFrame]) -> list[Path]
     files = []
     for name, table in tables.items():
         files.append(folder / f"{name}.csv")
-        table.to_csv(files[-1], index=False)
+        cells_of(table).to_csv(files[-1], index=False)
     return files
 
 

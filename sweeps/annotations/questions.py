@@ -10,7 +10,8 @@ from pathlib import Path
 from sweeps.annotations.draw import CANNOT, MUST
 from sweeps.annotations.links import Annotation, sample_pair
 from sweeps.annotations.samples import Samples
-from sweeps.data.lines import PROBLEMS_SHOWN, Line, Lines, shortened, to_number
+from sweeps.data.lines import PROBLEMS_SHOWN, Line, Lines, of_cell, shortened, to_number
+from sweeps.data.own.rows import Content
 from sweeps.errors import InputError, Problem, collecting, did_you_mean
 
 NEEDED = ("i", "j", "answer")
@@ -105,14 +106,25 @@ def read_questions(lines: Lines, samples: Samples) -> list[Row]:
     if problems:
         raise InputError(problems)
     rows: list[Row] = []
+    content = Content(lines.path, lines.content, reader.separator)
     breaks_off = not lines.content.endswith(b"\n")
-    for position in range(1, len(lines)):
-        found: list[Problem] = []
-        with collecting(found):
-            is_last = position == len(lines) - 1
-            row = reader.row(lines[position], may_break_off=is_last and breaks_off)
-            rows += [] if row is None else [row]
-        problems += found if len(problems) < PROBLEMS_SHOWN else problems[-1:] * len(found)
+    last = lines.content.rfind(b"\n") + 1
+    number, before = 1, 0
+    found_rows = content.rows()
+    next(found_rows)
+    try:
+        for cells, offset, _ in found_rows:
+            number += lines.content.count(b"\n", before, offset)
+            before = offset
+            found: list[Problem] = []
+            with collecting(found):
+                row = reader.row(number, cells, may_break_off=breaks_off and offset >= last)
+                rows += [] if row is None else [row]
+            problems += found if len(problems) < PROBLEMS_SHOWN else problems[-1:] * len(found)
+    except InputError as error:
+        # a quote that is not closed by the last line: what broke off was never answered
+        if not (breaks_off and error.problems[0].where == content.line(last)):
+            problems += error.problems
     if problems:
         raise InputError(shortened(lines.path, problems))
     return rows
@@ -133,33 +145,35 @@ class _Reader:
     columns: list[str]
     samples: Samples
 
-    def row(self, line: Line, *, may_break_off: bool) -> Row | None:
-        """What a row says; None if it has no answer."""
-        cells = _cells(line.text, self.separator)
+    def row(self, number: int, cells: list[str], *, may_break_off: bool) -> Row | None:
+        """What a row says, which begins in a line; None if it has no answer."""
+        where = f"{self.path}, line {number}"
+        cells = [cell.strip() for cell in cells]
         if not any(cells):  # as spreadsheets leave them
             return None
         if len(cells) != len(self.columns):
             if may_break_off and len(cells) < len(self.columns):
                 return None
             expected = f"{len(self.columns)} as in the header"
-            raise InputError([Problem(line.where, f"{len(cells)} cells", expected)])
+            raise InputError([Problem(where, f"{len(cells)} cells", expected)])
         cell = dict(zip(self.columns, cells, strict=True))
-        answer = cell["answer"].lower()
+        answer = of_cell(cell["answer"]).lower()
         problems: list[Problem] = []
         pair, kind, accuracy = (0, 0), ANSWERS.get(answer), None
         with collecting(problems):
-            pair = sample_pair(cell["i"], cell["j"], self.samples, line.where)
+            i, j = map(self.samples.named_by, (cell["i"], cell["j"]))
+            pair = sample_pair(i, j, self.samples, where)
         with collecting(problems):
-            accuracy = accuracy_of(cell.get(ACCURACY, ""), line.where)
+            accuracy = accuracy_of(cell.get(ACCURACY, ""), where)
         if kind is None and answer and answer not in SKIPS:
             hint = did_you_mean(answer, ("yes", "no", "must", "cannot", "skip"))
-            problems.append(Problem(line.where, f"answer {cell['answer'][:60]!r}", WORDS, hint))
+            problems.append(Problem(where, f"answer {cell['answer'][:60]!r}", WORDS, hint))
         if problems:
             raise InputError(problems)
         if kind is None:
             return Skip(*pair) if answer else None
-        name = cell.get(ANNOTATOR) or ASKED
-        return Annotation(self.path, line.number, *pair, kind, 1.0, name, accuracy)
+        name = of_cell(cell.get(ANNOTATOR, "")) or ASKED
+        return Annotation(self.path, number, *pair, kind, 1.0, name, accuracy)
 
 
 def accuracy_of(cell: str, where: str) -> float | None:

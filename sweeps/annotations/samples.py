@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from sweeps.data.lines import CONTROL, as_cell, of_cell
 from sweeps.data.tables import SampleRows
 from sweeps.errors import InputError, Problem, did_you_mean
 
@@ -71,6 +72,19 @@ class Samples:
         """The same, a number as one."""
         text = self.text(position)
         return text if self.has_names else int(text)
+
+    def cell(self, position: int) -> str:
+        """The same for a cell of a spreadsheet, of which `named_by` finds the name."""
+        text = self.text(position)
+        if CONTROL.search(text) and self._numbered:
+            kept = self._rows.kept
+            return str((position if kept is None else int(kept[position])) + 1)
+        return as_cell(text)
+
+    def named_by(self, cell: str) -> str:
+        """Name that stands in a cell of a spreadsheet, where that is one of a sample; else the cell."""
+        plain = of_cell(cell)
+        return plain if plain in self._by_name else cell
 
     @property
     def has_names(self) -> bool:

@@ -6,6 +6,7 @@ import codecs
 import csv
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -192,6 +193,24 @@ def split_cells(text: str, separator: str = "") -> list[str]:
         except csv.Error:  # a cell beyond the reader's limit
             return [text]
     return text.split() if separator == " " else [cell.strip() for cell in text.split(separator)]
+
+
+FORMULA = re.compile(r"'*[=+\-@\t\r]")
+"""Begin of a text that a spreadsheet takes as a formula, and of one that was marked as none."""
+
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+"""What a terminal or a spreadsheet may obey."""
+
+
+def as_cell(text: str) -> str:
+    """A text as a cell of a spreadsheet: one that would be a formula begins with a quote, numbers do not."""
+    text = CONTROL.sub(" ", text)
+    return f"'{text}" if FORMULA.match(text) and to_number(text) is None else text
+
+
+def of_cell(cell: str) -> str:
+    """The text of a cell that `as_cell` made."""
+    return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
 
 
 def to_number(cell: str) -> float | None:

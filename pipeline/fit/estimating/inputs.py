@@ -14,7 +14,7 @@ from sklearn.utils import check_array, check_random_state
 from kernels.settings import AUTO, COVARIANCES, TERMS, wrong_settings
 from kernels.spread import spread_problem
 from pipeline.fit.estimating.links import Given, LinkTables, Reader, annotator_problems, joined
-from pipeline.fit.estimating.names import Names, names_of
+from pipeline.fit.estimating.names import Names, names_of, unmasked
 from sweeps.errors import InputError, Problem, collecting, not_one_of
 
 OUTSIDE = ("error", "drop")
@@ -76,6 +76,7 @@ def check_inputs(
     names: Names | None = None
     given = Given()
     with collecting(problems):
+        unmasked("samples", samples)
         names = names_of(X, samples, n_samples)
         reader = Reader(n_samples, names, drop=parameters["links_outside"] == "drop")
         given = reader.read(must_link, cannot_link, None if accuracy is None else float(accuracy), own)
@@ -152,6 +153,7 @@ def check_features(estimator: object, X: ArrayLike, min_samples: int = 1) -> NDA
     ValueError, TypeError
         As of `sklearn.utils.check_array`; for a fit, also if squares are no numbers or nothing varies.
     """
+    unmasked("X", X)
     with np.errstate(over="ignore", invalid="ignore"):  # it adds all values up
         checked: NDArray[np.float64] = check_array(
             X, dtype=np.float64, ensure_min_samples=min_samples, estimator=estimator, input_name="X"

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernels.problem.layers import CANNOT, MUST, Layer, inferred_accuracies, layer_weights
 from kernels.settings import LARGEST_WEIGHT, LEAST_WEIGHT, WEIGHTS
-from pipeline.fit.estimating.names import OUTSIDE, Names
+from pipeline.fit.estimating.names import OUTSIDE, Names, unmasked
 from sweeps.errors import InputError, Problem, collecting, did_you_mean
 
 LINKS = "links"
@@ -121,6 +121,7 @@ class Reader:
 
     def _links(self, where: str, links: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
         """Pairs of places, the annotations each stands for, and the number of links left out."""
+        unmasked(where, links)
         if self.names is None:
             return *_by_place(where, links, self.n_samples), 0
         first, second, weights = _columns(where, links)
@@ -143,6 +144,7 @@ class Reader:
         InputError
             If they are no such table, or name a sample that does not exist.
         """
+        unmasked("pairs", pairs)
         if self.names is None:
             table = _numbers("pairs", pairs)
             width, found = table.shape[1], f"shape {table.shape}"

@@ -23,6 +23,20 @@ OUTSIDE = -1
 """Place of a label that no sample has."""
 
 
+def unmasked(where: str, values: object) -> None:
+    """Refuse a masked array: what stands below its mask would be taken as good.
+
+    Raises
+    ------
+    InputError
+        If any of its values is masked.
+    """
+    parts = values if isinstance(values, list | tuple) else [values]
+    count = sum(int(np.ma.getmaskarray(each).sum()) for each in parts if isinstance(each, np.ma.MaskedArray))
+    if count:
+        raise InputError([Problem(where, f"{count:,} masked values", "none", "leave them out, or fill them")])
+
+
 @dataclass(frozen=True, eq=False)
 class Names:
     """Names of samples, in their order.

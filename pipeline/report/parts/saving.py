@@ -11,10 +11,12 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pandas as pd
 from matplotlib.figure import Figure
 
 from pipeline.report.parts.ink import FONTS, IMAGE_DPI, PAGE_DPI, PNG_DPI, TIP, VARIABLES
 from pipeline.report.parts.parts import Picture
+from sweeps.data.lines import as_cell
 
 SUFFIXES = ("svg", "png", "pdf")
 TAG = re.compile(r"<[a-zA-Z][^<>]*>")
@@ -133,3 +135,13 @@ def _meets_tile(part: str) -> bool:
     """Whether the box of a part of a path meets the first tile."""
     numbers = [float(number) for number in re.findall(r"-?[\d.]+", part)]
     return all(min(along) < TILE and max(along) > 0 for along in (numbers[::2], numbers[1::2]))
+
+
+def cells_of(table: pd.DataFrame) -> pd.DataFrame:
+    """A table for spreadsheets, in which no text is a formula."""
+    kept = {name: column for name, column in table.items() if not pd.api.types.is_numeric_dtype(column)}
+    texts = {
+        name: column.map(lambda cell: as_cell(cell) if isinstance(cell, str) else cell)
+        for name, column in kept.items()
+    }
+    return table.assign(**{str(name): column for name, column in texts.items()})

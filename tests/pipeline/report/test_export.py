@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from cubes.reported import make
 
 from pipeline.commands.main import main
 from pipeline.report.export import _Rows, label_tables, write_export
+from pipeline.report.parts.saving import cells_of
 from pipeline.scoring.lazy import baseline_scores, scores
 from pipeline.scoring.tables import cell_table, summary_table
 from storage.cube.cube import open_cube
@@ -127,3 +129,10 @@ def test_parts_with_and_without_a_name_are_one_table(column: str, tmp_path: Path
         found = read(path)
         assert found[column].isna().tolist() == [True, True, False, False]
         assert found[column][2:].tolist() == ["quick", "quick"]
+
+
+def test_texts_are_no_formulas() -> None:
+    table = pd.DataFrame({"sample": ["=1+2", "-3", "@x", "a\x1b[2J", "b"], "p": [-0.5, 1, 2, 3, 4]})
+    found = pd.read_csv(io.StringIO(cells_of(table).to_csv(index=False)), dtype=str)
+    assert found["sample"].tolist() == ["'=1+2", "-3", "'@x", "a [2J", "b"]
+    assert found["p"].tolist() == ["-0.5", "1.0", "2.0", "3.0", "4.0"]

@@ -5,11 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sweeps.annotations.draw import CANNOT, MUST
 from sweeps.annotations.files import read_annotations, read_answers
 from sweeps.annotations.links import Annotation
 from sweeps.annotations.questions import ANSWERS, SKIPS, Skip, columns_of, separator_of
+from sweeps.annotations.samples import Samples
+from sweeps.data.lines import to_number
+from sweeps.data.tables import SampleRows
 from sweeps.errors import InputError
 
 
@@ -117,3 +122,58 @@ def test_only_the_last_line_may_break_off(tmp_path: Path) -> None:
     assert problems(write(tmp_path, "i,j,answer\n1,2\n")) == [
         "FILE, line 2: found 2 cells, expected 3 as in the header"
     ]
+
+
+NAMES = ("=a", "'=a", "-1+2", "@b", "+c", "''-d", "plain", "-5.5", "e\x1b[31m", "'f")
+
+
+def test_names_that_a_spreadsheet_takes_as_formulas_go_round(tmp_path: Path) -> None:
+    samples = Samples(SampleRows(len(NAMES), None, NAMES))
+    cells = [samples.cell(position) for position in range(len(NAMES))]
+    assert cells == ["'=a", "''=a", "'-1+2", "'@b", "'+c", "'''-d", "plain", "-5.5", "9", "'f"]
+    path = tmp_path / "own.csv"
+    rows = [f"{cells[i]},{cells[i - 1]},yes,'=who" for i in range(len(NAMES))]
+    path.write_text("\n".join(["i,j,answer,annotator", *rows]) + "\n")
+    found = read_answers(path, samples)
+    assert [(row.first, row.second) for row in found] == [
+        (i, (i - 1) % len(NAMES)) for i in range(len(NAMES))
+    ]
+    assert {row.annotator for row in found if isinstance(row, Annotation)} == {"=who"}
+    path.write_text("i,j,answer\n=a,@b,yes\nplain,'f,no\n")  # as a program left them that takes quotes away
+    assert [(row.first, row.second) for row in read_answers(path, samples)] == [(0, 3), (6, 9)]
+
+
+@given(
+    st.lists(st.text("=+-@'a1\x1b "), unique_by=str.strip, min_size=1).map(
+        lambda n: [x.strip() for x in n if x.strip()]
+    )
+)
+def test_any_names_go_round(names: list[str]) -> None:
+    if names:
+        samples = Samples(SampleRows(len(names), None, tuple(names)))
+        for position, name in enumerate(names):
+            cell = samples.cell(position)
+            assert not (cell[0] in "=+-@" and to_number(cell) is None)
+            if name.isprintable() or samples.cell(position).isdecimal():
+                assert samples.position(samples.named_by(cell), "") == position
+
+
+def test_a_cell_of_several_lines(tmp_path: Path) -> None:
+    path = tmp_path / "own.csv"
+    path.write_text(
+        'i,j,"no\nte",answer\n1,2,"a\n\n# b, c",yes\n\n# 3,4,x,no\n3,4,"d\n e",no\n5,99,f,no\n6,7,"g\n'
+    )
+    path.write_text(path.read_text().replace('"no\nte"', "note"))
+    with pytest.raises(InputError) as caught:
+        read_answers(path, 9)
+    assert [each.where for each in caught.value.problems] == [f"{path}, line 9", f"{path}, line 10"]
+    path.write_text(path.read_text().replace("5,99", "5,9").replace('6,7,"g\n', '6,7,"g'))
+    found = read_answers(path, 9)  # the last row broke off
+    assert [(row.line, row.first, row.kind) for row in found if isinstance(row, Annotation)] == [
+        (2, 0, MUST), (7, 2, CANNOT), (9, 4, CANNOT),
+    ]  # fmt: skip
+    path.write_text(
+        'i,j,note,answer\n1,2,"a,yes\n3,4,b,no\n5,6,c,yes'
+    )  # a quote that swallows what follows it
+    with pytest.raises(InputError, match="line 2: found a cell whose quote is never closed"):
+        read_answers(path, 9)

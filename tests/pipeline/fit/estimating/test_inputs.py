@@ -187,3 +187,16 @@ def test_data_frames(blobs: np.ndarray) -> None:
     estimator.fit(frame.rename(columns={"a": 0, "b": 1}))
     assert not hasattr(estimator, "feature_names_in_")
     assert estimator.predict(blobs).tolist() == estimator.labels_.tolist()
+
+
+@pytest.mark.parametrize("where", ["X", "must_link", "samples"])
+def test_masked_values_are_not_taken_as_good(where: str) -> None:
+    X = np.random.default_rng(0).normal(size=(9, 2))
+    given = {"X": X, "must_link": np.array([[0, 1], [2, 3]]), "samples": np.arange(9)}
+    estimator = AnnotatedClustering(n_clusters=2, accuracy=0.9, restarts=1, random_state=0)
+    masked = np.ma.masked_array(given[where], mask=np.zeros(given[where].shape, dtype=bool))
+    told = estimator.fit(**{**given, where: masked}).labels_  # of which none is masked
+    assert np.array_equal(told, estimator.fit(**given).labels_)
+    masked[0] = np.ma.masked
+    with pytest.raises(ValueError, match=f"{where}: found [12] masked values"):
+        estimator.fit(**{**given, where: masked})
