@@ -104,11 +104,13 @@ def _folder_of_this_run(name: str, why: str) -> OwnFolder | None:
             root = tempfile.mkdtemp(prefix="sweep-kernels-", dir=place)
         except OSError:
             continue
-        atexit.register(_remove, root, os.getpid())
         try:
             folder = OwnFolder(Path(root).absolute(), name)
         except OSError:
+            with suppress(OSError):  # only if empty: others may have put anything in its place
+                os.rmdir(root)
             continue
+        atexit.register(_remove, root, os.getpid())
         os.environ[OF_THIS_RUN] = root
         logger.warning("compiled kernels are kept for this run only: %s (see SWEEP_CACHE_DIR)", why)
         return folder

@@ -156,7 +156,7 @@ def open_trusted(path: Path) -> int:
     Parameters
     ----------
     path : Path
-        Absolute.
+        One that is relative is walked from the root as well.
 
     Returns
     -------
@@ -170,7 +170,7 @@ def open_trusted(path: Path) -> int:
     OSError
         If a folder can be neither found nor made.
     """
-    here, ahead, links = Path("/"), list(reversed(path.parts)), 0
+    here, ahead, links = Path("/"), list(reversed(path.absolute().parts)), 0
     folder: int | None = None
     try:
         while ahead:

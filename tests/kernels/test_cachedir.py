@@ -85,6 +85,19 @@ def test_no_safe_folder_costs_a_warning(
     )
 
 
+def test_what_others_may_have_swapped_is_not_removed_at_the_end(
+    tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder for this run that turns out to be in nobody's care: its place may lead to anything later."""
+    removed: list[object] = []
+    monkeypatch.setattr("atexit.register", lambda *call: removed.append(call))
+    monkeypatch.setattr("kernels.cachedir.TEMPORARY", ())
+    temporary.chmod(0o777)
+    monkeypatch.setenv("SWEEP_CACHE_DIR", str(temporary / "cache"))
+    assert cache_folder() is None
+    assert (removed, list(temporary.iterdir())) == ([], [])
+
+
 FOLDERS = """
 import os, subprocess, sys
 import kernels.jit
@@ -115,7 +128,7 @@ def test_processes_of_a_run_share_its_folder_which_ends_with_it(tmp_path: Path) 
 
 VICTIM = """
 import os, sys
-import ctypes, queue
+import queue
 import llvmlite.binding, numba
 # Loads all of the compiler: the other user may be unable to read where it is installed.
 numba.njit(lambda x: x + 1)(1)

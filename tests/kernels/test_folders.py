@@ -215,3 +215,12 @@ def test_folder_itself_is_no_link_and_closed_to_others(tmp_path: Path) -> None:
     leaf.write_text("")
     with pytest.raises(NotADirectoryError):
         OwnFolder(tmp_path, "leaf")
+
+
+def test_relative_path_is_walked_from_the_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who can write to the working directory can replace what lies in it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cache").mkdir(mode=0o700)
+    tmp_path.chmod(0o777)
+    with pytest.raises(PermissionError, match="mode 0777"):
+        OwnFolder(Path("cache"), "kernels")
