@@ -81,7 +81,8 @@ def aligned(prepared: Prepared) -> Prepared:
     if not prepared.cube.exists():
         return prepared
     if (damage := changed_root(prepared.cube)) is not None:
-        where, hint = prepared.cube / damage.key, f"sweep repair {prepared.cube} puts it back"
+        where = prepared.cube / damage.key
+        hint = f"sweep repair puts it back; if this is another cube, remove {prepared.run.path}"
         raise InputError([Problem(str(where), f"a file that {damage.found}", "as it was written", hint)])
     manifest = read_manifest(prepared.cube)
     problems = differences(manifest, prepared.spec, prepared.inputs.plans)

@@ -22,7 +22,7 @@ from pipeline.run.signals import uninterrupted
 from pipeline.text import duration, plural, span
 from pipeline.work.batches import LONGEST, make_batches, target_seconds
 from pipeline.work.executor import Ended, Executor, Outcome
-from pipeline.work.failures import lost_while_asking, lost_with_its_worker
+from pipeline.work.failures import checked, lost_while_asking, lost_with_its_worker
 from pipeline.work.records import Batch, Failure, Partial, Results, Science, Task, Work
 from pipeline.work.timing import Timing
 from storage.cube.blocks import BlockStore, failed_cells
@@ -105,8 +105,7 @@ class Driver:
         self._again: deque[Batch] = deque()
         self._runnable: dict[str, Iterator[Batch]] = {}
         self._solver_seconds = 0.0
-        self._unneeded = 0
-        self._asked = 0
+        self._unneeded = self._asked = 0
         self._timed = False
 
     def run(self) -> Outcomes:
@@ -240,7 +239,8 @@ class Driver:
                     return batch
             return new_task()
 
-        for ended in self._executor.results(next_task):
+        for came in self._executor.results(next_task):
+            ended = [(task, checked(task, outcome)) for task, outcome in came]
             # Before anything is written: another driver may have taken over a lease that became stale.
             self._lease.check()
             with uninterrupted():
@@ -355,7 +355,7 @@ def open_sweep(prepared: Prepared, lease: Lease, wanted: Wanted) -> Iterator[Ope
     """
     generation, files = lease.generation, lease.files
     with uninterrupted():
-        inherit(prepared.run, generation)
+        inherit(prepared.run, generation, fresh=not prepared.cube.exists())
         # Again, now that the lease is held: another driver may have created or grown the cube meanwhile.
         prepared = aligned(prepared)
         make = grow if prepared.cube.exists() else create

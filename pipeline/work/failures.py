@@ -1,9 +1,9 @@
-"""Batches that are lost with their worker."""
+"""Batches that are given up: lost with their worker, or answered with what is of another."""
 
 from __future__ import annotations
 
-from pipeline.questions.records import PathBatch, PathFailure
-from pipeline.work.records import Failure, Work
+from pipeline.questions.records import PathBatch, PathFailure, PathPart
+from pipeline.work.records import Failure, Partial, Results, Task, Work
 from sweeps.errors import cause_of
 
 
@@ -33,6 +33,24 @@ def lost_while_asking(task: PathBatch, error: BaseException) -> PathFailure:
     """Failure of questions whose worker died while it asked them."""
     stop = task.start + task.batches * task.asking.batch
     return PathFailure(task.path, task.start, stop, *_how(error), "")
+
+
+def checked(task: Task, outcome: Results | BaseException) -> Results | BaseException:
+    """What came of a task, where all of it is of this task: an answer to another one is none."""
+    if isinstance(outcome, BaseException) or all(_is_of(task, result) for result in outcome):
+        return outcome
+    return BatchLost("what came back was the answer to another batch")
+
+
+def _is_of(task: Task, result: Partial | Failure | PathPart | PathFailure) -> bool:
+    if isinstance(result, (PathPart, PathFailure)):
+        if not isinstance(task, PathBatch) or result.path != task.path:
+            return False
+        return task.start <= result.start < result.stop <= task.start + task.batches * task.asking.batch
+    if isinstance(task, PathBatch):
+        return False
+    done, wanted = result.work, {(work.cell, work.start): work.stop for work in task.work}
+    return done.start < done.stop <= wanted.get((done.cell, done.start), 0)
 
 
 def _how(error: BaseException) -> tuple[str, str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from contextlib import suppress
 
@@ -10,6 +11,8 @@ from storage.files import PARTIAL, FencedFiles, Notes, remove, sync_directory
 from storage.runfolder.failures import merged_lines
 from storage.runfolder.folder import GenerationFolder, RunFolder
 from storage.runfolder.journal import Journal
+
+logger = logging.getLogger(__name__)
 
 
 class Generation(GenerationFolder):
@@ -58,7 +61,7 @@ def close_older(run: RunFolder, number: int) -> None:
             sync_directory(generation.path)
 
 
-def inherit(run: RunFolder, generation: Generation) -> None:
+def inherit(run: RunFolder, generation: Generation, *, fresh: bool = False) -> None:
     """Take over what older generations hold, then remove them.
 
     Records of their journals, timings, failures, and notes on files of the cube become files of this
@@ -71,6 +74,9 @@ def inherit(run: RunFolder, generation: Generation) -> None:
         Of the lease.
     generation : Generation
         Of its holder.
+    fresh : bool
+        Whether the cube is yet to be made: what is here is then of one that was removed, maybe of another
+        sweep, and is removed too. Results would be taken for those of the new one.
 
     Raises
     ------
@@ -81,6 +87,14 @@ def inherit(run: RunFolder, generation: Generation) -> None:
     """
     older = _older(run, generation.number)
     with storage_errors(run.path):
+        if fresh:
+            if any(each.journal.exists() and each.journal.stat().st_size for each in older):
+                logger.warning(
+                    "%s was removed: results in %s that were to go there are dropped", run.cube, run.path
+                )
+            for each in older:
+                remove(each.path)
+            return
         with Journal(generation.journal, generation.files) as journal:
             journal.copy(each.journal for each in older)
         for name in ("pilot", "root"):

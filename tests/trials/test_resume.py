@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from processes.crash import crashing
-from processes.sweeping import assert_same_bits, run, write_spec
+from processes.sweeping import TINY, assert_same_bits, run, write_spec
 
 import pipeline.cluster.executor
 import pipeline.work.tasks
@@ -33,6 +34,7 @@ from storage.cube.manifest import read_manifest
 from storage.cube.places import Places
 from storage.cube.schema import DONE, PENDING, result_names
 from storage.runfolder import holder
+from storage.runfolder.folder import RunFolder
 from sweeps.inputs.load import Source
 from sweeps.models import chooses, shape_of
 from sweeps.plan import Block, Cell, DatasetPlan
@@ -312,3 +314,15 @@ def test_a_whole_run_crashed_before_and_after_every_change(tmp_path: Path, undis
     while crash_at(number, tmp_path, undisturbed):
         number += 1
     assert number > 290
+
+
+def test_results_that_wait_for_a_cube_that_was_removed_are_not_those_of_the_next(tmp_path: Path) -> None:
+    cell = "iris/p=0.8/m=75/replicate=1/posterior"
+    assert run(write_spec(tmp_path), tmp_path, only=(cell,)) == 0
+    cube = tmp_path / "tiny.zarr"
+    assert RunFolder(cube).last_run.journal.stat().st_size
+    shutil.rmtree(cube)
+    other = TINY.replace("seed = ", "seed = 1")
+    assert run(write_spec(tmp_path, other), tmp_path) == 0
+    assert run(write_spec(tmp_path, other), tmp_path / "new") == 0
+    assert_same_bits(tmp_path / "new" / "tiny.zarr", cube)

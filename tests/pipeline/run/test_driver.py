@@ -18,9 +18,11 @@ import xarray as xr
 from cubes.writer import journaled
 from processes.sweeping import TINY, assert_same_bits, restarts_run, run, start, write_spec
 
+import pipeline.work.executor
 import pipeline.work.tasks
 from pipeline.work.merge import CellResult
-from pipeline.work.records import Partial, Science, Work
+from pipeline.work.records import Partial, Results, Science, Task, Work
+from pipeline.work.tasks import run_task
 from pipeline.work.timing import Timing
 from pipeline.work.verify import verify
 from storage.cube.cube import open_cube
@@ -378,3 +380,21 @@ def test_another_value_for_a_journaled_restart_is_an_alarm(
     monkeypatch.setattr(pipeline.work.tasks, "_run", drifting)
     assert run(write_spec(tmp_path), tmp_path) == 1
     assert "the same bits" in caplog.text
+
+
+def test_an_answer_to_another_batch_is_given_to_no_cell(
+    tmp_path: Path, reference: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late: list[Results] = []
+
+    def mixed_up(task: Task, source: Source) -> Results:
+        late.insert(0, run_task(task, source))
+        return late.pop() if len(late) > 3 else late[0]
+
+    monkeypatch.setattr(pipeline.work.executor, "run_task", mixed_up)
+    assert run(write_spec(tmp_path), tmp_path, batch_restarts=5) == 3
+    causes = {each.cause for each in read_failures(RunFolder(tmp_path / "tiny.zarr"))}
+    assert causes == {"BatchLost: what came back was the answer to another batch"}
+    monkeypatch.undo()
+    assert run(write_spec(tmp_path), tmp_path, retry_failed=True) == 0
+    assert_same_bits(reference, tmp_path / "tiny.zarr")
