@@ -61,7 +61,7 @@ def read_workbook(path: Path, choice: TableChoice) -> LabelledTable:
 
 
 def load_arrow() -> None:
-    """Load what reads Arrow's formats, before memory is bounded.
+    """Load pandas, and what it and Arrow's formats allocate with, before memory is bounded.
 
     Its own allocator takes addresses for a gibibyte at its first use, which count for a limit as if they were
     used. So that is done here, and what is read is taken from the system.

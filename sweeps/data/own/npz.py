@@ -114,7 +114,9 @@ def _selected(
 
     def parts(columns: Sequence[int]) -> Iterator[list[Any]]:
         yield [
-            pd.Series(X[:, column] if column < width else np.array(texts[names[column - width]], object))
+            pd.Series(X[:, column])
+            if column < width
+            else pd.Series(texts[names[column - width]], dtype=object)
             for column in columns
         ]
 

@@ -80,7 +80,7 @@ def read_table(
     if problems:
         raise InputError(problems)
     reader = READERS.get(suffix, read_text_table)
-    if reader in (read_parquet_table, read_feather_table):
+    if reader is not read_text_table:
         load_arrow()
     try:
         with bounded(path):

@@ -106,3 +106,22 @@ def test_texts_of_a_dictionary_are_read(suffix: str, as_category: bool, tmp_path
     assert found.class_names == ("1.0", "first", "second")
     assert [found.class_names[code] for code in found.labels_true.tolist()] == kind[kept].tolist()
     assert np.array_equal(found.X, frame[kept][["a", "count", "is"]].astype(float))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "npz", "parquet", "feather", "xlsx"])
+def test_a_table_is_read_by_a_process_that_has_loaded_nothing(suffix: str, tmp_path: Path) -> None:
+    """What is loaded to read a table reserves more addresses than a table may take."""
+    path, frame = tmp_path / f"own.{suffix}", pd.DataFrame({"a": [1.0, 2.0, 4.0], "kind": ["x", "y", "x"]})
+    if suffix == "npz":
+        np.savez(path, X=frame[["a"]], kind=np.array(["x", "y", "x"]))
+    elif suffix == "xlsx":
+        frame.to_excel(path, index=False)
+    else:
+        {"csv": frame.to_csv, "parquet": frame.to_parquet, "feather": frame.to_feather}[suffix](path)
+    code = "import sys; from pathlib import Path; from sweeps.data.own.reading import read_table\n"
+    told = "print(read_table(Path(sys.argv[1]), label_column='kind').class_names)"
+    done = subprocess.run(
+        [sys.executable, "-c", code + told, str(path)],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "('x', 'y')" in done.stdout, done.stderr
