@@ -18,6 +18,7 @@ from pipeline.commands.datasets import datasets
 from pipeline.commands.fit import fit_command
 from pipeline.commands.methods import methods
 from pipeline.commands.options import (
+    STDOUT,
     data_dir_option,
     json_option,
     next_step,
@@ -29,7 +30,7 @@ from pipeline.commands.options import (
 from pipeline.commands.report import compare, export, open_page, report
 from pipeline.commands.runs import cancel, logs, status, why
 from pipeline.commands.schema import schema
-from pipeline.exitcodes import COMPLETE, FAILED_CELLS
+from pipeline.exitcodes import COMPLETE, FAILED_CELLS, INTERNAL
 from pipeline.text import PlainFormatter
 
 INTERRUPTS = 128
@@ -68,7 +69,17 @@ verbose_option = click.option(
 
 
 class Sweep(click.Group):
-    """Commands that Ctrl-C ends with the code of a run that a signal ended."""
+    """Commands that Ctrl-C ends with the code of a run that a signal ended, a full disk with a message."""
+
+    def main(self, *arguments: Any, **keywords: Any) -> Any:
+        """Run a command line."""
+        try:
+            return super().main(*arguments, **keywords)
+        except OSError as error:
+            if error.filename != STDOUT:
+                raise
+            click.echo(f"{STDOUT}: {error.strerror}; what was shown is not all there is", err=True)
+            sys.exit(INTERNAL)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""

@@ -125,6 +125,9 @@ def reported() -> Iterator[None]:
         sys.exit(INTERNAL)
 
 
+STDOUT = "standard output"
+
+
 class UnreadPipe(io.FileIO):
     """A stdout whose reader may leave, as `head` does: a command then goes on, and ends with its own code."""
 
@@ -137,9 +140,9 @@ class UnreadPipe(io.FileIO):
                 return super().write(data)
             except BrokenPipeError:
                 self.unread = True
-            except OSError:  # said once: what is left in the buffer would fail again at the end
+            except OSError as error:  # said once: what is left in the buffer would fail again at the end
                 self.failed = True
-                raise
+                raise OSError(error.errno, error.strerror, STDOUT) from None
         return len(data)
 
 

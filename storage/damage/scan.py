@@ -120,7 +120,7 @@ def changed_root(path: Path) -> Damage | None:
     with storage_errors(path):
         try:
             content = read_regular(path / ROOT_FILE)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             content = b""
         agrees = Written(path).agrees(ROOT_FILE, content)
     holds = "the sweep, the grid and the metadata of all arrays"

@@ -246,3 +246,18 @@ def test_verbose_may_stand_before_or_behind_the_command(tmp_path: Path, place: i
     sweep("plan", "--help")
     assert sweep("plan", write_spec(tmp_path), "--results", tmp_path).exit_code == 0
     assert logging.getLogger("pipeline").level == logging.INFO
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("command", [["--help"], ["schema"], ["methods", "list"]])
+def test_output_to_a_full_disk_ends_with_one_line(command: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "pipeline", *command],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert done.stderr.startswith("standard output: No space left on device")
