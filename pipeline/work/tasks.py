@@ -20,6 +20,7 @@ from pipeline.questions.asking import run_path
 from pipeline.work.methods import run_method
 from pipeline.work.records import Batch, Chosen, Failure, Partial, Results, Science, Task, Work
 from pipeline.work.stopping import is_enough
+from sweeps.errors import cause_of, given
 from sweeps.inputs.annotations import cell_annotations
 from sweeps.inputs.load import Source
 from sweeps.models import AUTO, split_model
@@ -67,7 +68,7 @@ def run_batch(batch: Batch, source: Source) -> list[Partial | Failure]:
         except MethodFailed as error:
             results.append(_failure(work, str(error), error.traceback))
         except Exception as error:
-            results.append(_failure(work, f"{type(error).__name__}: {error}", traceback.format_exc()))
+            results.append(_failure(work, cause_of(error), traceback.format_exc()))
     return results
 
 
@@ -160,9 +161,6 @@ def _choose(
     from kernels.choice.held_out import warm_up
     from kernels.choice.shape import choose_covariance
 
-    assert cell.p is not None
-    assert cell.m is not None
-    assert cell.replicate is not None
     warm_up()
     term, covariance = split_model(cell.model)
     search = science.search(cell)
@@ -178,9 +176,9 @@ def _choose(
             science.seed,
             cell.dataset,
             mixture=cell.mixture,
-            p=cell.p,
-            m=cell.m,
-            replicate=cell.replicate,
+            p=given(cell.p),
+            m=given(cell.m),
+            replicate=given(cell.replicate),
             model=cell.model,
         ),
         candidates=CANDIDATES if covariance == AUTO else (covariance,),

@@ -23,7 +23,7 @@ from storage.cube.manifest import Manifest, read_manifest
 from storage.cube.schema import ANSWERED
 from storage.provenance import fingerprint
 from sweeps.designs import asks
-from sweeps.errors import InputError, Problem
+from sweeps.errors import InputError, Problem, cause_of
 from sweeps.inputs.annotations import cell_annotations
 from sweeps.inputs.load import RealSource
 from sweeps.methods import SHIPPED
@@ -208,7 +208,7 @@ def _check_path(manifest: Manifest, store: BlockStore, tree: xr.DataTree, cell: 
         try:
             answers = ask_batch(asking, path, stored[:start], arrays)
         except Exception as error:
-            return CellCheck(name, (), f"{type(error).__name__}: {error}")
+            return CellCheck(name, (), cause_of(error))
         there = stored[start : start + asking.batch]
         differs = (answers[: len(there)] != there).any(axis=1)
         if differs.any():
