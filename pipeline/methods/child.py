@@ -11,7 +11,7 @@ import time
 import traceback
 import warnings
 from contextlib import closing, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -124,7 +124,8 @@ class Host:
             method = loading.load(call)
         except InputError as error:
             problems = [
-                {key: text[:LONGEST] for key, text in asdict(each).items()} for each in error.problems[:MOST]
+                asdict(replace(each, found=each.found[:LONGEST], expected=each.expected[:LONGEST]))
+                for each in error.problems[:MOST]
             ]
             self._say(REFUSED, number, {"problems": problems})
             return None

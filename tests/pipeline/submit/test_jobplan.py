@@ -134,9 +134,9 @@ def test_memory_of_the_processes_of_methods(tmp_path: Path) -> None:
         found = plan_jobs(options, replace(prepared, methods=calls), where="profile", n_jobs=1).warnings
         return [warning for warning in found if "memory" in warning and "need" in warning]
 
-    assert wanted(4) == []
-    (warning,) = wanted(5)
-    assert warning == "memory 2.00 GiB of a job is below the 2.16 GiB that 2 worker processes need"
+    assert wanted(2) == []
+    (warning,) = wanted(3)
+    assert warning == "memory 2.00 GiB of a job is below the 2.12 GiB that 2 worker processes need"
     assert wanted(MOST_PROCESSES) == wanted(MOST_PROCESSES + 1) != wanted(MOST_PROCESSES - 1)
 
 
