@@ -288,7 +288,7 @@ def test_the_page_shows_the_cube(cube: Path, browser: Page) -> None:
         text = browser.run("return document.body.innerText")
         for word in ("12 done · 1 failed · 4 left", "not running", "4 of 5", str(replace(GONE, m=4))):
             assert word in text, word
-        assert browser.run("return document.querySelectorAll('#curves svg').length") == 2
+        wait_until(lambda: browser.run("return document.querySelectorAll('#curves svg').length") == 2)
         rows = browser.run("return document.querySelectorAll('#scores-table tbody tr').length")
         assert rows == 1 + 3 * 2  # the baseline; two models where a block is done
         assert browser.console() == []
