@@ -21,7 +21,7 @@ from pipeline.cluster import pages
 from pipeline.cluster.openfiles import allow_open_files
 from pipeline.cluster.plugins import prepare_workers, register
 from pipeline.cluster.profiles import Address, Local, Profile, load_profile
-from pipeline.jobs.cluster import client_of, connect_jobs
+from pipeline.jobs.cluster import client_of, connect_jobs, port_may_be_taken
 from pipeline.jobs.credentials import new_credentials
 from pipeline.jobs.errors import ComputeClusterError
 from pipeline.jobs.keys import JobQueue
@@ -132,7 +132,7 @@ def _n_processes(profile: Profile, n_workers: int | None) -> int:
 def _local(options: Local, n_workers: int | None) -> Iterator[Client]:
     count = n_workers or options.workers or CPU_COUNT
     with ExitStack() as stack:
-        with _interrupts_blocked(), _start_errors():
+        with _interrupts_blocked(), _start_errors(), port_may_be_taken():
             cluster = LocalCluster(
                 n_workers=count,
                 threads_per_worker=1,

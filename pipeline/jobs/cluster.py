@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -206,11 +207,11 @@ def connect_jobs(
             stack.callback(slurm.cancel_all, name)
         keys = job_keys(options, run, security)
         scheduler = {"dashboard_address": f"{LOOPBACK}:{dashboard_port}"}
-        cluster = stack.enter_context(
-            _cluster_class(options.kind, lease.check)(
+        with port_may_be_taken():
+            made = _cluster_class(options.kind, lease.check)(
                 name=name, security=security, scheduler_options=scheduler, **keys
             )
-        )
+        cluster = stack.enter_context(made)
         client = stack.enter_context(client_of(cluster))
         watch = stack.enter_context(
             JobWatch(cluster, client, options, name=name, generation=generation, n_jobs=n_jobs)
@@ -225,6 +226,14 @@ def connect_jobs(
             if watch.failure is not None and error is not watch.failure:
                 raise watch.failure from error
             raise
+
+
+@contextmanager
+def port_may_be_taken() -> Iterator[None]:
+    """Let a page that another run has just taken the port of have any: its address is said anyway."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"\s*Port \d+ is already in use")
+        yield
 
 
 def client_of(cluster: Cluster) -> Client:

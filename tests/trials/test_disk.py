@@ -78,7 +78,7 @@ def full_from(number: int, folder: Path, reference: Path, caplog: Log) -> None:
     caplog.clear()
     with seen_by(injector := FullDisk(results, number)):
         code = run(spec, results)
-    said = "free space (No space left on device)" in caplog.text
+    said = "free space (the disk is full: No space left on device)" in caplog.text
     assert (code, said) == (1, True) if injector.crashed else (code == 0), injector.seen[number - 1]
     assert str(results) in caplog.text
     goes_on(spec, results, reference)
@@ -123,7 +123,7 @@ def test_a_small_disk(tmp_path: Path, reference: Path, kilobytes: int, caplog: L
     disk, spec = tmp_path / "disk", write_spec(tmp_path, SPEC)
     with small_disk(disk, kilobytes):
         assert run(spec, disk) == 1
-        assert "free space (No space left on device)" in caplog.text
+        assert "free space (the disk is full: No space left on device)" in caplog.text
         remount(disk, "size=16m")
         goes_on(spec, disk, reference)
 

@@ -1,7 +1,7 @@
 """Hosts that are cut off from the network, or lost, under a detached sweep on a SLURM of several hosts.
 
-`pytest -m heavy -n 0 tests/trials/test_partitions.py -s` shows counts and times. All hosts share the file system,
-also while they are cut off: then a head that SLURM has given up still reads and writes the run.
+`pytest -m heavy -n 0 tests/trials/test_partitions.py -s` shows counts and times. All hosts share the file
+system, also while they are cut off: then a head that SLURM has given up still reads and writes the run.
 """
 
 from __future__ import annotations

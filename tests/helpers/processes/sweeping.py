@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from unittest.mock import patch
 
@@ -58,7 +59,10 @@ def run(spec: Path, results: Path, *, batch_restarts: int | None = None, **optio
     choices = {"workers": 0, **options}
     logging.getLogger("pipeline").setLevel(logging.INFO)
     batches = make_batches if batch_restarts is None else batches_of(batch_restarts)
-    with patch("pipeline.run.driver.make_batches", batches):
+    with ExitStack() as stack:
+        stack.enter_context(patch("pipeline.run.driver.make_batches", batches))
+        if choices["workers"]:  # runs of two tests at a time would want the same port
+            stack.enter_context(patch("pipeline.cluster.connect._free_port", lambda wanted: 0))
         return submit(spec, Options(results=results, **choices), Console(stderr=True))  # type: ignore[arg-type]
 
 

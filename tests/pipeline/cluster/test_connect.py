@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import socket
@@ -145,6 +146,22 @@ def test_a_busy_dashboard_port_is_left_alone() -> None:
         port = busy.getsockname()[1]
         assert connecting._free_port(port) == 0
     assert connecting._free_port(port) == port
+
+
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # a socket that tornado forgets
+def test_a_dashboard_port_that_is_taken_meanwhile_is_not_waited_for(
+    lease: Lease, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        monkeypatch.setattr("pipeline.cluster.connect._free_port", lambda wanted: port)
+        with connect(Profile("local", Local(workers=1), None), lease=lease) as client:
+            address = dashboard_address(client)
+    gc.collect()
+    assert address is not None
+    assert not address.endswith(f":{port}/sweep")
 
 
 @pytest.mark.parametrize(
