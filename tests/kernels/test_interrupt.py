@@ -49,6 +49,14 @@ def interrupted(after: float) -> Iterator[None]:
     assert time.monotonic() - sent[0] < MOST
 
 
+@pytest.fixture(autouse=True)
+def _as_python_has_it() -> Iterator[None]:
+    """Some libraries take the signal when they are imported, and a shell may have it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _compiled() -> None:
     AnnotatedClustering(2, confidence=True, restarts=1).fit(
