@@ -47,7 +47,7 @@ MOST_PROCESSES = 16
 """Kept at a time: one for all shipped methods, one for each other method that was called.
 
 Calls of the methods of a sweep take turns: with one process too few, most of them start one again, in 0.1 s
-with NumPy alone and 1 s with scikit-learn. A call of a process that is kept takes 0.4 ms.
+with NumPy alone and 1 s with scikit-learn. A call of a process that is kept takes 0.3 ms.
 """
 
 PROCESS_BYTES = 185 * 2**20
