@@ -61,6 +61,7 @@ def test_zip_is_known_by_its_letters(zip_name: str, published: str, tmp_path: Pa
         (zipped({"iris.data": bytes(10_000)})[:60], "a broken zip"),
         (zipped({"inner.zip": b"PK"}), "a broken zip"),
     ],
+    ids=["text", "other member", "changed member", "cut short", "zip in a zip"],  # a zip holds the time
 )
 def test_another_file_in_the_data_directory_ends_the_search(
     content: bytes, found: str, tmp_path: Path, nowhere: Path
