@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import gc
 import hashlib
@@ -20,11 +21,6 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.serialize import dumps
 
 from kernels.folders import OwnFolder
-
-try:
-    import fcntl
-except ImportError:  # not on Windows; there processes that start together may compile side by side
-    fcntl = None  # type: ignore[assignment]
 
 logger = logging.getLogger(__name__)
 
@@ -199,8 +195,6 @@ def lock(folder: OwnFolder, is_there: Callable[[], bool]) -> Iterator[None]:
 
 def _take(descriptor: int, is_there: Callable[[], bool], folder: OwnFolder) -> None:
     """Lock a file; return without the lock once there is what is wanted, or the wait was too long."""
-    if fcntl is None:
-        return
     began, is_said = time.monotonic(), False
     while True:
         with suppress(BlockingIOError):

@@ -24,7 +24,7 @@ def is_of_paths(header: Mapping[str, Any]) -> bool:
     return PATHS in header
 
 
-def to_record(parts: Sequence[PathPart]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def paths_to_record(parts: Sequence[PathPart]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Parts of paths as a record: a header of plain values, and their answers one after the other."""
     entries = [
         {
@@ -51,7 +51,7 @@ def written_paths(
     ----------
     header, arrays
         Of the record; its checksum is right, so that only another program, or another sweep, can have written
-        anything else than `to_record` made.
+        anything else than `paths_to_record` made.
     plans, asking : mapping
         Grid and questions by data set. Answers about other data sets, which are not available this time,
         stay unchecked.

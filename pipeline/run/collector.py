@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pipeline.prepare.wanted import Wanted
 from pipeline.questions.journalled import PATHS, is_of_paths, written_paths
-from pipeline.questions.journalled import to_record as answers_to_record
+from pipeline.questions.journalled import paths_to_record as answers_to_record
 from pipeline.questions.records import Asking, PathFailure, PathPart
 from pipeline.run.order import draws_of, with_draws
 from pipeline.run.paths import Paths

@@ -9,7 +9,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from checkout import ROOT
-from cubes.small import load, result_files
+from cubes.small import read_whole, result_files
 from processes.sweeping import run
 
 import pipeline.work.tasks
@@ -62,7 +62,7 @@ def test_it_opens_and_every_file_is_good(folder: Path) -> None:
     assert set(tree.children) == {"points", "mixtures_k2"}
     assert np.bincount(states(cube)).tolist() == [24, 30]  # pending, done
     assert np.isfinite(tree["points"].sel(p=0.9)["log_likelihood"].max("restart").values).all()
-    assert load(cube)["points"]["m"].values.tolist() == [7, 14]
+    assert read_whole(cube)["points"]["m"].values.tolist() == [7, 14]
     assert check_files(cube).good
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import xarray as xr
-from cubes.small import files, load, make_plan
+from cubes.small import files, make_plan, read_whole
 from cubes.writer import journaled
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
@@ -51,7 +51,7 @@ def kept(cube: Path) -> set[tuple[str, int]]:
 
 def promised(cube: Path) -> xr.DataTree:
     """All of a cube but times: of a restart that two drivers ran both may count."""
-    tree = load(cube)
+    tree = read_whole(cube)
     return tree.map_over_datasets(lambda node: node.drop_vars(UNPROMISED, errors="ignore"))
 
 

@@ -157,6 +157,6 @@ def result_files(path: Path) -> dict[str, str]:
     return found
 
 
-def load(path: Path) -> xr.DataTree:
+def read_whole(path: Path) -> xr.DataTree:
     """The cube as anybody opens it, read whole; threads would make arrays of a few bytes slower to read."""
     return xr.open_datatree(path, engine="zarr", chunks={}).load(scheduler="synchronous")

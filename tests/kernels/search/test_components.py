@@ -10,11 +10,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 from solving.oracles import Case, adjacency, draw_case, gain, objective
-from solving.tiny import MODELS
+from solving.tiny import COVARIANCES, MODELS
 
 from kernels.problem.problem import MUST
 from kernels.search.hgs import Restart, SearchSettings, run_restart
-from kernels.settings import COVARIANCES
 
 START = SearchSettings(population=1, offspring=0, generations=0)
 """One start and its local search."""

@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from solving.blobs import far_clusters
+from solving.tiny import COVARIANCES, MODELS
 
 from kernels.partition.objective import objective_terms
-from kernels.problem.problem import CANNOT, MODELS, MUST, Layer, build_problem
+from kernels.problem.problem import CANNOT, MUST, Layer, build_problem
 from kernels.search.hgs import run_restart
-from kernels.settings import COVARIANCES, ObjectiveSettings, Settings
+from kernels.settings import ObjectiveSettings, Settings
 from pipeline.fit.estimator import AnnotatedClustering
 from pipeline.fit.notes import contradiction_notes
 from pipeline.fit.solve import FitResult, fit

@@ -8,12 +8,13 @@ import math
 import numpy as np
 import pytest
 from solving.blobs import far_clusters
+from solving.tiny import COVARIANCES, MODELS
 
 import pipeline.fit.solve as module
 from kernels.partition.objective import objective_terms
-from kernels.problem.problem import CANNOT, MODELS, MUST, Layer, build_problem
+from kernels.problem.problem import CANNOT, MUST, Layer, build_problem
 from kernels.scores import annotation_agreement, nmi
-from kernels.settings import AUTO, COVARIANCES, Settings
+from kernels.settings import AUTO, Settings
 from pipeline.fit.solve import FitResult, fit, to_json, weighted_agreement
 
 KEYS = [

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import re
 from html.parser import HTMLParser
-from importlib.resources import files
+from importlib import resources
 
 import pytest
 
@@ -94,6 +94,6 @@ def test_nothing_is_asked_of_another_machine() -> None:
 
 
 def test_names_are_set_as_text() -> None:
-    script = files("pipeline.live").joinpath("page.js").read_text(encoding="utf-8")
+    script = resources.files("pipeline.live").joinpath("page.js").read_text(encoding="utf-8")
     for way in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"):
         assert way not in script

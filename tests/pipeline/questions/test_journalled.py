@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from cubes.small import make_plan
 
-from pipeline.questions.journalled import is_of_paths, to_record, written_paths
+from pipeline.questions.journalled import is_of_paths, paths_to_record, written_paths
 from pipeline.questions.records import Asking, PathPart
 from sweeps.plan import AskedPath
 
@@ -23,7 +23,7 @@ PATHS = (AskedPath("a", None, 0.9, 1, "active"), AskedPath("mixed", 1, 0.9, 0, "
 def record() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     answers = np.array([[0, 1, 0], [1, 4, 1], [2, 3, 0], [0, 4, 1], [0, 2, 1], [3, 4, 0]], dtype=np.int32)
     first = PathPart(PATHS[0], 2, answers[:4], 0.5, 0.25)
-    return to_record([first, PathPart(PATHS[1], 0, answers[4:], 0.25, 0.2)])
+    return paths_to_record([first, PathPart(PATHS[1], 0, answers[4:], 0.25, 0.2)])
 
 
 def test_what_a_run_wrote_is_read() -> None:

@@ -15,9 +15,9 @@ from cubes.small import (
     draw_inputs,
     files,
     fill,
-    load,
     make_plan,
     make_spec,
+    read_whole,
     result_files,
 )
 
@@ -64,7 +64,7 @@ def test_a_new_cube_opens_lazily_without_a_warning_and_holds_nothing(cube: Path)
 
 
 def test_inputs_and_coordinates_are_stored_as_given(cube: Path) -> None:
-    tree = load(cube)
+    tree = read_whole(cube)
     for plan in ALL:
         features, labels = draw_inputs(plan)
         assert np.array_equal(tree[plan.name]["X"], features)
@@ -140,7 +140,7 @@ def grow_and_fill(cube: Path, plans: list[DatasetPlan]) -> xr.DataTree:
     assert result_files(cube) == before
     fill(cube, plans)
     assert before.items() <= result_files(cube).items()
-    return load(cube)
+    return read_whole(cube)
 
 
 @pytest.mark.parametrize("changes", GROWTHS.values(), ids=GROWTHS)
@@ -151,7 +151,7 @@ def test_a_grown_cube_holds_what_one_made_so_at_once_does(tmp_path: Path, change
     grown = grow_and_fill(cube, [large])
     at_once = made(tmp_path / "at_once.zarr", [large])
     fill(at_once, [large])
-    expected = load(at_once)
+    expected = read_whole(at_once)
     for path in ("a", "a/unsupervised"):
         assert grown[path].to_dataset(inherit=False).identical(expected[path].to_dataset(inherit=False))
 
@@ -257,7 +257,7 @@ def test_a_second_baseline_is_added(tmp_path: Path) -> None:
     one = make_plan("a", mixtures=2)
     cube = made(tmp_path / "x.zarr", [one])
     fill(cube, [one])
-    before = load(cube)["a/unsupervised"].to_dataset()
+    before = read_whole(cube)["a/unsupervised"].to_dataset()
     (two,) = align(
         read_manifest(cube), [replace(one, baselines=("unsupervised-common", "unsupervised"), mixtures=4)]
     )
@@ -335,7 +335,7 @@ def test_more_annotations_than_at_creation_are_read_back(tmp_path: Path) -> None
     for block in large.blocks():
         if not block.unsupervised:
             assert np.array_equal(store.read(block)["annotations"], draw_block(large, block)["annotations"])
-    stored = load(cube)["a"]["annotations"]
+    stored = read_whole(cube)["a"]["annotations"]
     assert stored.sizes["annotation"] == 11
     assert stored.encoding["chunks"][-2] == 4
     assert (stored.sel(m=6).isel(annotation=slice(6, None)) == -1).all()

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cubes.rot import kinds, turn_bit
-from cubes.small import SPEC, draw_block, draw_inputs, files, fill, load, make_plan
+from cubes.small import SPEC, draw_block, draw_inputs, files, fill, make_plan, read_whole
 
 from storage.cube.blocks import BlockStore
 from storage.cube.compare import CellMismatch
@@ -102,7 +102,7 @@ def test_everything_at_once_and_a_dry_run_before(good: Path, cube: Path) -> None
     assert mend(cube) == planned
     assert scan(cube).damaged == ()
     fill(cube, PLANS)
-    assert load(cube).identical(load(good))
+    assert read_whole(cube).identical(read_whole(good))
 
 
 def test_what_is_intact_is_compared_when_computed_again(cube: Path) -> None:

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from processes.crash import crash_everywhere
 
-from storage.errors import LeaseLost
 from storage.runfolder.failures import FailedWork, FailureRecord, append_failure, read_failures
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.generation import Generation, close_older, inherit
 from storage.runfolder.journal import Journal, replay
+from storage.runfolder.lease import LeaseLost
 from storage.runfolder.pilot import Pilot, TimedRestart, read_pilot
 
 FAILURE = FailureRecord(work=FailedWork(start=0, stop=1), cause="X", node="n", job="", traceback="", cell="c")
