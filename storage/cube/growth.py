@@ -231,7 +231,7 @@ def _stop(spec: SweepSpec) -> dict[str, Any]:
 
 def _plan_differences(manifest: Manifest, old: DatasetPlan, new: DatasetPlan) -> Iterator[Problem]:
     where = f"{manifest.path}: data set {old.name}"
-    for key in sorted({field.name for field in fields(DatasetPlan)} - GROWING - CHUNKS - STATED - {*NAMES}):
+    for key in sorted({each.name for each in fields(DatasetPlan)} - GROWING - CHUNKS - STATED - {*NAMES}):
         stored, asked = getattr(old, key), getattr(new, key)
         if stored != asked:
             yield Problem(f"{where}, {key}", _show(asked), f"{_show(stored)}, as in the cube", HINT)

@@ -185,5 +185,5 @@ def test_names_are_plain_and_each_cube_has_its_own(tmp_path: Path) -> None:
 
 def test_paths_that_a_script_cannot_hold(tmp_path: Path) -> None:
     assert path_problems(RunFolder(tmp_path / "plain.zarr")) == []
-    for name in ("a b.zarr", "a%j.zarr", "a;b.zarr", "$HOME.zarr"):
-        assert [problem.where for problem in path_problems(RunFolder(tmp_path / name))] == ["--results"]
+    for cube in ("a b.zarr", "a%j.zarr", "a;b.zarr", "$HOME.zarr"):
+        assert [problem.where for problem in path_problems(RunFolder(tmp_path / cube))] == ["--results"]
