@@ -22,6 +22,7 @@ TOP_LEVEL = PACKAGES | {
     "CONTRIBUTING.md",
     "LICENSE",
     "README.md",
+    "benchmarks",  # they measure what the documents say, and test nothing
     "cluster.schema.json",
     "hatch_build.py",
     "cluster.yaml",
@@ -107,7 +108,7 @@ def test_modules_stay_short(tracked: list[Path]) -> None:
 def test_tests_mirror_the_tree(tracked: list[Path]) -> None:
     # tests/kernels/__init__.py would shadow the package kernels.
     assert [path for path in tracked if path.parts[0] == "tests" and path.name == "__init__.py"] == []
-    own = {"helpers", "trials", "benchmarks", "fuzz"}
+    own = {"helpers", "trials", "fuzz"}
     tests = [path for path in tracked if path.parts[0] == "tests" and path.name.startswith("test_")]
     rooms = {path.parent.relative_to("tests") for path in tests if path.parts[1] not in own}
     assert [room for room in rooms if not (ROOT / room / "__init__.py").is_file() and room != Path(".")] == []
@@ -136,13 +137,18 @@ def test_every_promise_names_its_tests() -> None:
     ] == []
 
 
+def test_pages_have_the_tables_that_benchmarks_write() -> None:
+    tool("-W", "error", "-m", "benchmarks", "--check")
+
+
 def test_pages_name_files_that_exist(tracked: list[Path]) -> None:
     pages = [path for path in tracked if path.suffix == ".md" and path.name != "CHANGELOG.md"]
     named = {
         (page, name)
         for page in pages
         for name in re.findall(
-            r"`((?:kernels|pipeline|storage|sweeps|tests)/[\w/.-]+\.\w+)`", (ROOT / page).read_text()
+            r"`((?:benchmarks|kernels|pipeline|storage|sweeps|tests)/[\w/.-]+\.\w+)`",
+            (ROOT / page).read_text(),
         )
     }
     assert len(named) > 20

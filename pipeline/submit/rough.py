@@ -1,7 +1,7 @@
 """A guess at the CPU time of a sweep, before anything was timed.
 
 Powers of the sizes, fitted to restarts of both methods on the eight real data sets and on mixtures of 200 to
-20,000 samples, 2 to 256 features and 2 to 32 clusters: `python -m tests.benchmarks rough`.
+20,000 samples, 2 to 256 features and 2 to 32 clusters: `python -m benchmarks rough`.
 """
 
 from __future__ import annotations

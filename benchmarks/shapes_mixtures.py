@@ -1,4 +1,4 @@
-"""The choice of a shape on mixtures of the paper's kind: `python -m tests.benchmarks shapes_mixtures`.
+"""The choice of a shape on mixtures of the paper's kind: `python -m benchmarks shapes_mixtures`.
 
 Spherical clusters in ten features, N = 200: the shape to be chosen is "spherical". The conditional model with
 the accuracy given, the effective weight of the features and free proportions.

@@ -1,9 +1,9 @@
-"""Measure what the documents say of speed and quality: `python -m tests.benchmarks [NAME ...] [--write]`.
+"""Measure what the documents say of speed and quality: `python -m benchmarks [NAME ...] [--write]`.
 
 Without a name all that need nothing but time: half an hour. Prints the tables; with `--write` they replace
 those between the markers of README.md and docs/. `--check` measures nothing: every block of a document must
 have its benchmark, every table of a benchmark its block, and both the same columns. `stopping` needs
-`--cube`, and `scale` has commands of its own: `python -m tests.benchmarks scale --help`.
+`--cube`, and `scale` has commands of its own: `python -m benchmarks scale --help`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import click
 
 HERE = Path(__file__).resolve().parent
 # The modules stand beside this file, their helpers and the packages of the checkout where pytest has them.
-sys.path[:0] = [str(HERE), str(HERE.parent / "helpers"), str(HERE.parents[1])]
+sys.path[:0] = [str(HERE), str(HERE.parent / "tests" / "helpers"), str(HERE.parent)]
 
 from tables import Sentence, Table, blocks, documents, replaced  # noqa: E402
 
@@ -100,7 +100,7 @@ def main(names: tuple[str, ...], write: bool, cubes: tuple[Path, ...], check: bo
 
 
 if __name__ == "__main__":
-    program = "python -m tests.benchmarks"
+    program = "python -m benchmarks"
     if sys.argv[1:2] == [BY_HAND]:
         importlib.import_module(BY_HAND).main(sys.argv[2:], prog_name=f"{program} {BY_HAND}")
     else:

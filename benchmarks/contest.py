@@ -1,4 +1,4 @@
-"""Models and methods side by side: `python -m tests.benchmarks contest`, a quarter of an hour.
+"""Models and methods side by side: `python -m benchmarks contest`, a quarter of an hour.
 
 Submits sweeps/methods.toml, with fewer replicates and restarts, in two worker processes; data are looked for
 below ../shared/data/raw beside the checkout. Draws ranks.png of the documents.

@@ -20,7 +20,7 @@ TEXT = f"a\n<!-- benchmark: x/y -->\n| old |\n{END}\nb\n<!-- benchmark: z -->\n1
 
 
 def test_every_block_has_a_benchmark_and_every_table_a_block() -> None:
-    command = [sys.executable, "-W", "error", "-m", "tests.benchmarks", "--check"]
+    command = [sys.executable, "-W", "error", "-m", "benchmarks", "--check"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

@@ -1,4 +1,4 @@
-"""The solver's speed: `python -m tests.benchmarks speed`, half a minute.
+"""The solver's speed: `python -m benchmarks speed`, half a minute.
 
 CPU time per local search of whole restarts, everything included, and per candidate relocation. Its ratios are
 of times of one run; another program is compared by running both in turns. Real data are looked for below

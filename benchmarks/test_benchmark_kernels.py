@@ -1,4 +1,4 @@
-"""Speed of the kernels: `pytest tests/benchmarks --benchmark-only -n 0`.
+"""Speed of the kernels: `pytest benchmarks --benchmark-only -n 0`.
 
 A candidate is one relocation tried. The mixtures are those of the table in the documents.
 """

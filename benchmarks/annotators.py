@@ -1,4 +1,4 @@
-"""Whether annotators of different accuracy should be told apart: `python -m tests.benchmarks annotators`.
+"""Whether annotators of different accuracy should be told apart: `python -m benchmarks annotators`.
 
 Three annotators of accuracy 0.95, 0.7 and 0.5 make a third of the annotations of every mixture each. A model
 is fitted with two layers for every annotator, with all of them pooled, and with the best annotator alone.

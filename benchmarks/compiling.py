@@ -1,4 +1,4 @@
-"""The first start on a node: `python -m tests.benchmarks compiling`, half a minute.
+"""The first start on a node: `python -m benchmarks compiling`, half a minute.
 
 CPU and elapsed seconds of a process that compiles the kernels into an empty cache, and of the next one.
 """

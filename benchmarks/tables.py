@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"(<!-- benchmark: (?P<name>[\w/]+) -->\n)(?P<text>.*?)(\n<!-- /benchmark -->)", re.DOTALL)
 """What a benchmark wrote into a document."""
 

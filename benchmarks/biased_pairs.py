@@ -1,4 +1,4 @@
-"""What models make of pairs that were not drawn uniformly: `python -m tests.benchmarks biased_pairs`.
+"""What models make of pairs that were not drawn uniformly: `python -m benchmarks biased_pairs`.
 
 Mixtures of docs/model.md, eq. (25); the objects of the first third of a random order are drawn five times as
 often.

@@ -1,4 +1,4 @@
-"""Pairs chosen against pairs drawn: `python -m tests.benchmarks asking`, an hour on two cores.
+"""Pairs chosen against pairs drawn: `python -m benchmarks asking`, an hour on two cores.
 
 Six real data sets, standardised, and a mixture of each of K = 3 and 5; five paths of questions for each
 and each accuracy, in batches of N / 8. What a path has asked by then is what the conditional model with the

@@ -1,4 +1,4 @@
-"""How the cost of a local search grows: `python -m tests.benchmarks growth`, a few minutes.
+"""How the cost of a local search grows: `python -m benchmarks growth`, a few minutes.
 
 Varies one of N, m, K, D at a time, measures CPU time per local search and per candidate with their slopes,
 draws growth.png of the documents, and measures the memory of a large problem (on Linux).

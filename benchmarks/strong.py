@@ -1,4 +1,4 @@
-"""What the method "strong" gains on every shape: `python -m tests.benchmarks strong`, ten minutes.
+"""What the method "strong" gains on every shape: `python -m benchmarks strong`, ten minutes.
 
 Mixtures of two, four and six clusters and the small real data sets (../shared/data/raw beside the checkout),
 each shape of covariances with the annotation terms. Every setting runs the same restarts, in turns. The draws

@@ -1,4 +1,4 @@
-"""What the settings of the search are worth: `python -m tests.benchmarks quality`, five to ten minutes.
+"""What the settings of the search are worth: `python -m benchmarks quality`, five to ten minutes.
 
 Every setting runs the same restarts on the same instances: mixtures of two, four and six clusters, and the
 small real data sets if they are found below ../shared/data/raw beside the checkout. The best known solution

@@ -1,4 +1,4 @@
-"""Shapes of covariance and the choice among them, on real data: `python -m tests.benchmarks shapes`.
+"""Shapes of covariance and the choice among them, on real data: `python -m benchmarks shapes`.
 
 Six real data sets, standardised; uniform pairs, N / 2 to 3 N / 2 of them; the accuracy is given to the models
 that take one. Every model sees the same annotations. "auto" is the conditional model with the shape that the

@@ -1,4 +1,4 @@
-"""Shapes of covariance and pairs not drawn uniformly: `python -m tests.benchmarks shapes_biased`.
+"""Shapes of covariance and pairs not drawn uniformly: `python -m benchmarks shapes_biased`.
 
 Real data, standardised; the samples of the first third of a random order are drawn five times as often. Both
 terms with the effective weight and free proportions.

@@ -1,4 +1,4 @@
-"""What the effective weight of the features is worth: `python -m tests.benchmarks feature_weight`.
+"""What the effective weight of the features is worth: `python -m benchmarks feature_weight`.
 
 Six real data sets, standardised, and mixtures of the paper's kind; m = N uniform pairs. The same annotations
 and seeds with the weight 1 and with the effective one, so that differences are paired. Standard errors are

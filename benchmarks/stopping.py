@@ -1,6 +1,6 @@
 """What the adaptive stop spares and misses, on cells whose restarts were all run.
 
-    python -m tests.benchmarks stopping --cube results/uci.zarr ...
+    python -m benchmarks stopping --cube results/uci.zarr ...
 
 Each rule is applied to the objectives in restart order, as by a sweep with `[stop]`. A miss is a cell whose
 best objective among the restarts run lies more than 1e-6 below that of all of them.

@@ -1,4 +1,4 @@
-"""What a sweep costs beside the solver: `python -m tests.benchmarks scale COMMAND`.
+"""What a sweep costs beside the solver: `python -m benchmarks scale COMMAND`.
 
     plan     a sweep of a million cells: every command that looks at it, and the making of its cube
     empty    restarts of no work, or of a sleep, through the real path: overhead, memory, blocks
@@ -50,7 +50,7 @@ from storage.cube.blocks import failed_cells
 from storage.cube.cube import create, open_cube
 from storage.runfolder.folder import RunFolder
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 NO_WORK = (
     "run",
     "blocks",

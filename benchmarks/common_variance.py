@@ -1,4 +1,4 @@
-"""When one variance for all clusters pays: `python -m tests.benchmarks common_variance`, a minute.
+"""When one variance for all clusters pays: `python -m benchmarks common_variance`, a minute.
 
 Mixtures of three and four clusters in ten features, means as in model.md, eq. (25), of cluster variances that
 are equal, differ by half, or are drawn as there, and the small real data sets where they are found,

@@ -1,4 +1,4 @@
-"""How right labels are against how sure a fit is: `python -m tests.benchmarks confidence`, ten minutes.
+"""How right labels are against how sure a fit is: `python -m benchmarks confidence`, ten minutes.
 
 Real data sets, standardised, and mixtures of the paper's kind; m = N uniform pairs of accuracy 0.8, 0.9, 1.
 A label counts as right if its cluster is matched to its class, by the matching with the most samples right.

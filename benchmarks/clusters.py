@@ -1,4 +1,4 @@
-"""How often a criterion finds the number of clusters: `python -m tests.benchmarks clusters`.
+"""How often a criterion finds the number of clusters: `python -m benchmarks clusters`.
 
 Mixtures of K = 2 to 6 spherical Gaussians, N = 200, D = 10: those of docs/model.md, eq. (25), which overlap
 heavily, and others far apart. K = 2 to 8 are fitted each, with the model "conditional", its accuracy unknown,
