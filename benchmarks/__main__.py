@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 
 HERE = Path(__file__).resolve().parent
-# The modules stand beside this file, their helpers and the packages of the checkout where pytest has them.
+# As `pytest.ini` has it for what pytest measures: small sweeps and ways into kernels are those of the tests.
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests" / "helpers"), str(HERE.parent)]
 
 from tables import Sentence, Table, blocks, documents, replaced  # noqa: E402

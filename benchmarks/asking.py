@@ -17,11 +17,12 @@ from multiprocessing import get_context
 from typing import Any, NamedTuple
 
 import numpy as np
+from checkout import ROOT
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from quality import REAL, real_data
 from scipy.optimize import linear_sum_assignment
-from tables import ROOT, Table, mean_error
+from tables import Table, mean_error
 
 from kernels.problem.problem import layers_from_annotations
 from kernels.scores import adjusted_rand, nmi

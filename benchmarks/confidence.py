@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 import matplotlib as mpl
 import numpy as np
+from checkout import ROOT
 from numpy.typing import NDArray
 from quality import RAW, REAL, real_data
 from scipy.optimize import linear_sum_assignment
-from tables import ROOT, Table, mean_error
+from tables import Table, mean_error
 
 from kernels.problem.problem import build_problem, layers_from_annotations
 from kernels.search.hgs import run_restart

@@ -17,11 +17,12 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+from candidates import sweep_candidates
+from checkout import ROOT
 from numpy.typing import NDArray
-from solving.candidates import sweep_candidates
 from solving.entries import collect, local_search
 from solving.from_python import from_python
-from tables import ROOT, Table
+from tables import Table
 
 from kernels.partition.state import EVALUATIONS, RELOCATIONS, State, new_state
 from kernels.problem.data import Data

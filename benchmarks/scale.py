@@ -27,6 +27,7 @@ from unittest.mock import patch
 import click
 import numpy as np
 import psutil
+from checkout import ROOT
 from distributed import LocalCluster
 from light_workers import light_cluster
 from processes.sweeping import batches_of
@@ -50,7 +51,6 @@ from storage.cube.blocks import failed_cells
 from storage.cube.cube import create, open_cube
 from storage.runfolder.folder import RunFolder
 
-ROOT = Path(__file__).resolve().parents[1]
 NO_WORK = (
     "run",
     "blocks",

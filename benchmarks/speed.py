@@ -12,9 +12,9 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+from candidates import sweep_candidates
 from checkout import SHARED as BESIDE
 from quality import PUBLISHED, STRONG
-from solving.candidates import sweep_candidates
 from solving.entries import collect
 from tables import Sentence, Table
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from checkout import ROOT
 from numpy.typing import NDArray
 
-ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"(<!-- benchmark: (?P<name>[\w/]+) -->\n)(?P<text>.*?)(\n<!-- /benchmark -->)", re.DOTALL)
 """What a benchmark wrote into a document."""
 

@@ -1,4 +1,4 @@
-"""Speed of the kernels: `pytest benchmarks --benchmark-only -n 0`.
+"""Speed of the kernels: `pytest benchmarks`.
 
 A candidate is one relocation tried. The mixtures are those of the table in the documents.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from solving.candidates import sweep_candidates
+from candidates import sweep_candidates
 from solving.entries import collect, local_search
 from speed import COUNTS, MODELS, mixture
 

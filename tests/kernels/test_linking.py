@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import compiling
 import numba
 import numpy as np
 import pytest
 from numba.core.codegen import JITCodeLibrary
 from numba.core.errors import NumbaError
+from solving.starts import start
 
 from kernels.jit import jit, jit_inner, jit_part
 from kernels.linking import InnerCompiler
@@ -110,11 +110,15 @@ def test_what_the_passes_do_not_know_is_not_compiled() -> None:
 
 
 @pytest.mark.heavy
-def test_every_kernel_of_the_search_is_compiled_for_one_signature(tmp_path: Path) -> None:
+def test_the_first_start_compiles_every_kernel_once_and_a_later_one_nothing(tmp_path: Path) -> None:
     """A literal, or an int16 beside an int64, would compile a kernel again with all that it calls."""
-    _, _, compiled = compiling.start(tmp_path)
+    cold, _, compiled = start(tmp_path)
+    warm, _, loaded = start(tmp_path)
     names = [name for name, _ in compiled if name.startswith("kernels.")]
-    assert "kernels.search.hgs._search" in names
+    assert {"kernels.search.hgs._search", "kernels.partition.objective._evaluate"} <= set(names)
     again = [name for name in set(names) if names.count(name) > 1]
     # It shuffles samples and clusters, whose integers differ.
     assert again == ["kernels.rng.shuffle"]
+    assert loaded == []
+    assert 0 < sum(spent for _, spent in compiled) < cold
+    assert warm < cold / 5
