@@ -19,7 +19,7 @@ from kernels.partition.objective import objective_terms
 from kernels.problem.problem import build_problem, layers_from_annotations
 from kernels.problem.shapes import SPHERES
 from kernels.scores import nmi
-from kernels.search.hgs import run_restart
+from kernels.search.genetic import run_restart
 
 TABLE = Table(
     "biased_pairs",

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tables import Table, mean_error
 
-from kernels.choice.accuracy import estimated_accuracy
+from kernels.choice.held_out import estimated_accuracy
 from kernels.problem.problem import layers_from_annotations
 from kernels.settings import settings_of
 from pipeline.choosing.clusters import Candidate, choose, choose_clusters, within

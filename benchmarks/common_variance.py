@@ -19,7 +19,7 @@ from tables import Table, mean_error
 from kernels.problem.problem import build_problem, layers_from_annotations
 from kernels.problem.shapes import SPHERES
 from kernels.scores import nmi
-from kernels.search.hgs import run_restart
+from kernels.search.genetic import run_restart
 from sweeps.annotations.draw import draw_annotations
 
 COLUMNS = ("data", "model", "spherical", "common", "common - spherical")

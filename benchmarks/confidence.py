@@ -20,7 +20,7 @@ from scipy.optimize import linear_sum_assignment
 from tables import Table, mean_error
 
 from kernels.problem.problem import build_problem, layers_from_annotations
-from kernels.search.hgs import run_restart
+from kernels.search.genetic import run_restart
 from kernels.settings import settings_of
 from pipeline.fit.confidence import find_confidence
 from sweeps.annotations.draw import draw_annotations

@@ -17,7 +17,7 @@ from tables import Table, mean_error
 
 from kernels.problem.problem import build_problem, layers_from_annotations
 from kernels.scores import adjusted_rand, nmi
-from kernels.search.hgs import run_restart
+from kernels.search.genetic import run_restart
 from kernels.settings import settings_of
 from sweeps.annotations.draw import draw_annotations
 from sweeps.inputs.mixtures import draw_mixture

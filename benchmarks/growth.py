@@ -27,9 +27,7 @@ from tables import Table
 from kernels.partition.state import EVALUATIONS, RELOCATIONS, State, new_state
 from kernels.problem.data import Data
 from kernels.problem.problem import build_problem, layers_from_annotations
-from kernels.search.hgs import warm_up
-from kernels.search.operators import assign_closest, repair, seed_centroids
-from kernels.search.population import new_population
+from kernels.search.genetic import assign_closest, new_population, repair, seed_centroids, warm_up
 from kernels.settings import COVARIANCES
 from sweeps.annotations.draw import draw_annotations
 from sweeps.inputs.mixtures import draw_mixture

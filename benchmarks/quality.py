@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tables import Table
 
 from kernels.problem.problem import Problem, build_problem, layers_from_annotations
-from kernels.search.hgs import SearchSettings, run_restart, warm_up
+from kernels.search.genetic import SearchSettings, run_restart, warm_up
 from kernels.settings import settings_of
 from sweeps.annotations.draw import draw_annotations
 from sweeps.data.datasets import load_builtin

@@ -11,7 +11,7 @@ from pathlib import Path
 from checkout import SHARED
 from tables import Table
 
-from kernels.search.hgs import warm_up
+from kernels.search.genetic import warm_up
 from pipeline.prepare.sweep import prepare
 from pipeline.submit.rough import rough_seconds
 from pipeline.work.records import Batch, Partial, Science, Work

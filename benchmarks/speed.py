@@ -21,7 +21,7 @@ from tables import Sentence, Table
 from kernels.partition.state import new_state
 from kernels.problem.data import Data
 from kernels.problem.problem import CANNOT, MUST, Layer, Problem, build_problem, layers_from_annotations
-from kernels.search.hgs import SearchSettings, run_restart, warm_up
+from kernels.search.genetic import SearchSettings, run_restart, warm_up
 from sweeps.annotations.draw import draw_annotations
 from sweeps.data.datasets import load_builtin
 from sweeps.inputs.mixtures import draw_mixture

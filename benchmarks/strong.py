@@ -20,7 +20,7 @@ from speed import SHARED, mixture, vertebral
 from tables import Table
 
 from kernels.problem.problem import Problem, build_problem, layers_from_annotations
-from kernels.search.hgs import SearchSettings, run_restart, warm_up
+from kernels.search.genetic import SearchSettings, run_restart, warm_up
 from kernels.settings import COVARIANCES
 from sweeps.annotations.draw import draw_annotations
 from sweeps.inputs.mixtures import draw_mixture

@@ -15,7 +15,7 @@ from speed import COUNTS, MODELS, mixture
 
 from kernels.partition.state import new_state
 from kernels.scores import centroid_index, cluster_gaussians, goldberger_kl, nmi, total_variance
-from kernels.search.hgs import SearchSettings, run_restart
+from kernels.search.genetic import SearchSettings, run_restart
 from kernels.settings import settings_of
 
 Benchmark = Callable[..., object]

@@ -52,9 +52,9 @@ class NoWork(WorkerPlugin):  # type: ignore[misc]
 
     def setup(self, worker: Worker | None = None) -> None:
         """Replace the solver of this process."""
-        import kernels.search.hgs
+        import kernels.search.genetic
 
-        kernels.search.hgs.run_restart = partial(sleep, self.seconds)
+        kernels.search.genetic.run_restart = partial(sleep, self.seconds)
 
 
 def sleep(seconds: float, problem: Any, settings: object, rng: np.random.Generator) -> Solution:

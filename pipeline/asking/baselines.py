@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.problem.problem import MUST, build_problem, layers_from_annotations
-from kernels.search.hgs import run_restart
+from kernels.search.genetic import run_restart
 from pipeline.asking.belief import ASKING, Belief, model_for
 from pipeline.asking.pool import Pairs, distinct, draw_pool
 from pipeline.asking.scored import Scored, entropy, scored

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.choice.accuracy import Accuracy, estimated_accuracy
 from kernels.choice.criteria import Criteria, criteria
-from kernels.choice.held_out import HeldOut
+from kernels.choice.held_out import Accuracy, HeldOut, estimated_accuracy
 from kernels.problem.problem import Layer, build_problem
 from pipeline.fit.solve import FitResult
 

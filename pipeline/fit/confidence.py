@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.problem.problem import Problem
-from kernels.search.hgs import Restart
-from kernels.search.population import CLONE
+from kernels.search.genetic import CLONE, Restart
 from kernels.search.sampling import Length, run_chain
 
 CHAINS = 4

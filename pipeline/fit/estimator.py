@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from kernels.problem.layers import CANNOT, MUST, Layer
+from kernels.problem.data import CANNOT, MUST, Layer
 from kernels.problem.shapes import SPHERES
 from kernels.settings import AUTO, settings_of
 from pipeline.fit.confidence import Confidence, together

@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from kernels.problem.data import DEGENERATE
-from kernels.problem.layers import MUST, Layer, layer_weights, pair_accuracies
+from kernels.problem.data import DEGENERATE, MUST, Layer, layer_weights, pair_accuracies
 from kernels.problem.problem import Problem
 from kernels.problem.shapes import SPHERES
 from kernels.scores import cluster_gaussians, total_variance
-from kernels.search.hgs import Restart
+from kernels.search.genetic import Restart
 from pipeline.fit.data_notes import (
     BOUND,
     constant_notes,

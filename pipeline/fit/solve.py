@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.choice.held_out import HeldOut
+from kernels.choice.held_out import Choice, HeldOut, choose_covariance
 from kernels.choice.held_out import warm_up as warm_up_predictions
-from kernels.choice.shape import Choice, choose_covariance
 from kernels.interrupt import beside
 from kernels.problem.problem import MUST, Layer, build_problem
 from kernels.scores import (
@@ -24,7 +23,7 @@ from kernels.scores import (
     nmi,
     total_variance,
 )
-from kernels.search.hgs import Restart, run_restart, warm_up
+from kernels.search.genetic import Restart, run_restart, warm_up
 from kernels.settings import AUTO, CANDIDATES, Settings, method_words
 from pipeline.fit.confidence import Confidence, find_confidence
 from pipeline.fit.notes import contradiction_notes, solution_notes

@@ -221,7 +221,7 @@ def plan_overview(prepared: Prepared, *, workers: int | None = None, pilot: bool
 
 
 def _time_corners(prepared: Prepared, timing: Timing) -> None:
-    from kernels.search.hgs import warm_up
+    from kernels.search.genetic import warm_up
 
     warm_up()
     for plan in prepared.inputs.plans:

@@ -61,7 +61,7 @@ def load_kernels(compiled: Compiled | None = None) -> None:
     """
     from numba.core import event
 
-    from kernels.search.hgs import warm_up
+    from kernels.search.genetic import warm_up
 
     if compiled is None:
         warm_up()

@@ -29,8 +29,8 @@ from sweeps.seeds import choice_seed, search_seed
 from sweeps.shapes import CANDIDATES, SCORED
 
 if TYPE_CHECKING:
-    from kernels.problem.layers import Layer
-    from kernels.search.hgs import Restart
+    from kernels.problem.data import Layer
+    from kernels.search.genetic import Restart
 
 
 def run_task(task: Task, source: Source) -> Results:
@@ -95,7 +95,7 @@ def _run(science: Science, work: Work, source: Source) -> Partial:
         return run_method(science, work, method, X, _annotations(science, work, labels_true, source))
     # Imported here, so that commands that only plan or read do not load numba.
     from kernels.problem.problem import build_problem, layers_from_annotations
-    from kernels.search.hgs import run_restart
+    from kernels.search.genetic import run_restart
 
     cell, search = work.cell, science.search(work.cell)
     term, covariance = split_model(cell.model)
@@ -158,8 +158,7 @@ def _choose(
     science: Science, cell: Cell, X: NDArray[np.float64], layers: Sequence[Layer]
 ) -> tuple[Chosen, float, float]:
     """What held-out annotations say of a cell, and the seconds, elapsed and of the processor, it took."""
-    from kernels.choice.held_out import warm_up
-    from kernels.choice.shape import choose_covariance
+    from kernels.choice.held_out import choose_covariance, warm_up
 
     warm_up()
     term, covariance = split_model(cell.model)

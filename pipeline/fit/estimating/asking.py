@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from kernels.problem.layers import Layer
+from kernels.problem.data import Layer
 from kernels.settings import settings_of
 from pipeline.asking.belief import believe
 from pipeline.asking.names import NAMES

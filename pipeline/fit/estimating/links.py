@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from kernels.problem.layers import CANNOT, MUST, Layer, inferred_accuracies, layer_weights
+from kernels.problem.data import CANNOT, MUST, Layer, inferred_accuracies, layer_weights
 from kernels.settings import LARGEST_WEIGHT, LEAST_WEIGHT, WEIGHTS
 from pipeline.fit.estimating.names import OUTSIDE, Names, unmasked
 from sweeps.errors import InputError, Problem, collecting, did_you_mean

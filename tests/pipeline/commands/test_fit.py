@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from solving.blobs import far_clusters
 
 from kernels.problem.problem import Problem
-from kernels.search.hgs import Restart, run_restart
+from kernels.search.genetic import Restart, run_restart
 from kernels.settings import SETTINGS, SearchSettings, Settings, settings_of
 from pipeline.commands.fit import fit_command
 from pipeline.fit.solve import fit

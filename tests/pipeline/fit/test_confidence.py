@@ -12,7 +12,7 @@ from solving.oracles import Case, draw_case
 from solving.tiny import COVARIANCES, MODELS
 
 from kernels.problem.problem import MUST, Layer
-from kernels.search.hgs import Restart, run_restart
+from kernels.search.genetic import Restart, run_restart
 from kernels.search.sampling import run_chain
 from kernels.settings import Settings
 from pipeline.fit import confidence

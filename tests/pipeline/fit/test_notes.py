@@ -12,7 +12,7 @@ from solving.tiny import COVARIANCES, MODELS
 
 from kernels.partition.objective import objective_terms
 from kernels.problem.problem import CANNOT, MUST, Layer, build_problem
-from kernels.search.hgs import run_restart
+from kernels.search.genetic import run_restart
 from kernels.settings import ObjectiveSettings, Settings
 from pipeline.fit.estimator import AnnotatedClustering
 from pipeline.fit.notes import contradiction_notes

@@ -113,7 +113,7 @@ def test_same_seed_same_bits_and_more_restarts_only_add(blobs: tuple[np.ndarray,
 
 def test_restart_draws_from_its_own_seed_sequence() -> None:
     X = np.random.default_rng(0).normal(size=(40, 3))
-    from kernels.search.hgs import run_restart
+    from kernels.search.genetic import run_restart
 
     problem = build_problem(X, n_clusters=3, model="unsupervised")
     streams = [np.random.default_rng(np.random.SeedSequence(9, spawn_key=(r,))) for r in range(3)]

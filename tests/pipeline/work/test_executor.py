@@ -41,7 +41,7 @@ def test_functions_are_counted_while_they_are_compiled(monkeypatch: pytest.Monke
 
         two(1)
 
-    monkeypatch.setattr("kernels.search.hgs.warm_up", warm_up)
+    monkeypatch.setattr("kernels.search.genetic.warm_up", warm_up)
     counts: list[int] = []
     load_kernels(counts.append)
     assert counts == [1, 2]

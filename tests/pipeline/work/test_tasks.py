@@ -7,10 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import kernels.choice.shape
-import kernels.search.hgs
-from kernels.choice.held_out import held_out, list_annotations
-from kernels.choice.shape import choose_covariance
+import kernels.choice.held_out
+import kernels.search.genetic
+from kernels.choice.held_out import choose_covariance, held_out, list_annotations
 from kernels.partition.objective import objective_terms
 from kernels.problem.problem import build_problem, layers_from_annotations
 from kernels.settings import CANDIDATES
@@ -107,7 +106,7 @@ def test_a_cell_that_has_chosen_does_not_choose_again(monkeypatch: pytest.Monkey
     def refused(*args: object, **kwargs: object) -> None:
         raise AssertionError("chosen again")
 
-    monkeypatch.setattr(kernels.choice.shape, "choose_covariance", refused)
+    monkeypatch.setattr(kernels.choice.held_out, "choose_covariance", refused)
     (rest,) = run(Work(CHOOSING, 1, 4, chosen=first.chosen))
     assert np.array_equal(np.concatenate([first.objectives, rest.objectives]), whole.objectives)
     assert rest.chosen == first.chosen == whole.chosen
@@ -195,7 +194,7 @@ def test_models_and_methods_see_the_annotations_of_the_source() -> None:
 
 
 def test_a_cell_that_raises_costs_that_cell_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    solve = kernels.search.hgs.run_restart
+    solve = kernels.search.genetic.run_restart
 
     def picky(problem: object, settings: object, rng: np.random.Generator) -> object:
         if run_restart_calls.pop(0):
@@ -203,7 +202,7 @@ def test_a_cell_that_raises_costs_that_cell_alone(monkeypatch: pytest.MonkeyPatc
         return solve(problem, settings, rng)  # type: ignore[arg-type]
 
     run_restart_calls = [False, True, False]
-    monkeypatch.setattr(kernels.search.hgs, "run_restart", picky)
+    monkeypatch.setattr(kernels.search.genetic, "run_restart", picky)
     first, second, third = run_batch(
         Batch(SCIENCE, "blobs", tuple(Work(cell, 0, 1) for cell in CELLS), 1.0), SOURCE
     )

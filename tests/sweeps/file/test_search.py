@@ -12,7 +12,7 @@ from processes.sweeping import TINY, write_spec
 from pydantic import TypeAdapter, ValidationError
 
 import pipeline.work.tasks
-from kernels.search.hgs import run_restart
+from kernels.search.genetic import run_restart
 from kernels.settings import METHOD, SETTINGS
 from pipeline.work.records import Batch, Science, Work
 from pipeline.work.tasks import run_batch
@@ -181,7 +181,7 @@ def test_choices_reach_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append(given)
         return run_restart(problem, given, rng)
 
-    monkeypatch.setattr("kernels.search.hgs.run_restart", spy)
+    monkeypatch.setattr("kernels.search.genetic.run_restart", spy)
     search = Search(
         population=3,
         offspring=2,

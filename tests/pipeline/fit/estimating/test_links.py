@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from kernels.problem.layers import CANNOT, MUST
+from kernels.problem.data import CANNOT, MUST
 from pipeline.commands.fit import fit_command
 from pipeline.fit.estimating.links import Given, Reader, joined
 from pipeline.fit.estimating.names import Names
