@@ -17,7 +17,7 @@ from kernels.problem.problem import Layer, build_problem, layers_from_annotation
 from kernels.scores import nmi
 from kernels.search.genetic import run_restart
 from sweeps.annotations.draw import draw_annotations
-from sweeps.inputs.mixtures import draw_mixture
+from sweeps.inputs import draw_mixture
 
 TABLE = Table(
     "annotators", ("m", "model", "apart", "pooled", "best alone", "apart - pooled", "apart - best alone")

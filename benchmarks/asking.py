@@ -32,7 +32,7 @@ from pipeline.asking.strategies import STRATEGIES
 from pipeline.fit.solve import fit
 from pipeline.report.parts.ink import BLUE, GREY, VERMILLION, house_style
 from sweeps.annotations.draw import answer_pairs, draw_annotations
-from sweeps.inputs.mixtures import draw_mixture
+from sweeps.inputs import draw_mixture
 
 ACCURACIES = (0.8, 0.9, 1.0)
 PATHS = 5

@@ -21,7 +21,7 @@ from kernels.settings import settings_of
 from pipeline.choosing.clusters import Candidate, choose, choose_clusters, within
 from pipeline.fit.solve import fit
 from sweeps.annotations.draw import draw_annotations
-from sweeps.inputs.mixtures import draw_mixture
+from sweeps.inputs import draw_mixture
 
 CLUSTERS, TRIED, DRAWS, RESTARTS = (2, 3, 4, 5, 6), range(2, 9), 8, 3
 KINDS = {

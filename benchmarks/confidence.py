@@ -24,7 +24,7 @@ from kernels.search.genetic import run_restart
 from kernels.settings import settings_of
 from pipeline.fit.confidence import find_confidence
 from sweeps.annotations.draw import draw_annotations
-from sweeps.inputs.mixtures import draw_mixture
+from sweeps.inputs import draw_mixture
 
 TABLE = Table(
     "confidence",

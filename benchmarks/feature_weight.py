@@ -20,7 +20,7 @@ from kernels.scores import adjusted_rand, nmi
 from kernels.search.genetic import run_restart
 from kernels.settings import settings_of
 from sweeps.annotations.draw import draw_annotations
-from sweeps.inputs.mixtures import draw_mixture
+from sweeps.inputs import draw_mixture
 
 TABLE = Table(
     "feature_weight", ("data", "model", "NMI", "effective - 1", "ARI", "effective - 1", "larger, smaller NMI")

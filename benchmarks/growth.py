@@ -30,7 +30,7 @@ from kernels.problem.problem import build_problem, layers_from_annotations
 from kernels.search.genetic import assign_closest, new_population, repair, seed_centroids, warm_up
 from kernels.settings import COVARIANCES
 from sweeps.annotations.draw import draw_annotations
-from sweeps.inputs.mixtures import draw_mixture
+from sweeps.inputs import draw_mixture
 
 assign_closest = from_python(assign_closest)
 seed_centroids = from_python(seed_centroids)

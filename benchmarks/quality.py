@@ -22,9 +22,9 @@ from kernels.problem.problem import Problem, build_problem, layers_from_annotati
 from kernels.search.genetic import SearchSettings, run_restart, warm_up
 from kernels.settings import settings_of
 from sweeps.annotations.draw import draw_annotations
-from sweeps.data.datasets import load_builtin
-from sweeps.data.tables import scale
-from sweeps.inputs.mixtures import draw_mixture
+from sweeps.data.reading import load_builtin
+from sweeps.data.table import scale
+from sweeps.inputs import draw_mixture
 
 RAW = SHARED / "data" / "raw"
 REAL = ("diabetes", "iris", "wine", "thyroid", "vertebral", "ecoli")

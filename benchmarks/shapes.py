@@ -24,7 +24,7 @@ from kernels.scores import adjusted_rand, nmi
 from kernels.settings import settings_of
 from pipeline.fit.solve import fit
 from sweeps.annotations.draw import draw_annotations
-from sweeps.models import split_model
+from sweeps.words import split_model
 
 ACCURACIES = (0.8, 0.9, 1.0)
 SHARES = (0.5, 1.0, 1.5)

@@ -23,8 +23,8 @@ from kernels.problem.data import Data
 from kernels.problem.problem import CANNOT, MUST, Layer, Problem, build_problem, layers_from_annotations
 from kernels.search.genetic import SearchSettings, run_restart, warm_up
 from sweeps.annotations.draw import draw_annotations
-from sweeps.data.datasets import load_builtin
-from sweeps.inputs.mixtures import draw_mixture
+from sweeps.data.reading import load_builtin
+from sweeps.inputs import draw_mixture
 
 SEARCH = Table(
     "speed/search",

@@ -21,7 +21,7 @@ from pipeline.optima import SAME_OPTIMUM
 from pipeline.work.stopping import optimum_counts, restarts_enough, unseen_mass
 from storage.cube.cube import open_cube
 from storage.cube.schema import DONE
-from sweeps.file.stopping import RULES, Stop
+from sweeps.file.spec import RULES, Stop
 
 RULE = Table(
     "stopping/rules",

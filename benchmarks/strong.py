@@ -23,7 +23,7 @@ from kernels.problem.problem import Problem, build_problem, layers_from_annotati
 from kernels.search.genetic import SearchSettings, run_restart, warm_up
 from kernels.settings import COVARIANCES
 from sweeps.annotations.draw import draw_annotations
-from sweeps.inputs.mixtures import draw_mixture
+from sweeps.inputs import draw_mixture
 
 TERMS = ("posterior", "likelihood", "conditional")
 HELD_OUT = (4, 5)

@@ -184,7 +184,7 @@ READS = re.compile(
 
 OWN_FILES = {
     "sweeps/files.py": "the one that opens what a user names",
-    "sweeps/data/own/arrays.py": "members of an open archive",
+    "sweeps/data/formats.py": "members of an open archive",
     "sweeps/data/builtin.py": "files of scikit-learn",
     "kernels/": "code, and the cache of its own, which checks what it opens",
     "storage/": "cubes and run folders, which have doors of their own",

@@ -13,9 +13,7 @@ from pipeline.asking.belief import Belief
 from pipeline.asking.unasked import Pair, choose
 from pipeline.fit.inputs import answered
 from sweeps.annotations.draw import CANNOT, MUST
-from sweeps.annotations.links import Annotation
-from sweeps.annotations.questions import Row, Skip
-from sweeps.annotations.samples import Samples
+from sweeps.annotations.files import Annotation, Row, Samples, Skip
 
 SOON = 100
 """A pair that was skipped is not asked again before so many further answers."""

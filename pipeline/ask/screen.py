@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rich.cells import cell_len, set_cell_size
 
 from pipeline.fit.inputs import FitInputs
-from sweeps.annotations.samples import Samples
+from sweeps.annotations.files import Samples
 
 KEYS = "[y]es together   [n]o, apart   [s]kip   [u]ndo   [q]uit"
 QUESTION = "Do these two belong together?"

@@ -16,8 +16,7 @@ from pipeline.ask.state import Standing
 from pipeline.ask.summary import confidence, outlook_words
 from pipeline.ask.terminal import Console
 from sweeps.annotations.draw import CANNOT, MUST
-from sweeps.annotations.links import Annotation
-from sweeps.annotations.questions import Row, Skip
+from sweeps.annotations.files import Annotation, Row, Skip
 
 KINDS = {"y": MUST, "n": CANNOT, "s": None}
 NOTHING_LEFT = "no pair is left that was not asked; --strategy again asks those in doubt once more"

@@ -17,7 +17,7 @@ from pipeline.asking.estimate import Share, expected_share
 from pipeline.fit.annotators import annotator_layers
 from pipeline.fit.inputs import FitInputs, answered, read_accuracies
 from sweeps.annotations.draw import MUST
-from sweeps.annotations.questions import Row
+from sweeps.annotations.files import Row
 
 
 @dataclass(frozen=True, eq=False)

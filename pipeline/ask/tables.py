@@ -16,8 +16,7 @@ from pipeline.ask.questions import Question
 from pipeline.ask.screen import Rows, one_line
 from pipeline.ask.state import Standing
 from pipeline.ask.summary import belief_accuracy_given, fit_command
-from sweeps.annotations.questions import ANNOTATOR, ASKED
-from sweeps.annotations.samples import Samples
+from sweeps.annotations.files import ANNOTATOR, ASKED, Samples
 from sweeps.data.lines import as_cell
 
 

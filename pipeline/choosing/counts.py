@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pipeline.fit.inputs import place_problems
-from sweeps.data.classes import MAX_CLASSES
+from sweeps.data.table import MAX_CLASSES
 from sweeps.errors import Problem
 
 OPTION = "-k"

@@ -27,7 +27,7 @@ from pipeline.jobs.errors import ComputeClusterError
 from pipeline.methods.process import PATIENCE, START_LIMIT
 from pipeline.work.executor import Compiled, Ended, NextTask, Outcome, load_kernels
 from pipeline.work.records import Batch, Task
-from sweeps.inputs.load import Source
+from sweeps.inputs import Source
 
 logger = logging.getLogger(__name__)
 

@@ -18,8 +18,7 @@ from pipeline.cluster.entries import read_entries
 from pipeline.jobs.keys import CLASSES, JobQueue, job_queue
 from pipeline.jobs.values import Size
 from sweeps.errors import InputError, Problem, collecting, did_you_mean, shown
-from sweeps.keytypes import Checked, Choice, Given, Whole
-from sweeps.validation import Record, read, refusal
+from sweeps.records import Checked, Choice, Given, Record, Whole, read, refusal
 
 FILE_NAME = "cluster.yaml"
 DEFAULT = "local"

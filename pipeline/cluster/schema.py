@@ -10,7 +10,7 @@ from pydantic import Field, TypeAdapter
 
 from pipeline.cluster.profiles import Address, Local
 from pipeline.jobs.keys import CLASSES, job_queue
-from sweeps.keytypes import Terse
+from sweeps.records import Terse
 
 SCHEMA_NAME = "cluster.schema.json"
 """Stands beside cluster.yaml, in a checkout and in a wheel."""

@@ -18,7 +18,7 @@ from distributed.utils import sync
 from pipeline.cluster.leaving import LeaveInTime
 from pipeline.work.records import Results, Task
 from pipeline.work.tasks import run_task
-from sweeps.inputs.load import Source
+from sweeps.inputs import Source
 
 logger = logging.getLogger(__name__)
 

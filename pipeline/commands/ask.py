@@ -15,7 +15,7 @@ from pipeline.commands.options import OneCount, Word, json_option, reported, tak
 from pipeline.commands.settings import takes_settings
 from pipeline.exitcodes import INTERNAL
 from sweeps.errors import unstyled
-from sweeps.scales import SCALES
+from sweeps.words import SCALES
 
 if TYPE_CHECKING:
     from pipeline.ask.options import AskOptions
@@ -126,7 +126,7 @@ def _options(given: dict[str, Any]) -> AskOptions:
 
     from pipeline.ask.options import AskOptions, aside_of
     from pipeline.fit.inputs import FitOptions
-    from sweeps.annotations.questions import ASKED
+    from sweeps.annotations.files import ASKED
 
     if given["annotator"] is None:
         given["annotator"] = ASKED

@@ -16,7 +16,7 @@ from pipeline.commands.settings import takes_settings
 from pipeline.optima import SAME_OPTIMUM
 from pipeline.text import plural
 from sweeps.errors import unstyled
-from sweeps.scales import SCALES
+from sweeps.words import SCALES
 
 if TYPE_CHECKING:
     from pipeline.choosing.clusters import ClusterChoice
@@ -175,8 +175,8 @@ def _next_questions(options: FitOptions, n_clusters: int) -> None:
     from kernels.settings import AUTO
     from pipeline.ask.options import COUNT, RESTARTS, STRATEGY, AskOptions
     from pipeline.ask.summary import ask_command
-    from sweeps.annotations.questions import ASKED
-    from sweeps.data.own.choice import expanded
+    from sweeps.annotations.files import ASKED
+    from sweeps.data.table import expanded
 
     ask = AskOptions(
         fit=replace(

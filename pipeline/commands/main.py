@@ -218,8 +218,7 @@ def plan(
     from pipeline.commands.paths import find_spec
 
     if resolved:
-        from sweeps.file.reading import load_sweep
-        from sweeps.file.written import as_file, as_toml
+        from sweeps.file.reading import as_file, as_toml, load_sweep
 
         with reported():
             sweep = load_sweep(find_spec(spec)[0])

@@ -16,7 +16,7 @@ import click
 from pipeline.exitcodes import BAD_INPUT, INTERNAL
 from pipeline.text import plural
 from sweeps.errors import InputError, unstyled
-from sweeps.keywords import CATEGORIES, MISSING
+from sweeps.words import CATEGORIES, MISSING
 
 results_option = click.option(
     "--results",

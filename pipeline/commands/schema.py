@@ -14,6 +14,6 @@ def schema(cluster: bool) -> None:
 
         click.echo(cluster_schema(), nl=False)
     else:
-        from sweeps.file.written import sweep_schema
+        from sweeps.file.reading import sweep_schema
 
         click.echo(sweep_schema(), nl=False)

@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.problem.problem import MUST, Layer, inferred_accuracies
-from sweeps.annotations.files import KIND_NAMES
-from sweeps.annotations.links import Annotation
-from sweeps.annotations.samples import Samples
+from sweeps.annotations.files import KIND_NAMES, Annotation, Samples
 
 SHOWN = 5
 """Contradictions that people see; the JSON has them all."""

@@ -17,17 +17,12 @@ from kernels.problem.shapes import SPHERES, unused_priors
 from kernels.settings import AUTO, COVARIANCES, DEFAULT, TERMS, Settings, settings_of, wrong_settings
 from pipeline.fit.annotators import annotator_layers, annotator_names
 from pipeline.fit.data_notes import constant
-from sweeps.annotations.files import read_answers
-from sweeps.annotations.links import Annotation, read_links
-from sweeps.annotations.questions import Row
-from sweeps.annotations.samples import Samples
-from sweeps.data.classes import MAX_CLASSES, read_labels
+from sweeps.annotations.files import Annotation, Row, Samples, read_answers, read_links
 from sweeps.data.lines import to_number
-from sweeps.data.own.choice import TableChoice
-from sweeps.data.own.reading import read_table
-from sweeps.data.tables import LabelledTable, SampleRows, scale
+from sweeps.data.reading import read_table
+from sweeps.data.table import MAX_CLASSES, LabelledTable, SampleRows, TableChoice, read_labels, scale
 from sweeps.errors import InputError, Problem, collecting, did_you_mean, given, not_one_of
-from sweeps.scales import SCALES
+from sweeps.words import SCALES
 
 
 @dataclass(frozen=True)

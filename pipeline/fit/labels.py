@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from pipeline.fit.solve import FitResult
-from sweeps.annotations.samples import Samples
+from sweeps.annotations.files import Samples
 
 INDEX, LABEL, CONFIDENCE = "index", "label", "confidence"
 

@@ -14,8 +14,7 @@ from pydantic import Field, ValidationInfo, create_model, field_validator
 
 from pipeline.jobs.values import Label, Lines, OtherTime, Pairs, Plain, Size, SlurmTime, TimeSpan, Word
 from pipeline.jobs.walltime import walltime_seconds
-from sweeps.keytypes import Given, Whole
-from sweeps.validation import Record, refusal
+from sweeps.records import Given, Record, Whole, refusal
 
 CLASSES = {
     "slurm": "SLURMCluster",

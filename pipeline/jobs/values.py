@@ -9,8 +9,7 @@ from typing import Annotated, Any
 from dask.utils import parse_bytes, parse_timedelta
 
 from pipeline.jobs.walltime import walltime_seconds
-from sweeps.keytypes import Checked
-from sweeps.validation import refusal
+from sweeps.records import Checked, refusal
 
 SIZES = 2**20, 2**60
 """Bytes: less is a unit that was forgotten, and dask-jobqueue cannot write it; no machine has more."""

@@ -20,8 +20,8 @@ from storage.cube.manifest import Manifest, read_manifest
 from storage.cube.schema import ANSWERED, PENDING
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.journal import JournalDamaged, replay
-from sweeps.models import is_model
 from sweeps.plan import Block, Cell
+from sweeps.words import is_model
 
 PATIENCE = 20
 """A look at all files is repeated after so many times what it took, two seconds at least."""

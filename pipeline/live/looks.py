@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import zlib
 
-from sweeps.methods import SHIPPED
-from sweeps.models import BASELINES, is_model, split_model
+from sweeps.words import BASELINES, SHIPPED, is_model, split_model
 
 TERMS = {"posterior": "var(--blue)", "likelihood": "var(--vermillion)", "conditional": "var(--green)"}
 """Variables of the style sheet, of each annotation term."""

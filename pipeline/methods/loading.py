@@ -18,7 +18,7 @@ from pipeline.methods.contract import Method
 from pipeline.methods.estimators import class_problems, method_of_class
 from pipeline.methods.signatures import function_problems
 from sweeps.errors import InputError, Problem, did_you_mean
-from sweeps.methods import FORMS, PER_CALL, SHIPPED, installed_version, read_code, text_of_code
+from sweeps.words import FORMS, PER_CALL, SHIPPED, installed_version, read_code, text_of_code
 
 OWN = "sweep-clustering"
 """Our distribution."""
@@ -55,7 +55,7 @@ class MethodCall:
     name : str
         Of the method in the sweep.
     call : str
-        A name of `sweeps.methods.SHIPPED`, `package.module:function`, or `file.py:function`. In place of a
+        A name of `sweeps.words.SHIPPED`, `package.module:function`, or `file.py:function`. In place of a
         function there may be a class by scikit-learn's conventions.
     source : str or None
         Text of the file, where there is one: workers need not see the file.

@@ -18,11 +18,9 @@ from storage.runfolder.failures import FailureRecord, read_failures
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.head import HeadRecord
 from storage.runfolder.journal import replay
-from sweeps.cellnames import find_cell
-from sweeps.designs import asks
-from sweeps.models import chooses
-from sweeps.plan import AskedPath, Cell
+from sweeps.plan import AskedPath, Cell, find_cell
 from sweeps.shapes import CODES
+from sweeps.words import asks, chooses
 
 TRACEBACK_LINES = 12
 """Of the end of a traceback."""

@@ -16,7 +16,7 @@ from storage.runfolder.folder import RunFolder
 from storage.runfolder.head import HeadRecord
 from storage.runfolder.lease import Lease
 from sweeps.errors import InputError, Problem
-from sweeps.inputs.load import load_inputs
+from sweeps.inputs import load_inputs
 from sweeps.plan import DatasetPlan
 
 SAME = ("checksum", "annotations_checksum", "n_samples", "n_features", "scale", "has_labels", "mixtures")

@@ -17,7 +17,7 @@ from storage.runfolder.folder import RunFolder, cube_path
 from sweeps.errors import InputError, Problem, collecting
 from sweeps.file.reading import load_sweep
 from sweeps.file.spec import SweepSpec
-from sweeps.inputs.load import Inputs, load_inputs
+from sweeps.inputs import Inputs, load_inputs
 
 
 @dataclass(frozen=True)

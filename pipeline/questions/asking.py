@@ -11,11 +11,11 @@ import numpy as np
 
 from kernels.interrupt import cpu_time
 from pipeline.questions.records import Answers, Asking, PathBatch, PathFailure, PathPart
-from sweeps.designs import ASKED
 from sweeps.errors import cause_of, given
-from sweeps.inputs.load import Arrays, Source
+from sweeps.inputs import Arrays, Source
 from sweeps.plan import AskedPath
 from sweeps.seeds import path_seed
+from sweeps.words import ASKED
 
 
 def run_path(task: PathBatch, source: Source) -> list[PathPart | PathFailure]:

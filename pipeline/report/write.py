@@ -33,8 +33,8 @@ from storage.runfolder.failures import FailureRecord, read_failures
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import read_lease
 from sweeps.errors import InputError, Problem, collecting
-from sweeps.models import chooses
 from sweeps.plan import Cell
+from sweeps.words import chooses
 
 
 @dataclass(frozen=True)

@@ -24,12 +24,10 @@ from storage.cube.blocks import BlockStore
 from storage.cube.schema import ANSWERED, DONE, PENDING
 from storage.runfolder.failures import FailureRecord
 from storage.runfolder.journal import Journal, JournalDamaged
-from sweeps.designs import asks
-from sweeps.file.stopping import Stop
-from sweeps.inputs.annotations import cell_annotations
-from sweeps.inputs.load import Inputs
-from sweeps.models import is_model
+from sweeps.file.spec import Stop
+from sweeps.inputs import Inputs, cell_annotations
 from sweeps.plan import AskedPath, Block, Cell, DatasetPlan
+from sweeps.words import asks, is_model
 
 logger = logging.getLogger(__name__)
 

@@ -34,8 +34,8 @@ from storage.runfolder.generation import inherit
 from storage.runfolder.journal import Journal
 from storage.runfolder.lease import Lease
 from storage.runfolder.progress import StateFile
-from sweeps.designs import asks
 from sweeps.plan import AskedPath, Cell, DatasetPlan
+from sweeps.words import asks
 
 logger = logging.getLogger(__name__)
 

@@ -17,9 +17,9 @@ from storage.cube.blocks import BlockStore
 from storage.cube.schema import ANSWERED
 from storage.runfolder.failures import FailureRecord
 from storage.runfolder.journal import JournalDamaged
-from sweeps.designs import asks
 from sweeps.errors import given
 from sweeps.plan import AskedPath, Block, Cell, DatasetPlan
+from sweeps.words import asks
 
 logger = logging.getLogger(__name__)
 

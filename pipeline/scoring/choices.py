@@ -7,8 +7,8 @@ import pandas as pd
 from pipeline.scoring.tables import in_file_order
 from pipeline.scoring.variants import VARIANTS, with_variants
 from storage.cube.schema import DONE, STATUS_WORDS
-from sweeps.models import chooses, is_model
 from sweeps.shapes import CANDIDATES
+from sweeps.words import chooses, is_model
 
 GROUP = ("dataset", "p", "m", "m_over_n", *VARIANTS, "model")
 TOO_FEW = "too few"

@@ -14,8 +14,8 @@ from kernels.settings import DEFAULT
 from pipeline.scoring.catalogue import CATALOGUE
 from storage.cube.schema import DONE, VARIABLES, Role
 from sweeps.errors import InputError, Problem
-from sweeps.models import BASELINES, UNSUPERVISED, baseline_of, shape_of
 from sweeps.shapes import CODES
+from sweeps.words import BASELINES, UNSUPERVISED, baseline_of, shape_of
 
 CHOSEN = -1
 """In place of the code of a shape that each cell chooses."""

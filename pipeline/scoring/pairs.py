@@ -11,8 +11,7 @@ from pipeline.scoring.catalogue import LABELS
 from pipeline.scoring.tables import row_cell
 from pipeline.scoring.units import kind_of, over_datasets, over_units, unit_of
 from pipeline.scoring.variants import DESIGN, SEARCH, VARIANTS, values_of, with_variants
-from sweeps.designs import UNIFORM
-from sweeps.models import is_model
+from sweeps.words import UNIFORM, is_model
 
 PLACE = ("dataset", "mixture", "p", "m", "design", "replicate", "search", "model")
 """Coordinates of a cell: equal in both cubes, they make a pair."""

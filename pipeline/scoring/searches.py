@@ -14,7 +14,7 @@ from pipeline.scoring.pairs import COUNTED, FOUND, difference_table, pair, total
 from pipeline.scoring.variants import SEARCH, values_of
 from pipeline.scoring.winners.common import RANKED
 from sweeps.file.search import Search
-from sweeps.models import is_model
+from sweeps.words import is_model
 
 OBJECTIVE = "objective"
 PLACE = ["dataset", "mixture", "p", "m", "replicate", "model"]

@@ -14,10 +14,10 @@ from pipeline.scoring.restarts import hits
 from pipeline.scoring.units import kind_of, over_units, unit_of
 from pipeline.scoring.variants import DESIGN, SEARCH, VARIANTS, values_of, with_variants
 from storage.cube.schema import DONE, STATUS_WORDS
-from sweeps.file.counts import AnnotationCount
-from sweeps.models import baseline_of, shape_of
+from sweeps.file.spec import AnnotationCount
 from sweeps.plan import Cell, DatasetPlan
 from sweeps.shapes import CODES
+from sweeps.words import baseline_of, shape_of
 
 GROUP = ("dataset", "n_clusters", "p", "m", "m_over_n", *VARIANTS, "model")
 SUMMARY = (*GROUP, "score", "n_cells", "n_values", "n_missing", "n", "unit", "mean", "se", "median")

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from sweeps.designs import UNIFORM
+from sweeps.words import UNIFORM
 
 DESIGN, SEARCH = "design", "search"
 VARIANTS = (DESIGN, SEARCH)

@@ -9,7 +9,7 @@ from kernels.settings import DEFAULT
 from pipeline.fit.data_notes import data_notes
 from pipeline.prepare.sweep import Prepared
 from sweeps.file.spec import SweepSpec
-from sweeps.models import AUTO, SPHERICAL, shape_of
+from sweeps.words import AUTO, SPHERICAL, shape_of
 
 
 def search_notes(spec: SweepSpec) -> list[str]:

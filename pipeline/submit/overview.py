@@ -28,9 +28,9 @@ from pipeline.work.timing import Timing
 from storage.cube.schema import ArraySpec, Role, array_specs
 from storage.runfolder.pilot import Moment
 from sweeps.file.search import Search
-from sweeps.inputs.load import Source
-from sweeps.models import is_model
+from sweeps.inputs import Source
 from sweeps.plan import AskedPath, Cell, DatasetPlan
+from sweeps.words import is_model
 
 logger = logging.getLogger(__name__)
 

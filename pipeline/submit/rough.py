@@ -10,9 +10,9 @@ from kernels.settings import AUTO, FOLD_GENERATIONS, FOLDS
 from pipeline.work.records import Work
 from sweeps.file.search import Search
 from sweeps.file.spec import SweepSpec
-from sweeps.models import chooses, holds_out, is_model, shape_of, split_model
 from sweeps.plan import Cell, DatasetPlan
 from sweeps.shapes import CANDIDATES, DIMS
+from sweeps.words import chooses, holds_out, is_model, shape_of, split_model
 
 SEARCH_SECONDS = 3.1e-8
 """Of the local search of an offspring with one sample, one cluster and hardly any feature."""

@@ -23,8 +23,8 @@ from pipeline.submit.notes import note_lines, search_notes, sweep_notes
 from pipeline.submit.overview import plan_overview
 from pipeline.text import at_hand
 from sweep_clustering import check_shadowing
-from sweeps.cellnames import find_cells
 from sweeps.errors import InputError, Problem, collecting
+from sweeps.plan import find_cells
 
 logger = logging.getLogger(__name__)
 

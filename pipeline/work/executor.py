@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from pipeline.work.records import Results, Task
 from pipeline.work.tasks import run_task
-from sweeps.inputs.load import Source
+from sweeps.inputs import Source
 
 Outcome = Results | BaseException
 

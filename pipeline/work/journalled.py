@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from pipeline.work.merge import from_record
 from pipeline.work.records import Partial
 from storage.cube.schema import VARIABLES, scored_shapes
-from sweeps.models import holds_out, is_model
 from sweeps.plan import DatasetPlan
 from sweeps.shapes import DIMS
+from sweeps.words import holds_out, is_model
 
 
 def written_partials(

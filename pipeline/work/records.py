@@ -13,9 +13,9 @@ from pipeline.methods.loading import MethodCall
 from pipeline.questions.records import Failed, PathBatch, PathFailure, PathPart
 from storage.runfolder.failures import FailedWork, FailureRecord
 from sweeps.file.search import Search
-from sweeps.file.stopping import Stop
-from sweeps.models import holds_out, shape_of
+from sweeps.file.spec import Stop
 from sweeps.plan import Cell
+from sweeps.words import holds_out, shape_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.optima import SAME_OPTIMUM
-from sweeps.file.stopping import Stop
+from sweeps.file.spec import Stop
 
 
 def optimum_counts(objectives: Sequence[float] | NDArray[np.float64]) -> list[int]:

@@ -21,12 +21,11 @@ from pipeline.work.methods import run_method
 from pipeline.work.records import Batch, Chosen, Failure, Partial, Results, Science, Task, Work
 from pipeline.work.stopping import is_enough
 from sweeps.errors import cause_of, given
-from sweeps.inputs.annotations import cell_annotations
-from sweeps.inputs.load import Source
-from sweeps.models import AUTO, split_model
+from sweeps.inputs import Source, cell_annotations
 from sweeps.plan import Cell
 from sweeps.seeds import choice_seed, search_seed
 from sweeps.shapes import CANDIDATES, SCORED
+from sweeps.words import AUTO, split_model
 
 if TYPE_CHECKING:
     from kernels.problem.data import Layer

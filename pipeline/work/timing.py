@@ -12,8 +12,8 @@ from pipeline.work.records import Partial, Work
 from storage.files import PLAIN, Files
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.pilot import Moment, Pilot, TimedRestart, read_pilot
-from sweeps.designs import asks
 from sweeps.plan import Cell, DatasetPlan
+from sweeps.words import asks
 
 Key = tuple[str, str, float | None, int | None, str | None]
 """Data set, model, accuracy, annotation count and search of a measured restart."""

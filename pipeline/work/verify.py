@@ -22,13 +22,10 @@ from storage.cube.cube import open_cube
 from storage.cube.manifest import Manifest, read_manifest
 from storage.cube.schema import ANSWERED
 from storage.provenance import fingerprint
-from sweeps.designs import asks
 from sweeps.errors import InputError, Problem, cause_of
-from sweeps.inputs.annotations import cell_annotations
-from sweeps.inputs.load import RealSource
-from sweeps.methods import SHIPPED
-from sweeps.models import is_model
+from sweeps.inputs import RealSource, cell_annotations
 from sweeps.plan import AskedPath, Block, Cell
+from sweeps.words import SHIPPED, asks, is_model
 
 CELLS_PER_PATH = 10
 """A path is as much work as some hundreds of restarts: one is asked again for so many cells."""

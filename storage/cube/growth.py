@@ -9,14 +9,13 @@ from typing import Any, TypeVar
 
 from storage.cube.manifest import Manifest
 from storage.cube.records import NAMES
-from sweeps.designs import asked_of
 from sweeps.errors import Problem
 from sweeps.file.search import BY_METHOD, HELD_OUT, Search
 from sweeps.file.spec import SweepSpec
-from sweeps.models import shape_of
 from sweeps.plan import DatasetPlan
 from sweeps.seeds import accuracy_code
 from sweeps.shapes import DIMS, widest_dims
+from sweeps.words import asked_of, shape_of
 
 T = TypeVar("T")
 

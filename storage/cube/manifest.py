@@ -23,7 +23,7 @@ from storage.runfolder.folder import RunFolder
 from sweeps.errors import InputError, Problem, collecting, shown
 from sweeps.file.spec import SweepSpec, load
 from sweeps.plan import DatasetPlan
-from sweeps.validation import read
+from sweeps.records import read
 
 FORMAT = "sweep cube"
 FORMAT_VERSION = 2

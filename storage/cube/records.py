@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
-from sweeps.designs import DEFAULT
 from sweeps.errors import Problem, collecting, shown
 from sweeps.file.spec import SweepSpec
-from sweeps.models import BASELINES, is_model
 from sweeps.plan import DatasetPlan
-from sweeps.validation import ABSENT, marked, read
+from sweeps.records import ABSENT, marked, read
+from sweeps.words import BASELINES, DEFAULT, is_model
 
 NAMES = ("feature_names", "class_names", "sample_names")
 """What a plan says of names."""

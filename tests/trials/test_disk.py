@@ -22,7 +22,7 @@ from storage.cube.schema import FAILED
 from storage.runfolder import holder
 from storage.runfolder.failures import read_failures
 from storage.runfolder.folder import RunFolder
-from sweeps.inputs.load import Source
+from sweeps.inputs import Source
 
 SPEC = """
 name = "tiny"

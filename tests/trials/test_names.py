@@ -18,9 +18,9 @@ from storage.cube import schema
 from storage.cube.cube import open_cube
 from storage.cube.manifest import read_manifest
 from storage.cube.records import NAMES
-from sweeps.cellnames import find_cell
+from sweeps import inputs
 from sweeps.errors import InputError
-from sweeps.inputs import load
+from sweeps.plan import find_cell
 
 SWEEP = """
 name = "tiny"
@@ -83,7 +83,7 @@ def test_a_cube_grows_with_its_names_and_not_with_others(folder: Path) -> None:
 
 def test_a_cube_without_names_stays_without(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(load, "_names", lambda data: {})
+        patched.setattr(inputs, "_names", lambda data: {})
         cube = made(folder)
     before = read_manifest(cube)
     assert "sample" not in open_cube(cube)["own"].coords

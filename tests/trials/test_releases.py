@@ -26,7 +26,7 @@ from storage.provenance import fingerprint
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.journal import replay
 from sweeps.errors import InputError
-from sweeps.inputs.load import Source
+from sweeps.inputs import Source
 
 ARCHIVES = sorted((ROOT / "tests" / "fixtures").glob("format-*.tar.gz"))
 MOST_BYTES = 100_000

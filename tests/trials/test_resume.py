@@ -35,10 +35,10 @@ from storage.cube.places import Places
 from storage.cube.schema import DONE, PENDING, result_names
 from storage.runfolder import holder
 from storage.runfolder.folder import RunFolder
-from sweeps.inputs.load import Source
-from sweeps.models import chooses, shape_of
+from sweeps.inputs import Source
 from sweeps.plan import Block, Cell, DatasetPlan
 from sweeps.shapes import CANDIDATES, DIMS, SCORED
+from sweeps.words import chooses, shape_of
 
 STAGES = {
     "datasets": [

@@ -25,7 +25,7 @@ from pipeline.report.parts.parts import spread
 from pipeline.scoring.catalogue import LABELS
 from pipeline.scoring.worth.budget import Budget
 from pipeline.scoring.worth.curves import Group
-from sweeps.designs import UNIFORM
+from sweeps.words import UNIFORM
 
 PANEL = (2.6, 1.9)
 MOST_ROWS = 24

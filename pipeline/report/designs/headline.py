@@ -11,7 +11,7 @@ from pipeline.scoring.catalogue import LABELS
 from pipeline.scoring.winners.ranking import ERRORS
 from pipeline.scoring.worth.budget import ROUNDING, DesignScores
 from pipeline.scoring.worth.curves import Group
-from sweeps.designs import UNIFORM
+from sweeps.words import UNIFORM
 
 Best = tuple[str, ...]
 """Designs of the highest mean score: several where they are equal."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from sweeps.models import SHAPE_CODES, is_model, shape_of
+from sweeps.words import SHAPE_CODES, is_model, shape_of
 
 Item = TypeVar("Item")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from sweeps.data.lines import Line, read_lines, shortened, split_cells, to_number
 from sweeps.errors import InputError, Problem, collecting, did_you_mean, not_one_of
-from sweeps.models import BASELINES, MODEL_CODES
+from sweeps.words import BASELINES, MODEL_CODES
 
 METRICS = {"nmi": "nmi", "kl": "goldberger_kl"}
 """Scores by their names in a table of published values."""

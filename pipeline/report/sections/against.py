@@ -19,8 +19,8 @@ from pipeline.report.parts.parts import Section, Table, Value, number, spread, w
 from pipeline.report.parts.published import Published
 from pipeline.report.sections.content import Content
 from pipeline.scoring.catalogue import LABELS
-from sweeps.models import BASELINES
 from sweeps.plan import DatasetPlan
+from sweeps.words import BASELINES
 
 Z_LIMIT = 2.0
 """Values of z up to which a mean agrees."""

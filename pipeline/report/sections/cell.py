@@ -16,10 +16,9 @@ from pipeline.report.sections.content import Content, pictured
 from pipeline.scoring.tables import row_cell
 from pipeline.scoring.variants import VARIANTS
 from pipeline.text import plural
-from sweeps.cellnames import find_cell
 from sweeps.errors import InputError, Problem, given
-from sweeps.models import BASELINES, baseline_of
-from sweeps.plan import Cell, DatasetPlan
+from sweeps.plan import Cell, DatasetPlan, find_cell
+from sweeps.words import BASELINES, baseline_of
 
 FEATURES = 6
 """Features of a matrix; of more, those are taken whose means differ most between the classes."""

@@ -23,8 +23,8 @@ from pipeline.report.parts.parts import Section, Table, Value, number, spread, w
 from pipeline.report.parts.wording import count_of
 from pipeline.report.sections.content import Content
 from pipeline.scoring.choices import TOO_FEW, choice_table, prediction_table
-from sweeps.models import chooses
 from sweeps.shapes import CANDIDATES
+from sweeps.words import chooses
 
 PANEL = (2.75, 1.8)
 MOST_COUNTS = 8

@@ -28,7 +28,7 @@ from pipeline.report.parts.parts import Section, shape_groups, spread
 from pipeline.report.parts.wording import count_of, units
 from pipeline.report.sections.content import Content, pictured
 from pipeline.scoring.catalogue import LABELS
-from sweeps.models import BASELINES
+from sweeps.words import BASELINES
 
 PANEL = (2.6, 1.75)
 """Width and height of a panel in inches."""

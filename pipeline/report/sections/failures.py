@@ -6,8 +6,8 @@ from pipeline.report.parts.parts import Section, Table, words
 from pipeline.report.sections.content import Content
 from pipeline.scoring.tables import row_cell
 from pipeline.text import plural
-from sweeps.designs import asks
 from sweeps.plan import AskedPath
+from sweeps.words import asks
 
 MOST_FAILURES = 200
 """Rows of the table, which keeps the page small; cells.csv has all of them."""

@@ -24,9 +24,9 @@ from pipeline.scoring.catalogue import LABELS, QUALITIES
 from pipeline.scoring.tables import pooled_means
 from pipeline.scoring.winners.common import RANKED
 from pipeline.text import plural
-from sweeps.file.datasets import base_name
-from sweeps.models import baseline_of
+from sweeps.file.spec import base_name
 from sweeps.plan import DatasetPlan
+from sweeps.words import baseline_of
 
 ALONE = -1.0
 """Accuracy of a baseline, which has none, as a key."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pipeline.scoring.winners.common import RANKED
 from pipeline.scoring.worth.curves import MEAN, Group, design_groups
-from sweeps.designs import UNIFORM
+from sweeps.words import UNIFORM
 
 Floats = NDArray[np.float64]
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from pipeline.scoring.units import NAMES, by_unit, unit_level
 from pipeline.scoring.winners.common import solved_values
-from sweeps.designs import UNIFORM
-from sweeps.models import baseline_of
+from sweeps.words import UNIFORM, baseline_of
 
 MEAN = "mean of all"
 """Stands for a data set where it is the mean over data sets."""

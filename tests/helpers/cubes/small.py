@@ -15,9 +15,9 @@ from storage.cube.blocks import BlockStore
 from storage.cube.places import chunk_position
 from storage.cube.schema import DONE
 from sweeps.file import spec as sweepfile
-from sweeps.models import chooses, holds_out, shape_of
 from sweeps.plan import Block, Cell, DatasetPlan
 from sweeps.shapes import CANDIDATES, CODES, DIMS, SCORED, widened, widest_dims
+from sweeps.words import chooses, holds_out, shape_of
 
 
 def make_spec(datasets: str = "ab", restarts: int = 3, **changes: Any) -> sweepfile.SweepSpec:

@@ -21,9 +21,9 @@ from storage.cube.schema import (
 )
 from storage.cube.template import coordinate_values
 from sweeps.file.spec import SweepSpec, load
-from sweeps.models import chooses, shape_of
 from sweeps.plan import Block, Cell, DatasetPlan
 from sweeps.shapes import CANDIDATES, CODES
+from sweeps.words import chooses, shape_of
 
 FAILED_CELL, PENDING_CELL = 1, 2
 """Flat positions, in storage order, of the cells of each node that are not done."""

@@ -22,7 +22,7 @@ import pipeline.questions.asking
 import pipeline.work.tasks
 from pipeline.questions.records import Answers, Asking
 from pipeline.work.records import Partial, Science, Work
-from sweeps.inputs.load import Arrays, Source
+from sweeps.inputs import Arrays, Source
 from sweeps.plan import AskedPath
 
 PACE = 0.05

@@ -30,7 +30,7 @@ from storage.runfolder.folder import RunFolder
 from storage.runfolder.generation import inherit
 from storage.runfolder.journal import Journal
 from storage.runfolder.lease import Lease
-from sweeps.inputs.load import Inputs, RealSource
+from sweeps.inputs import Inputs, RealSource
 from sweeps.plan import DatasetPlan
 
 CONTEXT = multiprocessing.get_context("forkserver")

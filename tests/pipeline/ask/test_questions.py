@@ -11,8 +11,7 @@ from beliefs import made_up, random_belief
 from pipeline.ask.questions import SOON, next_questions, pair_of, skipped_lately
 from pipeline.asking.strategies import STRATEGIES
 from sweeps.annotations.draw import CANNOT, MUST
-from sweeps.annotations.links import Annotation
-from sweeps.annotations.questions import Row, Skip
+from sweeps.annotations.files import Annotation, Row, Skip
 
 SEED = np.random.SeedSequence(0)
 

@@ -20,8 +20,7 @@ from pipeline.ask.state import Standing
 from pipeline.ask.terminal import Size
 from pipeline.asking.estimate import Share
 from pipeline.fit.inputs import FitOptions
-from sweeps.annotations.files import read_answers
-from sweeps.annotations.questions import Row, Skip
+from sweeps.annotations.files import Row, Skip, read_answers
 
 TABLE = Rows(np.arange(24.0).reshape(12, 2), ("a", "b"), None, {})
 FIT = FitOptions(Path("x.csv"), None, None, None, 3, "conditional", None, 3, 0, "none")

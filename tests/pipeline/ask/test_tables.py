@@ -13,8 +13,7 @@ from pipeline.ask.questions import Question
 from pipeline.ask.screen import Rows
 from pipeline.ask.tables import csv_text, question_table
 from pipeline.fit.labels import write_whole
-from sweeps.annotations.files import read_answers
-from sweeps.annotations.links import Annotation
+from sweeps.annotations.files import Annotation, read_answers
 
 QUESTIONS = [
     Question(0, 2, 0.5004, 0.36812, '1 in 1 (61%) or 3 (37%); 3 is in "3"'),

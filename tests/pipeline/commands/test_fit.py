@@ -20,7 +20,7 @@ from kernels.search.genetic import Restart, run_restart
 from kernels.settings import SETTINGS, SearchSettings, Settings, settings_of
 from pipeline.commands.fit import fit_command
 from pipeline.fit.solve import fit
-from sweeps.data.tables import scale
+from sweeps.data.table import scale
 
 Run = Callable[..., Result]
 

@@ -12,8 +12,7 @@ from processes.sweeping import write_spec
 
 from pipeline.cluster.schema import cluster_schema
 from pipeline.commands.main import main
-from sweeps.file.reading import load_sweep
-from sweeps.file.written import as_file, sweep_schema
+from sweeps.file.reading import as_file, load_sweep, sweep_schema
 
 
 def printed(*arguments: str) -> str:
@@ -36,7 +35,7 @@ def test_a_resolved_sweep_needs_no_data_and_starts_nothing(
     monkeypatch.chdir(tmp_path)
     path = write_spec(tmp_path)
     before = sorted(tmp_path.rglob("*"))
-    monkeypatch.setattr("sweeps.data.datasets.load_builtin", None)
+    monkeypatch.setattr("sweeps.data.reading.load_builtin", None)
     text = printed("plan", str(path), "--resolved")
     assert tomllib.loads(text) == as_file(load_sweep(path))
     assert json.loads(printed("plan", str(path), "--resolved", "--json")) == as_file(load_sweep(path))

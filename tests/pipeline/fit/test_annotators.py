@@ -12,7 +12,7 @@ import pytest
 from kernels.problem.problem import CANNOT, MUST, build_problem
 from pipeline.fit.annotators import SHOWN, annotator_layers, judge
 from pipeline.fit.solve import weighted_agreement
-from sweeps.annotations.links import Annotation
+from sweeps.annotations.files import Annotation
 
 FILE = Path("some.annotations")
 

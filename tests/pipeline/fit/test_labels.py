@@ -8,8 +8,8 @@ from solving.blobs import far_clusters
 from kernels.settings import Settings
 from pipeline.fit.labels import labels_csv
 from pipeline.fit.solve import fit
-from sweeps.annotations.samples import Samples
-from sweeps.data.tables import SampleRows
+from sweeps.annotations.files import Samples
+from sweeps.data.table import SampleRows
 
 
 def test_a_row_for_each_sample_by_what_it_is_called() -> None:

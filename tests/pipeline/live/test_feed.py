@@ -25,7 +25,7 @@ from pipeline.work.records import Failure, Partial, Work
 from storage.cube.blocks import BlockStore
 from storage.runfolder.failures import append_failure
 from storage.runfolder.journal import Journal
-from sweeps.inputs.load import Inputs, RealSource
+from sweeps.inputs import Inputs, RealSource
 
 PLAN = make_plan(p=(0.8, 0.9))
 

@@ -9,8 +9,7 @@ import pytest
 
 from pipeline.live.looks import look
 from pipeline.report.parts import ink
-from sweeps.methods import SHIPPED
-from sweeps.models import BASELINES, MODEL_CODES
+from sweeps.words import BASELINES, MODEL_CODES, SHIPPED
 
 
 @pytest.mark.parametrize("model", [*MODEL_CODES, *BASELINES, *SHIPPED, "one-of-mine"])

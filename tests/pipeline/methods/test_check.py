@@ -9,7 +9,7 @@ import pytest
 from pipeline.methods import template
 from pipeline.methods.check import Report, check
 from pipeline.methods.loading import MethodCall
-from sweeps.methods import SHIPPED
+from sweeps.words import SHIPPED
 
 HEAD = """
 import os, random, sys, time, warnings

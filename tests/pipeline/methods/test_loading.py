@@ -15,7 +15,7 @@ import pytest
 from pipeline.methods import shipped
 from pipeline.methods.loading import ON_SCIKIT_LEARN, PLACES, MethodCall, load, version_of
 from sweeps.errors import InputError
-from sweeps.methods import SHIPPED
+from sweeps.words import SHIPPED
 
 SOURCE = '''
 import pickle

@@ -23,7 +23,7 @@ from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE, FAILED
 from storage.runfolder.folder import RunFolder
 from sweeps.errors import cause_of
-from sweeps.inputs.load import Source
+from sweeps.inputs import Source
 from sweeps.plan import Cell
 from sweeps.shapes import CODES
 

@@ -15,7 +15,7 @@ from pipeline.prepare.wanted import Wanted, is_settled
 from storage.cube.blocks import BlockStore
 from storage.cube.cube import create
 from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
-from sweeps.inputs.load import Inputs
+from sweeps.inputs import Inputs
 from sweeps.plan import Cell, DatasetPlan
 
 PLAN = make_plan()

@@ -11,7 +11,7 @@ from solving.blobs import far_clusters
 import pipeline.asking.path
 from pipeline.questions.asking import ask_batch, run_path
 from pipeline.questions.records import NO_ANSWERS, Asking, PathBatch, PathFailure, PathPart
-from sweeps.inputs.load import RealSource
+from sweeps.inputs import RealSource
 from sweeps.plan import AskedPath
 from sweeps.seeds import path_seed
 

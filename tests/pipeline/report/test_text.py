@@ -20,7 +20,7 @@ from pipeline.scoring.tables import cell_table, summary_table
 from storage.cube.cube import open_cube
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE, NO_SOLUTION
-from sweeps.models import TERM_CODES, UNSUPERVISED, model_of
+from sweeps.words import TERM_CODES, UNSUPERVISED, model_of
 
 
 class Read(NamedTuple):

@@ -22,8 +22,7 @@ from storage.cube.schema import DONE, FAILED, PENDING
 from storage.runfolder.failures import append_failure, read_failures
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.journal import Journal
-from sweeps.inputs.annotations import cell_annotations
-from sweeps.inputs.load import Inputs, RealSource
+from sweeps.inputs import Inputs, RealSource, cell_annotations
 from sweeps.plan import Cell
 
 PLAN = make_plan()

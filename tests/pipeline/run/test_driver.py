@@ -31,10 +31,10 @@ from storage.runfolder.failures import read_failures
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import Lease, read_lease
 from sweeps.errors import InputError
-from sweeps.inputs.load import Source
-from sweeps.models import BASELINES, MODEL_CODES, chooses, shape_of
+from sweeps.inputs import Source
 from sweeps.plan import Cell
 from sweeps.shapes import CANDIDATES, CODES, DIMS, narrowed
+from sweeps.words import BASELINES, MODEL_CODES, chooses, shape_of
 
 RESTARTS = 5 * (2 * 2 * 2 * 2 + 1) * 5
 """Of the tiny sweep: 5 inputs x (2 p x 2 m x 2 replicates x 2 models + 1) cells x 5."""

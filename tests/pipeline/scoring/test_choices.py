@@ -10,8 +10,8 @@ from cubes.reported import tables
 
 from pipeline.scoring.choices import COLUMNS, PREDICTED, choice_table, prediction_table
 from storage.cube.schema import DONE
-from sweeps.models import shape_of
 from sweeps.shapes import CANDIDATES, CODES
+from sweeps.words import shape_of
 
 PLAN = toy.plan("iris", models=("likelihood", "posterior-auto", "conditional-auto"), model_chunk=3)
 

@@ -24,8 +24,8 @@ from pipeline.scoring.lazy import (
 )
 from storage.cube.cube import open_cube
 from storage.cube.schema import DONE
-from sweeps.models import AUTO, shape_of
 from sweeps.shapes import CODES
+from sweeps.words import AUTO, shape_of
 
 OF_CELLS = [name for name, score in CATALOGUE.items() if score.of_cell is not None]
 REAL = toy.plan("iris")

@@ -11,7 +11,7 @@ from pipeline.scoring.catalogue import SCORES
 from pipeline.scoring.lazy import baseline_scores, scores
 from pipeline.scoring.tables import GROUP, cell_table, pooled_means, summary_table, written_counts
 from pipeline.scoring.units import MIXTURES, REDRAWS
-from sweeps.file.counts import AnnotationCount
+from sweeps.file.spec import AnnotationCount
 
 
 def cells(*rows: dict[str, object]) -> pd.DataFrame:

@@ -13,9 +13,9 @@ from cubes.small import make_plan
 from pipeline.work.journalled import written_partials
 from pipeline.work.merge import to_record
 from pipeline.work.records import Chosen, Partial, Work
-from sweeps.models import shape_of
 from sweeps.plan import Cell, DatasetPlan
 from sweeps.shapes import DIMS
+from sweeps.words import shape_of
 
 SHAPES = make_plan(
     "shapes",

@@ -10,8 +10,8 @@ import pytest
 
 from pipeline.work.records import Batch, Failure, Partial, Science, Work
 from sweeps.file.search import Search
-from sweeps.file.stopping import Stop
-from sweeps.inputs.load import RealSource
+from sweeps.file.spec import Stop
+from sweeps.inputs import RealSource
 from sweeps.plan import Cell
 
 CELL = Cell("blobs", None, 0.9, 40, 0, "likelihood")

@@ -29,8 +29,8 @@ from storage.cube.schema import DONE
 from storage.runfolder.folder import GenerationFolder, RunFolder
 from sweeps.errors import InputError
 from sweeps.file.search import Search
-from sweeps.file.stopping import RULES, Stop
-from sweeps.inputs.load import Source
+from sweeps.file.spec import RULES, Stop
+from sweeps.inputs import Source
 from sweeps.plan import Cell
 
 FULL = TINY.replace("restarts = 5", "restarts = 12")

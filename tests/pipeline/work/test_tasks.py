@@ -16,12 +16,11 @@ from kernels.settings import CANDIDATES
 from pipeline.work.records import Batch, Failure, Partial, Science, Work
 from pipeline.work.tasks import run_batch
 from sweeps.file.search import Search
-from sweeps.inputs.annotations import cell_annotations
-from sweeps.inputs.load import RealSource
-from sweeps.models import MODEL_CODES, split_model
+from sweeps.inputs import RealSource, cell_annotations
 from sweeps.plan import Cell
 from sweeps.seeds import choice_seed
 from sweeps.shapes import DIMS, SCORED
+from sweeps.words import MODEL_CODES, split_model
 
 SEARCH = Search(population=3, offspring=2, generations=2)
 SCIENCE = Science(11, (SEARCH,), 3)

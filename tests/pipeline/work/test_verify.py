@@ -18,7 +18,7 @@ from pipeline.work.records import Partial, Science, Work
 from pipeline.work.verify import verify
 from storage.cube.manifest import ROOT_FILE
 from sweeps.errors import InputError
-from sweeps.inputs.load import Source
+from sweeps.inputs import Source
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from pipeline.report.designs.figures import MOST_ROWS, draw_budgets, draw_design
 from pipeline.report.parts.ink import DESIGN_LOOKS, PAPER, house_style
 from pipeline.scoring.worth.budget import budgets
 from pipeline.scoring.worth.curves import design_groups
-from sweeps.designs import DESIGNS
+from sweeps.words import DESIGNS
 
 
 def score(design: str, x: float, unit: int) -> float:

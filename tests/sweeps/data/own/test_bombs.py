@@ -16,8 +16,8 @@ import pytest
 from bombs import BOMBS
 from checkout import ROOT
 
-from sweeps.data.own.choice import TableChoice
-from sweeps.data.own.reading import read_table
+from sweeps.data.reading import read_table
+from sweeps.data.table import TableChoice
 from sweeps.files import MOST_MEMORY
 
 SECONDS = 20
@@ -31,7 +31,7 @@ READ = """
 import json, os, resource, sys
 from pathlib import Path
 import numpy, openpyxl, pandas, pyarrow.parquet, pyarrow.feather
-from sweeps.data.own.reading import read_table
+from sweeps.data.reading import read_table
 from sweeps.errors import InputError
 
 soft = int(sys.argv[1]) << 20
@@ -118,7 +118,7 @@ def test_a_table_is_read_by_a_process_that_has_loaded_nothing(suffix: str, tmp_p
         frame.to_excel(path, index=False)
     else:
         {"csv": frame.to_csv, "parquet": frame.to_parquet, "feather": frame.to_feather}[suffix](path)
-    code = "import sys; from pathlib import Path; from sweeps.data.own.reading import read_table\n"
+    code = "import sys; from pathlib import Path; from sweeps.data.reading import read_table\n"
     told = "print(read_table(Path(sys.argv[1]), label_column='kind').class_names)"
     done = subprocess.run(
         [sys.executable, "-c", code + told, str(path)],
