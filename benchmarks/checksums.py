@@ -14,10 +14,10 @@ import numpy as np
 from cubes.small import draw_block, draw_inputs, make_plan, make_spec
 from tables import Table
 
-from storage.cube import layout
+from storage.cube import manifest
 from storage.cube.blocks import BlockStore
-from storage.cube.cube import create, open_cube
-from storage.damage.scan import scan
+from storage.cube.growth import create, open_cube
+from storage.damage import scan
 from sweeps.plan import Block
 
 TABLE = Table(
@@ -99,11 +99,12 @@ def _fill(cube: Path, drawn: dict[Block, dict[str, np.ndarray]]) -> None:
 @contextmanager
 def _without() -> Iterator[None]:
     """No checksum is written, looked for or expected."""
-    plain = [layout.COMPRESSION]
+    plain = [manifest.COMPRESSION]
     with (
-        patch("storage.cube.template.CODECS", plain),
+        patch("storage.cube.growth.CODECS", plain),
         patch(
-            "storage.cube.layout.codecs", lambda dtype: [layout.SERIALIZERS.get(dtype, layout.BYTES), *plain]
+            "storage.cube.manifest.codecs",
+            lambda dtype: [manifest.SERIALIZERS.get(dtype, manifest.BYTES), *plain],
         ),
         patch("storage.cube.store.is_intact", lambda content: True),
     ):

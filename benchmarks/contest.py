@@ -19,7 +19,7 @@ from pipeline.scoring.tables import cell_table
 from pipeline.scoring.times import time_table
 from pipeline.scoring.winners.common import common_scores
 from pipeline.scoring.winners.ranking import Ranking, rank
-from storage.cube.cube import open_cube
+from storage.cube.growth import open_cube
 from storage.cube.manifest import read_manifest
 
 REPLICATES, RESTARTS = 3, 5

@@ -27,12 +27,11 @@ from pipeline.live.state import AtWork, Crew, State
 from pipeline.work.merge import CellResult
 from pipeline.work.records import Partial, Work
 from storage.cube.blocks import BlockStore
-from storage.cube.cube import create
+from storage.cube.growth import create
 from storage.cube.schema import DONE
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.head import HeadRecord
 from storage.runfolder.lease import Lease
-from storage.runfolder.progress import StateFile
+from storage.runfolder.records import HeadRecord, StateFile
 from sweeps.plan import DatasetPlan
 
 COLUMNS = (

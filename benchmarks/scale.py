@@ -48,7 +48,7 @@ from pipeline.work.batches import make_batches
 from pipeline.work.records import Batch, Science, Work
 from pipeline.work.timing import Timing
 from storage.cube.blocks import failed_cells
-from storage.cube.cube import create, open_cube
+from storage.cube.growth import create, open_cube
 from storage.runfolder.folder import RunFolder
 
 NO_WORK = (

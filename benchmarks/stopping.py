@@ -19,7 +19,7 @@ from tables import Table
 
 from pipeline.optima import SAME_OPTIMUM
 from pipeline.work.stopping import optimum_counts, restarts_enough, unseen_mass
-from storage.cube.cube import open_cube
+from storage.cube.growth import open_cube
 from storage.cube.schema import DONE
 from sweeps.file.spec import RULES, Stop
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pipeline.fit.estimator import AnnotatedClustering
     from pipeline.methods.contract import NoSolution, Solution
     from pipeline.scoring.lazy import baseline_scores, scores
-    from storage.cube.cube import open_cube
+    from storage.cube.growth import open_cube
     from sweeps.file.reading import load_sweep
 
 __all__ = ["AnnotatedClustering", "LinkScorer", "NoSolution", "Solution"]
@@ -39,7 +39,7 @@ _PLACES = {
     "Solution": "pipeline.methods.contract",
     "baseline_scores": "pipeline.scoring.lazy",
     "load_sweep": "sweeps.file.reading",
-    "open_cube": "storage.cube.cube",
+    "open_cube": "storage.cube.growth",
     "scores": "pipeline.scoring.lazy",
 }
 

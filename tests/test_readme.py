@@ -20,7 +20,7 @@ from cubes.reported import make
 from kernels.settings import METHOD, OFFERED
 from pipeline.cluster.profiles import Address, Local, Tls
 from pipeline.commands.main import main
-from storage.cube.cube import open_cube
+from storage.cube.growth import open_cube
 from sweeps.file.methods import MethodEntry
 from sweeps.file.reading import load_sweep
 from sweeps.file.search import HELD_OUT, asked

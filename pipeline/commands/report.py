@@ -153,7 +153,7 @@ def export(cube: Path, results: Path, how: str, out: Path | None, force: bool, o
             raise InputError(problems)
         if only_scores:
             from pipeline.scoring.stored import store_scores
-            from storage.cube.cube import open_cube
+            from storage.cube.growth import open_cube
 
             stored, is_new = store_scores(path, open_cube(path))
             click.echo(f"scores: {stored}{'' if is_new else ', as they were'}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.jobs import slurm
-from storage.runfolder.jobs import JobRecord
+from storage.runfolder.records import JobRecord
 
 SETTLED_SECONDS = 10.0
 """A job whose workers stayed shorter than this died at once."""

@@ -17,8 +17,8 @@ from pipeline.jobs.errors import ComputeClusterError
 from pipeline.jobs.keys import JobQueue
 from pipeline.jobs.slot import MOST_ABSENT, Slot
 from pipeline.text import duration
-from storage.runfolder.generation import Generation
-from storage.runfolder.jobs import JobListFile
+from storage.runfolder.lease import Generation
+from storage.runfolder.records import JobListFile
 
 logger = logging.getLogger(__name__)
 

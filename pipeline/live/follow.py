@@ -15,7 +15,7 @@ from pipeline.questions.journalled import is_of_paths
 from pipeline.work.journalled import written_partials
 from pipeline.work.merge import CellResult, Mismatch
 from storage.cube.blocks import BlockStore
-from storage.cube.cube import open_cube
+from storage.cube.growth import open_cube
 from storage.cube.manifest import Manifest, read_manifest
 from storage.cube.schema import ANSWERED, PENDING
 from storage.runfolder.folder import RunFolder

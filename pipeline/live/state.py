@@ -17,9 +17,8 @@ from pipeline.live.board import Board
 from pipeline.live.looks import look
 from pipeline.monitor.logs import last_lines
 from pipeline.monitor.status import Status, counted_status
-from storage.runfolder.failures import FailureRecord, read_failures
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.progress import Progress
+from storage.runfolder.records import FailureRecord, Progress, read_failures
 
 SNAPSHOT_SECONDS = 1.0
 """A state is looked at once in so many seconds at most, however many look at the page."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.text import plural
-from storage.damage.scan import Damage, Progress, scan
+from storage.damage import Damage, Progress, scan
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.head import REQUEUED, RUNNING, HeadRecord, Submission
-from storage.runfolder.holder import Holder, LeaseState, read_lease
+from storage.runfolder.lease import Holder, LeaseState, read_lease
+from storage.runfolder.records import REQUEUED, RUNNING, HeadRecord, Submission
 
 
 @dataclass(frozen=True)

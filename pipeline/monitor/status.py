@@ -17,8 +17,7 @@ from storage.cube.blocks import BlockStore
 from storage.cube.manifest import Manifest, read_manifest
 from storage.cube.schema import DONE, FAILED, NO_SOLUTION
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.jobs import JobList
-from storage.runfolder.progress import Progress
+from storage.runfolder.records import JobList, Progress
 from sweeps.file.spec import SweepSpec
 
 

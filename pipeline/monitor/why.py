@@ -14,10 +14,9 @@ from pipeline.questions.journalled import PATHS
 from storage.cube.blocks import BlockStore, failed_cells
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import ANSWERED, NO_SOLUTION, STATUS_WORDS
-from storage.runfolder.failures import FailureRecord, read_failures
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.head import HeadRecord
 from storage.runfolder.journal import replay
+from storage.runfolder.records import FailureRecord, HeadRecord, read_failures
 from sweeps.plan import AskedPath, Cell, find_cell
 from sweeps.shapes import CODES
 from sweeps.words import asks, chooses

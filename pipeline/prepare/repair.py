@@ -7,14 +7,13 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from storage.cube.growth import InputArrays
 from storage.cube.manifest import Manifest, read_manifest
-from storage.cube.template import InputArrays
-from storage.damage.repair import Repair, repair, repair_root
-from storage.damage.scan import Damage, Progress, changed_root, scan
+from storage.damage import Damage, Progress, Repair, changed_root, repair, repair_root, scan
 from storage.files import PLAIN
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.head import HeadRecord
 from storage.runfolder.lease import Lease
+from storage.runfolder.records import HeadRecord
 from sweeps.errors import InputError, Problem
 from sweeps.inputs import load_inputs
 from sweeps.plan import DatasetPlan

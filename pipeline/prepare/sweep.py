@@ -10,9 +10,8 @@ from pipeline.work.batches import LONGEST
 from pipeline.work.methods import check_calls, method_calls
 from pipeline.work.timing import Timing
 from storage.cube.growth import align, differences
-from storage.cube.layout import size_problems
-from storage.cube.manifest import read_manifest
-from storage.damage.scan import changed_root
+from storage.cube.manifest import read_manifest, size_problems
+from storage.damage import changed_root
 from storage.runfolder.folder import RunFolder, cube_path
 from sweeps.errors import InputError, Problem, collecting
 from sweeps.file.reading import load_sweep

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.runfolder.failures import FailedWork, FailureRecord
+from storage.runfolder.records import FailedWork, FailureRecord
 from sweeps.errors import one_line, plain_lines
 from sweeps.file.spec import SweepSpec
 from sweeps.plan import AskedPath, DatasetPlan

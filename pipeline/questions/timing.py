@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pipeline.questions.records import PathPart
-from storage.runfolder.pilot import TimedQuestions
+from storage.runfolder.records import TimedQuestions
 from sweeps.plan import AskedPath, DatasetPlan
 
 Key = tuple[str, str, float]

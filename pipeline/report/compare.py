@@ -23,7 +23,7 @@ from pipeline.scoring.pairs import PLACE, difference_table, pair, total_table
 from pipeline.scoring.tables import cell_table, written_counts
 from pipeline.scoring.variants import titled
 from pipeline.text import plural
-from storage.cube.cube import open_cube
+from storage.cube.growth import open_cube
 from storage.cube.manifest import Manifest, read_manifest
 from storage.errors import storage_errors
 from sweeps.errors import InputError, Problem, collecting

@@ -26,12 +26,12 @@ from pipeline.scoring.searches import search_tables
 from pipeline.scoring.tables import cell_table, summary_table
 from pipeline.scoring.times import time_table
 from pipeline.scoring.variants import VARIANTS, compared, rows_of, values_of
-from storage.cube.cube import open_cube
+from storage.cube.growth import open_cube
 from storage.cube.manifest import Manifest, read_manifest
 from storage.errors import StorageError, storage_errors
-from storage.runfolder.failures import FailureRecord, read_failures
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import read_lease
+from storage.runfolder.records import FailureRecord, read_failures
 from sweeps.errors import InputError, Problem, collecting
 from sweeps.plan import Cell
 from sweeps.words import chooses

@@ -22,8 +22,8 @@ from pipeline.work.merge import BlockResult, CellResult, to_record
 from pipeline.work.records import Failure, Partial, Work
 from storage.cube.blocks import BlockStore
 from storage.cube.schema import ANSWERED, DONE, PENDING
-from storage.runfolder.failures import FailureRecord
 from storage.runfolder.journal import Journal, JournalDamaged
+from storage.runfolder.records import FailureRecord
 from sweeps.file.spec import Stop
 from sweeps.inputs import Inputs, cell_annotations
 from sweeps.plan import AskedPath, Block, Cell, DatasetPlan

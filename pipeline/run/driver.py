@@ -26,14 +26,12 @@ from pipeline.work.failures import checked, lost_while_asking, lost_with_its_wor
 from pipeline.work.records import Batch, Failure, Partial, Results, Science, Task, Work
 from pipeline.work.timing import Timing
 from storage.cube.blocks import BlockStore, failed_cells
-from storage.cube.cube import create, grow
+from storage.cube.growth import create, grow
 from storage.cube.manifest import append_run
 from storage.provenance import run_record
-from storage.runfolder.failures import append_failure
-from storage.runfolder.generation import inherit
 from storage.runfolder.journal import Journal
-from storage.runfolder.lease import Lease
-from storage.runfolder.progress import StateFile
+from storage.runfolder.lease import Lease, inherit
+from storage.runfolder.records import StateFile, append_failure
 from sweeps.plan import AskedPath, Cell, DatasetPlan
 from sweeps.words import asks
 

@@ -36,11 +36,10 @@ from storage.cube.schema import DONE, FAILED, NO_SOLUTION
 from storage.errors import StorageError, storage_errors
 from storage.files import remove
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.head import ENDED, REQUEUED, RUNNING, HeadRecord
-from storage.runfolder.holder import STALE_AFTER
 from storage.runfolder.journal import JournalDamaged
-from storage.runfolder.lease import Cancelled, Lease, LeaseHeld, LeaseLost
+from storage.runfolder.lease import STALE_AFTER, Cancelled, Lease, LeaseHeld, LeaseLost
 from storage.runfolder.process import this_process
+from storage.runfolder.records import ENDED, REQUEUED, RUNNING, HeadRecord
 
 logger = logging.getLogger(__name__)
 

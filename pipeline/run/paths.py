@@ -15,8 +15,8 @@ from pipeline.questions.timing import PathTiming
 from pipeline.work.merge import Mismatch
 from storage.cube.blocks import BlockStore
 from storage.cube.schema import ANSWERED
-from storage.runfolder.failures import FailureRecord
 from storage.runfolder.journal import JournalDamaged
+from storage.runfolder.records import FailureRecord
 from sweeps.errors import given
 from sweeps.plan import AskedPath, Block, Cell, DatasetPlan
 from sweeps.words import asks

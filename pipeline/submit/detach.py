@@ -24,8 +24,8 @@ from pipeline.prepare.request import Request
 from pipeline.run.head import DETACHED, forget_cancel, nothing_to_do
 from pipeline.text import span
 from storage.errors import StorageError, storage_errors
-from storage.runfolder.head import Submission
 from storage.runfolder.lease import Lease, LeaseHeld
+from storage.runfolder.records import Submission
 from sweeps.errors import Problem
 
 logger = logging.getLogger(__name__)

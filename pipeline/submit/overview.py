@@ -26,7 +26,7 @@ from pipeline.work.records import Batch, Failure, Science, Work
 from pipeline.work.tasks import run_batch
 from pipeline.work.timing import Timing
 from storage.cube.schema import ArraySpec, Role, array_specs
-from storage.runfolder.pilot import Moment
+from storage.runfolder.records import Moment
 from sweeps.file.search import Search
 from sweeps.inputs import Source
 from sweeps.plan import AskedPath, Cell, DatasetPlan

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pipeline.methods.loading import MethodCall
 from pipeline.questions.records import Failed, PathBatch, PathFailure, PathPart
-from storage.runfolder.failures import FailedWork, FailureRecord
+from storage.runfolder.records import FailedWork, FailureRecord
 from sweeps.file.search import Search
 from sweeps.file.spec import Stop
 from sweeps.plan import Cell

@@ -11,7 +11,7 @@ from pipeline.questions.timing import PathTiming, interpolate
 from pipeline.work.records import Partial, Work
 from storage.files import PLAIN, Files
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.pilot import Moment, Pilot, TimedRestart, read_pilot
+from storage.runfolder.records import Moment, Pilot, TimedRestart, read_pilot
 from sweeps.plan import Cell, DatasetPlan
 from sweeps.words import asks
 

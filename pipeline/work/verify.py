@@ -16,9 +16,8 @@ from pipeline.work.merge import BlockResult, CellResult
 from pipeline.work.methods import method_calls
 from pipeline.work.records import Batch, Failure, Science, Work
 from pipeline.work.tasks import run_batch
-from storage.cube.blocks import BlockStore
-from storage.cube.compare import UNPROMISED, differing_rows
-from storage.cube.cube import open_cube
+from storage.cube.blocks import UNPROMISED, BlockStore, differing_rows
+from storage.cube.growth import open_cube
 from storage.cube.manifest import Manifest, read_manifest
 from storage.cube.schema import ANSWERED
 from storage.provenance import fingerprint

@@ -16,7 +16,7 @@ from checkout import ROOT
 from cubes.small import SPEC, draw_inputs, make_plan
 
 import pipeline
-from storage.cube.cube import create
+from storage.cube.growth import create
 
 NAMES = {
     "AnnotatedClustering": "pipeline.fit.estimator",
@@ -25,7 +25,7 @@ NAMES = {
     "Solution": "pipeline.methods.contract",
     "baseline_scores": "pipeline.scoring.lazy",
     "load_sweep": "sweeps.file.reading",
-    "open_cube": "storage.cube.reading",
+    "open_cube": "storage.cube.store",
     "scores": "pipeline.scoring.lazy",
 }
 HEAVY = {

@@ -19,12 +19,12 @@ from pipeline.questions.journalled import is_of_paths, written_paths
 from pipeline.questions.records import Asking, PathPart
 from pipeline.report.write import write_report
 from pipeline.work.verify import verify
-from storage.cube.cube import open_cube
+from storage.cube.growth import open_cube
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE, FAILED
-from storage.runfolder.failures import read_failures
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.journal import replay
+from storage.runfolder.records import read_failures
 from sweeps.annotations.draw import answer_pairs
 
 SPEC = """

@@ -15,9 +15,8 @@ from pipeline.scoring.lazy import scores
 from pipeline.scoring.tables import cell_table
 from pipeline.work.verify import verify
 from storage.cube import schema
-from storage.cube.cube import open_cube
-from storage.cube.manifest import read_manifest
-from storage.cube.records import NAMES
+from storage.cube.growth import open_cube
+from storage.cube.manifest import NAMES, read_manifest
 from sweeps import inputs
 from sweeps.errors import InputError
 from sweeps.plan import find_cell

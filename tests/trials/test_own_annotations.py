@@ -16,7 +16,7 @@ from pipeline.prepare.repair import repair_cube
 from pipeline.report.write import write_report
 from pipeline.scoring.lazy import scores
 from pipeline.work.verify import verify
-from storage.cube.cube import open_cube
+from storage.cube.growth import open_cube
 from sweeps.errors import InputError
 from sweeps.seeds import annotation_seed
 

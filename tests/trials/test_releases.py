@@ -19,7 +19,7 @@ from pipeline.report.write import write_report
 from pipeline.work.merge import from_record
 from pipeline.work.records import Partial, Science, Work
 from pipeline.work.verify import verify
-from storage.cube.cube import open_cube
+from storage.cube.growth import open_cube
 from storage.cube.manifest import FORMAT_VERSION, read_manifest
 from storage.cube.schema import DONE
 from storage.provenance import fingerprint

@@ -33,7 +33,7 @@ from storage.cube.blocks import BlockStore
 from storage.cube.manifest import read_manifest
 from storage.cube.places import Places
 from storage.cube.schema import DONE, PENDING, result_names
-from storage.runfolder import holder
+from storage.runfolder import lease
 from storage.runfolder.folder import RunFolder
 from sweeps.inputs import Source
 from sweeps.plan import Block, Cell, DatasetPlan
@@ -130,7 +130,7 @@ def quick(solver: Solver) -> Iterator[None]:
     with (
         patch.object(pipeline.work.tasks, "_run", solver),
         patch.object(pipeline.cluster.executor, "load_kernels", lambda: None),
-        patch.object(holder, "is_alive", lambda process: False),
+        patch.object(lease, "is_alive", lambda process: False),
     ):
         yield
 

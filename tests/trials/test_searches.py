@@ -18,8 +18,8 @@ from pipeline.report.write import write_report
 from pipeline.scoring.stored import store_scores
 from pipeline.scoring.tables import cell_table
 from pipeline.work.verify import verify
-from storage.cube.compare import UNPROMISED
-from storage.cube.cube import open_cube
+from storage.cube.blocks import UNPROMISED
+from storage.cube.growth import open_cube
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE
 from sweeps.errors import InputError

@@ -24,8 +24,7 @@ from hypothesis.stateful import (
 from processes.stepping import Driver
 
 from pipeline.work.merge import from_record
-from storage.cube.blocks import BlockStore
-from storage.cube.compare import UNPROMISED
+from storage.cube.blocks import UNPROMISED, BlockStore
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE
 

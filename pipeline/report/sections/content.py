@@ -20,7 +20,7 @@ from pipeline.scoring.variants import DESIGN, SEARCH, rows_of
 from pipeline.scoring.winners.ranking import Ranking, rankings
 from pipeline.scoring.worth.budget import DesignScores, design_scores
 from storage.cube.manifest import Manifest
-from storage.runfolder.failures import FailureRecord
+from storage.runfolder.records import FailureRecord
 from sweeps.plan import Cell
 
 

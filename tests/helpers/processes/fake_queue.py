@@ -14,8 +14,8 @@ from pipeline.jobs.keys import JobQueue
 from pipeline.jobs.slot import SETTLED_SECONDS
 from pipeline.jobs.watch import JobWatch
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.generation import Generation
-from storage.runfolder.jobs import JobList
+from storage.runfolder.lease import Generation
+from storage.runfolder.records import JobList
 
 NAME = "sweep-tiny-"
 

@@ -22,14 +22,13 @@ from pipeline.prepare.wanted import Wanted
 from pipeline.run.collector import Collector
 from pipeline.work.records import Failure, Partial, Work
 from storage.cube.blocks import BlockStore
-from storage.cube.cube import create, grow
+from storage.cube.growth import create, grow
 from storage.errors import LeaseLost
-from storage.runfolder import holder
-from storage.runfolder.failures import append_failure
+from storage.runfolder import lease as holder
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.generation import inherit
 from storage.runfolder.journal import Journal
-from storage.runfolder.lease import Lease
+from storage.runfolder.lease import Lease, inherit
+from storage.runfolder.records import append_failure
 from sweeps.inputs import Inputs, RealSource
 from sweeps.plan import DatasetPlan
 

@@ -22,8 +22,8 @@ from pipeline.submit.submission import submit
 from pipeline.work.batches import make_batches
 from pipeline.work.records import Batch
 from pipeline.work.timing import Timing
-from storage.cube.compare import UNPROMISED
-from storage.cube.cube import open_cube
+from storage.cube.blocks import UNPROMISED
+from storage.cube.growth import open_cube
 
 TINY = """
 name = "tiny"

@@ -19,7 +19,7 @@ from distributed import Client, LocalCluster
 from processes import stranger
 
 from pipeline.jobs.credentials import CA, CERT, KEY, credentials, fresh_credentials, new_credentials
-from storage.cube.cube import create
+from storage.cube.growth import create
 from storage.runfolder.journal import Journal
 
 NOBODY = 65534

@@ -23,8 +23,8 @@ from pipeline.prepare.wanted import Wanted
 from pipeline.run.collector import ATTEMPTS, Collector
 from pipeline.work.records import Failure, Partial, Work
 from storage.cube.blocks import BlockStore
-from storage.runfolder.failures import append_failure
 from storage.runfolder.journal import Journal
+from storage.runfolder.records import append_failure
 from sweeps.inputs import Inputs, RealSource
 
 PLAN = make_plan(p=(0.8, 0.9))

@@ -15,10 +15,10 @@ from pipeline.monitor.status import read_status
 from pipeline.work.merge import to_record
 from pipeline.work.records import Partial, Work
 from storage.cube.blocks import BlockStore
-from storage.cube.cube import grow
+from storage.cube.growth import grow
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.head import HeadRecord
 from storage.runfolder.journal import Journal
+from storage.runfolder.records import HeadRecord
 from sweeps.plan import Cell
 
 PLAN = make_plan()

@@ -16,7 +16,7 @@ from pipeline.scoring.tables import cell_table
 from pipeline.work.merge import CellResult
 from pipeline.work.records import Partial, Work
 from storage.cube.blocks import BlockStore
-from storage.cube.cube import open_cube
+from storage.cube.growth import open_cube
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE, FAILED
 from sweeps.plan import Cell

@@ -29,10 +29,10 @@ from pipeline.live.serve import LOOPBACK, FilesState, address_of, serving
 from pipeline.live.site import PAGE, STATE
 from pipeline.monitor.status import read_status
 from storage.cube.blocks import BlockStore
-from storage.cube.cube import create, grow
+from storage.cube.growth import create, grow
 from storage.cube.schema import DONE, FAILED
-from storage.runfolder.failures import FailedWork, FailureRecord, append_failure
 from storage.runfolder.folder import RunFolder
+from storage.runfolder.records import FailedWork, FailureRecord, append_failure
 from sweeps.errors import InputError
 from sweeps.plan import Cell
 

@@ -18,12 +18,17 @@ from pipeline.live.follow import Follower
 from pipeline.live.state import MOST_FAILURES, MOST_WORKERS, AtWork, Crew, Pace, State
 from pipeline.monitor.status import read_status
 from storage.cube.blocks import BlockStore
-from storage.cube.cube import create
-from storage.runfolder.failures import FailedWork, FailureRecord, append_failure
+from storage.cube.growth import create
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.head import HeadRecord
 from storage.runfolder.lease import Lease
-from storage.runfolder.progress import Progress, StateFile
+from storage.runfolder.records import (
+    FailedWork,
+    FailureRecord,
+    HeadRecord,
+    Progress,
+    StateFile,
+    append_failure,
+)
 from sweeps.plan import Cell
 
 PLAN = make_plan(p=(0.8, 0.9))

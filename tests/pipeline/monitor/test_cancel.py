@@ -19,8 +19,8 @@ from pipeline.monitor import cancel as cancelling
 from pipeline.monitor.cancel import CannotCancel, cancel
 from pipeline.monitor.state import read_run_state
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.head import ENDED, REQUEUED, HeadRecord, StopRequest, Submission
 from storage.runfolder.lease import Cancelled, Lease
+from storage.runfolder.records import ENDED, REQUEUED, HeadRecord, StopRequest, Submission
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

@@ -11,7 +11,7 @@ from cubes.rot import turn_bit
 
 from pipeline.commands.main import main
 from pipeline.monitor.checksums import Checksums, check_files
-from storage.damage.scan import Damage
+from storage.damage import Damage
 
 
 def test_every_file_of_a_finished_cube_is_good(finished: Path) -> None:

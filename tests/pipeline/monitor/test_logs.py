@@ -12,8 +12,8 @@ from pipeline.jobs.slurm import CommandFailed
 from pipeline.monitor import logs
 from pipeline.monitor.logs import find_logs, follow, job_logs, last_lines
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.head import Submission
 from storage.runfolder.lease import Lease
+from storage.runfolder.records import Submission
 from sweeps.errors import InputError
 
 

@@ -20,9 +20,9 @@ from storage.cube.blocks import BlockStore
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import FAILED
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.head import ENDED, REQUEUED, RUNNING, HeadRecord, Submission
-from storage.runfolder.holder import Holder, LeaseState
+from storage.runfolder.lease import Holder, LeaseState
 from storage.runfolder.process import this_process
+from storage.runfolder.records import ENDED, REQUEUED, RUNNING, HeadRecord, Submission
 
 
 def test_a_head_that_waits_is_told_from_one_that_died(tmp_path: Path) -> None:

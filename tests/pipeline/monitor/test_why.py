@@ -18,7 +18,7 @@ from pipeline.live.state import State
 from pipeline.monitor.why import explain
 from pipeline.work.records import Partial, Science, Work
 from storage.cube.blocks import BlockStore
-from storage.cube.cube import create
+from storage.cube.growth import create
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE, FAILED
 from storage.runfolder.folder import RunFolder

@@ -11,7 +11,7 @@ from processes.sweeping import TINY, write_spec
 from pipeline.prepare.sweep import longest_batch, prepare
 from pipeline.work.batches import LONGEST
 from storage.runfolder.folder import cube_path
-from storage.runfolder.pilot import Pilot, TimedRestart
+from storage.runfolder.records import Pilot, TimedRestart
 from sweeps.errors import InputError
 
 

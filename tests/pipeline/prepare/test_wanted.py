@@ -13,7 +13,7 @@ from cubes.small import SPEC, draw_block, draw_inputs, fill, make_plan
 from pipeline.prepare.sweep import Prepared
 from pipeline.prepare.wanted import Wanted, is_settled
 from storage.cube.blocks import BlockStore
-from storage.cube.cube import create
+from storage.cube.growth import create
 from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
 from sweeps.inputs import Inputs
 from sweeps.plan import Cell, DatasetPlan

@@ -19,9 +19,9 @@ from pipeline.work.merge import Mismatch
 from pipeline.work.records import Failure, Partial, Work
 from storage.cube.blocks import BlockStore
 from storage.cube.schema import DONE, FAILED, PENDING
-from storage.runfolder.failures import append_failure, read_failures
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.journal import Journal
+from storage.runfolder.records import append_failure, read_failures
 from sweeps.inputs import Inputs, RealSource, cell_annotations
 from sweeps.plan import Cell
 

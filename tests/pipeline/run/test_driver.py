@@ -25,11 +25,11 @@ from pipeline.work.records import Partial, Results, Science, Task, Work
 from pipeline.work.tasks import run_task
 from pipeline.work.timing import Timing
 from pipeline.work.verify import verify
-from storage.cube.cube import open_cube
+from storage.cube.growth import open_cube
 from storage.cube.schema import DONE, FAILED
-from storage.runfolder.failures import read_failures
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import Lease, read_lease
+from storage.runfolder.records import read_failures
 from sweeps.errors import InputError
 from sweeps.inputs import Source
 from sweeps.plan import Cell

@@ -28,9 +28,8 @@ from pipeline.run.head import End, Ending
 from pipeline.run.signals import Stopped
 from storage.errors import StorageError
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.head import ENDED, REQUEUED, RUNNING, HeadRecord
-from storage.runfolder.holder import STALE_AFTER
-from storage.runfolder.lease import Lease, LeaseHeld
+from storage.runfolder.lease import STALE_AFTER, Lease, LeaseHeld
+from storage.runfolder.records import ENDED, REQUEUED, RUNNING, HeadRecord
 from sweeps.plan import Cell
 
 REFUSED = CommandFailed(["scontrol"], "Requested operation is presently disabled", transient=False)

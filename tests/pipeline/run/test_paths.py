@@ -15,9 +15,9 @@ from pipeline.questions.timing import PathTiming
 from pipeline.run.paths import Paths
 from pipeline.work.merge import Mismatch
 from storage.cube.blocks import BlockStore
-from storage.cube.cube import create
-from storage.runfolder.failures import FailureRecord
+from storage.cube.growth import create
 from storage.runfolder.journal import JournalDamaged
+from storage.runfolder.records import FailureRecord
 from sweeps.plan import AskedPath, Cell
 
 PLAN = make_plan(m=(3, 7), designs=("uniform", "active"), models=("likelihood", "posterior"))

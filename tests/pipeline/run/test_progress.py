@@ -14,7 +14,7 @@ import pipeline.run.progress
 from pipeline.run.progress import Bar, Clock, Lines, display
 from pipeline.text import duration
 from storage.errors import StorageError
-from storage.runfolder.progress import Progress, StateFile
+from storage.runfolder.records import Progress, StateFile
 
 
 def test_durations() -> None:

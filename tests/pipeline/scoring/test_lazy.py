@@ -22,7 +22,7 @@ from pipeline.scoring.lazy import (
     relative_nmi,
     scores,
 )
-from storage.cube.cube import open_cube
+from storage.cube.growth import open_cube
 from storage.cube.schema import DONE
 from sweeps.shapes import CODES
 from sweeps.words import AUTO, shape_of

@@ -14,7 +14,7 @@ from cubes.reported import make
 from pipeline.scoring import stored
 from pipeline.scoring.lazy import baseline_scores, scores
 from pipeline.scoring.stored import scores_path, store_scores
-from storage.cube.cube import open_cube
+from storage.cube.growth import open_cube
 from storage.cube.manifest import read_manifest
 from sweeps.errors import InputError
 

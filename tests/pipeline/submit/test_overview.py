@@ -21,7 +21,7 @@ from pipeline.submit.rough import CALL_SECONDS, DIAGONAL, MATRICES
 from pipeline.work.records import Failure, Partial, Work
 from pipeline.work.timing import Timing, pilot_cells
 from pipeline.work.timing import _key as cell_key
-from storage.runfolder.pilot import Moment
+from storage.runfolder.records import Moment
 
 
 def test_the_plan_counts_what_is_written(finished: Path, tmp_path: Path) -> None:

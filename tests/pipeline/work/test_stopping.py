@@ -23,7 +23,7 @@ from pipeline.work.stopping import optimum_counts, restarts_enough, unseen_mass
 from pipeline.work.tasks import run_batch
 from pipeline.work.timing import Timing
 from pipeline.work.verify import verify
-from storage.cube.cube import open_cube
+from storage.cube.growth import open_cube
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE
 from storage.runfolder.folder import GenerationFolder, RunFolder
