@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tables import Table
 
-from pipeline.optima import SAME_OPTIMUM
+from pipeline.common import SAME_OPTIMUM
 from pipeline.work.stopping import optimum_counts, restarts_enough, unseen_mass
 from storage.cube.growth import open_cube
 from storage.cube.schema import DONE

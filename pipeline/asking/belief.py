@@ -16,7 +16,7 @@ from kernels.rng import below
 from kernels.search.genetic import run_restart
 from kernels.search.sampling import Length, run_chain
 from kernels.settings import AUTO, Settings, settings_of
-from pipeline.optima import best_of
+from pipeline.common import best_of
 
 ASKING = settings_of({"method": "strong", "feature_weight": "effective", "proportions": "free"})
 """Settings of the search and of the objective that questions come from, unless others are given."""

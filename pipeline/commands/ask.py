@@ -13,7 +13,7 @@ from kernels.settings import AUTO, COVARIANCES
 from pipeline.asking.names import NAMES
 from pipeline.commands.options import OneCount, Word, json_option, reported, takes_table
 from pipeline.commands.settings import takes_settings
-from pipeline.exitcodes import INTERNAL
+from pipeline.common import INTERNAL
 from sweeps.errors import unstyled
 from sweeps.words import SCALES
 

@@ -16,7 +16,7 @@ from pipeline.commands.options import (
     results_option,
     show,
 )
-from pipeline.exitcodes import COMPLETE, INTERNAL
+from pipeline.common import COMPLETE, INTERNAL
 
 
 @click.command()

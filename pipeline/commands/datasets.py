@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeline.commands.options import data_dir_option, json_option, next_step, reported
-from pipeline.exitcodes import COMPLETE, INTERNAL
+from pipeline.common import COMPLETE, INTERNAL
 from sweeps.errors import InputError, not_one_of
 
 if TYPE_CHECKING:

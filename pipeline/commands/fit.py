@@ -13,8 +13,7 @@ import click
 from kernels.settings import AUTO, COVARIANCES, TERMS, method_words
 from pipeline.commands.options import Word, json_option, reported, show, takes_table
 from pipeline.commands.settings import takes_settings
-from pipeline.optima import SAME_OPTIMUM
-from pipeline.text import plural
+from pipeline.common import SAME_OPTIMUM, plural
 from sweeps.errors import unstyled
 from sweeps.words import SCALES
 

@@ -30,8 +30,7 @@ from pipeline.commands.options import (
 from pipeline.commands.report import compare, export, open_page, report
 from pipeline.commands.runs import cancel, logs, status, why
 from pipeline.commands.schema import schema
-from pipeline.exitcodes import COMPLETE, FAILED_CELLS, INTERNAL
-from pipeline.text import PlainFormatter
+from pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL, PlainFormatter
 
 INTERRUPTS = 128
 """A run that a signal ended has this and the number of the signal."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.commands.options import Word, json_option, next_step, reported, show
-from pipeline.exitcodes import COMPLETE, FAILED_CELLS
+from pipeline.common import COMPLETE, FAILED_CELLS
 from sweeps.errors import InputError, Problem, collecting, given, not_one_of
 from sweeps.words import SHIPPED
 

@@ -13,8 +13,7 @@ from typing import Any
 
 import click
 
-from pipeline.exitcodes import BAD_INPUT, INTERNAL
-from pipeline.text import plural
+from pipeline.common import BAD_INPUT, INTERNAL, plural
 from sweeps.errors import InputError, unstyled
 from sweeps.words import CATEGORIES, MISSING
 

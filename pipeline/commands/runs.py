@@ -16,7 +16,7 @@ from pipeline.commands.options import (
     results_option,
     show,
 )
-from pipeline.exitcodes import INTERNAL
+from pipeline.common import INTERNAL
 
 
 @click.command()

@@ -25,9 +25,9 @@ from kernels.scores import (
 )
 from kernels.search.genetic import Restart, run_restart, warm_up
 from kernels.settings import AUTO, CANDIDATES, Settings, method_words
+from pipeline.common import best_of
 from pipeline.fit.confidence import Confidence, find_confidence
 from pipeline.fit.notes import contradiction_notes, solution_notes
-from pipeline.optima import best_of
 
 Rounds = Callable[[Iterable[int]], Iterable[int]]
 Runner = Callable[[Callable[[int], Restart], Iterable[int]], Iterable[Restart]]

@@ -12,11 +12,11 @@ from typing import Any
 
 from distributed import Client, Future
 
+from pipeline.common import duration
 from pipeline.jobs import slurm
 from pipeline.jobs.errors import ComputeClusterError
 from pipeline.jobs.keys import JobQueue
 from pipeline.jobs.slot import MOST_ABSENT, Slot
-from pipeline.text import duration
 from storage.runfolder.lease import Generation
 from storage.runfolder.records import JobListFile
 

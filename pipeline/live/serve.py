@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from pipeline.hosts import own_names
+from pipeline.common import own_names
 from pipeline.live.board import Board
 from pipeline.live.follow import Follower
 from pipeline.live.site import PAGE, Site, plain

@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Protocol
 
-from pipeline.hosts import VARIABLE, is_own
+from pipeline.common import VARIABLE, is_own
 
 PAGE, STATE = "/sweep", "/sweep/state.json"
 

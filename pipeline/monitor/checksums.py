@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.text import plural
+from pipeline.common import plural
 from storage.damage import Damage, Progress, scan
 
 

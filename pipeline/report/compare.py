@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from pipeline.common import plural
 from pipeline.report.comparison import write_comparison_page
 from pipeline.report.differences import caption, draw_differences
 from pipeline.report.parts.ink import house_style
@@ -22,7 +23,6 @@ from pipeline.scoring.catalogue import LABELS
 from pipeline.scoring.pairs import PLACE, difference_table, pair, total_table
 from pipeline.scoring.tables import cell_table, written_counts
 from pipeline.scoring.variants import titled
-from pipeline.text import plural
 from storage.cube.growth import open_cube
 from storage.cube.manifest import Manifest, read_manifest
 from storage.errors import storage_errors

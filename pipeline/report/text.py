@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from pipeline.common import cells_left_out, plural
 from pipeline.report.designs.lines import design_lines
 from pipeline.report.parts.ink import short
 from pipeline.report.parts.wording import count_of, names
@@ -19,7 +20,6 @@ from pipeline.scoring.catalogue import LABELS, QUALITIES
 from pipeline.scoring.choices import TOO_FEW, choice_table, prediction_table
 from pipeline.scoring.tables import pooled_means, written_counts
 from pipeline.scoring.winners.common import RANKED
-from pipeline.text import cells_left_out, plural
 from storage.cube.manifest import Manifest
 from storage.cube.schema import NO_SOLUTION, STATUS_WORDS
 from sweeps.shapes import CANDIDATES

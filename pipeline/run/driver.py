@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from rich.console import Console
 
+from pipeline.common import duration, plural, span
 from pipeline.prepare.sweep import Prepared, aligned
 from pipeline.prepare.wanted import Wanted
 from pipeline.questions.records import Asking, PathBatch, PathFailure, PathPart
@@ -19,7 +20,6 @@ from pipeline.run.collector import Collector
 from pipeline.run.order import draws_of, in_turns, next_wave
 from pipeline.run.progress import Clock, Display, Step, display
 from pipeline.run.signals import uninterrupted
-from pipeline.text import duration, plural, span
 from pipeline.work.batches import LONGEST, make_batches, target_seconds
 from pipeline.work.executor import Ended, Executor, Outcome
 from pipeline.work.failures import checked, lost_while_asking, lost_with_its_worker

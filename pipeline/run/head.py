@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from rich.console import Console
 
-from pipeline.exitcodes import COMPLETE, FAILED_CELLS, INTERNAL
+from pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL, cells_left_out, plural, span
 from pipeline.jobs.errors import ComputeClusterError
 from pipeline.jobs.head import HeadJob
 from pipeline.jobs.slurm import CommandFailed, other_head
@@ -28,7 +28,6 @@ from pipeline.run.driver import Driver, OpenSweep, Outcomes, open_sweep
 from pipeline.run.logfile import log_file
 from pipeline.run.progress import Step
 from pipeline.run.signals import Interrupt, Stopped, stop_on_signal
-from pipeline.text import cells_left_out, plural, span
 from pipeline.work.executor import Executor, SerialExecutor
 from pipeline.work.merge import Mismatch
 from storage.cube.blocks import BlockStore, CellMismatch, failed_cells, unsolved_cells

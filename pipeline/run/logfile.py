@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pipeline.text import PlainFormatter
+from pipeline.common import PlainFormatter
 from storage.errors import StorageError, storage_errors
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from pipeline.optima import SAME_OPTIMUM
+from pipeline.common import SAME_OPTIMUM
 
 GAPS = np.concatenate([[SAME_OPTIMUM], np.logspace(-4, 5, 19)])
 """Upper edges, in nats, of the gaps that are counted."""

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from kernels.settings import ObjectiveSettings
-from pipeline.optima import SAME_OPTIMUM
+from pipeline.common import SAME_OPTIMUM
 from pipeline.scoring.pairs import COUNTED, FOUND, difference_table, pair, total_table
 from pipeline.scoring.variants import SEARCH, values_of
 from pipeline.scoring.winners.common import RANKED

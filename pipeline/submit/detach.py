@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pipeline.exitcodes import COMPLETE, INTERNAL
+from pipeline.common import COMPLETE, INTERNAL, span
 from pipeline.jobs import slurm
 from pipeline.jobs.checks import machine_problems, path_problems
 from pipeline.jobs.head import head_script
@@ -22,7 +22,6 @@ from pipeline.monitor.logs import last_lines
 from pipeline.monitor.state import read_run_state
 from pipeline.prepare.request import Request
 from pipeline.run.head import DETACHED, forget_cancel, nothing_to_do
-from pipeline.text import span
 from storage.errors import StorageError, storage_errors
 from storage.runfolder.lease import Lease, LeaseHeld
 from storage.runfolder.records import Submission

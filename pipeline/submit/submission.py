@@ -10,8 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from pipeline.cluster.profiles import Profile, load_profile
-from pipeline.exitcodes import COMPLETE
-from pipeline.hosts import own_names
+from pipeline.common import COMPLETE, at_hand, own_names
 from pipeline.jobs.head import head_script
 from pipeline.jobs.keys import JobQueue, SlurmQueue
 from pipeline.prepare.request import Options, Request
@@ -21,7 +20,6 @@ from pipeline.run.head import run_head
 from pipeline.submit.detach import detach, detach_problems, head_command
 from pipeline.submit.notes import note_lines, search_notes, sweep_notes
 from pipeline.submit.overview import plan_overview
-from pipeline.text import at_hand
 from sweep_clustering import check_shadowing
 from sweeps.errors import InputError, Problem, collecting
 from sweeps.plan import find_cells

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.optima import SAME_OPTIMUM
+from pipeline.common import SAME_OPTIMUM
 from sweeps.file.spec import Stop
 
 

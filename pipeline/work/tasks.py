@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.interrupt import beside, cpu_time
+from pipeline.common import best_of
 from pipeline.methods.process import MethodFailed
-from pipeline.optima import best_of
 from pipeline.questions.asking import run_path
 from pipeline.work.methods import run_method
 from pipeline.work.records import Batch, Chosen, Failure, Partial, Results, Science, Task, Work

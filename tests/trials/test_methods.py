@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from processes.sweeping import assert_same_bits, run, start, write_spec
 
-from pipeline.exitcodes import FAILED_CELLS
+from pipeline.common import FAILED_CELLS
 from pipeline.methods.process import SPOILT
 from pipeline.scoring.tables import cell_table
 from pipeline.work.verify import verify

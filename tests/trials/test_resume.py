@@ -26,7 +26,7 @@ from processes.sweeping import TINY, assert_same_bits, run, write_spec
 
 import pipeline.cluster.executor
 import pipeline.work.tasks
-from pipeline.optima import best_of
+from pipeline.common import best_of
 from pipeline.run.signals import Stopped
 from pipeline.work.records import Chosen, Partial, Science, Work
 from storage.cube.blocks import BlockStore

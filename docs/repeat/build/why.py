@@ -11,7 +11,7 @@ from claims import MODELS
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from pipeline.optima import SAME_OPTIMUM
+from pipeline.common import SAME_OPTIMUM
 from pipeline.report.parts.ink import BLUE, INK, VERMILLION, legend, mark, panels
 from pipeline.report.sections.against import LIMIT
 from pipeline.scoring.tables import KEYS

@@ -14,6 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from pipeline.common import plural
 from pipeline.report.parts.ink import (
     CLASS_COLORS,
     CLASS_MARKERS,
@@ -28,7 +29,6 @@ from pipeline.report.parts.ink import (
     short,
 )
 from pipeline.report.parts.parts import spread
-from pipeline.text import plural
 
 Labels = NDArray[np.int64]
 

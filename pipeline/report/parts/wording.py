@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from pipeline.common import plural
 from pipeline.scoring.units import MIXTURES, REDRAWS
-from pipeline.text import plural
 
 KINDS = {MIXTURES: "mixtures", REDRAWS: "redraws of the annotations"}
 BOTH = "mixtures, and of a real data set redraws of the annotations"

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
+from pipeline.common import plural
 from pipeline.scoring.catalogue import LABELS
 from pipeline.scoring.searches import ALL, OBJECTIVE, Compared
-from pipeline.text import plural
 
 INDENT = 2
 

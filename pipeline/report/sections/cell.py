@@ -10,12 +10,12 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
+from pipeline.common import plural
 from pipeline.report.parts.parts import Picture, Section
 from pipeline.report.parts.scatter import TRUE, CellFigure, draw_matrix
 from pipeline.report.sections.content import Content, pictured
 from pipeline.scoring.tables import row_cell
 from pipeline.scoring.variants import VARIANTS
-from pipeline.text import plural
 from sweeps.errors import InputError, Problem, given
 from sweeps.plan import Cell, DatasetPlan, find_cell
 from sweeps.words import BASELINES, baseline_of

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from pipeline.common import plural
 from pipeline.report.parts.parts import Section, Table, words
 from pipeline.report.sections.content import Content
 from pipeline.scoring.tables import row_cell
-from pipeline.text import plural
 from sweeps.plan import AskedPath
 from sweeps.words import asks
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.optima import SAME_OPTIMUM
+from pipeline.common import SAME_OPTIMUM, plural
 from pipeline.report.parts.ink import (
     GREY,
     MOST_DATASETS,
@@ -26,7 +26,6 @@ from pipeline.report.parts.parts import Section, Table, number, shape_groups, sp
 from pipeline.report.sections.content import Content
 from pipeline.scoring.restarts import chance_of_best, gap_table, restart_table
 from pipeline.scoring.variants import tree_of
-from pipeline.text import plural
 
 PANEL = (2.75, 1.9)
 MOST_TIPS = 12

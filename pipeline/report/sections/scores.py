@@ -9,6 +9,7 @@ from itertools import product
 
 import pandas as pd
 
+from pipeline.common import plural
 from pipeline.report.parts.parts import (
     NOTHING,
     Section,
@@ -23,7 +24,6 @@ from pipeline.report.sections.content import Content
 from pipeline.scoring.catalogue import LABELS, QUALITIES
 from pipeline.scoring.tables import pooled_means
 from pipeline.scoring.winners.common import RANKED
-from pipeline.text import plural
 from sweeps.file.spec import base_name
 from sweeps.plan import DatasetPlan
 from sweeps.words import baseline_of

@@ -7,13 +7,13 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from pipeline.common import plural
 from pipeline.report.parts.ink import INK, MOST_DATASETS, RULE, mark, short
 from pipeline.report.parts.parts import Section, Table, number, spread, words
 from pipeline.report.sections.content import Content
 from pipeline.scoring.catalogue import LABELS
 from pipeline.scoring.times import time_table
 from pipeline.scoring.variants import SEARCH
-from pipeline.text import plural
 
 BOX_HEIGHT = 0.24
 """Inches of one box."""

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from pipeline.common import plural
 from pipeline.scoring.catalogue import LABELS
 from pipeline.scoring.winners.ranking import ERRORS, Ranking
 from pipeline.scoring.winners.significance import FEWEST_DATASETS, FEWEST_MODELS, LEVEL, least_p
-from pipeline.text import plural
 
 MOST_NAMES = 4
 """Of a list in a sentence."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from pipeline.common import plural
 from pipeline.report.winners.findings import comparable, listed
 from pipeline.scoring.catalogue import LABELS
 from pipeline.scoring.winners.ranking import Ranking
-from pipeline.text import plural
 
 
 def headline(rankings: tuple[Ranking, ...]) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from pipeline.common import plural
 from pipeline.report.parts.parts import NOTHING, Section, Table, Value, mean_and_error, number, words
 from pipeline.report.sections.content import Content
 from pipeline.report.winners.diagram import draw_ranks
@@ -12,7 +13,6 @@ from pipeline.scoring.catalogue import LABELS
 from pipeline.scoring.units import MIXTURES, REDRAWS
 from pipeline.scoring.winners.ranking import ERRORS, Ranking
 from pipeline.scoring.winners.significance import LEVEL
-from pipeline.text import plural
 
 DIGITS = 3
 """Of a score, and of its error."""

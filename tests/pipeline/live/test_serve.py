@@ -22,7 +22,7 @@ from browser import Page, chromium
 from cubes.small import SPEC, draw_block, draw_inputs, files, make_plan, make_spec
 from cubes.writer import next_generation
 
-from pipeline.hosts import VARIABLE
+from pipeline.common import VARIABLE
 from pipeline.live import serve, state
 from pipeline.live.board import Board, Settled
 from pipeline.live.serve import LOOPBACK, FilesState, address_of, serving

@@ -14,7 +14,7 @@ import pytest
 from processes.commandline import sweep
 from processes.sweeping import write_spec
 
-from pipeline.exitcodes import COMPLETE, FAILED_CELLS, INTERNAL
+from pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL
 from pipeline.jobs import slurm
 from pipeline.jobs.errors import ComputeClusterError
 from pipeline.jobs.head import HeadJob

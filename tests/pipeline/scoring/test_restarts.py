@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 from cubes import toy
 
-from pipeline.optima import SAME_OPTIMUM
+from pipeline.common import SAME_OPTIMUM
 from pipeline.scoring.restarts import (
     GAPS,
     chance_of_best,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from processes.sweeping import TINY, assert_same_bits, restarts_run, run, start, write_spec
 
 import pipeline.work.tasks
-from pipeline.optima import SAME_OPTIMUM
+from pipeline.common import SAME_OPTIMUM
 from pipeline.work.batches import make_batches
 from pipeline.work.merge import CellResult
 from pipeline.work.records import Batch, Partial, Science, Work

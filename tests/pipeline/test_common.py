@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from pipeline.text import PlainFormatter, duration, plural, span
+from pipeline.common import PlainFormatter, duration, plural, span
 
 FORGED = "12:00 INFO done"
 
