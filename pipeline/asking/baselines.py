@@ -10,7 +10,7 @@ from kernels.search.genetic import run_restart
 from pipeline.asking.belief import ASKING, Belief, model_for
 from pipeline.asking.pool import Pairs, distinct, draw_pool
 from pipeline.asking.scored import Scored, entropy, scored
-from pipeline.methods.shipped.components import must_components
+from pipeline.methods.shipped.links import must_components
 
 MEMBERS = 5
 """Of the committee."""

@@ -33,9 +33,11 @@ from pipeline.methods.child import (
     SOLVE,
     SOLVED,
     TABLE,
+    Channel,
+    Message,
+    Spoilt,
 )
 from pipeline.methods.contract import Links, NoSolution, Solution, Weights
-from pipeline.methods.frames import Channel, Message, Spoilt
 from pipeline.methods.loading import MethodCall
 from sweeps.errors import InputError, Problem, one_line, plain_lines
 from sweeps.words import SHIPPED
