@@ -26,8 +26,7 @@ from tables import Table, mean_error
 
 from kernels.problem.problem import layers_from_annotations
 from kernels.scores import adjusted_rand, nmi
-from pipeline.asking.belief import ASKING, MODEL, believe
-from pipeline.asking.estimate import expected_share
+from pipeline.asking.belief import ASKING, MODEL, believe, expected_share
 from pipeline.asking.strategies import STRATEGIES
 from pipeline.fit.solve import fit
 from pipeline.report.parts.ink import BLUE, GREY, VERMILLION, house_style

@@ -22,7 +22,7 @@ from tables import Table, mean_error
 from kernels.problem.problem import build_problem, layers_from_annotations
 from kernels.search.genetic import run_restart
 from kernels.settings import settings_of
-from pipeline.fit.confidence import find_confidence
+from pipeline.fit.solve import find_confidence
 from sweeps.annotations.draw import draw_annotations
 from sweeps.inputs import draw_mixture
 

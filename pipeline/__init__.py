@@ -21,8 +21,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pipeline.fit.estimating.held_out import LinkScorer
     from pipeline.fit.estimator import AnnotatedClustering
+    from pipeline.fit.scorer import LinkScorer
     from pipeline.methods.contract import NoSolution, Solution
     from pipeline.scoring.lazy import baseline_scores, scores
     from storage.cube.growth import open_cube
@@ -34,7 +34,7 @@ __all__ += ["baseline_scores", "load_sweep", "open_cube", "scores"]
 # The rooms load numba, xarray, scikit-learn: seconds that `sweep --help` can do without.
 _PLACES = {
     "AnnotatedClustering": "pipeline.fit.estimator",
-    "LinkScorer": "pipeline.fit.estimating.held_out",
+    "LinkScorer": "pipeline.fit.scorer",
     "NoSolution": "pipeline.methods.contract",
     "Solution": "pipeline.methods.contract",
     "baseline_scores": "pipeline.scoring.lazy",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernels.settings import AUTO, COVARIANCES
-from pipeline.asking.names import NAMES
+from pipeline.asking.strategies import NAMES
 from pipeline.commands.options import OneCount, Word, json_option, reported, takes_table
 from pipeline.commands.settings import takes_settings
 from pipeline.common import INTERNAL
@@ -18,8 +18,7 @@ from sweeps.errors import unstyled
 from sweeps.words import SCALES
 
 if TYPE_CHECKING:
-    from pipeline.ask.options import AskOptions
-    from pipeline.ask.state import Standing
+    from pipeline.ask.summary import AskOptions, Standing
     from pipeline.fit.inputs import FitInputs
 
 file_type = click.Path(path_type=Path)
@@ -105,7 +104,7 @@ def ask(**given: Any) -> None:
     alone whether their answers are right. Fit the answers with sweep fit --model conditional --covariance
     auto --feature-weight effective --proportions free.
     """
-    from pipeline.ask.options import read_ask
+    from pipeline.ask.summary import read_ask
 
     options = _options(given)
     with reported():
@@ -124,7 +123,7 @@ def ask(**given: Any) -> None:
 def _options(given: dict[str, Any]) -> AskOptions:
     from dataclasses import fields
 
-    from pipeline.ask.options import AskOptions, aside_of
+    from pipeline.ask.summary import AskOptions, aside_of
     from pipeline.fit.inputs import FitOptions
     from sweeps.annotations.files import ASKED
 
@@ -138,10 +137,9 @@ def _options(given: dict[str, Any]) -> AskOptions:
 
 def _once(options: AskOptions, inputs: FitInputs) -> None:
     """Choose one batch, and write or print it."""
-    from pipeline.ask.screen import rows_of
-    from pipeline.ask.state import stand
-    from pipeline.ask.tables import csv_text, to_json
-    from pipeline.fit.labels import write_whole
+    from pipeline.ask.session import csv_text, rows_of, to_json
+    from pipeline.ask.summary import stand
+    from pipeline.fit.inputs import write_whole
 
     _say_notes(inputs)
     rows = rows_of(inputs, options.names, options.show, options.fit.aside)
@@ -155,7 +153,7 @@ def _once(options: AskOptions, inputs: FitInputs) -> None:
     elif sys.stdout.isatty():
         from rich.console import Console
 
-        from pipeline.ask.tables import question_table
+        from pipeline.ask.session import question_table
 
         Console().print(question_table(standing.questions, rows))
         click.echo(unstyled("\n".join(_words(options, standing))))
@@ -199,11 +197,8 @@ def _say_notes(inputs: FitInputs) -> None:
 def _interactive(options: AskOptions, inputs: FitInputs) -> None:
     """Ask in the terminal until somebody quits."""
     from pipeline.ask.answers import AnswersFile, HeldError, NotSavedError
-    from pipeline.ask.screen import rows_of
-    from pipeline.ask.session import Session
-    from pipeline.ask.state import stand
-    from pipeline.ask.summary import WHY_CONDITIONAL, ask_command, fit_command
-    from pipeline.ask.terminal import ClosedError, Console, Pipe, Terminal, drop_output
+    from pipeline.ask.session import ClosedError, Console, Pipe, Session, Terminal, drop_output, rows_of
+    from pipeline.ask.summary import WHY_CONDITIONAL, ask_command, fit_command, stand
 
     try:
         file = AnswersFile(options.answers_path, options.annotator, inputs.samples)

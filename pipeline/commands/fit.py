@@ -19,10 +19,8 @@ from sweeps.words import SCALES
 
 if TYPE_CHECKING:
     from pipeline.choosing.clusters import ClusterChoice
-    from pipeline.fit.annotators import Judgement
-    from pipeline.fit.confidence import Confidence
-    from pipeline.fit.inputs import FitInputs, FitOptions
-    from pipeline.fit.solve import FitResult
+    from pipeline.fit.inputs import FitInputs, FitOptions, Judgement
+    from pipeline.fit.solve import Confidence, FitResult
 
 UNSURE = 0.9
 """Labels of less confidence are counted in the summary."""
@@ -137,8 +135,7 @@ def fit_command(
         click.echo(unstyled(f"note: {note}"), err=True)
 
     # numba is loaded once there is something to solve: bad input is answered at once
-    from pipeline.fit.annotators import judge
-    from pipeline.fit.labels import labels_csv, write_whole
+    from pipeline.fit.inputs import judge, labels_csv, write_whole
     from pipeline.fit.solve import to_json
 
     choice = _choose(options, inputs, counts) if len(counts) > 1 else None
@@ -172,8 +169,7 @@ def fit_command(
 def _next_questions(options: FitOptions, n_clusters: int) -> None:
     """Say how the next pairs to annotate are asked for, about the same table, with the settings of asking."""
     from kernels.settings import AUTO
-    from pipeline.ask.options import COUNT, RESTARTS, STRATEGY, AskOptions
-    from pipeline.ask.summary import ask_command
+    from pipeline.ask.summary import COUNT, RESTARTS, STRATEGY, AskOptions, ask_command
     from sweeps.annotations.files import ASKED
     from sweeps.data.table import expanded
 

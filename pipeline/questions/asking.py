@@ -81,7 +81,7 @@ def ask_batch(asking: Asking, path: AskedPath, known: Answers, arrays: Arrays) -
         If the model that asks has no solution, or there is no pair to ask.
     """
     # Imported here, so that commands that only plan or read do not load numba.
-    from pipeline.asking.path import next_answers
+    from pipeline.asking.strategies import next_answers
 
     X, labels_true = arrays
     answers, stop = known, len(known) + asking.batch

@@ -20,7 +20,7 @@ from storage.cube.growth import create
 
 NAMES = {
     "AnnotatedClustering": "pipeline.fit.estimator",
-    "LinkScorer": "pipeline.fit.estimating.held_out",
+    "LinkScorer": "pipeline.fit.scorer",
     "NoSolution": "pipeline.methods.contract",
     "Solution": "pipeline.methods.contract",
     "baseline_scores": "pipeline.scoring.lazy",

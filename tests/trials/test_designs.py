@@ -114,7 +114,7 @@ def test_cells_and_paths_are_verified(reference: Path) -> None:
 
 def test_a_changed_answer_is_found(reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = lambda rng, labels, pairs, p: answer_pairs(rng, labels, pairs, p=1.0)  # noqa: E731
-    monkeypatch.setattr("pipeline.asking.path.answer_pairs", other)
+    monkeypatch.setattr("pipeline.asking.strategies.answer_pairs", other)
     found = verify(reference, sample=30)
     assert all(check.good for check in found.checks)
     assert not any(check.good for check in found.paths)

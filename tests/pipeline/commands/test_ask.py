@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 from processes.pseudo import Pseudo
 from solving.blobs import far_clusters
 
-from pipeline.asking.names import NAMES
+from pipeline.asking.strategies import NAMES
 from pipeline.commands.ask import ask
 from pipeline.commands.fit import fit_command
 from pipeline.commands.main import main

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from solving.blobs import far_clusters
 
-import pipeline.asking.path
+import pipeline.asking.strategies
 from pipeline.questions.asking import ask_batch, run_path
 from pipeline.questions.records import NO_ANSWERS, Asking, PathBatch, PathFailure, PathPart
 from sweeps.inputs import RealSource
@@ -51,7 +51,7 @@ def test_a_batch_of_more_questions_than_pairs_goes_on_with_answers(monkeypatch: 
         asked.append((len(path), options["count"], options["seed"].spawn_key))
         return np.zeros((min(3, options["count"]), 3), dtype=np.int32)
 
-    monkeypatch.setattr(pipeline.asking.path, "next_answers", three_at_most)
+    monkeypatch.setattr(pipeline.asking.strategies, "next_answers", three_at_most)
     answers = ask_batch(ASKING, PATH, NO_ANSWERS, SOURCE.arrays(None))
     assert answers.shape == (8, 3)
     where = {"mixture": None, "p": 0.9, "replicate": 1, "design": "active"}
@@ -60,14 +60,14 @@ def test_a_batch_of_more_questions_than_pairs_goes_on_with_answers(monkeypatch: 
 
 
 def test_what_was_answered_before_a_batch_that_raises_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = pipeline.asking.path.next_answers
+    real = pipeline.asking.strategies.next_answers
 
     def until_sixteen(X: Any, labels: Any, path: Any, **options: Any) -> np.ndarray:
         if len(path) >= 16:
             raise ValueError("no more")
         return real(X, labels, path, **options)
 
-    monkeypatch.setattr(pipeline.asking.path, "next_answers", until_sixteen)
+    monkeypatch.setattr(pipeline.asking.strategies, "next_answers", until_sixteen)
     part, failure = run(batches=4)
     assert isinstance(part, PathPart)
     assert part.stop == 16
@@ -79,6 +79,6 @@ def test_what_was_answered_before_a_batch_that_raises_is_kept(monkeypatch: pytes
 
 
 def test_no_pair_to_ask_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline.asking.path, "next_answers", lambda *args, **options: NO_ANSWERS)
+    monkeypatch.setattr(pipeline.asking.strategies, "next_answers", lambda *args, **options: NO_ANSWERS)
     (failure,) = run()
     assert "no pair to ask after 0 answers" in failure.cause

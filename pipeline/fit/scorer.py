@@ -10,8 +10,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from kernels.problem.data import MUST, layer_weights
-from pipeline.fit.estimating.links import LinkTables, Reader
-from pipeline.fit.estimating.names import Names, names_of
+from pipeline.fit.links import LinkTables, Names, Reader, names_of
 from sweeps.errors import InputError, Problem
 
 
