@@ -44,9 +44,8 @@ from pipeline.prepare.sweep import prepare
 from pipeline.prepare.wanted import Wanted, is_settled
 from pipeline.submit.overview import plan_overview
 from pipeline.submit.submission import Options, submit
-from pipeline.work.batches import make_batches
 from pipeline.work.records import Batch, Science, Work
-from pipeline.work.timing import Timing
+from pipeline.work.timing import Timing, make_batches
 from storage.cube.blocks import failed_cells
 from storage.cube.growth import create, open_cube
 from storage.runfolder.folder import RunFolder

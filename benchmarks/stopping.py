@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tables import Table
 
 from pipeline.common import SAME_OPTIMUM
-from pipeline.work.stopping import optimum_counts, restarts_enough, unseen_mass
+from pipeline.work.tasks import optimum_counts, restarts_enough, unseen_mass
 from storage.cube.growth import open_cube
 from storage.cube.schema import DONE
 from sweeps.file.spec import RULES, Stop

@@ -20,8 +20,8 @@ import psutil
 from distributed import Worker, WorkerPlugin
 
 from pipeline.cluster.executor import DaskExecutor
-from pipeline.work.executor import Ended, NextTask, Outcome, SerialExecutor
 from pipeline.work.records import Batch, Partial
+from pipeline.work.tasks import Ended, NextTask, Outcome, SerialExecutor
 
 SAMPLES = 400
 """Readings of the memory in a run, evenly spread over its restarts."""

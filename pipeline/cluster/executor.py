@@ -25,8 +25,8 @@ from pipeline.cluster.plugins import register
 from pipeline.cluster.watchdog import ReportNanny, run_watched
 from pipeline.jobs.errors import ComputeClusterError
 from pipeline.methods.process import PATIENCE, START_LIMIT
-from pipeline.work.executor import Compiled, Ended, NextTask, Outcome, load_kernels
 from pipeline.work.records import Batch, Task
+from pipeline.work.tasks import Compiled, Ended, NextTask, Outcome, load_kernels
 from sweeps.inputs import Source
 
 logger = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from typing import Any
 from dask.utils import format_bytes
 
 from pipeline.cluster.watchdog import TOPIC
-from pipeline.work.failures import BatchLost
+from pipeline.work.records import BatchLost
 
 TOPICS = (TOPIC, "worker-restart-memory")
 """Topics of workers and nannies; the scheduler's topics are the addresses of the workers."""

@@ -48,14 +48,14 @@ def verify(
     with reported():
         path = find_cube(cube, results)
         if checksums:
-            from pipeline.monitor.checksums import check_files
+            from pipeline.check.verify import check_files
 
             found = check_files(path, progress_bar)
             show(found.to_dict() if as_json else found.lines())
             if not as_json:
                 next_step("report" if found.good else "repair", path)
             sys.exit(COMPLETE if found.good else INTERNAL)
-        from pipeline.work.verify import verify as check
+        from pipeline.check.verify import verify as check
 
         verification = check(path, sample=sample, seed=seed, run_methods=run_methods)
     show(verification.to_dict() if as_json else verification.lines())

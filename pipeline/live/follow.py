@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from pipeline.live.board import Board
 from pipeline.live.reading import History, score, settled_of
-from pipeline.questions.journalled import is_of_paths
-from pipeline.work.journalled import written_partials
+from pipeline.work.journalled import is_of_paths, written_partials
 from pipeline.work.merge import CellResult, Mismatch
 from storage.cube.blocks import BlockStore
 from storage.cube.growth import open_cube

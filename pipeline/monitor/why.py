@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.questions.journalled import PATHS
+from pipeline.work.journalled import PATHS
 from storage.cube.blocks import BlockStore, failed_cells
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import ANSWERED, NO_SOLUTION, STATUS_WORDS

@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pipeline.methods.loading import MethodCall
-from pipeline.work.batches import LONGEST
-from pipeline.work.methods import check_calls, method_calls
-from pipeline.work.timing import Timing
+from pipeline.work.tasks import check_calls, method_calls
+from pipeline.work.timing import LONGEST, Timing
 from storage.cube.growth import align, differences
 from storage.cube.manifest import read_manifest, size_problems
 from storage.damage import changed_root

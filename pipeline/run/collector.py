@@ -12,14 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.prepare.wanted import Wanted
-from pipeline.questions.journalled import PATHS, is_of_paths, written_paths
-from pipeline.questions.journalled import paths_to_record as answers_to_record
-from pipeline.questions.records import Asking, PathFailure, PathPart
 from pipeline.run.order import draws_of, with_draws
 from pipeline.run.paths import Paths
-from pipeline.work.journalled import written_partials
+from pipeline.work.journalled import PATHS, is_of_paths, written_partials, written_paths
+from pipeline.work.journalled import paths_to_record as answers_to_record
 from pipeline.work.merge import BlockResult, CellResult, to_record
-from pipeline.work.records import Failure, Partial, Work
+from pipeline.work.records import Asking, Failure, Partial, PathFailure, PathPart, Work
 from storage.cube.blocks import BlockStore
 from storage.cube.schema import ANSWERED, DONE, PENDING
 from storage.runfolder.journal import Journal, JournalDamaged

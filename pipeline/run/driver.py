@@ -14,17 +14,28 @@ from rich.console import Console
 from pipeline.common import duration, plural, span
 from pipeline.prepare.sweep import Prepared, aligned
 from pipeline.prepare.wanted import Wanted
-from pipeline.questions.records import Asking, PathBatch, PathFailure, PathPart
-from pipeline.questions.timing import TIMED
 from pipeline.run.collector import Collector
 from pipeline.run.order import draws_of, in_turns, next_wave
 from pipeline.run.progress import Clock, Display, Step, display
 from pipeline.run.signals import uninterrupted
-from pipeline.work.batches import LONGEST, make_batches, target_seconds
-from pipeline.work.executor import Ended, Executor, Outcome
-from pipeline.work.failures import checked, lost_while_asking, lost_with_its_worker
-from pipeline.work.records import Batch, Failure, Partial, Results, Science, Task, Work
-from pipeline.work.timing import Timing
+from pipeline.work.records import (
+    Asking,
+    Batch,
+    Failure,
+    Partial,
+    PathBatch,
+    PathFailure,
+    PathPart,
+    Results,
+    Science,
+    Task,
+    Work,
+    checked,
+    lost_while_asking,
+    lost_with_its_worker,
+)
+from pipeline.work.tasks import Ended, Executor, Outcome
+from pipeline.work.timing import LONGEST, TIMED, Timing, make_batches, target_seconds
 from storage.cube.blocks import BlockStore, failed_cells
 from storage.cube.growth import create, grow
 from storage.cube.manifest import append_run

@@ -28,8 +28,8 @@ from pipeline.run.driver import Driver, OpenSweep, Outcomes, open_sweep
 from pipeline.run.logfile import log_file
 from pipeline.run.progress import Step
 from pipeline.run.signals import Interrupt, Stopped, stop_on_signal
-from pipeline.work.executor import Executor, SerialExecutor
 from pipeline.work.merge import Mismatch
+from pipeline.work.tasks import Executor, SerialExecutor
 from storage.cube.blocks import BlockStore, CellMismatch, failed_cells, unsolved_cells
 from storage.cube.schema import DONE, FAILED, NO_SOLUTION
 from storage.errors import StorageError, storage_errors

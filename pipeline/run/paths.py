@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pipeline.prepare.wanted import Wanted
-from pipeline.questions.records import NO_ANSWERS, Answers, Asking, PathBatch, PathFailure, PathPart
-from pipeline.questions.timing import PathTiming
 from pipeline.work.merge import Mismatch
+from pipeline.work.records import NO_ANSWERS, Answers, Asking, PathBatch, PathFailure, PathPart
+from pipeline.work.timing import PathTiming
 from storage.cube.blocks import BlockStore
 from storage.cube.schema import ANSWERED
 from storage.runfolder.journal import JournalDamaged

@@ -16,15 +16,11 @@ import numpy as np
 from kernels.settings import method_words
 from pipeline.common import at_hand, plural, span
 from pipeline.prepare.sweep import Prepared
-from pipeline.questions.asking import run_path
-from pipeline.questions.records import NO_ANSWERS, Asking, PathBatch, PathFailure
-from pipeline.questions.timing import TIMED
 from pipeline.submit.notes import note_lines, search_notes, sweep_notes
 from pipeline.submit.rough import rough_batch_seconds, rough_seconds
-from pipeline.work.batches import target_seconds
-from pipeline.work.records import Batch, Failure, Science, Work
-from pipeline.work.tasks import run_batch
-from pipeline.work.timing import Timing
+from pipeline.work.records import NO_ANSWERS, Asking, Batch, Failure, PathBatch, PathFailure, Science, Work
+from pipeline.work.tasks import run_batch, run_path
+from pipeline.work.timing import TIMED, Timing, target_seconds
 from storage.cube.schema import ArraySpec, Role, array_specs
 from storage.runfolder.records import Moment
 from sweeps.file.search import Search

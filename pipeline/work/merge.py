@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.work.records import Chosen, Partial, Work
-from pipeline.work.stopping import restarts_enough, unseen_mass
-from pipeline.work.tasks import missing_ranges
+from pipeline.work.tasks import missing_ranges, restarts_enough, unseen_mass
 from storage.cube.blocks import differing_rows
 from storage.cube.schema import ANSWERED, DONE, FAILED, NO_SOLUTION, PENDING
 from sweeps.errors import given

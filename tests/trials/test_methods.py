@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 from processes.sweeping import assert_same_bits, run, start, write_spec
 
+from pipeline.check.verify import verify
 from pipeline.common import FAILED_CELLS
 from pipeline.methods.process import SPOILT
 from pipeline.scoring.tables import cell_table
-from pipeline.work.verify import verify
 from storage.cube.blocks import BlockStore
 from storage.cube.growth import open_cube
 from storage.cube.manifest import read_manifest

@@ -9,11 +9,11 @@ import pytest
 from cubes.rot import turn_bit
 from processes.sweeping import run, write_spec
 
+from pipeline.check.verify import verify
 from pipeline.prepare.repair import repair_cube
 from pipeline.report.sections.cell import read_cell
 from pipeline.scoring.lazy import scores
 from pipeline.scoring.tables import cell_table
-from pipeline.work.verify import verify
 from storage.cube import schema
 from storage.cube.growth import open_cube
 from storage.cube.manifest import NAMES, read_manifest

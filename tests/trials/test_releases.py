@@ -13,12 +13,11 @@ from cubes.small import read_whole, result_files
 from processes.sweeping import run
 
 import pipeline.work.tasks
-from pipeline.monitor.checksums import check_files
+from pipeline.check.verify import check_files, verify
 from pipeline.monitor.status import read_status
 from pipeline.report.write import write_report
 from pipeline.work.merge import from_record
 from pipeline.work.records import Partial, Science, Work
-from pipeline.work.verify import verify
 from storage.cube.growth import open_cube
 from storage.cube.manifest import FORMAT_VERSION, read_manifest
 from storage.cube.schema import DONE

@@ -19,9 +19,8 @@ from rich.console import Console
 
 from pipeline.prepare.request import Options
 from pipeline.submit.submission import submit
-from pipeline.work.batches import make_batches
 from pipeline.work.records import Batch
-from pipeline.work.timing import Timing
+from pipeline.work.timing import Timing, make_batches
 from storage.cube.blocks import UNPROMISED
 from storage.cube.growth import open_cube
 

@@ -19,8 +19,8 @@ from distributed.utils import sync
 from pipeline.cluster import watchdog
 from pipeline.cluster.executor import generous_limit
 from pipeline.cluster.watchdog import deadline, end_process
-from pipeline.work.batches import LONGEST
 from pipeline.work.records import Batch, Science
+from pipeline.work.timing import LONGEST
 from sweeps.file.search import Search
 
 

@@ -9,7 +9,7 @@ from cubes.writer import next_generation
 from processes.sweeping import TINY, write_spec
 
 from pipeline.prepare.sweep import longest_batch, prepare
-from pipeline.work.batches import LONGEST
+from pipeline.work.timing import LONGEST
 from storage.runfolder.folder import cube_path
 from storage.runfolder.records import Pilot, TimedRestart
 from sweeps.errors import InputError

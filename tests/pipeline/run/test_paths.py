@@ -10,10 +10,10 @@ import pytest
 from cubes.small import draw_block, draw_inputs, make_plan, make_spec
 
 from pipeline.prepare.wanted import Wanted
-from pipeline.questions.records import Asking, PathFailure, PathPart
-from pipeline.questions.timing import PathTiming
 from pipeline.run.paths import Paths
 from pipeline.work.merge import Mismatch
+from pipeline.work.records import Asking, PathFailure, PathPart
+from pipeline.work.timing import PathTiming
 from storage.cube.blocks import BlockStore
 from storage.cube.growth import create
 from storage.runfolder.journal import JournalDamaged
