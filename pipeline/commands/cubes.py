@@ -71,8 +71,8 @@ def verify(
 @data_dir_option
 def repair(cube: Path, results: Path, dry_run: bool, data_dir: Path | None) -> None:
     """Find damaged files of CUBE, and have what they held computed again by the next submit."""
+    from pipeline.check.repair import repair_cube
     from pipeline.commands.paths import find_cube
-    from pipeline.prepare.repair import repair_cube
     from storage.runfolder.lease import LeaseHeld
 
     with reported():

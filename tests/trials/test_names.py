@@ -9,8 +9,8 @@ import pytest
 from cubes.rot import turn_bit
 from processes.sweeping import run, write_spec
 
+from pipeline.check.repair import repair_cube
 from pipeline.check.verify import verify
-from pipeline.prepare.repair import repair_cube
 from pipeline.report.sections.cell import read_cell
 from pipeline.scoring.lazy import scores
 from pipeline.scoring.tables import cell_table

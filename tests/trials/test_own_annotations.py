@@ -12,8 +12,8 @@ from cubes.small import result_files
 from guides import outputs
 from processes.sweeping import assert_same_bits, run, write_spec
 
+from pipeline.check.repair import repair_cube
 from pipeline.check.verify import verify
-from pipeline.prepare.repair import repair_cube
 from pipeline.report.write import write_report
 from pipeline.scoring.lazy import scores
 from storage.cube.growth import open_cube

@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 from cubes.rot import turn_bit
 from processes.sweeping import assert_same_bits, run, write_spec
 
+from pipeline.check.repair import repair_cube
 from pipeline.commands.main import main
-from pipeline.prepare.repair import repair_cube
 from storage.cube.manifest import ROOT_FILE
 from storage.runfolder.lease import Lease
 
