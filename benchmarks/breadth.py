@@ -15,8 +15,8 @@ import numpy as np
 from rich.console import Console
 from tables import Table
 
-from pipeline.prepare.request import Options
-from pipeline.run.collector import Collector
+from pipeline.run.ledger import Collector
+from pipeline.run.request import Options
 from pipeline.submit.submission import submit
 from pipeline.work.records import Failure, Partial, Work
 from storage.cube.blocks import BlockStore

@@ -12,7 +12,7 @@ from checkout import SHARED
 from tables import Table
 
 from kernels.search.genetic import warm_up
-from pipeline.prepare.sweep import prepare
+from pipeline.run.request import prepare
 from pipeline.submit.rough import rough_seconds
 from pipeline.work.records import Batch, Partial, Science, Work
 from pipeline.work.tasks import run_batch

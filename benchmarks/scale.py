@@ -40,8 +40,7 @@ from pipeline.cluster.executor import DaskExecutor
 from pipeline.cluster.profiles import Local, Profile
 from pipeline.jobs.credentials import new_credentials
 from pipeline.monitor.status import read_status
-from pipeline.prepare.sweep import prepare
-from pipeline.prepare.wanted import Wanted, is_settled
+from pipeline.run.request import Wanted, is_settled, prepare
 from pipeline.submit.overview import plan_overview
 from pipeline.submit.submission import Options, submit
 from pipeline.work.records import Batch, Science, Work

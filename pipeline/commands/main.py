@@ -155,7 +155,7 @@ def submit(spec: Path, as_json: bool, **choices: Any) -> None:
     from rich.console import Console
 
     from pipeline.commands.paths import cube_of, find_spec
-    from pipeline.prepare.request import Options
+    from pipeline.run.request import Options
     from pipeline.submit.submission import submit as run
 
     with reported():
@@ -223,7 +223,7 @@ def plan(
             sweep = load_sweep(find_spec(spec)[0])
         show(as_file(sweep) if as_json else as_toml(sweep).splitlines())
         return
-    from pipeline.prepare.sweep import prepare
+    from pipeline.run.request import prepare
     from pipeline.submit.overview import plan_overview
 
     with reported():

@@ -12,11 +12,9 @@ from dataclasses import dataclass, replace
 from rich.console import Console
 
 from pipeline.common import duration, plural, span
-from pipeline.prepare.sweep import Prepared, aligned
-from pipeline.prepare.wanted import Wanted
-from pipeline.run.collector import Collector
-from pipeline.run.order import draws_of, in_turns, next_wave
+from pipeline.run.ledger import Collector, draws_of, in_turns, next_wave
 from pipeline.run.progress import Clock, Display, Step, display
+from pipeline.run.request import Prepared, Wanted, aligned
 from pipeline.run.signals import uninterrupted
 from pipeline.work.records import (
     Asking,

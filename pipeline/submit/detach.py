@@ -20,8 +20,8 @@ from pipeline.jobs.keys import JobQueue, SlurmQueue
 from pipeline.jobs.slurm import head_name, other_head
 from pipeline.monitor.logs import last_lines
 from pipeline.monitor.state import read_run_state
-from pipeline.prepare.request import Request
 from pipeline.run.head import DETACHED, forget_cancel, nothing_to_do
+from pipeline.run.request import Request
 from storage.errors import StorageError, storage_errors
 from storage.runfolder.lease import Lease, LeaseHeld
 from storage.runfolder.records import Submission

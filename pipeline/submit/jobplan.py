@@ -16,7 +16,7 @@ from pipeline.jobs.keys import JobQueue
 from pipeline.jobs.slurm import SEPARATOR, CommandFailed, run
 from pipeline.jobs.walltime import walltime_seconds
 from pipeline.methods.process import PROCESS_BYTES, processes_kept
-from pipeline.prepare.sweep import Prepared, longest_batch
+from pipeline.run.request import Prepared, longest_batch
 
 WORKER_BYTES = 500 * 2**20
 """Memory of a worker process that compiles the kernels: 450 MiB measured; 215 MiB with cached kernels."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from kernels.problem.shapes import unused_priors
 from kernels.settings import DEFAULT
 from pipeline.fit.data_notes import data_notes
-from pipeline.prepare.sweep import Prepared
+from pipeline.run.request import Prepared
 from sweeps.file.spec import SweepSpec
 from sweeps.words import AUTO, SPHERICAL, shape_of
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from kernels.settings import method_words
 from pipeline.common import at_hand, plural, span
-from pipeline.prepare.sweep import Prepared
+from pipeline.run.request import Prepared
 from pipeline.submit.notes import note_lines, search_notes, sweep_notes
 from pipeline.submit.rough import rough_batch_seconds, rough_seconds
 from pipeline.work.records import NO_ANSWERS, Asking, Batch, Failure, PathBatch, PathFailure, Science, Work

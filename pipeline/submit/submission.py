@@ -13,10 +13,8 @@ from pipeline.cluster.profiles import Profile, load_profile
 from pipeline.common import COMPLETE, at_hand, own_names
 from pipeline.jobs.head import head_script
 from pipeline.jobs.keys import JobQueue, SlurmQueue
-from pipeline.prepare.request import Options, Request
-from pipeline.prepare.sweep import prepare
-from pipeline.prepare.wanted import Wanted
 from pipeline.run.head import run_head
+from pipeline.run.request import Options, Request, Wanted, prepare
 from pipeline.submit.detach import detach, detach_problems, head_command
 from pipeline.submit.notes import note_lines, search_notes, sweep_notes
 from pipeline.submit.overview import plan_overview

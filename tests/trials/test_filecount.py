@@ -8,7 +8,7 @@ import pytest
 from checkout import ROOT
 from cubes.small import draw_block
 
-from pipeline.prepare.sweep import Prepared, prepare
+from pipeline.run.request import Prepared, prepare
 from pipeline.submit.overview import plan_overview
 from storage.cube.blocks import BlockStore
 from storage.cube.growth import create

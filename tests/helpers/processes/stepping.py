@@ -18,8 +18,8 @@ import numpy as np
 from cubes.small import SPEC, draw_inputs
 from processes.crash import CHANGES, WRITING
 
-from pipeline.prepare.wanted import Wanted
-from pipeline.run.collector import Collector
+from pipeline.run.ledger import Collector
+from pipeline.run.request import Wanted
 from pipeline.work.records import Failure, Partial, Work
 from storage.cube.blocks import BlockStore
 from storage.cube.growth import create, grow

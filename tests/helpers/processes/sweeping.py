@@ -17,7 +17,7 @@ import numpy as np
 import xarray as xr
 from rich.console import Console
 
-from pipeline.prepare.request import Options
+from pipeline.run.request import Options
 from pipeline.submit.submission import submit
 from pipeline.work.records import Batch
 from pipeline.work.timing import Timing, make_batches

@@ -19,8 +19,8 @@ from pipeline.live.board import Board
 from pipeline.live.feed import Feed
 from pipeline.live.follow import Follower
 from pipeline.monitor.status import read_status
-from pipeline.prepare.wanted import Wanted
-from pipeline.run.collector import ATTEMPTS, Collector
+from pipeline.run.ledger import ATTEMPTS, Collector
+from pipeline.run.request import Wanted
 from pipeline.work.records import Failure, Partial, Work
 from storage.cube.blocks import BlockStore
 from storage.runfolder.journal import Journal

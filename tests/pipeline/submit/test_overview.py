@@ -14,7 +14,7 @@ from cubes.writer import next_generation
 from processes.commandline import sweep
 from processes.sweeping import TINY, write_spec
 
-from pipeline.prepare.sweep import prepare
+from pipeline.run.request import prepare
 from pipeline.submit import overview
 from pipeline.submit.overview import plan_overview
 from pipeline.submit.rough import CALL_SECONDS, DIAGONAL, MATRICES

@@ -9,7 +9,7 @@ from processes.commandline import sweep
 from processes.sweeping import TINY, write_spec
 from rich.console import Console
 
-from pipeline.prepare.request import Options, Request
+from pipeline.run.request import Options, Request
 from pipeline.submit import submission
 from pipeline.submit.submission import submit
 from sweeps.errors import InputError
