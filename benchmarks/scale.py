@@ -38,7 +38,7 @@ from watching import WHO, NoWork, Watch, cpu_seconds, watching
 from pipeline.cluster import connect
 from pipeline.cluster.executor import DaskExecutor
 from pipeline.cluster.profiles import Local, Profile
-from pipeline.jobs.credentials import new_credentials
+from pipeline.jobs.cluster import new_credentials
 from pipeline.monitor.status import read_status
 from pipeline.run.request import Wanted, is_settled, prepare
 from pipeline.submit.overview import plan_overview

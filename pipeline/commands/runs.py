@@ -45,7 +45,7 @@ def status(cube_or_spec: Path, results: Path, as_json: bool) -> None:
 def logs(cube_or_spec: Path, results: Path, lines: int, follow: bool, head: bool, job: str | None) -> None:
     """Show the end of the driver's log, or of another log of a run."""
     from pipeline.commands.paths import find_run
-    from pipeline.monitor import logs
+    from pipeline.monitor import runs as logs
 
     if head and job is not None:
         raise click.UsageError("--head and --job exclude each other")

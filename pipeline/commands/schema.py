@@ -10,7 +10,7 @@ import click
 def schema(cluster: bool) -> None:
     """Print the JSON Schema of the sweep file."""
     if cluster:
-        from pipeline.cluster.schema import cluster_schema
+        from pipeline.cluster.profiles import cluster_schema
 
         click.echo(cluster_schema(), nl=False)
     else:

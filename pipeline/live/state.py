@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from pipeline.live.board import Board
 from pipeline.live.looks import look
-from pipeline.monitor.logs import last_lines
+from pipeline.monitor.runs import last_lines
 from pipeline.monitor.status import Status, counted_status
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.records import FailureRecord, Progress, read_failures

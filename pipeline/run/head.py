@@ -23,9 +23,8 @@ from rich.console import Console
 from pipeline.cluster.executor import DaskExecutor
 from pipeline.cluster.pages import published
 from pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL, cells_left_out, plural, span
-from pipeline.jobs.errors import ComputeClusterError
 from pipeline.jobs.head import HeadJob
-from pipeline.jobs.slurm import CommandFailed, other_head
+from pipeline.jobs.slurm import CommandFailed, ComputeClusterError, other_head
 from pipeline.live.board import Board
 from pipeline.live.feed import Feed
 from pipeline.live.site import Site

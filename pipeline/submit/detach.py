@@ -14,12 +14,11 @@ from pathlib import Path
 
 from pipeline.common import COMPLETE, INTERNAL, span
 from pipeline.jobs import slurm
-from pipeline.jobs.checks import machine_problems, path_problems
+from pipeline.jobs.cluster import machine_problems, path_problems
 from pipeline.jobs.head import head_script
 from pipeline.jobs.keys import JobQueue, SlurmQueue
 from pipeline.jobs.slurm import head_name, other_head
-from pipeline.monitor.logs import last_lines
-from pipeline.monitor.state import read_run_state
+from pipeline.monitor.runs import last_lines, read_run_state
 from pipeline.run.head import DETACHED, forget_cancel, nothing_to_do
 from pipeline.run.request import Request
 from storage.errors import StorageError, storage_errors

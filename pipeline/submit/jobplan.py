@@ -8,13 +8,11 @@ from dataclasses import dataclass
 
 from dask.utils import format_bytes, parse_bytes
 
-from pipeline.cluster.leaving import MARGIN
+from pipeline.cluster.worker import MARGIN
 from pipeline.common import duration
-from pipeline.jobs.checks import machine_problems, path_problems
-from pipeline.jobs.cluster import job_script, lifetime
+from pipeline.jobs.cluster import job_script, lifetime, machine_problems, path_problems
 from pipeline.jobs.keys import JobQueue
-from pipeline.jobs.slurm import SEPARATOR, CommandFailed, run
-from pipeline.jobs.walltime import walltime_seconds
+from pipeline.jobs.slurm import SEPARATOR, CommandFailed, run, walltime_seconds
 from pipeline.methods.process import PROCESS_BYTES, processes_kept
 from pipeline.run.request import Prepared, longest_batch
 

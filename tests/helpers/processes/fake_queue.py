@@ -11,8 +11,7 @@ from typing import Any
 
 from pipeline.jobs import slurm
 from pipeline.jobs.keys import JobQueue
-from pipeline.jobs.slot import SETTLED_SECONDS
-from pipeline.jobs.watch import JobWatch
+from pipeline.jobs.watch import SETTLED_SECONDS, JobWatch
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import Generation
 from storage.runfolder.records import JobList

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from processes.sweeping import write_spec
 
-from pipeline.cluster.schema import cluster_schema
+from pipeline.cluster.profiles import cluster_schema
 from pipeline.commands.main import main
 from sweeps.file.reading import as_file, load_sweep, sweep_schema
 

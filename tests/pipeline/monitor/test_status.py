@@ -12,7 +12,7 @@ import zarr
 from cubes import toy
 from cubes.writer import next_generation
 
-from pipeline.monitor.state import RunState
+from pipeline.monitor.runs import RunState
 from pipeline.monitor.status import DatasetStatus, Status, read_status
 from storage.cube.manifest import append_run
 from storage.cube.schema import NO_SOLUTION

@@ -25,9 +25,8 @@ from processes.sweeping import TINY, start, write_spec
 
 from pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL
 from pipeline.jobs import slurm
-from pipeline.jobs.errors import ComputeClusterError
 from pipeline.jobs.head import HeadJob
-from pipeline.jobs.slurm import CommandFailed, head_name
+from pipeline.jobs.slurm import CommandFailed, ComputeClusterError, head_name
 from pipeline.monitor.status import read_status
 from pipeline.run import head
 from pipeline.run.driver import Outcomes

@@ -15,7 +15,7 @@ from processes.commandline import sweep
 from processes.sweeping import TINY, write_spec
 
 from pipeline.jobs.slurm import head_name
-from pipeline.monitor.state import read_run_state
+from pipeline.monitor.runs import read_run_state
 from pipeline.submit import detach
 from storage.runfolder.folder import RunFolder
 
