@@ -21,8 +21,8 @@ from tornado.web import Application
 
 from pipeline.cluster.pages import NAME, OwnPage
 from pipeline.live.board import Board
-from pipeline.live.feed import Feed
 from pipeline.live.site import Site
+from pipeline.live.sources import Feed
 from pipeline.live.state import AtWork, Crew, State
 from pipeline.work.merge import CellResult
 from pipeline.work.records import Partial, Work

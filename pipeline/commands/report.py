@@ -89,7 +89,7 @@ def report(
 def open_page(cube_or_spec: Path, results: Path, port: int | None, no_browser: bool) -> None:
     """Show the page of a run of CUBE in a browser, from files alone, until Ctrl-C; changes nothing."""
     from pipeline.commands.paths import find_run
-    from pipeline.live.serve import address_of, serving
+    from pipeline.live.site import address_of, serving
 
     with reported(), serving(find_run(cube_or_spec, results), port or 0) as server:
         address, from_elsewhere = address_of(server)

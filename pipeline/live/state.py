@@ -13,8 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
-from pipeline.live.board import Board
-from pipeline.live.looks import look
+from pipeline.live.board import Board, look
 from pipeline.monitor.runs import last_lines
 from pipeline.monitor.status import Status, counted_status
 from storage.runfolder.folder import RunFolder

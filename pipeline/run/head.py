@@ -26,8 +26,8 @@ from pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL, cells_left_out, pl
 from pipeline.jobs.head import HeadJob
 from pipeline.jobs.slurm import CommandFailed, ComputeClusterError, other_head
 from pipeline.live.board import Board
-from pipeline.live.feed import Feed
 from pipeline.live.site import Site
+from pipeline.live.sources import Feed
 from pipeline.live.state import AtWork, Crew, State
 from pipeline.run.driver import Driver, OpenSweep, Outcomes, open_sweep
 from pipeline.run.progress import Step

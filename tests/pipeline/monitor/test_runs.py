@@ -17,7 +17,7 @@ from processes.commandline import sweep
 from processes.other_user import SOMEBODY, STRANGER, needs_root, open_folder, user
 
 from pipeline.jobs.slurm import CommandFailed
-from pipeline.live.serve import FilesState
+from pipeline.live.site import FilesState
 from pipeline.monitor import runs
 from pipeline.monitor.runs import RunState, find_logs, follow, job_logs, last_lines, read_run_state
 from storage.cube.blocks import BlockStore

@@ -13,7 +13,7 @@ from processes.sweeping import TINY, assert_same_bits, run, write_spec
 
 import pipeline.work.tasks
 from pipeline.commands.main import main
-from pipeline.live.follow import Follower
+from pipeline.live.sources import Follower
 from pipeline.live.state import State
 from pipeline.monitor.why import explain
 from pipeline.work.records import Partial, Science, Work
