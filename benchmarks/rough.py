@@ -13,7 +13,7 @@ from tables import Table
 
 from kernels.search.genetic import warm_up
 from pipeline.run.request import prepare
-from pipeline.submit.rough import rough_seconds
+from pipeline.submit.overview import rough_seconds
 from pipeline.work.records import Batch, Partial, Science, Work
 from pipeline.work.tasks import run_batch
 from pipeline.work.timing import pilot_cells

@@ -191,7 +191,7 @@ OWN_FILES = {
     "pipeline/ask/answers.py": "written to, once it was read",
     "pipeline/ask/session.py": "the null device",
     "pipeline/commands/methods.py": "a file of the package",
-    "pipeline/commands/report.py": "a browser",
+    "pipeline/commands/results.py": "a browser",
     "pipeline/fit/inputs.py": "written",
     "pipeline/jobs/cluster.py": "written",
     "pipeline/jobs/keys.py": "a file of a package",
