@@ -15,7 +15,7 @@ from scipy.special import betainc
 from kernels.choice.held_out import Choice, HeldOut, choose_covariance
 from kernels.choice.held_out import warm_up as warm_up_predictions
 from kernels.interrupt import beside
-from kernels.problem.data import DEGENERATE, MUST, Layer, layer_weights, pair_accuracies
+from kernels.problem.data import DEGENERATE, layer_weights, pair_accuracies
 from kernels.problem.problem import MUST, Layer, Problem, build_problem
 from kernels.problem.shapes import SPHERES
 from kernels.scores import (

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from kernels.problem.shapes import unused_priors
-from kernels.settings import AUTO, DEFAULT, FOLD_GENERATIONS, FOLDS, method_words
+from kernels.settings import DEFAULT, FOLD_GENERATIONS, FOLDS, method_words
 from pipeline.common import at_hand, plural, span
 from pipeline.fit.data_notes import data_notes
 from pipeline.run.request import Prepared

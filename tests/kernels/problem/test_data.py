@@ -11,10 +11,7 @@ from solving.oracles import adjacency
 
 from kernels.problem import data
 from kernels.problem.data import (
-    CANNOT,
-    MUST,
     Adjacency,
-    Layer,
     annotated_samples,
     block_adjacency,
     check_layer,
