@@ -40,14 +40,14 @@ from pipeline.cluster.executor import DaskExecutor
 from pipeline.cluster.profiles import Local, Profile
 from pipeline.jobs.cluster import new_credentials
 from pipeline.monitor.status import read_status
-from pipeline.run.request import Wanted, is_settled, prepare
+from pipeline.run.request import Options, Wanted, is_settled, prepare
 from pipeline.submit.overview import plan_overview
-from pipeline.submit.submission import Options, submit
+from pipeline.submit.submission import submit
 from pipeline.work.records import Batch, Science, Work
 from pipeline.work.timing import Timing, make_batches
 from storage.cube.blocks import failed_cells
 from storage.cube.growth import create, open_cube
-from storage.runfolder.folder import RunFolder
+from storage.runfolder.lease import Lease
 
 NO_WORK = (
     "run",
@@ -240,7 +240,8 @@ def tls(workers: int, batches: int, turns: int) -> None:
         for name, cluster in (("tls", LocalCluster), ("tcp", plain)):
             profile = Profile("local", Local(workers=workers, dashboard_port=0), None)
             with patch.object(connect, "LocalCluster", cluster):
-                client = stack.enter_context(connect.connect(profile, run=RunFolder(folder / name)))
+                lease = stack.enter_context(Lease.acquire(folder / f"{name}.zarr"))
+                client = stack.enter_context(connect.connect(profile, lease=lease))
             client.register_plugin(NoWork(0.0))
             executors[name] = DaskExecutor(client, prepared.inputs.sources)
         found: dict[str, list[tuple[float, float]]] = {name: [] for name in executors}

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import numpy as np
@@ -23,6 +23,10 @@ from pipeline.cluster.executor import DaskExecutor
 from pipeline.work.records import Batch, Partial
 from pipeline.work.tasks import Ended, NextTask, Outcome, SerialExecutor
 
+if TYPE_CHECKING:  # the memory of a driver is measured, which loads no kernels
+    from kernels.problem.problem import Problem
+    from kernels.search.genetic import Restart
+
 SAMPLES = 400
 """Readings of the memory in a run, evenly spread over its restarts."""
 
@@ -30,16 +34,6 @@ WHO = ("driver", "scheduler", "workers")
 """Whose CPU time is counted: the thread that drives, all others of its process, the worker processes."""
 
 Results = Callable[[NextTask], Iterator[Ended]]
-
-
-@dataclass(frozen=True)
-class Solution:
-    """What a task reads of a restart."""
-
-    objective: float
-    labels: np.ndarray
-    centroids: np.ndarray
-    variances: np.ndarray
 
 
 class NoWork(WorkerPlugin):  # type: ignore[misc]
@@ -57,13 +51,18 @@ class NoWork(WorkerPlugin):  # type: ignore[misc]
         kernels.search.genetic.run_restart = partial(sleep, self.seconds)
 
 
-def sleep(seconds: float, problem: Any, settings: object, rng: np.random.Generator) -> Solution:
+def sleep(seconds: float, problem: Problem, settings: object, rng: np.random.Generator) -> Restart:
     """In place of a restart."""
+    from kernels.search.genetic import Restart
+
     if seconds:
         time.sleep(seconds)
     n_samples, n_features = problem.data.X.shape
     k = problem.data.n_clusters
-    return Solution(rng.random(), np.arange(n_samples) % k, np.zeros((k, n_features)), np.ones(k))
+    labels = (np.arange(n_samples) % k).astype(np.int16)
+    objective = rng.random()
+    found = (np.bincount(labels), np.zeros((k, n_features)), np.ones(k))
+    return Restart(labels, objective, objective, 0.0, 0.0, *found, 0, 0, 0, 0)
 
 
 @dataclass
@@ -133,9 +132,8 @@ class Watch:
                 raise RuntimeError(result.cause)
             self.done += result.work.stop - result.work.start
             self.kernel += result.seconds
-        journal = self.run / "journal"
-        if journal.exists():
-            self.journal_bytes = max(self.journal_bytes, journal.stat().st_size)
+        journals = (file.stat().st_size for file in self.run.glob("generation.*/journal"))
+        self.journal_bytes = max(self.journal_bytes, sum(journals))
         if self.done >= len(self.samples) * self.restarts / SAMPLES:
             self.samples.append((self.done, psutil.Process().memory_info().rss))
             if len(self.samples) % (SAMPLES // 4) == 1:  # it takes as long as a batch where there are many
