@@ -1,4 +1,7 @@
-"""The shape of the repository: what stands where, who imports whom, what no file may say."""
+"""The shape of the repository: what stands where and what no file may say.
+
+ruff, mypy and the contracts of imports are a step of `.ci/run`.
+"""
 
 from __future__ import annotations
 
@@ -59,24 +62,6 @@ def tracked() -> list[Path]:
     return [path for path in map(Path, filter(None, listed)) if (ROOT / path).is_file()]
 
 
-def tool(*command: str) -> None:
-    """Run a tool of the test environment at the top of the checkout; its words are the failure's text."""
-    done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, check=False, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_ruff_is_content() -> None:
-    tool("-m", "ruff", "check", "--quiet", "--output-format=concise")
-
-
-def test_mypy_is_content() -> None:
-    tool("-m", "mypy")
-
-
-def test_imports_go_one_way() -> None:
-    tool("-c", "from importlinter.cli import lint_imports_command; lint_imports_command(['--no-logo'])")
-
-
 TABLES = ("pandas", "pyarrow", "openpyxl")
 """Read tables of the user's own; each is imported where such a file is read."""
 
@@ -135,10 +120,6 @@ def test_every_promise_names_its_tests() -> None:
     assert [
         promise for _, promise, tests, _ in rows if not re.search(r"`tests/\S+/test_\w+\.py`", tests)
     ] == []
-
-
-def test_pages_have_the_tables_that_benchmarks_write() -> None:
-    tool("-W", "error", "-m", "benchmarks", "--check")
 
 
 def test_pages_name_files_that_exist(tracked: list[Path]) -> None:
