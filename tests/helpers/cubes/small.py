@@ -148,7 +148,7 @@ def files(path: Path) -> dict[str, str]:
 def result_files(path: Path) -> dict[str, str]:
     """Sha256 of the chunk files of results, status and annotations included."""
     inputs = {"X", "labels_true", "p", "m", "m_over_n", "replicate", "mixture", "model", "field", "candidate"}
-    inputs.add("design")
+    inputs |= {"design", "search"}
     found = {}
     for name, digest in files(path).items():
         array, _, file = name.rpartition("/")
