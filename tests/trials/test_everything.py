@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 import pytest
 from golden import COMMANDS, FOLDERS, GOLDEN, RUN_DEPENDENT, SWEEPS, Everything, made_with
 
+pytestmark = pytest.mark.timeout(1200)  # the first test runs all sweeps, and may have to compile the kernels
+
 BITS = GOLDEN / "bits.json"
 ENDS = (".txt", ".csv")
 MOST_LINES = 20
