@@ -181,14 +181,14 @@ def scan(path: Path, progress: Progress = iter) -> Scan:
 
 def _keys(manifest: Manifest) -> Iterator[str]:
     """Keys of all chunk files that are there, or must be."""
-    chunks = manifest.chunks
+    cube, chunks = Path(manifest.path), manifest.chunks
     for path, entry in manifest.metadata.items():
         if entry["node_type"] != "array":
             continue
-        there = {f"{path}/{name}" for name in os.listdir(manifest.path / path)}
+        there = {f"{path}/{name}" for name in os.listdir(cube / path)}
         for position in product(*(range(count) for count in chunk_counts(entry))):
             key = f"{path}/{chunk_name(position)}"
-            if key in there or chunks.is_expected(key, lambda other: os.path.lexists(manifest.path / other)):
+            if key in there or chunks.is_expected(key, lambda other: os.path.lexists(cube / other)):
                 yield key
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from storage.remote import CREDENTIALS, Url, place_of
+from storage.remote import CREDENTIALS, Place, place_of
 
 NEEDS = {
     errno.ENOSPC: "free space",
@@ -31,7 +31,7 @@ class StorageError(Exception):
 
     Parameters
     ----------
-    path : Path
+    path : Path or str
         Where it happened.
     need : str
         What is needed before the sweep can continue.
@@ -39,13 +39,13 @@ class StorageError(Exception):
         The message of the system.
     """
 
-    def __init__(self, path: Path, need: str, reason: str) -> None:
+    def __init__(self, path: Place, need: str, reason: str) -> None:
         self.path = path
         self.need = need
         self.reason = reason
         super().__init__(f"{path}: needs {need} ({reason})")
 
-    def __reduce__(self) -> tuple[type[StorageError], tuple[Path, str, str]]:
+    def __reduce__(self) -> tuple[type[StorageError], tuple[Place, str, str]]:
         return StorageError, (self.path, self.need, self.reason)
 
 
@@ -54,23 +54,23 @@ class DamagedChunk(StorageError):
 
     Parameters
     ----------
-    path : Path
+    path : Path or str
         The file.
     holds : str
         The array, and the cells whose values it has.
     found : str
         What is wrong with it.
-    cube : Path
+    cube : Path or str
         The cube, which can be repaired.
     """
 
-    def __init__(self, path: Path, holds: str, found: str, cube: Path) -> None:
+    def __init__(self, path: Place, holds: str, found: str, cube: Place) -> None:
         super().__init__(path, "repair", found)
         self.holds = holds
         self.cube = cube
         self.args = (f"{path}: {found}; it holds {holds}. To have it made again: sweep repair {cube}",)
 
-    def __reduce__(self) -> tuple[type[DamagedChunk], tuple[Path, str, str, Path]]:  # type: ignore[override]
+    def __reduce__(self) -> tuple[type[DamagedChunk], tuple[Place, str, str, Place]]:  # type: ignore[override]
         return DamagedChunk, (self.path, self.holds, self.reason, self.cube)
 
 
@@ -79,12 +79,12 @@ class LeaseLost(Exception):
 
 
 @contextmanager
-def storage_errors(path: Path, n_bytes: int | None = None) -> Iterator[None]:
+def storage_errors(path: Place, n_bytes: int | None = None) -> Iterator[None]:
     """Turn every OSError into a StorageError.
 
     Parameters
     ----------
-    path : Path
+    path : Path or str
         Named where the system's error names no file.
     n_bytes : int, optional
         Size of what is being written, named when the disk is full.
@@ -102,9 +102,9 @@ def storage_errors(path: Path, n_bytes: int | None = None) -> Iterator[None]:
         name = error.filename2 or error.filename
         where = place_of(name) if isinstance(name, str) else path
         need = NEEDS.get(code, "a file system that accepts the operation")
-        if code == errno.EACCES and isinstance(where, Url):
+        if code == errno.EACCES and isinstance(where, str):
             need = CREDENTIALS
-        if code == errno.ENOSPC and _no_inode_left(where):
+        if code == errno.ENOSPC and _no_inode_left(Path(where)):
             need = "free inodes: the file system holds as many files as it can, whatever space is left"
         elif n_bytes is not None and code in (errno.ENOSPC, errno.EDQUOT):
             need = f"{n_bytes:,} bytes of {need}"

@@ -13,15 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from storage.errors import LeaseLost
-from storage.remote import Url
 from sweeps.errors import InputError, Problem
 
 PARTIAL = ".partial"
 """Suffix of what is not complete; one left by a killed process is removed later."""
-
-
-LONGEST_REMOTE = 2**26
-"""Bytes of a file at an address, unless more is known of it."""
 
 
 class Files:
@@ -263,8 +258,6 @@ def read_regular(path: Path, most: int | None = None) -> bytes:
     InputError
         If it is anything else, or larger.
     """
-    if isinstance(path, Url):
-        return path.read(LONGEST_REMOTE if most is None else most)
     check_regular(path)
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with open(descriptor, "rb") as file:

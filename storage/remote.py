@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
-from pathlib import Path, PosixPath
+from pathlib import Path
 
 from sweeps.errors import InputError, Problem
 
@@ -28,74 +28,56 @@ PART = 2**20
 """Bytes that are read at once."""
 
 
-class Url(PosixPath):
-    """An address, in the place of a path: what is below it is joined as to a path.
+Place = Path | str
+"""Of a cube: a path of this machine, or an address, always as text."""
 
-    Nothing of it is on this machine: whatever the operating system is asked of it is not there.
+
+def place_of(text: Place) -> Place:
+    """A path as it is, or an address as text, which a `Path` may have taken for a path."""
+    is_address = ADDRESS.match(str(text))
+    return ADDRESS.sub(r"\1://", str(text)).rstrip("/") if is_address else Path(text)
+
+
+def read(address: str, most: int) -> bytes:
+    """Content of the file at an address.
+
+    Parameters
+    ----------
+    address : str
+        As `place_of` gives it.
+    most : int
+        Largest size in bytes: no more is read, whatever the server says.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+    OSError
+        If it cannot be read.
+    InputError
+        If it is larger, or what reads such addresses is not installed.
     """
-
-    def __str__(self) -> str:
-        return ADDRESS.sub(lambda found: f"{found.group(1)}://", super().__str__())
-
-    def read(self, most: int) -> bytes:
-        """Content of the file.
-
-        Parameters
-        ----------
-        most : int
-            Largest size in bytes: no more is read, whatever the server says.
-
-        Raises
-        ------
-        FileNotFoundError
-            If there is none.
-        OSError
-            If it cannot be read.
-        InputError
-            If it is larger, or what reads such addresses is not installed.
-        """
-        address = str(self)
-        try:
-            content = _read(address, most)
-        except FileNotFoundError as error:
-            # fsspec says the same of a server that does not answer
-            if isinstance(error.__cause__, OSError):
-                raise OSError(errno.ENETUNREACH, str(error.__cause__), address) from error
-            told = _told(error)  # a bucket says whether it is the bucket or the file that is not there
-            raise FileNotFoundError(errno.ENOENT, "not there" if address in told else told, address) from None
-        except ImportError as error:
-            found = f"nothing that reads it ({error})"
-            raise InputError([Problem(address, found, "a package for such addresses", EXTRA)]) from None
-        except Exception as error:  # of any of the libraries below
-            status = getattr(error, "status", None)
-            if status in (404, 410):
-                raise FileNotFoundError(errno.ENOENT, "not there", address) from None
-            refused = status in (401, 403) or isinstance(error, PermissionError)
-            refused = refused or type(error).__name__ in NO_CREDENTIALS
-            raise OSError(errno.EACCES if refused else errno.ENETUNREACH, _told(error), address) from error
-        if len(content) > most:
-            raise InputError([Problem(address, f"more than {most:,} bytes", f"at most {most:,}")])
-        return content
-
-    def is_there(self) -> bool:
-        """Whether there is a file; the first of its bytes are asked for."""
-        try:
-            self.read(PART)
-        except FileNotFoundError:
-            return False
-        except InputError:
-            return True
-        return True
-
-
-def place_of(text: str | Path) -> Path:
-    """A path as it is, or an address as a `Url`, which a `Path` may have taken for a path."""
-    return Url(str(text)) if ADDRESS.match(str(text)) else Path(text)
-
-
-def _told(error: Exception) -> str:
-    """What a library says, on one line."""
-    return " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
+    try:
+        content = _read(address, most)
+    except ImportError as error:
+        found = f"nothing that reads it ({error})"
+        raise InputError([Problem(address, found, "a package for such addresses", EXTRA)]) from None
+    except Exception as error:  # of any of the libraries below
+        told = " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
+        # fsspec says that there is no file as well of a server that does not answer
+        cut_off = isinstance(error, FileNotFoundError) and isinstance(error.__cause__, OSError)
+        status = getattr(error, "status", 404 if isinstance(error, FileNotFoundError) else None)
+        if status in (404, 410) and not cut_off:
+            # a bucket says whether it is the bucket or the file that is not there
+            found = told if isinstance(error, FileNotFoundError) and address not in told else "not there"
+            raise FileNotFoundError(errno.ENOENT, found, address) from None
+        refused = status in (401, 403) or isinstance(error, PermissionError)
+        refused = refused or type(error).__name__ in NO_CREDENTIALS
+        code = errno.EACCES if refused else errno.ENETUNREACH
+        raise OSError(code, str(error.__cause__) if cut_off else told, address) from error
+    if len(content) > most:
+        raise InputError([Problem(address, f"more than {most:,} bytes", f"at most {most:,}")])
+    return content
 
 
 def _read(address: str, most: int) -> bytes:

@@ -16,7 +16,7 @@ import click
 
 from kernels.settings import OFFERED, Setting
 from pipeline.common import BAD_INPUT, INTERNAL, plural
-from storage.remote import Url, place_of
+from storage.remote import Place, place_of
 from storage.runfolder.folder import CUBE_SUFFIX, RunFolder, cube_path
 from sweeps.errors import InputError, Problem, unstyled
 from sweeps.words import CATEGORIES, MISSING
@@ -45,8 +45,14 @@ def find_spec(path: Path) -> tuple[Path, bool]:
     raise InputError([Problem(str(path), "no such file", f"a sweep file, or an installed one: {names}")])
 
 
-def find_cube(path: Path, results: Path, *, remote: bool = False) -> Path:
-    """Cube at `path`, or the cube of the sweep file at `path`; an address, where it is only read.
+def find_place(path: Path, results: Path) -> Place:
+    """Cube that is only read: at an address, or as `find_cube` finds it."""
+    place = place_of(path)
+    return place if isinstance(place, str) else find_cube(path, results)
+
+
+def find_cube(path: Path, results: Path) -> Path:
+    """Cube at `path`, or the cube of the sweep file at `path`.
 
     Raises
     ------
@@ -54,10 +60,8 @@ def find_cube(path: Path, results: Path, *, remote: bool = False) -> Path:
         If there is neither.
     """
     place = place_of(path)
-    if isinstance(place, Url):
-        if remote:
-            return place
-        raise InputError([Problem(str(place), "an address", "a cube on this machine")])
+    if isinstance(place, str):
+        raise InputError([Problem(place, "an address", "a cube on this machine")])
     if path.suffix != ".toml":
         if path.is_dir():
             return path
@@ -68,9 +72,9 @@ def find_cube(path: Path, results: Path, *, remote: bool = False) -> Path:
     return cube
 
 
-def beside(cube: Path, suffix: str) -> Path:
+def beside(cube: Place, suffix: str) -> Path:
     """Where files on a cube go: beside it, or, of one at an address, into the working directory."""
-    return Path(cube.name).with_suffix(suffix) if isinstance(cube, Url) else cube.with_suffix(suffix)
+    return (cube if isinstance(cube, Path) else Path(Path(cube).name)).with_suffix(suffix)
 
 
 def find_run(path: Path, results: Path) -> Path:

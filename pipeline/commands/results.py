@@ -73,19 +73,18 @@ def report(
 
     CUBE may be an address (https://, s3://), of which nothing but the cube is read.
     """
-    from pipeline.commands.options import beside, find_cube
+    from pipeline.commands.options import beside, find_place
     from pipeline.report.write import write_report
-    from storage.remote import Url
 
     with reported():
-        path = find_cube(cube, results, remote=True)
+        path = find_place(cube, results)
         written = write_report(path, out or beside(path, ".report"), published=against, cell=cell)
     if as_json:
         show(written.to_dict())
         return
     click.echo(written.text)
     click.echo(f"page: {written.page}")
-    next_step("export" if isinstance(path, Url) else "open", path)
+    next_step("export" if isinstance(path, str) else "open", path)
 
 
 @click.command("open")
@@ -144,7 +143,7 @@ def show_in_browser(address: str) -> None:
 )
 def export(cube: Path, results: Path, how: str, out: Path | None, force: bool, only_scores: bool) -> None:
     """Write labels, scores and summaries of CUBE for other programs."""
-    from pipeline.commands.options import beside, find_cube
+    from pipeline.commands.options import beside, find_cube, find_place
     from sweeps.errors import Problem
 
     with reported():
@@ -155,14 +154,15 @@ def export(cube: Path, results: Path, how: str, out: Path | None, force: bool, o
             if only_scores and is_given
         ]
         with collecting(problems):
-            path = find_cube(cube, results, remote=not only_scores)
+            local = find_cube(cube, results) if only_scores else None
+            path = local or find_place(cube, results)
         if problems:
             raise InputError(problems)
-        if only_scores:
+        if local is not None:
             from pipeline.scoring.stored import store_scores
             from storage.cube.growth import open_cube
 
-            stored, is_new = store_scores(path, open_cube(path))
+            stored, is_new = store_scores(local, open_cube(local))
             click.echo(f"scores: {stored}{'' if is_new else ', as they were'}")
             next_step("report", path)
             return
@@ -197,7 +197,7 @@ def compare(
 
     Either may be an address (https://, s3://).
     """
-    from pipeline.commands.options import beside, find_cube
+    from pipeline.commands.options import beside, find_place
     from pipeline.report.compare import write_comparison
     from pipeline.scoring.catalogue import LABELS
     from pipeline.scoring.winners.common import RANKED
@@ -207,11 +207,13 @@ def compare(
         cubes = []
         for path in (cube_a, cube_b):
             with collecting(problems):
-                cubes.append(find_cube(path, results, remote=True))
+                cubes.append(find_place(path, results))
         if problems:
             raise InputError(problems)
         first, second = cubes
-        folder = out or beside(second, ".compare").with_name(f"{second.stem}-against-{first.stem}.compare")
+        folder = out or beside(second, ".compare").with_name(
+            f"{Path(second).stem}-against-{Path(first).stem}.compare"
+        )
         comparison = write_comparison(first, second, folder, scores or RANKED)
     show(comparison.to_dict() if as_json else comparison.lines())
     if not as_json:

@@ -26,6 +26,7 @@ from pipeline.scoring.variants import titled
 from storage.cube.growth import open_cube
 from storage.cube.manifest import Manifest, read_manifest
 from storage.errors import storage_errors
+from storage.remote import Place
 from sweeps.errors import InputError, Problem, collecting
 
 HEAD = ("data set", "p", "m", "model", "cells", "n", "B - A", "B wins", "A wins", "ties")
@@ -39,7 +40,7 @@ class Comparison:
 
     Parameters
     ----------
-    first, second : Path
+    first, second : Path or str
         Cubes A and B; differences are B minus A.
     settings : tuple of str
         What their sweep files have differently.
@@ -55,8 +56,8 @@ class Comparison:
         What was written.
     """
 
-    first: Path
-    second: Path
+    first: Place
+    second: Place
     settings: tuple[str, ...]
     pairs: pd.DataFrame
     table: pd.DataFrame
@@ -101,12 +102,12 @@ class Comparison:
                 yield f"  and {len(group) - SHOWN:,} more, in unpaired.csv"
 
 
-def write_comparison(first: Path, second: Path, folder: Path, scores: Sequence[str]) -> Comparison:
+def write_comparison(first: Place, second: Place, folder: Path, scores: Sequence[str]) -> Comparison:
     """Compare two cubes; write `pairs.csv`, `differences.csv`, `unpaired.csv`, figures and a page.
 
     Parameters
     ----------
-    first, second : Path
+    first, second : Path or str
         Cubes A and B; sweeps may be writing to them.
     folder : Path
         Made if it is not there.
@@ -154,7 +155,7 @@ def write_comparison(first: Path, second: Path, folder: Path, scores: Sequence[s
     return Comparison(first, second, settings, pairs, table, unpaired, written, tuple(files))
 
 
-def _manifests(first: Path, second: Path, folder: Path) -> list[Manifest]:
+def _manifests(first: Place, second: Place, folder: Path) -> list[Manifest]:
     problems: list[Problem] = []
     manifests = []
     for cube in (first, second):

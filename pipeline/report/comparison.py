@@ -14,6 +14,7 @@ from pipeline.report.parts.parts import Picture, Section, Table, Value, number, 
 from pipeline.report.parts.wording import count_of, units
 from pipeline.scoring.catalogue import LABELS
 from pipeline.scoring.variants import titled
+from storage.remote import Place
 
 BETTER = {1: "more is better", -1: "less is better", 0: "the larger one wins"}
 MOST_CELLS = 200
@@ -30,7 +31,7 @@ NOTE = (
 
 def write_comparison_page(
     path: Path,
-    cubes: tuple[Path, Path],
+    cubes: tuple[Place, Place],
     table: pd.DataFrame,
     total: pd.DataFrame,
     unpaired: pd.DataFrame,
@@ -45,7 +46,7 @@ def write_comparison_page(
     ----------
     path : Path
         Of the page.
-    cubes : tuple of Path
+    cubes : tuple of Path or str
         A and B.
     table, total : pandas.DataFrame
         From `pipeline.scoring.pairs.difference_table` and `total_table`.
@@ -73,7 +74,7 @@ def write_comparison_page(
     places = tuple((words(name), words(path)) for name, path in zip("AB", cubes, strict=True))
     cubes_table = Table("Cubes", ("which", "path"), places)
     sections.append(Section("settings", "What the two have differently", what, (cubes_table,)))
-    title = f"{cubes[1].stem} against {cubes[0].stem}"
+    title = f"{Path(cubes[1]).stem} against {Path(cubes[0]).stem}"
     path.write_text(render(title, sections, lead(table, total)), encoding="utf-8")
 
 

@@ -20,6 +20,7 @@ from storage.cube.growth import open_cube
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE
 from storage.errors import storage_errors
+from storage.remote import Place
 from sweeps.errors import InputError, Problem, not_one_of
 from sweeps.plan import DatasetPlan
 
@@ -31,13 +32,13 @@ CELL = ("mixture", "p", "m", "m_over_n", "design", "replicate", "search")
 """Coordinates of a cell beside its model."""
 
 
-def write_export(cube: Path, folder: Path, how: str, *, overwrite: bool = False) -> list[Path]:
+def write_export(cube: Place, folder: Path, how: str, *, overwrite: bool = False) -> list[Path]:
     """Write labels, scores and summaries of a cube to a folder, each file whole or not at all.
 
     Parameters
     ----------
-    cube : Path
-        The cube; a sweep may be writing to it.
+    cube : Path or str
+        The cube, or its address; a sweep may be writing to it.
     folder : Path
         Made if it is not there.
     how : {"csv", "parquet", "netcdf"}

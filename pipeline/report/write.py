@@ -29,6 +29,7 @@ from pipeline.scoring.variants import VARIANTS, compared, rows_of, values_of
 from storage.cube.growth import open_cube
 from storage.cube.manifest import Manifest, read_manifest
 from storage.errors import StorageError, storage_errors
+from storage.remote import Place
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import read_lease
 from storage.runfolder.records import FailureRecord, read_failures
@@ -73,14 +74,14 @@ class Report:
 
 
 def write_report(
-    cube: Path, folder: Path, *, published: Path | None = None, cell: str | None = None
+    cube: Place, folder: Path, *, published: Path | None = None, cell: str | None = None
 ) -> Report:
     """Score a cube; write its tables as text and CSV, its figures, and a page with all of it.
 
     Parameters
     ----------
-    cube : Path
-        The cube; a sweep may be writing to it.
+    cube : Path or str
+        The cube, or its address; a sweep may be writing to it.
     folder : Path
         Gets `report.html`, `report.txt`, `summary.csv`, `cells.csv`, `times.csv`, with two models or more
         `winners.csv`, `ranks.csv`, `pairs.csv` and `robustness.csv`, with several searches `searches.csv`
@@ -146,7 +147,7 @@ def write_report(
 
 
 def _inputs(
-    cube: Path, folder: Path, published: Path | None, cell: str | None
+    cube: Place, folder: Path, published: Path | None, cell: str | None
 ) -> tuple[Manifest, list[Published] | None, Cell | None]:
     """Everything that may be bad input, read before anything is computed."""
     problems: list[Problem] = []
@@ -163,16 +164,16 @@ def _inputs(
     return manifest, theirs, named
 
 
-def _failures(cube: Path) -> tuple[FailureRecord, ...]:
+def _failures(cube: Place) -> tuple[FailureRecord, ...]:
     # The directory of a run is its owner's alone; a cube is for everybody.
     with suppress(PermissionError):
-        return tuple(read_failures(RunFolder(cube)))
+        return tuple(read_failures(RunFolder(Path(cube))))
     return ()
 
 
-def _holder(cube: Path) -> str | None:
+def _holder(cube: Place) -> str | None:
     with suppress(PermissionError, StorageError):
-        lease = read_lease(cube)
+        lease = read_lease(Path(cube))
         return str(lease.holder) if lease is not None and not lease.free else None
     return None
 

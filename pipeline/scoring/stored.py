@@ -16,8 +16,9 @@ from zarr.errors import ZarrUserWarning
 
 from pipeline.scoring.catalogue import SCORES
 from pipeline.scoring.lazy import all_baseline_scores, relative_nmi, scores
+from storage.cube.manifest import LONGEST_ROOT
 from storage.errors import storage_errors
-from storage.files import LONGEST_REMOTE, read_regular
+from storage.files import read_regular
 from sweeps.errors import InputError, Problem
 
 SUFFIX = ".scores.zarr"
@@ -126,7 +127,7 @@ def _attributes(path: Path) -> dict[str, object] | None:
     if not os.path.lexists(path):
         return None
     try:
-        document = json.loads(read_regular(path / "zarr.json", LONGEST_REMOTE))
+        document = json.loads(read_regular(path / "zarr.json", LONGEST_ROOT))
         attributes = document["attributes"]
         if attributes["format"] == FORMAT and not path.is_symlink():
             return dict(attributes)

@@ -22,7 +22,8 @@ from storage.cube.schema import ArraySpec, Role, array_specs, group_attributes, 
 from storage.errors import storage_errors
 from storage.files import PLAIN, Files, read_regular, sync_directory
 from storage.provenance import RunRecord
-from storage.remote import Url
+from storage.remote import Place
+from storage.remote import read as read_remote
 from storage.runfolder.folder import RunFolder
 from sweeps.errors import InputError, Problem, collecting, shown
 from sweeps.file.spec import SweepSpec, load
@@ -167,12 +168,12 @@ ATTRIBUTES = {"long_name", "units", "flag_values", "flag_meanings"}
 """Others could make xarray scale, mask or convert values."""
 
 
-def layout_problems(path: Path, plans: Iterable[DatasetPlan], metadata: object) -> Iterator[Problem]:
+def layout_problems(path: Place, plans: Iterable[DatasetPlan], metadata: object) -> Iterator[Problem]:
     """Find metadata of a cube that this version would not have written for these plans.
 
     Parameters
     ----------
-    path : Path
+    path : Path or str
         The cube.
     plans : iterable of DatasetPlan
         Its data sets.
@@ -197,10 +198,10 @@ def layout_problems(path: Path, plans: Iterable[DatasetPlan], metadata: object) 
     for key in sorted(metadata.keys() & (specs.keys() | groups.keys())):
         expected = _array_entry(specs[key]) if key in specs else groups[key]
         yield from _entry_problems(f"{path}/{key}", metadata[key], expected, specs.get(key))
-        yield from _directory_problems(path / key)
+        yield from _directory_problems(Path(path) / key)
 
 
-def root_problems(path: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
+def root_problems(path: Place, document: Mapping[str, Any]) -> Iterator[Problem]:
     """Find what of the root is not as this version writes it, attributes and entries of nodes aside."""
     for key in sorted(document.keys() - ROOT.keys() - {"attributes", "consolidated_metadata"}):
         yield Problem(str(path), f"a key {key[:60]!r}", "none of that name")
@@ -376,8 +377,8 @@ class Manifest:
 
     Parameters
     ----------
-    path : Path
-        The cube.
+    path : Path or str
+        The cube, or its address.
     spec : SweepSpec
         The sweep as it was understood.
     plans : dict of str to DatasetPlan
@@ -388,7 +389,7 @@ class Manifest:
         zarr metadata of every node below the root, by path.
     """
 
-    path: Path
+    path: Place
     spec: SweepSpec
     plans: dict[str, DatasetPlan]
     runs: tuple[RunRecord, ...]
@@ -411,13 +412,13 @@ class Manifest:
         return ChunkFiles(self.plans.values(), self.metadata)
 
 
-def read_manifest(path: Path) -> Manifest:
+def read_manifest(path: Place) -> Manifest:
     """Read and check the root of a cube: one small file, whatever is being written meanwhile.
 
     Parameters
     ----------
-    path : Path
-        The cube, `<name>.zarr`.
+    path : Path or str
+        The cube, `<name>.zarr`, or its address.
 
     Returns
     -------
@@ -435,7 +436,7 @@ def read_manifest(path: Path) -> Manifest:
         If the file cannot be read.
     """
     document = _read_document(path)
-    if not isinstance(path, Url):  # whose run, if there is one, is elsewhere
+    if isinstance(path, Path):  # whose run, if there is one, is elsewhere
         RunFolder(path).check()
     attributes = document.get("attributes")
     if not isinstance(attributes, dict) or attributes.get("format") != FORMAT:
@@ -524,19 +525,21 @@ def append_run(path: Path, record: RunRecord, files: Files = PLAIN) -> None:
     commit(path, root_document(manifest.spec, manifest.plans.values(), runs, manifest.metadata), files)
 
 
-def _read_document(path: Path) -> dict[str, Any]:
+def _read_document(path: Place) -> dict[str, Any]:
     with storage_errors(path):
-        if not isinstance(path, Url) and not path.is_dir():
-            raise _not_a_cube(path, "a file" if path.exists() else "nothing")
         try:
-            content = read_regular(path / ROOT_FILE, LONGEST_ROOT)
-        except FileNotFoundError as error:
-            where = (
-                f"no zarr.json ({error.strerror})"
-                if isinstance(path, Url)
-                else "a directory without zarr.json"
-            )
-            raise _not_a_cube(path, where) from None
+            if isinstance(path, str):
+                content = read_remote(f"{path}/{ROOT_FILE}", LONGEST_ROOT)
+            else:
+                content = read_regular(path / ROOT_FILE, LONGEST_ROOT)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            if isinstance(path, str):
+                found = f"no zarr.json ({error.strerror})"
+            elif path.is_dir():
+                found = "a directory without zarr.json"
+            else:
+                found = "a file" if path.exists() else "nothing"
+            raise _not_a_cube(path, found) from None
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -546,7 +549,7 @@ def _read_document(path: Path) -> dict[str, Any]:
     return document
 
 
-def _checked(path: Path, attributes: Mapping[str, Any], document: Mapping[str, Any]) -> Manifest:
+def _checked(path: Place, attributes: Mapping[str, Any], document: Mapping[str, Any]) -> Manifest:
     """The manifest, when every entry is one that a sweep would have written."""
     problems: list[Problem] = []
     with collecting(problems):
@@ -576,6 +579,6 @@ def _runs(where: str, records: object, problems: list[Problem]) -> Iterator[RunR
             yield read(RunRecord, record, f"{where}: runs[{position}]")
 
 
-def _not_a_cube(path: Path, found: str) -> InputError:
-    hint = "" if isinstance(path, Url) else "use another name or directory"
+def _not_a_cube(path: Place, found: str) -> InputError:
+    hint = "" if isinstance(path, str) else "use another name or directory"
     return InputError([Problem(str(path), found, "a cube written by a sweep", hint)])

@@ -21,7 +21,8 @@ from storage.cube.places import ChunkFiles, chunk_position
 from storage.cube.schema import DONE, NO_SOLUTION, VARIABLES, Role
 from storage.errors import DamagedChunk, storage_errors
 from storage.files import PLAIN, Files, read_regular
-from storage.remote import Url, place_of
+from storage.remote import Place, place_of
+from storage.remote import read as read_remote
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -107,8 +108,8 @@ class CubeStore(LocalStore):
 
     Parameters
     ----------
-    root : Path
-        The cube.
+    root : Path or str
+        The cube, or its address.
     chunks : ChunkFiles
         What its files hold.
     document : bytes, optional
@@ -119,15 +120,16 @@ class CubeStore(LocalStore):
     """
 
     def __init__(
-        self, root: Path, *, chunks: ChunkFiles, document: bytes | None = None, read_only: bool = False
+        self, root: Place, *, chunks: ChunkFiles, document: bytes | None = None, read_only: bool = False
     ) -> None:
         super().__init__(root, read_only=read_only)
+        self._place = root
         self._chunks = chunks
         self._document = document
 
     def with_read_only(self, read_only: bool = False) -> Self:
         """The same files, for reading or for writing."""
-        return type(self)(self.root, chunks=self._chunks, document=self._document, read_only=read_only)
+        return type(self)(self._place, chunks=self._chunks, document=self._document, read_only=read_only)
 
     async def get(
         self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
@@ -168,30 +170,29 @@ class CubeStore(LocalStore):
             raise self._damaged(key, "is the file of another chunk")
         return (prototype or default_buffer_prototype()).buffer.from_bytes(content)
 
-    def _most(self, key: str) -> int | None:
-        """Bytes of a file of another machine: no more than its values may take."""
-        if not isinstance(self.root, Url):
-            return None
-        dtype, n_values = self._chunks.shape(key) or ("int8", 0)
-        size = LONGEST_TEXT if dtype == "string" else np.dtype(dtype).itemsize
-        return LONGEST_TEXTS + 2 * size * n_values
-
     async def _open(self, *, mode: AccessModeLiteral | None = None) -> None:
-        if isinstance(self.root, Url):
-            await Store._open(self)
-        else:
-            await super()._open(mode=mode)
+        # no folder is made, and one that has vanished is noticed
+        if isinstance(self._place, Path) and not self._place.is_dir():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self._place))
+        await Store._open(self)
 
     def _damaged(self, key: str, found: str) -> DamagedChunk:
-        return DamagedChunk(self.root / key, self._chunks.name(key), found, self.root)
+        where = self._place / key if isinstance(self._place, Path) else f"{self._place}/{key}"
+        return DamagedChunk(where, self._chunks.name(key), found, self._place)
 
     def _is_there(self, key: str) -> bool:
-        place = self.root / key
-        return place.is_there() if isinstance(place, Url) else os.path.lexists(place)
+        if isinstance(self._place, Path):
+            return os.path.lexists(self._place / key)
+        return self._read(key) is not None
 
     def _read(self, key: str) -> bytes | None:
         try:
-            return read_regular(self.root / key, self._most(key))
+            if isinstance(self._place, Path):
+                return read_regular(self._place / key)
+            # of another machine no more is taken than the values may take
+            dtype, n_values = self._chunks.shape(key) or ("int8", 0)
+            size = LONGEST_TEXT if dtype == "string" else np.dtype(dtype).itemsize
+            return read_remote(f"{self._place}/{key}", LONGEST_TEXTS + 2 * size * n_values)
         except (FileNotFoundError, NotADirectoryError):
             return None
 
@@ -221,11 +222,6 @@ class DurableStore(CubeStore):
     def with_read_only(self, read_only: bool = False) -> Self:
         """The same files, for reading or for writing."""
         return type(self)(self.root, chunks=self._chunks, files=self._files, read_only=read_only)
-
-    async def _open(self, *, mode: AccessModeLiteral | None = None) -> None:
-        if not self.root.is_dir():
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self.root))
-        await Store._open(self)
 
     async def set(self, key: str, value: Buffer) -> None:
         """Write one chunk; directories are never made, so that a vanished cube is noticed."""
