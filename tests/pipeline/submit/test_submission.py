@@ -177,7 +177,7 @@ def test_a_wrong_profile_is_said_with_what_is_wrong_in_the_sweep_file(tmp_path: 
 def test_skipped_data_sets_are_said_loudly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SWEEP_DATA_DIR", raising=False)
     monkeypatch.setenv("SWEEP_USER_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("SWEEP_DATA_MIRROR", "http://127.0.0.1:9")
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
     with_ecoli = TINY.replace('"iris"]', '"ecoli"]')
     write_spec(tmp_path, with_ecoli)
     refused = sweep("submit", tmp_path / "tiny.toml", "--results", tmp_path, "--workers", 0)

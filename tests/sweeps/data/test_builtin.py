@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import zipfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -32,10 +31,8 @@ from sweeps.data.builtin import (
     Damaged,
     Missing,
     Unavailable,
-    address,
     catalogue,
     check,
-    download_raw,
     find,
     find_in_folder,
     verified,
@@ -113,18 +110,6 @@ def hang_up(handler: BaseHTTPRequestHandler) -> None:
     handler.connection.shutdown(socket.SHUT_RDWR)
 
 
-def drip(handler: BaseHTTPRequestHandler) -> None:
-    handler.send_response(200)
-    handler.send_header("Content-Length", "1000000")
-    handler.end_headers()
-    for _ in range(1000):
-        try:
-            handler.wfile.write(b"x" * 2000)
-        except OSError:
-            return
-        time.sleep(0.01)
-
-
 def zipped_of_download(members: dict[str, bytes]) -> bytes:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
@@ -134,11 +119,11 @@ def zipped_of_download(members: dict[str, bytes]) -> bytes:
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+def server(elsewhere: Callable[[str], str]) -> Iterator[Server]:
     with Server() as running:
         thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        monkeypatch.setenv("SWEEP_DATA_MIRROR", running.base)
+        elsewhere(running.base)
         yield running
         running.shutdown()
         thread.join()
@@ -146,15 +131,27 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty user cache, and a registry of one data set that is nowhere else."""
+    """An empty user cache."""
     folder = tmp_path / "user" / "cache"
     monkeypatch.setenv("SWEEP_USER_CACHE", str(folder))
     monkeypatch.delenv("SWEEP_DATA_DIR", raising=False)
     for proxy in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(proxy, raising=False)
-    monkeypatch.setattr(module, "_unreachable", {})
-    monkeypatch.setattr("sweeps.data.builtin.REGISTRY", {"tiny": ENTRY})
+    monkeypatch.setattr("pooch.core.time.sleep", lambda seconds: None)  # before its second try
     return folder
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
+    """Say which host has the data set; its address there."""
+
+    def publish(base: str) -> str:
+        url = f"{base}/tiny+set.zip"
+        entry = replace(ENTRY, published=ENTRY.published._replace(url=url))
+        monkeypatch.setattr("sweeps.data.builtin.REGISTRY", {"tiny": entry})
+        return url
+
+    return publish
 
 
 def left(cache: Path) -> list[str]:
@@ -196,11 +193,11 @@ def test_damaged_cache_is_replaced(server: Server, cache: Path) -> None:
         (body(zipped_of_download({"tiny.data": b"1,2,3\n"})), "its member tiny.data has sha256", 2),
         (body(zipped_of_download({"other.data": RAW})), "a zip without a member tiny.data", 2),
         (body(zipped_of_download({"tiny.data": RAW})[:-30]), "a broken zip", 2),
-        (body(RAW[:10], length=len(RAW)), "the transfer broke off", 2),
-        (body(b"", length=len(RAW)), "the transfer broke off", 2),
-        (hang_up, "the transfer broke off", 2),
-        (status(404), "the server answered 404", 1),
-        (status(503), "the server answered 503", 1),
+        (body(RAW[:10], length=len(RAW)), "cannot be downloaded: IncompleteRead", 2),
+        (body(b"", length=len(RAW)), "cannot be downloaded: IncompleteRead", 2),
+        (hang_up, "cannot be downloaded: Remote end closed connection", 2),
+        (status(404), "cannot be downloaded: 404", 2),
+        (status(503), "cannot be downloaded: 503", 2),
     ],
 )
 def test_bad_download_is_said_and_leaves_nothing(
@@ -219,77 +216,36 @@ def test_second_try_may_be_the_good_one(server: Server, cache: Path) -> None:
     assert find("tiny").path.read_bytes() == RAW
 
 
-def test_no_route_is_quick_and_remembered(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_route_is_said_with_what_to_do(cache: Path, elsewhere: Callable[[str], str]) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        base = f"http://127.0.0.1:{free.getsockname()[1]}"
-        monkeypatch.setenv("SWEEP_DATA_MIRROR", base)
-        with pytest.raises(Missing) as caught:
-            download_raw(ENTRY, cache)
-        assert str(caught.value) == f"{base}/tiny+set.zip: no connection: Connection refused"
-        monkeypatch.setattr(module, "_get_from_host", pytest.fail)
-        with pytest.raises(Missing, match="Connection refused"):
-            download_raw(ENTRY, cache)
+        url = elsewhere(f"http://127.0.0.1:{free.getsockname()[1]}")
+        with pytest.raises(Unavailable) as caught:
+            find("tiny")
+    reason = caught.value.reasons[-1]
+    assert reason.startswith(f"{url}: cannot be downloaded: Connection refused; ")
+    assert reason.endswith("can be saved into a folder for --data-dir")
     assert left(cache) == []
 
 
-def test_silent_host_is_given_up(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "READ_SECONDS", 0.2)
+def test_silent_host_is_given_up(
+    cache: Path, elsewhere: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SECONDS", 0.2)
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
-        monkeypatch.setenv("SWEEP_DATA_MIRROR", f"http://127.0.0.1:{silent.getsockname()[1]}")
-        with pytest.raises(Missing, match="no connection: timed out"):
-            download_raw(ENTRY, cache)
-
-
-def test_slow_name_server_is_given_up(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    release = threading.Event()
-    monkeypatch.setattr(module, "RESOLVE_SECONDS", 0.1)
-    monkeypatch.setattr(module.socket, "getaddrinfo", lambda *_: release.wait(10))
-    monkeypatch.setenv("SWEEP_DATA_MIRROR", "https://data.example")
-    with pytest.raises(Missing, match=r"the name data\.example cannot be looked up: no answer within 0\.1 s"):
-        download_raw(ENTRY, cache)
-    release.set()
-
-
-def test_unknown_name_is_said(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def unknown(*_: object) -> None:
-        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-
-    monkeypatch.setattr(module.socket, "getaddrinfo", unknown)
-    monkeypatch.setenv("SWEEP_DATA_MIRROR", "https://data.example")
-    with pytest.raises(Missing, match=r"data\.example cannot be looked up: Name or service not known"):
-        download_raw(ENTRY, cache)
-
-
-def test_endless_body_is_cut(server: Server, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    server.on(drip)
-    monkeypatch.setattr(module, "SIZE_LIMIT", 1_000)
-    with pytest.raises(Missing, match="larger than"):
-        download_raw(ENTRY, cache)
-    monkeypatch.setattr(module, "SIZE_LIMIT", 1_000_000)
-    monkeypatch.setattr(module, "TOTAL_SECONDS", 0.05)
-    with pytest.raises(Missing, match=r"not complete after 0\.05 s"):
-        download_raw(ENTRY, cache)
-    assert left(cache) == []
-
-
-@pytest.mark.parametrize(
-    "mirror", ["no address at all", "ftp://127.0.0.1", "http://", "http://[::1", "http://127.0.0.1:x"]
-)
-def test_mirror_that_is_no_address(mirror: str, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SWEEP_DATA_MIRROR", mirror)
-    with pytest.raises(Missing, match=r"not an (http )?address"):
-        download_raw(ENTRY, cache)
+        elsewhere(f"http://127.0.0.1:{silent.getsockname()[1]}")
+        with pytest.raises(Unavailable, match="cannot be downloaded: timed out"):
+            find("tiny")
 
 
 def test_cache_that_cannot_be_written_is_said(server: Server, cache: Path) -> None:
     cache.parent.mkdir()
     cache.write_text("a file where the folder should be")
     server.on(body(RAW))
-    with pytest.raises(Missing, match="cannot be kept in"):
-        download_raw(ENTRY, cache)
+    with pytest.raises(Unavailable, match="cannot be kept in"):
+        find("tiny")
 
 
 def test_full_disk_leaves_nothing(server: Server, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,19 +254,16 @@ def test_full_disk_leaves_nothing(server: Server, cache: Path, monkeypatch: pyte
 
     monkeypatch.setattr(Path, "write_bytes", full)
     server.on(body(RAW))
-    with pytest.raises(Missing, match=r"cannot be kept in .*: No space left on device"):
-        download_raw(ENTRY, cache)
+    with pytest.raises(Unavailable, match=r"cannot be kept in .*: No space left on device"):
+        find("tiny")
     assert left(cache) == []
 
 
-def test_addresses_are_the_published_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("SWEEP_DATA_MIRROR", raising=False)
-    addresses = {name: address(REGISTRY[name]) for name in BUILTIN}
+def test_addresses_are_the_published_ones() -> None:
+    addresses = {name: REGISTRY[name].published.url for name in BUILTIN}
     assert addresses["wine"] == "https://archive.ics.uci.edu/static/public/109/wine.zip"
     assert addresses["diabetes"] == "https://vincentarelbundock.github.io/Rdatasets/csv/heplots/Diabetes.csv"
     assert all(url.startswith("https://") for url in addresses.values())
-    monkeypatch.setenv("SWEEP_DATA_MIRROR", "http://localhost:8000/data/")
-    assert address(REGISTRY["wine"]) == "http://localhost:8000/data/wine.zip"
 
 
 # The raw file of a data set: found in folders and zips, its checksum verified.
@@ -318,11 +271,11 @@ def test_addresses_are_the_published_ones(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.fixture(autouse=True)
 def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty user cache, no data directory, and a mirror that no socket leads to."""
+    """An empty user cache, no data directory, and a proxy where no socket leads to."""
     cache = tmp_path / "cache"
     monkeypatch.setenv("SWEEP_USER_CACHE", str(cache))
     monkeypatch.delenv("SWEEP_DATA_DIR", raising=False)
-    monkeypatch.setenv("SWEEP_DATA_MIRROR", "nowhere://")
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
     return cache
 
 
@@ -585,7 +538,7 @@ def test_unavailable_says_what_each_source_had(nowhere: Path, tmp_path: Path) ->
     assert caught.value.reasons == (
         f"{files} holds no new-thyroid.data or thyroid+disease.zip",
         f"{nowhere} does not exist",
-        "nowhere:/thyroid+disease.zip: not downloaded yet",
+        f"{REGISTRY['thyroid'].published.url}: not downloaded yet",
     )
     copy = pickle.loads(pickle.dumps(caught.value))
     assert (copy.name, copy.reasons) == (caught.value.name, caught.value.reasons)
