@@ -10,7 +10,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
@@ -282,7 +282,7 @@ class Frame:
         for part in self.parts(columns):
             rows = slice(start, start + len(part[0]))
             for number, column in enumerate(part):
-                X[rows, number], n_others, missing, n_values = _numbers(column)
+                X[rows, number], n_others, missing, n_values = self._numbers(column)
                 others[number] += n_others
                 is_empty[rows] |= missing
                 n_words += n_values
@@ -292,7 +292,7 @@ class Frame:
 
     def texts(self, column: int) -> list[str]:
         """Cells of a column as texts."""
-        cells = (text for (part,) in self.parts([column]) for text in _texts(part))
+        cells = (text for (part,) in self.parts([column]) for text in self._texts(part))
         return each_once(cells, f"{self.path}, {self.named(column)}")
 
     def cell(self, row: int, column: int) -> str:
@@ -322,6 +322,32 @@ class Frame:
                 return part.iloc[row]
             row -= len(part)
         raise IndexError(row)
+
+    def _texts(self, part: Any) -> Iterator[str]:
+        codes, values = _coded(part)
+        texts = list(map(text_of, values))
+        return map(texts.__getitem__, codes.tolist())
+
+    def _numbers(self, part: Any) -> tuple[NDArray[np.float64], int, NDArray[np.bool_], int]:
+        """Some rows of a column as numbers, NaN where a cell is none; how many of those are texts.
+
+        Also which cells are empty, and how many values had to be looked at one by one.
+        """
+        import pandas as pd
+
+        kind = part.dtype
+        if _is_plain(kind):
+            with np.errstate(over="ignore"):  # of a type with a wider range: infinite, and refused
+                numbers: NDArray[np.float64] = part.to_numpy(dtype=np.float64, na_value=np.nan)
+            return numbers, 0, np.isnan(numbers), 0
+        codes, values = _coded(part)
+        texts = list(map(text_of, values))
+        # a category is one by its type, though its words may be numbers
+        is_category = isinstance(kind, pd.CategoricalDtype)
+        found = [None if is_category else to_number(text) for text in texts]
+        is_other = np.array([number is None for number in found])[codes]
+        missing = np.array([is_empty(text) for text in texts])[codes]
+        return np.array(found, dtype=np.float64)[codes], int(is_other.sum()), missing, len(values)
 
 
 def text_of(value: Any) -> str:
@@ -369,34 +395,6 @@ def _coded(column: Any) -> tuple[NDArray[np.intp], list[Any]]:
     return np.asarray(codes, dtype=np.intp), [*values, None]
 
 
-def _texts(column: Any) -> Iterator[str]:
-    codes, values = _coded(column)
-    texts = list(map(text_of, values))
-    return map(texts.__getitem__, codes.tolist())
-
-
-def _numbers(column: Any) -> tuple[NDArray[np.float64], int, NDArray[np.bool_], int]:
-    """A column as numbers, NaN where a cell is none; how many of those are texts; which cells are empty.
-
-    At last, how many values had to be looked at one by one.
-    """
-    import pandas as pd
-
-    kind = column.dtype
-    if _is_plain(kind):
-        with np.errstate(over="ignore"):  # of a type with a wider range: infinite, and refused
-            numbers: NDArray[np.float64] = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        return numbers, 0, np.isnan(numbers), 0
-    codes, values = _coded(column)
-    texts = list(map(text_of, values))
-    # a category is one by its type, though its words may be numbers
-    is_category = isinstance(kind, pd.CategoricalDtype)
-    found = [None if is_category else to_number(text) for text in texts]
-    is_other = np.array([number is None for number in found])[codes]
-    missing = np.array([is_empty(text) for text in texts])[codes]
-    return np.array(found, dtype=np.float64)[codes], int(is_other.sum()), missing, len(values)
-
-
 # A user's table as arrays in an .npz file.
 
 FEATURES = "X"
@@ -430,7 +428,7 @@ def read_npz_table(path: Path, choice: TableChoice) -> LabelledTable:
         names = [*([label] if label else []), *_array_names(path, choice, problems), *choice.aside]
         for name in dict.fromkeys(names):
             with collecting(problems):
-                texts[name] = _texts_of_npz(path, archive, name)
+                texts[name] = _texts(path, archive, name)
     if not problems:
         problems += [_length_problem(path, name, len(each), X, label) for name, each in texts.items()
                      if len(each) != len(X)]  # fmt: skip
@@ -460,11 +458,11 @@ def read_npy_table(path: Path, choice: TableChoice) -> LabelledTable:
     return _selected(path, X, {}, None, choice)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class _Arrays(Frame):
     """An array of numbers, used as it is, with texts beside it."""
 
-    X: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
+    X: NDArray[np.float64]
 
     def numbers(self, columns: Sequence[int]) -> Numbers:
         """Some columns of the array."""
@@ -564,7 +562,7 @@ def _label(path: Path, archive: Archive, choice: TableChoice) -> str | None:
     return name
 
 
-def _texts_of_npz(path: Path, archive: Archive, name: str) -> list[str]:
+def _texts(path: Path, archive: Archive, name: str) -> list[str]:
     header = _header(path, archive, name)
     where = f"{path}, array {name!r}"
     if len(header.shape) != 1 or header.dtype.kind not in "biufU" or not header.n_bytes:

@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sweeps.data.formats import Frame
 from sweeps.data.lines import (
     MOST_LINES,
     PROBLEMS_SHOWN,
@@ -326,48 +327,6 @@ class Numbers(NamedTuple):
     is_empty: NDArray[np.bool_]
 
 
-class Columns(Protocol):
-    """A table whose rows all have the same number of cells."""
-
-    @property
-    def path(self) -> Path:
-        """The file."""
-
-    @property
-    def header(self) -> Sequence[str]:
-        """Names of the columns; empty if they have none."""
-
-    @property
-    def width(self) -> int:
-        """Number of columns."""
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows, one at least."""
-
-    @property
-    def index(self) -> tuple[str, ...]:
-        """Names that the file itself says its rows have; empty where it says none."""
-
-    def numbers(self, columns: Sequence[int]) -> Numbers:
-        """Some columns as numbers."""
-
-    def texts(self, column: int) -> list[str]:
-        """Cells of a column as texts; an empty one is the empty text."""
-
-    def cell(self, row: int, column: int) -> str:
-        """One cell as text."""
-
-    def shown(self, row: int, column: int) -> str:
-        """One cell as a message has it."""
-
-    def where(self, row: int, column: int) -> str:
-        """Place of a cell, for problems."""
-
-    def named(self, column: int) -> str:
-        """A column, for problems."""
-
-
 EMPTY = frozenset(
     ("", "na", "n/a", "nan", "-nan", "<na>", "#na", "#n/a", "#n/a n/a", "null", "none", "?", "1.#qnan")
 )
@@ -650,12 +609,12 @@ class _Roles:
     aside: list[int]
 
 
-def select(table: Columns, choice: TableChoice, problems: list[Problem]) -> LabelledTable:
+def select(table: Frame, choice: TableChoice, problems: list[Problem]) -> LabelledTable:
     """Take samples out of a table.
 
     Parameters
     ----------
-    table : Columns
+    table : Frame
         The table.
     choice : TableChoice
         What its columns are.
@@ -712,7 +671,7 @@ def select(table: Columns, choice: TableChoice, problems: list[Problem]) -> Labe
     return LabelledTable(X, codes, class_names, feature_names, aside, of_rows, tuple(notes))
 
 
-def _roles(table: Columns, choice: TableChoice, problems: list[Problem]) -> _Roles:
+def _roles(table: Frame, choice: TableChoice, problems: list[Problem]) -> _Roles:
     """What each column is, by its position."""
 
     def found(name: str, of: str) -> int | None:
@@ -750,7 +709,7 @@ def _roles(table: Columns, choice: TableChoice, problems: list[Problem]) -> _Rol
     return _Roles(features, label, index, aside)
 
 
-def _complete(table: Columns, roles: _Roles, numbers: Numbers) -> NDArray[np.bool_]:
+def _complete(table: Frame, roles: _Roles, numbers: Numbers) -> NDArray[np.bool_]:
     """Rows without an empty cell among features and class."""
     kept = ~numbers.is_empty
     if roles.label is not None:
@@ -762,7 +721,7 @@ def _complete(table: Columns, roles: _Roles, numbers: Numbers) -> NDArray[np.boo
 
 
 def _features(
-    table: Columns, choice: TableChoice, places: Sequence[int], numbers: Numbers, rows: NDArray[np.intp]
+    table: Frame, choice: TableChoice, places: Sequence[int], numbers: Numbers, rows: NDArray[np.intp]
 ) -> tuple[NDArray[np.float64], list[str], list[int]]:
     """Numbers, and the name and the column of each."""
     if not places:
@@ -801,7 +760,7 @@ def _features(
 
 
 def _one_hot(
-    table: Columns, place: int, name: str, rows: NDArray[np.intp], width: int
+    table: Frame, place: int, name: str, rows: NDArray[np.intp], width: int
 ) -> tuple[NDArray[np.float64], list[str]]:
     """A column of 0 and 1 for each text of a column, in sorted order, beside `width` others."""
     cells = _picked(table.texts(place), rows)
@@ -824,7 +783,7 @@ def _one_hot(
     return part, [f"{name}={text}" for text in different]
 
 
-def _text_column_problem(table: Columns, choice: TableChoice, place: int, rows: NDArray[np.intp]) -> Problem:
+def _text_column_problem(table: Frame, choice: TableChoice, place: int, rows: NDArray[np.intp]) -> Problem:
     example = repr(table.cell(int(rows[0]), place)[:60])
     hint = _comma_hint(table.cell(int(rows[0]), place)) or (
         f"name it as {choice.key('label_column')} if it holds the classes, or as {choice.key('index_column')}"
@@ -833,7 +792,7 @@ def _text_column_problem(table: Columns, choice: TableChoice, place: int, rows: 
     return Problem(f"{table.path}, {table.named(place)}", f"no number, first {example}", "numbers", hint)
 
 
-def _cell_problem(table: Columns, choice: TableChoice, row: int, place: int) -> Problem:
+def _cell_problem(table: Frame, choice: TableChoice, row: int, place: int) -> Problem:
     cell = table.cell(row, place)
     hint = f"{choice.said('missing', 'drop')} leaves out such rows" if is_empty(cell) else _comma_hint(cell)
     return Problem(table.where(row, place), table.shown(row, place), "a finite number", hint)
@@ -845,12 +804,12 @@ def _comma_hint(cell: str) -> str:
     return "decimal commas are read in text whose cells are separated by semicolons" if is_one else ""
 
 
-def _classes(table: Columns, label: int, rows: NDArray[np.intp]) -> Encoded:
+def _classes(table: Frame, label: int, rows: NDArray[np.intp]) -> Encoded:
     where: Callable[[int], str] = lambda i: table.where(int(rows[i]), label)  # noqa: E731
     return encode_classes(_picked(table.texts(label), rows), where)
 
 
-def _rows(table: Columns, choice: TableChoice, index: int | None, rows: NDArray[np.intp]) -> SampleRows:
+def _rows(table: Frame, choice: TableChoice, index: int | None, rows: NDArray[np.intp]) -> SampleRows:
     """What the samples are in the file; names that do not tell its rows apart are refused, or not taken."""
     kept = None if len(rows) == table.n_rows else rows
     if index is None:

@@ -10,27 +10,16 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, partial
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sweeps.data.formats import Frame
 from sweeps.data.lines import counted, read_text, to_number
-from sweeps.data.table import (
-    MOST_CELLS,
-    MOST_COLUMNS,
-    Column,
-    LabelledTable,
-    Numbers,
-    TableChoice,
-    check_words,
-    each_once,
-    select,
-)
-from sweeps.data.table import is_empty as stands_for_nothing
+from sweeps.data.table import MOST_CELLS, MOST_COLUMNS, Column, LabelledTable, TableChoice, is_empty, select
 from sweeps.errors import InputError, Problem, collecting
 
 # Rows of a table that is text: where each begins, and its cells.
@@ -73,75 +62,37 @@ class Content:
         InputError
             At a cell that does not end, and at a row of more than is read; what is behind it is not told.
         """
-        if not self._has_quotes:
-            yield from self._plain_rows(offset)
-            return
-        start = end = offset
-        n_lines = n_marks = 0
-        at_end = is_begun = False
-        by_blanks = self.separator == BLANK
-
-        def lines() -> Iterator[str]:
-            nonlocal start, end, n_lines, n_marks, at_end, is_begun
-            file = io.BytesIO(self.text)  # which copies nothing
-            file.seek(offset)
-            for each in iter(partial(file.readline, LONGEST_ROW + 1), b""):
-                begin, end = end, end + len(each)
-                text = each.decode()
-                if not is_begun:
-                    stripped = text.strip()
-                    if not stripped or stripped[0] == "#" or (begin == 0 and TOLD.fullmatch(stripped)):
-                        continue
-                    start, n_lines, n_marks, is_begun = begin, 0, 0, True
-                    if by_blanks:
-                        text = f"{stripped}\n" if '"' in stripped else BLANK.join(stripped.split())
-                n_lines += 1
-                n_marks += text.count(self.separator)
-                if n_marks >= MOST_COLUMNS or end - start > LONGEST_ROW:
-                    raise InputError([self._too_long(start)])
-                yield text
-            at_end = True
-
-        try:
-            for cells in csv.reader(lines(), delimiter=self.separator, skipinitialspace=True):
-                if at_end:
-                    break
-                is_begun = False
-                yield cells, start, n_lines
-        except csv.Error as error:
-            found, hint = f"a cell that is too long ({error})", "is a quote that begins it never closed?"
-            raise InputError([Problem(self.line(start), found, "a shorter one", hint)]) from None
-        if is_begun:
-            raise InputError(
-                [Problem(self.line(start), "a cell whose quote is never closed", "another quote")]
-            )
-
-    @cached_property
-    def _has_quotes(self) -> bool:
-        return b'"' in self.text
-
-    def _plain_rows(self, offset: int) -> Iterator[Row]:
-        """The same of a text without quotes, where each line is a row, in half the time."""
-        file, end = io.BytesIO(self.text), offset
+        file = io.BytesIO(self.text)  # which copies nothing
         file.seek(offset)
-        longest = csv.field_size_limit()
-        for each in iter(partial(file.readline, LONGEST_ROW + 1), b""):
-            begin, end = end, end + len(each)
-            text = each.decode()
+        while line := file.readline(LONGEST_ROW + 1):
+            start = file.tell() - len(line)
+            if len(line) > LONGEST_ROW:
+                raise InputError([self._too_long(start)])
+            text = line.decode()
             stripped = text.strip()
-            if not stripped or stripped[0] == "#" or (begin == 0 and TOLD.fullmatch(stripped)):
+            if not stripped or stripped[0] == "#" or (start == 0 and TOLD.fullmatch(stripped)):
                 continue
-            if len(each) > longest and (
-                len(each) > LONGEST_ROW or text.count(self.separator) >= MOST_COLUMNS
-            ):
-                raise InputError([self._too_long(begin)])
-            cells = (
-                stripped.split() if self.separator == BLANK else text.removesuffix("\n").split(self.separator)
-            )
-            if len(each) > longest and max(map(len, cells)) > longest:
-                found = "a cell that is too long"
-                raise InputError([Problem(self.line(begin), found, f"at most {longest:,} characters")])
-            yield cells, begin, 1
+            if self.separator == BLANK:
+                text = f"{stripped}\n" if '"' in stripped else BLANK.join(stripped.split())
+            # further lines are asked for where a cell in quotes goes on
+            lines = chain([text], self._further(file, start))
+            reader = csv.reader(lines, delimiter=self.separator, skipinitialspace=True)
+            try:
+                cells = next(reader)
+            except csv.Error as error:
+                found, hint = f"a cell that is too long ({error})", "is a quote that begins it never closed?"
+                raise InputError([Problem(self.line(start), found, "a shorter one", hint)]) from None
+            if len(cells) > MOST_COLUMNS:
+                raise InputError([self._too_long(start)])
+            yield cells, start, reader.line_num
+
+    def _further(self, file: io.BytesIO, start: int) -> Iterator[str]:
+        """The lines of a row after its first."""
+        for line in iter(partial(file.readline, LONGEST_ROW + 1), b""):
+            if file.tell() - start > LONGEST_ROW:
+                raise InputError([self._too_long(start)])
+            yield line.decode()
+        raise InputError([Problem(self.line(start), "a cell whose quote is never closed", "another quote")])
 
     def number(self, offset: int) -> int:
         """Number of the line that begins at an offset, from 1."""
@@ -191,113 +142,37 @@ ROWS = 256
 """Taken at once: enough to make the work of each column small, few enough for the cache of a processor."""
 
 
-@dataclass(frozen=True)
-class _Grid:
-    """Rows of a text table, all of one width; `header` is empty if the file has none.
-
-    Parameters
-    ----------
-    content : Content
-        All of the file.
-    header : list of str
-        Names of the columns.
-    width : int
-        Number of cells of a row.
-    offsets : array of int
-        Where each row begins.
-    """
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Grid(Frame):
+    """Rows of a text table, all of one width: only where they begin is kept beside the text."""
 
     content: Content
-    header: list[str]
-    width: int
     offsets: NDArray[np.int64]
 
-    @property
-    def path(self) -> Path:
-        return self.content.path
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.offsets)
-
-    @property
-    def index(self) -> tuple[str, ...]:
-        return ()
-
-    def named(self, position: int) -> str:
-        name = f" ({self.header[position]})" if self.header else ""
-        return f"column {position + 1}{name}"
-
-    def rows(self) -> Iterator[list[str]]:
-        """Cells of each row, not stripped."""
-        width = self.width
-        found = (row[0] for row in self.content.rows(int(self.offsets[0])) if len(row[0]) == width)
-        # no more than there are: what is behind them may be broken
-        return islice(found, self.n_rows)
-
-    def cell(self, row: int, column: int) -> str:
+    def _value(self, row: int, column: int) -> str:
         cells, *_ = next(self.content.rows(int(self.offsets[row])))
         return _tidy(cells[column])
 
-    def shown(self, row: int, column: int) -> str:
-        cell = self.cell(row, column)
-        return repr(cell) if cell else "an empty cell"
+    def _texts(self, part: Sequence[str]) -> Iterator[str]:
+        return map(_tidy, part)
 
-    def texts(self, column: int) -> list[str]:
-        where = f"{self.path}, {self.named(column)}"
-        return each_once((_tidy(cells[column]) for cells in self.rows()), where)
-
-    def where(self, row: int, column: int) -> str:
-        return f"{self.content.line(int(self.offsets[row]))}, {self.named(column)}"
-
-    def numbers(self, columns: Sequence[int]) -> Numbers:
-        X = np.empty((self.n_rows, len(columns)))
-        others = np.zeros(len(columns), dtype=np.intp)
-        is_empty = np.zeros(self.n_rows, dtype=np.bool_)
-        rows, start, n_words = self.rows(), 0, 0
-        while part := list(islice(rows, ROWS)):
-            cells = list(zip(*part, strict=True))
-            now = slice(start, start + len(part))
-            for number, column in enumerate(columns):
-                X[now, number], missing, n_others, n_different = self._numbers_of(cells[column])
-                others[number] += n_others
-                n_words += n_different
-                is_empty[now] |= missing
-            check_words(self.path, n_words)
-            start = now.stop
-        return Numbers(X, others, is_empty)
-
-    def _numbers_of(self, cells: Sequence[str]) -> tuple[NDArray[np.float64], Any, int, int]:
-        """The number of each cell, NaN of those that are none; which are empty; how many are no number.
-
-        At last, how many different ones these are.
-        """
-        text = "\0".join(cells)  # which no cell has
+    def _numbers(self, part: Sequence[str]) -> tuple[NDArray[np.float64], int, NDArray[np.bool_], int]:
+        text = "\0".join(part)  # which no cell has
+        # commas are decimal marks where they do not separate cells
+        has_decimals = self.content.separator == SEMICOLON and "," in text
         if "_" not in text:
             with suppress(ValueError):
-                ready = text.replace(",", ".").split("\0") if self._has_decimals(text) else cells
-                values = np.fromiter(map(float, ready), np.float64, len(cells))
+                ready = text.replace(",", ".").split("\0") if has_decimals else part
+                values = np.fromiter(map(float, ready), np.float64, len(part))
                 if not np.isnan(values).any():
-                    return values, False, 0, 0
+                    return values, 0, np.zeros(len(part), dtype=np.bool_), 0
         # a word is read once: most are there many times, and one that is no number takes long
-        words = set(cells)
-        if len(words) == 1:
-            number = self._number(cells[0])
-            value = np.array(np.nan if number is None else number)
-            return value, stands_for_nothing(cells[0]), (number is None) * len(cells), int(number is None)
-        known = {cell: self._number(cell) for cell in words}
-        missing = {cell for cell in words if stands_for_nothing(cell)}
-        found = [known[cell] for cell in cells]
-        is_empty = np.array([cell in missing for cell in cells]) if missing else False
+        known = {cell: to_number(cell.replace(",", ".") if has_decimals else cell) for cell in set(part)}
+        missing = {cell for cell in known if is_empty(cell)}
+        found = [known[cell] for cell in part]
         n_different = list(known.values()).count(None)
-        return np.array(found, dtype=np.float64), is_empty, found.count(None), n_different
-
-    def _has_decimals(self, text: str) -> bool:
-        """Whether commas are decimal marks, which is why cells are separated by semicolons."""
-        return self.content.separator == SEMICOLON and "," in text
-
-    def _number(self, cell: str) -> float | None:
-        return to_number(cell.replace(",", ".") if self._has_decimals(cell) else cell)
+        empty = np.array([cell in missing for cell in part])
+        return np.array(found, dtype=np.float64), found.count(None), empty, n_different
 
 
 def read_text_table(path: Path, choice: TableChoice) -> LabelledTable:
@@ -370,5 +245,18 @@ def _grid(content: Content, names: Collection[Column], problems: list[Problem]) 
 
     problems[:0] = counted(np.flatnonzero(widths != width), problem)
     header = first if begin and widths[0] == width else []
-    kept = np.flatnonzero(widths[begin:] == width) + begin
-    return _Grid(content, header, width, offsets[kept])
+    kept = offsets[np.flatnonzero(widths[begin:] == width) + begin]
+
+    def parts(columns: Sequence[int]) -> Iterator[list[tuple[str, ...]]]:
+        found = (cells for cells, *_ in content.rows(int(kept[0])) if len(cells) == width)
+        rows = islice(found, len(kept))  # what is behind them may be broken
+        while part := list(islice(rows, ROWS)):
+            cells = list(zip(*part, strict=True))
+            yield [cells[column] for column in columns]
+
+    def place(row: int, column: int) -> str:
+        name = f" ({header[column]})" if header else ""
+        return f"{content.line(int(kept[row]))}, column {column + 1}{name}"
+
+    # nothing here refers to the grid itself: the text goes as soon as its samples are there
+    return _Grid(content.path, parts, len(kept), width, header, place, content=content, offsets=kept)

@@ -17,7 +17,6 @@ from sweeps.data.formats import Frame
 from sweeps.data.reading import read_table
 from sweeps.data.table import (
     Column,
-    Columns,
     LabelledTable,
     TableChoice,
     encode_classes,
@@ -130,9 +129,9 @@ CELLS = [["a", "1.5", "x"], ["b", "NA", ""], ["", "-2", "y"], ["d", "", "1_0"]]
 def test_text_and_frame_say_the_same() -> None:
     header = ["name", "width", "kind"]
     lines = "".join(",".join(row) + "\n" for row in [header, *CELLS])
-    as_text: Columns = module._grid(Content(PATH, lines.encode(), ","), (), [])
+    as_text: Frame = module._grid(Content(PATH, lines.encode(), ","), (), [])
     frame = pd.DataFrame(CELLS, dtype=object)
-    as_frame: Columns = Frame(
+    as_frame: Frame = Frame(
         PATH,
         lambda columns: iter([[frame.iloc[part, i] for i in columns] for part in (slice(3), slice(3, 9))]),
         *frame.shape,
