@@ -38,15 +38,11 @@ from numba.core.serialize import dumps
 # one
 # is reached through its descriptor: nothing done to the path afterwards leads elsewhere.
 
-POSIX = os.name == "posix"
-"""Elsewhere folders are reached by their paths, and their owners are not looked at."""
-
 MOST_LINKS = 40
 
 # O_PATH, where there is one: a folder on the way may be searched and not read (mode 0711).
-_STEP = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-_FILE = _NO_LINK | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_STEP = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
+_FILE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class OwnFolder:
@@ -70,20 +66,15 @@ class OwnFolder:
 
     def __init__(self, root: Path, name: str) -> None:
         self.path = root / name
-        self._folder: int | None = None
-        if POSIX:
-            self._folder = _open_own(root, name)
-        else:
-            self.path.mkdir(parents=True, exist_ok=True)
+        self._folder = _open_own(root, name)
         probe = f"probe-{secrets.token_hex(8)}"
         self.write(probe, b"")
         self.remove(probe)
 
     def holds(self, name: str) -> bool:
         """Whether `read` would give something."""
-        place, folder = self._at(name)
         try:
-            return _is_ours(os.stat(place, dir_fd=folder, follow_symlinks=False))
+            return _is_ours(os.stat(name, dir_fd=self._folder, follow_symlinks=False))
         except FileNotFoundError:
             return False
 
@@ -101,8 +92,7 @@ class OwnFolder:
         try:
             with open(descriptor, "wb") as file:
                 file.write(content)
-            source, folder = self._at(partial)
-            os.replace(source, self._at(name)[0], src_dir_fd=folder, dst_dir_fd=folder)
+            os.replace(partial, name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
         except BaseException:
             with suppress(OSError):
                 self.remove(partial)
@@ -110,9 +100,8 @@ class OwnFolder:
 
     def remove(self, name: str) -> None:
         """Remove a file, if there is one."""
-        place, folder = self._at(name)
         with suppress(FileNotFoundError):
-            os.unlink(place, dir_fd=folder)
+            os.unlink(name, dir_fd=self._folder)
 
     @contextmanager
     def opened(self, name: str, flags: int) -> Iterator[int]:
@@ -133,17 +122,11 @@ class OwnFolder:
             os.close(descriptor)
 
     def _open(self, name: str, flags: int) -> int:
-        place, folder = self._at(name)
-        return os.open(place, flags | _FILE, 0o600, dir_fd=folder)
-
-    def _at(self, name: str) -> tuple[str, int | None]:
-        return (str(self.path / name), None) if self._folder is None else (name, self._folder)
+        return os.open(name, flags | _FILE, 0o600, dir_fd=self._folder)
 
 
 def _is_ours(found: os.stat_result) -> bool:
-    if not stat.S_ISREG(found.st_mode):
-        return False
-    return not POSIX or (found.st_uid == os.geteuid() and not found.st_mode & 0o022)
+    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
 
 
 def _open_own(root: Path, name: str) -> int:
@@ -153,7 +136,7 @@ def _open_own(root: Path, name: str) -> int:
             os.mkdir(name, 0o700, dir_fd=above)
         if stat.S_ISLNK(os.stat(name, dir_fd=above, follow_symlinks=False).st_mode):
             raise PermissionError(f"{root / name} is a link")
-        folder = os.open(name, _STEP | _NO_LINK, dir_fd=above)
+        folder = os.open(name, _STEP | os.O_NOFOLLOW, dir_fd=above)
     finally:
         os.close(above)
     found = os.fstat(folder)
@@ -207,7 +190,7 @@ def open_trusted(path: Path) -> int:
                 # A target that is absolute begins with "/", which leads back to the root.
                 ahead += reversed(PurePath(os.readlink(name, dir_fd=folder)).parts)
                 continue
-            step = os.open(name, _STEP | _NO_LINK, dir_fd=folder)
+            step = os.open(name, _STEP | os.O_NOFOLLOW, dir_fd=folder)
             if folder is not None:
                 os.close(folder)
             folder = step
@@ -319,11 +302,7 @@ def _root() -> Path:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute()
     if not on_remote_filesystem(cache):
         return cache / "sweep"
-    return Path(tempfile.gettempdir()) / f"sweep-cache-{_user()}"
-
-
-def _user() -> int:
-    return os.getuid() if hasattr(os, "getuid") else 0
+    return Path(tempfile.gettempdir()) / f"sweep-cache-{os.getuid()}"
 
 
 def _folder_of_this_run(name: str, why: str) -> OwnFolder | None:
