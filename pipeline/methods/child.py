@@ -298,7 +298,7 @@ class Host:
             raise RuntimeError("a call came before its table")
         must_link, cannot_link, *weights = arrays
         n_clusters, random_state, accuracy = (note[key] for key in ("n_clusters", "random_state", "accuracy"))
-        _seed_globally(note["global_seed"])
+        _seed_globally(random_state)
         self._say(BEGUN, number, {})
         started, cpu_started = time.perf_counter(), time.process_time()
 

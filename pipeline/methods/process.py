@@ -222,7 +222,6 @@ class MethodProcess:
         weights: Weights,
         accuracy: float | None,
         random_state: int,
-        global_seed: int | None = None,
     ) -> Answer:
         """Call a method once.
 
@@ -233,9 +232,8 @@ class MethodProcess:
         key : Hashable
             Of the table: `X` is sent only where it differs from the key before.
         X, n_clusters, must_link, cannot_link, weights, accuracy, random_state
-            Arguments of the contract (`pipeline.methods.contract.Method`).
-        global_seed : int, optional
-            Of `random` and `numpy.random`; `random_state` unless given.
+            Arguments of the contract (`pipeline.methods.contract.Method`). `random` and `numpy.random` are
+            seeded with `random_state` as well.
 
         Returns
         -------
@@ -251,12 +249,7 @@ class MethodProcess:
         TimeLimit
             If it takes longer than `call.time_limit`; start and imports are not counted.
         """
-        note = {
-            "n_clusters": n_clusters,
-            "accuracy": accuracy,
-            "random_state": random_state,
-            "global_seed": random_state if global_seed is None else global_seed,
-        }
+        note = {"n_clusters": n_clusters, "accuracy": accuracy, "random_state": random_state}
         # labels of 2 bytes, and numbers of 8 bytes in what else there may be
         most = 2 * len(X) + 8 * n_clusters * sum(X.shape)
         with self._lent(call) as child:

@@ -177,7 +177,7 @@ def talk(monkeypatch: pytest.MonkeyPatch) -> Any:
     def say(attribute: str, seed: int = 0, *, kind: int = SOLVE, source: str = SOURCE, **options: Any) -> Any:
         caller.heard.clear()
         method = {"name": "mine", "call": f"mine.py:{attribute}", "source": source, "options": options}
-        note = {"n_clusters": 3, "accuracy": None, "random_state": 1, "global_seed": seed, "method": method}
+        note = {"n_clusters": 3, "accuracy": None, "random_state": seed, "method": method}
         host.answer(Message(kind, 7, note, [links, links, ones, ones]))
         return list(caller.heard)
 
