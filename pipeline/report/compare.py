@@ -18,10 +18,9 @@ from pipeline.report.parts.saving import SUFFIXES, save
 from pipeline.report.parts.wording import count_of, names
 from pipeline.report.settings import differences, search_called
 from pipeline.report.write import check_folder, records, write_tables
-from pipeline.scoring.catalogue import LABELS
 from pipeline.scoring.pairs import PLACE, difference_table, pair, total_table
-from pipeline.scoring.tables import cell_table, written_counts
-from pipeline.scoring.variants import titled
+from pipeline.scoring.scores import LABELS
+from pipeline.scoring.tables import cell_table, titled, written_counts
 from pipeline.text import plural
 from storage.cube.cube import open_cube
 from storage.cube.manifest import Manifest, read_manifest
@@ -111,7 +110,7 @@ def write_comparison(first: Path, second: Path, folder: Path, scores: Sequence[s
     folder : Path
         Made if it is not there.
     scores : sequence of str
-        Some of `pipeline.scoring.catalogue.LABELS`.
+        Some of `pipeline.scoring.scores.LABELS`.
 
     Raises
     ------

@@ -11,8 +11,8 @@ import pandas as pd
 from pipeline.report.parts.html import render
 from pipeline.report.parts.parts import Picture, Section, Table, Value, number, words
 from pipeline.report.parts.wording import count_of, units
-from pipeline.scoring.catalogue import LABELS
-from pipeline.scoring.variants import titled
+from pipeline.scoring.scores import LABELS
+from pipeline.scoring.tables import titled
 from pipeline.text import plural
 
 BETTER = {1: "more is better", -1: "less is better", 0: "the larger one wins"}

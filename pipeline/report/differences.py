@@ -25,8 +25,8 @@ from pipeline.report.parts.ink import (
 from pipeline.report.parts.parts import shape_groups, spread
 from pipeline.report.parts.wording import count_of, units
 from pipeline.report.sections.curves import PANEL
-from pipeline.scoring.catalogue import LABELS
-from pipeline.scoring.variants import titled, with_variants
+from pipeline.scoring.scores import LABELS
+from pipeline.scoring.tables import titled, with_variants
 
 
 def caption(axis: str, rows: pd.DataFrame) -> str:

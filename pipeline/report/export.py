@@ -14,7 +14,7 @@ import pandas as pd
 import xarray as xr
 
 from pipeline.report.parts.saving import cells_of
-from pipeline.scoring.stored import plain, score_datasets
+from pipeline.scoring.scores import plain, score_datasets
 from pipeline.scoring.tables import cell_table, summary_table
 from storage.cube.cube import open_cube
 from storage.cube.manifest import read_manifest

@@ -15,10 +15,9 @@ from pipeline.report.searches.lines import search_lines
 from pipeline.report.sections.content import Content
 from pipeline.report.sections.heading import of_one, scaling, without_data
 from pipeline.report.winners.lines import winner_lines
-from pipeline.scoring.catalogue import LABELS, QUALITIES
-from pipeline.scoring.choices import TOO_FEW, choice_table, prediction_table
-from pipeline.scoring.tables import pooled_means, written_counts
-from pipeline.scoring.winners.common import RANKED
+from pipeline.scoring.ranking import RANKED
+from pipeline.scoring.scores import LABELS, QUALITIES
+from pipeline.scoring.tables import TOO_FEW, choice_table, pooled_means, prediction_table, written_counts
 from pipeline.text import cells_left_out, plural
 from storage.cube.manifest import Manifest
 from storage.cube.schema import NO_SOLUTION, STATUS_WORDS

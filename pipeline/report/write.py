@@ -21,11 +21,18 @@ from pipeline.report.sections.cell import choose_cell, named_cell
 from pipeline.report.sections.content import Content
 from pipeline.report.text import WIDTH, render
 from pipeline.report.winners.files import winner_tables
-from pipeline.scoring.choices import choice_table, prediction_table
-from pipeline.scoring.searches import search_tables
-from pipeline.scoring.tables import cell_table, summary_table
-from pipeline.scoring.times import time_table
-from pipeline.scoring.variants import VARIANTS, compared, rows_of, values_of
+from pipeline.scoring.pairs import search_tables
+from pipeline.scoring.tables import (
+    VARIANTS,
+    cell_table,
+    choice_table,
+    compared,
+    prediction_table,
+    rows_of,
+    summary_table,
+    time_table,
+    values_of,
+)
 from storage.cube.cube import open_cube
 from storage.cube.manifest import Manifest, read_manifest
 from storage.errors import StorageError, storage_errors

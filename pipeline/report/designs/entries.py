@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from pipeline.scoring.worth.budget import COVERAGE, Budget
+from pipeline.scoring.worth import COVERAGE, Budget
 
 DIGITS = 2
 """Of pairs a sample, and of their ratios."""

@@ -22,9 +22,8 @@ from pipeline.report.parts.ink import (
     tick_counts,
 )
 from pipeline.report.parts.parts import spread
-from pipeline.scoring.catalogue import LABELS
-from pipeline.scoring.worth.budget import Budget
-from pipeline.scoring.worth.curves import Group
+from pipeline.scoring.scores import LABELS
+from pipeline.scoring.worth import Budget, Group
 from sweeps.designs import UNIFORM
 
 PANEL = (2.6, 1.9)

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from pipeline.report.winners.findings import listed
-from pipeline.scoring.catalogue import LABELS
-from pipeline.scoring.winners.ranking import ERRORS
-from pipeline.scoring.worth.budget import ROUNDING, DesignScores
-from pipeline.scoring.worth.curves import Group
+from pipeline.scoring.ranking import ERRORS, ROUNDING
+from pipeline.scoring.scores import LABELS
+from pipeline.scoring.worth import DesignScores, Group
 from sweeps.designs import UNIFORM
 
 Best = tuple[str, ...]
@@ -23,7 +22,7 @@ def design_headline(found: Sequence[DesignScores]) -> tuple[str, ...]:
     Parameters
     ----------
     found : sequence of DesignScores
-        From `pipeline.scoring.worth.budget.design_scores`.
+        From `pipeline.scoring.worth.design_scores`.
 
     Returns
     -------

@@ -9,9 +9,8 @@ import pandas as pd
 
 from pipeline.report.designs.entries import PER_CENT, pairs, ratio, worth
 from pipeline.report.parts.ink import short
-from pipeline.scoring.catalogue import LABELS
-from pipeline.scoring.worth.budget import Budget, DesignScores, budget_table
-from pipeline.scoring.worth.curves import design_table
+from pipeline.scoring.scores import LABELS
+from pipeline.scoring.worth import Budget, DesignScores, budget_table, design_table
 
 MODEL, DESIGN = 21, 15
 """Widths of columns."""
@@ -26,7 +25,7 @@ def design_lines(found: Sequence[DesignScores]) -> Iterator[str]:
     Parameters
     ----------
     found : sequence of DesignScores
-        From `pipeline.scoring.worth.budget.design_scores`.
+        From `pipeline.scoring.worth.design_scores`.
     """
     for number, each in enumerate(found):
         if number:
@@ -49,7 +48,7 @@ def design_tables(found: Sequence[DesignScores]) -> dict[str, pd.DataFrame]:
     Parameters
     ----------
     found : sequence of DesignScores
-        From `pipeline.scoring.worth.budget.design_scores`.
+        From `pipeline.scoring.worth.design_scores`.
 
     Returns
     -------

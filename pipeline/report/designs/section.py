@@ -11,9 +11,9 @@ from pipeline.report.designs.entries import PER_CENT, pairs, ratio, worth
 from pipeline.report.designs.figures import draw_budgets, draw_designs
 from pipeline.report.parts.parts import NOTHING, Picture, Section, Table, Value, words
 from pipeline.report.sections.content import Content
-from pipeline.scoring.catalogue import LABELS
-from pipeline.scoring.units import MIXTURES
-from pipeline.scoring.worth.budget import Budget, DesignScores
+from pipeline.scoring.scores import LABELS
+from pipeline.scoring.tables import MIXTURES
+from pipeline.scoring.worth import Budget, DesignScores
 
 DIGITS = 3
 READING = (

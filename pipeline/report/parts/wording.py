@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pipeline.scoring.units import MIXTURES, REDRAWS
+from pipeline.scoring.tables import MIXTURES, REDRAWS
 from pipeline.text import plural
 
 KINDS = {MIXTURES: "mixtures", REDRAWS: "redraws of the annotations"}

@@ -9,9 +9,9 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from pipeline.report.parts.ink import BLUE, GREEN, GREY, RULE, VERMILLION, hover, panels, short
 from pipeline.report.parts.parts import spread
-from pipeline.scoring.catalogue import LABELS
-from pipeline.scoring.searches import ALL, OBJECTIVE, Compared
-from pipeline.scoring.winners.common import RANKED
+from pipeline.scoring.pairs import ALL, OBJECTIVE, Compared
+from pipeline.scoring.ranking import RANKED
+from pipeline.scoring.scores import LABELS
 
 MOST_LINES = 48
 """Models and data sets in one figure."""

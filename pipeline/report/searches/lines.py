@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from pipeline.scoring.catalogue import LABELS
-from pipeline.scoring.searches import ALL, OBJECTIVE, Compared
+from pipeline.scoring.pairs import ALL, OBJECTIVE, Compared
+from pipeline.scoring.scores import LABELS
 from pipeline.text import plural
 
 INDENT = 2
@@ -21,7 +21,7 @@ def search_lines(found: Sequence[Compared], width: int) -> Iterator[str]:
     Parameters
     ----------
     found : sequence of Compared
-        From `pipeline.scoring.searches.compared_searches`.
+        From `pipeline.scoring.pairs.compared_searches`.
     width : int
         Of a line.
     """

@@ -9,10 +9,9 @@ from pipeline.report.parts.wording import drawn, units
 from pipeline.report.searches.figures import draw_search
 from pipeline.report.searches.lines import findings
 from pipeline.report.sections.content import Content
-from pipeline.scoring.catalogue import LABELS
-from pipeline.scoring.pairs import TIE
-from pipeline.scoring.searches import ALL, OBJECTIVE, Compared
-from pipeline.scoring.winners.common import RANKED
+from pipeline.scoring.pairs import ALL, OBJECTIVE, TIE, Compared
+from pipeline.scoring.ranking import RANKED
+from pipeline.scoring.scores import LABELS
 
 READING = (
     "Cells are compared in pairs, of the same data, annotations and random streams. searches.csv and"

@@ -18,7 +18,7 @@ from pipeline.report.parts.ink import GREY, MOST_ACCURACIES, PAPER, accuracy_pan
 from pipeline.report.parts.parts import Section, Table, Value, number, spread, words
 from pipeline.report.parts.published import Published
 from pipeline.report.sections.content import Content
-from pipeline.scoring.catalogue import LABELS
+from pipeline.scoring.scores import LABELS
 from sweeps.models import BASELINES
 from sweeps.plan import DatasetPlan
 

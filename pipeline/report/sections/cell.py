@@ -13,8 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from pipeline.report.parts.parts import Picture, Section
 from pipeline.report.parts.scatter import TRUE, CellFigure, draw_matrix
 from pipeline.report.sections.content import Content, pictured
-from pipeline.scoring.tables import row_cell
-from pipeline.scoring.variants import VARIANTS
+from pipeline.scoring.tables import VARIANTS, row_cell
 from pipeline.text import plural
 from sweeps.cellnames import find_cell
 from sweeps.errors import InputError, Problem, given

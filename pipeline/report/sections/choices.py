@@ -22,7 +22,7 @@ from pipeline.report.parts.ink import (
 from pipeline.report.parts.parts import Section, Table, Value, number, spread, words
 from pipeline.report.parts.wording import count_of
 from pipeline.report.sections.content import Content
-from pipeline.scoring.choices import TOO_FEW, choice_table, prediction_table
+from pipeline.scoring.tables import TOO_FEW, choice_table, prediction_table
 from sweeps.models import chooses
 from sweeps.shapes import CANDIDATES
 
@@ -79,7 +79,7 @@ def entries(table: pd.DataFrame, written: Mapping[tuple[str, int], str]) -> tupl
     Parameters
     ----------
     table : pandas.DataFrame
-        From `pipeline.scoring.choices.choice_table`.
+        From `pipeline.scoring.tables.choice_table`.
     written : mapping
         From `pipeline.scoring.tables.written_counts`.
     """
@@ -106,7 +106,7 @@ def predictions(table: pd.DataFrame, written: Mapping[tuple[str, int], str]) -> 
     Parameters
     ----------
     table : pandas.DataFrame
-        From `pipeline.scoring.choices.prediction_table`.
+        From `pipeline.scoring.tables.prediction_table`.
     written : mapping
         From `pipeline.scoring.tables.written_counts`.
     """
@@ -145,7 +145,7 @@ def draw_choices(table: pd.DataFrame, written: Mapping[tuple[str, int], str]) ->
     Parameters
     ----------
     table : pandas.DataFrame
-        Rows of one accuracy, from `pipeline.scoring.choices.choice_table`.
+        Rows of one accuracy, from `pipeline.scoring.tables.choice_table`.
     written : mapping
         From `pipeline.scoring.tables.written_counts`.
 

@@ -14,11 +14,10 @@ from matplotlib.figure import Figure
 from pipeline.report.parts.ink import MOST_ACCURACIES
 from pipeline.report.parts.parts import Picture, Section, spread
 from pipeline.report.parts.saving import save
-from pipeline.scoring.searches import Compared, compared_searches
-from pipeline.scoring.tables import written_counts
-from pipeline.scoring.variants import DESIGN, SEARCH, rows_of
-from pipeline.scoring.winners.ranking import Ranking, rankings
-from pipeline.scoring.worth.budget import DesignScores, design_scores
+from pipeline.scoring.pairs import Compared, compared_searches
+from pipeline.scoring.ranking import Ranking, rankings
+from pipeline.scoring.tables import DESIGN, SEARCH, rows_of, written_counts
+from pipeline.scoring.worth import DesignScores, design_scores
 from storage.cube.manifest import Manifest
 from storage.runfolder.failures import FailureRecord
 from sweeps.plan import Cell
@@ -50,7 +49,7 @@ class Content:
         Cells of all designs and searches, where there are several: `cells` and `summary` are then of one of
         each.
     chosen : mapping of str to str
-        Which, from `pipeline.scoring.variants.compared`.
+        Which, from `pipeline.scoring.tables.compared`.
     """
 
     manifest: Manifest

@@ -27,7 +27,7 @@ from pipeline.report.parts.ink import (
 from pipeline.report.parts.parts import Section, shape_groups, spread
 from pipeline.report.parts.wording import count_of, units
 from pipeline.report.sections.content import Content, pictured
-from pipeline.scoring.catalogue import LABELS
+from pipeline.scoring.scores import LABELS
 from sweeps.models import BASELINES
 
 PANEL = (2.6, 1.75)
@@ -90,7 +90,7 @@ def draw_curves(
     summary : pandas.DataFrame
         From `pipeline.scoring.tables.summary_table`.
     score : str
-        One of `pipeline.scoring.catalogue.SCORES`. Correct annotations get the accuracy as a line.
+        One of `pipeline.scoring.scores.SCORES`. Correct annotations get the accuracy as a line.
     published : pandas.DataFrame, optional
         From `pipeline.report.sections.against.compare`; drawn as crosses.
     written : mapping, optional

@@ -8,7 +8,7 @@ import pandas as pd
 
 from pipeline.report.parts.parts import Section, Table, Value, number, words
 from pipeline.report.sections.content import Content
-from pipeline.scoring.variants import DESIGN, SEARCH
+from pipeline.scoring.tables import DESIGN, SEARCH
 from pipeline.text import cells_left_out, plural
 from storage.cube.manifest import FORMAT_VERSION, Manifest
 from storage.cube.schema import NO_SOLUTION, STATUS_WORDS

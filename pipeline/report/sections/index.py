@@ -11,7 +11,7 @@ from pipeline.report.parts.parts import Section, Table, number, words
 from pipeline.report.parts.wording import units
 from pipeline.report.sections.content import Content, pictured
 from pipeline.report.sections.curves import draw_curves
-from pipeline.scoring.catalogue import SCORES
+from pipeline.scoring.scores import SCORES
 from pipeline.scoring.tables import summary_table
 
 SCORE = "centroid_index"

@@ -29,7 +29,7 @@ from pipeline.report.parts.ink import (
 from pipeline.report.parts.parts import Section, spread
 from pipeline.report.parts.wording import count_of
 from pipeline.report.sections.content import Content, pictured
-from pipeline.scoring.catalogue import LABELS
+from pipeline.scoring.scores import LABELS
 
 PANEL = (2.75, 2.0)
 FEW = 10

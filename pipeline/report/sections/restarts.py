@@ -24,8 +24,7 @@ from pipeline.report.parts.ink import (
 )
 from pipeline.report.parts.parts import Section, Table, number, shape_groups, spread, words
 from pipeline.report.sections.content import Content
-from pipeline.scoring.restarts import chance_of_best, gap_table, restart_table
-from pipeline.scoring.variants import tree_of
+from pipeline.scoring.tables import chance_of_best, gap_table, restart_table, tree_of
 from pipeline.text import plural
 
 PANEL = (2.75, 1.9)
@@ -101,7 +100,7 @@ def draw_gaps(gaps: pd.DataFrame) -> Figure | None:
     Parameters
     ----------
     gaps : pandas.DataFrame
-        From `pipeline.scoring.restarts.gap_table`.
+        From `pipeline.scoring.tables.gap_table`.
 
     Returns
     -------

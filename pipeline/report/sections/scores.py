@@ -20,9 +20,9 @@ from pipeline.report.parts.parts import (
 )
 from pipeline.report.parts.wording import count_of
 from pipeline.report.sections.content import Content
-from pipeline.scoring.catalogue import LABELS, QUALITIES
+from pipeline.scoring.ranking import RANKED
+from pipeline.scoring.scores import LABELS, QUALITIES
 from pipeline.scoring.tables import pooled_means
-from pipeline.scoring.winners.common import RANKED
 from pipeline.text import plural
 from sweeps.file.datasets import base_name
 from sweeps.models import baseline_of

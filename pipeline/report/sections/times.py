@@ -10,9 +10,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from pipeline.report.parts.ink import INK, MOST_DATASETS, RULE, mark, short
 from pipeline.report.parts.parts import Section, Table, number, spread, words
 from pipeline.report.sections.content import Content
-from pipeline.scoring.catalogue import LABELS
-from pipeline.scoring.times import time_table
-from pipeline.scoring.variants import SEARCH
+from pipeline.scoring.scores import LABELS
+from pipeline.scoring.tables import SEARCH, time_table
 from pipeline.text import plural
 
 BOX_HEIGHT = 0.24

@@ -14,9 +14,9 @@ from pipeline.report.parts.ink import GREY, LONGEST_MODEL, hover, mark, short
 from pipeline.report.parts.parts import Section, Table, Value, number, words
 from pipeline.report.sections.content import Content
 from pipeline.report.winners.findings import comparable
-from pipeline.scoring.catalogue import LABELS
-from pipeline.scoring.times import time_table
-from pipeline.scoring.winners.ranking import Ranking
+from pipeline.scoring.ranking import Ranking
+from pipeline.scoring.scores import LABELS
+from pipeline.scoring.tables import time_table
 
 WIDTH, LEAST_HEIGHT, ROW = 6.6, 3.0, 0.21
 """Inches: of the figure, and of a label in the column of labels."""

@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from pipeline.report.parts.ink import GREY, INK, LONGEST_MODEL, hover, mark, short
-from pipeline.scoring.catalogue import LABELS
-from pipeline.scoring.winners.ranking import Ranking
+from pipeline.scoring.ranking import Ranking
+from pipeline.scoring.scores import LABELS
 
 WIDTH, ROW, BAR, HEAD = 8.2, 0.25, 0.13, 0.55
 """Inches: of the figure, of a line of labels, from bar to bar, and of the axis with its title."""

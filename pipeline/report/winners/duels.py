@@ -5,8 +5,8 @@ from __future__ import annotations
 from pipeline.report.parts.parts import NOTHING, Section, Table, Value
 from pipeline.report.sections.content import Content
 from pipeline.report.winners.findings import comparable
-from pipeline.scoring.catalogue import LABELS
-from pipeline.scoring.winners.ranking import ERRORS, Ranking
+from pipeline.scoring.ranking import ERRORS, Ranking
+from pipeline.scoring.scores import LABELS
 
 NOTE = (
     "Data sets on which the model of the row wins, ties and loses against that of the column, which has the"

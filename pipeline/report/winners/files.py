@@ -9,7 +9,7 @@ import pandas as pd
 from pipeline.report.winners.cost import cost_table
 from pipeline.report.winners.findings import comparable
 from pipeline.report.winners.robustness import robustness_table
-from pipeline.scoring.winners.ranking import Ranking
+from pipeline.scoring.ranking import Ranking
 
 
 def winner_tables(rankings: Sequence[Ranking], cells: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -18,7 +18,7 @@ def winner_tables(rankings: Sequence[Ranking], cells: pd.DataFrame) -> dict[str,
     Parameters
     ----------
     rankings : sequence of Ranking
-        From `pipeline.scoring.winners.ranking.rankings`.
+        From `pipeline.scoring.ranking.rankings`.
     cells : pandas.DataFrame
         From `pipeline.scoring.tables.cell_table`.
 

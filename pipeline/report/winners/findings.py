@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pipeline.scoring.catalogue import LABELS
-from pipeline.scoring.winners.ranking import ERRORS, Ranking
-from pipeline.scoring.winners.significance import FEWEST_DATASETS, FEWEST_MODELS, LEVEL, least_p
+from pipeline.scoring.ranking import ERRORS, FEWEST_DATASETS, FEWEST_MODELS, LEVEL, Ranking, least_p
+from pipeline.scoring.scores import LABELS
 from pipeline.text import plural
 
 MOST_NAMES = 4
@@ -32,7 +31,7 @@ def findings(rankings: Sequence[Ranking]) -> tuple[str, ...]:
     Parameters
     ----------
     rankings : sequence of Ranking
-        From `pipeline.scoring.winners.ranking.rankings`.
+        From `pipeline.scoring.ranking.rankings`.
     """
     known = [ranking for ranking in rankings if ranking.common.models]
     if not known:

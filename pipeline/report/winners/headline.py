@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pipeline.report.winners.findings import comparable, listed
-from pipeline.scoring.catalogue import LABELS
-from pipeline.scoring.winners.ranking import Ranking
+from pipeline.scoring.ranking import Ranking
+from pipeline.scoring.scores import LABELS
 from pipeline.text import plural
 
 
@@ -14,7 +14,7 @@ def headline(rankings: tuple[Ranking, ...]) -> tuple[str, ...]:
     Parameters
     ----------
     rankings : tuple of Ranking
-        From `pipeline.scoring.winners.ranking.rankings`.
+        From `pipeline.scoring.ranking.rankings`.
 
     Returns
     -------

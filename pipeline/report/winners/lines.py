@@ -10,8 +10,8 @@ import pandas as pd
 from pipeline.report.parts.ink import short
 from pipeline.report.winners.cost import cost_table
 from pipeline.report.winners.findings import comparable, findings
-from pipeline.scoring.catalogue import LABELS
-from pipeline.scoring.winners.ranking import Ranking
+from pipeline.scoring.ranking import Ranking
+from pipeline.scoring.scores import LABELS
 
 RULE = "won–tied–lost: against every other model, over data sets; s: CPU seconds of a cell"
 
@@ -22,7 +22,7 @@ def winner_lines(rankings: Sequence[Ranking], cells: pd.DataFrame, width: int) -
     Parameters
     ----------
     rankings : sequence of Ranking
-        From `pipeline.scoring.winners.ranking.rankings`.
+        From `pipeline.scoring.ranking.rankings`.
     cells : pandas.DataFrame
         From `pipeline.scoring.tables.cell_table`.
     width : int

@@ -12,10 +12,9 @@ from pipeline.report.parts.ink import MOST_DATASETS, hover, legend, mark, short,
 from pipeline.report.parts.parts import NOTHING, Section, Table, Value, number, shape_groups, spread, words
 from pipeline.report.sections.content import Content
 from pipeline.report.winners.findings import comparable
-from pipeline.scoring.catalogue import LABELS
-from pipeline.scoring.units import over_datasets
-from pipeline.scoring.winners.common import by_accuracy
-from pipeline.scoring.winners.ranking import Ranking
+from pipeline.scoring.ranking import Ranking, by_accuracy
+from pipeline.scoring.scores import LABELS
+from pipeline.scoring.tables import over_datasets
 
 PANEL = (2.75, 2.1)
 ROOM = 0.04

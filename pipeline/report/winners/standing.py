@@ -8,10 +8,9 @@ from pipeline.report.parts.parts import NOTHING, Section, Table, Value, mean_and
 from pipeline.report.sections.content import Content
 from pipeline.report.winners.diagram import draw_ranks
 from pipeline.report.winners.findings import READING, comparable, findings
-from pipeline.scoring.catalogue import LABELS
-from pipeline.scoring.units import MIXTURES, REDRAWS
-from pipeline.scoring.winners.ranking import ERRORS, Ranking
-from pipeline.scoring.winners.significance import LEVEL
+from pipeline.scoring.ranking import ERRORS, LEVEL, Ranking
+from pipeline.scoring.scores import LABELS
+from pipeline.scoring.tables import MIXTURES, REDRAWS
 from pipeline.text import plural
 
 DIGITS = 3

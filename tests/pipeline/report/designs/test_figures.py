@@ -8,8 +8,8 @@ from designed import designed, written
 
 from pipeline.report.designs.figures import MOST_ROWS, draw_budgets, draw_designs
 from pipeline.report.parts.ink import DESIGN_LOOKS, PAPER, house_style
-from pipeline.scoring.worth.budget import budgets
-from pipeline.scoring.worth.curves import design_groups
+from pipeline.scoring.worth import budgets
+from pipeline.scoring.worth import design_groups
 from sweeps.designs import DESIGNS
 
 

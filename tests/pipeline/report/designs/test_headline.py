@@ -5,7 +5,7 @@ from __future__ import annotations
 from designed import designed, written
 
 from pipeline.report.designs.headline import design_headline
-from pipeline.scoring.worth.budget import design_scores
+from pipeline.scoring.worth import design_scores
 
 CURVES = {"uniform": (0.2, 0.4, 0.6), "active": (0.4, 0.5, 0.5), "biased": (0.1, 0.2, 0.6)}
 

@@ -6,7 +6,7 @@ import numpy as np
 from designed import designed, written
 
 from pipeline.report.designs.lines import design_lines, design_tables
-from pipeline.scoring.worth.budget import design_scores
+from pipeline.scoring.worth import design_scores
 from sweeps.methods import SHIPPED
 
 

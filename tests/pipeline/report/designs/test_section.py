@@ -16,7 +16,7 @@ from pipeline.report.designs.section import findings, section
 from pipeline.report.parts.ink import house_style
 from pipeline.report.parts.parts import Picture, Section
 from pipeline.report.parts.saving import save
-from pipeline.scoring.worth.budget import design_scores
+from pipeline.scoring.worth import design_scores
 
 CURVES = {"uniform": (0.2, 0.4, 0.6), "active": (0.4, 0.5, 0.7), "biased": (0.1, 0.2, 0.4)}
 

@@ -8,7 +8,7 @@ from searched import SEARCHES, searched
 
 from pipeline.report.parts.ink import house_style
 from pipeline.report.searches.figures import MOST_LINES, draw_search
-from pipeline.scoring.searches import compared_searches
+from pipeline.scoring.pairs import compared_searches
 
 
 def test_bars_points_and_times_are_those_of_the_tables() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from searched import SEARCHES, searched
 
 from pipeline.report.searches.lines import findings, search_lines
-from pipeline.scoring.searches import compared_searches
+from pipeline.scoring.pairs import compared_searches
 
 
 def test_a_sentence_for_each_model() -> None:

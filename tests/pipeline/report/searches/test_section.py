@@ -13,7 +13,7 @@ from pipeline.report.parts.ink import house_style
 from pipeline.report.parts.parts import Picture, Section
 from pipeline.report.parts.saving import save
 from pipeline.report.searches.section import section
-from pipeline.scoring.searches import compared_searches
+from pipeline.scoring.pairs import compared_searches
 
 
 def chapter(cells: pd.DataFrame, folder: Path) -> Section | None:

@@ -13,7 +13,7 @@ from cubes.reported import make, tables
 from kernels.choice.held_out import LEAST_PAIRS
 from pipeline.report.sections.choices import UNABLE, draw_choices, entries, predictions
 from pipeline.report.write import write_report
-from pipeline.scoring.choices import choice_table, prediction_table
+from pipeline.scoring.tables import choice_table, prediction_table
 from sweeps.shapes import CANDIDATES
 
 PLAN = toy.plan("iris", models=("likelihood", "posterior-auto"))

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from pipeline.report.sections.index import draw_shares, entries, share_table
-from pipeline.scoring.catalogue import SCORES
+from pipeline.scoring.scores import SCORES
 
 
 def cells() -> pd.DataFrame:

@@ -8,7 +8,7 @@ from cubes import toy
 from cubes.reported import tables, tips, titles
 
 from pipeline.report.sections.restarts import draw_chances, draw_gaps, entries
-from pipeline.scoring.restarts import gap_table
+from pipeline.scoring.tables import gap_table
 
 
 def test_restarts_are_drawn_from_the_cells() -> None:

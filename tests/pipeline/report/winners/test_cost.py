@@ -7,7 +7,7 @@ from contests import cell, contest, table
 from cubes.reported import tips
 
 from pipeline.report.winners.cost import apart, cost_table, draw_costs
-from pipeline.scoring.winners.ranking import rankings
+from pipeline.scoring.ranking import rankings
 
 
 def test_time_is_a_geometric_mean_over_data_sets_and_what_is_beaten_is_not_marked() -> None:

@@ -10,7 +10,7 @@ from matplotlib.colors import to_hex
 
 from pipeline.report.parts.ink import INK
 from pipeline.report.winners.diagram import draw_ranks
-from pipeline.scoring.winners.ranking import Ranking, rankings
+from pipeline.scoring.ranking import Ranking, rankings
 
 BASE = np.linspace(0.2, 0.6, 12)
 OFFSETS = 0.01 * np.arange(1, 13)

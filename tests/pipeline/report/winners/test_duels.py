@@ -6,7 +6,7 @@ import numpy as np
 from contests import contest
 
 from pipeline.report.winners.duels import table
-from pipeline.scoring.winners.ranking import rankings
+from pipeline.scoring.ranking import rankings
 
 
 def test_counts_are_those_of_the_row_against_the_column() -> None:

@@ -7,7 +7,7 @@ import pandas as pd
 from contests import cell, contest, table
 
 from pipeline.report.winners.findings import comparable, findings, listed, p_text
-from pipeline.scoring.winners.ranking import rankings
+from pipeline.scoring.ranking import rankings
 
 BASE = np.linspace(0.2, 0.6, 10)
 OFFSETS = 0.01 * np.arange(1, 11)

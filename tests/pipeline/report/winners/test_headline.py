@@ -5,7 +5,7 @@ from __future__ import annotations
 from contests import cell, table
 
 from pipeline.report.winners.headline import headline
-from pipeline.scoring.winners.ranking import rankings
+from pipeline.scoring.ranking import rankings
 
 
 def contest(*levels: float, datasets: int) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import numpy as np
 from contests import contest
 
 from pipeline.report.winners.lines import winner_lines
-from pipeline.scoring.winners.ranking import rankings
+from pipeline.scoring.ranking import rankings
 
 
 def test_lines_fit_and_hold_ranks_of_both_scores() -> None:

@@ -9,7 +9,7 @@ from contests import cell, table
 from cubes.reported import tips
 
 from pipeline.report.winners.robustness import MEAN, draw_robustness, robustness_table
-from pipeline.scoring.winners.ranking import rankings
+from pipeline.scoring.ranking import rankings
 
 
 def cells(

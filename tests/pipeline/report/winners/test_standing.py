@@ -18,7 +18,7 @@ from pipeline.report.parts.ink import house_style
 from pipeline.report.sections.content import Content
 from pipeline.report.winners import cost, duels, robustness, standing
 from pipeline.report.write import write_report
-from pipeline.scoring.winners.ranking import rankings
+from pipeline.scoring.ranking import rankings
 from sweeps.models import MODEL_CODES
 
 HOSTILE = "<img src=x onerror=alert(1)>"

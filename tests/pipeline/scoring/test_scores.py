@@ -1,8 +1,10 @@
-"""Lazy scores: the array cores cell by cell, and nothing computed before it is asked for."""
+"""Scores: the declarations by hand, lazily over a cube against the array cores, and stored beside it."""
 
 from __future__ import annotations
 
+import inspect
 import math
+import shutil
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -12,22 +14,117 @@ import numpy as np
 import pytest
 import xarray as xr
 from cubes import toy
+from cubes.reported import make
 
 from kernels import scores as core
 from kernels.scores import NORMALIZERS
-from pipeline.scoring.catalogue import CATALOGUE
-from pipeline.scoring.lazy import (
-    all_baseline_scores,
+from pipeline.scoring.scores import (
+    CATALOGUE,
+    LABELS,
+    QUALITIES,
+    SCORES,
+    Score,
     baseline_scores,
+    fingerprint,
     relative_nmi,
+    score_nodes,
     scores,
+    scores_path,
+    store_scores,
 )
 from storage.cube.cube import open_cube
-from storage.cube.schema import DONE
+from storage.cube.manifest import read_manifest
+from storage.cube.schema import DONE, VARIABLES
+from sweeps.errors import InputError
 from sweeps.models import AUTO, shape_of
-from sweeps.shapes import CODES
+from sweeps.shapes import CODES, widened
 
-OF_CELLS = [name for name, score in CATALOGUE.items() if score.of_cell is not None]
+ARRAYS = {
+    "X": np.array([[0.0], [2.0], [10.0], [12.0]]),
+    "labels_true": np.array([0, 0, 1, 1], np.int16),
+    "labels": np.array([1, 1, 0, 0], np.int16),
+    "centroids": np.array([[11.0], [1.0]]),
+    "covariances": np.array([1.0, 1.0]),
+    "covariance_shape": 0,
+    "annotations": np.array([[0, 1, 0], [0, 2, 1], [2, 3, 1]], np.int32),
+    "log_likelihood": np.array([-3.0, -1.5, np.nan]),
+}
+"""A perfect solution with the clusters named the other way round; the last annotation is wrong."""
+
+NOTHING = {
+    "labels": np.full(4, -1, np.int16),
+    "centroids": np.full((2, 1), np.nan),
+    "covariances": np.full(2, np.nan),
+    "log_likelihood": np.full(3, np.nan),
+}
+"""The same cell before it is done."""
+
+
+OPTIONS = {"normalizer": "min", "covariance_prior": 1.0}
+
+
+def value(name: str, arrays: dict[str, np.ndarray]) -> float:
+    score = CATALOGUE[name]
+    assert score.function is not None
+    options = {option: OPTIONS[option] for option in score.options}
+    return score.of_cell(*(arrays[array] for array in score.arrays), **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("nmi", 1.0),
+        ("adjusted_rand", 1.0),
+        ("goldberger_kl", 0.0),
+        ("centroid_index", 0.0),
+        ("annotation_agreement", 2 / 3),
+        ("objective", -1.5),
+    ],
+)
+def test_scores_of_one_cell_by_hand(name: str, expected: float) -> None:
+    assert value(name, ARRAYS) == pytest.approx(expected)
+    assert np.isnan(value(name, ARRAYS | NOTHING))
+
+
+@pytest.mark.parametrize("shape", CODES)
+@pytest.mark.parametrize("prior", [0.0, 1.0])
+def test_a_solution_that_is_the_truth_has_no_divergence(
+    shape: str, prior: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(1)
+    X, truth = rng.normal(size=(30, 3)) + np.repeat([0, 3, 9], 10)[:, None], np.repeat([0, 1, 2], 10)
+    own = core.cluster_covariances(X, truth, 3, shape, prior)
+    cell = {
+        "X": X,
+        "labels_true": truth.astype(np.int16),
+        "labels": truth.astype(np.int16),
+        "centroids": core.cluster_gaussians(X, truth, 3)[1],
+        "covariance_shape": CODES[shape],
+    }
+    monkeypatch.setitem(OPTIONS, "covariance_prior", prior)
+    for n_axes in range(own.ndim - 1, 3):
+        found = value("goldberger_kl", cell | {"covariances": widened(own, n_axes, 3)})
+        assert found == pytest.approx(0.0, abs=1e-12)
+    assert value("goldberger_kl", cell | {"covariances": 1.5 * own}) > 0.1
+
+
+@pytest.mark.parametrize("score", CATALOGUE.values(), ids=SCORES)
+def test_a_declaration_fits_its_function_and_the_cube(score: Score) -> None:
+    assert set(score.arrays) <= set(VARIABLES)
+    assert (score.function is None) == (score.arrays == ())
+    if score.function is not None:
+        assert tuple(inspect.signature(score.function).parameters) == score.arrays + score.options
+    assert score.label.better in (-1, 0, 1)
+    assert ("nats" in score.label.axis) == (score.units == "nats")
+
+
+def test_every_column_has_a_label_and_objectives_are_no_quality() -> None:
+    assert tuple(LABELS) == (*SCORES, "seconds", "cpu_seconds", "restarts_done", "hits")
+    assert set(SCORES) - set(QUALITIES) == {"objective"}
+    assert len({label.short for label in LABELS.values()}) == len(LABELS)
+
+
+OF_CELLS = [name for name, score in CATALOGUE.items() if score.function is not None]
 REAL = toy.plan("iris")
 SHAPES = toy.plan(
     "shapes",
@@ -176,8 +273,8 @@ def test_relative_nmi_is_against_the_baseline_of_the_same_variance(changes: Any,
     tree = toy.tree(
         toy.plan("iris", models=models, model_chunk=3, baselines=both, **changes), chunked=chunked
     )
-    found, baselines = scores(tree, "iris"), all_baseline_scores(tree, "iris")
-    assert tuple(baselines) == both
+    found, baselines = scores(tree, "iris"), {name: baseline_scores(tree, "iris", name) for name in both}
+    assert list(score_nodes(tree, "iris")) == ["iris", *(f"iris/{name}" for name in both)]
     difference = relative_nmi(found, baselines).compute()
     assert difference.dims == found["nmi"].dims
     for model, baseline in zip(models, (both[0], both[1], both[0]), strict=True):
@@ -235,3 +332,61 @@ def test_a_class_without_samples_has_no_centroid() -> None:
     X, centroids = tree["gap/X"].values, tree["gap/unsupervised/centroids"].values
     means = np.stack([X[truth == label].mean(axis=0) for label in (0, 2)])
     assert float(baseline_scores(tree, "gap")["centroid_index"]) == core.centroid_index(centroids, means)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make(tmp_path_factory.mktemp("scored"), toy.plan("iris"), toy.plan("drawn", mixtures=2))
+
+
+@pytest.fixture
+def cube(made: Path, tmp_path: Path) -> Path:
+    shutil.copytree(made, tmp_path / made.name)
+    return tmp_path / made.name
+
+
+def store(cube: Path) -> tuple[Path, bool]:
+    return store_scores(cube, open_cube(cube))
+
+
+def test_plain_xarray_opens_them(cube: Path) -> None:
+    path, is_new = store(cube)
+    assert is_new
+    assert path == scores_path(cube) == cube.with_suffix(".scores.zarr")
+    tree = open_cube(cube)
+    found = xr.open_datatree(path, engine="zarr")
+    for name, plan in read_manifest(cube).plans.items():
+        nodes = {name: scores(tree, name)} if plan.supervised else {}
+        nodes |= {f"{name}/{model}": baseline_scores(tree, name, model) for model in plan.baselines}
+        for node, expected in nodes.items():
+            for score, values in expected.items():
+                assert np.array_equal(found[node][score].values, values.values, equal_nan=True)
+                assert found[node][score].attrs == values.attrs
+    assert store(cube) == (path, False)
+
+
+def test_stale_scores_are_computed_again(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, _ = store(cube)
+    (path / "marker").write_text("of the first time")
+    assert store(cube) == (path, False)
+    assert (path / "marker").exists()
+    monkeypatch.setattr("pipeline.scoring.scores.version", lambda name: "another release")
+    assert store(cube) == (path, True)
+    assert not (path / "marker").exists()
+    assert sorted(each.name for each in path.parent.iterdir()) == sorted([cube.name, path.name])
+
+
+def test_cells_that_are_done_meanwhile_make_them_stale(cube: Path) -> None:
+    tree = open_cube(cube)
+    first = fingerprint(tree)
+    node = next(node for node in tree.subtree if "status" in node.data_vars)
+    node["status"] = xr.zeros_like(node["status"])
+    assert fingerprint(tree) != first
+
+
+def test_what_is_no_store_of_scores_stays(cube: Path) -> None:
+    scores_path(cube).mkdir()
+    (scores_path(cube) / "mine").write_text("")
+    with pytest.raises(InputError, match="found something else, expected scores of a cube, or nothing"):
+        store(cube)
+    assert (scores_path(cube) / "mine").exists()
