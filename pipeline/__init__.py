@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pipeline.fit.estimating.held_out import LinkScorer
     from pipeline.fit.estimator import AnnotatedClustering
     from pipeline.methods.contract import NoSolution, Solution
-    from pipeline.scoring.lazy import baseline_scores, scores
+    from pipeline.scoring.scores import baseline_scores, scores
     from storage.cube.cube import open_cube
     from sweeps.file.reading import load_sweep
 
@@ -37,10 +37,10 @@ _PLACES = {
     "LinkScorer": "pipeline.fit.estimating.held_out",
     "NoSolution": "pipeline.methods.contract",
     "Solution": "pipeline.methods.contract",
-    "baseline_scores": "pipeline.scoring.lazy",
+    "baseline_scores": "pipeline.scoring.scores",
     "load_sweep": "sweeps.file.reading",
     "open_cube": "storage.cube.cube",
-    "scores": "pipeline.scoring.lazy",
+    "scores": "pipeline.scoring.scores",
 }
 
 

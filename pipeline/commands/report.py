@@ -39,7 +39,7 @@ class ScoreName(Word):
         return super().shell_complete(ctx, param, incomplete)
 
     def _load(self) -> None:
-        from pipeline.scoring.catalogue import LABELS
+        from pipeline.scoring.scores import LABELS
 
         self.choices = tuple(LABELS)
 
@@ -152,7 +152,7 @@ def export(cube: Path, results: Path, how: str, out: Path | None, force: bool, o
         if problems:
             raise InputError(problems)
         if only_scores:
-            from pipeline.scoring.stored import store_scores
+            from pipeline.scoring.scores import store_scores
             from storage.cube.cube import open_cube
 
             stored, is_new = store_scores(path, open_cube(path))
@@ -192,8 +192,8 @@ def compare(
     """
     from pipeline.commands.paths import beside, find_cube
     from pipeline.report.compare import write_comparison
-    from pipeline.scoring.catalogue import LABELS
-    from pipeline.scoring.winners.common import RANKED
+    from pipeline.scoring.scores import LABELS
+    from pipeline.scoring.ranking import RANKED
 
     with reported():
         problems = [not_one_of("--score", score, LABELS) for score in scores if score not in LABELS]

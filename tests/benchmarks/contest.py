@@ -16,9 +16,9 @@ from tables import Table
 from pipeline.report.parts.ink import house_style
 from pipeline.report.winners.diagram import draw_ranks
 from pipeline.scoring.tables import cell_table
-from pipeline.scoring.times import time_table
-from pipeline.scoring.winners.common import common_scores
-from pipeline.scoring.winners.ranking import Ranking, rank
+from pipeline.scoring.tables import time_table
+from pipeline.scoring.ranking import common_scores
+from pipeline.scoring.ranking import Ranking, rank
 from storage.cube.cube import open_cube
 from storage.cube.manifest import read_manifest
 

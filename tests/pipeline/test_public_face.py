@@ -23,10 +23,10 @@ NAMES = {
     "LinkScorer": "pipeline.fit.estimating.held_out",
     "NoSolution": "pipeline.methods.contract",
     "Solution": "pipeline.methods.contract",
-    "baseline_scores": "pipeline.scoring.lazy",
+    "baseline_scores": "pipeline.scoring.scores",
     "load_sweep": "sweeps.file.reading",
     "open_cube": "storage.cube.reading",
-    "scores": "pipeline.scoring.lazy",
+    "scores": "pipeline.scoring.scores",
 }
 HEAVY = {
     "click", "dask", "distributed", "kernels", "matplotlib", "numba", "numpy", "pandas", "pydantic", "scipy",

@@ -11,7 +11,7 @@ from processes.sweeping import run, write_spec
 
 from pipeline.prepare.repair import repair_cube
 from pipeline.report.sections.cell import read_cell
-from pipeline.scoring.lazy import scores
+from pipeline.scoring.scores import scores
 from pipeline.scoring.tables import cell_table
 from pipeline.work.verify import verify
 from storage.cube import schema

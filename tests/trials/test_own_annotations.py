@@ -14,7 +14,7 @@ from processes.sweeping import assert_same_bits, run, write_spec
 
 from pipeline.prepare.repair import repair_cube
 from pipeline.report.write import write_report
-from pipeline.scoring.lazy import scores
+from pipeline.scoring.scores import scores
 from pipeline.work.verify import verify
 from storage.cube.cube import open_cube
 from sweeps.errors import InputError

@@ -15,7 +15,7 @@ from pipeline.monitor.status import read_status
 from pipeline.monitor.why import explain
 from pipeline.report.compare import write_comparison
 from pipeline.report.write import write_report
-from pipeline.scoring.stored import store_scores
+from pipeline.scoring.scores import store_scores
 from pipeline.scoring.tables import cell_table
 from pipeline.work.verify import verify
 from storage.cube.compare import UNPROMISED

@@ -15,7 +15,7 @@ from pipeline.optima import SAME_OPTIMUM
 from pipeline.report.parts.ink import BLUE, INK, VERMILLION, legend, mark, panels
 from pipeline.report.sections.against import LIMIT
 from pipeline.scoring.tables import KEYS
-from pipeline.scoring.units import over_units, unit_of
+from pipeline.scoring.tables import over_units, unit_of
 
 DRAWS = 10_000
 """Of fifty mixtures among those at hand, to see how far a mean of fifty may lie."""
