@@ -62,14 +62,7 @@ def draw_choice(choice: ClusterChoice) -> Figure:
             first.set_title("held-out annotations: less is better")
         bic = np.array([each.criteria.bic for each in choice.candidates])
         icl = np.array([each.criteria.icl for each in choice.candidates])
-        last.plot(
-            counts,
-            bic,
-            color=GREY if with_loss else BLUE,
-            marker="s",
-            markersize=4,
-            label="BIC",
-        )
+        last.plot(counts, bic, color=GREY if with_loss else BLUE, marker="s", markersize=4, label="BIC")
         last.plot(
             counts,
             icl,

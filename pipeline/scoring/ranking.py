@@ -224,6 +224,11 @@ class Ranking:
         return [name for name in self.common.datasets if name not in self.datasets]
 
     @property
+    def comparable(self) -> bool:
+        """Whether there are two models or more."""
+        return len(self.common.models) > 1
+
+    @property
     def mean_ranks(self) -> pd.Series:
         """By model, best first."""
         return self.ranks.mean()

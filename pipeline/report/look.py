@@ -1,10 +1,13 @@
-"""How figures look: palette, marks, panels and legends."""
+"""How figures look: palette, marks of models and designs, legends, words on points.
+
+`mark` says how a model is drawn, `DESIGN_LOOKS` a design; everything is drawn within `house_style`. Colours
+that must follow a page into the dark are `VARIABLES` of its style sheet.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
-import math
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,6 +30,7 @@ BLUE, VERMILLION, GREEN = "#0072b2", "#d55e00", "#009e73"
 # Shades of the same for both light and dark: points that are an image do not follow the page.
 CLASS_COLORS = ("#0f77b8", "#dd650f", "#109e78", "#cc79a7", "#e69f00", "#56b4e9")
 CLASS_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+# Colours that the page's style sheet has in a light and in a dark shade.
 VARIABLES = {
     INK: "--ink",
     RULE: "--rule",
@@ -36,15 +40,14 @@ VARIABLES = {
     VERMILLION: "--vermillion",
     GREEN: "--green",
 }
-"""Colours that the page's style sheet has in a light and in a dark shade."""
 
+# Colour and marker of each annotation term.
 STYLES = {"posterior": (BLUE, "o"), "likelihood": (VERMILLION, "s"), "conditional": (GREEN, "^")}
-"""Colour and marker of each annotation term."""
 
 METHOD_COLORS = ("#a6761d", "#cc79a7", "#b0605a", "#4d9bc7", "#7a6fb0")
 METHOD_MARKERS = ("v", "P", "X", "D", "<", ">", "p")
+# Of methods: shades for both light and dark; so many of each that few of some dozen look the same.
 METHOD_LINES = ("-", "--", ":")
-"""Of methods: shades for both light and dark; so many of each that few of some dozen look the same."""
 
 Half = Literal["full", "left", "right", "bottom", "top"]
 Line = str | tuple[int, tuple[float, ...]]
@@ -112,7 +115,13 @@ class Look(NamedTuple):
     marker: str
     line: Line
 
+    @property
+    def markers(self) -> dict[str, Any]:
+        """Properties of a drawn line."""
+        return {"marker": self.marker}
 
+
+# Of each design; panels of these never hold several models.
 DESIGN_LOOKS = {
     "uniform": Look(GREY, "o", "--"),
     "biased": Look(VERMILLION, "s", "-."),
@@ -123,7 +132,6 @@ DESIGN_LOOKS = {
     "farthest-first": Look("#b0605a", "X", ":"),
     "committee": Look("#7a6fb0", "<", (0, (4, 2, 1, 2))),
 }
-"""Of each design; panels of these never hold several models."""
 
 FONTS = "'DejaVu Sans', 'Bitstream Vera Sans', Verdana, sans-serif"
 STYLE: dict[str, Any] = {
@@ -147,27 +155,27 @@ STYLE: dict[str, Any] = {
     "figure.facecolor": PAPER,
     "savefig.facecolor": PAPER,
 }
+# Inches of the longest entry of a legend; up to three of the short ones fit any figure.
 LEGEND_WIDTH = 2.1
-"""Inches of the longest entry of a legend; up to three of the short ones fit any figure."""
+# Inches of a letter and of the rest of an entry, which a long name of a method takes beyond that.
 LETTER, HANDLE = 0.08, 0.4
-"""Inches of a letter and of the rest of an entry, which a long name of a method takes beyond that."""
+# Entries of a legend whose handles have the usual length, and the length of those of more, in letters.
 MOST_PLAIN, LONG_HANDLE = 8, 3.4
-"""Entries of a legend whose handles have the usual length, and the length of those of more, in letters."""
+# Letters of a model's name: every shipped one is shown in full.
 LONGEST_MODEL = 28
-"""Letters of a model's name: every shipped one is shown in full."""
+# Letters of a name beside an axis; a longer one would take the room of the figure.
 LONGEST_NAME = 22
-"""Letters of a name beside an axis; a longer one would take the room of the figure."""
+# What one figure shows; a larger grid is shown in part, and the CSV files hold all of it.
 MOST_ACCURACIES, MOST_DATASETS = 6, 24
-"""What one figure shows; a larger grid is shown in part, and the CSV files hold all of it."""
+# Panels in a row where each data set has one, or several.
 ACROSS = 3
-"""Panels in a row where each data set has one, or several."""
+# Before the words on points, in the name of their group.
 TIP = "tip-"
-"""Before the words on points, in the name of their group."""
+# Numbers of annotations that are named below a panel.
 MOST_TICKS = 5
-"""Numbers of annotations that are named below a panel."""
 COUNTS_LABEL = "annotations m (N: samples)"
+# Dots per inch of a PNG file, and of points that are an image within a PDF and within an SVG.
 PNG_DPI, IMAGE_DPI, PAGE_DPI = 150, 200, 144
-"""Dots per inch of a PNG file, and of points that are an image within a PDF and within an SVG."""
 
 
 @contextmanager
@@ -178,9 +186,15 @@ def house_style() -> Iterator[None]:
 
 
 def mark(model: str) -> Mark:
-    """How a model is drawn: the colour and the marker are of its term, the rest of its shape."""
+    """How a model is drawn: the colour and the marker are of its term, the rest of its shape.
+
+    Of a shipped method they go by its place in their list, of one's own by its name: the same in every cube.
+    """
     if not is_model(model):
-        return _method_mark(model)
+        names = list(SHIPPED)
+        place = names.index(model) if model in names else zlib.crc32(model.encode())
+        color, marker = METHOD_COLORS[place % len(METHOD_COLORS)], METHOD_MARKERS[place % len(METHOD_MARKERS)]
+        return Mark(color, marker, color, METHOD_LINES[place % len(METHOD_LINES)], "full", color, "")
     term, shape = split_model(model)
     look = SHAPES[shape]
     if model in BASELINES:
@@ -189,15 +203,6 @@ def mark(model: str) -> Mark:
     color, marker = STYLES[term]
     area = PAPER if look.hatch else color
     return Mark(color, marker, color if look.filled else PAPER, look.line, look.half, area, look.hatch)
-
-
-def _method_mark(method: str) -> Mark:
-    """Of a shipped method by its place in their list, of one's own by its name: the same in every cube."""
-    names = list(SHIPPED)
-    place = names.index(method) if method in names else zlib.crc32(method.encode())
-    color = METHOD_COLORS[place % len(METHOD_COLORS)]
-    marker = METHOD_MARKERS[place % len(METHOD_MARKERS)]
-    return Mark(color, marker, color, METHOD_LINES[place % len(METHOD_LINES)], "full", color, "")
 
 
 def short(name: str, group: str = "", longest: int = LONGEST_NAME) -> str:
@@ -214,38 +219,6 @@ def panels(
     figure = Figure(figsize=(max(width, 4.2), height), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False, sharex=share, sharey=share)
     return figure, [list(line) for line in grid]
-
-
-def titled_panels(
-    titles: Sequence[str],
-    size: tuple[float, float],
-    up: str,
-    share: Literal["none", "all"] = "none",
-    across: int = ACROSS,
-) -> tuple[Figure, list[Axes]]:
-    """Figure of a panel under each title, so many in a row; `up` is the label of the y axes."""
-    columns = min(across, len(titles))
-    figure, grid = panels(math.ceil(len(titles) / columns), columns, size, share)
-    flat = [axes for line in grid for axes in line]
-    for axes in flat[len(titles) :]:
-        axes.remove()
-    for axes, title in zip(flat, titles, strict=False):
-        axes.set_title(title)
-    for line in grid:
-        line[0].set_ylabel(up)
-    return figure, flat[: len(titles)]
-
-
-def accuracy_panels(
-    rows: int, accuracies: Sequence[float], size: tuple[float, float], share: Literal["all", "row"]
-) -> tuple[Figure, list[list[Axes]]]:
-    """Figure of a column of panels for each accuracy, over the number of annotations; NaN has no title."""
-    figure, grid = panels(rows, len(accuracies), size, share)
-    for axes, p in zip(grid[0], accuracies, strict=True):
-        axes.set_title("" if math.isnan(p) else f"accuracy p = {p:g}")
-    for axes in grid[-1]:
-        axes.set_xlabel(COUNTS_LABEL)
-    return figure, grid
 
 
 def tick_counts(axes: Axes, counts: Sequence[float], names: Mapping[Any, str] | None = None) -> None:

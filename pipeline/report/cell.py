@@ -1,55 +1,223 @@
-"""Scatter-plot matrices of one partition, in which wrong samples and contradicted links are marked."""
+"""One cell as scatter plots: which one; without annotations, with them, and the truth.
+
+`choose_cell` takes the cell, `read_cell` what is drawn of it; `draw_matrix` draws one partition, in which
+wrong samples and contradicted links are marked.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
+import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
-from pipeline.report.parts.ink import (
-    CLASS_COLORS,
-    CLASS_MARKERS,
-    GREY,
-    HANDLE,
-    INK,
-    LEGEND_WIDTH,
-    LETTER,
-    PAPER,
-    hover,
-    hover_unseen,
-    short,
-)
-from pipeline.report.parts.parts import spread
+from pipeline.report import look
+from pipeline.report.content import Content
+from pipeline.report.elements import spread
+from pipeline.report.figures import Drawn
+from pipeline.report.look import GREY, INK, PAPER, short
+from pipeline.scoring.tables import VARIANTS, row_cell
 from pipeline.text import plural
+from sweeps.cellnames import find_cell
+from sweeps.errors import InputError, Problem
+from sweeps.models import BASELINES, baseline_of
+from sweeps.plan import Cell, DatasetPlan
 
 Labels = NDArray[np.int64]
 
+# Inches of a panel, and of all panels of a row together where they are few.
 PANEL, LEAST_WIDTH = 1.35, 3.0
-"""Inches of a panel, and of all panels of a row together where they are few."""
+# Inches of a line of the legend, which the panels do not pay for.
 LEGEND_ROW = 0.2
-"""Inches of a line of the legend, which the panels do not pay for."""
+# Points of a figure above which they are drawn as an image, as each would be an element of the SVG.
 MOST_POINTS = 2500
-"""Points of a figure above which they are drawn as an image, as each would be an element of the SVG."""
+# Samples from which they are small and see-through, in an image, so that it shows where they are dense.
 MANY = 1000
-"""Samples from which they are small and see-through, in an image, so that it shows where they are dense."""
+# Name of the partition that is the truth.
 TRUE = "true"
-"""Name of the partition that is the truth."""
+# Contradicted links that are marked: more of them, through the whole panel, would hide the samples.
 MOST_LINKS = 60
-"""Contradicted links that are marked: more of them, through the whole panel, would hide the samples."""
+# Of marks within an image, which does not follow the page: seen on white and in the dark.
 SHADE = "#858b93"
-"""Of marks within an image, which does not follow the page: seen on white and in the dark."""
 NO_CLUSTER = "no cluster"
 MUST, CANNOT = 0, 1
+# Name and line of each kind of link that a partition contradicts.
 LINKS: dict[int, tuple[str, Literal["-", "--"]]] = {MUST: ("must-link", "-"), CANNOT: ("cannot-link", "--")}
-"""Name and line of each kind of link that a partition contradicts."""
+
+# Features of a matrix; of more, those are taken whose means differ most between the classes.
+FEATURES = 6
+# Data set of the published matrix, so that a report shows the same one.
+PAPER_DATASET = "vertebral"
+# Units of features, by scaling.
+UNITS = {"none": "data units", "standard": "s.d.", "minmax": "of range"}
+
+RING: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": INK, "markeredgewidth": 0.8}
+# Where contradicted links are marked: the solution that saw them, and the truth, which tells wrong ones.
+LINKED = ("annotated", TRUE)
+
+
+def cell_words(content: Content) -> Iterator[str]:
+    """What colours and panels are; nothing without a cell."""
+    if content.cell is None:
+        return
+    shown = read_cell(content.tree, content.cell)
+    known = TRUE in shown.partitions
+    guide = "the classes that they share most samples with" if known else "each other where they can"
+    yield f"{shown.name}. Clusters have the colours of {guide}, matched one to one."
+    if len(shown.features) < shown.X.shape[1]:
+        by = "classes" if known else "clusters"
+        count = f"{len(shown.features)} of {plural(shown.X.shape[1], 'feature')}"
+        yield f"Shown are {count}: those whose means differ most between the {by}."
+
+
+def cell_figures(content: Content) -> Iterator[Drawn]:
+    """The partitions of the chosen cell."""
+    if content.cell is None:
+        return
+    shown = read_cell(content.tree, content.cell)
+    unit = UNITS[content.manifest.plans[content.cell.dataset].scale]
+    for key in shown.partitions:
+        yield f"cell-{key}", draw_matrix(shown, key, unit), shown.caption(key)
+
+
+def named_cell(plans: Mapping[str, DatasetPlan], name: str) -> Cell:
+    """The cell of a name such as `iris/p=0.9/m=75/replicate=0/posterior`.
+
+    Raises
+    ------
+    InputError
+        If no cell with annotations has that name.
+    """
+    cell = find_cell(name, plans.values())
+    if cell.p is None:
+        raise InputError([Problem("--cell", repr(name), "a cell with annotations")])
+    return cell
+
+
+def choose_cell(cells: pd.DataFrame, named: Cell | None) -> Cell | None:
+    """The cell that is named, or the most informative one.
+
+    Without a name: among cells with annotations that are done, the published data set before other real ones
+    and these before mixtures, then the model with priors, the highest accuracy, and m nearest to N.
+
+    Parameters
+    ----------
+    cells : pandas.DataFrame
+        From `pipeline.scoring.tables.cell_table`.
+    named : Cell or None
+        From `named_cell`.
+
+    Returns
+    -------
+    Cell or None
+        None if no cell is named and no such cell is done.
+
+    Raises
+    ------
+    InputError
+        If the cell that is named is not done.
+    """
+    if named is not None:
+        _require_done(cells, named)
+        return named
+    rows = cells[(cells["status"] == "done") & cells["p"].notna()]
+    if rows.empty:
+        return None
+    rank = pd.DataFrame(
+        {
+            "published": rows["dataset"] != PAPER_DATASET,
+            "drawn": rows["mixture"].notna(),
+            "model": rows["model"] != "posterior",
+            "p": -rows["p"],
+            "m": (rows["m_over_n"] - 1).abs(),
+        }
+    )
+    return row_cell(rows.loc[rank.sort_values(list(rank.columns), kind="stable").index[0]])
+
+
+def read_cell(tree: xr.DataTree, cell: Cell) -> CellFigure:
+    """Read what is drawn of a cell: its features and labels, nothing else of the cube."""
+    node = tree[cell.dataset].to_dataset()
+    data = node if cell.mixture is None else node.sel(mixture=cell.mixture)
+    variants = {key: getattr(cell, key) for key in VARIANTS if key in data.dims}
+    data = data.sel(variants)
+    one = data.sel(p=cell.p, m=cell.m, replicate=cell.replicate, model=cell.model)
+    partitions = {}
+    baseline = _baseline(tree, cell)
+    if baseline is not None:
+        partitions["unsupervised"] = baseline
+    partitions["annotated"] = one["labels"].values.astype(np.int64)
+    if "labels_true" in data:
+        partitions[TRUE] = data["labels_true"].values.astype(np.int64)
+    guide = partitions.get(TRUE, partitions["annotated"])
+    partitions = {key: match(labels, guide) for key, labels in partitions.items()}
+    X, links = data["X"].values, one["annotations"].values.astype(np.int64).reshape(-1, 3)
+    return CellFigure(
+        name=str(cell),
+        X=X,
+        features=most_separating(X, guide),
+        partitions=partitions,
+        links=links[(links >= 0).all(axis=1)],
+        feature_names=_names(data, "feature"),
+        class_names=tuple(map(str, data.attrs.get("class_names", ()))),
+        sample_names=_names(data, "sample"),
+    )
+
+
+def match(labels: NDArray[np.int64], guide: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Labels renamed one to one so that as many samples as possible have that of the guide; -1 stays."""
+    size = max(0, int(max(labels.max(), guide.max()))) + 1
+    counts, known = np.zeros((size, size)), (labels >= 0) & (guide >= 0)
+    np.add.at(counts, (labels[known], guide[known]), 1)
+    _, renamed = linear_sum_assignment(counts, maximize=True)
+    return np.where(labels >= 0, np.asarray(renamed)[labels], -1).astype(np.int64)
+
+
+def most_separating(X: NDArray[np.float64], labels: NDArray[np.int64]) -> tuple[int, ...]:
+    """Columns to draw, in rising order: those with the largest share of variance between the labels."""
+    total = X.var(axis=0)
+    classes, inverse = np.unique(labels, return_inverse=True)
+    means = np.stack([X[labels == label].mean(axis=0) for label in classes])
+    share = np.divide(means[inverse].var(axis=0), total, out=np.zeros(X.shape[1]), where=total > 0)
+    return tuple(sorted(np.argsort(-share, kind="stable")[:FEATURES].tolist()))
+
+
+def _names(data: xr.Dataset, name: str) -> tuple[str, ...]:
+    return tuple(map(str, data[name].values)) if name in data.coords or name in data else ()
+
+
+def _require_done(cells: pd.DataFrame, cell: Cell) -> None:
+    same = cells["model"] == cell.model
+    for key in ("dataset", "mixture", "p", "m", "design", "replicate", "search"):
+        value = getattr(cell, key)
+        if value is not None:
+            same &= (cells[key] == value).fillna(False)
+    status = cells.loc[same, "status"].iloc[0]
+    if status != "done":
+        raise InputError([Problem("--cell", f"{cell}, which is {status}", "a cell that is done")])
+
+
+def _baseline(tree: xr.DataTree, cell: Cell) -> NDArray[np.int64] | None:
+    """Labels of the baseline of the same shape, else of any that is done."""
+    for model in sorted(BASELINES, key=lambda name: name != baseline_of(cell.model)):
+        if model in tree[cell.dataset].children:
+            node = tree[f"{cell.dataset}/{model}"].to_dataset()
+            places = {"mixture": cell.mixture, "search": cell.search}
+            there = {key: value for key, value in places.items() if key in node["labels"].dims}
+            labels = node["labels"].sel(there).values
+            if labels.min() >= 0:
+                return np.asarray(labels, dtype=np.int64)
+    return None
 
 
 @dataclass(frozen=True)
@@ -130,11 +298,6 @@ class CellFigure:
         return "; ".join(parts) + "."
 
 
-RING: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": INK, "markeredgewidth": 0.8}
-LINKED = ("annotated", TRUE)
-"""Where contradicted links are marked: the solution that saw them, and the truth, which tells wrong ones."""
-
-
 def draw_matrix(shown: CellFigure, key: str, unit: str) -> Figure:
     """Draw one partition: a panel for each pair of features, coloured and marked by label.
 
@@ -153,7 +316,9 @@ def draw_matrix(shown: CellFigure, key: str, unit: str) -> Figure:
     as_image = len(labels) >= MANY or len(labels) * size * (size + 1) / 2 > MOST_POINTS
     handles = list(_handles(shown, key))
     width = panel * size + 0.9
-    entry = max(LEGEND_WIDTH / 2, HANDLE + LETTER * max(len(str(each.get_label())) for each in handles))
+    entry = max(
+        look.LEGEND_WIDTH / 2, look.HANDLE + look.LETTER * max(len(str(each.get_label())) for each in handles)
+    )
     columns = max(1, min(len(handles), int(width / entry)))
     rows = ceil(len(handles) / columns)
     figure = Figure(figsize=(width, panel * size + 0.9 + LEGEND_ROW * rows), layout="constrained")
@@ -192,7 +357,7 @@ def _panel(axes: Axes, shown: CellFigure, key: str, pair: tuple[int, int], *, as
             told = [
                 f"{shown.sample(i)} and {shown.sample(j)}: contradicted {LINKS[kind][0]}" for i, j in middle
             ]
-            hover_unseen(axes, x[middle].mean(axis=1), y[middle].mean(axis=1), told)
+            look.hover_unseen(axes, x[middle].mean(axis=1), y[middle].mean(axis=1), told)
     for label in np.unique(labels):
         (points,) = axes.plot(x[labels == label], y[labels == label], **_look(int(label)))
         points.set(
@@ -209,7 +374,7 @@ def _panel(axes: Axes, shown: CellFigure, key: str, pair: tuple[int, int], *, as
         if as_image:
             rings.set(markeredgecolor=SHADE, rasterized=True)
         else:
-            hover(rings, [_mistake(shown, key, int(row)) for row in wrong])
+            look.hover(rings, [_mistake(shown, key, int(row)) for row in wrong])
     axes.xaxis.set_major_locator(MaxNLocator(nbins=3))
     axes.yaxis.set_major_locator(MaxNLocator(nbins=3))
     axes.grid()
@@ -244,7 +409,10 @@ def _handles(shown: CellFigure, key: str) -> Iterator[Line2D]:
 def _look(code: int) -> dict[str, Any]:
     if code < 0:
         return {"linestyle": "", "marker": ".", "color": SHADE, "markeredgecolor": PAPER}
-    marker, color = CLASS_MARKERS[code % len(CLASS_MARKERS)], CLASS_COLORS[code % len(CLASS_COLORS)]
+    marker, color = (
+        look.CLASS_MARKERS[code % len(look.CLASS_MARKERS)],
+        look.CLASS_COLORS[code % len(look.CLASS_COLORS)],
+    )
     return {"linestyle": "", "marker": marker, "color": color, "markeredgecolor": PAPER}
 
 
