@@ -13,7 +13,7 @@ from pathlib import Path
 
 PACKAGES = ("pipeline", "kernels", "sweeps", "storage")
 
-BAD_INPUT = 2  # of pipeline.exitcodes, which is out of reach where it is needed here
+BAD_INPUT = 2  # of pipeline.common, which is out of reach where it is needed here
 
 
 class ShadowedPackageError(ImportError):

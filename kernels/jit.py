@@ -8,20 +8,313 @@ keep their order, compiled or not.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
 import numba.core.config
+from llvmlite import ir
+from numba.core import cgutils, typed_passes, types, untyped_passes
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler, Flags
+from numba.core.compiler_machinery import PassManager
+from numba.core.datamodel import models
+from numba.core.imputils import impl_ret_borrowed
 from numba.core.registry import CPUDispatcher
+from numba.core.types.containers import BaseTuple
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import (
+    NativeValue,
+    infer_getattr,
+    lower_getattr_generic,
+    register_model,
+    typeof_impl,
+    unbox,
+)
 
-from kernels.bypointer import on_each
-from kernels.cache import KernelCache, compile_alone, warn_not_cached
-from kernels.cachedir import cache_folder
-from kernels.folders import OwnFolder
+from kernels.cache import KernelCache, OwnFolder, cache_folder, compile_alone, warn_not_cached
 from kernels.interrupt import call
-from kernels.linking import InnerCompiler
-from kernels.pointers import register
+
+# Named tuples that kernels hand to each other by pointer: which, without loading the compiler.
+
+C = TypeVar("C", bound=type)
+
+_declared: list[type] = []
+_listeners: list[Callable[[type], None]] = []
+
+
+def by_pointer(cls: C) -> C:
+    """Have kernels hand over instances of a named tuple by pointer; they read its fields, by name alone."""
+    _declared.append(cls)
+    for listen in _listeners:
+        listen(cls)
+    return cls
+
+
+def on_each(listen: Callable[[type], None]) -> None:
+    """Call a function with each such class, those declared later too."""
+    for cls in _declared:
+        listen(cls)
+    _listeners.append(listen)
+
+
+# How kernels hand tuples of arrays to each other by pointer.
+#
+# numba hands over a tuple by value, an array as seven words: `Data` and `State` were some four hundred
+# arguments, unpacked by each function and pushed by each call. The first start took 1.7 times as long.
+
+
+class Pointer(types.Type):
+    """Type of a named tuple that is handed over by pointer.
+
+    Parameters
+    ----------
+    fields : numba.types.BaseNamedTuple
+        Type of the tuple.
+    """
+
+    def __init__(self, fields: Any) -> None:
+        self.fields = fields
+        # Not the types of all fields: the name of each kernel repeats it, in each module, for each call.
+        digest = hashlib.sha256(str(fields).encode()).hexdigest()[:16]
+        super().__init__(name=f"{fields.instance_class.__name__}*{digest}")
+
+
+def register(cls: type) -> None:
+    """Have numba take instances of a named tuple for a `Pointer`."""
+    typeof_impl.register(cls, _typeof)
+
+
+def _typeof(value: Any, context: Any) -> Pointer | None:
+    found = [typeof_impl(each, context) for each in value]
+    return None if None in found else Pointer(BaseTuple.from_types(found, type(value)))
+
+
+@register_model(Pointer)
+class _Model(models.PrimitiveModel):  # type: ignore[misc]
+    """An address alone: the type of what lies there is kilobytes of text, which each use would repeat."""
+
+    def __init__(self, manager: Any, pointer: Pointer) -> None:
+        super().__init__(manager, pointer, cgutils.voidptr_t)
+
+
+@unbox(Pointer)
+def _unbox(pointer: Pointer, value: Any, c: Any) -> NativeValue:
+    """Lay the tuple in the frame of the way in from Python, which outlives the call."""
+    laid, is_error = c.context.get_value_type(pointer.fields), cgutils.false_bit
+    tuple_ = cgutils.alloca_once(c.builder, laid)
+    for place, kind in enumerate(pointer.fields.types):
+        item = c.pyapi.tuple_getitem(value, place)
+        failed = _read(kind, item, cgutils.gep_inbounds(c.builder, tuple_, 0, place), c)
+        is_error = c.builder.or_(is_error, failed)
+    address = c.builder.bitcast(tuple_, cgutils.voidptr_t)
+    return NativeValue(c.builder.call(_through(c.builder.module), (address,)), is_error)
+
+
+def _read(kind: Any, value: Any, address: Any, c: Any) -> Any:
+    """Lay a Python object at an address as a value of one type; whether that could not be done.
+
+    By one function for all fields of the type: this code for each array was a sixth of that of the search.
+    """
+    if isinstance(kind, Pointer):  # it has to be laid in this frame, not in that of a function that is over
+        native = c.unbox(kind, value)
+        c.builder.store(native.value, address)
+        return native.is_error
+    module, name = c.builder.module, f"read {kind}"
+    if name not in module.globals:
+        reader = _function(module, name, ir.IntType(1), (c.pyapi.pyobj, address.type))
+        builder = ir.IRBuilder(reader.append_basic_block())
+        native = c.context.get_python_api(builder).to_native_value(kind, reader.args[0])
+        builder.store(native.value, reader.args[1])
+        builder.ret(native.is_error)
+    return c.builder.call(module.globals[name], (value, address))
+
+
+def _through(module: Any) -> Any:
+    """Function that returns an address, which the compiler does not see through.
+
+    So nothing is read there before all is laid, though each word is said to be the same at all times.
+    """
+    if "laid" not in module.globals:
+        function = _function(module, "laid", cgutils.voidptr_t, (cgutils.voidptr_t,))
+        function.attributes.add("optnone")
+        ir.IRBuilder(function.append_basic_block()).ret(function.args[0])
+    return module.globals["laid"]
+
+
+def _function(module: Any, name: str, result: Any, arguments: tuple[Any, ...]) -> Any:
+    function = ir.Function(module, ir.FunctionType(result, arguments), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    return function
+
+
+@infer_getattr
+class _Fields(AttributeTemplate):  # type: ignore[misc]
+    key = Pointer
+
+    def generic_resolve(self, pointer: Pointer, name: str) -> Any:
+        """Type of a field."""
+        fields = pointer.fields
+        return fields.types[fields.fields.index(name)] if name in fields.fields else None
+
+
+@lower_getattr_generic(Pointer)
+def _field(context: Any, builder: Any, pointer: Pointer, value: Any, name: str) -> Any:
+    place = pointer.fields.fields.index(name)
+    kind = pointer.fields.types[place]
+    held = context.get_value_type(kind)
+    offset = ir.Constant(ir.IntType(64), _offsets(pointer, context)[place])
+    address = builder.bitcast(builder.gep(value, (offset,), inbounds=True), held.as_pointer())
+    return impl_ret_borrowed(context, builder, kind, _load(builder, address, held))
+
+
+def _offsets(pointer: Pointer, context: Any) -> list[int]:
+    """Bytes from the start of a tuple to each of its fields."""
+    if pointer not in _known_offsets:
+        laid, data = context.get_value_type(pointer.fields), context.target_data
+        places = range(len(pointer.fields.types))
+        if isinstance(laid, ir.ArrayType):  # of a tuple whose fields are all of one type
+            size = laid.element.get_abi_size(data)
+            _known_offsets[pointer] = [place * size for place in places]
+        else:
+            _known_offsets[pointer] = [laid.get_element_offset(data, place) for place in places]
+    return _known_offsets[pointer]
+
+
+_known_offsets: dict[Pointer, list[int]] = {}
+
+
+def _load(builder: Any, address: Any, kind: Any) -> Any:
+    """What is at an address, word by word: none changes while kernels run, so none need be read twice."""
+    if isinstance(kind, ir.types.Aggregate):
+        loaded = ir.Constant(kind, ir.Undefined)
+        for place, element in enumerate(kind.elements):
+            part = _load(builder, cgutils.gep_inbounds(builder, address, 0, place), element)
+            loaded = builder.insert_value(loaded, part, place)
+        return loaded
+    word = builder.load(address)
+    word.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return word
+
+
+# Kernels that become machine code inside of those that Python calls, and nowhere else.
+#
+# numba makes machine code of a function when it compiles it, and again, together with all that it calls, for
+# each of its callers: on the way to the search every kernel was optimised and translated half a dozen times.
+# Nothing runs those copies. Here a kernel that kernels alone call stays LLVM's intermediate code.
+
+PASSES = (
+    untyped_passes.TranslateByteCode,
+    untyped_passes.FixupArgs,
+    untyped_passes.IRProcessing,
+    untyped_passes.RewriteSemanticConstants,
+    untyped_passes.GenericRewrites,
+    untyped_passes.ReconstructSSA,
+    untyped_passes.DeadBranchPrune,
+    typed_passes.NopythonTypeInference,
+    typed_passes.PreLowerStripPhis,
+    typed_passes.NoPythonSupportedFeatureValidation,
+    typed_passes.IRLegalization,
+    typed_passes.NativeLowering,
+    typed_passes.NoPythonBackend,
+)
+"""What numba does to a kernel, in this order: of its own list, what changes the kernels there are.
+
+Each pass costs an analysis of the whole function. Left out are closures, comprehensions, expressions of whole
+arrays, `literally`, `literal_unroll`, `with` and numba's own joining: what needs one of them is not compiled.
+"""
+
+
+class InnerCompiler(Compiler):  # type: ignore[misc]  # numba has no types
+    """numba's compiler, with fewer passes, and an `InnerLibrary` in the place of machine code."""
+
+    def __init__(
+        self,
+        typing_context: Any,
+        target_context: Any,
+        library: Any,
+        args: Any,
+        return_type: Any,
+        flags: Flags,
+        locals_: Any,
+    ) -> None:
+        options = _shared(flags)
+        super().__init__(typing_context, target_context, library, args, return_type, options, locals_)
+
+    def define_pipelines(self) -> list[PassManager]:
+        """The one list of passes."""
+        manager = PassManager("kernels")
+        for each in PASSES:
+            manager.add_pass(each, each.__name__)
+        manager.finalize()
+        return [manager]
+
+    def compile_extra(self, function: Callable[..., Any]) -> Any:
+        """Compile a kernel as far as its callers need it."""
+        library = InnerLibrary(self.state.targetctx.codegen(), function.__qualname__)
+        self.state.library = library
+        return super().compile_extra(function)
+
+
+class _SharedFlags(Flags):  # type: ignore[misc]  # numba has no types
+    """Options of kernels, one object for all that have the same.
+
+    numba looks up its own functions by the options of the caller, some dozens of times for each operator: by
+    value, with the same hash for all options, this was a tenth of a compilation.
+    """
+
+    __slots__ = ()
+
+    def copy(self) -> _SharedFlags:
+        """Itself: nobody changes the options of a kernel once it is being compiled."""
+        return self
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+_flags: dict[str, _SharedFlags] = {}
+
+
+def _shared(flags: Flags) -> _SharedFlags:
+    return _flags.setdefault(flags.summary(), _SharedFlags(flags))
+
+
+class InnerLibrary(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
+    """Intermediate code of one kernel and of all that it calls; its callers optimise it with their own."""
+
+    @property
+    def codegen(self) -> Any:
+        """Stands for numba's generator of code, of which no more than `set_env` is asked."""
+        return _NoEnvironment
+
+    def finalize(self) -> None:
+        """Link what the kernel calls."""
+        self._raise_if_finalized()
+        for library in dict.fromkeys(self._linking_libraries):
+            self._reload_init.update(library._reload_init)
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._final_module.verify()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Address of the way in from Python: 0, there is none."""
+        self._ensure_finalized()
+        return 0
+
+
+class _NoEnvironment:
+    """Kernels make no Python objects, and so do not read the environment that numba gives to a function."""
+
+    @staticmethod
+    def set_env(name: str, environment: Any) -> None:
+        """Do nothing: the address would be looked up among machine code."""
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 

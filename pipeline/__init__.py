@@ -21,11 +21,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pipeline.fit.estimating.held_out import LinkScorer
     from pipeline.fit.estimator import AnnotatedClustering
+    from pipeline.fit.scorer import LinkScorer
     from pipeline.methods.contract import NoSolution, Solution
     from pipeline.scoring.scores import baseline_scores, scores
-    from storage.cube.cube import open_cube
+    from storage.cube.growth import open_cube
     from sweeps.file.reading import load_sweep
 
 __all__ = ["AnnotatedClustering", "LinkScorer", "NoSolution", "Solution"]
@@ -34,12 +34,12 @@ __all__ += ["baseline_scores", "load_sweep", "open_cube", "scores"]
 # The rooms load numba, xarray, scikit-learn: seconds that `sweep --help` can do without.
 _PLACES = {
     "AnnotatedClustering": "pipeline.fit.estimator",
-    "LinkScorer": "pipeline.fit.estimating.held_out",
+    "LinkScorer": "pipeline.fit.scorer",
     "NoSolution": "pipeline.methods.contract",
     "Solution": "pipeline.methods.contract",
     "baseline_scores": "pipeline.scoring.scores",
     "load_sweep": "sweeps.file.reading",
-    "open_cube": "storage.cube.cube",
+    "open_cube": "storage.cube.growth",
     "scores": "pipeline.scoring.scores",
 }
 

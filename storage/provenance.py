@@ -14,8 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
-from sweeps.keytypes import Listed
-from sweeps.validation import Record
+from sweeps.records import Listed, Record
 
 PACKAGES = ("numba", "llvmlite", "numpy", "scipy", "xarray", "zarr", "dask", "distributed")
 

@@ -11,7 +11,7 @@ import hashlib
 
 import numpy as np
 
-from sweeps.models import MODEL_CODES
+from sweeps.words import MODEL_CODES
 
 ABSENT = 2**32 - 1
 """In place of a coordinate that a stream does not depend on: the largest uint32, which no coordinate is."""

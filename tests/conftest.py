@@ -1,12 +1,24 @@
 """Fixtures shared by all tests."""
 
+from __future__ import annotations
+
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from checkout import SHARED
 
 from sweeps.data.registry import REGISTRY
+
+if TYPE_CHECKING:
+    from golden import Everything
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--golden", action="store_true", help="write what tests/golden holds again, and compare nothing"
+    )
 
 
 @pytest.fixture(scope="session")
@@ -37,6 +49,14 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("finished")
     assert run(write_spec(folder), folder) == 0
     return folder
+
+
+@pytest.fixture(scope="session")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> Everything:
+    """What sweeps with every axis compute and show, as it is compared with `tests/golden`; about a minute."""
+    from golden import run_everything
+
+    return run_everything(tmp_path_factory.mktemp("everything"))
 
 
 @pytest.fixture

@@ -1,4 +1,7 @@
-"""The shape of the repository: what stands where, who imports whom, what no file may say."""
+"""The shape of the repository: what stands where and what no file may say.
+
+ruff, mypy and the contracts of imports are a step of `.ci/run`.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ TOP_LEVEL = PACKAGES | {
     "CONTRIBUTING.md",
     "LICENSE",
     "README.md",
+    "benchmarks",  # they measure what the documents say, and test nothing
     "cluster.schema.json",
     "hatch_build.py",
     "cluster.yaml",
@@ -58,24 +62,6 @@ def tracked() -> list[Path]:
     return [path for path in map(Path, filter(None, listed)) if (ROOT / path).is_file()]
 
 
-def tool(*command: str) -> None:
-    """Run a tool of the test environment at the top of the checkout; its words are the failure's text."""
-    done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, check=False, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_ruff_is_content() -> None:
-    tool("-m", "ruff", "check", "--quiet", "--output-format=concise")
-
-
-def test_mypy_is_content() -> None:
-    tool("-m", "mypy")
-
-
-def test_imports_go_one_way() -> None:
-    tool("-c", "from importlinter.cli import lint_imports_command; lint_imports_command(['--no-logo'])")
-
-
 TABLES = ("pandas", "pyarrow", "openpyxl")
 """Read tables of the user's own; each is imported where such a file is read."""
 
@@ -107,7 +93,7 @@ def test_modules_stay_short(tracked: list[Path]) -> None:
 def test_tests_mirror_the_tree(tracked: list[Path]) -> None:
     # tests/kernels/__init__.py would shadow the package kernels.
     assert [path for path in tracked if path.parts[0] == "tests" and path.name == "__init__.py"] == []
-    own = {"helpers", "trials", "benchmarks", "fuzz"}
+    own = {"helpers", "trials", "fuzz"}
     tests = [path for path in tracked if path.parts[0] == "tests" and path.name.startswith("test_")]
     rooms = {path.parent.relative_to("tests") for path in tests if path.parts[1] not in own}
     assert [room for room in rooms if not (ROOT / room / "__init__.py").is_file() and room != Path(".")] == []
@@ -142,7 +128,8 @@ def test_pages_name_files_that_exist(tracked: list[Path]) -> None:
         (page, name)
         for page in pages
         for name in re.findall(
-            r"`((?:kernels|pipeline|storage|sweeps|tests)/[\w/.-]+\.\w+)`", (ROOT / page).read_text()
+            r"`((?:benchmarks|kernels|pipeline|storage|sweeps|tests)/[\w/.-]+\.\w+)`",
+            (ROOT / page).read_text(),
         )
     }
     assert len(named) > 20
@@ -178,22 +165,22 @@ READS = re.compile(
 
 OWN_FILES = {
     "sweeps/files.py": "the one that opens what a user names",
-    "sweeps/data/own/arrays.py": "members of an open archive",
+    "sweeps/data/formats.py": "members of an open archive",
     "sweeps/data/builtin.py": "files of scikit-learn",
     "kernels/": "code, and the cache of its own, which checks what it opens",
     "storage/": "cubes and run folders, which have doors of their own",
     "pipeline/ask/answers.py": "written to, once it was read",
-    "pipeline/ask/terminal.py": "the null device",
+    "pipeline/ask/session.py": "the null device",
     "pipeline/commands/methods.py": "a file of the package",
-    "pipeline/commands/report.py": "a browser",
-    "pipeline/fit/labels.py": "written",
-    "pipeline/jobs/credentials.py": "written",
+    "pipeline/commands/results.py": "a browser",
+    "pipeline/fit/inputs.py": "written",
+    "pipeline/jobs/cluster.py": "written",
     "pipeline/jobs/keys.py": "a file of a package",
     "pipeline/jobs/watch.py": "the log of a job",
     "pipeline/live/site.py": "files of the package",
-    "pipeline/monitor/logs.py": "logs of a run folder",
+    "pipeline/monitor/runs.py": "logs of a run folder",
     "pipeline/report/export.py": "written",
-    "pipeline/report/parts/html.py": "files of the package",
+    "pipeline/report/elements.py": "files of the package",
     "pipeline/run/signals.py": "the null device",
 }
 """Where files are opened that no user names, or not to be read."""

@@ -20,16 +20,13 @@ from cubes.reported import make
 from kernels.settings import METHOD, OFFERED
 from pipeline.cluster.profiles import Address, Local, Tls
 from pipeline.commands.main import main
-from storage.cube.cube import open_cube
-from sweeps.designs import DESIGNS
-from sweeps.file.asking import Ask
-from sweeps.file.datasets import UserTable
+from storage.cube.growth import open_cube
 from sweeps.file.methods import MethodEntry
 from sweeps.file.reading import load_sweep
 from sweeps.file.search import HELD_OUT, asked
-from sweeps.file.stopping import Stop
-from sweeps.models import shape_of
+from sweeps.file.spec import Ask, Stop, UserTable
 from sweeps.shapes import CODES
+from sweeps.words import DESIGNS, shape_of
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

@@ -19,9 +19,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sweeps.file.datasets import Mixtures
 from sweeps.file.reading import load_sweep
-from sweeps.inputs.mixtures import draw_mixture
+from sweeps.file.spec import Mixtures
+from sweeps.inputs import draw_mixture
 from sweeps.seeds import data_seed
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"

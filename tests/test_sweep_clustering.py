@@ -13,7 +13,7 @@ from checkout import ROOT
 from processes.sweeping import TINY, write_spec
 
 import sweep_clustering
-from pipeline import exitcodes
+from pipeline import common
 from sweep_clustering import PACKAGES, check_shadowing, location
 
 OTHERS = [name for name in PACKAGES if name != "pipeline"]
@@ -59,7 +59,7 @@ def assert_said(text: str, package: str, stranger: Path) -> None:
 
 
 def test_bad_input_has_one_exit_code() -> None:
-    assert sweep_clustering.BAD_INPUT == exitcodes.BAD_INPUT
+    assert sweep_clustering.BAD_INPUT == common.BAD_INPUT
 
 
 def test_this_installation_is_whole() -> None:

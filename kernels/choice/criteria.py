@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kernels.choice.held_out import label_probabilities
 from kernels.partition.objective import objective_terms
-from kernels.problem.layers import Layer, layer_weights, pair_accuracies
+from kernels.problem.data import Layer, layer_weights, pair_accuracies
 from kernels.problem.problem import Problem
 from kernels.problem.shapes import SPHERES
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -14,12 +15,11 @@ from kernels.jit import jit
 from kernels.partition.gains import set_gains, set_links
 from kernels.partition.relocation import collect
 from kernels.partition.state import State, new_state
-from kernels.problem.data import Data, Floats
-from kernels.problem.layers import MUST, Layer, layer_weights, pair_accuracies
+from kernels.problem.data import MUST, Data, Floats, Layer, layer_weights, pair_accuracies
 from kernels.problem.problem import Problem, build_problem
 from kernels.rng import below
-from kernels.search.hgs import run_restart
-from kernels.settings import FOLD_GENERATIONS, FOLDS, Settings
+from kernels.search.genetic import run_restart
+from kernels.settings import CANDIDATES, FOLD_GENERATIONS, FOLDS, Settings
 
 LEAST_PAIRS = 20
 """Fewer pairs than this say too little: a fold would hold less than four."""
@@ -279,3 +279,151 @@ def _accuracies(annotations: Annotations, labels: NDArray[np.integer], tested: N
         right = float(weights[agrees[seen]].sum())
         found[unknown & (annotators == annotator)] = max((right + 1.0) / (float(weights.sum()) + 2.0), 0.5)
     return np.clip(found, UNSURE, 1.0 - UNSURE)
+
+
+# The accuracy that held-out annotations speak for (docs/model.md, section 11).
+
+STEPS = 60
+"""Halvings of the interval: to the last bits."""
+
+
+class Accuracy(NamedTuple):
+    """An accuracy, and its standard error: NaN at the ends of its interval."""
+
+    value: float
+    error: float
+
+
+def estimated_accuracy(found: HeldOut) -> Accuracy | None:
+    """Accuracy of the largest likelihood of annotations that the fit had not seen, eq. (71).
+
+    Parameters
+    ----------
+    found : HeldOut
+        With the probabilities that the partition has each pair as annotated.
+
+    Returns
+    -------
+    Accuracy or None
+        Between one half and 1 - 1e-3; None where no probability is known.
+    """
+    if found.agreeing is None or not len(found.agreeing):
+        return None
+    low, high = 0.5, 1.0 - UNSURE
+    if _slope(found.agreeing, found.weights, low) <= 0.0:
+        return Accuracy(low, math.nan)
+    if _slope(found.agreeing, found.weights, high) >= 0.0:
+        return Accuracy(high, math.nan)
+    for _ in range(STEPS):
+        middle = 0.5 * (low + high)
+        if _slope(found.agreeing, found.weights, middle) > 0.0:
+            low = middle
+        else:
+            high = middle
+    scores = _scores(found.agreeing, low)
+    return Accuracy(low, 1.0 / math.sqrt(float((found.weights * np.square(scores)).sum())))
+
+
+def _scores(agreeing: Floats, p: float) -> Floats:
+    """Derivative by p of the logarithm of p s + (1 - p) (1 - s), which is concave in p."""
+    contrast = 2.0 * agreeing - 1.0
+    derivatives: Floats = contrast / (p * agreeing + (1.0 - p) * (1.0 - agreeing))
+    return derivatives
+
+
+def _slope(agreeing: Floats, weights: Floats, p: float) -> float:
+    return float((weights * _scores(agreeing, p)).sum())
+
+
+# The shape of covariance that annotations speak for (docs/model.md, section 8).
+
+TIMIDITY = 0.5
+"""Standard errors that the best candidate must be ahead of a simpler one to be preferred to it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """A shape, and what spoke for it.
+
+    Parameters
+    ----------
+    covariance : str
+        The shape chosen.
+    candidates : dict of str to HeldOut
+        How well each candidate predicted held-out annotations, the simplest first; none if there were too
+        few annotations to tell.
+    note : str
+        Why there are no candidates; else empty.
+    """
+
+    covariance: str
+    candidates: dict[str, HeldOut]
+    note: str = ""
+
+
+def choose_covariance(
+    X: Floats,
+    layers: Sequence[Layer],
+    *,
+    n_clusters: int,
+    model: str,
+    settings: Settings,
+    seed: np.random.SeedSequence,
+    candidates: Sequence[str] = CANDIDATES,
+) -> Choice:
+    """Choose among shapes of covariance, by default spherical, diagonal, tied and full.
+
+    The simplest one whose mean log-probability of held-out annotations is within half a standard error of the
+    best, of the differences between both. All candidates see the same folds.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Features as used.
+    layers : sequence of Layer
+        Annotation graphs.
+    n_clusters, model, settings
+        As of `kernels.problem.problem.build_problem`, and of the search.
+    seed : numpy.random.SeedSequence
+        Of folds and searches.
+    candidates : sequence of str
+        Shapes to choose from, the simplest first; of one shape alone, how well it predicts.
+
+    Returns
+    -------
+    Choice
+        The first candidate if the model sees no annotations, or those of fewer than `LEAST_PAIRS` pairs.
+    """
+    simplest = candidates[0]
+    if model == "unsupervised":
+        return Choice(simplest, {}, f"the model sees no annotations: covariances are {simplest}")
+    annotations = list_annotations(layers, seed)
+    if annotations.n_pairs < LEAST_PAIRS:
+        found = (
+            f"{annotations.n_pairs} annotated pairs are too few to choose a shape, {LEAST_PAIRS} are needed"
+        )
+        return Choice(simplest, {}, f"{found}: covariances are {simplest}")
+    predictions = {
+        covariance: held_out(
+            X,
+            layers,
+            annotations,
+            n_clusters=n_clusters,
+            model=model,
+            covariance=covariance,
+            settings=settings,
+            seed=seed,
+        )
+        for covariance in candidates
+    }
+    return Choice(simplest_of_the_best(predictions), predictions)
+
+
+def simplest_of_the_best(candidates: dict[str, HeldOut]) -> str:
+    """First candidate that the best is not clearly ahead of."""
+    best = min(candidates, key=lambda name: candidates[name].log_loss)
+    for name, candidate in candidates.items():
+        gain, error = candidates[best].gain_over(candidate)
+        if name == best or gain <= TIMIDITY * error:
+            return name
+    return best

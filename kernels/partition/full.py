@@ -18,17 +18,18 @@ from typing import cast
 import numpy as np
 
 from kernels.jit import jit_inner, jit_part
-from kernels.partition.matrices import (
+from kernels.partition.state import State
+from kernels.partition.statistics import (
+    EPSILON,
     add_outer,
     factorise,
     invert,
     multiply,
     quadratic_form,
     set_multiple_of_identity,
+    shaped_term,
     solved_square,
 )
-from kernels.partition.state import State
-from kernels.partition.statistics import EPSILON, shaped_term
 from kernels.problem.data import FULL, TIED, Data, Floats
 
 LARGEST_DRIFT = 1e-9

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kernels.jit import jit, jit_inner, jit_part
-from kernels.partition.conditional import agreement_value
+from kernels.partition.blockmodel import agreement_value
 from kernels.partition.relocation import collect
 from kernels.partition.state import State, new_state
 from kernels.partition.statistics import (

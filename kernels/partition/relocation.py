@@ -8,11 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from kernels.jit import jit_inner, jit_part
-from kernels.partition.conditional import collect_agreement, relocate_agreement
+from kernels.partition.blockmodel import collect_agreement, refresh_size_terms, relocate_agreement
 from kernels.partition.diagonal import collect_squares, relocate_squares, set_cluster
 from kernels.partition.full import collect_scatter, relocate_scatter, settle_scatter
-from kernels.partition.logs import x_log_x
-from kernels.partition.size_terms import refresh_size_terms
 from kernels.partition.state import RELOCATIONS, STALE, State
 from kernels.partition.statistics import (
     CANCELLATION,
@@ -24,6 +22,7 @@ from kernels.partition.statistics import (
     pooled_error,
     pooled_term,
     shaped_term,
+    x_log_x,
 )
 from kernels.problem.data import COMMON, CONDITIONAL, DEGENERATE, DIAGONAL, SPHERICAL, TIED, Data
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.bypointer import by_pointer
 from kernels.interrupt import new_flag
+from kernels.jit import by_pointer
 from kernels.problem.data import CONDITIONAL, DIAGONAL, FULL, TIED, Data, Floats
 
 EVALUATIONS, RELOCATIONS, LOCAL_SEARCHES, CAPS, STALE = 0, 1, 2, 3, 4

@@ -9,7 +9,158 @@ from numpy.typing import NDArray
 
 from kernels.jit import jit_inner, jit_part
 from kernels.partition.state import State
-from kernels.problem.data import COMMON, DEGENERATE, Data
+from kernels.problem.data import COMMON, DEGENERATE, Data, Floats
+
+# Logarithms: of whole arrays at once, and x log x of counts.
+
+LN2_HIGH = float.fromhex("0x1.62e42fee00000p-1")  # 33 bits: exact times any exponent
+LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
+# Bits of sqrt(1/2): mantissas are brought to [sqrt(1/2), sqrt(2)), where the series is shortest.
+ROOT_HALF = 0x3FE6A09E667F3BCD
+
+
+@jit_inner
+def array_log(values: Floats, logs: Floats) -> None:
+    """Natural logarithms of positive normal numbers, to about one unit in the last place.
+
+    log x = e ln 2 + 2 atanh((f - 1) / (f + 1)) for x = 2^e f; the series is cut where it no longer changes a
+    double. Two plain loops without a call, which the compiler vectorises; numba's log is scalar.
+    """
+    bits = values.view(np.int64)
+    for i in range(len(values)):
+        exponent = (bits[i] - ROOT_HALF) >> 52
+        logs[i] = exponent
+    fractions = logs.view(np.int64)
+    for i in range(len(values)):
+        exponent_value = logs[i]
+        fractions[i] = bits[i] - (np.int64(exponent_value) << 52)
+        fraction = logs[i]
+        s = (fraction - 1.0) / (fraction + 1.0)
+        z = s * s
+        tail = z * (1 / 19 + z * (1 / 21))
+        tail = z * (1 / 11 + z * (1 / 13 + z * (1 / 15 + z * (1 / 17 + tail))))
+        tail = z * (1 / 3 + z * (1 / 5 + z * (1 / 7 + z * (1 / 9 + tail))))
+        logs[i] = exponent_value * LN2_HIGH + (2.0 * (s + s * tail) + exponent_value * LN2_LOW)
+
+
+@jit_part
+def x_log_x(table: Floats, x: float) -> float:
+    """Value of x log x with 0 log 0 = 0, from the table of whole numbers where there is one."""
+    if table.shape[0] > 0:
+        return float(table[int(x)])
+    return x * math.log(x) if x > 0.0 else 0.0
+
+
+# Linear algebra on the small symmetric matrices of the shapes "tied" and "full", in memory that is given.
+
+
+@jit_inner
+def factorise(matrix: Floats) -> float:
+    """Put the Cholesky factor of a positive definite matrix into its lower triangle; log-determinant.
+
+    NaN if rounding leaves no positive number on the diagonal.
+    """
+    total = 0.0
+    for i in range(len(matrix)):
+        row = matrix[i]
+        for j in range(i):
+            row[j] = (row[j] - dot(row, matrix[j], j)) / matrix[j, j]
+        left = row[i] - dot(row, row, i)
+        if left <= 0.0:
+            return np.nan
+        row[i] = math.sqrt(left)
+        total += math.log(row[i])
+    return 2.0 * total
+
+
+@jit_inner
+def invert(factor: Floats, inverse: Floats) -> None:
+    """Set the inverse of a matrix from its Cholesky factor, both triangles."""
+    size = len(factor)
+    # Row j is the solution for the unit vector j, forwards, then backwards; by symmetry it is column j too.
+    for j in range(size):
+        row = inverse[j]
+        row[:j] = 0.0
+        row[j] = 1.0 / factor[j, j]
+        for i in range(j + 1, size):
+            total = 0.0
+            for k in range(j, i):
+                total += factor[i, k] * row[k]
+            row[i] = -total / factor[i, i]
+        for place in range(size):
+            i = size - 1 - place
+            row[i] /= factor[i, i]
+            for k in range(i):
+                row[k] -= factor[i, k] * row[i]
+    for i in range(size):
+        for j in range(i):
+            mean = 0.5 * (inverse[i, j] + inverse[j, i])
+            inverse[i, j] = mean
+            inverse[j, i] = mean
+
+
+@jit_inner
+def solved_square(factor: Floats, vector: Floats) -> float:
+    """V' A^-1 v from the Cholesky factor of A; overwrites v."""
+    total = 0.0
+    for i in range(len(vector)):
+        value = (vector[i] - dot(factor[i], vector, i)) / factor[i, i]
+        vector[i] = value
+        total += value * value
+    return total
+
+
+@jit_part
+def dot(first: Floats, second: Floats, size: int) -> float:
+    """Sum of the first `size` products, four at a time: one sum would wait for itself."""
+    a = b = c = d = 0.0
+    for block in range(size // 4):
+        i = 4 * block
+        a += first[i] * second[i]
+        b += first[i + 1] * second[i + 1]
+        c += first[i + 2] * second[i + 2]
+        d += first[i + 3] * second[i + 3]
+    for i in range(size // 4 * 4, size):
+        a += first[i] * second[i]
+    return float((a + b) + (c + d))
+
+
+@jit_inner
+def quadratic_form(matrix: Floats, vector: Floats) -> float:
+    """V' M v, from the lower triangle of M."""
+    total = 0.0
+    for i in range(len(vector)):
+        row = matrix[i]
+        total += vector[i] * (2.0 * dot(row, vector, i) + row[i] * vector[i])
+    return total
+
+
+@jit_inner
+def multiply(matrix: Floats, vector: Floats, product: Floats) -> None:
+    """Set M v of a symmetric matrix."""
+    size = len(vector)
+    for i in range(size):
+        product[i] = dot(matrix[i], vector, size)
+
+
+@jit_inner
+def add_outer(matrix: Floats, vector: Floats, scale: float) -> None:
+    """Add c v v' to a matrix."""
+    size = len(vector)
+    for i in range(size):
+        step = scale * vector[i]
+        row = matrix[i]
+        for j in range(size):
+            row[j] += step * vector[j]
+
+
+@jit_inner
+def set_multiple_of_identity(matrix: Floats, value: float) -> None:
+    """Set c I."""
+    matrix[:] = 0.0
+    for i in range(len(matrix)):
+        matrix[i, i] = value
+
 
 EPSILON = 2.0**-52
 """Distance from 1 to the next number: the unit of the bounds on rounding."""

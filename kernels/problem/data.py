@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from kernels.bypointer import by_pointer
+from kernels.jit import by_pointer
+from kernels.settings import LARGEST_WEIGHT, LEAST_WEIGHT, WEIGHTS
 
 Floats = NDArray[np.float64]
 
@@ -69,3 +72,338 @@ class Data(NamedTuple):
     log_size: Floats  # (n_samples + 2,): log n, 0 for n = 0
     log_freedom: Floats  # (n_samples + 2,): log(D (n + kappa)), or log f; 0 where that is log 0
     x_log_x: Floats  # x log x of the whole numbers a count can take; empty if weights are not whole
+
+
+# Annotation layers as they are given, and how they agree with a partition.
+
+MUST, CANNOT = 0, 1
+"""Kinds of an annotation."""
+
+SMALLEST_ACCURACY = 1e-6
+"""Given accuracies of the model "conditional" are held within this and LARGEST_ACCURACY."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One annotation graph.
+
+    Parameters
+    ----------
+    kind : int
+        `MUST` or `CANNOT`.
+    pairs : ndarray of shape (n_pairs, 2)
+        Sample indices; repeated pairs, in either order, add up; a sample may pair with itself.
+    weights : ndarray of shape (n_pairs,), optional
+        Annotations each pair stands for (a self pair of weight w counts A_ii = 2w); ones if not given.
+    accuracy : float, optional
+        Assumed share of correct annotations: in (0, 1] and needed by the model "posterior"; in [0, 1] in the
+        model "conditional", where it is unknown if not given.
+    accuracies : ndarray of shape (n_pairs,), optional
+        Assumed accuracy of each annotation, in [0, 1], before that of the layer; NaN leaves it to the layer.
+        The model "conditional" alone reads it.
+    annotator : int
+        Who annotated: layers of one annotator share one unknown accuracy in the model "conditional".
+    """
+
+    kind: int
+    pairs: NDArray[np.integer]
+    weights: Floats | None = None
+    accuracy: float | None = None
+    accuracies: Floats | None = None
+    annotator: int = 0
+
+
+def layers_from_annotations(annotations: NDArray[np.integer], accuracy: float | None) -> list[Layer]:
+    """Must-link and cannot-link layer of a table of annotations.
+
+    Parameters
+    ----------
+    annotations : ndarray of shape (n_annotations, 3)
+        Columns i, j, kind.
+    accuracy : float or None
+        Assumed accuracy of both layers.
+    """
+    table = np.asarray(annotations).reshape(-1, 3)
+    return [Layer(kind, table[table[:, 2] == kind, :2], None, accuracy) for kind in (MUST, CANNOT)]
+
+
+def layer_weights(layer: Layer) -> Floats:
+    """Weight of each pair, shape (n_pairs,)."""
+    if layer.weights is None:
+        return np.ones(len(layer.pairs))
+    return np.asarray(layer.weights, dtype=np.float64)
+
+
+def pair_accuracies(layer: Layer) -> Floats:
+    """Accuracy of each pair as the model "conditional" uses it, shape (n_pairs,); NaN where it is unknown."""
+    of_layer = np.nan if layer.accuracy is None else layer.accuracy
+    given = np.full(len(layer.pairs), of_layer, dtype=np.float64)
+    if layer.accuracies is not None:
+        own = np.asarray(layer.accuracies, dtype=np.float64)
+        given = np.where(np.isnan(own), given, own)
+    # clip keeps NaN.
+    return np.asarray(np.clip(given, SMALLEST_ACCURACY, LARGEST_ACCURACY))
+
+
+def inferred_accuracies(layers: Sequence[Layer], labels: ArrayLike) -> dict[int, float]:
+    """Share of each annotator's annotations that agree with a partition.
+
+    Parameters
+    ----------
+    layers : sequence of Layer
+        Annotation graphs; those of one annotator are taken together.
+    labels : array_like of shape (n_samples,)
+        Cluster of every sample.
+
+    Returns
+    -------
+    dict of int to float
+        By annotator, in ascending order. Weighted; self pairs are left out; NaN where no other pair is left.
+    """
+    clusters = np.asarray(labels)
+    agreed: dict[int, float] = {}
+    total: dict[int, float] = {}
+    for layer in layers:
+        pairs = np.asarray(layer.pairs, dtype=np.int64).reshape(-1, 2)
+        weights = np.where(pairs[:, 0] == pairs[:, 1], 0.0, layer_weights(layer))
+        together = clusters[pairs[:, 0]] == clusters[pairs[:, 1]]
+        right = float(weights[together == (layer.kind == MUST)].sum())
+        agreed[layer.annotator] = agreed.get(layer.annotator, 0.0) + right
+        total[layer.annotator] = total.get(layer.annotator, 0.0) + float(weights.sum())
+    return {who: agreed[who] / total[who] if total[who] > 0.0 else float("nan") for who in sorted(total)}
+
+
+def check_layer(layer: Layer, number: int, n_samples: int, model: str) -> None:
+    """Raise an error for a layer with annotations that the model cannot use.
+
+    Raises
+    ------
+    ValueError
+        With the number of the layer and what was found.
+    """
+    where = f"annotation layer {number}"
+    _check_pairs(layer, where, n_samples)
+    if layer.weights is not None:
+        weights = np.asarray(layer.weights, dtype=np.float64)
+        if weights.shape != (len(layer.pairs),):
+            raise ValueError(f"{where}: weights have shape {weights.shape}, expected ({len(layer.pairs)},)")
+        if not ((weights >= LEAST_WEIGHT) & (weights <= LARGEST_WEIGHT)).all():
+            found = f"{weights.min()} to {weights.max()}"
+            raise ValueError(f"{where}: weights go from {found}, expected each {WEIGHTS}")
+    if model == "posterior" and (layer.accuracy is None or not 0.0 < layer.accuracy <= 1.0):
+        raise ValueError(f"{where}: accuracy is {layer.accuracy}, expected a number in (0, 1]")
+    if model == "conditional":
+        _check_accuracies(layer, where)
+
+
+def _check_pairs(layer: Layer, where: str, n_samples: int) -> None:
+    pairs = np.asarray(layer.pairs)
+    if layer.kind not in (MUST, CANNOT):
+        raise ValueError(
+            f"{where}: kind is {layer.kind}, expected {MUST} (must-link) or {CANNOT} (cannot-link)"
+        )
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
+        raise ValueError(
+            f"{where}: pairs are {pairs.dtype} of shape {pairs.shape}, expected integers (n_pairs, 2)"
+        )
+    if pairs.min() < 0 or pairs.max() >= n_samples:
+        raise ValueError(
+            f"{where}: indices go from {pairs.min()} to {pairs.max()}, expected 0 to {n_samples - 1}"
+        )
+
+
+def _check_accuracies(layer: Layer, where: str) -> None:
+    if layer.accuracy is not None and not 0.0 <= layer.accuracy <= 1.0:
+        raise ValueError(f"{where}: accuracy is {layer.accuracy}, expected a number in [0, 1] or none")
+    if layer.accuracies is None:
+        return
+    given = np.asarray(layer.accuracies, dtype=np.float64)
+    if given.shape != (len(layer.pairs),):
+        raise ValueError(f"{where}: accuracies have shape {given.shape}, expected ({len(layer.pairs)},)")
+    if (~np.isnan(given) & ~((given >= 0.0) & (given <= 1.0))).any():
+        raise ValueError(f"{where}: accuracies must be in [0, 1], or NaN where they are not given")
+
+
+# The annotation part of `Data`: layers as sorted rows of partners.
+
+LARGEST_TABLE = 1 << 22
+"""Longest table of x log x, 32 MiB; for larger counts the kernels compute the logarithm."""
+
+LARGEST_INDEX = np.iinfo(np.int32).max
+"""Largest value that `row_start` can hold."""
+
+
+class Graph(NamedTuple):
+    """One layer as the kernels see it: pairs in either order; weights of repeated pairs add up."""
+
+    pairs: NDArray[np.int64]  # (n_pairs, 2)
+    weights: Floats  # (n_pairs,)
+    spread: float = 1.0
+    attracts: bool = True
+    total: float = 0.0
+    apart: float = 0.0
+
+
+class Adjacency(NamedTuple):
+    """Fields of `Data` of the same names."""
+
+    row_start: NDArray[np.int32]
+    partners: NDArray[np.int32]
+    weights: Floats
+    self_weights: Floats
+    totals: Floats
+    spread: Floats
+    attracts: NDArray[np.bool_]
+    n_known: int
+    apart: Floats
+    x_log_x: Floats
+
+
+def block_adjacency(layers: Sequence[Layer], n_samples: int) -> Adjacency:
+    """Adjacency of the block models: the layers as they are, with counts as weights."""
+    graphs = [
+        Graph(
+            np.asarray(layer.pairs, dtype=np.int64), layer_weights(layer), _spread(layer), layer.kind == MUST
+        )
+        for layer in layers
+    ]
+    row_start, partners, weights, self_weights = _symmetric(graphs, n_samples)
+    totals = (self_weights.sum(axis=0) + _row_sums(row_start, weights, n_samples, len(graphs))) / 2.0
+    spread = np.array([graph.spread for graph in graphs], dtype=np.float64)
+    return Adjacency(
+        row_start,
+        partners,
+        weights,
+        self_weights,
+        totals,
+        spread,
+        np.array([graph.attracts for graph in graphs], dtype=np.bool_),
+        0,
+        np.zeros(len(graphs)),
+        _table(weights, self_weights, totals),
+    )
+
+
+def conditional_adjacency(layers: Sequence[Layer], n_samples: int) -> Adjacency:
+    """Adjacency of the model "conditional" (model.md, eq. (36)): what a pair adds when it shares a cluster.
+
+    Annotations of known accuracy p are one layer with the weights ± w log(p / (1 - p)), in nats. Those of
+    unknown accuracy are a layer for each annotator with the weights ± w. Self pairs are left out.
+    """
+    known = _known_graph(layers)
+    unknown = [_unknown_graph(layers, who) for who in sorted({layer.annotator for layer in layers})]
+    n_known = int(len(known.pairs) > 0)
+    graphs = [known] * n_known + [graph for graph in unknown if len(graph.pairs)]
+    row_start, partners, weights, self_weights = _symmetric(graphs, n_samples)
+    totals = np.array([graph.total for graph in graphs], dtype=np.float64)
+    apart = np.array([graph.apart for graph in graphs], dtype=np.float64)
+    return Adjacency(
+        row_start,
+        partners,
+        weights,
+        self_weights,
+        totals,
+        np.ones(len(graphs)),
+        np.ones(len(graphs), dtype=np.bool_),
+        n_known,
+        apart,
+        np.empty(0),
+    )
+
+
+def annotated_samples(layers: Sequence[Layer], n_samples: int) -> NDArray[np.bool_]:
+    """Which samples have an annotation, self pairs included; shape (n_samples,)."""
+    annotated = np.zeros(n_samples, dtype=np.bool_)
+    for layer in layers:
+        annotated[np.asarray(layer.pairs)] = True
+    return annotated
+
+
+def _known_graph(layers: Sequence[Layer]) -> Graph:
+    pairs = [np.empty((0, 2), dtype=np.int64)]
+    weights = [np.empty(0)]
+    apart = 0.0
+    for layer in layers:
+        ends, counts, p = _others(layer)
+        known = ~np.isnan(p)
+        right, wrong = np.log(p[known]), np.log1p(-p[known])
+        together, parted = (right, wrong) if layer.kind == MUST else (wrong, right)
+        pairs.append(ends[known])
+        weights.append(counts[known] * (together - parted))
+        apart += float(np.sum(counts[known] * parted))
+    return Graph(np.concatenate(pairs), np.concatenate(weights), apart=apart)
+
+
+def _unknown_graph(layers: Sequence[Layer], annotator: int) -> Graph:
+    pairs = [np.empty((0, 2), dtype=np.int64)]
+    weights = [np.empty(0)]
+    total = apart = 0.0
+    for layer in layers:
+        if layer.annotator == annotator:
+            ends, counts, p = _others(layer)
+            unknown = np.isnan(p)
+            pairs.append(ends[unknown])
+            weights.append(counts[unknown] if layer.kind == MUST else -counts[unknown])
+            total += float(counts[unknown].sum())
+            apart += 0.0 if layer.kind == MUST else float(counts[unknown].sum())
+    return Graph(np.concatenate(pairs), np.concatenate(weights), total=total, apart=apart)
+
+
+def _others(layer: Layer) -> tuple[NDArray[np.int64], Floats, Floats]:
+    """Pairs, weights and accuracies of a layer without its self pairs."""
+    pairs = np.asarray(layer.pairs, dtype=np.int64)
+    other = pairs[:, 0] != pairs[:, 1]
+    return pairs[other], layer_weights(layer)[other], pair_accuracies(layer)[other]
+
+
+def _symmetric(
+    graphs: Sequence[Graph], n_samples: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats, Floats]:
+    """Symmetric adjacency of all layers, rows ordered by sample, then layer; self pairs apart."""
+    n_layers = len(graphs)
+    keys = [np.empty(0, dtype=np.int64)]
+    values = [np.empty(0)]
+    self_weights = np.zeros((n_samples, n_layers))
+    for number, (pairs, weights, *_) in enumerate(graphs):
+        own = pairs[:, 0] == pairs[:, 1]
+        # add.at: += would count a repeated index once.
+        np.add.at(self_weights[:, number], pairs[own, 0], 2.0 * weights[own])
+        for first, second in (pairs[~own].T, pairs[~own, ::-1].T):
+            # One key sorts by sample, layer and partner, and is the same for repeated pairs.
+            keys.append((first * n_layers + number) * n_samples + second)
+            values.append(weights[~own])
+    entries, inverse = np.unique(np.concatenate(keys), return_inverse=True)
+    if len(entries) > LARGEST_INDEX:
+        raise ValueError(f"{len(entries) // 2} annotated pairs are more than {LARGEST_INDEX // 2}")
+    rows = entries // n_samples
+    row_start = np.searchsorted(rows, np.arange(n_samples * n_layers + 1)).astype(np.int32)
+    summed = np.bincount(inverse, weights=np.concatenate(values), minlength=len(entries)).astype(np.float64)
+    return row_start, (entries % n_samples).astype(np.int32), summed, self_weights
+
+
+def _row_sums(row_start: NDArray[np.int32], weights: Floats, n_samples: int, n_layers: int) -> Floats:
+    layer = np.repeat(np.arange(n_samples * n_layers), np.diff(row_start)) % max(n_layers, 1)
+    return np.bincount(layer, weights=weights, minlength=n_layers).astype(np.float64)
+
+
+def _spread(layer: Layer) -> float:
+    """Factor of S_out in lambda_in: (1-p)/p of must-links, p/(1-p) of cannot-links; 1 without a prior."""
+    # The likelihood has no prior, and its accuracies are not checked.
+    if layer.accuracy is None or not 0.0 < layer.accuracy <= 1.0:
+        return 1.0
+    p = min(layer.accuracy, LARGEST_ACCURACY)
+    return (1.0 - p) / p if layer.kind == MUST else p / (1.0 - p)
+
+
+def _table(weights: Floats, self_weights: Floats, totals: Floats) -> Floats:
+    """Table of x log x of every count; empty if weights are not whole or counts are very large.
+
+    Entries of `edge_counts` are at most twice the layer's total, and the kernels add at most as much again.
+    """
+    if not len(totals) or np.mod(weights, 1.0).any() or np.mod(self_weights, 1.0).any():
+        return np.empty(0)
+    largest = 4.0 * float(totals.max()) + 1.0
+    if largest > LARGEST_TABLE:
+        return np.empty(0)
+    counts = np.arange(largest + 1.0)
+    return np.asarray(counts * np.log(np.maximum(counts, 1.0)))

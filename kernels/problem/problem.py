@@ -10,22 +10,22 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernels.problem.adjacency import annotated_samples, block_adjacency, conditional_adjacency
 from kernels.problem.data import (
+    CANNOT,
     COMMON,
     CONDITIONAL,
     DEGENERATE,
     LIKELIHOOD,
+    MUST,
     POSTERIOR,
     UNSUPERVISED,
     Data,
     Floats,
-)
-from kernels.problem.layers import (
-    CANNOT,
-    MUST,
     Layer,
+    annotated_samples,
+    block_adjacency,
     check_layer,
+    conditional_adjacency,
     inferred_accuracies,
     layers_from_annotations,
 )

@@ -13,10 +13,9 @@ from pathlib import Path
 from storage.errors import StorageError, storage_errors
 from storage.files import PLAIN, sync_directory
 from sweeps.annotations.draw import CANNOT, MUST
-from sweeps.annotations.questions import ANNOTATOR, ASKED, columns_of, separator_of
-from sweeps.annotations.samples import Samples
+from sweeps.annotations.files import ANNOTATOR, ASKED, Samples, columns_of, separator_of
 from sweeps.data.lines import MOST_BYTES, Lines, as_cell, read_lines
-from sweeps.data.own.rows import Content
+from sweeps.data.text import Content
 from sweeps.errors import InputError, Problem, collecting
 from sweeps.files import opened
 

@@ -2,22 +2,434 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import os
+import shlex
+import shutil
+import sys
+import termios
+import tty
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
+import click
 import numpy as np
 from numpy.typing import NDArray
+from rich import box
+from rich.cells import cell_len, set_cell_size
+from rich.table import Table
 
 from pipeline.ask.answers import AnswersFile, ChangedError
-from pipeline.ask.options import AskOptions
 from pipeline.ask.questions import Question
-from pipeline.ask.screen import KEYS, QUESTION, Rows, question_lines
-from pipeline.ask.state import Standing
-from pipeline.ask.summary import confidence, outlook_words
-from pipeline.ask.terminal import Console
+from pipeline.ask.summary import (
+    AskOptions,
+    Standing,
+    belief_accuracy_given,
+    confidence,
+    fit_command,
+    outlook_words,
+)
+from pipeline.fit.inputs import FitInputs
 from sweeps.annotations.draw import CANNOT, MUST
-from sweeps.annotations.links import Annotation
-from sweeps.annotations.questions import Row, Skip
+from sweeps.annotations.files import ANNOTATOR, ASKED, Annotation, Row, Samples, Skip
+from sweeps.data.lines import as_cell
+
+# Where a session shows its questions, and where its keys come from: a terminal, or lines of a pipe.
+
+CTRL_D, ESCAPE = "\x04", "\x1b"
+
+LONGEST_KEY = 16
+"""Bytes."""
+
+
+class ClosedError(Exception):
+    """Nobody is there to see a question."""
+
+
+class Size(NamedTuple):
+    """Of a terminal, in characters."""
+
+    width: int
+    height: int
+
+
+class Console(Protocol):
+    """What a session needs."""
+
+    def size(self) -> Size:
+        """Room for a question."""
+
+    def show(self, lines: Sequence[str]) -> None:
+        """Show a screen, in place of the last one where that can be."""
+
+    def say(self, text: str) -> None:
+        """Show one line more."""
+
+    def key(self) -> str:
+        """The next key, a small letter; an empty text at the end of the input."""
+
+    def opened(self) -> AbstractContextManager[None]:
+        """Prepare for keys inside the block."""
+
+
+class Terminal:
+    """A real terminal: each question has the screen for itself, and keys need no Enter.
+
+    Keys typed before a question is on the screen do not count: they were no answer to it.
+    """
+
+    def size(self) -> Size:
+        """As it is now: it may have been resized."""
+        return Size(*shutil.get_terminal_size((80, 24)))
+
+    def show(self, lines: Sequence[str]) -> None:
+        """Clear, and show."""
+        with suppress(termios.error):  # the terminal was closed: the next key says so
+            termios.tcflush(sys.stdin, termios.TCIFLUSH)
+        with suppress(OSError):
+            click.clear()
+        for line in lines:
+            self.say(line)
+
+    def say(self, text: str) -> None:
+        """Show one line."""
+        _echo(text)
+
+    def key(self) -> str:
+        """Wait for a key; for one that sends several characters, such as an arrow, these."""
+        try:
+            sys.stdout.flush()
+            found = os.read(sys.stdin.fileno(), LONGEST_KEY)
+        except OSError:  # the terminal was closed
+            return ""
+        text = found.decode(errors="replace").lower()
+        return "" if text in ("", CTRL_D) else text if text.startswith(ESCAPE) else text[0]
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Hand over keys one by one, without showing them, inside the block."""
+        handle = sys.stdin.fileno()
+        before = termios.tcgetattr(handle)
+        tty.setcbreak(handle)
+        try:
+            yield
+        finally:
+            with suppress(termios.error):
+                termios.tcsetattr(handle, termios.TCSADRAIN, before)
+
+
+class Pipe:
+    """Lines from stdin, of which the first letter counts."""
+
+    def size(self) -> Size:
+        """That of a usual terminal."""
+        return Size(80, 24)
+
+    def show(self, lines: Sequence[str]) -> None:
+        """Show the lines below the others."""
+        for line in ["", *lines]:
+            _echo(line)
+
+    def say(self, text: str) -> None:
+        """Show one line."""
+        _echo(text)
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Nothing is to be prepared."""
+        yield
+
+    def key(self) -> str:
+        """First letter of the next line that is not blank."""
+        for line in iter(sys.stdin.readline, ""):
+            if line.strip():
+                return str(line.strip()[0].lower())
+        return ""
+
+
+def drop_output() -> None:
+    """Send nowhere what is still to be written: at its end Python would fail with it."""
+    with suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+
+
+def _echo(text: str) -> None:
+    """Print a line, with what the terminal's encoding lacks replaced."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        click.echo(text.encode(encoding, "replace").decode(encoding))
+    except OSError as error:
+        raise ClosedError("the terminal was closed") from error
+
+
+# A question as lines of a terminal: two rows of the table side by side.
+
+KEYS = "[y]es together   [n]o, apart   [s]kip   [u]ndo   [q]uit"
+QUESTION = "Do these two belong together?"
+
+WIDEST_NAME = 24
+"""Of a column's name, in characters."""
+
+BESIDE = 9
+"""Lines of a screen that are not of the two rows: three of progress, two blank ones, question and keys, one
+on a wrong key, and where the cursor stands."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What is shown of a table.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_samples, n_features)
+        Features as they are in the file.
+    feature_names : sequence of str
+        One for each.
+    names : sequence of str or None
+        Name of every row.
+    columns : dict of str to sequence of str
+        Other columns to show, by name.
+    samples : Samples, optional
+        What rows are called in files.
+    """
+
+    values: NDArray[np.float64]
+    feature_names: Sequence[str]
+    names: Sequence[str] | None
+    columns: dict[str, Sequence[str]]
+    samples: Samples | None = None
+
+    def key(self, sample: int) -> str:
+        """What stands for a row in files: its name in the index column, else its number."""
+        return str(sample + 1) if self.samples is None else self.samples.text(sample)
+
+    def cell(self, sample: int) -> str:
+        """The same for a cell of a spreadsheet."""
+        return str(sample + 1) if self.samples is None else self.samples.cell(sample)
+
+    def title(self, sample: int) -> str:
+        """Number and name of a row."""
+        name = f" {one_line(self.names[sample])}" if self.names else ""
+        return f"row {one_line(self.key(sample))}{name}"
+
+
+def rows_of(inputs: FitInputs, names: str | None, show: Sequence[str], aside: Sequence[str]) -> Rows:
+    """What is to be shown of the table of a fit.
+
+    Parameters
+    ----------
+    inputs : FitInputs
+        With the texts of the columns `aside`.
+    names : str or None
+        Column of the names of rows.
+    show : sequence of str
+        Columns of texts to show.
+    aside : sequence of str
+        Columns that were left out of the features, in the order in which the table holds their texts.
+    """
+    table = inputs.table
+    texts = dict(zip(aside, table.aside, strict=True))
+    numbered = tuple(f"column {number + 1}" for number in range(table.X.shape[1]))
+    return Rows(
+        table.X,
+        table.feature_names or numbered,
+        texts[names] if names else None,
+        {column: texts[column] for column in show},
+        inputs.samples,
+    )
+
+
+def question_lines(rows: Rows, first: int, second: int, width: int = 80, height: int = 24) -> list[str]:
+    """Two rows side by side: names, texts, then features, those that differ most first.
+
+    Differences are in standard deviations of the feature. What does not fit is cut, or counted.
+
+    Parameters
+    ----------
+    rows : Rows
+        The table.
+    first, second : int
+        Samples from 0.
+    width, height : int
+        Of the terminal, in characters.
+    """
+    height = max(height - BESIDE, 4)
+    widest = max(map(cell_len, [*rows.columns, *rows.feature_names]), default=0)
+    left = min(widest, WIDEST_NAME, width // 3)
+    cell = (width - left - 4) // 2
+
+    def line(name: str, a: str, b: str) -> str:
+        return f"{fitted(name, left)}  {fitted(a, cell)}  {fitted(b, cell)}".rstrip()
+
+    lines = [line("", rows.title(first), rows.title(second))]
+    for name, texts in rows.columns.items():
+        for number, (a, b) in enumerate(zip(*_wrapped(texts, first, second, cell), strict=True)):
+            lines.append(line("" if number else name, a, b))
+    order, n_features = by_difference(rows.values, first, second), len(rows.feature_names)
+    room = max(height - len(lines), 1)
+    shown = order if n_features <= room else order[: max(room - 1, 1)]
+    for feature in shown:
+        a, b = (f"{rows.values[sample, feature]:.6g}" for sample in (first, second))
+        lines.append(line(rows.feature_names[feature], a, b))
+    if len(shown) < n_features:
+        lines.append(fitted(f"and {n_features - len(shown)} features that differ less", width).rstrip())
+    return lines
+
+
+def by_difference(values: NDArray[np.float64], first: int, second: int) -> list[int]:
+    """Features, those in which two samples differ most first, in standard deviations."""
+    spread = values.std(axis=0)
+    difference = np.abs(values[first] - values[second]) / np.where(spread > 0, spread, 1.0)
+    order: list[int] = np.argsort(-difference, kind="stable").tolist()
+    return order
+
+
+MOST_LINES = 3
+"""Of a text that is shown."""
+
+
+def _wrapped(texts: Sequence[str], first: int, second: int, width: int) -> tuple[list[str], list[str]]:
+    """Both texts in as many lines, `MOST_LINES` at most."""
+    parts = [_cut(one_line(texts[sample]), width) for sample in (first, second)]
+    longest = max(map(len, parts))
+    a, b = ([*part, *[""] * (longest - len(part))] for part in parts)
+    return a, b
+
+
+def _cut(text: str, width: int) -> list[str]:
+    lines: list[str] = []
+    while text and len(lines) < MOST_LINES - 1 and cell_len(text) > width:
+        taken = _prefix(text, width)
+        space = taken.rfind(" ")
+        taken = taken[: space + 1] if space > 0 and len(taken) < len(text) else taken
+        lines.append(taken.rstrip())
+        text = text[len(taken) :]
+    return [*lines, text] if text or not lines else lines
+
+
+def _prefix(text: str, width: int) -> str:
+    """As many characters as fit, one at least."""
+    used = 0
+    for place, character in enumerate(text):
+        used += cell_len(character)
+        if used > width and place:
+            return text[:place]
+    return text
+
+
+def fitted(text: str, width: int) -> str:
+    """A text of just this width: blanks added, or its end cut and marked."""
+    text = one_line(text)
+    if cell_len(text) > width:
+        return set_cell_size(text, max(width - 1, 0)).rstrip() + "…" if width else ""
+    return set_cell_size(text, width)
+
+
+def one_line(text: str) -> str:
+    """A text without line ends, tabs and what a terminal would obey."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+# Questions as a file to fill in, as JSON, and as a table for a terminal.
+
+
+def csv_text(questions: Sequence[Question], rows: Rows, annotator: str = ASKED) -> str:
+    """A question file: one row for each question, best first, the last column to be filled in.
+
+    Parameters
+    ----------
+    questions : sequence of Question
+        What to ask.
+    rows : Rows
+        Names and texts that stand beside the numbers of the two samples.
+    annotator : str
+        Who will answer; named in a column unless it is `ASKED`.
+    """
+    texts = {**({"name": rows.names} if rows.names else {}), **rows.columns}
+    beside = [f"{column}_{side}" for column in texts for side in "ij"]
+    named = [ANNOTATOR] if annotator != ASKED else []
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["i", "j", "together", "information", "settles", *map(as_cell, beside), *named, "answer"])
+    for each in questions:
+        numbers = (
+            rows.cell(each.first),
+            rows.cell(each.second),
+            f"{each.together:.3f}",
+            f"{each.information:.4f}",
+        )
+        cells = [
+            as_cell(one_line(column[sample]))
+            for column in texts.values()
+            for sample in (each.first, each.second)
+        ]
+        writer.writerow(
+            [*numbers, as_cell(each.settles), *cells, *([as_cell(annotator)] if named else []), ""]
+        )
+    return text.getvalue()
+
+
+def to_json(options: AskOptions, standing: Standing, samples: Samples) -> dict[str, Any]:
+    """Questions and where the labels stand, as plain values.
+
+    Samples are numbers of rows from 1, or their names where they have names; labels count from 0.
+    """
+    belief, outlook = standing.belief, standing.outlook
+    until = None
+    if outlook is not None:
+        until = {
+            "level": options.until,
+            "passed": outlook.high == 0,
+            "questions_low": outlook.low,
+            "questions_high": outlook.high,
+            "reason": outlook.reason,
+        }
+    return {
+        "questions": [
+            {
+                "i": samples.told(each.first),
+                "j": samples.told(each.second),
+                "together": each.together,
+                "information": each.information,
+                "settles": each.settles,
+            }
+            for each in standing.questions
+        ],
+        "strategy": options.strategy,
+        "model": "conditional",
+        "covariance": belief.covariance,
+        "answers": {"yes": standing.n_yes, "no": standing.n_no, "skipped": standing.n_skipped},
+        "accuracy": belief.accuracy,
+        "accuracy_given": belief_accuracy_given(options),
+        "confidence": standing.share._asdict(),
+        "until": until,
+        "labels": belief.labels.tolist(),
+        "index": list(map(samples.told, range(len(belief.labels)))),
+        "fit": shlex.split(fit_command(options).replace("\\\n", "")),
+    }
+
+
+def question_table(questions: Sequence[Question], rows: Rows) -> Table:
+    """Questions for a terminal."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    table.add_column(
+        "i", justify="right" if rows.names is None else "left", overflow="ellipsis", no_wrap=True
+    )
+    table.add_column(
+        "j", justify="right" if rows.names is None else "left", overflow="ellipsis", no_wrap=True
+    )
+    table.add_column("together", justify="right", no_wrap=True)
+    table.add_column("nats", justify="right", no_wrap=True)
+    table.add_column("what the answer would settle", ratio=1, overflow="fold")
+    for each in questions:
+        i, j = (rows.title(sample).removeprefix("row ")[:16] for sample in (each.first, each.second))
+        table.add_row(i, j, f"{each.together:.2f}", f"{each.information:.3f}", each.settles)
+    return table
+
 
 KINDS = {"y": MUST, "n": CANNOT, "s": None}
 NOTHING_LEFT = "no pair is left that was not asked; --strategy again asks those in doubt once more"

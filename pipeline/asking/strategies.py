@@ -2,15 +2,261 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pipeline.asking.baselines import committee, farthest_first
-from pipeline.asking.belief import Belief
-from pipeline.asking.cold import cold_start
-from pipeline.asking.pool import Pairs, all_pairs, distinct, draw_pool
-from pipeline.asking.scored import Scored, answer_information, scored
+from kernels.problem.problem import MUST, build_problem, layers_from_annotations
+from kernels.rng import below
+from kernels.search.genetic import run_restart
+from kernels.settings import AUTO
+from pipeline.asking.belief import ASKING, Belief, believe, model_for
+from pipeline.methods.shipped.links import must_components
+from sweeps.annotations.draw import answer_pairs
+
+# The strategies by name, with what each asks: commands check and show them before a compiler is loaded.
+
+NAMES = {
+    "information": "the pairs whose answers together say the most of who belongs together",
+    "uncertain": "those whose answers are hardest to predict, each taken alone",
+    "anchors": "a doubtful row against a sure one of its likeliest cluster",
+    "again": "answered pairs whose answers are in doubt, once more",
+    "farthest-first": "rows far apart, to find clusters and their members",
+    "committee": "pairs on which fits to resampled answers disagree",
+    "uniform": "any pairs",
+}
+"""Strategies of `pipeline.asking.strategies.STRATEGIES`, in the same order."""
+
+
+# Pairs to choose from: all of them, or where there are too many a sample of those that may matter.
+
+Pairs = NDArray[np.integer]
+"""Of shape (n_pairs, 2): samples from 0."""
+
+LARGEST = 40_000
+"""All pairs of 283 samples. More than that are sampled: 200 draws of so many pairs are 8 MB."""
+
+LEAST_DOUBT = 1e-3
+"""Every sample may come, also one that is in the same cluster in all draws."""
+
+
+def draw_pool(belief: Belief, answers: Pairs, rng: np.random.Generator) -> Pairs:
+    """Pairs to choose from, in random order, so that ties are broken at random.
+
+    Parameters
+    ----------
+    belief : Belief
+        What is known.
+    answers : ndarray of shape (n_answers, 3)
+        Annotations so far: pairs that were asked may be asked again.
+    rng : numpy.random.Generator
+        Of all randomness.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs, 2)
+        Each pair once, the lower sample first: all pairs if there are at most `LARGEST`. Else a sample of
+        about that many: a half joins a sample drawn by its doubt with another one drawn so, a quarter with
+        any other, a quarter joins any two; and the pairs that were asked.
+    """
+    n_samples = len(belief.X)
+    if n_samples * (n_samples - 1) // 2 <= LARGEST:
+        pairs = all_pairs(n_samples)
+    else:
+        doubt = 1.0 - belief.membership.max(axis=1) + LEAST_DOUBT
+        doubtful = rng.choice(n_samples, size=(3, LARGEST // 2), p=doubt / doubt.sum())
+        anyone = rng.integers(0, n_samples, size=(3, LARGEST // 4))
+        sampled = [
+            np.column_stack([doubtful[0], doubtful[1]]),
+            np.column_stack([doubtful[2, : LARGEST // 4], anyone[0]]),
+            np.column_stack([anyone[1], anyone[2]]),
+        ]
+        pairs = distinct(np.concatenate([answers[-LARGEST:, :2], *sampled]))
+    return pairs[rng.permutation(len(pairs))]
+
+
+def all_pairs(n_samples: int) -> Pairs:
+    """Every pair of two samples, the lower one first."""
+    first, second = np.triu_indices(n_samples, 1)
+    return np.column_stack([first, second])
+
+
+def distinct(pairs: Pairs) -> Pairs:
+    """Each pair of two samples once, where it comes first, the lower sample first."""
+    ordered = np.sort(np.asarray(pairs, dtype=np.int64).reshape(-1, 2), axis=1)
+    ordered = ordered[ordered[:, 0] < ordered[:, 1]]
+    _, first = np.unique(ordered, axis=0, return_index=True)
+    return ordered[np.sort(first)]
+
+
+# Pairs with what their answers would tell.
+
+Floats = NDArray[np.float64]
+
+
+class Scored(NamedTuple):
+    """Pairs to ask, best first, and what each is worth.
+
+    Parameters
+    ----------
+    pairs : ndarray of shape (n_pairs, 2)
+        Samples from 0, the first one lower; no pair twice.
+    scores : ndarray of shape (n_pairs,)
+        Information of each answer on who belongs together, in nats; for "information" beyond what the
+        answers to the pairs before it tell.
+    """
+
+    pairs: Pairs
+    scores: Floats
+
+
+def answer_information(variance: Floats, accuracy: float) -> Floats:
+    """Mutual information of an answer and of what is asked, nats: H(answer) - H(answer | together).
+
+    Parameters
+    ----------
+    variance : ndarray
+        s (1 - s) for a pair that belongs together with probability s.
+    accuracy : float
+        Probability that the answer is right.
+    """
+    less_likely = 0.5 * (1.0 - np.sqrt(np.maximum(1.0 - 4.0 * variance, 0.0)))
+    yes = accuracy * less_likely + (1.0 - accuracy) * (1.0 - less_likely)
+    found: Floats = np.maximum(entropy(yes) - entropy(np.array(accuracy)), 0.0)
+    return found
+
+
+def entropy(p: Floats) -> Floats:
+    """Of a yes or no, nats."""
+    p = np.clip(p, 1e-15, 1.0 - 1e-15)
+    found: Floats = -(p * np.log(p) + (1.0 - p) * np.log1p(-p))
+    return found
+
+
+def scored(belief: Belief, pairs: Pairs) -> Scored:
+    """Pairs with what each answer tells, taken alone."""
+    shares = belief.together(pairs)
+    return Scored(pairs, answer_information(shares * (1.0 - shares), belief.accuracy))
+
+
+# Questions before there is any answer.
+
+CLIQUE = 3
+"""Samples that are all asked against each other: of three answers, two check the third."""
+
+TRIES = 10
+"""Cliques drawn for each one needed, before any pairs are taken: few samples have few cliques."""
+
+
+def cold_start(belief: Belief, count: int, rng: np.random.Generator) -> Scored:
+    """Small cliques of samples that are far from each other, all pairs of each.
+
+    The samples of a clique are drawn as k-means++ draws its centres: each by its squared distance to the
+    nearest one before it. The draws of a model without annotations play no part: where the features mislead
+    it, it is sure of what is wrong.
+
+    Parameters
+    ----------
+    belief : Belief
+        Of the features alone.
+    count : int
+        Pairs.
+    rng : numpy.random.Generator
+        Of all randomness.
+    """
+    size = min(CLIQUE, len(belief.X))
+    within = all_pairs(size)
+    pairs: Pairs = np.empty((0, 2), dtype=np.int64)
+    for _ in range(TRIES * (count // len(within) + 1)):
+        if len(pairs) >= count:
+            break
+        pairs = distinct(np.concatenate([pairs, draw_spread(belief.X, size, rng)[within]]))
+    if len(pairs) < count:
+        pairs = distinct(np.concatenate([pairs, rng.permutation(all_pairs(len(belief.X)))]))
+    return scored(belief, pairs[:count])
+
+
+def draw_spread(X: NDArray[np.float64], count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Samples far from each other: each is drawn by its squared distance to the nearest before it.
+
+    Where all others lie on those drawn already, it is drawn uniformly from them.
+    """
+    chosen = [int(rng.integers(len(X)))]
+    nearest = np.full(len(X), np.inf)
+    while len(chosen) < count:
+        nearest = np.minimum(nearest, np.square(X - X[chosen[-1]]).sum(axis=1))
+        nearest[chosen] = 0.0
+        weights = nearest if nearest.any() else (~np.isin(np.arange(len(X)), chosen)).astype(float)
+        chosen.append(int(rng.choice(len(X), p=weights / weights.sum())))
+    return np.array(chosen)
+
+
+# Strategies that others have used, to be measured against: far samples, and a committee that disagrees.
+
+MEMBERS = 5
+"""Of the committee."""
+
+
+def farthest_first(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
+    """The samples farthest from all that were asked, each against its nearest sample of every known group.
+
+    After the "min-max" queries for constrained k-means (Mallapragada, Jin and Jain, 2008), for batches: the
+    groups are what must-links join, and a sample is asked against at most K of them, the nearest first.
+    """
+    X, n_samples = belief.X, len(belief.X)
+    groups = must_components(n_samples, answers[answers[:, 2] == MUST, :2].astype(np.int64))
+    asked = [int(i) for i in np.unique(answers[:, :2])] or [int(rng.integers(n_samples))]
+    nearest = np.full(n_samples, np.inf)
+    for sample in asked:
+        nearest = np.minimum(nearest, _squared_distances(X, sample))
+    found: list[tuple[int, int]] = []
+    while len(found) < count and len(asked) < n_samples:
+        nearest[asked] = -1.0
+        sample = int(nearest.argmax())
+        distances = _squared_distances(X, sample)
+        order = np.array(asked)[np.argsort(distances[asked], kind="stable")]
+        _, first = np.unique(groups[order], return_index=True)
+        found += [(sample, int(other)) for other in order[np.sort(first)][: belief.n_clusters]]
+        asked.append(sample)
+        nearest = np.minimum(nearest, distances)
+    pairs = distinct(np.array(found, dtype=np.int64))[:count]
+    if len(pairs) < count:  # every sample was asked: any pairs
+        rest = draw_pool(belief, answers, rng)
+        pairs = distinct(np.concatenate([pairs, rest]))[:count]
+    return scored(belief, pairs)
+
+
+def committee(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
+    """The pairs on which fits to resampled answers are most divided (query by bagging).
+
+    Every member is fitted to as many answers, drawn with replacement, by one restart of the search. Ties are
+    broken at random.
+    """
+    members = []
+    for _ in range(MEMBERS):
+        drawn = answers[rng.integers(0, len(answers), size=len(answers))] if len(answers) else answers
+        layers = layers_from_annotations(drawn, belief.accuracy) if len(drawn) else []
+        problem = build_problem(
+            belief.X,
+            layers,
+            n_clusters=belief.n_clusters,
+            model=model_for(layers),
+            covariance=belief.covariance,
+            settings=ASKING,
+        )
+        members.append(run_restart(problem, ASKING, rng).labels)
+    pairs = draw_pool(belief, answers, rng)
+    votes = np.array([labels[pairs[:, 0]] == labels[pairs[:, 1]] for labels in members]).mean(axis=0)
+    best = np.argsort(-entropy(votes), kind="stable")[:count]
+    return scored(belief, pairs[best])
+
+
+def _squared_distances(X: NDArray[np.float64], sample: int) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = np.square(X - X[sample]).sum(axis=1)
+    return found
+
 
 LEAST_NOISE = 1e-3
 """Variance of an answer that never errs: draws are too few to know that a pair is certain."""
@@ -129,3 +375,119 @@ STRATEGIES: dict[str, Strategy] = {
     "uniform": uniform,
 }
 """All strategies by name."""
+
+
+# Questions of a strategy without those that were asked before.
+
+REPEATING = frozenset({"again"})
+"""Strategies that may ask what has been answered before."""
+
+Pair = tuple[int, int]
+
+
+def choose(
+    belief: Belief,
+    answers: Pairs,
+    *,
+    strategy: str,
+    count: int,
+    seed: np.random.SeedSequence,
+    left_out: Set[Pair] = frozenset(),
+) -> Scored:
+    """Choose pairs, best first, none twice, and none that has been answered.
+
+    Who is asked the same twice says the same twice, which is no second opinion: an answered pair comes again
+    by strategies of `REPEATING` alone.
+
+    Parameters
+    ----------
+    belief : Belief
+        Given all answers.
+    answers : ndarray of shape (n_answers, 3)
+        Columns i, j, kind.
+    strategy : str
+        One of `STRATEGIES`.
+    count : int
+        Pairs wanted.
+    seed : numpy.random.SeedSequence
+        Of all randomness; it is not changed.
+    left_out : set of (int, int)
+        Other pairs that are not to be asked, the lower sample first.
+
+    Returns
+    -------
+    Scored
+        Fewer than wanted if no other pair is left.
+    """
+    not_again = set(left_out)
+    if strategy not in REPEATING:
+        not_again |= set(map(tuple, np.sort(answers[:, :2], axis=1).tolist()))
+    wanted = count
+    while True:
+        found = STRATEGIES[strategy](belief, answers, wanted, np.random.default_rng(seed))
+        kept = [place for place, pair in enumerate(found.pairs.tolist()) if tuple(pair) not in not_again]
+        if len(kept) >= count or len(found.pairs) < wanted:
+            kept = kept[:count]
+            return Scored(found.pairs[kept].reshape(-1, 2), found.scores[kept])
+        wanted = 2 * wanted + (count - len(kept))
+
+
+# A path of questions: batch after batch, each chosen given the answers before it, answered by an oracle.
+
+
+def next_answers(
+    X: NDArray[np.float64],
+    labels_true: NDArray[np.integer],
+    path: NDArray[np.int32],
+    *,
+    n_clusters: int,
+    p: float,
+    strategy: str,
+    count: int,
+    seed: np.random.SeedSequence,
+    covariance: str = AUTO,
+    restarts: int = 3,
+) -> NDArray[np.int32]:
+    """Choose the next batch of questions of a path, and answer them with accuracy `p`.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Features as used.
+    labels_true : ndarray of shape (n_samples,)
+        What the oracle answers from.
+    path : ndarray of shape (n_answers, 3), int32
+        Annotations so far: columns i, j, kind; none is a cold start.
+    n_clusters : int
+        K.
+    p : float
+        Accuracy of the oracle, and what the model is told.
+    strategy : str
+        One of `STRATEGIES`.
+    count : int
+        Length of the batch.
+    seed : numpy.random.SeedSequence
+        Of all randomness of this batch; it is not changed.
+    covariance : str
+        Shape of the covariances of the model that asks; "auto" chooses one for each batch.
+    restarts : int
+        Of the search before each batch.
+
+    Returns
+    -------
+    ndarray of shape (count, 3), int32
+        Columns i, j and kind, in the order of asking; fewer rows if there are not so many pairs. No pair
+        comes twice in a batch.
+    """
+    belief = believe(
+        X,
+        layers_from_annotations(path, p) if len(path) else [],
+        n_clusters=n_clusters,
+        accuracy=p,
+        seed=seed,
+        covariance=covariance,
+        restarts=restarts,
+    )
+    rng = np.random.default_rng(below(seed, 3))
+    chosen = STRATEGIES[strategy](belief, path, count, rng)
+    return answer_pairs(rng, labels_true, chosen.pairs, p=p)

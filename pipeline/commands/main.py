@@ -2,36 +2,240 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import signal
 import sys
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.commands.ask import ask
-from pipeline.commands.cubes import repair, verify
-from pipeline.commands.datasets import datasets
-from pipeline.commands.fit import fit_command
+from pipeline.commands.fit import ask, fit_command
 from pipeline.commands.methods import methods
 from pipeline.commands.options import (
     STDOUT,
+    cube_argument,
     data_dir_option,
     json_option,
     next_step,
+    nobody_reads,
     reported,
     results_option,
     show,
     spec_argument,
 )
-from pipeline.commands.report import compare, export, open_page, report
-from pipeline.commands.runs import cancel, logs, status, why
-from pipeline.commands.schema import schema
-from pipeline.exitcodes import COMPLETE, FAILED_CELLS, INTERNAL
-from pipeline.text import PlainFormatter
+from pipeline.commands.results import compare, export, open_page, repair, report, verify
+from pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL, PlainFormatter
+from sweeps.errors import InputError, not_one_of
+
+if TYPE_CHECKING:
+    from sweeps.data.builtin import Record
+
+
+# Commands for runs in progress, waiting or ended: `sweep status`, `logs`, `cancel`, `why`.
+
+
+@click.command()
+@cube_argument
+@results_option
+@json_option
+def status(cube_or_spec: Path, results: Path, as_json: bool) -> None:
+    """Show the progress of a cube, or of the cube of a sweep file; reads files only."""
+    from pipeline.commands.options import find_run
+    from pipeline.monitor.status import read_status
+
+    with reported():
+        state = read_status(find_run(cube_or_spec, results))
+    show(state.to_dict() if as_json else state.lines())
+    if not as_json and state.next_step is not None:
+        next_step(*state.next_step)
+
+
+@click.command()
+@cube_argument
+@results_option
+@click.option("-n", "--lines", type=click.IntRange(min=0), default=20, show_default=True)
+@click.option("-f", "--follow", is_flag=True, help="Keep showing what is added, until the run ends.")
+@click.option("--head", is_flag=True, help="What a detached head printed, in place of the driver's log.")
+@click.option("--job", metavar="ID", help="Logs of a worker job, by number or name.")
+def logs(cube_or_spec: Path, results: Path, lines: int, follow: bool, head: bool, job: str | None) -> None:
+    """Show the end of the driver's log, or of another log of a run."""
+    from pipeline.commands.options import find_run
+    from pipeline.monitor import runs as logs
+
+    if head and job is not None:
+        raise click.UsageError("--head and --job exclude each other")
+    with reported():
+        cube = find_run(cube_or_spec, results)
+        paths = logs.find_logs(cube, head=head, job=job)
+    for path in paths[: 1 if follow else None]:
+        click.echo(f"==> {path} <==", err=True)
+        for text in logs.follow(path, cube, lines=lines) if follow else logs.end_of(path, lines):
+            click.echo(text, nl=False)
+            if nobody_reads():
+                return
+    next_step("status", cube)
+
+
+@click.command()
+@cube_argument
+@results_option
+def cancel(cube_or_spec: Path, results: Path) -> None:
+    """End the run of a cube, head and workers; what was finished is kept."""
+    from pipeline.commands.options import find_run
+    from pipeline.monitor.cancel import CannotCancel
+    from pipeline.monitor.cancel import cancel as end
+    from storage.errors import StorageError
+
+    try:
+        # Also of what is ended: records of another format version are bad input.
+        with reported():
+            cube = find_run(cube_or_spec, results)
+            end(cube, click.echo)
+    except (CannotCancel, StorageError) as error:
+        click.echo(str(error), err=True)
+        sys.exit(INTERNAL)
+    next_step("status", cube)
+
+
+@click.command()
+@cube_argument
+@click.argument("cell", required=False)
+@results_option
+@json_option
+def why(cube_or_spec: Path, cell: str | None, results: Path, as_json: bool) -> None:
+    """Show the state of CELL, why it failed, and how to run it alone; without CELL, list the failed cells."""
+    from pipeline.commands.options import find_cube
+    from pipeline.monitor.why import explain, failed_causes
+
+    with reported():
+        cube = find_cube(cube_or_spec, results)
+        if cell is not None:
+            found = explain(cube, cell, cube_or_spec if cube_or_spec.suffix == ".toml" else None)
+            show(found.to_dict() if as_json else found.lines())
+            return
+        causes = failed_causes(cube)
+    if as_json:
+        show(causes)
+        return
+    show([f"{name}: {cause}" for name, cause in causes.items()] or ["no cell is marked failed"])
+    if causes:
+        next_step("why", cube, next(iter(causes)))
+    else:
+        next_step("report", cube)
+
+
+# `sweep schema`: what an editor needs to complete and check the files people write.
+
+
+@click.command()
+@click.option("--cluster", is_flag=True, help="Of cluster.yaml, in place of the sweep file.")
+def schema(cluster: bool) -> None:
+    """Print the JSON Schema of the sweep file."""
+    if cluster:
+        from pipeline.cluster.profiles import cluster_schema
+
+        click.echo(cluster_schema(), nl=False)
+    else:
+        from sweeps.file.reading import sweep_schema
+
+        click.echo(sweep_schema(), nl=False)
+
+
+# The `sweep datasets` commands.
+
+names_argument = click.argument("names", nargs=-1, metavar="[NAME]...")
+
+
+@click.group()
+def datasets() -> None:
+    """List, fetch and check the data sets known by name."""
+
+
+@datasets.command("list")
+@data_dir_option
+@json_option
+def list_datasets(data_dir: Path | None, as_json: bool) -> None:
+    """Show sizes, licence, and where each data set would come from on this machine."""
+    from sweeps.data.builtin import catalogue
+
+    with reported():
+        records = catalogue(data_dir)
+    if as_json:
+        click.echo(json.dumps([asdict(record) for record in records], indent=2))
+        return
+    click.echo(f"{'name':<16}{'N':>6}{'D':>4}{'K':>4}  source")
+    for record in records:
+        source = record.source or "not on this machine: sweep datasets fetch"
+        click.echo(
+            f"{record.name:<16}{record.n_samples:>6}{record.n_features:>4}{record.n_clusters:>4}  {source}"
+        )
+        click.echo(f"{'':<32}{record.licence}; {record.landing_page}")
+        for reason in () if record.source else record.reasons:
+            click.echo(f"{'':<32}{reason}")
+    missing = not all(record.source for record in records)
+    next_step(*(("datasets", "fetch") if missing else ("submit", "sweeps/uci.toml")))
+
+
+@datasets.command("fetch")
+@names_argument
+@data_dir_option
+def fetch_datasets(names: tuple[str, ...], data_dir: Path | None) -> None:
+    """Download what is not on this machine yet (all by default), for nodes without a network."""
+    from sweeps.data.builtin import Unavailable, find
+
+    failed = False
+    with reported():
+        for name in _known(names):
+            try:
+                click.echo(f"{name}: {find(name, data_dir=data_dir).path}")
+            except Unavailable as unavailable:
+                failed = True
+                click.echo(f"{name}: not available: {'; '.join(unavailable.reasons)}", err=True)
+    if not failed:
+        next_step("submit", "sweeps/uci.toml")
+    sys.exit(INTERNAL if failed else COMPLETE)
+
+
+@datasets.command("check")
+@names_argument
+@data_dir_option
+@json_option
+def check_datasets(names: tuple[str, ...], data_dir: Path | None, as_json: bool) -> None:
+    """Verify the checksums of what is on this machine; exit with 1 if something is missing or damaged."""
+    from sweeps.data.builtin import catalogue
+
+    with reported():
+        wanted = set(_known(names))
+        records = [record for record in catalogue(data_dir) if record.name in wanted]
+    if as_json:
+        click.echo(json.dumps([asdict(record) for record in records], indent=2))
+    else:
+        for record in records:
+            click.echo(_checked(record))
+        missing = [record.name for record in records if not record.source]
+        next_step(*(("datasets", "fetch", *missing) if missing else ("submit", "sweeps/uci.toml")))
+    sys.exit(COMPLETE if all(record.source for record in records) else INTERNAL)
+
+
+def _known(names: tuple[str, ...]) -> tuple[str, ...]:
+    from sweeps.data.registry import BUILTIN
+
+    unknown = [name for name in names if name not in BUILTIN]
+    if unknown:
+        raise InputError(not_one_of("NAME", name, BUILTIN) for name in unknown)
+    return names or tuple(BUILTIN)
+
+
+def _checked(record: Record) -> str:
+    if record.source:
+        return f"{record.name}: good, {record.source}"
+    return f"{record.name}: MISSING: {'; '.join(record.reasons)}"
+
 
 INTERRUPTS = 128
 """A run that a signal ended has this and the number of the signal."""
@@ -155,8 +359,8 @@ def submit(spec: Path, as_json: bool, **choices: Any) -> None:
     """Run the sweep file SPEC, or resume it where it stopped."""
     from rich.console import Console
 
-    from pipeline.commands.paths import cube_of, find_spec
-    from pipeline.prepare.request import Options
+    from pipeline.commands.options import cube_of, find_spec
+    from pipeline.run.request import Options
     from pipeline.submit.submission import submit as run
 
     with reported():
@@ -215,17 +419,16 @@ def plan(
     data_dir: Path | None,
 ) -> None:
     """Show how much work SPEC is: cells, restarts, batches, files and bytes."""
-    from pipeline.commands.paths import find_spec
+    from pipeline.commands.options import find_spec
 
     if resolved:
-        from sweeps.file.reading import load_sweep
-        from sweeps.file.written import as_file, as_toml
+        from sweeps.file.reading import as_file, as_toml, load_sweep
 
         with reported():
             sweep = load_sweep(find_spec(spec)[0])
         show(as_file(sweep) if as_json else as_toml(sweep).splitlines())
         return
-    from pipeline.prepare.sweep import prepare
+    from pipeline.run.request import prepare
     from pipeline.submit.overview import plan_overview
 
     with reported():

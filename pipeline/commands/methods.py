@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.commands.options import Word, json_option, next_step, reported, show
-from pipeline.exitcodes import COMPLETE, FAILED_CELLS
+from pipeline.common import COMPLETE, FAILED_CELLS
 from sweeps.errors import InputError, Problem, collecting, given, not_one_of
-from sweeps.methods import SHIPPED
+from sweeps.words import SHIPPED
 
 if TYPE_CHECKING:
     from pipeline.methods.check import Outcome, Report

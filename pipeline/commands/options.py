@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import shlex
@@ -13,10 +14,96 @@ from typing import Any
 
 import click
 
-from pipeline.exitcodes import BAD_INPUT, INTERNAL
-from pipeline.text import plural
-from sweeps.errors import InputError, unstyled
-from sweeps.keywords import CATEGORIES, MISSING
+from kernels.settings import OFFERED, Setting
+from pipeline.common import BAD_INPUT, INTERNAL, plural
+from storage.remote import Url, place_of
+from storage.runfolder.folder import CUBE_SUFFIX, RunFolder, cube_path
+from sweeps.errors import InputError, Problem, unstyled
+from sweeps.words import CATEGORIES, MISSING
+
+# What the arguments of commands name: a sweep file, a cube, a run.
+
+
+def find_spec(path: Path) -> tuple[Path, bool]:
+    """Sweep file at `path`, or the installed one of that name; whether the installed one was taken.
+
+    Raises
+    ------
+    InputError
+        If there is neither.
+    """
+    if path.exists():
+        return path, False
+    shipped = Path(__file__).resolve().parents[2] / "sweeps"
+    if (
+        path.suffix == ".toml"
+        and path.parent in (Path("."), Path("sweeps"))
+        and (shipped / path.name).is_file()
+    ):
+        return shipped / path.name, True
+    names = ", ".join(sorted(f"sweeps/{file.name}" for file in shipped.glob("*.toml")))
+    raise InputError([Problem(str(path), "no such file", f"a sweep file, or an installed one: {names}")])
+
+
+def find_cube(path: Path, results: Path, *, remote: bool = False) -> Path:
+    """Cube at `path`, or the cube of the sweep file at `path`; an address, where it is only read.
+
+    Raises
+    ------
+    InputError
+        If there is neither.
+    """
+    place = place_of(path)
+    if isinstance(place, Url):
+        if remote:
+            return place
+        raise InputError([Problem(str(place), "an address", "a cube on this machine")])
+    if path.suffix != ".toml":
+        if path.is_dir():
+            return path
+        raise InputError([Problem(str(path), "no such directory", "a cube, or a sweep file (.toml)")])
+    cube = cube_of(path, results)
+    if not cube.is_dir():
+        raise InputError([Problem(str(cube), "nothing", f"the cube of {path}", 'run "sweep submit" first')])
+    return cube
+
+
+def beside(cube: Path, suffix: str) -> Path:
+    """Where files on a cube go: beside it, or, of one at an address, into the working directory."""
+    return Path(cube.name).with_suffix(suffix) if isinstance(cube, Url) else cube.with_suffix(suffix)
+
+
+def find_run(path: Path, results: Path) -> Path:
+    """Cube at `path`, or of the sweep file at `path`; it need not exist where there is a run folder.
+
+    Raises
+    ------
+    InputError
+        If there is neither a cube nor a run, or if the run folder leads out of its directory.
+    """
+    cube = path
+    if path.suffix == ".toml":
+        cube = cube_of(path, results)
+    run = RunFolder(cube)
+    run.check()
+    known = cube.suffix == CUBE_SUFFIX and run.path.is_dir()
+    return cube if known else find_cube(path, results)
+
+
+def cube_of(path: Path, results: Path) -> Path:
+    """Where the cube of a sweep file is, or would be.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or it is no sweep file.
+    """
+    # Loaded here: a command that is given a cube does not need what reads sweep files.
+    from sweeps.file.reading import load_sweep
+
+    spec, _ = find_spec(path)
+    return cube_path(results, load_sweep(spec).name)
+
 
 results_option = click.option(
     "--results",
@@ -172,3 +259,78 @@ def show(document: Any) -> None:
         click.echo(unstyled("\n".join(document)))
     else:
         click.echo(json.dumps(document, indent=2, allow_nan=False))
+
+
+# The settings of the search as options of a command.
+
+Command = Callable[..., None]
+
+
+def takes_settings(**others: int | float | str) -> Callable[[Command], Command]:
+    """Add an option for each setting and for the method; the command gets all, by name, as `chosen`.
+
+    Parameters
+    ----------
+    **others : int, float or str
+        Defaults that are others than the declared ones.
+    """
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def with_settings(**given: Any) -> None:
+            chosen = {each.name: given.pop(each.name) for each in OFFERED}
+            command(chosen=chosen, **given)
+
+        # click shows first what was added last
+        for setting in reversed(OFFERED):
+            option = click.option(
+                setting.option,
+                type=_type(setting),
+                default=others.get(setting.name, setting.offered),
+                show_default=setting.unless_given or True,
+                help=setting.meaning,
+            )
+            option(with_settings)
+        return with_settings
+
+    return decorate
+
+
+def _type(setting: Setting) -> click.ParamType[Any]:
+    if setting.choices:
+        return Word(setting.choices)
+    if setting.words:
+        return _RealOrWord(setting.low, setting.high, setting.words)
+    kind: Any = _Whole if isinstance(setting.default, int) else _Real
+    numbers: click.ParamType[Any] = kind(setting.low, setting.high)
+    return numbers
+
+
+# Help shows the ranges; they are checked with files and other options, so that all problems are said at once.
+
+
+class _Whole(click.IntRange):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return click.INT.convert(value, param, ctx)
+
+
+class _Real(click.FloatRange):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return click.FLOAT.convert(value, param, ctx)
+
+
+class _RealOrWord(_Real):
+    """What is no number is a word: the right one or, as is checked later, a wrong one."""
+
+    def __init__(self, low: float, high: float | None, words: tuple[str, ...]) -> None:
+        super().__init__(low, high)
+        self.words = words
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            return value
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return "|".join(["FLOAT", *self.words])

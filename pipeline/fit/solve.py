@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betainc
 
-from kernels.choice.held_out import HeldOut
+from kernels.choice.held_out import Choice, HeldOut, choose_covariance
 from kernels.choice.held_out import warm_up as warm_up_predictions
-from kernels.choice.shape import Choice, choose_covariance
 from kernels.interrupt import beside
-from kernels.problem.problem import MUST, Layer, build_problem
+from kernels.problem.data import DEGENERATE, layer_weights, pair_accuracies
+from kernels.problem.problem import MUST, Layer, Problem, build_problem
+from kernels.problem.shapes import SPHERES
 from kernels.scores import (
     centroid_index,
     cluster_covariances,
@@ -24,11 +26,420 @@ from kernels.scores import (
     nmi,
     total_variance,
 )
-from kernels.search.hgs import Restart, run_restart, warm_up
+from kernels.search.genetic import CLONE, Restart, run_restart, warm_up
+from kernels.search.sampling import Length, run_chain
 from kernels.settings import AUTO, CANDIDATES, Settings, method_words
-from pipeline.fit.confidence import Confidence, find_confidence
-from pipeline.fit.notes import contradiction_notes, solution_notes
-from pipeline.optima import best_of
+from pipeline.common import best_of
+from pipeline.fit.data_notes import (
+    BOUND,
+    constant_notes,
+    counted,
+    crowding_notes,
+    equal_rows,
+    faint_notes,
+    repeat_notes,
+)
+
+# Cost of a sample in each cluster: minus its log-density, but for a constant (model.md, eqs. (24), (50)).
+
+Floats = NDArray[np.float64]
+
+
+def assignment_costs(X: Floats, centers: Floats, covariances: Floats, kept: NDArray[np.int64]) -> Floats:
+    """Half the squared distance by the covariance, plus half its log-determinant.
+
+    Sums go over features one by one, so that the cost of a sample does not depend on the other rows.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Samples.
+    centers : ndarray of shape (n_clusters, n_features)
+        Means.
+    covariances : ndarray of shape (n_clusters,) and, as the shape has it, n_features once or twice
+        All 0 for a degenerate cluster.
+    kept : ndarray of shape (n_dims,)
+        Features on which the Gaussians have a density; the others are left out.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_clusters)
+        Nats; infinite for a degenerate cluster.
+    """
+    costs = np.full((len(X), len(centers)), np.inf)
+    # One cluster at a time: no temporary of all distances.
+    for cluster, covariance in enumerate(covariances):
+        if not covariance.any():
+            continue
+        differences = X - centers[cluster]
+        if covariance.ndim == 0:
+            distances = np.square(differences).sum(axis=1)
+            costs[:, cluster] = distances * (0.5 / covariance) + 0.5 * X.shape[1] * np.log(covariance)
+        elif covariance.ndim == 1:
+            variances = covariance[kept]
+            distances = (np.square(differences[:, kept]) / variances).sum(axis=1)
+            costs[:, cluster] = 0.5 * (distances + np.log(variances).sum())
+        else:
+            costs[:, cluster] = _matrix_costs(differences[:, kept], covariance[np.ix_(kept, kept)])
+    return costs
+
+
+def _matrix_costs(differences: Floats, covariance: Floats) -> Floats:
+    # Scaled to a diagonal of ones: units of features may differ by any factor.
+    deviations = np.sqrt(np.diag(covariance))
+    factor = np.linalg.cholesky(covariance / np.outer(deviations, deviations))
+    solved = np.zeros_like(differences)
+    for d in range(len(factor)):
+        left = differences[:, d] / deviations[d]
+        for e in range(d):
+            left = left - factor[d, e] * solved[:, e]
+        solved[:, d] = left / factor[d, d]
+    logs = np.log(np.diag(factor)).sum() + np.log(deviations).sum()
+    return np.asarray(0.5 * np.square(solved).sum(axis=1) + logs)
+
+
+# How sure a solution is of each label: shares of draws from chains (docs/model.md, section 9).
+
+CHAINS = 4
+LENGTH = Length(burn_in=250, draws=250, thin=4)
+
+REACH = 10.0
+"""Nats below the best restart, up to which another one starts a chain."""
+
+LARGEST = 10**8
+"""Labels of all draws together, 200 MB: with more than 100,000 samples fewer draws are kept."""
+
+STREAM = 1
+"""First place of the spawn keys of chains; those of restarts have one place only."""
+
+LARGEST_R_HAT, LEAST_AGREEMENT = 1.1, 0.5
+"""Beyond either, a note says that chains disagree; good chains of 10,000 samples come near the second."""
+
+PAIRS_AT_ONCE = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Confidence:
+    """Partitions drawn with probability proportional to exp(objective), and what they say.
+
+    The parameters are at their best for each partition, not integrated over.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_samples,), int16
+        The solution.
+    draws : ndarray of shape (n_draws, n_samples), int16
+        Partitions, chain after chain; their clusters are numbered to share as many labels as possible with
+        the solution.
+    membership : ndarray of shape (n_samples, n_clusters)
+        Share of the draws in which a sample is in a cluster; rows add up to 1.
+    r_hat : float
+        Split R-hat of the objective or of the agreement with the solution, whichever is larger: near 1 if
+        chains agree, infinite if none of them moves and they differ.
+    chain_agreement : float
+        1 less the largest difference between the memberships of two chains.
+    chains, starts : int
+        Chains, and distinct restarts that they started from.
+    seconds : float
+        Elapsed in the chains, compilation of kernels included.
+    """
+
+    labels: NDArray[np.int16]
+    draws: NDArray[np.int16]
+    membership: NDArray[np.float64]
+    r_hat: float
+    chain_agreement: float
+    chains: int
+    starts: int
+    seconds: float
+
+    @property
+    def confidence(self) -> NDArray[np.float64]:
+        """Membership of each sample in the cluster of its label, of shape (n_samples,)."""
+        return self.membership[np.arange(len(self.labels)), self.labels]
+
+    @property
+    def expected_accuracy(self) -> float:
+        """Mean confidence: the share of labels that is right, if the model is."""
+        return float(self.confidence.mean())
+
+    def to_json(self) -> dict[str, Any]:
+        """Values that strict JSON can hold."""
+        return {
+            "membership": self.membership.tolist(),
+            "confidence": self.confidence.tolist(),
+            "expected_accuracy": self.expected_accuracy,
+            "r_hat": self.r_hat if np.isfinite(self.r_hat) else None,
+            "chain_agreement": self.chain_agreement,
+        }
+
+    def notes(self) -> Iterator[str]:
+        """Say where chains disagree."""
+        if self.r_hat > LARGEST_R_HAT or self.chain_agreement < LEAST_AGREEMENT:
+            yield (
+                f"chains disagree: R-hat {self.r_hat:.3g}, and memberships differ by up to"
+                f" {1 - self.chain_agreement:.2g}; the confidence depends on where chains start"
+            )
+
+
+def find_confidence(problem: Problem, runs: Sequence[Restart], best: int, seed: int) -> Confidence:
+    """Run chains from the best distinct restarts.
+
+    Chain c draws from `SeedSequence(seed, spawn_key=(1, c))`, and starts from the best restart, the next
+    distinct one, and so on in turn.
+
+    Parameters
+    ----------
+    problem : Problem
+        Data, annotations and model.
+    runs : sequence of Restart
+        All restarts.
+    best : int
+        Which of them is the solution.
+    seed : int
+        Of all randomness.
+    """
+    began = time.perf_counter()
+    starts = distinct_starts(runs, best)
+    labels = runs[best].labels
+    draws = max(2, min(LENGTH.draws, LARGEST // (CHAINS * len(labels))))
+    chains = [
+        run_chain(
+            problem,
+            starts[chain % len(starts)].labels,
+            labels,
+            LENGTH._replace(draws=draws),
+            np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(STREAM, chain))),
+        )
+        for chain in range(CHAINS)
+    ]
+    shares = np.array([_membership(chain.labels, problem.n_clusters) for chain in chains])
+    agreements = np.array([(chain.labels == labels).mean(axis=1) for chain in chains])
+    return Confidence(
+        labels=labels,
+        draws=np.concatenate([chain.labels for chain in chains]),
+        membership=shares.mean(axis=0),
+        r_hat=max(split_r_hat(np.array([chain.objectives for chain in chains])), split_r_hat(agreements)),
+        chain_agreement=1.0 - float(np.ptp(shares, axis=0).max()),
+        chains=CHAINS,
+        starts=min(len(starts), CHAINS),
+        seconds=time.perf_counter() - began,
+    )
+
+
+def distinct_starts(runs: Sequence[Restart], best: int) -> list[Restart]:
+    """The solution, then other restarts within reach, best first, without clones (model.md, section 3)."""
+    starts = [runs[best]]
+    for run in sorted(runs, key=lambda run: -run.objective):
+        is_near = run.objective >= runs[best].objective - REACH
+        if is_near and not any(_are_clones(run, start) for start in starts):
+            starts.append(run)
+    return starts
+
+
+def _are_clones(first: Restart, second: Restart) -> bool:
+    is_close = abs(first.objective - second.objective) <= CLONE
+    return is_close and bool((np.sort(first.sizes) == np.sort(second.sizes)).all())
+
+
+def _membership(draws: NDArray[np.int16], n_clusters: int) -> NDArray[np.float64]:
+    return np.stack([(draws == k).mean(axis=0) for k in range(n_clusters)], axis=1)
+
+
+def split_r_hat(values: NDArray[np.float64]) -> float:
+    """Gelman and Rubin's R-hat of chains cut into halves.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_chains, n_draws)
+        A number for each draw; an odd one in the middle is left out.
+
+    Returns
+    -------
+    float
+        1 if all values are the same; infinite if they differ between halves alone.
+    """
+    half = values.shape[1] // 2
+    halves = np.concatenate([values[:, :half], values[:, -half:]])
+    # Differences by rounding, such as of one objective computed along two paths, are none.
+    rounding = 1e-9 * (1.0 + float(np.abs(values).max()))
+    within = float(halves.var(axis=1, ddof=min(1, half - 1)).mean())
+    between = float(halves.mean(axis=1).var(ddof=1))
+    if within <= rounding**2:
+        return 1.0 if between <= rounding**2 else np.inf
+    return float(np.sqrt((half - 1) / half + between / within))
+
+
+def together(draws: NDArray[np.int16], pairs: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Share of the draws in which the two samples of a pair are in one cluster.
+
+    Parameters
+    ----------
+    draws : ndarray of shape (n_draws, n_samples)
+        Labels.
+    pairs : ndarray of shape (n_pairs, 2)
+        Samples from 0.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs,)
+    """
+    shares = np.empty(len(pairs))
+    for start in range(0, len(pairs), PAIRS_AT_ONCE):
+        some = slice(start, start + PAIRS_AT_ONCE)
+        first, second = draws[:, pairs[some, 0]], draws[:, pairs[some, 1]]
+        shares[some] = (first == second).mean(axis=0)
+    return shares
+
+
+# What to know of features and solution before trusting a fit.
+
+NEARLY_DEGENERATE = 1e-6
+"""Variance of a cluster over that of all samples, below which nearly equal rows outweigh everything else."""
+
+UNLIKELY = 1e-3
+"""Chance of so many contradictions, if accuracies are as told, up to which it is said."""
+
+SHAPE_BOUND = "a prior (--covariance-prior, covariance_prior above 0) bounds it"
+
+
+def solution_notes(X: NDArray[np.float64], best: Restart, problem: Problem) -> Iterator[str]:
+    """Say where the likelihood is unbounded or features carry nothing (docs/model.md, eqs. (6), (7)).
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Features as used.
+    best : Restart
+        The solution.
+    problem : Problem
+        What it solves.
+
+    Yields
+    ------
+    str
+        A sentence; none for most data.
+    """
+    overall = total_variance(X)
+    groups = equal_rows(X)
+    n_clusters, variance_prior = problem.n_clusters, problem.data.kappa
+    if problem.covariance not in SPHERES:
+        yield from _shape_notes(X, best, problem)
+        yield from crowding_notes(groups, n_clusters)
+        return
+    yield from constant_notes(X)
+    yield from faint_notes(X)
+    yield from crowding_notes(groups, n_clusters)
+    sizes, _, variances = cluster_gaussians(X, best.labels, n_clusters)
+    if problem.covariance == "common":
+        yield from _common_notes(float(sizes @ variances) / (len(X) * overall), variance_prior)
+    elif variance_prior > 0:
+        yield from _bounded_notes(_degenerate(sizes, variances / overall))
+    else:
+        yield from _variance_notes(sizes, variances / overall, groups)
+
+
+def contradiction_notes(layers: Sequence[Layer], labels: NDArray[np.integer]) -> Iterator[str]:
+    """Say where more annotations are contradicted than their accuracies explain; a guess, where none is told.
+
+    Parameters
+    ----------
+    layers : sequence of Layer
+        Annotation graphs, those that the model does not see too; self pairs are left out.
+    labels : ndarray of shape (n_samples,)
+        The solution.
+
+    Yields
+    ------
+    str
+        One sentence, or none.
+    """
+    given = [layer for layer in layers if len(layer.pairs)]
+    if not given:
+        return
+    pairs = np.concatenate([layer.pairs for layer in given])
+    is_must = np.concatenate([np.full(len(layer.pairs), layer.kind == MUST) for layer in given])
+    told = np.concatenate([pair_accuracies(layer) for layer in given])
+    weights = np.concatenate([layer_weights(layer) for layer in given]) * (pairs[:, 0] != pairs[:, 1])
+    wrong = 1.0 - np.where(np.isnan(told), 0.5, told)
+    contradicted = float(weights[(labels[pairs[:, 0]] == labels[pairs[:, 1]]) != is_must].sum())
+    total, expected = float(weights.sum()), float(weights @ wrong)
+    # As many annotations of one weight and one accuracy as tell as much: the chance that so many are wrong.
+    count = total**2 / max(float(weights @ weights), np.finfo(float).tiny)
+    beyond = count * contradicted / total if contradicted else 0.0
+    if not beyond or betainc(beyond, count - beyond + 1.0, expected / total) > UNLIKELY:
+        return
+    error = float(np.sqrt(np.square(weights) @ (wrong * (1.0 - wrong))))
+    known = np.unique(told)  # of NaN one is left
+    explains = "guessing" if np.isnan(known).all() else "what is told of their accuracy"
+    if len(known) == 1 and not np.isnan(known[0]):
+        explains = f"an accuracy of {known[0]:.4g}"
+    yield (
+        f"the clusters contradict {contradicted:.4g} of {total:.4g} annotations, {explains} explains"
+        f" {expected:.3g} ± {error:.2g}: see that samples and kinds are those meant, and K"
+    )
+
+
+def _shape_notes(X: NDArray[np.float64], best: Restart, problem: Problem) -> Iterator[str]:
+    """Features that are left out, clusters that only the prior bounds, and degenerate ones without it."""
+    left = X.shape[1] - len(problem.kept)
+    if left:
+        features = counted(left, "feature is", "features are")
+        reason = "constant" if problem.covariance == "diagonal" else "constant, or given by the others,"
+        yield f"{features} {reason} and left out of the covariances, of {X.shape[1]}"
+    degenerate = int((~best.covariances.reshape(len(best.sizes), -1).any(axis=1)).sum())
+    if degenerate:
+        clusters = counted(degenerate, "cluster is degenerate", "clusters are degenerate")
+        effect = "it adds nothing to the objective, whose best then depends on units"
+        yield f"{clusters}, without variance in some feature: {effect}; {SHAPE_BOUND}"
+    few = int((best.sizes <= len(problem.kept)).sum())
+    if few and problem.covariance == "full":
+        clusters = counted(few, "cluster has", "clusters have")
+        yield f"{clusters} no more samples than features: its covariance owes much to the prior"
+
+
+def _degenerate(sizes: NDArray[np.integer], ratios: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return (sizes <= 1) | (ratios <= DEGENERATE)
+
+
+def _variance_notes(
+    sizes: NDArray[np.integer], ratios: NDArray[np.float64], groups: NDArray[np.integer]
+) -> Iterator[str]:
+    """What free variances without a prior run into, or are kept from by the rule of degenerate clusters."""
+    is_degenerate = _degenerate(sizes, ratios)
+    degenerate, near = int(is_degenerate.sum()), int(((ratios < NEARLY_DEGENERATE) & ~is_degenerate).sum())
+    n_samples, repeats = int(sizes.sum()), int(sizes.sum()) - len(groups)
+    if degenerate:
+        clusters = counted(degenerate, "cluster is degenerate", "clusters are degenerate")
+        effect = "the variance is 0 and adds nothing to the objective, whose best then depends on units"
+        rows = f"; {repeats} of {n_samples} rows repeat another one" if repeats else ""
+        yield f"{clusters}, a single row or (nearly) equal ones: {effect}; {BOUND}{rows}"
+    else:
+        yield from repeat_notes(groups)
+    if near:
+        clusters = counted(near, "cluster has", "clusters have")
+        yield (
+            f"{clusters} a variance below {NEARLY_DEGENERATE:g} of the overall one: nearly equal rows, which"
+            f" outweigh the rest of the objective; {BOUND}"
+        )
+
+
+def _bounded_notes(is_degenerate: NDArray[np.bool_]) -> Iterator[str]:
+    count = int(is_degenerate.sum())
+    if count:
+        clusters = counted(count, "cluster holds", "clusters hold")
+        yield f"{clusters} nothing but (nearly) equal rows: the variance comes from the prior alone"
+
+
+def _common_notes(ratio: float, variance_prior: float) -> Iterator[str]:
+    if ratio >= NEARLY_DEGENERATE:
+        return
+    start = "all clusters hold nothing but (nearly) equal rows: the common variance"
+    if variance_prior > 0:
+        yield f"{start} comes from the prior alone"
+    else:
+        yield f"{start} is next to 0, and the objective no measure of anything; {BOUND}"
+
 
 Rounds = Callable[[Iterable[int]], Iterable[int]]
 Runner = Callable[[Callable[[int], Restart], Iterable[int]], Iterable[Restart]]

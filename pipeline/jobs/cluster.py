@@ -4,30 +4,150 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import re
 import secrets
+import shlex
+import shutil
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any
 
+import psutil
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from distributed import Client
 from distributed.core import Status
 from distributed.deploy import Cluster
 from distributed.security import Security
 
 from pipeline.jobs import slurm
-from pipeline.jobs.checks import machine_problems, path_problems
-from pipeline.jobs.credentials import credentials, fresh_credentials
 from pipeline.jobs.keys import JobQueue, cluster_class
 from pipeline.jobs.slurm import head_name, job_prefix
 from pipeline.jobs.watch import JobWatch
 from storage.errors import LeaseLost
 from storage.runfolder.folder import GenerationFolder, RunFolder
 from storage.runfolder.lease import Lease
-from sweeps.errors import InputError
+from sweeps.errors import InputError, Problem
+
+# What keeps a machine from submitting the jobs of a profile.
+
+SAFE_PATH = re.compile(r"[\w./+@=,:-]+", re.ASCII)
+"""What a path may consist of: dask-jobqueue quotes nothing in a script, and SLURM expands % in log names."""
+
+
+def machine_problems(options: JobQueue, where: str) -> list[Problem]:
+    """What keeps this machine from submitting the jobs of a profile."""
+    problems = []
+    command = shlex.split(cluster_class(options.kind).job_cls.submit_command)[0]
+    if shutil.which(command) is None:
+        expected = f"a machine that submits to {options.kind}"
+        problems.append(Problem(where.rstrip(":"), f"no command {command!r} here", expected))
+    interface, known = options.keys.get("interface"), psutil.net_if_addrs()
+    if interface is not None and interface not in known:
+        expected = "one of this machine's: " + ", ".join(sorted(known))
+        problems.append(Problem(f"{where} interface", repr(interface), expected))
+    return problems
+
+
+def path_problems(run: RunFolder) -> list[Problem]:
+    """Paths that would be split in a job script."""
+    paths = {"--results": str(run.path.resolve()), "python": sys.executable}
+    expected = "a path of letters, digits and ./+@=,:_-, as it is written into job scripts"
+    return [Problem(name, path, expected) for name, path in paths.items() if not SAFE_PATH.fullmatch(path)]
+
+
+# Fresh TLS credentials of one run: in memory, or shared with its jobs through files of their owner alone.
+
+CA, CERT, KEY = "ca.pem", "cert.pem", "key.pem"
+NAME = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "sweep")])
+BACKWARDS, FORWARDS = timedelta(days=1), timedelta(days=365)
+"""Before now, as clocks of nodes differ, and after it: how long a certificate is valid."""
+
+
+def new_credentials() -> Security:
+    """Create new credentials, in memory: processes that are started with them get them through a pipe.
+
+    Returns
+    -------
+    distributed.security.Security
+        One key and certificate for scheduler, workers and client. Without them no connection is accepted.
+    """
+    # Of an elliptic curve: made in 0.1 ms with its certificate; an RSA key of 2048 bits takes 10 ms at best.
+    secret = ec.generate_private_key(ec.SECP256R1())
+    now = datetime.now(tz=UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(NAME)
+        .issuer_name(NAME)
+        .public_key(secret.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - BACKWARDS)
+        .not_valid_after(now + FORWARDS)
+        .sign(secret, hashes.SHA256())
+    )
+    cert = certificate.public_bytes(serialization.Encoding.PEM).decode()
+    key = secret.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    ).decode()
+    return _security(cert, cert, key)
+
+
+@contextmanager
+def fresh_credentials(folder: Path) -> Iterator[Security]:
+    """Create new credentials in files, and remove them at the end.
+
+    Parameters
+    ----------
+    folder : Path
+        For the files; mode 0700, each file 0600. Left-over files of a killed run are replaced.
+
+    Yields
+    ------
+    distributed.security.Security
+        As of `new_credentials`, by the names of the files.
+    """
+    made = new_credentials()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700, parents=True)
+    folder.chmod(0o700)  # whatever the umask
+    try:
+        _write(folder / CA, made.tls_ca_file)
+        _write(folder / CERT, made.tls_client_cert)
+        _write(folder / KEY, made.tls_client_key)
+        yield credentials(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def credentials(folder: Path) -> Security:
+    """Credentials by the names of their files, which need not exist yet."""
+    return _security(*(str(folder / name) for name in (CA, CERT, KEY)))
+
+
+def _security(ca: str, cert: str, key: str) -> Security:
+    roles = ("client", "scheduler", "worker")
+    return Security(
+        require_encryption=True,
+        tls_ca_file=ca,
+        **{f"tls_{role}_cert": cert for role in roles},
+        **{f"tls_{role}_key": key for role in roles},
+    )
+
+
+def _write(path: Path, text: str) -> None:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+
 
 logger = logging.getLogger(__name__)
 

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from pipeline.jobs import slurm
 from pipeline.jobs.keys import SlurmQueue
-from pipeline.jobs.slurm import head_name
-from pipeline.jobs.walltime import walltime_seconds
+from pipeline.jobs.slurm import head_name, walltime_seconds
 from storage.runfolder.folder import RunFolder
 
 logger = logging.getLogger(__name__)

@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+import logging
+import socket
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import parse_qs, urlsplit
 
-from pipeline.hosts import VARIABLE, is_own
+from pipeline.common import VARIABLE, is_own, own_names
+from pipeline.live.board import Board
+from pipeline.live.sources import Follower
+from pipeline.live.state import State
+from storage.cube.manifest import read_manifest
+from storage.errors import StorageError
+from sweeps.errors import InputError, Problem, cause_of
 
 PAGE, STATE = "/sweep", "/sweep/state.json"
 
@@ -109,3 +124,165 @@ def plain(status: int, text: str) -> Answer:
         f"{text}\n".encode(errors="backslashreplace"),
         {**ALWAYS, "Content-Type": "text/plain; charset=utf-8"},
     )
+
+
+# The page of a cube, from its files, on a port of its own: `sweep open`.
+
+logger = logging.getLogger(__name__)
+
+LOOPBACK = "127.0.0.1"
+
+MOST_CONNECTIONS = 128
+"""Open at once, each of which has a thread."""
+
+
+class Nothing:
+    """In place of what keeps a board, where there is no cube yet."""
+
+    def __init__(self) -> None:
+        self.board = Board(())
+        self.lock = threading.RLock()
+        self.unread = 0
+
+    def update(self) -> None:
+        """There is nothing to look at."""
+
+
+class FilesState:
+    """Documents of a cube from its files; it begins again when the cube has grown, or was made.
+
+    Parameters
+    ----------
+    cube : Path
+        The cube, which need not exist yet where a run has begun.
+    """
+
+    def __init__(self, cube: Path) -> None:
+        self._cube = cube
+        self._lock = threading.Lock()
+        self._follower: Follower | None = None
+        self._state = self._begin()
+
+    def document(self, since: str = "") -> tuple[str, bytes]:
+        """As of `State`."""
+        with self._lock:
+            made = self._follower is not None
+            if made != self._cube.is_dir() or (self._follower is not None and self._follower.outgrown):
+                self._state = self._begin()
+            return self._state.document(since)
+
+    def _begin(self) -> State:
+        if not self._cube.is_dir():
+            self._follower = None
+            return State(self._cube, Nothing(), skipped={})
+        skipped = read_manifest(self._cube).skipped
+        self._follower = Follower(self._cube)
+        return State(self._cube, self._follower, skipped=skipped)
+
+
+def address_of(server: ThreadingHTTPServer) -> tuple[str, str]:
+    """Address of the page for a browser on this machine, and how one elsewhere reaches it."""
+    port = server.server_address[1]
+    return (
+        f"http://{LOOPBACK}:{port}{PAGE}",
+        f"from elsewhere: ssh -L {port}:{LOOPBACK}:{port} {socket.gethostname()}",
+    )
+
+
+@contextmanager
+def serving(cube: Path, port: int = 0) -> Iterator[ThreadingHTTPServer]:
+    """A server of the page, on loopback alone; `serve_forever` answers until the block ends.
+
+    Parameters
+    ----------
+    cube : Path
+        The cube.
+    port : int
+        Wanted; 0 for any free one.
+
+    Raises
+    ------
+    sweeps.errors.InputError
+        If it is no cube, or somebody listens on the port.
+    """
+    own_names()
+    site = Site(FilesState(cube))
+
+    class Handler(_Handler):
+        pages = site
+
+    try:
+        server = _Server((LOOPBACK, port), Handler)
+    except OSError as error:
+        expected = "a port that is free; without --port one is found"
+        raise InputError([Problem("--port", f"{port} ({error.strerror})", expected)]) from error
+    with server:
+        yield server
+
+
+class _Server(ThreadingHTTPServer):
+    """Whatever a client does costs a line at most: it may leave, send nothing or nonsense, or come often."""
+
+    daemon_threads = True
+    request_queue_size = MOST_CONNECTIONS
+
+    def __init__(self, *arguments: Any) -> None:
+        self._open: deque[socket.socket] = deque()
+        super().__init__(*arguments)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread; where there are too many, the connection that was opened first is closed."""
+        self._open.append(request)
+        while len(self._open) > MOST_CONNECTIONS:
+            with suppress(OSError):
+                self._open.popleft().shutdown(socket.SHUT_RDWR)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection."""
+        with suppress(ValueError):
+            self._open.remove(request)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say what could not be answered, but for clients that have left."""
+        error = sys.exception()
+        if error is not None and not isinstance(error, OSError):
+            logger.error("a request to the page was not answered: %s", cause_of(error), exc_info=_debugging())
+
+
+def _debugging() -> bool:
+    return logger.isEnabledFor(logging.DEBUG)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """GET alone: any other method is answered with 501."""
+
+    pages: Site
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "sweep", ""
+    timeout = 20
+
+    def do_GET(self) -> None:
+        """Answer one request."""
+        headers: dict[str, str] = {}
+        for name, value in self.headers.items():
+            headers[name.title()] = f"{headers[name.title()]},{value}" if name.title() in headers else value
+        try:
+            parts = urlsplit(self.path)
+            since = parse_qs(parts.query).get("since", [""])[0]
+            answer = self.pages.answer(parts.path, headers, since)
+        except (StorageError, InputError, OSError) as error:  # a file may vanish while it is looked at
+            answer = plain(503, str(error))
+        except ValueError as error:
+            answer = plain(400, str(error))
+        self.send_response(answer.status)
+        for name, value in answer.headers.items():
+            self.send_header(name, value)
+        if answer.status != 304:
+            self.send_header("Content-Length", str(len(answer.body)))
+        self.end_headers()
+        self.wfile.write(answer.body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing: requests come every other second."""

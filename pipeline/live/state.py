@@ -13,13 +13,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
-from pipeline.live.board import Board
-from pipeline.live.looks import look
-from pipeline.monitor.logs import last_lines
+from pipeline.live.board import Board, look
+from pipeline.monitor.runs import last_lines
 from pipeline.monitor.status import Status, counted_status
-from storage.runfolder.failures import FailureRecord, read_failures
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.progress import Progress
+from storage.runfolder.records import FailureRecord, Progress, read_failures
 
 SNAPSHOT_SECONDS = 1.0
 """A state is looked at once in so many seconds at most, however many look at the page."""

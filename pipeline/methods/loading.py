@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import linecache
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import version
@@ -14,11 +16,189 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
-from pipeline.methods.contract import Method
-from pipeline.methods.estimators import class_problems, method_of_class
-from pipeline.methods.signatures import function_problems
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pipeline.methods.contract import Links, Method, Solution, Weights
 from sweeps.errors import InputError, Problem, did_you_mean
-from sweeps.methods import FORMS, PER_CALL, SHIPPED, installed_version, read_code, text_of_code
+from sweeps.words import FORMS, PER_CALL, SHIPPED, installed_version, read_code, text_of_code
+
+# Whether a function can take what a call gives it.
+
+CONTRACT = "(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state)"
+GIVEN = ("weights", "accuracy", "random_state")
+"""What comes by name."""
+
+Wrong = tuple[str, str, str]
+"""What was found, what was expected, and a hint."""
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def parameters_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter] | None:
+    """Parameters by name; None where they are not known, as of some functions of extension modules."""
+    try:
+        return dict(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return None
+
+
+def function_problems(function: Callable[..., Any], options: Mapping[str, Any]) -> Iterator[Wrong]:
+    """What keeps a function from being a method with these options."""
+    parameters = parameters_of(function)
+    if parameters is None:
+        return
+    form = f"{getattr(function, '__name__', 'it')}{inspect.signature(function)}"
+    kinds = {parameter.kind for parameter in parameters.values()}
+    places = [name for name, each in parameters.items() if each.kind in _POSITIONAL][:4]
+    if len(places) < 4 and inspect.Parameter.VAR_POSITIONAL not in kinds:
+        yield form, CONTRACT, "X, n_clusters, must_link and cannot_link come by position"
+    takes_any = inspect.Parameter.VAR_KEYWORD in kinds
+    named = {name for name, each in parameters.items() if each.kind in _BY_NAME} - set(places)
+    lacking = [name for name in GIVEN if name not in named]
+    if lacking and not takes_any:
+        yield form, CONTRACT, f"it does not take {', '.join(lacking)}"
+    yield from option_problems(options, named - set(GIVEN), takes_any, (*places, *GIVEN))
+    needed = [name for name in needed_names(parameters) if name not in (*places, *GIVEN, *options)]
+    if needed:
+        yield form, f"options {', '.join(needed)}", "they have no default"
+
+
+def needed_names(parameters: Mapping[str, inspect.Parameter]) -> list[str]:
+    """Parameters without a default."""
+    return [
+        name
+        for name, each in parameters.items()
+        if each.default is inspect.Parameter.empty and each.kind not in _VARIABLE
+    ]
+
+
+def takes_any_name(parameters: Mapping[str, inspect.Parameter]) -> bool:
+    """Whether there is a `**` among the parameters."""
+    return any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())
+
+
+def option_problems(
+    options: Mapping[str, Any], known: Iterable[str], takes_any: bool, taken: Iterable[str]
+) -> Iterator[Wrong]:
+    """Options that are not taken, or that a call gives already."""
+    known, taken = sorted(known), tuple(taken)
+    for option in options:
+        if option in taken:
+            yield f"option {option!r}", "another name", "every call gives it"
+        elif option not in known and not takes_any:
+            expected = f"one of {', '.join(known)}" if known else "no options"
+            yield f"option {option!r}", expected, did_you_mean(option, known)
+
+
+# Classes by scikit-learn's conventions as methods.
+
+NUMBERS = ("n_clusters", "n_components")
+"""What a class may call the number of clusters, the first one it has."""
+
+SEED = "random_state"
+
+
+def class_problems(cls: type, options: Mapping[str, Any]) -> Iterator[Wrong]:
+    """What keeps a class from being a method with these options."""
+    if not callable(getattr(cls, "fit", None)) and not callable(getattr(cls, "fit_predict", None)):
+        yield f"class {cls.__name__}", "a class with fit or fit_predict, or a function", ""
+    parameters = parameters_of(cls)
+    if parameters is None:
+        return
+    form = f"class {cls.__name__}({', '.join(parameters)})"
+    number = _number(parameters)
+    if number is None:
+        yield form, "a parameter n_clusters or n_components", ""
+    taken = {name for name in (SEED, number) if name in parameters}
+    known = set(parameters) - taken - set(NUMBERS)
+    yield from option_problems(options, known, takes_any_name(parameters), taken)
+    needed = [name for name in needed_names(parameters) if name not in {*taken, *options}]
+    if needed:
+        yield form, f"options {', '.join(needed)}", "they have no default"
+
+
+def method_of_class(cls: type, options: Mapping[str, Any]) -> Method:
+    """A class as a method: an instance for each call, which is fitted.
+
+    The constructor gets the number of clusters as `n_clusters` or `n_components`, and `random_state`, where
+    it has them; `fit` gets `must_link`, `cannot_link`, `weights` and `accuracy` where it names them. Labels
+    are `labels_`, else what `predict` says of the samples. The objective is `-inertia_`, else `lower_bound_`,
+    where there is one; centroids are `cluster_centers_`, else `means_`, where there is one for each cluster.
+
+    Parameters
+    ----------
+    cls : type
+        With `fit`, or `fit_predict` alone.
+    options : mapping of str to Any
+        For the constructor.
+
+    Returns
+    -------
+    Method
+        To be called with the arguments of the contract.
+    """
+    parameters = parameters_of(cls) or {}
+    number = _number(parameters)
+    seeded = SEED in parameters
+    fits: Any = getattr(cls, "fit", None) or getattr(cls, "fit_predict", None)
+    seen = {"must_link", "cannot_link", "weights", "accuracy"} & set(parameters_of(fits) or ())
+
+    def fitted(
+        X: NDArray[np.float64],
+        n_clusters: int,
+        must_link: Links,
+        cannot_link: Links,
+        *,
+        weights: Weights,
+        accuracy: float | None,
+        random_state: int,
+    ) -> ArrayLike | Solution:
+        settings = {**options}
+        if number is not None:
+            settings[number] = n_clusters
+        if seeded:
+            settings[SEED] = random_state
+        links = {
+            "must_link": must_link,
+            "cannot_link": cannot_link,
+            "weights": weights,
+            "accuracy": accuracy,
+        }
+        estimator = cls(**settings)
+        given = {name: links[name] for name in seen}
+        if hasattr(estimator, "fit"):
+            estimator.fit(X, **given)
+            labels = estimator.labels_ if hasattr(estimator, "labels_") else estimator.predict(X)
+        else:
+            labels = estimator.fit_predict(X, **given)
+        centroids = _centroids(estimator, (n_clusters, X.shape[1]))
+        return Solution(labels, _objective(estimator), centroids)
+
+    return fitted
+
+
+def _number(parameters: Mapping[str, Any]) -> str | None:
+    return next((name for name in NUMBERS if name in parameters), None)
+
+
+def _objective(estimator: Any) -> float | None:
+    with suppress(AttributeError):
+        return -float(estimator.inertia_)
+    with suppress(AttributeError):
+        return float(estimator.lower_bound_)
+    return None
+
+
+def _centroids(estimator: Any, shape: tuple[int, int]) -> NDArray[np.float64] | None:
+    for name in ("cluster_centers_", "means_"):
+        found = getattr(estimator, name, None)
+        if found is not None and np.shape(found) == shape:
+            return np.asarray(found, dtype=np.float64)
+    return None
+
 
 OWN = "sweep-clustering"
 """Our distribution."""
@@ -55,7 +235,7 @@ class MethodCall:
     name : str
         Of the method in the sweep.
     call : str
-        A name of `sweeps.methods.SHIPPED`, `package.module:function`, or `file.py:function`. In place of a
+        A name of `sweeps.words.SHIPPED`, `package.module:function`, or `file.py:function`. In place of a
         function there may be a class by scikit-learn's conventions.
     source : str or None
         Text of the file, where there is one: workers need not see the file.

@@ -33,12 +33,14 @@ from pipeline.methods.child import (
     SOLVE,
     SOLVED,
     TABLE,
+    Channel,
+    Message,
+    Spoilt,
 )
 from pipeline.methods.contract import Links, NoSolution, Solution, Weights
-from pipeline.methods.frames import Channel, Message, Spoilt
 from pipeline.methods.loading import MethodCall
 from sweeps.errors import InputError, Problem, one_line, plain_lines
-from sweeps.methods import SHIPPED
+from sweeps.words import SHIPPED
 
 START_LIMIT = 300.0
 """Seconds for a process to start and a method to be imported: a shared filesystem may be slow."""

@@ -13,13 +13,12 @@ import psutil
 
 from pipeline.jobs import slurm
 from pipeline.jobs.slurm import head_name, job_prefix
-from pipeline.monitor.state import RunState, read_run_state
+from pipeline.monitor.runs import RunState, read_run_state
 from storage.errors import StorageError
 from storage.files import remove
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.head import ENDED, StopRequest
-from storage.runfolder.holder import PATIENCE, Holder, clock, last_lease
-from storage.runfolder.lease import Lease, LeaseHeld, LeaseLost
+from storage.runfolder.lease import PATIENCE, Holder, Lease, LeaseHeld, LeaseLost, clock, last_lease
+from storage.runfolder.records import ENDED, StopRequest
 
 Echo = Callable[[str], None]
 

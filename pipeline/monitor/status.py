@@ -10,15 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.monitor.logs import last_lines
-from pipeline.monitor.state import RunState, read_run_state
-from pipeline.text import at_hand, cells_left_out, duration, plural
+from pipeline.common import at_hand, cells_left_out, duration, plural
+from pipeline.monitor.runs import RunState, last_lines, read_run_state
 from storage.cube.blocks import BlockStore
 from storage.cube.manifest import Manifest, read_manifest
 from storage.cube.schema import DONE, FAILED, NO_SOLUTION
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.jobs import JobList
-from storage.runfolder.progress import Progress
+from storage.runfolder.records import JobList, Progress
 from sweeps.file.spec import SweepSpec
 
 

@@ -10,19 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.questions.journalled import PATHS
+from pipeline.work.journalled import PATHS
 from storage.cube.blocks import BlockStore, failed_cells
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import ANSWERED, NO_SOLUTION, STATUS_WORDS
-from storage.runfolder.failures import FailureRecord, read_failures
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.head import HeadRecord
 from storage.runfolder.journal import replay
-from sweeps.cellnames import find_cell
-from sweeps.designs import asks
-from sweeps.models import chooses
-from sweeps.plan import AskedPath, Cell
+from storage.runfolder.records import FailureRecord, HeadRecord, read_failures
+from sweeps.plan import AskedPath, Cell, find_cell
 from sweeps.shapes import CODES
+from sweeps.words import asks, chooses
 
 TRACEBACK_LINES = 12
 """Of the end of a traceback."""

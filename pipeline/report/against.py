@@ -27,8 +27,8 @@ from pipeline.report.look import GREY, MOST_ACCURACIES, PAPER, mark
 from pipeline.scoring.scores import LABELS
 from sweeps.data.lines import Line, read_lines, shortened, split_cells, to_number
 from sweeps.errors import InputError, Problem, collecting, did_you_mean, given, not_one_of
-from sweeps.models import BASELINES, MODEL_CODES
 from sweeps.plan import DatasetPlan
+from sweeps.words import BASELINES, MODEL_CODES
 
 # Scores by their names in a table of published values.
 METRICS = {"nmi": "nmi", "kl": "goldberger_kl"}

@@ -21,17 +21,16 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
+from pipeline.common import plural
 from pipeline.report import look
 from pipeline.report.content import Content
 from pipeline.report.elements import spread
 from pipeline.report.figures import Drawn
 from pipeline.report.look import GREY, INK, PAPER, short
 from pipeline.scoring.tables import VARIANTS, row_cell
-from pipeline.text import plural
-from sweeps.cellnames import find_cell
 from sweeps.errors import InputError, Problem
-from sweeps.models import BASELINES, baseline_of
-from sweeps.plan import Cell, DatasetPlan
+from sweeps.plan import Cell, DatasetPlan, find_cell
+from sweeps.words import BASELINES, baseline_of
 
 Labels = NDArray[np.int64]
 

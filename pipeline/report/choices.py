@@ -15,8 +15,8 @@ from pipeline.report.elements import Table, Value, Written, count_of, number, sp
 from pipeline.report.figures import Drawn
 from pipeline.report.look import GREY, MOST_DATASETS, PAPER, short
 from pipeline.scoring.tables import TOO_FEW
-from sweeps.models import chooses
 from sweeps.shapes import CANDIDATES
+from sweeps.words import chooses
 
 PANEL = (2.75, 1.8)
 # Numbers of annotations in a panel.

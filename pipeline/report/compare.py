@@ -19,6 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from kernels.settings import LENGTHS, method_words
+from pipeline.common import plural
 from pipeline.report import elements, figures, look
 from pipeline.report.elements import (
     EMPTY,
@@ -38,8 +39,7 @@ from pipeline.report.write import check_folder, records
 from pipeline.scoring.pairs import PLACE, difference_table, pair, total_table
 from pipeline.scoring.scores import LABELS
 from pipeline.scoring.tables import cell_table, titled, with_variants, written_counts
-from pipeline.text import plural
-from storage.cube.cube import open_cube
+from storage.cube.growth import open_cube
 from storage.cube.manifest import Manifest, read_manifest
 from storage.errors import storage_errors
 from sweeps.errors import InputError, Problem, collecting

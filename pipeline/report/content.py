@@ -18,7 +18,7 @@ from pipeline.scoring.ranking import Ranking, rankings
 from pipeline.scoring.tables import DESIGN, SEARCH, choice_table, prediction_table, rows_of, written_counts
 from pipeline.scoring.worth import DesignScores, design_scores
 from storage.cube.manifest import Manifest
-from storage.runfolder.failures import FailureRecord
+from storage.runfolder.records import FailureRecord
 from sweeps.plan import Cell
 
 

@@ -20,7 +20,7 @@ from pipeline.scoring.ranking import ERRORS, ROUNDING
 from pipeline.scoring.scores import LABELS
 from pipeline.scoring.tables import MIXTURES
 from pipeline.scoring.worth import COVERAGE, Budget, DesignScores, Group, budget_table, design_table
-from sweeps.designs import UNIFORM
+from sweeps.words import UNIFORM
 
 # Of a score.
 FORM = ".3f"

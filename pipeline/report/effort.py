@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.optima import SAME_OPTIMUM
+from pipeline.common import SAME_OPTIMUM, cells_left_out, plural
 from pipeline.report import elements, figures, look
 from pipeline.report.content import Content
 from pipeline.report.elements import Table, Value, number, spread, words
@@ -19,11 +19,10 @@ from pipeline.report.figures import Drawn
 from pipeline.report.look import GREY, INK, MOST_DATASETS, mark, short
 from pipeline.scoring import tables
 from pipeline.scoring.scores import LABELS
-from pipeline.text import cells_left_out, plural
 from storage.cube.manifest import FORMAT_VERSION, Manifest
 from storage.cube.schema import NO_SOLUTION, STATUS_WORDS
-from sweeps.designs import asks
 from sweeps.plan import AskedPath
+from sweeps.words import asks
 
 PANEL = (2.75, 1.9)
 # Points of a line that have a marker, or words beneath the pointer.

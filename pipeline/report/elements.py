@@ -23,12 +23,12 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
+from pipeline.common import plural
 from pipeline.report.look import VARIABLES
 from pipeline.scoring.tables import MIXTURES, REDRAWS
-from pipeline.text import plural
 from storage.provenance import package_version
 from sweeps.data.lines import as_cell
-from sweeps.models import SHAPE_CODES, is_model, shape_of
+from sweeps.words import SHAPE_CODES, is_model, shape_of
 
 Item = TypeVar("Item")
 

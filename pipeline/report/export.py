@@ -16,7 +16,7 @@ import xarray as xr
 from pipeline.report.elements import cells_of
 from pipeline.scoring.scores import plain, score_datasets
 from pipeline.scoring.tables import cell_table, summary_table
-from storage.cube.cube import open_cube
+from storage.cube.growth import open_cube
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE
 from storage.errors import storage_errors

@@ -21,8 +21,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator
 from numpy.typing import NDArray
 
-from sweeps.methods import SHIPPED
-from sweeps.models import BASELINES, MODEL_CODES, is_model, split_model
+from sweeps.words import BASELINES, MODEL_CODES, SHIPPED, is_model, split_model
 
 INK, RULE, GREY, PAPER = "#1f2328", "#d9dde3", "#57606a", "#ffffff"
 # Okabe and Ito's palette, told apart with every common colour blindness; markers differ for grey print.

@@ -15,6 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from pipeline.common import plural
 from pipeline.report import elements, figures, look
 from pipeline.report.content import Content
 from pipeline.report.elements import NOTHING, Table, Value, Written, count_of, number, spread, words
@@ -23,10 +24,9 @@ from pipeline.report.look import GREY, MOST_ACCURACIES, MOST_DATASETS, PAPER, ma
 from pipeline.scoring.ranking import RANKED
 from pipeline.scoring.scores import LABELS, QUALITIES, SCORES
 from pipeline.scoring.tables import pooled_means, summary_table
-from pipeline.text import plural
-from sweeps.file.datasets import base_name
-from sweeps.models import BASELINES, baseline_of
+from sweeps.file.spec import base_name
 from sweeps.plan import DatasetPlan
+from sweeps.words import BASELINES, baseline_of
 
 # Of a score; the published ones have four digits.
 FORM, PAPER_FORM = ".3f", ".4f"

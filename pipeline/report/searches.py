@@ -11,6 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from pipeline.common import plural
 from pipeline.report import elements, figures, look
 from pipeline.report.content import Content
 from pipeline.report.elements import NOTHING, Table, Value, number, units, with_error, words
@@ -19,15 +20,14 @@ from pipeline.report.look import BLUE, GREEN, GREY, RULE, VERMILLION, short
 from pipeline.scoring.pairs import ALL, OBJECTIVE, TIE, Compared
 from pipeline.scoring.ranking import RANKED
 from pipeline.scoring.scores import LABELS
-from pipeline.text import plural
 
 READING = (
     "Cells are compared in pairs, of the same data, annotations and random streams. searches.csv and"
     " search-costs.csv hold these numbers in full."
 )
 CAPTION = (
-    "{search}. Left: cells whose best objective is higher, the same (within {same:g} nats) and lower than with"
-    " {reference}. Middle: difference of {score}, and a standard error over {units}. Right: CPU time of a"
+    "{search}. Left: cells whose best objective is higher, the same (within {same:g} nats) and lower than"
+    " with {reference}. Middle: difference of {score}, and a standard error over {units}. Right: CPU time of a"
     " cell, and of each restart that found the best objective, as multiples of those with {reference}."
 )
 NOTE = (
@@ -37,7 +37,7 @@ NOTE = (
     " median over cells whose best is the same in both; - where there are none."
 )
 DIFFERENT = " The two maximise different objectives, which do not compare."
-# Columns of shares of cells by their best objective, their colours, and their words in a table and in a figure.
+# Shares of cells by their best objective: column, colour, and words in a table and in a figure.
 SHARES = (
     ("wins_b", GREEN, "higher", "higher"),
     ("ties", RULE, "same", "the same"),

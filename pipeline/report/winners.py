@@ -1,6 +1,6 @@
 """Which model wins: findings in words, scores and ranks, duels, robustness, and what a score costs.
 
-All of it follows from the rankings of `pipeline.scoring.ranking`, one for each score that models are compared by.
+All of it follows from the rankings of `pipeline.scoring.ranking`, one for each score that compares models.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.optimize import isotonic_regression
 
+from pipeline.common import plural
 from pipeline.report import elements, figures, look
 from pipeline.report.content import Content
 from pipeline.report.elements import NOTHING, Table, Value, listed, number, with_error, words
@@ -30,7 +31,6 @@ from pipeline.scoring.ranking import (
 )
 from pipeline.scoring.scores import LABELS
 from pipeline.scoring.tables import MIXTURES, REDRAWS, over_datasets, time_table
-from pipeline.text import plural
 
 # Of a score.
 FORM = ".3f"

@@ -1,4 +1,4 @@
-"""The report of a cube: text for a terminal, tables in CSV, and the page, from whatever of the sweep is there."""
+"""The report of a cube: text for a terminal, tables in CSV, and the page, from whatever is there of it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pipeline.common import cells_left_out, plural
 from pipeline.report import against, effort, elements
 from pipeline.report.cell import choose_cell, named_cell
 from pipeline.report.content import Content
@@ -37,18 +38,17 @@ from pipeline.scoring.tables import (
     time_table,
     values_of,
 )
-from pipeline.text import cells_left_out, plural
-from storage.cube.cube import open_cube
+from storage.cube.growth import open_cube
 from storage.cube.manifest import Manifest, read_manifest
 from storage.cube.schema import NO_SOLUTION, STATUS_WORDS
 from storage.errors import StorageError, storage_errors
-from storage.runfolder.failures import FailureRecord, read_failures
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import read_lease
+from storage.runfolder.records import FailureRecord, read_failures
 from sweeps.errors import InputError, Problem, collecting
-from sweeps.models import chooses
 from sweeps.plan import Cell
 from sweeps.shapes import CANDIDATES
+from sweeps.words import chooses
 
 # Scores of the text tables; the objective, which compares within one cell only, is in the CSV files.
 TITLES = {name: LABELS[name].short for name in QUALITIES}
@@ -298,7 +298,7 @@ def _pooled(content: Content, score: str) -> Iterator[str]:
 
 
 def _block(title: str, rows: pd.DataFrame, alone: pd.DataFrame, content: Content) -> Iterator[str]:
-    """Lines of one table: a row per score and m, a column per model; `alone` are those without annotations."""
+    """Lines of one table: a row per score and m, a column per model; `alone` have no annotations."""
     yield title
     written, baselines = content.written, sorted(alone["model"].unique())
     for models in _across(baselines + sorted(rows["model"].unique())):

@@ -11,31 +11,38 @@ from dataclasses import dataclass, replace
 
 from rich.console import Console
 
-from pipeline.prepare.sweep import Prepared, aligned
-from pipeline.prepare.wanted import Wanted
-from pipeline.questions.records import Asking, PathBatch, PathFailure, PathPart
-from pipeline.questions.timing import TIMED
-from pipeline.run.collector import Collector
-from pipeline.run.order import draws_of, in_turns, next_wave
+from pipeline.common import duration, plural, span
+from pipeline.run.ledger import Collector, draws_of, in_turns, next_wave
 from pipeline.run.progress import Clock, Display, Step, display
+from pipeline.run.request import Prepared, Wanted, aligned
 from pipeline.run.signals import uninterrupted
-from pipeline.text import duration, plural, span
-from pipeline.work.batches import LONGEST, make_batches, target_seconds
-from pipeline.work.executor import Ended, Executor, Outcome
-from pipeline.work.failures import checked, lost_while_asking, lost_with_its_worker
-from pipeline.work.records import Batch, Failure, Partial, Results, Science, Task, Work
-from pipeline.work.timing import Timing
+from pipeline.work.records import (
+    Asking,
+    Batch,
+    Failure,
+    Partial,
+    PathBatch,
+    PathFailure,
+    PathPart,
+    Results,
+    Science,
+    Task,
+    Work,
+    checked,
+    lost_while_asking,
+    lost_with_its_worker,
+)
+from pipeline.work.tasks import Ended, Executor, Outcome
+from pipeline.work.timing import LONGEST, TIMED, Timing, make_batches, target_seconds
 from storage.cube.blocks import BlockStore, failed_cells
-from storage.cube.cube import create, grow
+from storage.cube.growth import create, grow
 from storage.cube.manifest import append_run
 from storage.provenance import run_record
-from storage.runfolder.failures import append_failure
-from storage.runfolder.generation import inherit
 from storage.runfolder.journal import Journal
-from storage.runfolder.lease import Lease
-from storage.runfolder.progress import StateFile
-from sweeps.designs import asks
+from storage.runfolder.lease import Lease, inherit
+from storage.runfolder.records import StateFile, append_failure
 from sweeps.plan import AskedPath, Cell, DatasetPlan
+from sweeps.words import asks
 
 logger = logging.getLogger(__name__)
 

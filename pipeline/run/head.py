@@ -11,36 +11,84 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from types import TracebackType
 from urllib.parse import urlsplit
 
+import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 
-from pipeline.exitcodes import COMPLETE, FAILED_CELLS, INTERNAL
-from pipeline.jobs.errors import ComputeClusterError
+from pipeline.cluster.executor import DaskExecutor
+from pipeline.cluster.pages import published
+from pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL, cells_left_out, plural, span
 from pipeline.jobs.head import HeadJob
-from pipeline.jobs.slurm import CommandFailed, other_head
-from pipeline.prepare.request import Request
-from pipeline.prepare.sweep import Prepared
+from pipeline.jobs.slurm import CommandFailed, ComputeClusterError, other_head
+from pipeline.live.board import Board
+from pipeline.live.site import Site
+from pipeline.live.sources import Feed
+from pipeline.live.state import AtWork, Crew, State
 from pipeline.run.driver import Driver, OpenSweep, Outcomes, open_sweep
-from pipeline.run.logfile import log_file
 from pipeline.run.progress import Step
-from pipeline.run.signals import Interrupt, Stopped, stop_on_signal
-from pipeline.text import cells_left_out, plural, span
-from pipeline.work.executor import Executor, SerialExecutor
+from pipeline.run.request import Prepared, Request
+from pipeline.run.signals import Interrupt, Stopped, log_file, stop_on_signal
 from pipeline.work.merge import Mismatch
+from pipeline.work.tasks import Executor, SerialExecutor
 from storage.cube.blocks import BlockStore, CellMismatch, failed_cells, unsolved_cells
+from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE, FAILED, NO_SOLUTION
 from storage.errors import StorageError, storage_errors
 from storage.files import remove
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.head import ENDED, REQUEUED, RUNNING, HeadRecord
-from storage.runfolder.holder import STALE_AFTER
 from storage.runfolder.journal import JournalDamaged
-from storage.runfolder.lease import Cancelled, Lease, LeaseHeld, LeaseLost
+from storage.runfolder.lease import STALE_AFTER, Cancelled, Lease, LeaseHeld, LeaseLost
 from storage.runfolder.process import this_process
+from storage.runfolder.records import ENDED, REQUEUED, RUNNING, HeadRecord
+
+# The page of a run, on the dashboard of its scheduler.
+
+MOST_MIXTURES = 4096
+"""Whose true labels are kept; those of others are drawn again."""
+
+
+@contextmanager
+def page_of_run(prepared: Prepared, executor: DaskExecutor) -> Iterator[Feed]:
+    """Serve the page while the block lasts.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        The sweep, whose cube exists.
+    executor : DaskExecutor
+        On a scheduler of this process.
+
+    Yields
+    ------
+    Feed
+        To be told of results.
+    """
+    sources, cube = prepared.inputs.sources, prepared.cube
+
+    @lru_cache(MOST_MIXTURES)
+    def truth(dataset: str, mixture: int | None) -> NDArray[np.int16] | None:
+        # a data set that is not available this time is in the cube all the same
+        return sources[dataset].arrays(mixture)[1] if dataset in sources else None
+
+    with Feed(Board(read_manifest(cube).plans.values()), BlockStore(cube, read_only=True), truth) as feed:
+        state = State(cube, feed, skipped=prepared.inputs.skipped, crew=lambda: crew_of(executor))
+        with published(executor.client, Site(state)):
+            yield feed
+
+
+def crew_of(executor: DaskExecutor) -> Crew:
+    """Workers, and what each is at."""
+    rows = [
+        AtWork(urlsplit(where["worker"]).netloc, where["node"], where["job"], str(task), since)
+        for task, where, since in executor.at_work()
+    ]
+    return Crew(executor.connected, rows)
+
 
 logger = logging.getLogger(__name__)
 
@@ -302,7 +350,6 @@ def _page(sweep: OpenSweep, executor: Executor) -> Iterator[None]:
         yield
         return
     from pipeline.cluster.executor import DaskExecutor
-    from pipeline.live.run import page_of_run
 
     if not isinstance(executor, DaskExecutor) or executor.client.cluster is None:
         yield

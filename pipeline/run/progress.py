@@ -18,7 +18,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from pipeline.text import duration, plural
+from pipeline.common import duration, plural
 
 logger = logging.getLogger(__name__)
 

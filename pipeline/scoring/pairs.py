@@ -13,14 +13,13 @@ import numpy as np
 import pandas as pd
 
 from kernels.settings import ObjectiveSettings
-from pipeline.optima import SAME_OPTIMUM
+from pipeline.common import SAME_OPTIMUM
 from pipeline.scoring import tables
 from pipeline.scoring.ranking import RANKED
 from pipeline.scoring.scores import LABELS
 from pipeline.scoring.tables import DESIGN, SEARCH, VARIANTS
-from sweeps.designs import UNIFORM
 from sweeps.file.search import Search
-from sweeps.models import is_model
+from sweeps.words import UNIFORM, is_model
 
 # Coordinates of a cell: equal in both cubes, they make a pair.
 PLACE = ("dataset", "mixture", "p", "m", "design", "replicate", "search", "model")

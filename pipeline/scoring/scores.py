@@ -28,8 +28,8 @@ from storage.cube.schema import DONE, VARIABLES, Role
 from storage.errors import storage_errors
 from storage.files import LONGEST_REMOTE, read_regular
 from sweeps.errors import InputError, Problem, given
-from sweeps.models import BASELINES, UNSUPERVISED, baseline_of, shape_of
 from sweeps.shapes import CODES, DIMS, narrowed
+from sweeps.words import BASELINES, UNSUPERVISED, baseline_of, shape_of
 
 
 @dataclass(frozen=True)

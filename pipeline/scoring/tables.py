@@ -16,14 +16,13 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from pipeline.optima import SAME_OPTIMUM
+from pipeline.common import SAME_OPTIMUM
 from pipeline.scoring.scores import SCORES, score_nodes
 from storage.cube.schema import DONE, STATUS_WORDS
-from sweeps.designs import UNIFORM
-from sweeps.file.counts import AnnotationCount
-from sweeps.models import baseline_of, chooses, is_model, shape_of
+from sweeps.file.spec import AnnotationCount
 from sweeps.plan import Cell, DatasetPlan
 from sweeps.shapes import CANDIDATES, CODES
+from sweeps.words import UNIFORM, baseline_of, chooses, is_model, shape_of
 
 DESIGN, SEARCH = "design", "search"
 # Coordinates of a cell that only some sweeps name: missing in all others.

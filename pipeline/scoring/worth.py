@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from pipeline.scoring.ranking import RANKED, ROUNDING, solved_values
 from pipeline.scoring.tables import NAMES, by_unit, complete_places, unit_level
-from sweeps.designs import UNIFORM
-from sweeps.models import baseline_of
+from sweeps.words import UNIFORM, baseline_of
 
 # Stands for a data set where it is the mean over data sets.
 MEAN = "mean of all"

@@ -8,15 +8,13 @@ from dataclasses import dataclass
 
 from dask.utils import format_bytes, parse_bytes
 
-from pipeline.cluster.leaving import MARGIN
-from pipeline.jobs.checks import machine_problems, path_problems
-from pipeline.jobs.cluster import job_script, lifetime
+from pipeline.cluster.worker import MARGIN
+from pipeline.common import duration
+from pipeline.jobs.cluster import job_script, lifetime, machine_problems, path_problems
 from pipeline.jobs.keys import JobQueue
-from pipeline.jobs.slurm import SEPARATOR, CommandFailed, run
-from pipeline.jobs.walltime import walltime_seconds
+from pipeline.jobs.slurm import SEPARATOR, CommandFailed, run, walltime_seconds
 from pipeline.methods.process import PROCESS_BYTES, processes_kept
-from pipeline.prepare.sweep import Prepared, longest_batch
-from pipeline.text import duration
+from pipeline.run.request import Prepared, longest_batch
 
 WORKER_BYTES = 500 * 2**20
 """Memory of a worker process that compiles the kernels: 450 MiB measured; 215 MiB with cached kernels."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -13,24 +13,120 @@ from typing import Any
 
 import numpy as np
 
-from kernels.settings import method_words
-from pipeline.prepare.sweep import Prepared
-from pipeline.questions.asking import run_path
-from pipeline.questions.records import NO_ANSWERS, Asking, PathBatch, PathFailure
-from pipeline.questions.timing import TIMED
-from pipeline.submit.notes import note_lines, search_notes, sweep_notes
-from pipeline.submit.rough import rough_batch_seconds, rough_seconds
-from pipeline.text import at_hand, plural, span
-from pipeline.work.batches import target_seconds
-from pipeline.work.records import Batch, Failure, Science, Work
-from pipeline.work.tasks import run_batch
-from pipeline.work.timing import Timing
+from kernels.problem.shapes import unused_priors
+from kernels.settings import DEFAULT, FOLD_GENERATIONS, FOLDS, method_words
+from pipeline.common import at_hand, plural, span
+from pipeline.fit.data_notes import data_notes
+from pipeline.run.request import Prepared
+from pipeline.work.records import NO_ANSWERS, Asking, Batch, Failure, PathBatch, PathFailure, Science, Work
+from pipeline.work.tasks import run_batch, run_path
+from pipeline.work.timing import TIMED, Timing, target_seconds
 from storage.cube.schema import ArraySpec, Role, array_specs
-from storage.runfolder.pilot import Moment
+from storage.runfolder.records import Moment
 from sweeps.file.search import Search
-from sweeps.inputs.load import Source
-from sweeps.models import is_model
+from sweeps.file.spec import SweepSpec
+from sweeps.inputs import Source
 from sweeps.plan import AskedPath, Cell, DatasetPlan
+from sweeps.shapes import CANDIDATES, DIMS
+from sweeps.words import AUTO, SPHERICAL, chooses, holds_out, is_model, shape_of, split_model
+
+# What to know of a sweep before it is run: settings without effect, and data sets.
+
+
+def search_notes(spec: SweepSpec) -> list[str]:
+    """Settings that are given, but used by no model of the sweep."""
+    shapes = list(dict.fromkeys(map(shape_of, spec.grid.models)))
+    return [
+        f"[search] {name} is not used by {', '.join(shapes)} covariances"
+        for name in unused_priors(shapes)
+        if any(getattr(search, name) != getattr(DEFAULT, name) for search in spec.search)
+    ]
+
+
+def sweep_notes(prepared: Prepared) -> dict[str, list[str]]:
+    """Notes on the data sets of a sweep, by name; of mixtures the first is looked at."""
+    inputs, is_bounded = prepared.inputs, all(each.variance_prior > 0 for each in prepared.spec.search)
+    notes = {}
+    for plan in inputs.plans:
+        X, _ = inputs.sources[plan.name].arrays(0 if plan.mixtures else None)
+        free = any(shape_of(model) in (SPHERICAL, AUTO) for model in (*plan.models, *plan.baselines))
+        found = [
+            *inputs.notes.get(plan.name, ()),
+            *data_notes(X, plan.n_clusters, may_degenerate=free and not is_bounded),
+        ]
+        if found:
+            notes[plan.name] = found
+    return notes
+
+
+def note_lines(of_search: Sequence[str], of_datasets: Mapping[str, Sequence[str]]) -> list[str]:
+    """Notes of a sweep for people."""
+    lines = [f"NOTE {text}" for text in of_search]
+    return lines + [f"NOTE data set {name}: {text}" for name, texts in of_datasets.items() for text in texts]
+
+
+# A guess at the CPU time of a sweep, before anything was timed.
+#
+# Powers of the sizes, fitted to restarts of both methods on the eight real data sets and on mixtures of 200
+# to
+# 20,000 samples, 2 to 256 features and 2 to 32 clusters: `python -m benchmarks rough`.
+
+SEARCH_SECONDS = 3.1e-8
+"""Of the local search of an offspring with one sample, one cluster and hardly any feature."""
+
+SAMPLES, CLUSTERS, FEATURES = 1.22, 1.27, 0.36
+"""Powers of N, of K, and of 1 + D / 16."""
+
+MATRICES = 1.85
+"""Additional power of 1 + D / 16 for shapes with a full matrix."""
+
+DIAGONAL, ANNOTATED = 1.5, 2.0
+"""Factors of diagonal covariances, and of a model with a block model of its annotations."""
+
+FIRST = 4.0
+"""Offspring that a local search from a start at random is worth: it takes more passes."""
+
+PATIENT = 0.25
+"""Generations until a restart with patience ends, as a multiple of it, for each cluster: more take longer."""
+
+CALL_SECONDS = 0.1
+"""Of a call of a method, of which nothing is known before anything was timed."""
+
+
+def rough_seconds(search: Search, plan: DatasetPlan, work: Work) -> float:
+    """Guess the CPU seconds of a cell: of its restarts, and before them of folds where it holds some out."""
+    cell = work.cell
+    if not is_model(cell.model):
+        return (work.stop - work.start) * CALL_SECONDS
+    term = ANNOTATED if split_model(cell.model)[0] in ("likelihood", "posterior") else 1.0
+
+    def one(shape: str, generations: int) -> float:
+        if search.patience:
+            generations = min(generations, round(PATIENT * search.patience * plan.n_clusters))
+        searches: float = FIRST * search.population + generations * search.offspring
+        wide = 1.0 + plan.n_features / 16.0
+        features: float = wide**FEATURES
+        if len(DIMS[shape]) > 1:
+            features *= wide**MATRICES
+        elif shape == "diagonal":
+            features *= DIAGONAL
+        size: float = plan.n_samples**SAMPLES * plan.n_clusters**CLUSTERS
+        return searches * SEARCH_SECONDS * term * size * features
+
+    short = min(search.generations, FOLD_GENERATIONS)
+    tried = CANDIDATES if chooses(cell.model) else (shape_of(cell.model),)
+    folds = FOLDS * sum(one(shape, short) for shape in tried) if holds_out(cell.model, search.held_out) else 0
+    return (work.stop - work.start) * one(shape_of(cell.model), search.generations) + folds
+
+
+def rough_batch_seconds(spec: SweepSpec, plan: DatasetPlan, answers: int) -> float:
+    """Guess the seconds of a batch of questions: a fit of restarts, of folds, and of chains as long."""
+    ask = spec.ask
+    restarts = ask.restarts * (2 + (FOLDS if ask.covariance == AUTO else 0))
+    model = "conditional" if ask.covariance == "spherical" else f"conditional-{ask.covariance}"
+    cell = Cell(plan.name, 0 if plan.mixtures else None, plan.p[0], answers, 0, model)
+    return rough_seconds(spec.search[0], plan, Work(cell, 0, restarts))
+
 
 logger = logging.getLogger(__name__)
 
@@ -221,7 +317,7 @@ def plan_overview(prepared: Prepared, *, workers: int | None = None, pilot: bool
 
 
 def _time_corners(prepared: Prepared, timing: Timing) -> None:
-    from kernels.search.hgs import warm_up
+    from kernels.search.genetic import warm_up
 
     warm_up()
     for plan in prepared.inputs.plans:

@@ -3,30 +3,190 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import os
+import shlex
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from pipeline.cluster.profiles import Profile, load_profile
-from pipeline.exitcodes import COMPLETE
-from pipeline.hosts import own_names
+from pipeline.common import COMPLETE, INTERNAL, at_hand, own_names, span
+from pipeline.jobs import slurm
+from pipeline.jobs.cluster import machine_problems, path_problems
 from pipeline.jobs.head import head_script
 from pipeline.jobs.keys import JobQueue, SlurmQueue
-from pipeline.prepare.request import Options, Request
-from pipeline.prepare.sweep import prepare
-from pipeline.prepare.wanted import Wanted
-from pipeline.run.head import run_head
-from pipeline.submit.detach import detach, detach_problems, head_command
-from pipeline.submit.notes import note_lines, search_notes, sweep_notes
-from pipeline.submit.overview import plan_overview
-from pipeline.text import at_hand
+from pipeline.jobs.slurm import head_name, other_head
+from pipeline.monitor.runs import last_lines, read_run_state
+from pipeline.run.head import DETACHED, forget_cancel, nothing_to_do, run_head
+from pipeline.run.request import Options, Request, Wanted, prepare
+from pipeline.submit.overview import note_lines, plan_overview, search_notes, sweep_notes
+from storage.errors import StorageError, storage_errors
+from storage.runfolder.lease import Lease, LeaseHeld
+from storage.runfolder.records import Submission
 from sweep_clustering import check_shadowing
-from sweeps.cellnames import find_cells
 from sweeps.errors import InputError, Problem, collecting
+from sweeps.plan import find_cells
+
+# Detached runs: the head is started as a job of its own, or as a process that outlives the terminal.
 
 logger = logging.getLogger(__name__)
+
+START_SECONDS, SLOW_SECONDS = 300.0, 10.0
+"""A new process is watched so long, or until it holds the lease, which usually takes three seconds; and how
+long before it is said that it takes longer."""
+
+
+def detach_problems(request: Request) -> list[Problem]:
+    """What keeps a profile from running without the process that submits."""
+    profile = request.profile
+    if profile is None or not isinstance(profile.options, JobQueue):
+        return []
+    if profile.kind != "slurm":
+        found = f"profile {profile.name!r} of kind {profile.kind}"
+        hint = "leave out --detach, and run it under tmux, or in a job of your own"
+        return [Problem("--detach", found, "a profile of kind slurm, local or address", hint)]
+    if request.options.dry_run:  # a dry run shows the other problems as warnings
+        return []
+    return [*machine_problems(profile.options, profile.where), *path_problems(request.prepared.run)]
+
+
+def detach(request: Request) -> int:
+    """Start the head of a run, and return.
+
+    Parameters
+    ----------
+    request : Request
+        What to run, without any `detach_problems`.
+
+    Returns
+    -------
+    int
+        0 when the head was started, or there was nothing to do; 1 when the sweep is running already, or the
+        queue refuses the job; the exit code of a process that ended at once.
+    """
+    prepared = request.prepared
+    if request.settled:
+        return nothing_to_do(request)
+    queue = None if request.profile is None else request.profile.options
+    try:
+        code = _queue(request, queue) if isinstance(queue, SlurmQueue) else _spawn(request)
+    except (StorageError, LeaseHeld, slurm.CommandFailed) as error:
+        logger.error("%s", error)
+        return INTERNAL
+    if code == COMPLETE:
+        cube = shlex.quote(str(prepared.cube))
+        logger.info("progress: sweep status %s", cube)
+        logger.info("its log:  sweep logs %s --follow", cube)
+        logger.info("end it:   sweep cancel %s", cube)
+    return code
+
+
+def head_command(request: Request) -> list[str]:
+    """Arguments of `sweep` that make a process the head of this run."""
+    results = str(request.prepared.cube.resolve().parent)
+    flags = request.options.flags()
+    origin = None if request.profile is None else request.profile.origin
+    if origin is not None and "--cluster" not in flags:
+        # The head may start in another directory, where the search could find another file.
+        flags += ["--cluster", str(origin.resolve())]
+    return ["submit", str(request.spec.resolve()), "--results", results, *flags]
+
+
+def _queue(request: Request, options: SlurmQueue) -> int:
+    """Hand the head to the queue."""
+    run = request.prepared.run
+    # Asked before the lease is touched, too: a head that stands still would be ended by the loss of it.
+    if (other := other_head(run)) is not None:
+        logger.error("%s", other)
+        return INTERNAL
+    with _exclusive(request.prepared.cube):
+        if (other := other_head(run)) is not None:
+            logger.error("%s", other)
+            return INTERNAL
+        forget_cancel(run)
+        script = run.script
+        with storage_errors(script):
+            script.write_text(head_script(options, run, head_command(request)), encoding="utf-8")
+        # Taken before the job can start: a head record that is older belongs to an earlier run.
+        at = time.time()
+        number = slurm.submit(str(script), head_name(run))
+        sent = Submission(system="slurm", job=number, host=socket.gethostname(), at=at)
+        sent.write(run.submission)
+    logger.info("the head is job %s (%s); its script is %s", number, head_name(run), script)
+    return COMPLETE
+
+
+@contextmanager
+def _exclusive(cube: Path) -> Iterator[None]:
+    """Hold the lease, so that of two submits only one hands over a head.
+
+    The lease of a head that died on another node counts until it is stale, and the next head waits for that.
+    """
+    try:
+        lease = Lease.acquire(cube)
+    except LeaseHeld as held:
+        job = held.holder.process.job_id if held.holder is not None else ""
+        if held.silent is None or not job or any(j.number == job for j in slurm.live_jobs("")):
+            raise
+        logger.info("job %s, which ran it, has ended", job)
+        yield
+        return
+    with lease:
+        yield
+
+
+def _spawn(request: Request) -> int:
+    """Start the head as a process in its own session, so that closing the terminal does not end it."""
+    cube = request.prepared.cube
+    with Lease.acquire(cube):  # or say who runs it already
+        forget_cancel(request.prepared.run)
+    log, at = request.prepared.run.head_log, time.time()
+    command = [sys.executable, "-m", "pipeline", *head_command(request)]
+    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    with storage_errors(log):
+        pid = os.posix_spawn(
+            sys.executable,
+            command,
+            {**os.environ, "PYTHONSAFEPATH": "1", DETACHED: "1"},
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, str(log), append, 0o600),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ],
+            setsid=True,
+        )
+    sent = Submission(system="process", job=str(pid), host=socket.gethostname(), at=at)
+    sent.write(request.prepared.run.submission)
+    code = _early_exit(cube, pid)
+    if code:
+        logger.error("the head ended with exit code %d:\n%s", code, "\n".join(last_lines(log, 20)))
+        return code
+    logger.info("the head is process %d of this machine; its output is in %s", pid, log)
+    return COMPLETE
+
+
+def _early_exit(cube: Path, pid: int) -> int:
+    """Exit code of a head that ends before it holds the lease, 0 when it keeps running."""
+    started, said = time.monotonic(), False
+    while (waited := time.monotonic() - started) < START_SECONDS:
+        if waited > SLOW_SECONDS and not said:
+            logger.info("waiting for the head, process %d, to start: the machine is busy", pid)
+            said = True
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        holder = read_run_state(cube).holder
+        if holder is not None and holder.process.pid == pid:
+            return 0
+        time.sleep(0.1)
+    logger.warning("process %d is there, but has not taken the lease in %s", pid, span(START_SECONDS))
+    return 0
 
 
 def submit(

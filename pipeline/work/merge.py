@@ -11,15 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.work.records import Chosen, Partial, Work
-from pipeline.work.stopping import restarts_enough, unseen_mass
-from pipeline.work.tasks import missing_ranges
-from storage.cube.compare import differing_rows
+from pipeline.work.tasks import missing_ranges, restarts_enough, unseen_mass
+from storage.cube.blocks import differing_rows
 from storage.cube.schema import ANSWERED, DONE, FAILED, NO_SOLUTION, PENDING
 from sweeps.errors import given
-from sweeps.file.stopping import Stop
-from sweeps.models import chooses, holds_out, shape_of
+from sweeps.file.spec import Stop
 from sweeps.plan import Block, Cell
 from sweeps.shapes import CANDIDATES, CODES, SCORED, narrowed, widened, widest_dims
+from sweeps.words import chooses, holds_out, shape_of
 
 SOLUTION = ("labels", "centroids", "covariances")
 """Arrays of a partial result that describe its best restart."""

@@ -6,31 +6,395 @@ import os
 import socket
 import time
 import traceback
-from collections.abc import Iterable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from itertools import count
+from multiprocessing.util import Finalize
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernels.interrupt import beside, cpu_time
-from pipeline.methods.process import MethodFailed
-from pipeline.optima import best_of
-from pipeline.questions.asking import run_path
-from pipeline.work.methods import run_method
-from pipeline.work.records import Batch, Chosen, Failure, Partial, Results, Science, Task, Work
-from pipeline.work.stopping import is_enough
-from sweeps.errors import cause_of, given
-from sweeps.inputs.annotations import cell_annotations
-from sweeps.inputs.load import Source
-from sweeps.models import AUTO, split_model
-from sweeps.plan import Cell
-from sweeps.seeds import choice_seed, search_seed
+from pipeline.common import SAME_OPTIMUM, best_of
+from pipeline.methods.contract import merged_links
+from pipeline.methods.loading import MethodCall
+from pipeline.methods.process import MethodFailed, MethodProcess, Unsolved
+from pipeline.work.records import (
+    Answers,
+    Asking,
+    Batch,
+    Chosen,
+    Failure,
+    Partial,
+    PathBatch,
+    PathFailure,
+    PathPart,
+    Results,
+    Science,
+    Task,
+    Work,
+)
+from sweeps.errors import InputError, Problem, cause_of, collecting, given
+from sweeps.file.methods import Method
+from sweeps.file.spec import Stop
+from sweeps.inputs import Arrays, Source, cell_annotations
+from sweeps.plan import AskedPath, Cell
+from sweeps.seeds import choice_seed, method_seed, path_seed, search_seed
 from sweeps.shapes import CANDIDATES, SCORED
+from sweeps.words import ASKED, AUTO, split_model
 
 if TYPE_CHECKING:
-    from kernels.problem.layers import Layer
-    from kernels.search.hgs import Restart
+    from kernels.problem.data import Layer
+    from kernels.search.genetic import Restart
+
+
+# Calls of a method: the restarts of a cell that no model of ours solves.
+
+
+def method_calls(where: str, methods: Iterable[Method]) -> tuple[MethodCall, ...]:
+    """Methods of a sweep as workers get them, with the text of files.
+
+    Parameters
+    ----------
+    where : str
+        Sweep file or cube, for messages.
+    methods : iterable of Method
+        Of its grid.
+
+    Raises
+    ------
+    InputError
+        If a file is not the one whose checksum was taken.
+    """
+    calls, problems = [], list[Problem]()
+    for method in methods:
+        try:
+            source = method.source()
+        except ValueError as error:
+            problems.append(Problem(f"{where}: method {method.name}", str(error), "the file as it was"))
+            continue
+        calls.append(MethodCall(method.name, method.call, source, method.options, method.time_limit))
+    if problems:
+        raise InputError(problems)
+    return tuple(calls)
+
+
+def check_calls(where: str, calls: Iterable[MethodCall]) -> None:
+    """Import each method once, in a process of its own, so that a run does not begin with one that cannot be.
+
+    Raises
+    ------
+    InputError
+        With what is wrong with each: code that raises, names that are not there, arguments, options.
+    """
+    problems: list[Problem] = []
+    with MethodProcess() as process:
+        for call in calls:
+            with collecting(problems):
+                try:
+                    process.load(call)
+                except MethodFailed as failed:
+                    expected = "code that can be imported"
+                    problems.append(Problem(f"{where}: method {call.name}", failed.cause, expected))
+    if problems:
+        raise InputError(problems)
+
+
+@cache
+def _process() -> MethodProcess:
+    """The processes that run methods for this one; they end with this one, and are waited for."""
+    process = MethodProcess()
+    Finalize(None, process.close, exitpriority=0)  # a worker, which multiprocessing started, runs no atexit
+    return process
+
+
+def run_method(
+    science: Science,
+    work: Work,
+    method: MethodCall,
+    X: NDArray[np.float64],
+    annotations: NDArray[np.int32],
+) -> Partial:
+    """Call a method for some restarts of a cell.
+
+    Parameters
+    ----------
+    science : Science
+        Seed and number of clusters.
+    work : Work
+        Cell and restarts.
+    method : MethodCall
+        What to call.
+    X : ndarray of shape (n_samples, n_features)
+        Features as used.
+    annotations : ndarray of shape (m, 3)
+        Samples i and j, and kind; none for a method that uses none.
+
+    Returns
+    -------
+    Partial
+        The solution of the largest objective, of the lowest restart where there are none. Centroids are the
+        method's own, or means; covariances are spherical, from its labels.
+
+    Raises
+    ------
+    MethodFailed
+        If a call raises, answers what the contract does not allow, dies, or takes too long.
+    """
+    cell = work.cell
+    must_link, cannot_link, weights = merged_links(annotations)
+    best, answer, seconds, cpu_seconds = -1, None, 0.0, 0.0
+    objectives = np.full(work.stop - work.start, np.nan)
+    for restart in range(work.start, work.stop):
+        try:
+            found = _process().solve(
+                method,
+                (cell.dataset, cell.mixture, science.seed),
+                X,
+                n_clusters=science.n_clusters,
+                must_link=must_link,
+                cannot_link=cannot_link,
+                weights=weights,
+                accuracy=cell.p,
+                random_state=_seed(science, cell, method, restart),
+            )
+        except Unsolved as none:
+            seconds, cpu_seconds = seconds + none.seconds, cpu_seconds + none.cpu_seconds
+            continue
+        seconds, cpu_seconds = seconds + found.seconds, cpu_seconds + found.cpu_seconds
+        if found.solution.objective is not None:
+            objectives[restart - work.start] = found.solution.objective
+        if answer is None or objectives[restart - work.start] > objectives[best - work.start]:
+            best, answer = restart, found.solution
+    labels = np.full(len(X), -1) if answer is None else answer.labels
+    labels = np.asarray(labels, dtype=np.int16)
+    centroids, covariances = _clusters(X, labels, science.n_clusters)
+    if answer is not None and answer.centroids is not None:
+        centroids = np.asarray(answer.centroids, dtype=np.float64)
+    return Partial(
+        work=Work(cell, work.start, work.stop),
+        objectives=objectives,
+        best_restart=best,
+        labels=labels,
+        centroids=centroids,
+        covariances=covariances,
+        seconds=seconds,
+        cpu_seconds=cpu_seconds,
+    )
+
+
+def _seed(science: Science, cell: Cell, method: MethodCall, restart: int) -> int:
+    return method_seed(
+        science.seed,
+        cell.dataset,
+        mixture=cell.mixture,
+        p=cell.p,
+        m=cell.m,
+        replicate=cell.replicate,
+        method=method.name,
+        restart=restart,
+    )
+
+
+def _clusters(
+    X: NDArray[np.float64], labels: NDArray[np.int16], n_clusters: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Means and spherical variances; NaN for a cluster without samples, and where there is no solution."""
+    from kernels.scores import cluster_gaussians
+
+    if (labels < 0).all():
+        return np.full((n_clusters, X.shape[1]), np.nan), np.full(n_clusters, np.nan)
+    _, means, variances = cluster_gaussians(X, labels, n_clusters)
+    return means, variances
+
+
+# What a worker does with a path of questions: batch after batch, each given the answers before it.
+
+
+def run_path(task: PathBatch, source: Source) -> list[PathPart | PathFailure]:
+    """Ask the batches of a task; what was answered before one raises is kept.
+
+    Parameters
+    ----------
+    task : PathBatch
+        Which path, and how far.
+    source : Source
+        Features and true labels of its data set.
+
+    Returns
+    -------
+    list of PathPart or PathFailure
+        A part of the batches that were asked, if any were, and then the failure of the one that raised.
+    """
+    arrays = source.arrays(task.path.mixture)
+    answers, cause = task.known, ""
+    started, cpu_started, trace = time.perf_counter(), cpu_time(), ""
+    for _ in range(task.batches):
+        try:
+            answers = np.concatenate([answers, ask_batch(task.asking, task.path, answers, arrays)])
+        except Exception as error:
+            cause, trace = cause_of(error), traceback.format_exc()
+            break
+    results: list[PathPart | PathFailure] = []
+    if len(answers) > task.start:
+        took = time.perf_counter() - started, cpu_time() - cpu_started
+        results.append(PathPart(task.path, task.start, answers[task.start :], *took))
+    if cause:
+        start, job = len(answers), os.environ.get("SLURM_JOB_ID", "")
+        stop = start + task.asking.batch
+        results.append(PathFailure(task.path, start, stop, cause, socket.gethostname(), job, trace))
+    return results
+
+
+def ask_batch(asking: Asking, path: AskedPath, known: Answers, arrays: Arrays) -> Answers:
+    """Ask one batch of a path, whole whatever the largest m: a path is a prefix of a longer one.
+
+    Where there are not so many pairs to ask at once, the rest of the batch is asked given the answers to its
+    beginning: so a pair may come again in a batch of more questions than there are pairs.
+
+    Parameters
+    ----------
+    asking : Asking
+        How to ask.
+    path : AskedPath
+        Which path.
+    known : ndarray of shape (start, 3)
+        The answers before.
+    arrays : (X, labels_true)
+        Features as used, and what the oracle answers from.
+
+    Returns
+    -------
+    ndarray of shape (batch, 3), int32
+        Columns i, j and kind, in the order of asking.
+
+    Raises
+    ------
+    ValueError
+        If the model that asks has no solution, or there is no pair to ask.
+    """
+    # Imported here, so that commands that only plan or read do not load numba.
+    from pipeline.asking.strategies import next_answers
+
+    X, labels_true = arrays
+    answers, stop = known, len(known) + asking.batch
+    while len(answers) < stop:
+        seed = path_seed(
+            asking.seed,
+            path.dataset,
+            mixture=path.mixture,
+            p=path.p,
+            replicate=path.replicate,
+            design=path.design,
+            start=len(answers),
+        )
+        found = next_answers(
+            X,
+            given(labels_true),
+            answers,
+            n_clusters=asking.n_clusters,
+            p=path.p,
+            strategy=ASKED[path.design],
+            count=stop - len(answers),
+            seed=seed,
+            covariance=asking.covariance,
+            restarts=asking.restarts,
+        )
+        if not len(found):
+            raise ValueError(f"{path}: no pair to ask after {len(answers)} answers")
+        answers = np.concatenate([answers, found])
+    return answers[len(known) : stop]
+
+
+# Whether a cell has had enough restarts, from the objectives of its restarts alone.
+#
+# The restarts of a cell are independent, so its optima are like species and its restarts like animals
+# caught:
+# how likely the next one is of an unknown species is a question with two classical answers. Both count every
+# unknown optimum, so they bound the probability that the next restart finds a better one.
+
+
+def optimum_counts(objectives: Sequence[float] | NDArray[np.float64]) -> list[int]:
+    """How often each distinct optimum was found, best optimum first.
+
+    Parameters
+    ----------
+    objectives : array-like of shape (n,)
+        Objectives in nats, in any order. Those at most `SAME_OPTIMUM` below the largest of an optimum belong
+        to it.
+
+    Returns
+    -------
+    list of int
+        Sums to n.
+    """
+    counts: list[int] = []
+    top = np.inf
+    for value in sorted(map(float, objectives), reverse=True):
+        if not counts or value < top - SAME_OPTIMUM:
+            counts.append(0)
+            top = value
+        counts[-1] += 1
+    return counts
+
+
+def unseen_mass(objectives: Sequence[float] | NDArray[np.float64], rule: str) -> float:
+    """Estimate the probability that the next restart finds an optimum that none has found yet.
+
+    Parameters
+    ----------
+    objectives : array-like of shape (n,)
+        Objectives of the restarts so far, in nats, at least two.
+    rule : str
+        `"boender-rinnooy-kan"`: w(w+1)/(n(n-1)) for w distinct optima, a posterior mean under uniform priors
+        (Boender and Rinnooy Kan, Bayesian stopping rules for multistart global optimization methods,
+        Mathematical Programming 37, 1987). `"good-turing"`: the share f1/n of restarts whose optimum was
+        found once (Good, The population frequencies of species and the estimation of population parameters,
+        Biometrika 40, 1953).
+
+    Returns
+    -------
+    float
+        In [0, 1].
+    """
+    counts = optimum_counts(objectives)
+    n, w = sum(counts), len(counts)
+    if rule == "good-turing":
+        return counts.count(1) / n
+    return min(1.0, w * (w + 1) / (n * (n - 1)))
+
+
+def is_enough(objectives: Sequence[float] | NDArray[np.float64], stop: Stop) -> bool:
+    """Whether the rule is tested after these restarts, and ends the cell."""
+    beyond = len(objectives) - stop.r_min
+    return beyond >= 0 and beyond % stop.step == 0 and unseen_mass(objectives, stop.rule) < stop.risk
+
+
+def restarts_enough(
+    objectives: Sequence[float] | NDArray[np.float64], stop: Stop | None, restarts: int
+) -> int | None:
+    """Number of restarts after which a cell ends.
+
+    Parameters
+    ----------
+    objectives : array-like of shape (n,)
+        Objectives of restarts 0..n-1, in nats.
+    stop : Stop or None
+        None: all restarts are run.
+    restarts : int
+        The most a cell may have.
+
+    Returns
+    -------
+    int or None
+        At most n; None if the cell needs more than these.
+    """
+    if stop is not None:
+        for n in range(stop.r_min, min(len(objectives), restarts - 1) + 1, stop.step):
+            if is_enough(objectives[:n], stop):
+                return n
+    return restarts if len(objectives) >= restarts else None
 
 
 def run_task(task: Task, source: Source) -> Results:
@@ -95,7 +459,7 @@ def _run(science: Science, work: Work, source: Source) -> Partial:
         return run_method(science, work, method, X, _annotations(science, work, labels_true, source))
     # Imported here, so that commands that only plan or read do not load numba.
     from kernels.problem.problem import build_problem, layers_from_annotations
-    from kernels.search.hgs import run_restart
+    from kernels.search.genetic import run_restart
 
     cell, search = work.cell, science.search(work.cell)
     term, covariance = split_model(cell.model)
@@ -158,8 +522,7 @@ def _choose(
     science: Science, cell: Cell, X: NDArray[np.float64], layers: Sequence[Layer]
 ) -> tuple[Chosen, float, float]:
     """What held-out annotations say of a cell, and the seconds, elapsed and of the processor, it took."""
-    from kernels.choice.held_out import warm_up
-    from kernels.choice.shape import choose_covariance
+    from kernels.choice.held_out import choose_covariance, warm_up
 
     warm_up()
     term, covariance = split_model(cell.model)
@@ -203,3 +566,77 @@ def _rng(seed: int, cell: Cell, restart: int) -> np.random.Generator:
         restart=restart,
     )
     return np.random.default_rng(where)
+
+
+# What runs tasks; the serial executor is the reference that every other one must equal.
+
+Outcome = Results | BaseException
+
+Ended = list[tuple[Task, Outcome]]
+"""Tasks that ended at about the same time."""
+
+Compiled = Callable[[int], object]
+"""Takes how many functions are compiled so far."""
+
+NextTask = Callable[[], Task | None]
+
+
+class Executor(Protocol):
+    """Runs tasks as they are handed out, in any order."""
+
+    @property
+    def workers(self) -> int:
+        """How many tasks can run at once."""
+
+    def results(self, next_task: NextTask) -> Iterator[Ended]:
+        """Ended tasks; asks `next_task` for more until it has none and nothing is in progress.
+
+        What was yielded may bring new ones: it is asked again after each.
+        """
+
+
+class SerialExecutor:
+    """The reference: the same tasks in a loop, in this process."""
+
+    workers = 1
+
+    def __init__(self, sources: Mapping[str, Source], *, compiled: Compiled | None = None) -> None:
+        self._sources = sources
+        load_kernels(compiled)
+
+    def results(self, next_task: NextTask) -> Iterator[Ended]:
+        """Run each task before asking for the next."""
+        while (task := next_task()) is not None:
+            yield [(task, run_task(task, self._sources[task.dataset]))]
+
+
+def load_kernels(compiled: Compiled | None = None) -> None:
+    """Compile the kernels, or load them from the cache: otherwise the first restart pays for it.
+
+    Parameters
+    ----------
+    compiled : callable or None
+        Takes the number of functions compiled so far, whenever there is one more; never called where all of
+        them come from the cache.
+    """
+    from numba.core import event
+
+    from kernels.search.genetic import warm_up
+
+    if compiled is None:
+        warm_up()
+        return
+    numbers, tell = count(1), compiled
+
+    class Counter(event.Listener):  # type: ignore[misc]  # numba has no types
+        def on_start(self, event: Any) -> None: ...
+
+        def on_end(self, event: Any) -> None:
+            tell(next(numbers))
+
+    listener = Counter()
+    event.register("numba:compile", listener)
+    try:
+        warm_up()
+    finally:
+        event.unregister("numba:compile", listener)

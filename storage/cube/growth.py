@@ -3,20 +3,233 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, replace
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from math import ceil
+from pathlib import Path
 from typing import Any, TypeVar
 
-from storage.cube.manifest import Manifest
-from storage.cube.records import NAMES
-from sweeps.designs import asked_of
-from sweeps.errors import Problem
+import numpy as np
+import numpy.typing as npt
+import zarr
+from zarr.core.buffer import Buffer, default_buffer_prototype
+from zarr.storage import MemoryStore
+
+from storage.cube.manifest import (
+    CHECKSUM,
+    CHUNK_KEYS,
+    COMPRESSION,
+    NAMES,
+    ROOT_FILE,
+    Manifest,
+    commit,
+    read_manifest,
+    root_document,
+    to_json,
+)
+from storage.cube.places import chunk_position
+from storage.cube.schema import (
+    FIELDS,
+    INPUTS,
+    ArraySpec,
+    Role,
+    array_specs,
+    group_attributes,
+    input_names,
+    node_paths,
+    scored_shapes,
+)
+from storage.cube.store import CubeStore, open_cube
+from storage.errors import storage_errors
+from storage.files import PLAIN, Files
+from sweeps.errors import InputError, Problem
 from sweeps.file.search import BY_METHOD, HELD_OUT, Search
 from sweeps.file.spec import SweepSpec
-from sweeps.models import shape_of
 from sweeps.plan import DatasetPlan
 from sweeps.seeds import accuracy_code
 from sweeps.shapes import DIMS, widest_dims
+from sweeps.words import asked_of, shape_of
+
+__all__ = ["Inputs", "create", "grow", "open_cube"]
+
+
+# A cube in memory: the metadata of every node, and the chunk files of coordinates and inputs.
+#
+# Creating and growing both render the wanted state here, then make the disk equal to it. zarr encodes into a
+# store in memory, so that nothing is written before everything is known.
+
+Features = npt.NDArray[np.floating[Any]]
+Whole = npt.NDArray[np.integer[Any]]
+Texts = npt.NDArray[np.object_]
+InputArrays = (
+    tuple[Features, Whole | None]
+    | tuple[Features, Whole | None, Whole | None]
+    | tuple[Features, Whole | None, Whole | None, Texts | None]
+)
+"""X, the true labels, annotations of a file, and names of the samples, as `INPUTS` names them.
+
+None stands for what is not there. X and labels have a leading mixture axis where the plan has mixtures.
+"""
+
+CODECS = (COMPRESSION, CHECKSUM)
+METADATA_FILE = "zarr.json"
+
+
+@dataclass
+class Template:
+    """Wanted state of some nodes of a cube.
+
+    Parameters
+    ----------
+    metadata : dict
+        zarr metadata of each group and array, by path.
+    coordinates, inputs : dict
+        Chunk files by key.
+    """
+
+    metadata: dict[str, dict[str, Any]] = field(default_factory=dict)
+    coordinates: dict[str, bytes] = field(default_factory=dict)
+    inputs: dict[str, bytes] = field(default_factory=dict)
+
+    def metadata_files(self) -> dict[str, bytes]:
+        """Metadata files by key."""
+        return {f"{path}/{METADATA_FILE}": to_json(entry) for path, entry in self.metadata.items()}
+
+
+def render(
+    plan: DatasetPlan, committed: Mapping[str, Mapping[str, Any]], inputs: InputArrays | None
+) -> Template:
+    """Render the nodes of one data set.
+
+    Parameters
+    ----------
+    plan : DatasetPlan
+        Coordinates in order of arrival.
+    committed : mapping
+        Metadata of arrays that exist, by path: these keep all but their shape.
+    inputs : InputArrays or None
+        None leaves the chunks of inputs out.
+
+    Returns
+    -------
+    Template
+        Of `/<name>` and of `/<name>/<baseline>` for each baseline.
+    """
+    entries: dict[str, Buffer] = {}
+    store = MemoryStore(entries)
+    template = Template()
+    template.metadata[plan.name] = _group(group_attributes(plan))
+    template.metadata |= {path: _group({}) for path in node_paths(plan)[1:]}
+    values = coordinate_values(plan)
+    data = _input_values(plan, inputs) if inputs else {}
+    for spec in array_specs(plan):
+        array = _array(store, entries, spec, committed.get(spec.path))
+        template.metadata[spec.path] = json.loads(entries[f"{spec.path}/{METADATA_FILE}"].to_bytes())
+        if spec.variable.role is Role.COORDINATE:
+            array[...] = values[spec.variable.name]
+            template.coordinates |= _chunk_files(entries, spec.path)
+        elif spec.variable.role is Role.INPUT and data:
+            array[...] = data[spec.variable.name]
+            template.inputs |= _chunk_files(entries, spec.path)
+    return template
+
+
+def coordinate_values(plan: DatasetPlan) -> dict[str, npt.NDArray[Any]]:
+    """Values of every coordinate, in order of arrival."""
+    counts = np.asarray(plan.m, dtype=np.int64)
+    values = {
+        "p": np.asarray(plan.p, dtype=np.float64),
+        "m": counts,
+        "m_over_n": counts / plan.n_samples,
+        "replicate": np.arange(plan.replicates, dtype=np.int64),
+        "mixture": np.arange(plan.mixtures or 0, dtype=np.int64),
+        "model": np.asarray(plan.models, dtype=object),
+        "field": np.asarray(FIELDS, dtype=object),
+    }
+    if plan.has_designs:
+        values["design"] = np.asarray(plan.designs, dtype=object)
+    if plan.searches:
+        values["search"] = np.asarray(plan.searches, dtype=object)
+    if plan.feature_names:
+        values["feature"] = np.asarray(plan.feature_names, dtype=object)
+    if shapes := scored_shapes(plan):
+        values["candidate"] = np.asarray(shapes, dtype=object)
+    return values
+
+
+def chunk_counts(entry: Mapping[str, Any]) -> tuple[int, ...]:
+    """Number of chunks along each dimension, from the metadata of an array."""
+    lengths = entry["chunk_grid"]["configuration"]["chunk_shape"]
+    return tuple(ceil(length / chunk) for length, chunk in zip(entry["shape"], lengths, strict=True))
+
+
+def is_committed(key: str, committed: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether a chunk file belongs to an array as it was committed."""
+    path, _, name = key.rpartition("/")
+    entry = committed.get(path)
+    position = chunk_position(name)
+    if entry is None or position is None or entry["node_type"] != "array":
+        return False
+    counts = chunk_counts(entry)
+    return len(position) == len(counts) and all(i < n for i, n in zip(position, counts, strict=True))
+
+
+def _array(
+    store: MemoryStore, entries: dict[str, Buffer], spec: ArraySpec, committed: Mapping[str, Any] | None
+) -> zarr.Array[Any]:
+    # Chunk files that exist fix the chunk lengths: a grown array changes its shape alone.
+    if committed is not None:
+        content = to_json({**committed, "shape": list(spec.shape)})
+        entries[f"{spec.path}/{METADATA_FILE}"] = default_buffer_prototype().buffer.from_bytes(content)
+        return zarr.open_array(store, path=spec.path, mode="r+")
+    return zarr.create_array(
+        store,
+        name=spec.path,
+        shape=spec.shape,
+        chunks=spec.chunks,
+        dtype=spec.variable.dtype,
+        fill_value=spec.variable.fill,
+        dimension_names=spec.dims,
+        attributes=spec.variable.attributes,
+        chunk_key_encoding={"name": CHUNK_KEYS["name"], **CHUNK_KEYS["configuration"]},
+        compressors=CODECS,
+        config={"write_empty_chunks": True},
+    )
+
+
+def _input_values(plan: DatasetPlan, inputs: InputArrays) -> dict[str, npt.NDArray[Any]]:
+    values = named(inputs)
+    features, labels = values["X"], values.get("labels_true")
+    shape: tuple[int, ...] = (plan.n_samples, plan.n_features)
+    if plan.mixtures is not None:
+        shape = (plan.mixtures, *shape)
+    if features.shape != shape:
+        raise ValueError(f"X of {plan.name} has shape {features.shape}, its plan says {shape}")
+    if (labels is not None) != plan.has_labels or (labels is not None and labels.shape != shape[:-1]):
+        raise ValueError(f"true labels of {plan.name} do not agree with its plan")
+    pool = values.get("annotation_pool", np.empty((0, len(FIELDS))))
+    if pool.shape != (plan.n_annotations, len(FIELDS)):
+        raise ValueError(f"annotations of {plan.name} have shape {pool.shape}, not that of its plan")
+    if plan.sample_names and len(values.get("sample", ())) != plan.n_samples:
+        raise ValueError(f"names of the samples of {plan.name} do not agree with its plan")
+    return {name: values[name] for name in input_names(plan)}
+
+
+def named(inputs: InputArrays) -> dict[str, npt.NDArray[Any]]:
+    """Inputs that are there, by name."""
+    pairs = zip(INPUTS, inputs, strict=False)
+    return {name: values for name, values in pairs if values is not None}
+
+
+def _group(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    return {"zarr_format": 3, "node_type": "group", "attributes": dict(attributes)}
+
+
+def _chunk_files(entries: Mapping[str, Buffer], path: str) -> dict[str, bytes]:
+    keys = [key for key in entries if key.rpartition("/")[0] == path and not key.endswith(METADATA_FILE)]
+    return {key: entries[key].to_bytes() for key in keys}
+
 
 T = TypeVar("T")
 
@@ -231,7 +444,7 @@ def _stop(spec: SweepSpec) -> dict[str, Any]:
 
 def _plan_differences(manifest: Manifest, old: DatasetPlan, new: DatasetPlan) -> Iterator[Problem]:
     where = f"{manifest.path}: data set {old.name}"
-    for key in sorted({field.name for field in fields(DatasetPlan)} - GROWING - CHUNKS - STATED - {*NAMES}):
+    for key in sorted({each.name for each in fields(DatasetPlan)} - GROWING - CHUNKS - STATED - {*NAMES}):
         stored, asked = getattr(old, key), getattr(new, key)
         if stored != asked:
             yield Problem(f"{where}, {key}", _show(asked), f"{_show(stored)}, as in the cube", HINT)
@@ -286,3 +499,146 @@ def _show(value: object) -> str:
     if isinstance(value, bool):
         return json.dumps(value)
     return "nothing" if value is None else repr(value)
+
+
+# The cube on disk: created in one step, extended in one step.
+
+Inputs = Callable[[DatasetPlan], InputArrays]
+
+
+def create(
+    path: Path, plans: Iterable[DatasetPlan], inputs: Inputs, spec: SweepSpec, files: Files = PLAIN
+) -> None:
+    """Create a cube with nothing done: built under another name, then renamed.
+
+    Parameters
+    ----------
+    path : Path
+        `<name>.zarr`; its directory is made if missing.
+    plans : iterable of DatasetPlan
+        The grid of each data set; chunk lengths are taken from them.
+    inputs : callable
+        From a plan to its inputs, see `storage.cube.growth.InputArrays`.
+    spec : SweepSpec
+        The sweep; the cube keeps its dump.
+    files : Files
+        Of the holder of the lease.
+
+    Raises
+    ------
+    InputError
+        If `path` exists.
+    StorageError
+        If the file system refuses.
+    """
+    if os.path.lexists(path):
+        raise InputError([Problem(str(path), "something there already", "a name not in use")])
+    plans = list(plans)
+    template = _merged(render(plan, {}, inputs(plan)) for plan in plans)
+    document = root_document(spec, plans, [], template.metadata)
+    contents = template.metadata_files() | template.coordinates | template.inputs
+    contents[ROOT_FILE] = to_json(document)
+    with storage_errors(path, _size(contents)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # The rename is the commit: before it, readers find no cube.
+        files.build(path, contents.items())
+
+
+def grow(
+    path: Path, plans: Iterable[DatasetPlan], inputs: Inputs, spec: SweepSpec, files: Files = PLAIN
+) -> None:
+    """Extend a cube by new coordinates and data sets; remove what an interrupted growth left behind.
+
+    Nothing that readers see changes before the root file is replaced. Chunk files of results are never
+    touched. With nothing new the cube stays as it is.
+
+    Parameters
+    ----------
+    path : Path
+        The cube.
+    plans, inputs, spec, files
+        As for `create`. `inputs` is called for data sets that are new or have new mixtures.
+
+    Raises
+    ------
+    InputError
+        If this is not a cube, or the sweep does not extend the one in it.
+    StorageError
+        If the file system refuses.
+    """
+    manifest = read_manifest(path)
+    plans = list(plans)
+    problems = differences(manifest, spec, plans)
+    if problems:
+        raise InputError(problems)
+    grown = manifest.plans | {plan.name: plan for plan in align(manifest, plans)}
+    template = _merged(_render_growth(manifest, plan, inputs) for plan in grown.values())
+    document = root_document(spec, grown.values(), manifest.runs, template.metadata)
+    contents = template.metadata_files() | template.coordinates
+    contents |= {
+        key: data for key, data in template.inputs.items() if not is_committed(key, manifest.metadata)
+    }
+    with storage_errors(path, _size(contents)):
+        _remove_uncommitted(path, manifest.metadata, files)
+        # Readers take nodes and shapes from the root: what is new lies beyond them until the commit.
+        files.put_all(path, _changed_of_cube(path, contents))
+        unchanged = (path / ROOT_FILE).read_bytes() == to_json(document)
+    if not unchanged:
+        commit(path, document, files)
+
+
+def _render_growth(manifest: Manifest, plan: DatasetPlan, inputs: Inputs) -> Template:
+    old = manifest.plans.get(plan.name)
+    if old is not None and old.mixtures == plan.mixtures:
+        return render(plan, manifest.metadata, None)
+    data = inputs(plan)
+    if old is not None:
+        _compare_inputs(manifest, old, data)
+    return render(plan, manifest.metadata, data)
+
+
+def _compare_inputs(manifest: Manifest, old: DatasetPlan, inputs: InputArrays) -> None:
+    path = manifest.path
+    store = CubeStore(path, chunks=manifest.chunks, document=manifest.document, read_only=True)
+    node = zarr.open_group(store, mode="r", use_consolidated=True)[old.name]
+    if not isinstance(node, zarr.Group):
+        raise TypeError(f"{path}/{old.name} is no group")
+    for name, values in named(inputs).items():
+        if not np.array_equal(np.asarray(node[name]), values[: old.mixtures]):
+            where = f"{path}/{old.name}/{name}"
+            hint = "a different numpy may draw different numbers; use another name"
+            raise InputError([Problem(where, "other mixtures now", "the mixtures stored in the cube", hint)])
+
+
+def _remove_uncommitted(path: Path, metadata: Mapping[str, Any], files: Files) -> None:
+    """Remove nodes and chunks that the root does not list: all were left by an interrupted growth."""
+    for folder, subfolders, names in os.walk(path):
+        here = Path(folder)
+        for name in [name for name in subfolders if not name.startswith(".")]:
+            if (here / name).relative_to(path).as_posix() not in metadata:
+                files.remove(here / name)
+                subfolders.remove(name)
+        for name in names:
+            key = (here / name).relative_to(path).as_posix()
+            if chunk_position(name) is not None and not is_committed(key, metadata):
+                files.remove(here / name)
+
+
+def _changed_of_cube(path: Path, files: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
+    for key, data in files.items():
+        file = path / key
+        if not file.exists() or file.read_bytes() != data:
+            yield key, data
+
+
+def _merged(templates: Iterable[Template]) -> Template:
+    merged = Template()
+    for template in templates:
+        merged.metadata |= template.metadata
+        merged.coordinates |= template.coordinates
+        merged.inputs |= template.inputs
+    return merged
+
+
+def _size(files: Mapping[str, bytes]) -> int:
+    return sum(map(len, files.values()))

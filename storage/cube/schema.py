@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from sweeps.designs import DEFAULT
-from sweeps.models import chooses, holds_out, shape_of
 from sweeps.plan import DatasetPlan
 from sweeps.shapes import CANDIDATES, CODES, SCORED, widest_dims
+from sweeps.words import DEFAULT, chooses, holds_out, shape_of
 
 PENDING, DONE, FAILED, NO_SOLUTION = 0, 1, 2, 3
 """Values of the variable `status`. No solution is an answer of a method, and no failure."""

@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from storage.errors import storage_errors
 from storage.files import PLAIN, Files, remove, sync_directory
-from sweeps.data.own.arrays import read_header
+from sweeps.data.formats import read_header
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from storage.runfolder.record import Record
+from storage.runfolder.records import Record
 
 PROC = Path("/proc")
 JOB_VARIABLES = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID")

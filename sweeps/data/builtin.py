@@ -2,32 +2,337 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import logging
+import math
+import os
+import re
+import socket
+import threading
+import time
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies
 
 import numpy as np
 
-from sweeps.data.download import address, download_raw
 from sweeps.data.registry import BUILTIN, REGISTRY, Entry, parse_raw
-from sweeps.data.sources import (
-    DATA_DIR_VARIABLE,
-    MOST_BYTES,
-    Damaged,
-    Missing,
-    data_folder,
-    find_in_folder,
-    user_cache,
-)
-from sweeps.data.tables import LabelledTable
-from sweeps.errors import InputError, not_one_of
+from sweeps.data.table import LabelledTable
+from sweeps.errors import InputError, Problem, not_one_of
 from sweeps.files import read_file
 
+# Finding the raw file of a built-in data set in folders and zips.
+
+DATA_DIR_VARIABLE = "SWEEP_DATA_DIR"
+USER_CACHE_VARIABLE = "SWEEP_USER_CACHE"
+
+MOST_BYTES = 2**28
+"""Of a raw file, or of the zip it is published in."""
+
+# The largest raw file has 0.5 MB. A member far larger is none of them, and may be made to fill the memory.
+MEMBER_LIMIT = 32_000_000
+# Publishers put a zip into a zip; deeper, a zip that holds itself would be opened without end.
+ZIP_DEPTH = 2
+MOST_MEMBERS = 10
+"""Of the name of the raw file, in one zip."""
+
+
+class Missing(Exception):
+    """The file is not here; the next source may have it."""
+
+
+class Damaged(Missing, ValueError):
+    """A file of this name is here, with other content. (A ValueError, so that pooch tries again.)"""
+
+
+def data_folder(data_dir: Path | None) -> Path | None:
+    """The data directory: `data_dir`, else `SWEEP_DATA_DIR`, else None.
+
+    Raises
+    ------
+    InputError
+        If one is named that is not a directory: a misspelt name must not change where the data come from.
+    """
+    named = data_dir if data_dir is not None else os.environ.get(DATA_DIR_VARIABLE)
+    if not named:
+        return None
+    folder = Path(named).expanduser()
+    if not folder.is_dir():
+        where = "--data-dir" if data_dir is not None else DATA_DIR_VARIABLE
+        raise InputError([Problem(where, repr(str(named)), "a directory that exists")])
+    return folder
+
+
+def user_cache() -> Path:
+    """Folder of downloaded raw files: `SWEEP_USER_CACHE`, else the operating system's user cache."""
+    named = os.environ.get(USER_CACHE_VARIABLE)
+    if named:
+        return Path(named).expanduser()
+    import pooch
+
+    return Path(pooch.os_cache("sweep")) / "data"
+
+
+def find_in_folder(entry: Entry, folder: Path) -> tuple[bytes, Path]:
+    """The raw file in a folder, by itself or inside the zip it is published in.
+
+    Returns
+    -------
+    content : bytes
+        The raw file, its checksum verified.
+    path : Path
+        The raw file, or the zip that holds it.
+
+    Raises
+    ------
+    Missing
+        If the folder has neither.
+    Damaged
+        If it has one of them with other content, or one that cannot be read.
+    """
+    try:
+        path = _path_in_folder(entry, folder)
+        content = read_file(path, MOST_BYTES)
+    except InputError as error:
+        (problem,) = error.problems
+        raise Damaged(f"{problem.where} cannot be read: {problem.found}") from error
+    except OSError as error:
+        raise Damaged(f"{error.filename or folder} cannot be read: {error.strerror or error}") from error
+    try:
+        return verified(content, entry), path
+    except Damaged as damaged:
+        raise Damaged(f"{path}: {damaged}") from None
+
+
+def _path_in_folder(entry: Entry, folder: Path) -> Path:
+    if not folder.is_dir():
+        raise Missing(f"{folder} does not exist")
+    published = PurePosixPath(unquote(urlsplit(entry.published.url).path)).name
+    paths = sorted(folder.iterdir())
+    found = [path for path in paths if path.name == entry.file]
+    found += [path for path in paths if _letters(path.name) == _letters(published)]
+    if not found:
+        raise Missing(f"{folder} holds no {' or '.join(dict.fromkeys((entry.file, published)))}")
+    return found[0]
+
+
+def _letters(name: str) -> str:
+    """Only the letters and digits: browsers save `a+b.zip` as `a b.zip` or `a_b.zip`."""
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def verified(content: bytes, entry: Entry) -> bytes:
+    """The raw file, from its own content or from that of a zip that holds it at any place.
+
+    The checksum is that of the raw file, because a publisher may pack the same file again into another zip.
+    pooch would need the checksum of the zip, and would unpack it into the folder; a data directory is the
+    user's, and nothing is written to it.
+
+    Raises
+    ------
+    Damaged
+        If the checksum differs, or the zip is broken or holds no such member.
+    """
+    if _sha256(content) == entry.sha256:
+        return content
+    if not content.startswith(b"PK"):
+        found = f"{len(content)} bytes with sha256 {_sha256(content)}"
+        raise Damaged(f"{found}, expected sha256 {entry.sha256}")
+    try:
+        members = {_sha256(member): member for member in _members(content, entry.file, ZIP_DEPTH)}
+    # an encrypted member is a RuntimeError, an unknown compression a NotImplementedError
+    except (zipfile.BadZipFile, zlib.error, RuntimeError, EOFError, OSError) as error:
+        raise Damaged(f"a broken zip ({error})") from error
+    if not members:
+        raise Damaged(f"a zip without a member {entry.file}")
+    if entry.sha256 not in members:
+        raise Damaged(f"its member {entry.file} has sha256 {next(iter(members))}, expected {entry.sha256}")
+    return members[entry.sha256]
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _members(content: bytes, file: str, depth: int) -> Iterator[bytes]:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        found = 0
+        for info in archive.infolist():
+            name = PurePosixPath(info.filename).name
+            nested = name.lower().endswith(".zip") and depth > 1
+            if info.file_size > MEMBER_LIMIT or not (nested or name == file):
+                continue
+            found += 1
+            if found > MOST_MEMBERS:
+                raise zipfile.BadZipFile(f"more than {MOST_MEMBERS} members of this name")
+            member = archive.read(info)
+            if nested:
+                yield from _members(member, file, depth - 1)
+            else:
+                yield member
+
+
+# Downloading the raw file of a built-in data set into the user cache.
+
 logger = logging.getLogger(__name__)
+
+MIRROR_VARIABLE = "SWEEP_DATA_MIRROR"
+
+# Of one download; the largest raw file has 0.5 MB.
+RESOLVE_SECONDS = 5.0
+CONNECT_SECONDS = 5.0
+READ_SECONDS = 15.0
+TOTAL_SECONDS = 120.0
+SIZE_LIMIT = 64_000_000
+UNREACHABLE_SECONDS = 60.0
+"""After which a host that could not be reached is tried again."""
+
+# The data sets share two hosts: one that cannot be reached is waited for once, not once for each data set.
+# host -> (cause, time.monotonic() when it was found)
+_unreachable: dict[str, tuple[str, float]] = {}
+
+
+class _Unreachable(Missing):
+    """The host cannot be reached: another try would wait as long again."""
+
+
+def address(entry: Entry) -> str:
+    """Where an entry is downloaded from: its own address, or the file of that name on `SWEEP_DATA_MIRROR`."""
+    mirror = os.environ.get(MIRROR_VARIABLE)
+    if not mirror:
+        return entry.published.url
+    return f"{mirror.rstrip('/')}/{PurePosixPath(urlsplit(entry.published.url).path).name}"
+
+
+def download_raw(entry: Entry, cache: Path) -> Path:
+    """Download, verify and keep the raw file; a file that is not the right one is never kept.
+
+    Parameters
+    ----------
+    entry : Entry
+        What to download.
+    cache : Path
+        Folder to keep the raw file in; made if it is not there.
+
+    Raises
+    ------
+    Missing
+        If it is not available; the text names address and cause.
+    """
+    import pooch
+
+    pooch.get_logger().setLevel(logging.ERROR)  # its messages would come between those of the command
+    url, is_new = address(entry), not cache.exists()
+    try:
+        _check_address(url)
+        files = pooch.create(
+            cache, base_url="", registry={entry.file: entry.sha256}, urls={entry.file: url}, retry_if_failed=1
+        )
+        return Path(files.fetch(entry.file, downloader=partial(_download, entry)))
+    except Missing as missing:
+        if is_new:  # pooch makes the folder before it downloads; a failure leaves it empty
+            with suppress(OSError):
+                cache.rmdir()
+        raise Missing(f"{url}: {missing}") from missing
+    except OSError as error:
+        raise Missing(f"{url}: cannot be kept in {cache}: {error.strerror or error}") from error
+
+
+def _check_address(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError as error:  # such as a port that is not a number
+        raise Missing(f"not an address: {error}") from error
+    if not usable:
+        raise Missing("not an http address")
+
+
+def _download(entry: Entry, url: str, target: str, _: object) -> None:
+    """Write the raw file to `target`; pooch tries once more after `Damaged`, which is a ValueError."""
+    host = urlsplit(url).netloc
+    cause, since = _unreachable.get(host, ("", -math.inf))
+    if time.monotonic() - since < UNREACHABLE_SECONDS:
+        raise _Unreachable(cause)
+    try:
+        content = verified(_get_from_host(url), entry)
+    except _Unreachable as unreachable:
+        _unreachable[host] = (str(unreachable), time.monotonic())
+        raise
+    Path(target).write_bytes(content)
+
+
+def _get_from_host(url: str) -> bytes:
+    import pooch
+
+    logger.info("downloading %s", url)
+    if urlsplit(url).scheme not in getproxies():  # else the proxy looks names up
+        _look_up(url)
+    body = _Body()
+    try:
+        pooch.HTTPDownloader(timeout=(CONNECT_SECONDS, READ_SECONDS))(url, body, None)
+    except OSError as error:  # what requests raises are OSErrors
+        raise _explained(error, begun=body.tell() > 0) from error
+    return body.getvalue()
+
+
+class _Body(io.BytesIO):
+    """A response body in memory, of limited size and time: a server may send without end, or very slowly."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._deadline = time.monotonic() + TOTAL_SECONDS
+
+    def write(self, chunk: bytes) -> int:  # type: ignore[override]  # bytes are all that pooch writes
+        if time.monotonic() > self._deadline:
+            raise Missing(f"not complete after {TOTAL_SECONDS:g} s")
+        if self.tell() + len(chunk) > SIZE_LIMIT:
+            raise Missing(f"larger than {SIZE_LIMIT // 1_000_000} MB")
+        return super().write(chunk)
+
+
+def _look_up(url: str) -> None:
+    """Look the host up in a thread: the resolver takes no timeout, and may block for a minute."""
+    parts = urlsplit(url)
+    causes: list[str] = []
+
+    def resolve() -> None:
+        try:
+            socket.getaddrinfo(parts.hostname, parts.port or parts.scheme)
+            causes.append("")
+        except (OSError, UnicodeError) as error:
+            causes.append(getattr(error, "strerror", None) or str(error))
+
+    thread = threading.Thread(target=resolve, daemon=True, name="look-up")
+    thread.start()
+    thread.join(RESOLVE_SECONDS)
+    cause = causes[0] if causes else f"no answer within {RESOLVE_SECONDS:g} s"
+    if cause:
+        raise _Unreachable(f"the name {parts.hostname} cannot be looked up: {cause}")
+
+
+def _explained(error: OSError, *, begun: bool) -> Missing:
+    response = getattr(error, "response", None)
+    if response is not None:
+        return Missing(f"the server answered {response.status_code} {response.reason}")
+    root: BaseException = error
+    while (cause := root.__cause__ or root.__context__) is not None:
+        root = cause
+    text = getattr(root, "strerror", None) or str(root) or type(root).__name__
+    if begun or not isinstance(root, OSError) or isinstance(root, ConnectionResetError):
+        return Damaged(f"the transfer broke off: {text}")
+    return _Unreachable(f"no connection: {text}")
+
 
 FILES = {"load_iris": "iris.csv", "load_wine": "wine_data.csv"}
 """What loaders of scikit-learn read."""

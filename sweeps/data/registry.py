@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sweeps.data.tables import LabelledTable
+from sweeps.data.table import LabelledTable
 
 UCI = "https://archive.ics.uci.edu"
 
@@ -47,7 +47,7 @@ class Entry:
     class_names : tuple of str
         Sorted classes as the raw file spells them; rows of other classes are left out.
     checksum : str
-        sha256 of the parsed table, see `sweeps.data.tables.LabelledTable.checksum`.
+        sha256 of the parsed table, see `sweeps.data.table.LabelledTable.checksum`.
     features : (start, stop)
         Columns of the features, 0-based, half-open.
     class_column : int

@@ -23,11 +23,9 @@ from pydantic_core import CoreSchema, core_schema
 
 from sweeps.errors import InputError, did_you_mean, shown
 from sweeps.files import read_file
-from sweeps.keytypes import Checked, Choice, Each, Given, Real, Text, Whole
-from sweeps.methods import FORMS, PER_CALL, SHIPPED, installed_version, read_code, text_of_code
-from sweeps.models import MODEL_CODES
 from sweeps.plan import Length, MethodPlan, Name
-from sweeps.validation import Record, StandIn, refusal
+from sweeps.records import Checked, Choice, Each, Given, Real, Record, StandIn, Text, Whole, refusal
+from sweeps.words import FORMS, MODEL_CODES, PER_CALL, SHIPPED, installed_version, read_code, text_of_code
 
 MOST_OF_MODULE = 2**28
 """Bytes of a module of a package, which may be machine code."""

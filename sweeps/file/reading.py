@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
+import tomli_w
 from pydantic import (
     Discriminator,
     Field,
@@ -20,32 +24,105 @@ from pydantic_core import CoreSchema, core_schema
 
 from kernels.settings import SINGULAR
 from sweeps.data.registry import BUILTIN
-from sweeps.designs import ASKED, DEFAULT, DRAWN
-from sweeps.errors import closest, did_you_mean
-from sweeps.file.datasets import (
+from sweeps.errors import InputError, Problem, closest, did_you_mean
+from sweeps.file.methods import AsWritten as MethodsWritten
+from sweeps.file.methods import Method, uses_links, within
+from sweeps.file.search import HELD_OUT, NAME, Search, Written, asked, names_several, tables_changed
+from sweeps.file.spec import (
     SCALE,
     Builtin,
+    Data,
     Dataset,
     Draw,
+    Grid,
     Mixtures,
     Named,
     OwnTable,
+    Stop,
+    SweepSpec,
     UserTable,
+    base_name,
     kind_of,
     mixtures_name,
 )
-from sweeps.file.methods import AsWritten as MethodsWritten
-from sweeps.file.methods import Method, uses_links, within
-from sweeps.file.search import HELD_OUT, Search, asked
-from sweeps.file.searches import Written, names_several, tables_changed
-from sweeps.file.spec import Data, Grid, SweepSpec
-from sweeps.file.stopping import Stop
-from sweeps.file.toml import read_toml
-from sweeps.keytypes import Checked, Each
-from sweeps.models import BASELINES, MODEL_CODES, shape_of
+from sweeps.files import read_file
 from sweeps.plan import Clusters, Name, Scale
-from sweeps.scales import SCALES
-from sweeps.validation import ABSENT, EMPTY, Record, StandIn, read, refusal
+from sweeps.records import ABSENT, EMPTY, Checked, Each, Record, StandIn, Terse, read, refusal
+from sweeps.words import ASKED, BASELINES, DEFAULT, DRAWN, MODEL_CODES, SCALES, shape_of
+
+# The text of a sweep file as plain values, within bounds.
+
+MOST_BYTES = 2**20
+"""Of a file; the shipped ones have less than 2,000."""
+
+MOST_NESTED = 20
+"""Levels of tables and lists; a sweep file has five."""
+
+# Before anything is parsed: the time tomllib takes grows with the square of the parts of a key.
+LONG_KEY = re.compile(
+    rf"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{MOST_NESTED}}}"""
+)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, is no TOML, or is larger or nested deeper than a sweep file needs.
+    """
+    content = read_file(path, MOST_BYTES, "a readable sweep file", pipe=True)
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        raise _refused(path, "bytes that are not UTF-8", "a TOML file") from error
+    long_key = LONG_KEY.search(text)
+    if long_key is not None:
+        line = text.count("\n", 0, long_key.start()) + 1
+        raise _refused(f"{path}, line {line}", f"a key of more than {MOST_NESTED} parts", "a short key")
+    try:
+        values = tomllib.loads(text)
+        nested = _is_nested(values)
+    except RecursionError:
+        nested = True
+    except ValueError as error:  # a whole number of more than 4,300 digits is no TOMLDecodeError
+        raise _refused(path, f"a TOML error: {error}", "a TOML file", _of_searches(text)) from error
+    if nested:
+        raise _refused(path, f"tables or lists nested deeper than {MOST_NESTED} levels", "a sweep file")
+    return values
+
+
+def _is_nested(values: object) -> bool:
+    """Whether tables and lists are too deep, without recursion."""
+    level = [values]
+    for _ in range(MOST_NESTED):
+        level = [
+            child
+            for value in level
+            if isinstance(value, (dict, list))
+            for child in (value.values() if isinstance(value, dict) else value)
+        ]
+    return bool(level)
+
+
+def _of_searches(text: str) -> str:
+    """What to do about searches in both forms, of which the error of TOML says nothing to the point."""
+    forms = set(re.findall(r"^[ \t]*(\[{1,2})[ \t]*search[ \t]*\]", text, flags=re.MULTILINE))
+    return (
+        "[search] is one search, and tables [[search]] are several: write one or the other"
+        if len(forms) > 1
+        else ""
+    )
+
+
+def _refused(where: object, found: str, expected: str, hint: str = "") -> InputError:
+    return InputError([Problem(str(where), found, expected, hint)])
 
 
 class Recipe(Draw):
@@ -338,3 +415,47 @@ def load_sweep(path: str | Path) -> SweepSpec:
         "restarts": restarts if type(restarts) is int and restarts > 0 else 1,
     }
     return read(SweepFile, values, path.name, brackets=True, context=context).resolved()
+
+
+# Sweeps as files: the JSON Schema of a sweep file, and a resolved sweep written as one.
+
+
+def sweep_schema() -> str:
+    """JSON Schema of the sweep file, from which an editor completes and checks it."""
+    schema = SweepFile.model_json_schema(schema_generator=Terse)
+    about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Sweep file"}
+    return json.dumps({**schema, **about}, indent=1) + "\n"
+
+
+def as_file(spec: SweepSpec) -> dict[str, Any]:
+    """Tables of a sweep file that gives this sweep, every default filled in."""
+    searches = [_search(each) for each in spec.search]
+    values = spec.dump() | {"search": searches if spec.search_names else searches[0]}
+    grid = values["grid"]
+    grid["datasets"] = [
+        _mixture(entry) if isinstance(entry, Mixtures) else entry.model_dump(exclude_none=True)
+        for entry in spec.grid.datasets
+    ]
+    grid["m"] = [int(text) if text.isdecimal() else text for text in grid["m"]]
+    if spec.grid.methods:
+        grid["methods"] = [each.as_file() for each in spec.grid.methods]
+    # Without a model that uses annotations `p` and `m` are empty, and a file with an empty list is refused.
+    values["grid"] = {key: value for key, value in grid.items() if value != []}
+    return values
+
+
+def as_toml(spec: SweepSpec) -> str:
+    """Text of a sweep file that gives this sweep, every default filled in."""
+    return tomli_w.dumps(as_file(spec))
+
+
+def _search(search: Search) -> dict[str, Any]:
+    # the method is for the reader: every key that goes by it is given, too
+    name = {} if search.name is None else {NAME: search.name}
+    return name | search.written() | vars(search.settings) | {HELD_OUT: search.held_out}
+
+
+def _mixture(entry: Mixtures) -> dict[str, Any]:
+    recipe = entry.model_dump(mode="json", exclude={"name", "scale"})
+    name = base_name(entry.name, entry.n_clusters)
+    return {"name": name, "mixture": recipe | {"n_clusters": [entry.n_clusters]}, "scale": entry.scale}

@@ -2,23 +2,249 @@
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import (
+    Discriminator,
+    Field,
+    PlainSerializer,
+    Tag,
+)
 
-from sweeps.designs import DEFAULT, DESIGNS, asked_of
-from sweeps.file.asking import Ask
-from sweeps.file.counts import Count, annotation_count
-from sweeps.file.datasets import LATER, Dataset
 from sweeps.file.methods import Method, name_of
-from sweeps.file.search import Search
-from sweeps.file.searches import Kept
-from sweeps.file.stopping import Stop
-from sweeps.keytypes import Choice, Each, Given, Whole
-from sweeps.models import BASELINES, MODEL_CODES
-from sweeps.plan import Accuracy, Name
+from sweeps.file.search import Kept, Search
+from sweeps.plan import Accuracy, Clusters, Name, Scale
+from sweeps.records import (
+    Checked,
+    Choice,
+    Each,
+    Expected,
+    Given,
+    Interval,
+    Real,
+    Record,
+    Text,
+    Whole,
+    read,
+    refusal,
+)
 from sweeps.seeds import accuracy_code
-from sweeps.validation import Record, read
+from sweeps.shapes import DIMS
+from sweeps.words import BASELINES, CATEGORIES, DEFAULT, DESIGNS, MISSING, MODEL_CODES, asked_of
+
+# The adaptive stop of restarts, as the sweep file states it.
+
+RULES = ("boender-rinnooy-kan", "good-turing")
+
+
+class Stop(Record):
+    """When a cell has had restarts enough."""
+
+    rule: Annotated[str, Choice(RULES)] = Field(
+        RULES[0], description="How the probability that a restart finds something new is estimated."
+    )
+    risk: Annotated[float, Real("a probability between 0 and 1", gt=0, lt=1)] = Field(
+        description="A cell stops when the estimate is below."
+    )
+    r_min: Annotated[int, Whole(2, 10**6)] = Field(
+        10, description="Restarts before the rule is first tested."
+    )
+    step: Annotated[int, Whole(1, 10**6)] = Field(5, description="Restarts between one test and the next.")
+
+
+# Numbers of annotations as the sweep file states them: whole numbers, or shares of the samples.
+
+COUNT = r"\s*(\d+(?:\.\d*)?|\.\d+)?\s*N\s*"
+
+
+@dataclass(frozen=True)
+class AnnotationCount:
+    """Number of annotations: a whole number, or a share of the number of samples (`"1.5N"`)."""
+
+    text: str
+
+    def resolve(self, n_samples: int) -> int:
+        """Return the whole number for `n_samples`: floor(f·N), exact for the decimal digits written."""
+        if self.text.endswith("N"):
+            return math.floor(Fraction(self.text[:-1] or "1") * n_samples)
+        return int(self.text)
+
+
+def annotation_count(value: Any) -> AnnotationCount:
+    """Number of annotations as a file, or the text kept in a cube, has it."""
+    if isinstance(value, AnnotationCount):
+        return value
+    if isinstance(value, str) and value.isdecimal() and len(value) < 12:
+        value = int(value)
+    if isinstance(value, str):
+        match = re.fullmatch(COUNT, value)
+        if match is not None and (match[1] is None or Fraction(match[1]) > 0):
+            return AnnotationCount(f"{match[1] or '1'}N")
+    elif isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**31:
+        return AnnotationCount(str(value))
+    raise refusal('a whole number of at least 1, or a text such as "1.5N"')
+
+
+Count = Annotated[
+    AnnotationCount,
+    Checked(
+        annotation_count,
+        {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": rf"^{COUNT}$|^\d+$"}]},
+    ),
+    PlainSerializer(lambda count: count.text),
+]
+
+
+# The table `[ask]` of a sweep file: how the pairs of designs that ask for them are chosen.
+
+
+class Ask(Record):
+    """How questions are chosen, batch after batch.
+
+    A batch is a function of the answers before it and of a random stream of its own, so that all of this is
+    science: it is compared when a cube grows.
+    """
+
+    batch: Count = Field(
+        AnnotationCount("0.125N"),
+        description='Questions of a batch: a whole number, or a share of the samples such as "0.125N".',
+        json_schema_extra={"default": "0.125N"},
+    )
+    restarts: Annotated[int, Whole(1, 10**6)] = Field(
+        3, description="Independent runs of the search before each batch."
+    )
+    covariance: Annotated[str, Choice(tuple(DIMS))] = Field(
+        "auto",
+        description='Shape of the covariances of the model that asks; "auto" chooses one for each batch.',
+    )
+
+
+# Data sets of a sweep file: known by name, tables of the user's own, mixtures.
+
+ColumnKey = Annotated[str | int, Expected("a column's name or index")]
+Columns = Annotated[tuple[ColumnKey, ...], Each(repr)]
+
+SCALE = "How the features are scaled; that of [data] where it is left out."
+
+
+class Named(Record):
+    """A data set, by the name of its node in the cube."""
+
+    name: Name = Field(description="Name in the cube.")
+
+
+class Builtin(Named):
+    """One of the data sets known by name."""
+
+    scale: Scale = Field("none", description=SCALE)
+
+
+class UserTable(Named):
+    """A table of the user's own; paths are absolute once the file was read."""
+
+    path: Annotated[str, Text(shortest=1)] = Field(
+        description="Table with a row per sample: text (CSV; .gz too), .npz, .npy, .parquet, .feather, .xlsx;"
+        " relative to the folder of this file."
+    )
+    columns: Annotated[Columns | None, Given()] = Field(
+        None, description="The features, by name or index; all columns that are nothing else by default."
+    )
+    drop: Annotated[Columns | None, Given()] = Field(
+        None, description="Columns that are no features, by name or index."
+    )
+    index_column: Annotated[str | int | None, Expected("a column's name or index")] = Field(
+        None, description="Column of the names of the samples, each once; annotations may use them."
+    )
+    label_column: Annotated[str | int | None, Expected("a column's name or index")] = Field(
+        None, description="Column of the true labels, by name or index; left out where there are none."
+    )
+    missing: Annotated[str, Choice(MISSING)] = Field(
+        "error", description="Rows with an empty cell: refused, or left out."
+    )
+    categories: Annotated[str, Choice(CATEGORIES)] = Field(
+        "error", description="Features of texts: refused, or a column of 0 and 1 for each of their texts."
+    )
+    sheet: Annotated[str | int | None, Expected("a sheet's name or index")] = Field(
+        None, description="Sheet of an .xlsx workbook, by name or index; the first where it is left out."
+    )
+    n_clusters: Clusters | None = Field(
+        None, description="Number of clusters; that of the classes where it is left out."
+    )
+    annotations: Annotated[str | None, Given(), Text(shortest=1)] = Field(
+        None,
+        description="File of annotations that cells draw from; relative to the folder of this file.",
+    )
+    scale: Scale = Field("none", description=SCALE)
+
+
+LATER = {
+    "annotations": None,
+    "columns": None,
+    "drop": None,
+    "index_column": None,
+    "missing": "error",
+    "categories": "error",
+    "sheet": None,
+}
+"""Keys of a table that cubes made before them lack, with what that means."""
+
+
+class Draw(Record):
+    """How mixtures of spherical Gaussians are drawn (model.md, eq. (25))."""
+
+    count: Annotated[int, Whole(1, 10**6)] = Field(description="Number of mixtures.")
+    n_samples: Annotated[int, Whole(2, 10**9)] = Field(200, description="Samples of a mixture.")
+    n_features: Annotated[int, Whole(1, 10**6)] = Field(10, description="Features.")
+    center: Annotated[tuple[float, float], Interval()] = Field(
+        (-1.0, 1.0), description="Interval that the coordinates of the centers are drawn from."
+    )
+    variance: Annotated[
+        tuple[float, float],
+        Interval("a pair [low, high] with 0 ≤ low ≤ high and 0 < high", least=0, above=0),
+    ] = Field((0.0, 5.0), description="Interval that the variances of the clusters are drawn from.")
+
+
+class _OneSize(Named):
+    n_clusters: Clusters
+
+
+class Mixtures(Draw, _OneSize):
+    """`count` draws of a mixture with one number of clusters.
+
+    The order of the base classes is that of the keys in what a cube keeps: name and number of clusters first.
+    """
+
+    scale: Scale = "none"
+
+
+def mixtures_name(name: str, n_clusters: object) -> str:
+    """Name of the data set with one number of clusters, of an entry that asks for several."""
+    return f"{name}_k{n_clusters}"
+
+
+def base_name(name: str, n_clusters: int) -> str:
+    """Name of the entry that a data set of mixtures comes from, given that of the data set."""
+    return name.removesuffix(mixtures_name("", n_clusters))
+
+
+def kind_of(value: Any) -> str:
+    """Tag of the member of a union that a table, or a record, is; found by a key that only that one has."""
+    for key, kind in (("mixture", "(entry)"), ("count", "(mixtures)"), ("path", "(table)")):
+        if key in (value if isinstance(value, Mapping) else getattr(value, "model_fields_set", ())):
+            return kind
+    return "(known)"
+
+
+OwnTable = Annotated[UserTable, Tag("(table)")]
+Dataset = Annotated[
+    Annotated[Builtin, Tag("(known)")] | OwnTable | Annotated[Mixtures, Tag("(mixtures)")],
+    Discriminator(kind_of),
+]
 
 
 class Grid(Record):

@@ -21,7 +21,7 @@ from fuzz.kinds import KINDS
 from fuzz.templates import Templates, make_templates
 from fuzz.trial import Outcome, run_trial
 
-from sweeps.data.own.reading import READERS
+from sweeps.data.reading import READERS
 from sweeps.errors import InputError, Problem
 
 SEEDS = {

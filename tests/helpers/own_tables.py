@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sweeps.data.own.reading import read_table
+from sweeps.data.reading import read_table
 from sweeps.errors import InputError
 
 

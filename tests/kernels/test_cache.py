@@ -3,15 +3,457 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from processes.other_user import SOMEBODY, STRANGER, do_as, needs_root, open_folder, user
 from solving.small_kernels import INNER, copy_of_kernels
 
 import kernels
+from kernels.cache import OwnFolder, cache_folder, fingerprint, on_remote_filesystem, open_trusted
+
+# Folders that nobody else can change or replace: every step of the way to them is looked at.
+
+
+@pytest.fixture
+def top() -> Iterator[Path]:
+    with open_folder() as folder:
+        yield folder
+
+
+def trusts(path: Path) -> bool:
+    """Whether `path` is opened, and then is that folder."""
+    try:
+        descriptor = open_trusted(path)
+    except PermissionError:
+        return False
+    try:
+        assert os.path.samestat(os.fstat(descriptor), path.stat())
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def test_missing_folders_are_made_for_the_user_alone(tmp_path: Path) -> None:
+    assert trusts(tmp_path / "a" / "b")
+    assert [path.stat().st_mode & 0o777 for path in (tmp_path / "a", tmp_path / "a" / "b")] == [0o700] * 2
+    assert trusts(tmp_path / "a" / ".." / "a" / "b")
+    assert trusts(Path("/"))
+
+
+@pytest.mark.parametrize("mode", [0o775, 0o757, 0o777, 0o2775])
+def test_folder_on_the_way_that_others_may_write_to(tmp_path: Path, mode: int) -> None:
+    above = tmp_path / "above"
+    above.mkdir()
+    above.chmod(mode)
+    with pytest.raises(
+        PermissionError, match=rf"{above} belongs to user \d+ and group \d+, mode {mode:04o}"
+    ) as found:
+        open_trusted(above / "x" / "y")
+    assert str(found.value).endswith(f"chmod {'go' if mode & 2 else 'g'}-w {above}")
+    assert list(above.iterdir()) == []
+    with pytest.raises(PermissionError):
+        open_trusted(above)
+
+
+def test_sticky_folder_may_be_passed_and_not_used(tmp_path: Path) -> None:
+    tmp_path.chmod(0o1777)
+    assert trusts(tmp_path / "own")
+    assert not trusts(tmp_path)
+
+
+def test_links_of_the_user_are_followed_step_by_step(tmp_path: Path) -> None:
+    real = tmp_path / "data" / "real"
+    real.mkdir(parents=True)
+    (tmp_path / "absolute").symlink_to(real)
+    (tmp_path / "relative").symlink_to("data/../data/real")
+    (tmp_path / "chain").symlink_to("absolute")
+    for name in ("absolute", "relative", "chain"):
+        assert trusts(tmp_path / name / name)
+        assert (real / name).is_dir()
+    (tmp_path / "data").chmod(0o777)
+    for name in ("absolute", "relative", "chain"):
+        assert not trusts(tmp_path / name / name)
+
+
+def test_links_that_lead_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "round").symlink_to("round")
+    with pytest.raises(OSError, match="symbolic links"):
+        open_trusted(tmp_path / "round" / "x")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError):
+        open_trusted(tmp_path / "file" / "x")
+
+
+@needs_root
+@pytest.mark.parametrize("victim", [0, SOMEBODY])
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "mkdir -m 700 $1/x",
+        "mkdir -m 1777 $1/x",
+        "mkdir -m 755 $1/real; ln -s $1/real $1/x",
+        "ln -s /usr/lib $1/x",
+        "ln -s $2 $1/x",
+    ],
+)
+def test_what_another_user_made_is_refused(top: Path, victim: int, attack: str) -> None:
+    """In a temporary folder, where everybody may make entries but nobody rename those of others."""
+    shared, own = top / "shared", top / "own"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    own.mkdir()
+    os.chown(own, victim, victim)
+    do_as(STRANGER, attack, shared, own)
+    with user(victim):
+        assert not trusts(shared / "x" / "y")
+        assert trusts(shared / "mine" / "y")
+        assert trusts(own / "y")
+
+
+@needs_root
+def test_links_of_root_are_followed(top: Path) -> None:
+    """As `/home -> /data/home`, for every user."""
+    home = top / "data" / "home" / "somebody"
+    home.mkdir(parents=True)
+    os.chown(home, SOMEBODY, SOMEBODY)
+    (top / "home").symlink_to("data/home")
+    (top / "tmp").symlink_to(top / "data")
+    # Folders on the way need not be readable.
+    (top / "data").chmod(0o711)
+    with user(SOMEBODY):
+        assert trusts(top / "home" / "somebody" / ".cache")
+        assert trusts(top / "tmp" / "home" / "somebody" / ".cache")
+    assert not trusts(top / "data" / "home" / "somebody" / ".cache")
+    os.chown(top / "home", STRANGER, STRANGER, follow_symlinks=False)
+    with user(SOMEBODY):
+        assert not trusts(top / "home" / "somebody" / ".cache")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> OwnFolder:
+    return OwnFolder(tmp_path / "root", "leaf")
+
+
+def test_files_of_the_user_alone_are_read(folder: OwnFolder) -> None:
+    assert folder.path.stat().st_mode & 0o777 == 0o700
+    assert list(folder.path.iterdir()) == []
+    assert not folder.holds("x")
+    assert folder.read("x") is None
+    before = os.umask(0)
+    try:
+        folder.write("x", b"first")
+        folder.write("x", b"second")
+    finally:
+        os.umask(before)
+    assert folder.holds("x")
+    assert folder.read("x") == b"second"
+    assert [path.name for path in folder.path.iterdir()] == ["x"]
+    assert (folder.path / "x").stat().st_mode & 0o777 == 0o600
+    folder.remove("x")
+    folder.remove("x")
+    assert not folder.holds("x")
+
+
+def link(path: Path) -> None:
+    path.rename(path.with_name("real"))
+    path.symlink_to("real")
+
+
+def pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def directory(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize("change", [link, pipe, directory, lambda path: path.chmod(0o620)])
+def test_files_that_are_strange_are_not_read(folder: OwnFolder, change: Callable[[Path], None]) -> None:
+    folder.write("x", b"content")
+    change(folder.path / "x")
+    assert not folder.holds("x")
+    assert folder.read("x") is None
+    with pytest.raises(OSError), folder.opened("x", os.O_RDONLY):  # noqa: PT011  # PermissionError, or what the system says
+        pass
+
+
+@needs_root
+def test_files_of_others_are_not_read(folder: OwnFolder) -> None:
+    folder.write("x", b"content")
+    os.chown(folder.path / "x", STRANGER, STRANGER)
+    assert not folder.holds("x")
+    assert folder.read("x") is None
+    with (
+        pytest.raises(PermissionError, match=f"x belongs to user {STRANGER}"),
+        folder.opened("x", os.O_RDONLY),
+    ):
+        pass
+
+
+def test_path_that_is_swapped_later_leads_nowhere_else(folder: OwnFolder) -> None:
+    folder.write("x", b"content")
+    moved = folder.path.with_name("moved")
+    folder.path.rename(moved)
+    folder.path.mkdir(mode=0o700)
+    (folder.path / "x").write_bytes(b"planted")
+    assert folder.read("x") == b"content"
+    folder.write("y", b"content")
+    assert (moved / "y").exists()
+    assert not (folder.path / "y").exists()
+
+
+def test_folder_itself_is_no_link_and_closed_to_others(tmp_path: Path) -> None:
+    leaf = tmp_path / "leaf"
+    leaf.mkdir(mode=0o750)
+    with pytest.raises(PermissionError, match=f"mode 0750: chmod 700 {leaf}"):
+        OwnFolder(tmp_path, "leaf")
+    leaf.rename(tmp_path / "real")
+    leaf.symlink_to("real")
+    with pytest.raises(PermissionError, match="is a link"):
+        OwnFolder(tmp_path, "leaf")
+    leaf.unlink()
+    leaf.write_text("")
+    with pytest.raises(NotADirectoryError):
+        OwnFolder(tmp_path, "leaf")
+
+
+def test_relative_path_is_walked_from_the_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who can write to the working directory can replace what lies in it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cache").mkdir(mode=0o700)
+    tmp_path.chmod(0o777)
+    with pytest.raises(PermissionError, match="mode 0777"):
+        OwnFolder(Path("cache"), "kernels")
+
+
+# Where machine code is kept: in a directory of ours alone, named after what it depends on.
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The temporary folder, away from that of the machine; no folder of this run."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    monkeypatch.setenv("SWEEP_CACHE_OF_THIS_RUN", "")  # set by what is tested; so it is taken back
+    return folder
+
+
+def test_folder_is_chosen_by_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SWEEP_CACHE_DIR", str(tmp_path / "root"))
+    folder = cache_folder()
+    assert folder is not None
+    assert folder.path == tmp_path / "root" / f"kernels-{fingerprint()}"
+
+
+def test_users_cache_unless_it_is_remote(
+    tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SWEEP_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = cache_folder()
+    assert folder is not None
+    assert folder.path == tmp_path / "cache" / "sweep" / f"kernels-{fingerprint()}"
+    monkeypatch.setattr("kernels.cache.on_remote_filesystem", lambda path: True)
+    folder = cache_folder()
+    assert folder is not None
+    assert folder.path.parent == temporary / f"sweep-cache-{os.getuid()}"
+
+
+def test_folder_that_others_could_change_is_replaced_for_this_run(
+    tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As a home of mode 0775, common where every user has a group of their own."""
+    home = tmp_path / "home"
+    home.mkdir()
+    home.chmod(0o775)
+    monkeypatch.setenv("SWEEP_CACHE_DIR", str(home / "cache"))
+    folder = cache_folder()
+    assert folder is not None
+    assert folder.path.is_relative_to(temporary)
+    assert list(home.iterdir()) == []
+    (said,) = caplog.messages
+    assert said.startswith(f"compiled kernels are kept for this run only: {home} belongs to user")
+    assert f"mode 0775: chmod g-w {home}" in said
+    again = cache_folder()
+    assert again is not None
+    assert again.path == folder.path
+    assert len(caplog.messages) == 1
+    home.chmod(0o755)
+    folder = cache_folder()
+    assert folder is not None
+    assert folder.path.parent == home / "cache"
+
+
+def test_no_safe_folder_costs_a_warning(
+    tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    temporary.chmod(0o777)
+    monkeypatch.setattr("kernels.cache.TEMPORARY", ())
+    monkeypatch.setenv("SWEEP_CACHE_DIR", str(temporary / "cache"))
+    assert cache_folder() is None
+    (said,) = caplog.messages
+    assert said.startswith(
+        f"compiled kernels are not cached, each process compiles again: {temporary} belongs"
+    )
+
+
+def test_what_others_may_have_swapped_is_not_removed_at_the_end(
+    tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder for this run that turns out to be in nobody's care: its place may lead to anything later."""
+    removed: list[object] = []
+    monkeypatch.setattr("atexit.register", lambda *call: removed.append(call))
+    monkeypatch.setattr("kernels.cache.TEMPORARY", ())
+    temporary.chmod(0o777)
+    monkeypatch.setenv("SWEEP_CACHE_DIR", str(temporary / "cache"))
+    assert cache_folder() is None
+    assert (removed, list(temporary.iterdir())) == ([], [])
+
+
+FOLDERS = """
+import os, subprocess, sys
+import kernels.jit
+if len(sys.argv) < 2:
+    subprocess.run([sys.executable, "-c", os.environ["SCRIPT"], "child"], check=True)
+print(kernels.jit.FOLDER.path, os.path.isdir(kernels.jit.FOLDER.path))
+"""
+
+
+def test_processes_of_a_run_share_its_folder_which_ends_with_it(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    done = subprocess.run(
+        [sys.executable, "-c", FOLDERS],
+        env=os.environ | {"SWEEP_CACHE_DIR": str(shared), "SCRIPT": FOLDERS, "TMPDIR": str(tmp_path)},
+        cwd=Path(kernels.__file__).parents[1],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    child, parent = done.stdout.splitlines()
+    assert child == parent
+    assert child.endswith(" True")
+    assert not Path(child.split()[0]).parent.exists()
+    assert len(done.stderr.splitlines()) == 1
+
+
+VICTIM = """
+import os, sys
+import queue
+import llvmlite.binding, numba
+# Loads all of the compiler: the other user may be unable to read where it is installed.
+numba.njit(lambda x: x + 1)(1)
+user = int(sys.argv[1])
+os.setgroups([])
+os.setresgid(user, user, user)
+os.setresuid(user, user, user)
+import kernels.cache
+kernels.cache.on_remote_filesystem = lambda path: True
+import kernels.jit
+print("ready", flush=True)
+sys.stdin.readline()
+from kernels.outer import outer
+print(outer(1))
+"""
+
+
+SWAP = """
+umask 0
+mv "$1" "$2" || true
+mkdir -p "$1"
+cd "$1"
+payload=$3
+shift 3
+for name in "$@"; do
+    mkdir -p "$(dirname "$name")"
+    cp "$payload" "$name"
+done
+"""
+
+
+@needs_root
+@pytest.mark.parametrize("victim", [0, SOMEBODY])
+@pytest.mark.parametrize("made", ["mkdir -m 1777 $1", "mkdir -m 1777 $2; ln -s $2 $1", "mkdir -m 777 $1"])
+def test_planted_files_are_not_unpickled(victim: int, made: str, tmp_path: Path) -> None:
+    """Another user makes the folder first, waits for the victim's own in it, swaps that and fills it."""
+    with open_folder() as top:
+        package = copy_of_kernels(top / "copy")
+        temporary, marker = top / "temporary", top / "marker"
+        for folder in (temporary, marker):
+            folder.mkdir()
+            folder.chmod(0o1777)
+        environment = os.environ | {
+            "PYTHONPATH": str(package.parent),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "HOME": str(temporary),
+            "TMPDIR": str(temporary),
+        }
+        environment.pop("SWEEP_CACHE_DIR", None)
+        # What the files are called is no secret: the attacker runs the program too.
+        own = environment | {"SWEEP_CACHE_DIR": str(tmp_path / "own")}
+        command = [sys.executable, "-c", VICTIM]
+        subprocess.run(
+            [*command, "0"], env=own, cwd=top, input="\n", capture_output=True, text=True, check=True
+        )
+        (leaf,) = (tmp_path / "own").iterdir()
+        names = [str(path.relative_to(leaf)) for path in leaf.rglob("*") if path.is_file()]
+        assert len(names) > 1
+        payload = top / "payload"
+        payload.write_bytes(pickle.dumps(Payload(str(marker / "ran"))))
+
+        target = temporary / f"sweep-cache-{victim}"
+        do_as(STRANGER, made, target, temporary / "elsewhere")
+        process = subprocess.Popen(
+            [*command, str(victim)],
+            env=environment,
+            cwd=top,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        do_as(STRANGER, SWAP, target / leaf.name, target / "old", payload, *names)
+        stdout, stderr = process.communicate("\n")
+        assert stdout == "20\n"
+        assert list(marker.iterdir()) == []
+        (said,) = stderr.splitlines()
+        assert f"{target} belongs to user {STRANGER} and group {STRANGER}, mode " in said
+
+
+class Payload:
+    """Unpickled, it leaves a mark."""
+
+    def __init__(self, mark: str) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return os.mkdir, (self.mark,)
+
+
+def test_remote_filesystems_are_known(tmp_path: Path) -> None:
+    mounts = tmp_path / "mounts"
+    near, far = tmp_path / "near", tmp_path / "far away"
+    mounts.write_text(
+        f"/dev/sda / ext4 rw 0 0\nserver:/far {str(far).replace(' ', chr(92) + '040')} nfs4 rw 0 0\n"
+        f"/dev/sdb {far}/scratch xfs rw 0 0\n".replace("far away/", "far\\040away/")
+    )
+    assert not on_remote_filesystem(near, mounts)
+    assert on_remote_filesystem(far / "home", mounts)
+    assert not on_remote_filesystem(far / "scratch" / "x", mounts)
+    assert not on_remote_filesystem(far, tmp_path / "no such table")
+
 
 CALL = "from kernels.outer import outer; print(outer(1), sum(outer.stats.cache_hits.values()))"
 
@@ -260,7 +702,7 @@ def test_wait_ends_as_soon_as_the_code_is_there(package: Path, tmp_path: Path) -
 
 
 WARM = """
-from kernels.search.hgs import _search, warm_up
+from kernels.search.genetic import _search, warm_up
 warm_up()
 print(sum(_search.stats.cache_misses.values()))
 """

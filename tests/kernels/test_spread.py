@@ -18,7 +18,7 @@ from kernels.settings import COVARIANCES
 from kernels.spread import spread_problem
 from pipeline.commands.main import main
 from pipeline.fit.estimator import AnnotatedClustering
-from sweeps.data.tables import scale
+from sweeps.data.table import scale
 
 IRIS = load_iris().data
 OVERFLOW = "found values whose squares overflow, expected smaller values (use another unit)"

@@ -16,16 +16,16 @@ from checkout import ROOT
 from cubes.small import SPEC, draw_inputs, make_plan
 
 import pipeline
-from storage.cube.cube import create
+from storage.cube.growth import create
 
 NAMES = {
     "AnnotatedClustering": "pipeline.fit.estimator",
-    "LinkScorer": "pipeline.fit.estimating.held_out",
+    "LinkScorer": "pipeline.fit.scorer",
     "NoSolution": "pipeline.methods.contract",
     "Solution": "pipeline.methods.contract",
     "baseline_scores": "pipeline.scoring.scores",
     "load_sweep": "sweeps.file.reading",
-    "open_cube": "storage.cube.reading",
+    "open_cube": "storage.cube.store",
     "scores": "pipeline.scoring.scores",
 }
 HEAVY = {

@@ -21,7 +21,7 @@ from cubes.rot import turn_bit
 from pipeline.commands.main import main
 from pipeline.scoring.scores import scores
 from storage import remote
-from storage.cube.cube import open_cube
+from storage.cube.growth import open_cube
 from storage.cube.manifest import read_manifest
 from storage.errors import DamagedChunk, StorageError
 from storage.remote import Url, place_of

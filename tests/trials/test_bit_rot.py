@@ -16,7 +16,7 @@ from cubes.small import draw_inputs, fill, make_plan, make_spec
 
 from pipeline.commands.main import main
 from storage.cube.blocks import BlockStore
-from storage.cube.cube import create, grow, open_cube
+from storage.cube.growth import create, grow, open_cube
 from storage.cube.manifest import read_manifest
 from storage.cube.places import chunk_position
 from storage.cube.store import CubeStore

@@ -16,7 +16,7 @@ from cubes import small
 from cubes.small import SPEC, draw_cell, draw_inputs, fill
 from cubes.stages import LARGEST, STAGES, resume
 
-from storage.cube.cube import create, grow, open_cube
+from storage.cube.growth import create, grow, open_cube
 from storage.cube.manifest import append_run
 from storage.cube.schema import DONE
 from storage.provenance import RunRecord

@@ -18,7 +18,7 @@ from cubes.writer import next_files
 from processes.crash import Crash, crash_everywhere, crashing
 
 from storage.cube.blocks import BlockStore
-from storage.cube.cube import create, grow, open_cube
+from storage.cube.growth import create, grow, open_cube
 from storage.cube.schema import RESULTS
 from sweeps.plan import DatasetPlan
 

@@ -12,19 +12,19 @@ import pytest
 from processes import sabotage
 from processes.sweeping import assert_same_bits, kill_when, run, start, write_spec
 
-import pipeline.questions.asking
+import pipeline.work.tasks
+from pipeline.check.verify import verify
 from pipeline.monitor.status import read_status
 from pipeline.monitor.why import explain, failed_causes
-from pipeline.questions.journalled import is_of_paths, written_paths
-from pipeline.questions.records import Asking, PathPart
 from pipeline.report.write import write_report
-from pipeline.work.verify import verify
-from storage.cube.cube import open_cube
+from pipeline.work.journalled import is_of_paths, written_paths
+from pipeline.work.records import Asking, PathPart
+from storage.cube.growth import open_cube
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE, FAILED
-from storage.runfolder.failures import read_failures
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.journal import replay
+from storage.runfolder.records import read_failures
 from sweeps.annotations.draw import answer_pairs
 
 SPEC = """
@@ -114,7 +114,7 @@ def test_cells_and_paths_are_verified(reference: Path) -> None:
 
 def test_a_changed_answer_is_found(reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = lambda rng, labels, pairs, p: answer_pairs(rng, labels, pairs, p=1.0)  # noqa: E731
-    monkeypatch.setattr("pipeline.asking.path.answer_pairs", other)
+    monkeypatch.setattr("pipeline.asking.strategies.answer_pairs", other)
     found = verify(reference, sample=30)
     assert all(check.good for check in found.checks)
     assert not any(check.good for check in found.paths)
@@ -153,7 +153,7 @@ def test_killed_during_its_paths_it_resumes_with_the_same_bits(
     kill_when(lambda: cube.exists() and len(journalled(cube)) >= moment, file, tmp_path, "--workers", "2")
     before = {(part.path, part.start) for part in journalled(cube)}
     asked: list[PathPart] = []
-    real = pipeline.questions.asking.run_path
+    real = pipeline.work.tasks.run_path
 
     def spied(task: Any, source: Any) -> Any:
         results = real(task, source)
@@ -171,7 +171,7 @@ def test_killed_during_its_paths_it_resumes_with_the_same_bits(
 def test_a_path_that_fails_marks_its_cells(
     reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cube, real = tmp_path / "tiny.zarr", pipeline.questions.asking.ask_batch
+    cube, real = tmp_path / "tiny.zarr", pipeline.work.tasks.ask_batch
 
     def failing(asking: Any, path: Any, known: Any, arrays: Any) -> Any:
         if str(path) == ACTIVE and len(known) >= 24:
@@ -179,7 +179,7 @@ def test_a_path_that_fails_marks_its_cells(
         return real(asking, path, known, arrays)
 
     with monkeypatch.context() as patch:
-        patch.setattr("pipeline.questions.asking.ask_batch", failing)
+        patch.setattr("pipeline.work.tasks.ask_batch", failing)
         assert run(spec(tmp_path), tmp_path) == 3
     node = open_cube(cube)["iris"]
     failed = node["status"].to_dataframe().query(f"status == {FAILED}").reset_index()
@@ -221,13 +221,13 @@ def test_retried_from_the_cube_alone(
     assert run(spec(tmp_path, "20"), tmp_path) == 0
     shutil.rmtree(RunFolder(cube).path)
     started: list[int] = []
-    real = pipeline.questions.asking.ask_batch
+    real = pipeline.work.tasks.ask_batch
 
     def spied(asking: Any, path: Any, known: Any, arrays: Any) -> Any:
         started.append(len(known))
         return real(asking, path, known, arrays)
 
-    monkeypatch.setattr("pipeline.questions.asking.ask_batch", spied)
+    monkeypatch.setattr("pipeline.work.tasks.ask_batch", spied)
     assert run(spec(tmp_path, "20, 30"), tmp_path) == 0
     assert_same_bits(reference, cube)
     assert sorted(started) == [12] * 4 + [24] * 4

@@ -17,12 +17,12 @@ from processes.sweeping import assert_same_bits, run, write_spec
 
 import pipeline.work.tasks
 from pipeline.work.records import Partial, Science, Work
-from storage.cube.cube import open_cube
+from storage.cube.growth import open_cube
 from storage.cube.schema import FAILED
-from storage.runfolder import holder
-from storage.runfolder.failures import read_failures
+from storage.runfolder import lease
 from storage.runfolder.folder import RunFolder
-from sweeps.inputs.load import Source
+from storage.runfolder.records import read_failures
+from sweeps.inputs import Source
 
 SPEC = """
 name = "tiny"
@@ -58,7 +58,7 @@ def goes_on(spec: Path, results: Path, reference: Path) -> None:
         assert not any((values == FAILED).any() for values in statuses)
     assert read_failures(RunFolder(cube)) == []
     # A lease that could not be given back is that of a dead process for whoever comes next.
-    with patch.object(holder, "is_alive", lambda process: False):
+    with patch.object(lease, "is_alive", lambda process: False):
         assert run(spec, results) == 0
     assert_same_bits(reference, cube)
 

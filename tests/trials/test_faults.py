@@ -11,8 +11,8 @@ from processes.sweeping import assert_same_bits, run, start, write_spec
 from storage.cube.blocks import BlockStore
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE, FAILED
-from storage.runfolder.failures import read_failures
 from storage.runfolder.folder import RunFolder
+from storage.runfolder.records import read_failures
 
 SPEC = """
 name = "tiny"

@@ -8,10 +8,10 @@ import pytest
 from checkout import ROOT
 from cubes.small import draw_block
 
-from pipeline.prepare.sweep import Prepared, prepare
+from pipeline.run.request import Prepared, prepare
 from pipeline.submit.overview import plan_overview
 from storage.cube.blocks import BlockStore
-from storage.cube.cube import create
+from storage.cube.growth import create
 
 SHIPPED = ROOT / "sweeps"
 MOST_FILES = 3200

@@ -18,7 +18,7 @@ import zarr
 from cubes.small import SPEC, draw_inputs, fill, make_plan
 
 from storage.cube.blocks import BlockStore
-from storage.cube.cube import create, grow, open_cube
+from storage.cube.growth import create, grow, open_cube
 from storage.cube.manifest import ROOT_FILE, append_run, read_manifest
 from storage.files import read_regular
 from storage.provenance import RunRecord

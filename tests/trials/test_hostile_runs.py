@@ -14,8 +14,8 @@ from cubes import toy
 from processes.sweeping import write_spec
 
 from pipeline.commands.main import main
-from pipeline.prepare.sweep import prepare
-from storage.cube.cube import create
+from pipeline.run.request import prepare
+from storage.cube.growth import create
 from storage.cube.manifest import ROOT_FILE
 from storage.runfolder.folder import RunFolder
 

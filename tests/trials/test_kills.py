@@ -13,7 +13,7 @@ from processes import sabotage
 from processes.killing import VICTIMS, Site, trials
 from processes.sweeping import assert_same_bits, run, start, write_spec
 
-from storage.cube.cube import open_cube
+from storage.cube.growth import open_cube
 from storage.cube.schema import DONE
 
 SPEC = """

@@ -12,12 +12,12 @@ import pandas as pd
 import pytest
 from processes.sweeping import assert_same_bits, run, start, write_spec
 
-from pipeline.exitcodes import FAILED_CELLS
+from pipeline.check.verify import verify
+from pipeline.common import FAILED_CELLS
 from pipeline.methods.process import SPOILT
 from pipeline.scoring.tables import cell_table
-from pipeline.work.verify import verify
 from storage.cube.blocks import BlockStore
-from storage.cube.cube import open_cube
+from storage.cube.growth import open_cube
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE, FAILED, NO_SOLUTION
 from sweeps.errors import InputError

@@ -9,18 +9,17 @@ import pytest
 from cubes.rot import turn_bit
 from processes.sweeping import run, write_spec
 
-from pipeline.prepare.repair import repair_cube
-from pipeline.report.sections.cell import read_cell
+from pipeline.check.repair import repair_cube
+from pipeline.check.verify import verify
+from pipeline.report.cell import read_cell
 from pipeline.scoring.scores import scores
 from pipeline.scoring.tables import cell_table
-from pipeline.work.verify import verify
 from storage.cube import schema
-from storage.cube.cube import open_cube
-from storage.cube.manifest import read_manifest
-from storage.cube.records import NAMES
-from sweeps.cellnames import find_cell
+from storage.cube.growth import open_cube
+from storage.cube.manifest import NAMES, read_manifest
+from sweeps import inputs
 from sweeps.errors import InputError
-from sweeps.inputs import load
+from sweeps.plan import find_cell
 
 SWEEP = """
 name = "tiny"
@@ -83,7 +82,7 @@ def test_a_cube_grows_with_its_names_and_not_with_others(folder: Path) -> None:
 
 def test_a_cube_without_names_stays_without(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(load, "_names", lambda data: {})
+        patched.setattr(inputs, "_names", lambda data: {})
         cube = made(folder)
     before = read_manifest(cube)
     assert "sample" not in open_cube(cube)["own"].coords

@@ -12,11 +12,11 @@ from cubes.small import result_files
 from guides import outputs
 from processes.sweeping import assert_same_bits, run, write_spec
 
-from pipeline.prepare.repair import repair_cube
+from pipeline.check.repair import repair_cube
+from pipeline.check.verify import verify
 from pipeline.report.write import write_report
 from pipeline.scoring.scores import scores
-from pipeline.work.verify import verify
-from storage.cube.cube import open_cube
+from storage.cube.growth import open_cube
 from sweeps.errors import InputError
 from sweeps.seeds import annotation_seed
 

@@ -3,46 +3,110 @@
 from __future__ import annotations
 
 import tarfile
+from dataclasses import dataclass
 from pathlib import Path
-from unittest.mock import patch
+from typing import Any
 
 import numpy as np
 import pytest
 from checkout import ROOT
-from cubes.small import load, result_files
+from cubes.small import read_whole, result_files
 from processes.sweeping import run
 
 import pipeline.work.tasks
-from pipeline.monitor.checksums import check_files
+from pipeline.check.verify import check_files, verify
 from pipeline.monitor.status import read_status
 from pipeline.report.write import write_report
 from pipeline.work.merge import from_record
 from pipeline.work.records import Partial, Science, Work
-from pipeline.work.verify import verify
-from storage.cube.cube import open_cube
+from storage.cube.growth import open_cube
 from storage.cube.manifest import FORMAT_VERSION, read_manifest
 from storage.cube.schema import DONE
 from storage.provenance import fingerprint
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.journal import replay
 from sweeps.errors import InputError
-from sweeps.inputs.load import Source
+from sweeps.inputs import Source
+from sweeps.plan import AskedPath
 
 ARCHIVES = sorted((ROOT / "tests" / "fixtures").glob("format-*.tar.gz"))
 MOST_BYTES = 100_000
 
 
+@dataclass(frozen=True)
+class Release:
+    """What an archive holds.
+
+    Parameters
+    ----------
+    pending, done : int
+        Cells.
+    paths : int
+        Paths of questions that `verify` asks again.
+    answers : int
+        Answers in the journal.
+    cells : int
+        Of the grown sweep.
+    grows : tuple of (str, str)
+        Replacements in the sweep file that grow it.
+    """
+
+    pending: int
+    done: int
+    cells: int
+    paths: int = 0
+    answers: int = 0
+    grows: tuple[tuple[str, str], ...] = (("replicates = 2", "replicates = 4"),)
+
+
+RELEASES = {
+    "format-2": Release(pending=24, done=30, cells=6 + 2 * 48),
+    "format-2-several": Release(
+        pending=96,
+        done=105,
+        cells=3 * (4 + (2 * 2 * 3 * 2) * (3 * 2)),
+        paths=5,
+        answers=8,
+        grows=(
+            ('"active"]', '"active", "biased"]'),
+            ('[[search]]\nname = "published"', '[[search]]\nname = "long"\n\n[[search]]\nname = "published"'),
+        ),
+    ),
+}
+
+
 @pytest.fixture(params=ARCHIVES, ids=lambda path: path.name.partition(".")[0])
-def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+def archive(request: pytest.FixtureRequest) -> Path:
+    path: Path = request.param
+    return path
+
+
+@pytest.fixture
+def release(archive: Path) -> Release:
+    return RELEASES[archive.name.partition(".")[0]]
+
+
+@pytest.fixture
+def folder(archive: Path, tmp_path: Path) -> Path:
     """The unpacked archive: sweep file, table, cube, and run folder with a cell in its journal."""
-    with tarfile.open(request.param) as archive:
-        archive.extractall(tmp_path, filter="data")
-    return tmp_path
+    return unpacked(archive, tmp_path)
+
+
+@pytest.fixture
+def unnamed(tmp_path: Path) -> Path:
+    """As `folder`, of the release whose sweep file names no method of search."""
+    return unpacked(ROOT / "tests" / "fixtures" / "format-2.tar.gz", tmp_path)
+
+
+def unpacked(path: Path, folder: Path) -> Path:
+    with tarfile.open(path) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
 
 
 def published(spec: Path) -> Path:
     """Give a file of an earlier release, which knew one method of search, the name of that method."""
-    spec.write_text(spec.read_text().replace("[search]\n", '[search]\nmethod = "published"\n'))
+    spec.write_text(spec.read_text().replace("\n[search]\n", '\n[search]\nmethod = "published"\n'))
     return spec
 
 
@@ -51,25 +115,26 @@ def states(cube: Path) -> np.ndarray:
     return np.concatenate([node["status"].values.ravel() for node in nodes])
 
 
-def test_there_is_one_of_this_format_and_all_are_small() -> None:
-    assert f"format-{FORMAT_VERSION}.tar.gz" in [path.name for path in ARCHIVES]
+def test_there_are_those_of_this_format_and_all_are_small() -> None:
+    made = {f"format-{FORMAT_VERSION}{end}.tar.gz" for end in ("", "-several")}
+    assert made <= {path.name for path in ARCHIVES}
     assert sum(path.stat().st_size for path in ARCHIVES) < MOST_BYTES
 
 
-def test_it_opens_and_every_file_is_good(folder: Path) -> None:
+def test_it_opens_and_every_file_is_good(release: Release, folder: Path) -> None:
     cube = folder / "release.zarr"
     tree = open_cube(cube).load()
     assert set(tree.children) == {"points", "mixtures_k2"}
-    assert np.bincount(states(cube)).tolist() == [24, 30]  # pending, done
+    assert np.bincount(states(cube)).tolist() == [release.pending, release.done]
     assert np.isfinite(tree["points"].sel(p=0.9)["log_likelihood"].max("restart").values).all()
-    assert load(cube)["points"]["m"].values.tolist() == [7, 14]
+    assert read_whole(cube)["points"]["m"].values.tolist() == [7, 14]
     assert check_files(cube).good
 
 
-def test_its_cells_are_computed_again(folder: Path) -> None:
+def test_its_cells_are_computed_again(release: Release, folder: Path) -> None:
     cube = folder / "release.zarr"
     verification = verify(cube, sample=1000)
-    assert len(verification.checks) == 10 + 2 * 10  # of the points, and of each mixture
+    assert (len(verification.checks), len(verification.paths)) == (release.done, release.paths)
     assert [check.cause for check in verification.checks if check.cause] == []
     (first, *_) = read_manifest(cube).runs
     if first.fingerprint == fingerprint():
@@ -77,35 +142,48 @@ def test_its_cells_are_computed_again(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("page_alone")
-def test_it_is_reported(folder: Path) -> None:
+def test_it_is_reported(release: Release, folder: Path) -> None:
     report = write_report(folder / "release.zarr", folder / "report")
     assert report.page.is_file()
-    assert len(report.cells) == 54
-    assert report.cells["nmi"].count() == 30
+    assert len(report.cells) == release.pending + release.done
+    assert report.cells["nmi"].count() == release.done
 
 
-def test_its_run_is_shown(folder: Path) -> None:
+def test_its_run_is_shown(release: Release, folder: Path) -> None:
     found = read_status(folder / "release.zarr")
-    assert found.to_dict()["total"]["left"] == 24
+    assert found.to_dict()["total"]["left"] == release.pending
     assert found.lines()[-1] == "not running: submit again to resume"
 
 
-def test_what_its_journal_holds_is_not_computed_again(folder: Path) -> None:
+def test_what_its_journal_holds_is_not_computed_again(
+    release: Release, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cube = folder / "release.zarr"
     records = list(replay(RunFolder(cube).last_run.journal))
-    partials = [partial for record in records for partial in from_record(*record)]
+    partials = [partial for record in records if "partials" in record[0] for partial in from_record(*record)]
     (cell,) = {partial.work.cell for partial in partials}
     noted: list[Work] = []
+    asked: list[int] = []
+    ask = pipeline.work.tasks.ask_batch
+
+    def note_batch(asking: Any, path: Any, known: Any, arrays: Any) -> Any:
+        if path == AskedPath.of(cell):
+            asked.append(len(known))
+        return ask(asking, path, known, arrays)
 
     def note(science: Science, work: Work, source: Source) -> Partial:
         noted.append(work)
         return solve(science, work, source)
 
     solve = pipeline.work.tasks._run
-    with patch("pipeline.work.tasks._run", note):
-        assert run(published(folder / "release.toml"), folder) == 0
+    monkeypatch.setattr("pipeline.work.tasks._run", note)
+    monkeypatch.setattr("pipeline.work.tasks.ask_batch", note_batch)
+    assert run(published(folder / "release.toml"), folder) == 0
     assert cell not in [work.cell for work in noted]
-    kept = open_cube(cube)["points"].sel(p=cell.p, m=cell.m, replicate=cell.replicate, model=cell.model)
+    assert min(asked, default=0) == release.answers
+    node = open_cube(cube)["points"]
+    where = ("p", "m", "design", "replicate", "search", "model")
+    kept = node.sel({name: getattr(cell, name) for name in where if name in node.dims})
     for partial in partials:
         found = kept["log_likelihood"].values[partial.work.start : partial.work.stop]
         assert found.tobytes() == partial.objectives.tobytes()
@@ -116,51 +194,58 @@ def contents(folder: Path) -> dict[Path, bytes]:
     return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-def test_its_own_file_asks_for_another_search_now_and_is_refused(folder: Path) -> None:
-    before = contents(folder)
+def test_its_own_file_asks_for_another_search_now_and_is_refused(unnamed: Path) -> None:
+    before = contents(unnamed)
     with pytest.raises(InputError) as caught:
-        run(folder / "release.toml", folder)
+        run(unnamed / "release.toml", unnamed)
     (problem,) = caught.value.problems
     assert problem.where.endswith("release.zarr: search.method")
     assert problem.found.startswith("'strong' (")
     assert problem.expected.startswith("'published' (")
     lengths = "population = 3, offspring = 2, generations = 2"  # of this file: with a method they are its own
     assert f'write method = "published", {lengths} under [search]' in problem.hint
-    assert contents(folder) == before
+    assert contents(unnamed) == before
 
 
-def test_the_old_keys_name_its_search_as_well(folder: Path) -> None:
-    spec = folder / "release.toml"
+def test_the_old_keys_name_its_search_as_well(unnamed: Path) -> None:
+    spec = unnamed / "release.toml"
     keys = 'patience = 0\ncrossover = "centroids"\nmutation = 1.0\nrelocation = "annotated"\n'
     spec.write_text(spec.read_text().replace("[search]\n", f"[search]\n{keys}"))
-    assert run(spec, folder) == 0
-    assert (states(folder / "release.zarr") == DONE).all()
+    assert run(spec, unnamed) == 0
+    assert (states(unnamed / "release.zarr") == DONE).all()
 
 
-def test_the_published_method_finds_what_it_found(folder: Path) -> None:
+def test_a_new_run_finds_what_it_found(folder: Path) -> None:
     elsewhere = folder / "again"
     elsewhere.mkdir()
     for name in ("points.csv", "release.toml"):
         (elsewhere / name).write_bytes((folder / name).read_bytes())
-    assert run(published(elsewhere / "release.toml"), elsewhere) == 0
+    spec = published(elsewhere / "release.toml")
+    spec.write_text(spec.read_text().replace("p = [0.9, 1.0]", "p = [0.9]"))
+    assert run(spec, elsewhere) == 0
     old, new = (open_cube(place / "release.zarr").load() for place in (folder, elsewhere))
     (first, *_) = read_manifest(folder / "release.zarr").runs
-    for node in ("points", "mixtures_k2"):
-        found, expected = (tree[node].sel(p=0.9) for tree in (new, old))
-        for name in ("log_likelihood", "labels", "centroids", "covariances", "best_restart"):
+    for node in (each.path for each in old.subtree if "status" in each.data_vars):
+        found, expected = (tree[node].to_dataset() for tree in (new, old))
+        if "p" in expected.dims:
+            found, expected = (each.sel(p=0.9) for each in (found, expected))
+        names = {"log_likelihood", "labels", "centroids", "covariances", "best_restart", "annotations"}
+        for name in names & set(expected.data_vars):
             if first.fingerprint == fingerprint():
                 assert found[name].values.tobytes() == expected[name].values.tobytes()
             else:
                 np.testing.assert_allclose(found[name].values, expected[name].values, rtol=1e-9)
 
 
-def test_it_grows_and_what_it_held_stays(folder: Path) -> None:
+def test_it_grows_and_what_it_held_stays(release: Release, folder: Path) -> None:
     cube, spec = folder / "release.zarr", published(folder / "release.toml")
     text = spec.read_text()
     before = result_files(cube)
-    assert "replicates = 2" in text
-    spec.write_text(text.replace("replicates = 2", "replicates = 4"))
+    for old, new in release.grows:
+        assert old in text
+        text = text.replace(old, new)
+    spec.write_text(text)
     assert run(spec, folder) == 0
     assert result_files(cube).items() >= before.items()
     assert (states(cube) == DONE).all()
-    assert len(states(cube)) == 6 + 2 * 48
+    assert len(states(cube)) == release.cells

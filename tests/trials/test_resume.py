@@ -26,19 +26,19 @@ from processes.sweeping import TINY, assert_same_bits, run, write_spec
 
 import pipeline.cluster.executor
 import pipeline.work.tasks
-from pipeline.optima import best_of
+from pipeline.common import best_of
 from pipeline.run.signals import Stopped
 from pipeline.work.records import Chosen, Partial, Science, Work
 from storage.cube.blocks import BlockStore
 from storage.cube.manifest import read_manifest
 from storage.cube.places import Places
 from storage.cube.schema import DONE, PENDING, result_names
-from storage.runfolder import holder
+from storage.runfolder import lease
 from storage.runfolder.folder import RunFolder
-from sweeps.inputs.load import Source
-from sweeps.models import chooses, shape_of
+from sweeps.inputs import Source
 from sweeps.plan import Block, Cell, DatasetPlan
 from sweeps.shapes import CANDIDATES, DIMS, SCORED
+from sweeps.words import chooses, shape_of
 
 STAGES = {
     "datasets": [
@@ -130,7 +130,7 @@ def quick(solver: Solver) -> Iterator[None]:
     with (
         patch.object(pipeline.work.tasks, "_run", solver),
         patch.object(pipeline.cluster.executor, "load_kernels", lambda: None),
-        patch.object(holder, "is_alive", lambda process: False),
+        patch.object(lease, "is_alive", lambda process: False),
     ):
         yield
 

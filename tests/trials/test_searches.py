@@ -11,15 +11,15 @@ import pytest
 import xarray as xr
 from processes.sweeping import assert_same_bits, kill_when, run, write_spec
 
+from pipeline.check.verify import verify
 from pipeline.monitor.status import read_status
 from pipeline.monitor.why import explain
 from pipeline.report.compare import write_comparison
 from pipeline.report.write import write_report
 from pipeline.scoring.scores import store_scores
 from pipeline.scoring.tables import cell_table
-from pipeline.work.verify import verify
-from storage.cube.compare import UNPROMISED
-from storage.cube.cube import open_cube
+from storage.cube.blocks import UNPROMISED
+from storage.cube.growth import open_cube
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE
 from sweeps.errors import InputError

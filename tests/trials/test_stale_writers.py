@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import xarray as xr
-from cubes.small import files, load, make_plan
+from cubes.small import files, make_plan, read_whole
 from cubes.writer import journaled
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
@@ -24,8 +24,7 @@ from hypothesis.stateful import (
 from processes.stepping import Driver
 
 from pipeline.work.merge import from_record
-from storage.cube.blocks import BlockStore
-from storage.cube.compare import UNPROMISED
+from storage.cube.blocks import UNPROMISED, BlockStore
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE
 
@@ -51,7 +50,7 @@ def kept(cube: Path) -> set[tuple[str, int]]:
 
 def promised(cube: Path) -> xr.DataTree:
     """All of a cube but times: of a restart that two drivers ran both may count."""
-    tree = load(cube)
+    tree = read_whole(cube)
     return tree.map_over_datasets(lambda node: node.drop_vars(UNPROMISED, errors="ignore"))
 
 

@@ -15,7 +15,7 @@ from claims import MODELS
 from files import CHECKOUT, SCORES
 
 from kernels.scores import cluster_gaussians, goldberger_kl, total_variance
-from storage.cube.cube import open_cube
+from storage.cube.growth import open_cube
 
 KEYS = ["n_clusters", "p", "m", "model"]
 

@@ -18,8 +18,8 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import ncx2
 from why import by_mixture
 
-from sweeps.file.datasets import Mixtures
 from sweeps.file.reading import load_sweep
+from sweeps.file.spec import Mixtures
 from sweeps.seeds import data_seed
 
 Floats = NDArray[np.float64]
@@ -120,7 +120,7 @@ def bayes_error(centers: Floats, variances: Floats) -> Floats:
 def parameters(rng: np.random.Generator, recipe: Mixtures, *count: int) -> tuple[Floats, Floats]:
     """Centres and variances of a mixture, or of `count` of them.
 
-    Those of one are the first two draws of `sweeps.inputs.mixtures.draw_mixture`.
+    Those of one are the first two draws of `sweeps.inputs.draw_mixture`.
     """
     centers = rng.uniform(*recipe.center, size=(*count, recipe.n_clusters, recipe.n_features))
     return centers, rng.uniform(*recipe.variance, size=(*count, recipe.n_clusters))

@@ -14,11 +14,10 @@ from files import SCORES, cells_file, kept, sweep_file
 
 from kernels.partition.objective import objective_terms
 from kernels.problem.problem import build_problem, layers_from_annotations
-from pipeline.optima import SAME_OPTIMUM
+from pipeline.common import SAME_OPTIMUM
 from pipeline.scoring.tables import row_cell
 from sweeps.file.reading import load_sweep
-from sweeps.inputs.annotations import cell_annotations
-from sweeps.inputs.load import load_inputs
+from sweeps.inputs import cell_annotations, load_inputs
 
 
 def gaps(name: str) -> Iterator[dict[str, Any]]:

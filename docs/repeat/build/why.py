@@ -11,11 +11,10 @@ from claims import MODELS
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from pipeline.optima import SAME_OPTIMUM
-from pipeline.report.parts.ink import BLUE, INK, VERMILLION, legend, mark, panels
-from pipeline.report.sections.against import LIMIT
-from pipeline.scoring.tables import KEYS
-from pipeline.scoring.tables import over_units, unit_of
+from pipeline.common import SAME_OPTIMUM
+from pipeline.report.against import LIMIT
+from pipeline.report.look import BLUE, INK, VERMILLION, legend, mark, panels
+from pipeline.scoring.tables import KEYS, over_units, unit_of
 
 DRAWS = 10_000
 """Of fifty mixtures among those at hand, to see how far a mean of fifty may lie."""

@@ -8,7 +8,7 @@ from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.mixture import GaussianMixture
 
 from pipeline.methods.contract import Links, Method, NoSolution, Solution, Weights
-from pipeline.methods.shipped.squares import padded
+from pipeline.methods.shipped.links import padded
 
 _ILL_DEFINED = "ill-defined empirical covariance"
 """What scikit-learn says of a cluster that has shrunk to fewer dimensions than there are features."""

@@ -11,7 +11,7 @@ from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
 
 from pipeline.methods.contract import Links, Solution, Weights
-from pipeline.methods.shipped.moves import SignedGraph
+from pipeline.methods.shipped.links import SignedGraph
 
 LARGEST_DENSE = 2000
 """Samples up to which eigenvectors are found in a full matrix, 32 MB of it."""

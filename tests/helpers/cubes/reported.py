@@ -10,7 +10,7 @@ import pandas as pd
 from cubes import toy
 from matplotlib.figure import Figure
 
-from pipeline.report.parts.ink import TIP
+from pipeline.report.look import TIP
 from pipeline.scoring.tables import cell_table, summary_table
 from storage.cube.manifest import append_run
 from storage.provenance import RunRecord

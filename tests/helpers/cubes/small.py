@@ -15,9 +15,9 @@ from storage.cube.blocks import BlockStore
 from storage.cube.places import chunk_position
 from storage.cube.schema import DONE
 from sweeps.file import spec as sweepfile
-from sweeps.models import chooses, holds_out, shape_of
 from sweeps.plan import Block, Cell, DatasetPlan
 from sweeps.shapes import CANDIDATES, CODES, DIMS, SCORED, widened, widest_dims
+from sweeps.words import chooses, holds_out, shape_of
 
 
 def make_spec(datasets: str = "ab", restarts: int = 3, **changes: Any) -> sweepfile.SweepSpec:
@@ -148,7 +148,7 @@ def files(path: Path) -> dict[str, str]:
 def result_files(path: Path) -> dict[str, str]:
     """Sha256 of the chunk files of results, status and annotations included."""
     inputs = {"X", "labels_true", "p", "m", "m_over_n", "replicate", "mixture", "model", "field", "candidate"}
-    inputs.add("design")
+    inputs |= {"design", "search"}
     found = {}
     for name, digest in files(path).items():
         array, _, file = name.rpartition("/")
@@ -157,6 +157,6 @@ def result_files(path: Path) -> dict[str, str]:
     return found
 
 
-def load(path: Path) -> xr.DataTree:
+def read_whole(path: Path) -> xr.DataTree:
     """The cube as anybody opens it, read whole; threads would make arrays of a few bytes slower to read."""
     return xr.open_datatree(path, engine="zarr", chunks={}).load(scheduler="synchronous")

@@ -6,7 +6,7 @@ from pathlib import Path
 from cubes.small import SPEC, draw_inputs, fill, make_plan
 from cubes.writer import next_files
 
-from storage.cube.cube import create, grow
+from storage.cube.growth import create, grow
 
 FIRST = make_plan("a", models=("likelihood", "posterior"))
 

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from storage.cube.blocks import BlockStore
-from storage.cube.cube import create
+from storage.cube.growth import coordinate_values, create
 from storage.cube.schema import (
     DONE,
     FAILED,
@@ -19,11 +19,10 @@ from storage.cube.schema import (
     array_specs,
     result_names,
 )
-from storage.cube.template import coordinate_values
 from sweeps.file.spec import SweepSpec, load
-from sweeps.models import chooses, shape_of
 from sweeps.plan import Block, Cell, DatasetPlan
 from sweeps.shapes import CANDIDATES, CODES
+from sweeps.words import chooses, shape_of
 
 FAILED_CELL, PENDING_CELL = 1, 2
 """Flat positions, in storage order, of the cells of each node that are not done."""

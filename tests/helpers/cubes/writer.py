@@ -7,11 +7,11 @@ from pathlib import Path
 
 from cubes.small import SPEC, draw_inputs
 
-from storage.cube.cube import create
+from storage.cube.growth import create
 from storage.files import FencedFiles
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.generation import Generation, close_older, inherit
 from storage.runfolder.journal import Arrays, Header, replay
+from storage.runfolder.lease import Generation, close_older, inherit
 from sweeps.plan import DatasetPlan
 
 

@@ -10,10 +10,16 @@ from pathlib import Path
 import numpy as np
 from processes.sweeping import run
 
-from storage.runfolder.failures import FailedWork, FailureRecord, append_failure
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.head import Submission
-from storage.runfolder.jobs import JobList, JobRecord, LostJob
+from storage.runfolder.records import (
+    FailedWork,
+    FailureRecord,
+    JobList,
+    JobRecord,
+    LostJob,
+    Submission,
+    append_failure,
+)
 
 SWEEP = """
 name = "tiny"

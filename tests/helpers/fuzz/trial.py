@@ -22,7 +22,7 @@ from fuzz.kinds import KINDS, Scene
 from fuzz.templates import Templates
 from processes.commandline import sweep
 
-from storage.runfolder import holder
+from storage.runfolder import lease
 
 SECONDS = 20.0
 """Of processors, and so the same on a busy machine."""
@@ -34,7 +34,7 @@ MOST_BYTES = 2**30
 CODES = range(4)
 
 
-holder.PATIENCE = 0.2
+lease.PATIENCE = 0.2
 """For a heartbeat of a holder of another machine, which never comes here."""
 
 

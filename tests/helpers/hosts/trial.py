@@ -26,7 +26,7 @@ from processes.sweeping import assert_same_bits
 
 from pipeline.monitor.status import Status, read_status
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.holder import STALE_AFTER, last_lease
+from storage.runfolder.lease import STALE_AFTER, last_lease
 from sweeps.errors import InputError
 
 LOOK_EVERY = 5.0

@@ -11,11 +11,10 @@ from typing import Any
 
 from pipeline.jobs import slurm
 from pipeline.jobs.keys import JobQueue
-from pipeline.jobs.slot import SETTLED_SECONDS
-from pipeline.jobs.watch import JobWatch
+from pipeline.jobs.watch import SETTLED_SECONDS, JobWatch
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.generation import Generation
-from storage.runfolder.jobs import JobList
+from storage.runfolder.lease import Generation
+from storage.runfolder.records import JobList
 
 NAME = "sweep-tiny-"
 

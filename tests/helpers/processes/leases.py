@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from storage.runfolder.holder import Holder
+from storage.runfolder.lease import Holder
 from storage.runfolder.process import ProcessIdentity, this_process
 
 

@@ -18,11 +18,9 @@ import numpy as np
 from distributed import Worker
 from distributed.chaos import KillWorker
 
-import pipeline.questions.asking
 import pipeline.work.tasks
-from pipeline.questions.records import Answers, Asking
-from pipeline.work.records import Partial, Science, Work
-from sweeps.inputs.load import Arrays, Source
+from pipeline.work.records import Answers, Asking, Partial, Science, Work
+from sweeps.inputs import Arrays, Source
 from sweeps.plan import AskedPath
 
 PACE = 0.05
@@ -113,7 +111,7 @@ async def dask_setup(worker: Worker) -> None:
 
 def _sabotage_questions(faults: list[tuple[str, str]]) -> None:
     """Break questions of paths whose names hold a text, as work of cells is broken."""
-    ask = pipeline.questions.asking.ask_batch
+    ask = pipeline.work.tasks.ask_batch
 
     def sabotaged(asking: Asking, path: AskedPath, known: Answers, arrays: Arrays) -> Answers:
         for text, fault in faults:
@@ -121,4 +119,4 @@ def _sabotage_questions(faults: list[tuple[str, str]]) -> None:
                 FAULTS[fault]()
         return ask(asking, path, known, arrays)
 
-    pipeline.questions.asking.ask_batch = sabotaged
+    pipeline.work.tasks.ask_batch = sabotaged

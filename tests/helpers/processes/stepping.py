@@ -18,19 +18,18 @@ import numpy as np
 from cubes.small import SPEC, draw_inputs
 from processes.crash import CHANGES, WRITING
 
-from pipeline.prepare.wanted import Wanted
-from pipeline.run.collector import Collector
+from pipeline.run.ledger import Collector
+from pipeline.run.request import Wanted
 from pipeline.work.records import Failure, Partial, Work
 from storage.cube.blocks import BlockStore
-from storage.cube.cube import create, grow
+from storage.cube.growth import create, grow
 from storage.errors import LeaseLost
-from storage.runfolder import holder
-from storage.runfolder.failures import append_failure
+from storage.runfolder import lease as holder
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.generation import inherit
 from storage.runfolder.journal import Journal
-from storage.runfolder.lease import Lease
-from sweeps.inputs.load import Inputs, RealSource
+from storage.runfolder.lease import Lease, inherit
+from storage.runfolder.records import append_failure
+from sweeps.inputs import Inputs, RealSource
 from sweeps.plan import DatasetPlan
 
 CONTEXT = multiprocessing.get_context("forkserver")

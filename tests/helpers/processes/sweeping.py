@@ -17,13 +17,12 @@ import numpy as np
 import xarray as xr
 from rich.console import Console
 
-from pipeline.prepare.request import Options
+from pipeline.run.request import Options
 from pipeline.submit.submission import submit
-from pipeline.work.batches import make_batches
 from pipeline.work.records import Batch
-from pipeline.work.timing import Timing
-from storage.cube.compare import UNPROMISED
-from storage.cube.cube import open_cube
+from pipeline.work.timing import Timing, make_batches
+from storage.cube.blocks import UNPROMISED
+from storage.cube.growth import open_cube
 
 TINY = """
 name = "tiny"

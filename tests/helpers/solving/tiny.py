@@ -8,7 +8,7 @@ from solving.oracles import (
 )
 
 from kernels.problem.problem import Layer
-from kernels.search.hgs import Restart
+from kernels.search.genetic import Restart
 
 MODELS = ["unsupervised", "likelihood", "posterior", "conditional"]
 

@@ -10,8 +10,7 @@ from solving.entries import collect
 from solving.from_python import from_python
 from solving.oracles import Case, draw_case, draw_labels, gain, objective
 
-from kernels.partition.exact import exact_gain
-from kernels.partition.gains import set_distances, set_gains, set_links
+from kernels.partition.gains import exact_gain, set_distances, set_gains, set_links
 from kernels.partition.objective import objective_terms
 from kernels.partition.relocation import relocate
 from kernels.partition.state import new_state

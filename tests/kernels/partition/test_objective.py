@@ -17,7 +17,7 @@ from kernels.problem.problem import (
     Problem,
     build_problem,
 )
-from kernels.search.hgs import SearchSettings, run_restart
+from kernels.search.genetic import SearchSettings, run_restart
 
 
 @pytest.mark.parametrize("covariance", ["spherical", "common"])

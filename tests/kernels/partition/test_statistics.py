@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from solving.from_python import from_python
 from solving.oracles import adjacency, draw_case, draw_labels, rates
 
+from kernels.partition import statistics
 from kernels.partition.state import new_state
 from kernels.partition.statistics import (
     cluster_term,
@@ -23,6 +25,69 @@ from kernels.partition.statistics import (
     sum_of_squares,
 )
 from kernels.problem.problem import build_problem
+
+# Logarithms of whole arrays, and x log x.
+
+
+def test_array_log() -> None:
+    from kernels.partition.statistics import array_log
+
+    rng = np.random.default_rng(0)
+    values = np.concatenate([np.exp(rng.normal(0, 20, 5000)), 1 + rng.normal(0, 1e-6, 5000), [0.5, 1.0, 2.0]])
+    logs = np.empty_like(values)
+    from_python(array_log)(values, logs)
+    np.testing.assert_array_max_ulp(logs, np.log(values), 3)
+    assert logs[-2] == 0.0
+
+
+# The small matrices against numpy.
+
+factorise = from_python(statistics.factorise)
+invert = from_python(statistics.invert)
+solved_square = from_python(statistics.solved_square)
+quadratic_form = from_python(statistics.quadratic_form)
+multiply = from_python(statistics.multiply)
+add_outer = from_python(statistics.add_outer)
+
+SIZES = [1, 2, 3, 4, 5, 8, 11, 30]
+
+
+def draw(size: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(size)
+    root = rng.normal(size=(size, size + 2)) * np.logspace(-2, 2, size)[:, None]
+    return root @ root.T, rng.normal(size=size)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_factor_determinant_and_inverse(size: int) -> None:
+    matrix, vector = draw(size)
+    factor = matrix.copy()
+    assert factorise(factor) == pytest.approx(np.linalg.slogdet(matrix)[1], rel=1e-10)
+    np.testing.assert_allclose(np.tril(factor), np.linalg.cholesky(matrix), rtol=1e-7)
+    inverse = np.full((size, size), np.nan)
+    invert(factor, inverse)
+    np.testing.assert_array_equal(inverse, inverse.T)
+    np.testing.assert_allclose(inverse, np.linalg.inv(matrix), rtol=1e-6)
+    wanted = vector @ np.linalg.solve(matrix, vector)
+    assert quadratic_form(inverse, vector) == pytest.approx(wanted, rel=1e-7)
+    assert solved_square(factor, vector.copy()) == pytest.approx(wanted, rel=1e-7)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_products(size: int) -> None:
+    matrix, vector = draw(size)
+    product = np.full(size, np.nan)
+    multiply(matrix, vector, product)
+    np.testing.assert_allclose(product, matrix @ vector)
+    changed = matrix.copy()
+    add_outer(changed, vector, -0.5)
+    np.testing.assert_allclose(changed, matrix - 0.5 * np.outer(vector, vector))
+
+
+def test_no_factor_of_what_is_not_positive_definite() -> None:
+    for matrix in (np.array([[1.0, 2.0], [2.0, 1.0]]), np.zeros((1, 1)), -np.eye(3)):
+        assert math.isnan(factorise(matrix))
+
 
 collect_edges = from_python(collect_edges)
 collect_gaussians = from_python(collect_gaussians)

@@ -7,13 +7,118 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
-from solving.oracles import Case, draw_case, draw_labels, objective, partitions
+from scipy.sparse.csgraph import connected_components
+from solving.from_python import from_python
+from solving.oracles import Case, adjacency, draw_case, draw_labels, objective, partitions
 from solving.tiny import COVARIANCES
 
+from kernels.problem.data import Data
 from kernels.problem.problem import CANNOT, MUST, Layer
-from kernels.search.sampling import Chain, Length, run_chain
+from kernels.search.sampling import (
+    LARGEST_SET,
+    Chain,
+    Flip,
+    Length,
+    grow,
+    match,
+    new_flip,
+    new_matching,
+    run_chain,
+)
+
+# Sets of samples that annotations join: drawn without a look at labels, and large enough to matter.
+
+grow = from_python(grow)
+
+
+def sets(data: Data, seed: int, count: int) -> list[NDArray[np.int32]]:
+    flip: Flip = new_flip(data)
+    rng = np.random.default_rng(0)
+    return [flip.members[: grow(data, rng, flip, seed)].copy() for _ in range(count)]
+
+
+@pytest.mark.parametrize("model", ["likelihood", "conditional"])
+def test_sets_are_joined_by_annotations(model: str) -> None:
+    case = draw_case(0, n_samples=12, m=12, model=model)
+    links = sum(adjacency(layer, 12) for layer in case.layers)
+    np.fill_diagonal(links, 0)
+    _, names = connected_components(links > 0, directed=False)
+    data = case.problem().data
+    for seed in data.annotated:
+        found = sets(data, int(seed), 300)
+        component = np.flatnonzero(names == names[seed])
+        assert all(members[0] == seed and len(set(members)) == len(members) for members in found)
+        for members in found[:20]:
+            inner = links[np.ix_(members, members)]
+            assert connected_components(inner > 0, directed=False)[0] == 1
+        # small ones, and the whole component
+        assert {len(members) for members in found} >= {1, len(component)}
+        assert set(np.concatenate(found)) == set(component)
+
+
+def test_sets_have_a_largest_size() -> None:
+    case = draw_case(0, n_samples=100, m=2000, model="likelihood")
+    found = sets(case.problem().data, 0, 50)
+    assert max(len(members) for members in found) == LARGEST_SET
+    assert all(len(set(members)) == len(members) for members in found)
+
+
+# Matching of centroids against scipy and all permutations.
+
+match = from_python(match)
+
+
+def test_match_agrees_with_scipy() -> None:
+    rng = np.random.default_rng(0)
+    for size in [1, 2, 3, 5, 8, 13] * 8:
+        cost = rng.random((size, size))
+        if rng.random() < 0.3:
+            cost = np.round(cost * 3)
+        matching = new_matching(size)
+        matching.cost[:] = cost
+        match(matching)
+        columns = matching.column_of
+        assert sorted(columns.tolist()) == list(range(size))
+        rows, best = linear_sum_assignment(cost)
+        assert cost[np.arange(size), columns].sum() == pytest.approx(cost[rows, best].sum())
+
+
+@settings(deadline=None)  # the first call may compile
+@given(
+    st.integers(1, 5).flatmap(
+        lambda k: st.lists(st.lists(st.integers(0, 4), min_size=k, max_size=k), min_size=k, max_size=k)
+    )
+)
+def test_no_permutation_costs_less(costs: list[list[int]]) -> None:
+    """Small whole numbers: many ties, and sums without rounding."""
+    cost = np.array(costs, dtype=float)
+    size = len(cost)
+    matching = new_matching(size)
+    # What an earlier, larger matching left in the scratch memory must not matter.
+    matching.cost[:] = 9.0 - cost
+    match(matching)
+    matching.cost[:] = cost
+    match(matching)
+    rows = np.arange(size)
+    assert matching.row_of[matching.column_of].tolist() == rows.tolist()
+    least = min(cost[rows, list(order)].sum() for order in itertools.permutations(range(size)))
+    assert cost[rows, matching.column_of].sum() == least
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.integers(1, 5).flatmap(lambda k: st.lists(st.floats(), min_size=k * k, max_size=k * k)))
+def test_costs_that_are_no_numbers_end_with_some_permutation(costs: list[float]) -> None:
+    size = int(len(costs) ** 0.5)
+    matching = new_matching(size)
+    for values in (np.arange(len(costs), dtype=float), np.array(costs)):
+        matching.cost[:] = values.reshape(size, size)
+        match(matching)
+        assert sorted(matching.column_of.tolist()) == list(range(size))
+
 
 TERMS = ["unsupervised", "likelihood", "posterior", "conditional", "unknown"]
 LENGTH = Length(burn_in=100, draws=8000, thin=1)

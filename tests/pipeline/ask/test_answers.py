@@ -11,9 +11,7 @@ import pytest
 
 from pipeline.ask.answers import AnswersFile, ChangedError, HeldError, NotSavedError, check_answers_file
 from sweeps.annotations.draw import CANNOT, MUST
-from sweeps.annotations.files import read_answers
-from sweeps.annotations.links import Annotation
-from sweeps.annotations.questions import Skip
+from sweeps.annotations.files import Annotation, Skip, read_answers
 from sweeps.errors import Problem
 
 HEADER = "i,j,annotator,answer\n"

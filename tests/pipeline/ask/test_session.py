@@ -2,26 +2,251 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+import csv
+import io
+import os
+import pty
+import select
+import sys
+import termios
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 from beliefs import random_belief
+from rich.cells import cell_len
+from rich.console import Console
 
 from pipeline.ask.answers import AnswersFile
-from pipeline.ask.options import AskOptions
-from pipeline.ask.outlook import Outlook
-from pipeline.ask.questions import Question
-from pipeline.ask.screen import Rows
-from pipeline.ask.session import Session
-from pipeline.ask.state import Standing
-from pipeline.ask.terminal import Size
-from pipeline.asking.estimate import Share
-from pipeline.fit.inputs import FitOptions
-from sweeps.annotations.files import read_answers
-from sweeps.annotations.questions import Row, Skip
+from pipeline.ask.questions import Outlook, Question
+from pipeline.ask.session import (
+    BESIDE,
+    ClosedError,
+    Pipe,
+    Rows,
+    Session,
+    Size,
+    Terminal,
+    by_difference,
+    csv_text,
+    fitted,
+    one_line,
+    question_lines,
+    question_table,
+)
+from pipeline.ask.summary import AskOptions, Standing
+from pipeline.asking.belief import Share
+from pipeline.fit.inputs import FitOptions, write_whole
+from sweeps.annotations.files import Annotation, Row, Skip, read_answers
+
+# Where keys come from.
+
+
+def test_lines_of_a_pipe_are_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("yes\n\n  No\nq"))
+    pipe = Pipe()
+    assert [pipe.key() for _ in range(4)] == ["y", "n", "q", ""]
+    assert pipe.size() == Size(80, 24)
+
+
+class Screen:
+    """Both ends of a pseudo-terminal, one of them as stdin."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.far, near = pty.openpty()
+        self.near = open(near, "rb", buffering=0)  # noqa: SIM115  # closed below
+        monkeypatch.setattr(sys, "stdin", self.near)
+
+    def type(self, keys: bytes) -> None:
+        os.write(self.far, keys)
+        select.select([self.near], [], [], 10)
+
+
+@pytest.fixture
+def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Screen]:
+    found = Screen(monkeypatch)
+    yield found
+    found.near.close()
+
+
+@pytest.mark.parametrize(
+    ("typed", "key"),
+    [(b"Y", "y"), (b"\x04", ""), (b"\x1b[A", "\x1b[a"), (b"\xc3\x9f", "\u00df"), (b"\xff", "\ufffd")],
+)
+def test_keys_of_a_terminal(typed: bytes, key: str, screen: Screen) -> None:
+    with Terminal().opened():
+        screen.type(typed)
+        assert Terminal().key() == key
+
+
+def test_keys_typed_before_a_question_do_not_count(screen: Screen) -> None:
+    terminal = Terminal()
+    with terminal.opened():
+        screen.type(b"yyy")
+        terminal.show(["?"])
+        screen.type(b"n")
+        assert terminal.key() == "n"
+
+
+def test_the_terminal_is_left_as_it_was(screen: Screen) -> None:
+    before = termios.tcgetattr(screen.near)
+    with suppress(KeyboardInterrupt), Terminal().opened():
+        assert termios.tcgetattr(screen.near) != before
+        raise KeyboardInterrupt
+    assert termios.tcgetattr(screen.near) == before
+
+
+def test_a_closed_terminal_is_the_end(screen: Screen) -> None:
+    with Terminal().opened():
+        os.close(screen.far)
+        Terminal().show([])
+        assert Terminal().key() == ""
+
+
+def test_characters_that_the_terminal_lacks_are_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", stream)
+    Pipe().show(["a…b"])
+    stream.flush()
+    assert stream.buffer.getvalue() == b"\na?b\n"  # type: ignore[attr-defined]
+
+
+def test_a_closed_output_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(text: str) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("click.echo", fail)
+    with pytest.raises(ClosedError):
+        Pipe().say("?")
+
+
+# A question as lines of a terminal.
+
+VALUES = np.array([[1.0, 5.0, 0.0], [1.5, 5.0, 100.0], [3.0, 5.0, 110.0]])
+
+
+def rows(n_features: int = 3, **columns: list[str]) -> Rows:
+    rng = np.random.default_rng(0)
+    values = VALUES if n_features == 3 else rng.normal(size=(3, n_features))
+    names = ["width", "flat", "height"] if n_features == 3 else [f"feature {n}" for n in range(n_features)]
+    return Rows(values, names, ["Ann", "Bob", "Eve"], dict(columns))
+
+
+def test_two_rows_side_by_side_those_that_differ_most_first() -> None:
+    assert question_lines(rows(picture=["a.png", "b.png", "c.png"]), 0, 1, 56, 24) == [
+        "         row 1 Ann               row 2 Bob",
+        "picture  a.png                   b.png",
+        "height   0                       100",
+        "width    1                       1.5",
+        "flat     5                       5",
+    ]
+    # in standard deviations: 110 against 100 is little
+    assert by_difference(VALUES, 1, 2) == [0, 2, 1]
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (40, 12), (20, 5), (200, 60)])
+@pytest.mark.parametrize("n_features", [3, 100])
+def test_every_size_fits(width: int, height: int, n_features: int) -> None:
+    long = ["many words " * 40, "x" * 300, "\u6f22\u5b57" * 100]
+    for first, second in ((0, 1), (1, 2)):
+        lines = question_lines(rows(n_features, text=long), first, second, width, height)
+        assert all(cell_len(line) <= width for line in lines)
+        assert len(lines) <= max(height - BESIDE, 4) + 4
+
+
+def test_what_does_not_fit_is_counted() -> None:
+    lines = question_lines(rows(100), 0, 1, 80, 24)
+    assert len(lines) == 24 - BESIDE
+    assert lines[-1] == f"and {100 - (24 - BESIDE - 2)} features that differ less"
+
+
+def test_long_texts_have_three_lines_cut_between_words() -> None:
+    lines = question_lines(rows(text=["many words " * 40, "short", ""]), 0, 1, 80, 24)
+    assert [line.split("  ")[0] for line in lines[1:4]] == ["text", "", ""]
+    assert lines[1].startswith("text    many words many words many")
+    assert lines[3].endswith("…")
+    assert lines[4].startswith("height")
+
+
+def test_text_that_a_terminal_would_obey_is_harmless() -> None:
+    assert one_line("a\x1b[2Jb\n\tc") == "a [2Jb c"
+    assert fitted("abcdef", 4) == "abc…"
+    assert fitted("ab", 4) == "ab  "
+    assert fitted("abc", 0) == ""
+
+
+# Questions as a file to fill in.
+
+QUESTIONS = [
+    Question(0, 2, 0.5004, 0.36812, '1 in 1 (61%) or 3 (37%); 3 is in "3"'),
+    Question(1, 2, 0.25, 0.1, "a check: both are in 1"),
+]
+PLAIN = Rows(np.zeros((3, 1)), ("a",), None, {})
+NAMED = Rows(np.zeros((3, 1)), ("a",), ["Ann, B.", "Bob\n", "#Eve"], {"text": ["x", "y", ";"]})
+
+
+def filled(text: str, tmp_path: Path, words: list[str]) -> list[object]:
+    header, *rows = text.splitlines()
+    lines = [header, *(row + word for row, word in zip(rows, words, strict=True))]
+    (tmp_path / "ask.csv").write_text("\n".join(lines) + "\n")
+    return list(read_answers(tmp_path / "ask.csv", 3))
+
+
+@pytest.mark.parametrize("rows", [PLAIN, NAMED])
+@pytest.mark.parametrize("annotator", ["asked", "Ann, B."])
+def test_a_filled_file_is_read_as_answered(rows: Rows, annotator: str, tmp_path: Path) -> None:
+    text = csv_text(QUESTIONS, rows, annotator)
+    assert filled(text, tmp_path, ["", ""]) == []
+    first, second = filled(text, tmp_path, ["yes", "-"])
+    assert isinstance(first, Annotation)
+    assert isinstance(second, Annotation)
+    assert (first.first, first.second, first.kind, first.annotator) == (0, 2, 0, annotator)
+    assert (second.first, second.second, second.kind) == (1, 2, 1)
+
+
+def test_columns() -> None:
+    header, first, _ = csv.reader(csv_text(QUESTIONS, NAMED, "ann").splitlines())
+    assert dict(zip(header, first, strict=True)) == {
+        "i": "1",
+        "j": "3",
+        "together": "0.500",
+        "information": "0.3681",
+        "settles": QUESTIONS[0].settles,
+        "name_i": "Ann, B.",
+        "name_j": "#Eve",
+        "text_i": "x",
+        "text_j": ";",
+        "annotator": "ann",
+        "answer": "",
+    }
+    assert csv_text([], PLAIN) == "i,j,together,information,settles,answer\n"
+
+
+def test_a_file_is_written_whole_or_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "ask.csv"
+    write_whole(path, "old")
+
+    def fail(handle: int) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_whole(path, "new")
+    assert path.read_text() == "old"
+    assert [each.name for each in tmp_path.iterdir()] == ["ask.csv"]
+
+
+@pytest.mark.parametrize("rows", [PLAIN, NAMED])
+def test_the_table_fits_a_terminal(rows: Rows) -> None:
+    console = Console(width=80, force_terminal=False)
+    with console.capture() as capture:
+        console.print(question_table(QUESTIONS, rows))
+    lines = capture.get().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any("0.50" in line and "0.368" in line for line in lines)
+
 
 TABLE = Rows(np.arange(24.0).reshape(12, 2), ("a", "b"), None, {})
 FIT = FitOptions(Path("x.csv"), None, None, None, 3, "conditional", None, 3, 0, "none")

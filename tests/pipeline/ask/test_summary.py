@@ -5,25 +5,164 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from beliefs import made_up
+from solving.blobs import far_clusters
 
 from kernels.settings import OFFERED
-from pipeline.ask.options import SETTINGS, AskOptions
-from pipeline.ask.outlook import Outlook
-from pipeline.ask.state import Standing
+from pipeline.ask.questions import Outlook
 from pipeline.ask.summary import (
+    SETTINGS,
     WIDTH,
+    AskOptions,
+    Standing,
+    aside_of,
     ask_command,
     fit_command,
     following,
     outlook_words,
+    read_ask,
     rounded,
+    stand,
     standing_lines,
 )
-from pipeline.asking.estimate import Share
-from pipeline.fit.inputs import FitOptions
+from pipeline.asking.belief import Share
+from pipeline.fit.inputs import FitInputs, FitOptions
+from sweeps.errors import InputError
+
+# What `sweep ask` is given: options and files, checked together.
+
+ROWS = "name,a,b\n" + "".join(f"row {i},{i},{i * i % 11}\n" for i in range(12))
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> AskOptions:
+    (tmp_path / "x.csv").write_text(ROWS)
+    fit = FitOptions(
+        tmp_path / "x.csv", None, None, None, 3, "conditional", None, 3, 0, "none", aside=("name",)
+    )
+    return AskOptions(fit, 5, "information", "name", (), None, None, "asked", False, False)
+
+
+def problems(options: AskOptions, **fit: Any) -> list[str]:
+    with pytest.raises(InputError) as caught:
+        read_ask(replace(options, fit=replace(options.fit, **fit)))
+    return [str(problem) for problem in caught.value.problems]
+
+
+def test_files_are_read_as_by_fit(options: AskOptions, tmp_path: Path) -> None:
+    (tmp_path / "lines").write_text("1 2 must 1 ann\n")
+    (tmp_path / "asked.csv").write_text("i,j,answer\n3,4,no\n5,6,skip\n7,8,\n")
+    (tmp_path / "must").write_text("9 10\n")
+    files = tmp_path / "lines", tmp_path / "asked.csv"
+    found = read_ask(
+        replace(options, fit=replace(options.fit, annotations=files, must_link=tmp_path / "must"))
+    )
+    assert len(found.rows) == 4
+    assert [each.annotator for each in found.annotations] == ["links", "ann", "asked"]
+    assert found.table.feature_names == ("a", "b")
+    assert found.table.aside[0][1] == "row 1"
+
+
+def test_columns_come_once() -> None:
+    assert aside_of("id", ("text", "id"), ("text", "class")) == ("id", "text", "class")
+    assert aside_of(None, (), ()) == ()
+
+
+def test_all_problems_at_once(options: AskOptions, tmp_path: Path) -> None:
+    bad = replace(
+        options, count=0, strategy="anchor", until=1.0, annotator=" ", interactive=True, as_json=True,
+        out=tmp_path / "none" / "x",
+    )  # fmt: skip
+    found = problems(bad, n_clusters=1, accuracy=0.5, must_link=tmp_path / "absent")
+    assert [text.split(": found")[0] for text in found] == [
+        "--strategy", "-n", "--until", "--annotator", "-k", "--accuracy", "--annotations", "--out", "--json",
+        "--out", str(tmp_path / "absent"),
+    ]  # fmt: skip
+    assert "did you mean 'anchors'?" in found[0]
+
+
+@pytest.mark.parametrize("accuracy", [0.5, 0.2, 0.0, 1.5])
+def test_an_annotator_who_guesses_says_nothing(accuracy: float, options: AskOptions) -> None:
+    (problem,) = problems(options, accuracy=accuracy)
+    assert problem.startswith(f"--accuracy: found {accuracy}")
+    (problem,) = problems(options, annotator_accuracy=(f"asked={accuracy}",), annotations=())[:1]
+    assert problem.startswith("--annotator-accuracy")
+
+
+def test_a_session_makes_its_file_and_the_others_must_be_there(options: AskOptions, tmp_path: Path) -> None:
+    session = replace(options, interactive=True)
+    new, absent = tmp_path / "new.csv", tmp_path / "absent.csv"
+    fit = replace(options.fit, annotations=(new,))
+    assert read_ask(replace(session, fit=fit)).rows == []
+    (problem,) = problems(session, annotations=(absent, new))
+    assert problem.startswith(str(absent))
+    (tmp_path / "lines").write_text("1 2 must 1 ann\n")
+    (problem,) = problems(session, annotations=(tmp_path / "lines",))
+    assert "expected a header with the columns i, j and answer" in problem
+
+
+def test_questions_never_overwrite_answers(options: AskOptions, tmp_path: Path) -> None:
+    out = tmp_path / "ask.csv"
+    asking = replace(options, out=out)
+    read_ask(asking)
+    for harmless in ("", "i,j,answer\n1,2,\n"):
+        out.write_text(harmless)
+        read_ask(asking)
+    for other in ("i,j,answer\n1,2,yes\n", "i,j,answer\n1,2,skip\n", "i,j,answer\n1,2,perhaps\n", ROWS):
+        out.write_text(other)
+        (problem,) = problems(asking)
+        assert problem.startswith(f"--out: found {out}, a file with answers")
+    assert problems(replace(options, out=tmp_path))[0].startswith("--out: found")
+
+
+# Where a course of questions stands.
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> tuple[AskOptions, FitInputs]:
+    X, _ = far_clusters()
+    np.savetxt(tmp_path / "x.data", X, fmt="%.17g")
+    (tmp_path / "a").write_text("i,j,annotator,answer\n1,2,ann,yes\n1,12,bob,no\n3,4,ann,yes\n5,6,ann,skip\n")
+    fit = FitOptions(
+        tmp_path / "x.data", None, None, None, 3, "conditional", None, 2, 0, "none",
+        annotations=(tmp_path / "a",), covariance="spherical",
+    )  # fmt: skip
+    options = AskOptions(fit, 4, "information", None, (), None, 0.9, "asked", False, False)
+    return options, read_ask(options)
+
+
+def test_answers_are_counted_and_questions_chosen(given: tuple[AskOptions, FitInputs]) -> None:
+    options, inputs = given
+    found = stand(options, inputs, inputs.rows)
+    assert (found.n_yes, found.n_no, found.n_skipped, found.n_answers) == (2, 1, 1, 3)
+    assert len(found.questions) == 4
+    assert found.share.mean > 0.9
+    assert found.outlook == (0, 0, "")
+    assert not {(0, 1), (0, 11), (2, 3), (4, 5)} & {(each.first, each.second) for each in found.questions}
+
+
+def test_accuracy_is_that_of_who_answers(given: tuple[AskOptions, FitInputs]) -> None:
+    options, inputs = given
+    told = replace(options.fit, accuracy=0.8, annotator_accuracy=("ann=0.7",))
+    for annotator, accuracy in (("ann", 0.7), ("bob", 0.8), ("asked", 0.8)):
+        found = stand(replace(options, fit=told, annotator=annotator), inputs, inputs.rows)
+        assert found.belief.accuracy == accuracy
+    # three right answers beside ten of accuracy 0.9 that are assumed
+    assert stand(options, inputs, inputs.rows).belief.accuracy == pytest.approx(12 / 13)
+
+
+def test_batches_differ_and_repeat(given: tuple[AskOptions, FitInputs]) -> None:
+    options, inputs = given
+    uniform = replace(options, strategy="uniform")
+    first = stand(uniform, inputs, inputs.rows)
+    assert stand(uniform, inputs, inputs.rows).questions == first.questions
+    second = stand(uniform, inputs, inputs.rows, batch=1, start=first.belief.labels)
+    assert second.questions != first.questions
+
 
 CHOSEN = {each.name: SETTINGS.get(each.name, each.offered) for each in OFFERED}
 FIT = FitOptions(

@@ -2,15 +2,213 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from beliefs import NO_ANSWERS, made_up, random_belief
 from numpy.typing import NDArray
 
+from pipeline.asking import strategies
 from pipeline.asking.belief import Belief
-from pipeline.asking.pool import all_pairs
-from pipeline.asking.scored import answer_information
-from pipeline.asking.strategies import STRATEGIES, answer_noise, information
+from pipeline.asking.strategies import (
+    NAMES,
+    STRATEGIES,
+    Pairs,
+    Scored,
+    all_pairs,
+    answer_information,
+    answer_noise,
+    choose,
+    cold_start,
+    committee,
+    distinct,
+    draw_pool,
+    draw_spread,
+    entropy,
+    farthest_first,
+    information,
+    next_answers,
+    scored,
+)
+
+# Names of strategies.
+
+
+def test_every_strategy_has_a_name_and_a_meaning() -> None:
+    assert list(NAMES) == list(STRATEGIES)
+    assert all(NAMES.values())
+
+
+# Pairs to choose from.
+
+
+def test_all_pairs_of_few_samples_each_once_in_random_order() -> None:
+    belief = random_belief(0)
+    pairs = draw_pool(belief, NO_ANSWERS, np.random.default_rng(0))
+    assert sorted(map(tuple, pairs.tolist())) == [(i, j) for i in range(12) for j in range(i + 1, 12)]
+    assert not np.array_equal(pairs, all_pairs(12))
+
+
+def test_a_sample_of_many_pairs_has_doubtful_samples_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strategies, "LARGEST", 400)
+    draws = np.zeros((20, 200), dtype=int)
+    draws[:, 100:] = 1
+    draws[:10, :5] = 1  # five samples that may be in either cluster
+    answers = np.array([[7, 3, 0], [150, 199, 1]])
+    pairs = draw_pool(made_up(draws), answers, np.random.default_rng(1))
+    assert (pairs[:, 0] < pairs[:, 1]).all()
+    assert len({tuple(pair) for pair in pairs.tolist()}) == len(pairs) <= 402
+    assert {(3, 7), (150, 199)} <= {tuple(pair) for pair in pairs.tolist()}
+    doubtful = (pairs < 5).any(axis=1).mean()
+    assert doubtful > 0.3  # of all pairs it is one in twenty
+    assert len(np.unique(pairs)) > 100  # and sure samples come too
+
+
+def test_distinct_keeps_the_first_of_equal_pairs_and_no_self_pair() -> None:
+    pairs = np.array([[4, 2], [1, 1], [2, 4], [0, 3]])
+    np.testing.assert_array_equal(distinct(pairs), [[2, 4], [0, 3]])
+    assert distinct(np.empty((0, 2), dtype=int)).shape == (0, 2)
+
+
+# What answers tell.
+
+
+@pytest.mark.parametrize("accuracy", [0.6, 0.8, 1.0])
+@pytest.mark.parametrize("together", [0.01, 0.3, 0.5, 0.9])
+def test_information_is_that_of_the_joint_table(together: float, accuracy: float) -> None:
+    wrong = 1.0 - accuracy
+    joint = {
+        (True, True): together * accuracy,
+        (True, False): together * wrong,
+        (False, True): (1 - together) * wrong,
+        (False, False): (1 - together) * accuracy,
+    }
+    of_truth = {True: together, False: 1 - together}
+    of_answer = {answer: sum(joint[truth, answer] for truth in (True, False)) for answer in (True, False)}
+    expected = sum(
+        q * math.log(q / (of_truth[truth] * of_answer[answer])) for (truth, answer), q in joint.items() if q
+    )
+    found = answer_information(np.array([together * (1 - together)]), accuracy)
+    assert found[0] == pytest.approx(expected, abs=1e-12)
+
+
+def test_an_annotator_who_tosses_a_coin_tells_nothing() -> None:
+    assert answer_information(np.array([0.25]), 0.5)[0] == 0.0
+
+
+def test_entropy_of_certain_and_even() -> None:
+    np.testing.assert_allclose(entropy(np.array([0.0, 0.5, 1.0])), [0.0, math.log(2), 0.0], atol=1e-12)
+
+
+def test_scores_are_those_of_the_shares_of_draws() -> None:
+    belief = made_up([[0, 0, 1], [0, 1, 1], [0, 1, 1], [0, 1, 1]], accuracy=1.0)
+    found = scored(belief, np.array([[0, 1], [0, 2]]))
+    shares = np.array([1.5 / 5, 0.5 / 5])
+    np.testing.assert_allclose(found.scores, entropy(shares))
+
+
+# The first questions.
+
+
+def test_questions_come_in_cliques_of_three() -> None:
+    rng = np.random.default_rng(0)
+    belief = made_up(np.zeros((3, 60), dtype=int), X=rng.normal(size=(60, 2)))
+    pairs = cold_start(belief, 15, np.random.default_rng(1)).pairs
+    assert len(pairs) == 15
+    for start in range(0, 15, 3):
+        assert len(np.unique(pairs[start : start + 3])) == 3
+
+
+def test_samples_of_a_clique_are_far_from_each_other() -> None:
+    X = np.repeat([[0.0], [10.0], [20.0]], 30, axis=0) + np.random.default_rng(0).normal(size=(90, 1)) * 0.1
+    found = [len(set((draw_spread(X, 3, np.random.default_rng(seed)) // 30).tolist())) for seed in range(50)]
+    assert np.mean(found) > 2.9
+
+
+@pytest.mark.parametrize("n_samples", [2, 3, 4])
+def test_few_samples_have_few_pairs(n_samples: int) -> None:
+    belief = made_up(np.zeros((3, n_samples), dtype=int))
+    pairs = cold_start(belief, 100, np.random.default_rng(0)).pairs
+    assert len(pairs) == n_samples * (n_samples - 1) // 2
+
+
+def test_equal_rows_are_drawn_once_each() -> None:
+    drawn = draw_spread(np.zeros((5, 2)), 5, np.random.default_rng(0))
+    assert sorted(drawn.tolist()) == [0, 1, 2, 3, 4]
+
+
+# Strategies of others.
+
+
+def test_the_farthest_sample_is_asked_against_its_nearest_of_each_group() -> None:
+    X = np.array([[0.0], [1.0], [10.0], [11.0], [30.0], [5.0]])
+    answers = np.array([[0, 1, 0], [2, 3, 0], [1, 2, 1]])
+    belief = made_up(np.tile([0, 0, 1, 1, 1, 0], (3, 1)), X=X)
+    found = farthest_first(belief, answers, 3, np.random.default_rng(0))
+    # 30 is the farthest: against 11 of one group, against 1 of the other; then 5, which is 4 away from 1
+    np.testing.assert_array_equal(found.pairs, [[3, 4], [1, 4], [1, 5]])
+
+
+def test_without_answers_the_first_sample_is_drawn() -> None:
+    X = np.array([[0.0], [1.0], [10.0], [11.0]])
+    belief = made_up(np.tile([0, 0, 1, 1], (3, 1)), X=X)
+    found = farthest_first(belief, NO_ANSWERS, 2, np.random.default_rng(0))
+    assert abs(X[found.pairs[0, 0], 0] - X[found.pairs[0, 1], 0]) >= 9.0
+
+
+def test_a_committee_asks_where_resampled_answers_divide_it() -> None:
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(-6.0, 0.5, (20, 1)), rng.normal(6.0, 0.5, (20, 1)), [[0.0]]])
+    belief = made_up(np.tile([0] * 20 + [1] * 21, (3, 1)), X=X)
+    # the sample in the middle is said to be with either side once
+    answers = np.array([[40, 1, 0], [40, 30, 0], [0, 1, 0], [20, 21, 0]])
+    found = committee(belief, answers, 10, np.random.default_rng(3))
+    assert (found.pairs == 40).any(axis=1).all()
+
+
+# Questions of a strategy, without those that were asked before.
+
+SEED = np.random.SeedSequence(0)
+
+
+def test_more_are_asked_for_until_enough_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = np.array([(0, j) for j in range(1, 40)])
+    wanted: list[int] = []
+
+    def in_order(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
+        wanted.append(count)
+        return Scored(pairs[:count], -np.arange(len(pairs[:count]), dtype=float))
+
+    monkeypatch.setitem(STRATEGIES, "in order", in_order)
+    answers = np.array([(j, 0, 1) for j in range(1, 10)])
+    left_out = {(0, j) for j in range(10, 20)}
+    found = choose(random_belief(0), answers, strategy="in order", count=5, seed=SEED, left_out=left_out)
+    assert found.pairs[:, 1].tolist() == [20, 21, 22, 23, 24]
+    assert found.scores.tolist() == [-19, -20, -21, -22, -23]
+    assert wanted == [5, 15, 35]
+    few = {(0, j) for j in range(10, 38)}
+    assert (
+        len(choose(random_belief(0), answers, strategy="in order", count=5, seed=SEED, left_out=few).pairs)
+        == 2
+    )
+
+
+def test_again_may_ask_again() -> None:
+    belief = random_belief(0)
+    answers = np.array([(1, 0, 1), (2, 3, 0)])
+    again = choose(belief, answers, strategy="again", count=66, seed=SEED)
+    others = choose(belief, answers, strategy="uncertain", count=66, seed=SEED)
+    assert {(0, 1), (2, 3)} <= {tuple(pair) for pair in again.pairs.tolist()}
+    assert len(others.pairs) == 66 - 2
+
+
+def test_the_same_seed_chooses_the_same() -> None:
+    first, second = (
+        choose(random_belief(1), NO_ANSWERS, strategy="uniform", count=9, seed=SEED) for _ in range(2)
+    )
+    assert first.pairs.tolist() == second.pairs.tolist()
+
 
 ANSWERS = np.array([[0, 1, 0], [2, 5, 1], [5, 2, 0], [3, 3, 0], [1, 4, 0]])
 
@@ -99,3 +297,25 @@ def test_an_accuracy_of_one_half_asks_anything() -> None:
     found = information(belief, ONE, 10, np.random.default_rng(0))
     assert len(found.pairs) == 10
     assert (found.scores == 0).all()
+
+
+# Paths of questions.
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_batch_has_every_pair_once_and_the_same_bits_again(strategy: str) -> None:
+    rng = np.random.default_rng(0)
+    labels_true = np.repeat([0, 1], 12).astype(np.int16)
+    X = rng.normal(size=(24, 2)) + 2.0 * labels_true[:, None]
+    path = np.array([[0, 1, 0], [2, 20, 1]], dtype=np.int32)
+
+    def batch() -> np.ndarray:
+        seed = np.random.SeedSequence(3, spawn_key=(1, 2))
+        return next_answers(X, labels_true, path, n_clusters=2, p=0.9, strategy=strategy, count=10, seed=seed)
+
+    found = batch()
+    assert found.shape == (10, 3)
+    assert found.dtype == np.int32
+    assert len({tuple(pair) for pair in found[:, :2].tolist()}) == 10
+    assert (found[:, 0] < found[:, 1]).all()
+    np.testing.assert_array_equal(found, batch())

@@ -4,34 +4,213 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import io
+import logging
 import os
+import resource
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import dask
 import psutil
 import pytest
 from checkout import ROOT
-from distributed import LocalCluster
+from distributed import LocalCluster, Worker
 from distributed.comm import CommClosedError
 from distributed.security import Security
 from distributed.system import MEMORY_LIMIT
+from processes.sweeping import write_spec
 
 from pipeline.cluster import connect as connecting
-from pipeline.cluster import plugins
-from pipeline.cluster.connect import connect, dashboard_address
-from pipeline.cluster.plugins import SamePackages, register
+from pipeline.cluster import connect as plugins
+from pipeline.cluster.connect import (
+    ALONE,
+    LOSSES,
+    OF_A_WORKER,
+    LossesInOneLine,
+    SamePackages,
+    allow_open_files,
+    connect,
+    dashboard_address,
+    register,
+)
 from pipeline.cluster.profiles import Address, Local, Profile, Tls
-from pipeline.jobs.errors import ComputeClusterError
+from pipeline.jobs.slurm import ComputeClusterError
 from storage.runfolder.lease import Lease
 from sweep_clustering import ShadowedPackageError
 from sweeps.errors import InputError
+
+# The limit of open files: raised where it can be, one message where it cannot.
+
+Limits = list[tuple[int, int]]
+
+
+@pytest.fixture
+def limits(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], Limits]:
+    """Stand-ins for the limits of this process; what is set is kept."""
+
+    def given(soft: int, hard: int) -> Limits:
+        kept = [(soft, hard)]
+        monkeypatch.setattr(resource, "getrlimit", lambda which: kept[-1])
+        monkeypatch.setattr(resource, "setrlimit", lambda which, values: kept.append(values))
+        return kept
+
+    return given
+
+
+@pytest.mark.parametrize(("soft", "hard"), [(1024, 4096), (ALONE + OF_A_WORKER, 4096), (-1, -1)])
+def test_a_limit_that_is_enough_stays(limits: Callable[[int, int], Limits], soft: int, hard: int) -> None:
+    kept = limits(soft, hard)
+    allow_open_files(1)
+    assert kept == [(soft, hard)]
+
+
+@pytest.mark.parametrize("hard", [ALONE + 200 * OF_A_WORKER, -1])
+def test_a_limit_is_raised_to_what_is_needed(limits: Callable[[int, int], Limits], hard: int) -> None:
+    kept = limits(64, hard)
+    allow_open_files(200)
+    assert kept[-1] == (ALONE + 200 * OF_A_WORKER, hard)
+
+
+def test_what_is_missing_is_said(limits: Callable[[int, int], Limits]) -> None:
+    kept = limits(64, 1024)
+    with pytest.raises(ComputeClusterError) as caught:
+        allow_open_files(200)
+    assert str(caught.value) == (
+        "found a limit of 1024 open files, expected 2448 for 200 worker processes: "
+        "raise the limit (ulimit -Hn), or ask for fewer workers"
+    )
+    assert len(kept) == 1
+
+
+@pytest.mark.parametrize(("hard", "code"), [(32, 1), (ALONE + 2 * OF_A_WORKER, 0)])
+def test_a_run_with_few_open_files(tmp_path: Path, hard: int, code: int) -> None:
+    """With 32 it once ended in 2,000 lines of tracebacks; with what is asked for it ends well."""
+    command = [sys.executable, "-m", "pipeline", "submit", str(write_spec(tmp_path)), "--workers", "2"]
+    done = subprocess.run(
+        [*command, "--results", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 20 + hard // 2), hard)),
+    )
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    if code:
+        assert "found a limit of 32 open files, expected 72 for 2 worker processes" in done.stderr
+        assert len(done.stderr.splitlines()) <= 3  # a note on the data, "starting workers", and this
+
+
+# Plugins of workers: what a worker says of a connection that broke.
+
+WORKER = "distributed.worker"
+STREAM = "Worker stream died during communication"
+HEARTBEAT = "Failed to communicate with scheduler during heartbeat."
+GONE = "in <TLS  tls://127.0.0.1:1>:\nStream is closed"
+
+
+@pytest.fixture
+def loggers() -> Iterator[Mapping[str, logging.Logger]]:
+    """Those of workers in this process, with the plugin's filter set up twice, as by two workers."""
+    loggers = {name: logging.getLogger(name) for name, _ in LOSSES}
+    before = [(logger, list(logger.filters), logger.level) for logger in loggers.values()]
+    for logger in loggers.values():
+        logger.filters.clear()
+        logger.setLevel(logging.INFO)
+    for _ in range(2):
+        LossesInOneLine().setup(None)
+    assert {len(logger.filters) for logger in loggers.values()} == {1}
+    yield loggers
+    for logger, filters, level in before:
+        logger.filters[:] = filters
+        logger.setLevel(level)
+
+
+def said(logger: logging.Logger, level: int, error: Exception, message: object, *args: object) -> str:
+    """Text that a handler of this level shows of a failure that the logger reports."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setLevel(level)
+    handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+    logger.addHandler(handler)
+    try:
+        raise error
+    except type(error):
+        logger.exception(message, *args)
+    finally:
+        logger.removeHandler(handler)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "args", "start"),
+    [
+        (WORKER, HEARTBEAT, (), "Failed to communicate with scheduler during heartbeat"),
+        (WORKER, "failed during get data with %s -> %s", ("a", "b"), "failed during get data with a -> b"),
+        (WORKER, f"{STREAM}: %s", ("b",), f"{STREAM}: b"),
+        ("distributed.nanny", "Worker process died unexpectedly", (), "Worker process died unexpectedly"),
+    ],
+)
+def test_a_connection_that_broke_is_one_warning(
+    loggers: Mapping[str, logging.Logger], name: str, message: str, args: tuple[str, ...], start: str
+) -> None:
+    error = CommClosedError(GONE)
+    expected = f"WARNING {start}: CommClosedError: in <TLS tls://127.0.0.1:1>: Stream is closed\n"
+    assert said(loggers[name], logging.INFO, error, message, *args) == expected
+    assert said(loggers[name], logging.ERROR, error, message, *args) == "", "as local workers show it"
+    loggers[name].setLevel(logging.ERROR)
+    assert said(loggers[name], logging.INFO, error, message, *args) == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (CommClosedError(GONE), "Unexpected exception during heartbeat. Closing worker."),
+        (CommClosedError(GONE), CommClosedError(GONE)),
+        (ValueError("a fault"), HEARTBEAT),
+    ],
+)
+def test_any_other_report_keeps_its_traceback(
+    loggers: Mapping[str, logging.Logger], error: Exception, message: object
+) -> None:
+    text = said(loggers[WORKER], logging.ERROR, error, message)
+    assert text.startswith(f"ERROR {message}\nTraceback")
+
+
+class Leaving:
+    """A scheduler that has closed its connections."""
+
+    async def heartbeat_worker(self, **report: object) -> None:
+        raise CommClosedError(GONE)
+
+
+async def lose_a_heartbeat(dask_worker: Worker) -> int:
+    """Make one heartbeat of a worker fail; how many filters its logger has."""
+    scheduler, dask_worker.scheduler = dask_worker.scheduler, Leaving()
+    try:
+        await dask_worker.heartbeat()
+    finally:
+        dask_worker.scheduler = scheduler
+    await dask_worker.heartbeat()
+    return len(logging.getLogger(WORKER).filters)
+
+
+def test_a_heartbeat_that_fails_shows_no_traceback(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """As when the scheduler closes before its workers: a run that is stopped ends without one."""
+    profile = Profile("local", Local(workers=2, dashboard_port=0), None)
+    with Lease.acquire(tmp_path / "a.zarr") as lease, connect(profile, lease=lease) as client:
+        assert list(client.run(lose_a_heartbeat).values()) == [1, 1]
+        assert len(client.nthreads()) == 2, "a heartbeat that failed ends no worker"
+    out, err = capfd.readouterr()
+    assert "Traceback" not in out + err
+    assert "heartbeat" not in out + err
 
 
 @pytest.fixture
@@ -326,7 +505,7 @@ def test_a_worker_that_joins_later_with_other_packages_ends(
     def shadowed() -> str:
         raise ShadowedPackageError("sweeps: found in another place")
 
-    monkeypatch.setattr("pipeline.cluster.plugins.check_shadowing", shadowed)
+    monkeypatch.setattr("pipeline.cluster.connect.check_shadowing", shadowed)
     asyncio.run(join())
     assert [how["nanny"] for how in closed] == [True]
     assert "found in another place" in caplog.text

@@ -12,8 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 from solving.blobs import far_clusters
 
-from pipeline.commands.ask import ask
-from pipeline.commands.fit import fit_command
+from pipeline.commands.fit import ask, fit_command
 from sweeps.annotations.draw import draw_annotations
 
 Run = Callable[..., Result]

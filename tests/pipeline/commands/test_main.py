@@ -4,18 +4,185 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import zarr
 from checkout import ROOT
+from click.testing import CliRunner
 from processes.commandline import sweep
 from processes.sweeping import TINY, write_spec
 
+from pipeline.cluster.profiles import cluster_schema
+from pipeline.commands.main import main
 from storage.cube.manifest import ROOT_FILE
+from sweeps.data.builtin import Unavailable
+from sweeps.file.reading import as_file, load_sweep, sweep_schema
+
+# Commands for runs in progress, waiting or ended.
+
+
+@pytest.mark.parametrize("by", ["tiny.toml", "tiny.zarr"])
+def test_the_status_of_a_finished_cube(finished: Path, by: str) -> None:
+    state = json.loads(sweep("status", finished / by, "--results", finished, "--json").stdout)
+    assert state["complete"] is True
+    assert state["total"] == {"cells": 85, "done": 85, "failed": 0, "no_solution": 0, "left": 0}
+    assert [row["name"] for row in state["datasets"]] == ["mixtures_k2", "mixtures_k3", "iris"]
+    assert state["holder"] is None
+    assert state["eta_seconds"] is None
+    lines = sweep("status", finished / by, "--results", finished).stdout
+    assert lines.rstrip().endswith("complete")
+
+
+@pytest.mark.parametrize("command", ["status", "report"])
+def test_reading_what_is_no_cube(tmp_path: Path, command: str) -> None:
+    write_spec(tmp_path)
+    for what, words in [("none.zarr", "no such directory"), ("tiny.toml", "sweep submit"), (".", "a cube")]:
+        result = sweep(command, tmp_path / what, "--results", tmp_path)
+        assert result.exit_code == 2
+        assert words in result.stderr
+        assert "Traceback" not in result.output
+
+
+def test_the_command_as_a_process(finished: Path) -> None:
+    """No warning, nothing on stdout that is not asked for."""
+    command = [
+        sys.executable,
+        "-W",
+        "error",
+        "-m",
+        "pipeline",
+        "status",
+        str(finished / "tiny.zarr"),
+        "--json",
+    ]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ})
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+    assert json.loads(result.stdout)["complete"] is True
+
+
+def test_a_cell_that_is_done_and_a_cube_without_failures(finished: Path) -> None:
+    name = "iris/p=0.8/m=75/replicate=1/posterior"
+    shown = sweep("why", finished / "tiny.zarr", name)
+    assert shown.exit_code == 0
+    assert f"{name}: done, 5 restarts in" in shown.stdout
+    found = json.loads(sweep("why", finished / "tiny.toml", name, "--results", finished, "--json").stdout)
+    assert (found["state"], found["restarts"], found["failures"], found["log"]) == ("done", 5, [], "")
+    assert sweep("why", finished / "tiny.zarr").stdout == "no cell is marked failed\n"
+    assert json.loads(sweep("why", finished / "tiny.zarr", "--json").stdout) == {}
+
+
+def test_the_log_of_a_finished_run(finished: Path) -> None:
+    shown = sweep("logs", finished / "tiny.zarr", "--lines", 2)
+    assert shown.exit_code == 0
+    first, last = shown.stderr.splitlines()
+    assert first == f"==> {finished / 'tiny.run' / 'log'} <=="
+    assert last == f"next: sweep status {finished / 'tiny.zarr'}"
+    assert len(shown.stdout.splitlines()) == 2
+    assert "results: " in shown.stdout
+    assert sweep("logs", finished / "tiny.zarr", "--head", "--job", 1).exit_code == 2
+
+
+def test_what_is_not_running_cannot_be_cancelled(tmp_path: Path, finished: Path) -> None:
+    shown = sweep("cancel", finished / "tiny.zarr")
+    assert (shown.exit_code, shown.stdout) == (
+        0,
+        f"{finished / 'tiny.zarr'} is not running: nothing to cancel\n",
+    )
+    assert sweep("cancel", tmp_path / "none.zarr").exit_code == 2
+
+
+# `sweep schema` and `sweep plan --resolved`: documents for editors and for people.
+
+
+def printed(*arguments: str) -> str:
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_the_schema_of_a_sweep_file() -> None:
+    assert printed("schema") == sweep_schema()
+
+
+def test_the_schema_of_cluster_yaml() -> None:
+    assert printed("schema", "--cluster") == cluster_schema()
+
+
+def test_a_resolved_sweep_needs_no_data_and_starts_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = write_spec(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    monkeypatch.setattr("sweeps.data.reading.load_builtin", None)
+    text = printed("plan", str(path), "--resolved")
+    assert tomllib.loads(text) == as_file(load_sweep(path))
+    assert json.loads(printed("plan", str(path), "--resolved", "--json")) == as_file(load_sweep(path))
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_every_problem_of_a_bad_file_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text('seed = -1\n[grid]\nmodels = ["x"]\n', encoding="utf-8")
+    done = CliRunner().invoke(main, ["plan", str(path), "--resolved"])
+    assert done.exit_code == 2
+    assert done.stderr.startswith("5 problems")
+
+
+# The `sweep datasets` commands.
+
+
+def test_data_sets_are_listed_with_their_source(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("SWEEP_DATA_DIR", raising=False)
+    monkeypatch.setenv("SWEEP_USER_CACHE", str(tmp_path))
+    rows = json.loads(sweep("datasets", "list", "--json").stdout)
+    assert len(rows) == 9
+    assert {row["name"] for row in rows if "scikit-learn" in row["source"]} == {"iris", "wine"}
+    assert "not on this machine" in sweep("datasets", "list").stdout
+    assert sweep("datasets", "check", "iris", "wine").exit_code == 0
+    missing = sweep("datasets", "check", "ecoli")
+    assert missing.exit_code == 1
+    assert "MISSING" in missing.stdout
+    unknown = sweep("datasets", "check", "irsi")
+    assert unknown.exit_code == 2
+    assert "'irsi'" in unknown.stderr
+
+
+def test_all_eight_are_good_in_a_data_directory(raw_data: Path) -> None:
+    result = sweep("datasets", "check", "--data-dir", raw_data)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.count("good") == 9
+
+
+def test_every_unknown_name_is_named(tmp_path: Path) -> None:
+    for command in ("check", "fetch"):
+        unknown = sweep("datasets", command, "irsi", "wine", "glas")
+        assert unknown.exit_code == 2
+        assert "2 problems, nothing was started" in unknown.stderr
+        assert "'irsi'" in unknown.stderr
+        assert "'glas'" in unknown.stderr
+
+
+def test_one_that_cannot_be_fetched_does_not_keep_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def find(name: str, *, data_dir: Path | None) -> SimpleNamespace:
+        if name == "ecoli":
+            raise Unavailable(name, ("no network", "no mirror"))
+        return SimpleNamespace(path="scikit-learn")
+
+    monkeypatch.setattr("sweeps.data.builtin.find", find)
+    fetched = sweep("datasets", "fetch", "ecoli", "iris")
+    assert fetched.exit_code == 1
+    assert fetched.stdout == "iris: scikit-learn\n"
+    assert "ecoli: not available: no network; no mirror" in fetched.stderr
+    assert sweep("datasets", "fetch", "iris").exit_code == 0
 
 
 def packages_loaded(*arguments: str | Path) -> set[str]:

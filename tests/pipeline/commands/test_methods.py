@@ -11,7 +11,7 @@ from processes.commandline import sweep
 
 from pipeline.methods.loading import read_source
 from sweeps.errors import InputError
-from sweeps.methods import SHIPPED
+from sweeps.words import SHIPPED
 
 
 @pytest.fixture

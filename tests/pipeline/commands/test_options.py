@@ -8,14 +8,68 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 from checkout import ROOT
 from click.testing import CliRunner
+from processes.sweeping import write_spec
 
-from pipeline.commands.options import Word, next_step, reported, show
+from kernels.settings import OFFERED
+from pipeline.commands.options import (
+    Word,
+    find_cube,
+    find_run,
+    find_spec,
+    next_step,
+    reported,
+    show,
+    takes_settings,
+)
 from sweeps.errors import InputError, Problem
+
+# What the arguments of commands name.
+
+
+def test_a_sweep_file_of_the_user_comes_before_an_installed_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("quick.toml", "sweeps/quick.toml"):
+        assert find_spec(Path(name)) == (ROOT / "sweeps" / "quick.toml", True)
+    (tmp_path / "quick.toml").touch()
+    assert find_spec(Path("quick.toml")) == (Path("quick.toml"), False)
+    for name in ("elsewhere/quick.toml", "sweeps/quick", "sweeps/none.toml", str(tmp_path / "none.toml")):
+        with pytest.raises(InputError, match=r"no such file.*sweeps/quick\.toml, sweeps/"):
+            find_spec(Path(name))
+
+
+def test_a_cube_is_found_by_its_path_and_by_its_sweep_file(tmp_path: Path) -> None:
+    spec, cube = write_spec(tmp_path), tmp_path / "results" / "tiny.zarr"
+    with pytest.raises(InputError, match='run "sweep submit" first'):
+        find_cube(spec, cube.parent)
+    with pytest.raises(InputError, match="no such directory, expected a cube, or a sweep file"):
+        find_cube(cube, cube.parent)
+    cube.mkdir(parents=True)
+    assert find_cube(spec, cube.parent) == find_cube(cube, tmp_path) == cube
+
+
+def test_a_run_is_found_before_its_cube_is_there(tmp_path: Path) -> None:
+    spec, cube = write_spec(tmp_path), tmp_path / "tiny.zarr"
+    with pytest.raises(InputError, match="no such directory"):
+        find_run(cube, tmp_path)
+    cube.with_name("tiny.run").mkdir()
+    assert find_run(spec, tmp_path) == find_run(cube, tmp_path) == cube
+    with pytest.raises(InputError, match="no such directory"):
+        find_run(tmp_path / "tiny", tmp_path)  # no name of a cube, though its run folder would be the same
+
+
+def test_a_run_folder_that_leads_elsewhere_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "tiny.run").symlink_to("elsewhere")
+    with pytest.raises(InputError, match="a link, expected the directory of a run"):
+        find_run(tmp_path / "tiny.zarr", tmp_path)
 
 
 @click.command()
@@ -85,3 +139,39 @@ def test_the_next_command_is_on_stderr_and_can_be_pasted(capsys: pytest.CaptureF
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err == "next: sweep report 'my results/a b.zarr'\n"
+
+
+# Options of settings: numbers, words, and numbers that a word may stand for.
+
+
+@click.command()
+@takes_settings()
+def command_of_settings(chosen: dict[str, Any]) -> None:
+    """Says what it was given."""
+    changed = {each.name: chosen[each.name] for each in OFFERED if chosen[each.name] != each.offered}
+    click.echo(repr(changed))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "changed"),
+    [
+        ("", {}),
+        ("--patience 3 --crossover labels", {"patience": 3, "crossover": "labels"}),
+        ("--method published --mutation 1", {"method": "published", "mutation": 1.0}),
+        ("--method paper", {"method": "paper"}),
+        ("--feature-weight 0.5", {"feature_weight": 0.5}),
+        ("--feature-weight effective", {"feature_weight": "effective"}),
+        (
+            "--feature-weight half --population 1",
+            {"population": 1, "feature_weight": "half"},
+        ),
+    ],
+)
+def test_a_command_gets_all_settings_as_one(arguments: str, changed: dict[str, object]) -> None:
+    assert CliRunner().invoke(command_of_settings, arguments.split()).stdout == f"{changed!r}\n"
+
+
+def test_what_is_of_another_type_is_refused_at_once() -> None:
+    done = CliRunner().invoke(command_of_settings, ["--patience", "1.5"])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "'1.5' is not a valid integer" in done.stderr

@@ -5,16 +5,22 @@ from __future__ import annotations
 import doctest
 import inspect
 import json
+import math
 import pickle
 import re
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import grimp
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
+from joblib import parallel_config
+from scipy.sparse import coo_array
+from scipy.stats import multivariate_normal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import cross_val_score
@@ -23,14 +29,576 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from solving.blobs import far_clusters
 
-from kernels.problem.problem import CANNOT, MUST, Layer
-from kernels.settings import Settings
+from kernels.problem.problem import CANNOT, MODELS, MUST, Layer
+from kernels.settings import OFFERED, Settings
+from pipeline.asking.strategies import NAMES
 from pipeline.commands.fit import fit_command
-from pipeline.fit.estimator import AnnotatedClustering
+from pipeline.fit.estimator import AnnotatedClustering, runner, with_defaults, with_settings
 from pipeline.fit.inputs import FitOptions
 from pipeline.fit.solve import fit
+from sweeps.errors import InputError
 
+# Settings of the search as parameters of an estimator.
+
+
+@with_settings
+class Example:
+    """An estimator.
+
+    Parameters
+    ----------
+    n_clusters : int
+        Number of clusters.
+    **settings : as declared
+    """
+
+    def __init__(self, n_clusters: int, *, seed: int = 0, **settings: Any) -> None:
+        self.settings = with_defaults(settings)
+
+
+def test_every_setting_is_a_keyword_with_its_default_or_none() -> None:
+    parameters = inspect.signature(Example).parameters
+    assert list(parameters) == ["n_clusters", "seed", *(setting.name for setting in OFFERED)]
+    for setting in OFFERED:
+        parameter = parameters[setting.name]
+        assert parameter.kind is inspect.Parameter.KEYWORD_ONLY
+        assert parameter.default == setting.offered
+        assert ("None" in parameter.annotation) == (parameter.default is None) == setting.by_method
+
+
+def test_the_docstring_describes_every_setting() -> None:
+    text = inspect.getdoc(Example) or ""
+    assert "as declared" not in text
+    for setting in OFFERED:
+        assert f"\n{setting.name} : " in text
+    assert max(map(len, text.splitlines())) <= 110
+
+
+def test_settings_left_out_have_their_default() -> None:
+    _, first, *_ = OFFERED
+    found = Example(3, **{first.name: "mine"}).settings
+    assert found == {setting.name: setting.offered for setting in OFFERED} | {first.name: "mine"}
+
+
+def test_a_parameter_that_does_not_exist_is_an_error() -> None:
+    with pytest.raises(TypeError, match="unexpected parameters: also, popluation"):
+        Example(3, popluation=3, also=4)
+
+
+# Restarts side by side: in order, at once, and the same bits.
+
+
+def fitted_bits(estimator: AnnotatedClustering) -> dict[str, bytes]:
+    return {name: pickle.dumps(value) for name, value in vars(estimator).items() if name.endswith("_")}
+
+
+@pytest.mark.parametrize("n_jobs", [2, -1])
+@pytest.mark.parametrize("covariance", ["spherical", "full"])
+def test_the_number_of_jobs_changes_no_bit(n_jobs: int, covariance: str) -> None:
+    X = np.random.default_rng(3).normal(size=(150, 3))
+    given: dict[str, Any] = {
+        "restarts": 6,
+        "generations": 1,
+        "population": 3,
+        "random_state": 5,
+        "covariance": covariance,
+    }
+    links = {"must_link": [[0, 1], [4, 9]], "cannot_link": [[2, 3]]}
+    one = AnnotatedClustering(8, **given).fit(X, **links)
+    several = AnnotatedClustering(8, n_jobs=n_jobs, **given).fit(X, **links)
+    assert len(set(one.restart_objectives_)) > 1
+    assert fitted_bits(several) == fitted_bits(one)
+    assert fitted_bits(several.partial_fit(X, must_link=[[7, 8]])) == fitted_bits(
+        one.partial_fit(X, must_link=[[7, 8]])
+    )
+
+
+def test_calls_are_at_once_and_results_in_order() -> None:
+    barrier = threading.Barrier(2, timeout=20)
+
+    def meet(number: int) -> int:
+        barrier.wait()  # for ever, if calls came one after the other
+        return number * number
+
+    assert list(runner(2)(meet, range(4))) == [0, 1, 4, 9]
+
+
+def test_one_call_at_a_time_unless_the_context_says_otherwise() -> None:
+    def thread(_: int) -> str:
+        return threading.current_thread().name
+
+    assert set(runner(None)(thread, range(3))) == {threading.current_thread().name}
+    with parallel_config("threading", n_jobs=2):
+        assert threading.current_thread().name not in set(runner(None)(thread, range(3)))
+
+
+def test_an_error_of_a_call_is_that_of_the_whole() -> None:
+    def fail(number: int) -> int:
+        raise ValueError(f"number {number}")
+
+    with pytest.raises(ValueError, match="number 0"):
+        runner(2)(fail, range(1))
+
+
+# What the estimator is given: forms of links, data frames, and everything that can be wrong.
+
+KNOWN_SHAPES = "spherical, common, diagonal, tied, full, auto"
+KNOWN_MODELS = ", ".join(["auto", *MODELS])
+BEYOND = (
+    "samples are counted from 0; if X is a part of a table, name its rows: by the index of a data frame, or"
+    " by samples="
+)
 MUST_LINKS = [[0, 1], [4, 4], [10, 11], [0, 1], [3, 29]]
+
+
+@pytest.fixture(scope="module")
+def blobs() -> np.ndarray:
+    return far_clusters()[0]
+
+
+def small_of_inputs(n_clusters: int = 3, **changes: Any) -> AnnotatedClustering:
+    settings = {"restarts": 2, "generations": 2, "random_state": 5}
+    return AnnotatedClustering(n_clusters, **(settings | changes))
+
+
+@pytest.mark.parametrize("model", ["likelihood", "posterior"])
+def test_forms_of_the_same_links(model: str) -> None:
+    rng = np.random.default_rng(1)
+    noise = rng.normal(size=(40, 3))
+    links = rng.integers(40, size=(50, 2))
+    links[0] = 7
+    pairs, counts = np.unique(np.sort(links, axis=1), axis=0, return_counts=True)
+    table = np.column_stack([pairs, counts])
+    assert counts.max() > 1 or len(pairs) == 50
+    columns = {"i": table[:, 0], "j": table[:, 1], "weight": table[:, 2].astype(float)}
+    forms = [
+        links,
+        links[::-1, ::-1],
+        links.tolist(),
+        links.astype(np.uint8),
+        table,
+        table.astype(np.float32),
+        pd.DataFrame(columns, index=table[:, 0]),
+        [tuple(row) for row in table.tolist()],
+    ]
+    estimators = [small_of_inputs(model=model, accuracy=0.8).fit(noise, cannot_link=form) for form in forms]
+    assert len({estimator.objective_ for estimator in estimators}) == 1
+    assert len({estimator.labels_.tobytes() for estimator in estimators}) == 1
+    heavier = small_of_inputs(model=model, accuracy=0.8).fit(noise, cannot_link=table * [1, 1, 2])
+    assert heavier.objective_ != estimators[0].objective_
+
+
+def test_links_of_no_pair_are_no_links(blobs: np.ndarray) -> None:
+    without = small_of_inputs(model="likelihood").fit(blobs)
+    for links in ([], np.empty((0, 2), dtype=int), np.empty((0, 3))):
+        estimator = small_of_inputs().fit(blobs, must_link=links)
+        assert estimator.model_ == "likelihood"
+        assert estimator.objective_ == without.objective_
+
+
+def problems(estimator: AnnotatedClustering, X: object, **links: Any) -> list[str]:
+    with pytest.raises(InputError) as raised:
+        estimator.fit(X, **links)
+    return str(raised.value).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("n_clusters", 0, "found 0, expected a whole number, 1 or more"),
+        ("n_clusters", 2.0, "found 2.0, expected a whole number, 1 or more"),
+        ("n_clusters", True, "found True, expected a whole number, 1 or more"),
+        ("n_clusters", "2", "found '2', expected a whole number, 1 or more"),
+        ("restarts", 0, "found 0, expected a whole number, 1 or more"),
+        ("generations", 0, "found 0, expected a whole number, 1 or more, at most 1000000"),
+        ("min_cluster_size", None, "found None, expected a whole number, 1 or more"),
+        ("population", 1, "found 1, expected a whole number, 2 or more, at most 10000"),
+        ("offspring", 0, "found 0, expected a whole number, 1 or more, at most 10000"),
+        ("min_cluster_size", -1, "found -1, expected a whole number, 1 or more"),
+        ("model", "likelyhood",
+         f"found 'likelyhood', expected one of {KNOWN_MODELS} (did you mean 'likelihood'?)"),
+        ("model", ["auto"], f"found ['auto'], expected one of {KNOWN_MODELS}"),
+        ("model", None, f"found None, expected one of {KNOWN_MODELS}"),
+        ("covariance", "shared", f"found 'shared', expected one of {KNOWN_SHAPES}"),
+        ("covariance", None, f"found None, expected one of {KNOWN_SHAPES}"),
+        ("accuracy", 0, "found 0, expected None or a number above 0, at most 1"),
+        ("accuracy", math.nan, "found nan, expected None or a number above 0, at most 1"),
+        ("accuracy", "high", "found 'high', expected None or a number above 0, at most 1"),
+        ("variance_prior", -0.5, "found -0.5, expected a finite number, 0 or more"),
+        ("variance_prior", math.inf, "found inf, expected a finite number, 0 or more"),
+        ("variance_prior", None, "found None, expected a finite number, 0 or more"),
+        ("patience", 1.5, "found 1.5, expected a whole number, 0 or more, at most 1000000"),
+        ("crossover", "label", "found 'label', expected one of centroids, labels"),
+        ("mutation", "half", "found 'half', expected a probability in [0, 1]"),
+        ("method", None, "found None, expected one of strong, published"),
+        ("method", "publishd", "found 'publishd', expected one of strong, published"),
+        ("relocation", ["all"], "found ['all'], expected one of annotated, all, components"),
+        ("n_jobs", 0, "found 0, expected None or a whole number other than 0 (-1 is all cores)"),
+        ("n_jobs", 1.0, "found 1.0, expected None or a whole number other than 0 (-1 is all cores)"),
+        ("n_jobs", "all", "found 'all', expected None or a whole number other than 0 (-1 is all cores)"),
+        ("links_outside", "dorp", "found 'dorp', expected one of error, drop (did you mean 'drop'?)"),
+        ("links_outside", None, "found None, expected one of error, drop"),
+        ("annotator_accuracy", 0.9, "found 0.9, expected None or a mapping of names to numbers"),
+        ("annotator_accuracy", {1: 0.9}, "found annotator 1, expected a name, a text"),
+        ("random_state", -1, "found -1, expected None, a RandomState or a whole number, 0 or more"),
+        ("random_state", 0.5, "found 0.5, expected None, a RandomState or a whole number, 0 or more"),
+    ],
+)  # fmt: skip
+def test_bad_parameter(name: str, value: object, problem: str, blobs: np.ndarray) -> None:
+    assert problems(small_of_inputs().set_params(**{name: value}), blobs)[:1] == [f"{name}: {problem}"]
+
+
+@pytest.mark.parametrize(
+    ("links", "problem"),
+    [
+        ([[0, 30]], f", row 0: found 0, 30, expected whole numbers 0 to 29 ({BEYOND})"),
+        ([[0, 1], [1, -1], [0, 99], [0.5, 3]],
+         ", row 1: found 1, -1, and 2 more such rows, expected whole numbers 0 to 29"
+         f" ({BEYOND})"),
+        ([[0, math.nan]],
+         ", row 0: found 0, nan, expected whole numbers 0 to 29 (samples are counted from 0)"),
+        ([[0, 1, 1], [0, 2, 0]], ", row 1: found 0, expected a number from 1e-100 to 1e+12"),
+        ([[0, 1, math.inf]], ", row 0: found inf, expected a number from 1e-100 to 1e+12"),
+        ([[0, 1, 1e12], [0, 2, 2e12]],
+         ", row 1: found 2000000000000, expected a number from 1e-100 to 1e+12"),
+        ([[0, 1, 1, 1]], ": found shape (1, 4), expected {}"),
+        ([0, 1], ": found shape (2,), expected {}"),
+        (np.eye(30), ": found shape (30, 30), expected {}"),
+        (np.empty((0, 5)), ": found shape (0, 5), expected {}"),
+        ([[0, 1], [0, 1, 2]], ": found a list that makes no table of numbers, expected {}"),
+        ("links", ": found a str that makes no table of numbers, expected {}"),
+        (coo_array(np.eye(30)), ": found a coo_array that makes no table of numbers, expected {}"),
+    ],
+)  # fmt: skip
+def test_bad_links(links: object, problem: str, blobs: np.ndarray) -> None:
+    text = problem.format("shape (n_links, 2) or (n_links, 3)")
+    assert problems(small_of_inputs(), blobs, cannot_link=links) == [f"cannot_link{text}"]
+
+
+def test_all_problems_at_once(blobs: np.ndarray) -> None:
+    bad = small_of_inputs(
+        0, model="posterior", restarts=-3, accuracy=3, annotator_accuracy={"ann": 2, "bob": True}
+    )
+    found = problems(bad, blobs, must_link=[[0, 77, -1]], cannot_link="none")
+    assert [line.partition(":")[0] for line in found] == [
+        "n_clusters", "restarts", "accuracy", "annotator_accuracy of ann", "annotator_accuracy of bob",
+        "must_link, row 0", "must_link, row 0", "cannot_link",
+    ]  # fmt: skip
+    assert found[2] == "accuracy: found 3, expected None or a number above 0, at most 1"
+    (found, *_) = problems(small_of_inputs(model="posterior"), blobs)
+    assert found == "accuracy: found None, expected a number above 0, at most 1 (posterior needs it)"
+
+
+def test_data_frames(blobs: np.ndarray) -> None:
+    frame = pd.DataFrame(blobs, columns=["a", "b"], index=np.arange(30)[::-1])
+    places = np.array(MUST_LINKS)
+    estimator = small_of_inputs().fit(frame, must_link=29 - places)  # links name rows by the index
+    plain = small_of_inputs().fit(blobs, must_link=places)
+    assert estimator.feature_names_in_.tolist() == ["a", "b"]
+    assert estimator.labels_.tolist() == plain.labels_.tolist()
+    assert estimator.must_link_.tolist() == plain.must_link_.tolist() == [[*row, 1] for row in MUST_LINKS]
+    assert estimator.predict(frame).tolist() == plain.predict(blobs).tolist()
+    with pytest.warns(UserWarning, match="columns of the fit have names, those of X have none") as caught:
+        estimator.predict(blobs)
+    assert caught[0].filename == __file__
+    with pytest.warns(UserWarning, match="columns of X have names, those of the fit have none"):
+        plain.score(frame)
+    for other, text in [
+        (frame.rename(columns={"b": "c"}), "unknown: c; missing: b$"),
+        (frame[["b"]], ": missing: a$"),
+        (frame[["b", "a"]], "found b, a, expected the order a, b$"),
+    ]:
+        for method in (estimator.predict, estimator.score):
+            with pytest.raises(ValueError, match=f"^columns of X are not those of the fit.*{text}"):
+                method(other)
+    with pytest.raises(TypeError, match="names of kinds int, str"):
+        small_of_inputs().fit(frame.rename(columns={"b": 1}))
+    estimator.fit(frame.rename(columns={"a": 0, "b": 1}))
+    assert not hasattr(estimator, "feature_names_in_")
+    assert estimator.predict(blobs).tolist() == estimator.labels_.tolist()
+
+
+@pytest.mark.parametrize("where", ["X", "must_link", "samples"])
+def test_masked_values_are_not_taken_as_good(where: str) -> None:
+    X = np.random.default_rng(0).normal(size=(9, 2))
+    given = {"X": X, "must_link": np.array([[0, 1], [2, 3]]), "samples": np.arange(9)}
+    estimator = AnnotatedClustering(n_clusters=2, accuracy=0.9, restarts=1, random_state=0)
+    masked = np.ma.masked_array(given[where], mask=np.zeros(given[where].shape, dtype=bool))
+    told = estimator.fit(**{**given, where: masked}).labels_  # of which none is masked
+    assert np.array_equal(told, estimator.fit(**given).labels_)
+    masked[0] = np.ma.masked
+    with pytest.raises(ValueError, match=f"{where}: found [12] masked values"):
+        estimator.fit(**{**given, where: masked})
+
+
+# The estimator that asks: pairs to annotate next, and annotations that are added.
+
+SMALL_OF_ASKING: dict[str, Any] = {"restarts": 3, "generations": 2, "random_state": 5, "model": "conditional"}
+
+
+@pytest.fixture(scope="module")
+def blobs_of_asking() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1, 2], 20)
+    return rng.normal(size=(60, 2)) + 2.0 * np.eye(3, 2)[labels], labels
+
+
+def small_of_asking(**parameters: Any) -> AnnotatedClustering:
+    return AnnotatedClustering(n_clusters=3, **{**SMALL_OF_ASKING, **parameters})
+
+
+def truth(labels: np.ndarray, pairs: np.ndarray) -> dict[str, np.ndarray]:
+    together = labels[pairs[:, 0]] == labels[pairs[:, 1]]
+    return {"must_link": pairs[together], "cannot_link": pairs[~together]}
+
+
+@pytest.mark.parametrize("strategy", NAMES)
+def test_pairs_are_new_and_the_same_again(
+    strategy: str, blobs_of_asking: tuple[np.ndarray, np.ndarray]
+) -> None:
+    X, _ = blobs_of_asking
+    estimator = small_of_asking().fit(X, must_link=[[0, 1], [5, 2]], cannot_link=[[0, 59, 2]])
+    found = estimator.query(12, strategy=strategy)
+    assert found.pairs.shape == (12, 2)
+    assert found.pairs.dtype == np.int64
+    assert (found.pairs[:, 0] < found.pairs[:, 1]).all()
+    assert len({tuple(pair) for pair in found.pairs.tolist()}) == 12
+    assert ((found.together > 0) & (found.together < 1)).all()
+    assert (found.information >= 0).all()
+    if strategy != "again":
+        assert not {(0, 1), (2, 5), (0, 59)} & {tuple(pair) for pair in found.pairs.tolist()}
+    again = pickle.loads(pickle.dumps(estimator)).query(12, strategy=strategy)
+    for one, other in zip(found, again, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("model", ["unsupervised", "likelihood", "posterior", "conditional"])
+@pytest.mark.parametrize("covariance", ["spherical", "auto"])
+def test_any_fit_can_ask(model: str, covariance: str, blobs_of_asking: tuple[np.ndarray, np.ndarray]) -> None:
+    X, labels = blobs_of_asking
+    estimator = small_of_asking(model=model, covariance=covariance, accuracy=0.9).fit(X)
+    found = estimator.query(6)
+    estimator.partial_fit(X, **truth(labels, found.pairs))
+    assert len(estimator.query(6).pairs) == 6
+
+
+def test_answers_add_up_and_questions_help(blobs_of_asking: tuple[np.ndarray, np.ndarray]) -> None:
+    X, labels = blobs_of_asking
+    estimator = small_of_asking(feature_weight="effective").fit(X)
+    assert (estimator.must_link_, estimator.cannot_link_) == (None, None)
+    rights = []
+    for batch in range(5):
+        estimator.partial_fit(X, **truth(labels, estimator.query(20).pairs))
+        n_links = sum(
+            len(links) for links in (estimator.must_link_, estimator.cannot_link_) if links is not None
+        )
+        assert n_links == 20 * (batch + 1)
+        share = (estimator.labels_[:, None] == estimator.labels_) == (labels[:, None] == labels)
+        rights.append(share.mean())
+    assert rights[-1] > max(rights[0], 0.95)
+
+
+def test_a_partial_fit_is_the_fit_of_all_annotations(blobs_of_asking: tuple[np.ndarray, np.ndarray]) -> None:
+    X, labels = blobs_of_asking
+    pairs = np.random.default_rng(1).integers(0, 60, size=(40, 2))
+    first, second = truth(labels, pairs[:20]), truth(labels, pairs[20:])
+    stepwise = small_of_asking(restarts=9).partial_fit(X, **first)
+    before = stepwise.labels_
+    stepwise.partial_fit(X, **second)
+    whole = small_of_asking(restarts=9).fit(X, **truth(labels, pairs))
+    assert len(whole.restart_objectives_) == 9
+    assert len(stepwise.restart_objectives_) == 3
+    assert stepwise.objective_ == pytest.approx(whole.objective_)
+    for links in ("must_link_", "cannot_link_"):
+        assert sorted(getattr(stepwise, links).tolist()) == sorted(getattr(whole, links).tolist())
+    assert before.shape == stepwise.labels_.shape
+
+
+def test_it_begins_with_the_solution_there_is(blobs_of_asking: tuple[np.ndarray, np.ndarray]) -> None:
+    X, _ = blobs_of_asking
+    # one restart of a search that does next to nothing: what is not kept is not found again
+    search = {"restarts": 1, "generations": 1, "population": 2, "offspring": 1}
+    kept, anew = [], []
+    for seed in range(5):
+        estimator = AnnotatedClustering(n_clusters=8, restarts=9, random_state=seed).fit(X)
+        good = estimator.objective_
+        estimator.set_params(**search, random_state=seed + 100)
+        kept.append(estimator.partial_fit(X).objective_ - good)
+        anew.append(estimator.fit(X).objective_ - good)
+    assert min(kept) >= -1e-9
+    assert min(anew) < -1e-3
+
+
+def test_a_later_change_of_the_table_does_not_matter(blobs_of_asking: tuple[np.ndarray, np.ndarray]) -> None:
+    X = blobs_of_asking[0].copy()
+    estimator = small_of_asking().fit(X)
+    before = estimator.query(5).pairs
+    X[:] = 0.0
+    np.testing.assert_array_equal(estimator.query(5).pairs, before)
+
+
+def test_what_is_wrong_is_said_and_the_fit_is_kept(blobs_of_asking: tuple[np.ndarray, np.ndarray]) -> None:
+    X, _ = blobs_of_asking
+    with pytest.raises(NotFittedError):
+        small_of_asking().query(3)
+    estimator = small_of_asking().fit(X)
+    labels = estimator.labels_
+    with pytest.raises(InputError) as caught:
+        estimator.set_params(accuracy=0.5).query(0, strategy="anchor")
+    assert [problem.where for problem in caught.value.problems] == ["n", "strategy", "accuracy"]
+    assert "did you mean 'anchors'?" in str(caught.value)
+    estimator.set_params(accuracy=None)
+    with pytest.raises(InputError, match="that of the fit, of shape"):
+        estimator.partial_fit(X + 1.0)
+    with pytest.raises(ValueError, match="is expecting 2 features"):
+        estimator.partial_fit(X[:, :1])
+    with pytest.raises(InputError, match="must_link, row 0"):
+        estimator.partial_fit(X, must_link=[[0, 60]])
+    assert estimator.labels_ is labels
+    assert estimator.must_link_ is None
+
+
+def test_all_pairs_run_out() -> None:
+    X = np.arange(5.0)[:, None] ** 2
+    estimator = AnnotatedClustering(n_clusters=2, restarts=1, random_state=0, variance_prior=1.0).fit(X)
+    assert len(estimator.query(100).pairs) == 10
+
+
+@pytest.mark.parametrize("index", [[f"s{row}" for row in range(60)], np.arange(60)[::-1], np.arange(60) * 2])
+def test_questions_have_the_labels_of_the_table(
+    index: Any, blobs_of_asking: tuple[np.ndarray, np.ndarray]
+) -> None:
+    X, labels = blobs_of_asking
+    frame = pd.DataFrame(X, index=index)
+    named, plain = small_of_asking().fit(frame), small_of_asking().fit(X)
+    for _ in range(2):
+        asked, by_place = named.query(8), plain.query(8)
+        assert asked.positions.tolist() == by_place.positions.tolist() == by_place.pairs.tolist()
+        assert asked.pairs.tolist() == frame.index.to_numpy()[by_place.pairs].tolist()
+        together = labels[asked.positions[:, 0]] == labels[asked.positions[:, 1]]
+        named.partial_fit(frame, must_link=asked.pairs[together], cannot_link=asked.pairs[~together])
+        plain.partial_fit(X, **truth(labels, by_place.pairs))
+        assert named.labels_.tobytes() == plain.labels_.tobytes()
+    again = small_of_asking(confidence=True).fit(frame)
+    pairs = np.array([[0, 5], [20, 59]])
+    expected = small_of_asking(confidence=True).fit(X).together(pairs)
+    assert again.together(frame.index.to_numpy()[pairs]).tolist() == expected.tolist()
+    with pytest.raises(InputError, match="pairs: found rows of 3"):
+        again.together(frame.index.to_numpy()[[[0, 1, 2]]])
+
+
+def test_rows_keep_their_names(blobs_of_asking: tuple[np.ndarray, np.ndarray]) -> None:
+    X, _ = blobs_of_asking
+    frame = pd.DataFrame(X, index=[f"s{row}" for row in range(60)])
+    named = small_of_asking().fit(frame)
+    for other in (X, frame.set_axis(frame.index[::-1]), frame.reset_index(drop=True)):
+        with pytest.raises(
+            InputError, match=r"X: found .*, expected as in the fit: rows named 's0', 's1', 's2'"
+        ):
+            named.partial_fit(other)
+    with pytest.raises(InputError, match=r"rows named 's0'.*, expected as in the fit: rows without names"):
+        small_of_asking().fit(X).partial_fit(frame)
+    named.partial_fit(X, must_link=[["s1", "s2"]], samples=frame.index)
+    assert named.must_link_.tolist() == [[1, 2, 1]]
+    small_of_asking().fit(X).partial_fit(pd.DataFrame(X))  # numbers from 0 are places
+
+
+def test_annotators_come_step_by_step(blobs_of_asking: tuple[np.ndarray, np.ndarray]) -> None:
+    X, _ = blobs_of_asking
+    accuracies = {"ann": 0.9, "bob": 0.8}
+    estimator = small_of_asking(annotator_accuracy=accuracies).fit(X)
+    estimator.partial_fit(X, must_link={"ann": [[0, 1]]})
+    estimator.partial_fit(X, must_link={"bob": [[1, 2]]}, cannot_link={"ann": [[0, 59]]})
+    assert {who: rows.tolist() for who, rows in estimator.must_link_.items()} == {
+        "ann": [[0, 1, 1]], "bob": [[1, 2, 1]],
+    }  # fmt: skip
+    assert list(estimator.cannot_link_) == ["ann"]
+    whole = small_of_asking(annotator_accuracy=accuracies)
+    whole.fit(X, must_link={"ann": [[0, 1]], "bob": [[1, 2]]}, cannot_link={"ann": [[0, 59]]})
+    assert whole.objective_ == pytest.approx(estimator.objective_)
+    assert len(estimator.query(4).pairs) == 4
+
+
+# What a fit says of samples without annotations: clusters and densities.
+
+
+@pytest.fixture(scope="module")
+def noise_of_density() -> np.ndarray:
+    """Forty samples without clusters."""
+    return np.random.default_rng(3).normal(size=(40, 3))
+
+
+def small_of_density(n_clusters: int = 3, **changes: Any) -> AnnotatedClustering:
+    return AnnotatedClustering(n_clusters, **({"restarts": 2, "generations": 2, "random_state": 5} | changes))
+
+
+def slow_costs(estimator: AnnotatedClustering, x: np.ndarray) -> list[float]:
+    """Costs of one sample, written down as in the text."""
+    costs = []
+    for center, variance in zip(estimator.cluster_centers_, estimator.covariances_, strict=True):
+        squares = sum((a - b) ** 2 for a, b in zip(x.tolist(), center.tolist(), strict=True))
+        is_degenerate = variance == 0
+        cost = math.inf if is_degenerate else squares / (2 * variance) + len(x) / 2 * math.log(variance)
+        costs.append(cost)
+    return costs
+
+
+def test_predict_and_score_against_one_sample_at_a_time() -> None:
+    rng = np.random.default_rng(8)
+    # a wide and a narrow cluster: the closest centre is not always the cheapest
+    X = np.concatenate([rng.normal(0, 5, size=(60, 2)), rng.normal(4, 0.3, size=(60, 2))])
+    estimator = small_of_density(2).fit(X)
+    other = rng.normal(2, 4, size=(200, 2))
+    costs = np.array([slow_costs(estimator, x) for x in other])
+    predicted = estimator.predict(other)
+    assert predicted.dtype == estimator.labels_.dtype == np.int32
+    assert predicted.tolist() == costs.argmin(axis=1).tolist()
+    closest = np.square(other[:, None] - estimator.cluster_centers_).sum(axis=2).argmin(axis=1)
+    assert (predicted != closest).any()
+    expected = -costs.min(axis=1).mean() - math.log(2 * math.pi) - math.log(2)
+    assert estimator.score(other) == pytest.approx(expected, rel=1e-12)
+
+
+def test_labels_without_annotations_are_those_predicted(noise_of_density: np.ndarray) -> None:
+    estimator = small_of_density().fit(noise_of_density)
+    assert estimator.sizes_.min() > estimator.min_cluster_size
+    assert estimator.predict(noise_of_density).tolist() == estimator.labels_.tolist()
+
+
+def test_score_is_a_density(noise_of_density: np.ndarray) -> None:
+    estimator = small_of_density().fit(noise_of_density)
+    n_samples, n_features = noise_of_density.shape
+    dropped = 0.5 * n_samples * n_features * math.log(2 * math.pi) + n_samples * math.log(3)
+    assert n_samples * estimator.score(noise_of_density) == pytest.approx(
+        estimator.objective_ - dropped, rel=1e-12
+    )
+    clusters = zip(estimator.cluster_centers_, estimator.covariances_, strict=True)
+    mixture = (
+        sum(multivariate_normal(mean, variance).pdf(noise_of_density) for mean, variance in clusters) / 3
+    )
+    assert (
+        estimator.score(noise_of_density)
+        < np.log(mixture).mean()
+        < estimator.score(noise_of_density) + math.log(3)
+    )
+
+
+def test_ties_go_to_the_lowest_cluster() -> None:
+    estimator = small_of_density(2).fit([[-3.0], [-1.0], [1.0], [3.0]])
+    assert sorted(estimator.cluster_centers_.ravel().tolist()) == [-2, 2]
+    assert estimator.predict([[0.0]]).tolist() == [0]
+
+
+def test_nothing_is_predicted_if_all_clusters_are_degenerate() -> None:
+    X = np.repeat([[0.0], [100.0]], 3, axis=0)
+    with pytest.warns(ConvergenceWarning, match="variance 0: 0, 1;"), pytest.warns(UserWarning, match="rows"):
+        estimator = small_of_density(2).fit(X)
+    assert len(set(estimator.labels_)) == 2
+    for method in (estimator.predict, estimator.score):
+        with pytest.raises(ValueError, match="all clusters are degenerate"):
+            method(X)
+
+
 CANNOT_LINKS = [[0, 15, 2], [21, 11, 0.5], [7, 7, 1]]
 SMALL: dict[str, Any] = {"restarts": 2, "generations": 2, "random_state": 5}
 METHODS: dict[str, dict[str, Any]] = {
@@ -47,17 +615,8 @@ def noise() -> np.ndarray:
     return np.random.default_rng(3).normal(size=(40, 3))
 
 
-@pytest.fixture(scope="module")
-def blobs() -> np.ndarray:
-    return far_clusters()[0]
-
-
 def small(n_clusters: int = 3, **changes: Any) -> AnnotatedClustering:
     return AnnotatedClustering(n_clusters, **(SMALL | changes))
-
-
-def fitted_bits(estimator: AnnotatedClustering) -> dict[str, bytes]:
-    return {name: pickle.dumps(value) for name, value in vars(estimator).items() if name.endswith("_")}
 
 
 # No check is expected to fail: the list of exceptions is empty. `check_array_api_input` is skipped by

@@ -16,7 +16,7 @@ from processes import slurm_site, sweeping
 from pipeline.commands.main import main
 from pipeline.jobs.head import HeadJob
 from pipeline.jobs.slurm import head_name
-from pipeline.monitor.state import read_run_state
+from pipeline.monitor.runs import read_run_state
 from storage.runfolder.folder import RunFolder
 
 PROFILES = """

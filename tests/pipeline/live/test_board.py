@@ -4,15 +4,166 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections import Counter
+from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from cubes.small import make_plan
 
-from pipeline.live.board import Board, Settled
+from kernels.scores import nmi
+from pipeline.live.board import (
+    LEAST_TILES,
+    MOST_TILES,
+    Board,
+    Grid,
+    History,
+    Means,
+    Settled,
+    look,
+    nmi_of_many,
+    settled_of,
+)
+from pipeline.live.sources import Follower
+from pipeline.report import look
+from pipeline.scoring.tables import cell_table
+from pipeline.work.merge import CellResult
+from pipeline.work.records import Partial, Work
+from storage.cube.blocks import BlockStore
+from storage.cube.growth import open_cube
+from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
-from sweeps.plan import Cell
+from sweeps.plan import Cell, MethodPlan
+from sweeps.words import BASELINES, MODEL_CODES, SHIPPED
+
+# The map: every block has its tile, and a large grid no more of them than a screen holds.
+
+DESIGNS = ("uniform", "active")
+
+
+def test_each_place_has_a_tile_of_its_own_where_there_is_room() -> None:
+    plan = make_plan(p=(0.9, 0.8), m=(24, 12), mixtures=3, mixture_chunk=2, designs=DESIGNS)
+    grid = Grid([make_plan("b"), plan])
+    places: dict[int, set[object]] = {}
+    for each in grid.plans.values():
+        for block in each.blocks():
+            tile = grid.tile(block)
+            places.setdefault(tile, set()).add((block.dataset, block.p, block.m, block.design))
+            assert {grid.tile(cell) for cell in block.cells()} == {tile}
+            assert set(block.models) <= set(grid.models(tile))
+    assert sorted(places) == list(range(grid.n_tiles))
+    assert all(len(found) == 1 for found in places.values())
+    panel = grid.panel(grid.tile(next(b for b in plan.blocks() if b.design == "active")))
+    assert (panel.dataset, panel.variant) == ("a", "active")
+    assert (panel.rows, panel.columns) == (("0.8", "0.9"), ("12", "24"))
+
+
+def test_a_baseline_has_a_column() -> None:
+    names = ("unsupervised", "unsupervised-full")
+    grid = Grid([make_plan(baselines=names)])
+    assert (grid.panels[0].alone, grid.panels[0].columns) == (True, names)
+    assert [grid.models(tile) for tile in (0, 1)] == [names[:1], names[1:]]
+
+
+def test_searches_have_panels_and_baselines_rows() -> None:
+    methods = (MethodPlan("k-means", 1),)
+    baselines = ("unsupervised", "k-means")
+    plan = make_plan(designs=DESIGNS, searches=("quick", "long"), baselines=baselines, methods=methods)
+    grid = Grid([plan])
+    alone, *others = grid.panels
+    assert (alone.rows, alone.columns) == (("quick", "long"), baselines)
+    assert [panel.variant for panel in others] == [
+        "uniform, quick", "uniform, long", "active, quick", "active, long",
+    ]  # fmt: skip
+    tiles = [grid.tile(block) for block in plan.blocks()]
+    assert len(set(tiles)) == len(tiles) == grid.n_tiles - 1
+    (nothing,) = set(range(grid.n_tiles)) - set(tiles)
+    assert grid.models(nothing) == (), "a method has no search, and stands in the first row"
+    for block in plan.blocks():
+        assert set(block.models) <= set(grid.models(grid.tile(block)))
+
+
+@pytest.mark.parametrize(("n_p", "n_m"), [(100, 100), (2, 5000), (500, 1)])
+def test_neighbours_of_a_large_grid_share_a_tile(n_p: int, n_m: int) -> None:
+    p = tuple(round(0.5 + 0.5 * (k + 1) / n_p, 6) for k in range(n_p))
+    plan = make_plan(p=p, m=tuple(range(1, n_m + 1)), baselines=())
+    grid = Grid([plan])
+    assert LEAST_TILES < grid.n_tiles <= MOST_TILES
+    tiles = [grid.tile(block) for block in plan.blocks()]
+    assert set(tiles) == set(range(grid.n_tiles))
+    (panel,) = grid.panels
+    assert len(panel.rows) * len(panel.columns) == grid.n_tiles
+    first = panel.columns[0].split("–")
+    assert first[0] == "1"
+    assert int(first[-1]) == -(-n_m // len(panel.columns)) or len(panel.columns) == n_m
+
+
+# Scores of many cells at once, and bands, against one cell after the other.
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_nmi_of_many_is_that_of_each(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, k = int(rng.integers(1, 60)), int(rng.integers(1, 6))
+    truth = rng.integers(0, k, n).astype(np.int16)
+    labels = rng.integers(0, k + 2, (7, n)).astype(np.int16)
+    labels[0], labels[1], labels[2] = truth, 0, (truth + 1) % k
+    expected = [nmi(truth, each) for each in labels]
+    assert nmi_of_many(truth, labels) == pytest.approx(expected, abs=1e-12)
+
+
+def test_one_class_and_one_cluster() -> None:
+    one, two = np.zeros(4, np.int16), np.array([0, 0, 1, 1], np.int16)
+    assert nmi_of_many(one, np.stack([one, two])).tolist() == [1.0, 0.0]
+    assert nmi_of_many(two, np.stack([one, two])).tolist() == [0.0, 1.0]
+
+
+def test_the_unit_counts_and_not_the_cell() -> None:
+    rng = np.random.default_rng(1)
+    scores = pd.DataFrame({"unit": rng.integers(0, 4, 30), "value": rng.random(30)})
+    means = Means()
+    for unit, value in scores.itertuples(index=False):
+        means.add(unit, value)
+    units = scores.groupby("unit")["value"].mean()
+    assert means.summary() == pytest.approx((units.mean(), units.sem(), 4))
+
+
+def test_one_unit_has_no_error() -> None:
+    means = Means()
+    means.add(3, 0.25)
+    means.add(3, 0.75)
+    assert means.summary() == (0.5, None, 1)
+
+
+# The page has the colours of the report.
+
+
+@pytest.mark.parametrize("model", [*MODEL_CODES, *BASELINES, *SHIPPED, "one-of-mine"])
+def test_a_model_has_the_colour_that_it_has_in_the_report(model: str) -> None:
+    color = look.mark(model).color
+    variable = look.VARIABLES.get(color)
+    assert look(model)["color"] == (f"var({variable})" if variable else color)
+
+
+def test_models_of_one_term_differ_in_their_lines() -> None:
+    looks = [tuple(look(model).values()) for model in MODEL_CODES if model not in BASELINES]
+    assert len(set(looks)) == len(looks)
+
+
+def test_light_and_dark_are_those_of_the_report() -> None:
+    def shades(package: str) -> list[dict[str, str]]:
+        text = files(package).joinpath("page.css").read_text(encoding="utf-8")
+        blocks = re.findall(r"\{([^{}]*--ink: [^{}]*)\}", text)
+        return [dict(re.findall(r"(--\w+): (#\w+);", block)) for block in blocks]
+
+    ours, theirs = shades("pipeline.live"), shades("pipeline.report")
+    assert len(ours) == len(theirs) == 3
+    for mine, other in zip(ours, theirs, strict=True):
+        assert other.items() <= mine.items()
+
 
 PLANS = (
     make_plan("a", p=(0.8, 0.9), m=(4, 8), models=("likelihood", "posterior")),
@@ -126,3 +277,81 @@ def test_nothing_new_is_no_new_version() -> None:
         ["b", "", "0.9", "likelihood", [[4, 0.5, None, 1]], None],  # one mixture
         ["b", "", None, "unsupervised", [[None, 0.5, None, 1]], None],
     ]
+
+
+# Time, objective and NMI of the cells of a cube, against the tables of the report.
+
+CELL = Cell("a", None, 0.9, 4, 0, "likelihood")
+
+
+def result(*, failed: bool = False, solved: bool = True) -> CellResult:
+    found = CellResult(CELL, 3)
+    if failed:
+        found.failed = True
+        return found
+    labels = np.array([0, 1, 0, 1, 0], np.int16)
+    best = 1 if solved else -1
+    objectives = np.array([-3.0, -1.0, np.nan])
+    found.add(Partial(Work(CELL, 0, 3), objectives, best, labels, np.zeros((2, 2)), np.ones(2), 1.5, 1.0))
+    return found
+
+
+def test_what_is_shown_of_a_cell_that_ended() -> None:
+    done = settled_of(result())
+    assert (done.cell, done.status, done.seconds, done.best) == (CELL, DONE, 1.5, -1.0)
+    assert done.labels is not None
+    assert settled_of(result(solved=False)).labels is None
+    assert settled_of(result(failed=True)).status == FAILED
+
+
+def test_scores_and_times_are_those_of_the_report(finished: Path) -> None:
+    cube = finished / "tiny.zarr"
+    follower = Follower(cube)
+    while follower.unread:
+        follower.update()
+    board = follower.board
+    board.advance()
+    table = cell_table(open_cube(cube), read_manifest(cube).plans)
+    curves = {tuple(curve[:4]): curve[4] for curve in json.loads(board.series_since(-1))}
+    keys = table.assign(
+        p=table["p"].map(lambda p: "" if np.isnan(p) else f"{p:.9g}"),
+        m=table["m"].fillna(-1),
+        unit=table["mixture"].fillna(table["replicate"]).fillna(-1),
+    )
+    n_points = 0
+    for (dataset, p, model), rows in keys.groupby(["dataset", "p", "model"], sort=False):
+        points = curves[dataset, "", p or None, model]
+        expected = {}
+        for m, cells in rows.groupby("m"):
+            means = Means()
+            for row in cells.itertuples():
+                means.add(int(row.unit), row.nmi)
+            expected[None if m < 0 else int(m)] = means.summary()
+        for m, *summary in points:
+            assert [each or 0.0 for each in summary] == pytest.approx([each or 0.0 for each in expected[m]])
+        assert len(points) == len(expected)
+        n_points += len(points)
+    assert n_points == sum(len(points) for points in curves.values())
+    for tile, rows in json.loads(board.tiles_since(-1)):
+        for model, row in zip(board.grid.models(tile), rows, strict=True):
+            panel = board.grid.panel(tile)
+            cells = table[(table["dataset"] == panel.dataset) & (table["model"] == model)]
+            if not panel.alone:
+                at = tile - min(t for t in range(board.grid.n_tiles) if board.grid.panel(t) is panel)
+                p, m = panel.rows[at // len(panel.columns)], panel.columns[at % len(panel.columns)]
+                cells = cells[(cells["p"] == float(p)) & (cells["m"] == int(m))]
+            assert row[:2] == [len(cells), (cells["status"] == "done").sum()]
+            assert row[7:9] == pytest.approx([cells["seconds"].mean(), cells["objective"].max()])
+
+
+def test_a_block_is_read_once(finished: Path) -> None:
+    cube = finished / "tiny.zarr"
+    plans = read_manifest(cube).plans
+    board = Board(plans.values())
+    history = History(board, lambda dataset, mixture: None, BlockStore(cube, read_only=True))
+    history.begin()
+    assert history.cells == sum(plan.n_cells for plan in plans.values())
+    turns = 0
+    while history.read_one():
+        turns += 1
+    assert (turns, history.cells, board.scored) == (board.blocks, 0, 0)  # without truth there is no score

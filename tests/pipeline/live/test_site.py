@@ -4,13 +4,41 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import http.client
+import json
+import os
 import re
+import shutil
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from html.parser import HTMLParser
-from importlib.resources import files
+from importlib import resources
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from browser import Page, chromium
+from cubes.small import SPEC, draw_block, draw_inputs, files, make_plan, make_spec
+from cubes.writer import next_generation
 
-from pipeline.live.site import PAGE, STATE, Site, page
+from pipeline.common import VARIABLE
+from pipeline.live import site, state
+from pipeline.live.board import Board, Settled
+from pipeline.live.site import LOOPBACK, PAGE, STATE, FilesState, Site, address_of, page, serving
+from pipeline.monitor.status import read_status
+from storage.cube.blocks import BlockStore
+from storage.cube.growth import create, grow
+from storage.cube.schema import DONE, FAILED
+from storage.runfolder.folder import RunFolder
+from storage.runfolder.records import FailedWork, FailureRecord, append_failure
+from sweeps.errors import InputError
+from sweeps.plan import Cell
 
 HERE = {"Host": "127.0.0.1:8787"}
 
@@ -94,6 +122,337 @@ def test_nothing_is_asked_of_another_machine() -> None:
 
 
 def test_names_are_set_as_text() -> None:
-    script = files("pipeline.live").joinpath("page.js").read_text(encoding="utf-8")
+    script = resources.files("pipeline.live").joinpath("page.js").read_text(encoding="utf-8")
     for way in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"):
         assert way not in script
+
+
+# `sweep open`: the page of a cube, over HTTP and in Chromium, from files that it may only read.
+
+NASTY = "<img src=x onerror=document.title='owned'>"
+PLAN = make_plan(p=(0.8, 0.9), m=(4, 8), models=("likelihood", "posterior"))
+GONE = Cell("a", None, 0.9, 8, 1, "posterior")
+
+
+@pytest.fixture
+def cube(tmp_path: Path) -> Path:
+    """All but the last block; a cell failed, with a cause from hell."""
+    path = tmp_path / "tiny.zarr"
+    create(path, [PLAN], draw_inputs, SPEC)
+    store = BlockStore(path)
+    for block in list(PLAN.blocks())[:-1]:
+        results = draw_block(PLAN, block)
+        if block == PLAN.block_of(replace(GONE, m=4)):
+            results["status"][-1] = FAILED
+        store.write(block, results)
+    failed = replace(GONE, m=4)
+    RunFolder(path).make()
+    generation = next_generation(path)
+    work = FailedWork(cell=failed, start=0, stop=3)
+    record = FailureRecord(work=work, cause=NASTY, node="n1", job="", traceback="", cell=str(failed))
+    append_failure(generation.failures, record)
+    RunFolder(path).log.write_text(f"2026-01-01 INFO {NASTY}\n", encoding="utf-8")
+    return path
+
+
+@contextmanager
+def served(cube: Path) -> Iterator[str]:
+    with serving(cube) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            yield address_of(server)[0]
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def ask(address: str, path: str, method: str = "GET", **headers: str) -> tuple[int, bytes]:
+    host = address.split("/")[2]
+    connection = http.client.HTTPConnection(host, timeout=20)
+    try:
+        connection.request(method, path, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def wait_until(condition: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + 60
+    while not (found := condition()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return found
+
+
+def test_the_page_and_its_state_are_served(cube: Path) -> None:
+    with served(cube) as address:
+        assert address.startswith(f"http://{LOOPBACK}:")
+        assert ask(address, PAGE)[0] == 200
+        status, body = ask(address, STATE)
+        assert status == 200
+        document = json.loads(body)
+        assert document["head"]["status"]["total"] == read_status(cube).to_dict()["total"]
+        assert ask(address, f"{STATE}?since={document['name']}")[0] in (200, 304)
+        assert ask(address, PAGE, Host="evil.example")[0] == 403
+        for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS"):
+            assert ask(address, STATE, method)[0] == 501
+        assert ask(address, "/status")[0] == 404
+
+
+def say(address: str, words: bytes, *, reset: bool = False) -> bytes:
+    """Send bytes on a connection of its own; what comes back, nothing where it is reset at once."""
+    host, _, port = address.split("/")[2].partition(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        connection.sendall(words)
+        if reset:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            return b""
+        connection.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+GET = f"GET {STATE} HTTP/1.1\r\n".encode()
+HERE_OF_SERVE = b"Host: 127.0.0.1\r\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (GET + HERE_OF_SERVE + b"\r\n", b"200"),
+        (GET + b"hOST: LOCALHOST:1\r\n\r\n", b"200"),
+        (GET + HERE_OF_SERVE + b"Origin: http://127.0.0.1\r\n\r\n", b"200"),
+        (GET + HERE_OF_SERVE + HERE_OF_SERVE + b"\r\n", b"403"),
+        (GET + HERE_OF_SERVE + b"Host: evil.example\r\n\r\n", b"403"),
+        (GET + HERE_OF_SERVE + b"Origin: http://evil.example\r\n\r\n", b"403"),
+        (GET + HERE_OF_SERVE + b"Origin: http://[\r\n\r\n", b"403"),
+        (GET + b"\r\n", b"403"),
+        (b"GET http://[::1/ HTTP/1.1\r\n" + HERE_OF_SERVE + b"\r\n", b"400"),
+        (b"GET /sweep?since=\xff%ff\x00&since=%00 HTTP/1.1\r\n" + HERE_OF_SERVE + b"\r\n", b"200"),
+        (b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\n\r\n", b"414"),
+        (GET + b"a: b\r\n" * 200 + b"\r\n", b"431"),
+        (b"HEAD /sweep HTTP/1.1\r\n" + HERE_OF_SERVE + b"\r\n", b"501"),
+        (b"POST /sweep HTTP/1.1\r\n" + HERE_OF_SERVE + b"Content-Length: 9\r\n\r\nGET / HTT", b"501"),
+        (b"\x16\x03\x01\x02\x00", b"400"),
+    ],
+)
+def test_whatever_is_asked_is_answered(
+    cube: Path, words: bytes, status: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    with served(cube) as address:
+        assert status in say(address, words).split(b"\r\n")[0]
+    assert caplog.text == ""
+
+
+def test_clients_that_leave_or_stay_silent_cost_nothing(
+    cube: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = GET + HERE_OF_SERVE + b"\r\n"
+    with served(cube) as address, ExitStack() as stack:
+        port = int(address.split("/")[2].partition(":")[2])
+        for words in (b"", b"G", GET, GET + HERE_OF_SERVE, whole, whole * 50):
+            say(address, words, reset=True)
+        for _ in range(2 * site.MOST_CONNECTIONS):
+            stack.enter_context(socket.create_connection((LOOPBACK, port))).sendall(GET)
+        assert ask(address, STATE)[0] == 200
+        assert threading.active_count() < site.MOST_CONNECTIONS + 20
+    assert capfd.readouterr() == ("", "")
+    assert caplog.text == ""
+
+
+def test_a_fault_of_the_page_is_one_line(
+    cube: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def fail(self: FilesState, since: str = "") -> None:
+        raise KeyError("no\nsuch")
+
+    monkeypatch.setattr(FilesState, "document", fail)
+    with served(cube) as address:
+        assert say(address, GET + HERE_OF_SERVE + b"\r\n") == b""
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("names", ["http://hub.example", "a b", "*", "hub.example:8000", "a,-b"])
+def test_a_name_that_is_none_is_bad_input(cube: Path, monkeypatch: pytest.MonkeyPatch, names: str) -> None:
+    monkeypatch.setenv(VARIABLE, names)
+    with pytest.raises(InputError, match=VARIABLE), serving(cube):
+        pass
+
+
+def test_the_name_of_a_proxy_is_answered_where_it_is_said(
+    cube: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, " Hub.example , [fe80::1]")
+    with served(cube) as address:
+        found = [
+            ask(address, PAGE, Host=host)[0] for host in ("hub.Example:443", "[fe80::1]", "x.hub.example")
+        ]
+    assert found == [200, 200, 403]
+
+
+def test_files_are_read_and_nothing_is_written(cube: Path) -> None:
+    before = files(cube), files(RunFolder(cube).path)
+    folders = [path for path in cube.parent.rglob("*") if path.is_dir()]
+    for folder in folders:
+        folder.chmod(0o500)
+    try:
+        with served(cube) as address:
+            assert ask(address, STATE)[0] == 200
+    finally:
+        for folder in folders:
+            folder.chmod(0o700)
+    assert (files(cube), files(RunFolder(cube).path)) == before
+
+
+def test_a_cube_that_is_made_or_grown_is_shown_anew(
+    cube: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state, "SNAPSHOT_SECONDS", 0.0)
+    other = tmp_path / "other.zarr"
+    RunFolder(other).make()
+    documents = FilesState(other)
+    name, first = documents.document()
+    assert json.loads(first)["head"]["status"]["datasets"] == []
+    shutil.copytree(cube, other)
+    name, second = documents.document(name)
+    assert [panel["dataset"] for panel in json.loads(second)["grid"]["panels"]] == ["a", "a"]
+    grow(other, [PLAN, make_plan("b")], draw_inputs, make_spec("ab"))
+    _, third = documents.document(name)
+    assert [panel["dataset"] for panel in json.loads(third)["grid"]["panels"]] == ["a", "a", "b", "b"]
+
+
+def test_a_port_that_is_taken_is_bad_input(cube: Path) -> None:
+    with (
+        serving(cube) as server,
+        pytest.raises(InputError, match="--port"),
+        serving(cube, server.server_address[1]),
+    ):
+        pass
+
+
+def test_what_is_no_cube_is_bad_input(tmp_path: Path) -> None:
+    (tmp_path / "empty.zarr").mkdir()
+    with pytest.raises(InputError), serving(tmp_path / "empty.zarr"):
+        pass
+
+
+def test_a_cube_that_vanishes_is_said(cube: Path) -> None:
+    with served(cube) as address:
+        os.rename(cube / "zarr.json", cube / "gone")
+        status, body = ask(address, STATE)
+        assert status == 503
+        assert b"tiny.zarr" in body
+
+
+TILES = """return [...document.querySelectorAll('td[data-at]')].map((tile) => [
+    tile.getAttribute('aria-label'), getComputedStyle(tile).backgroundColor, tile.textContent])"""
+CARD = "const card = document.getElementById('card'); return card.hidden ? '' : card.innerText"
+KEY = "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: '%s', bubbles: true}))"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Page]:
+    with chromium() as page:
+        yield page
+
+
+def loaded(page: Page, address: str) -> None:
+    page.driver.get(address)
+    wait_until(lambda: page.run("return !document.getElementById('main').hidden"))
+
+
+def test_the_page_shows_the_cube(cube: Path, browser: Page) -> None:
+    with served(cube) as address:
+        loaded(browser, address)
+        tiles = browser.run(TILES)
+        assert [label for label, _, _ in tiles] == [
+            "a · p 0.8 · m 4: 4 of 4 cells finished",
+            "a · p 0.8 · m 8: 4 of 4 cells finished",
+            "a · p 0.9 · m 4: 4 of 4 cells finished, 1 failed",
+            "a · p 0.9 · m 8: 0 of 4 cells finished",
+            "a · unsupervised: 1 of 1 cell finished",
+        ]
+        names = ("failed", ": 0 of", "m 8: 4 of")
+        colors = {name: [color for label, color, _ in tiles if name in label] for name in names}
+        assert len({colors["failed"][0], colors[": 0 of"][0], colors["m 8: 4 of"][0]}) == 3
+        assert colors["failed"] == ["rgb(198, 42, 47)"]
+        assert [text for _, _, text in tiles if text] == ["×"]
+        text = browser.run("return document.body.innerText")
+        for word in ("12 done · 1 failed · 4 left", "not running", "4 of 5", str(replace(GONE, m=4))):
+            assert word in text, word
+        wait_until(lambda: browser.run("return document.querySelectorAll('#curves svg').length") == 2)
+        rows = browser.run("return document.querySelectorAll('#scores-table tbody tr').length")
+        assert rows == 1 + 3 * 2  # the baseline; two models where a block is done
+        assert browser.console() == []
+        assert {url.split("?")[0] for url in browser.requests()} == {address, f"{address}/state.json"}
+
+
+def test_names_that_are_html_are_text(cube: Path, browser: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A data set, a model and a worker of such names are refused elsewhere; the page must not count on it."""
+    plan = make_plan(NASTY, models=(NASTY + "m",), baselines=(NASTY + "b",))
+
+    class Keeper(site.Nothing):
+        def __init__(self) -> None:
+            super().__init__()
+            self.board = Board([plan])
+            for block in plan.blocks():
+                self.board.begin(block, np.zeros(block.n_cells, np.int8))
+                for cell in block.cells():
+                    self.board.settle(Settled(cell, DONE, 1.0, -1.0))
+                    self.board.score(cell, 0.5)
+
+    crew = state.Crew(1, [state.AtWork(NASTY, NASTY, NASTY, NASTY, 0.0)])
+    made = state.State(cube, Keeper(), skipped={NASTY: [NASTY]}, crew=lambda: crew)
+    monkeypatch.setattr(FilesState, "_begin", lambda self: made)
+    monkeypatch.setattr(FilesState, "document", lambda self, since="": made.document(since))
+    with served(cube) as address:
+        loaded(browser, address)
+        browser.run("document.querySelector('td[data-at]').focus()")
+        assert browser.run("return document.title") == "tiny.zarr · sweep"
+        assert browser.run("return document.images.length") == 0
+        # data set, baseline, model, worker, failure, log and skipped: all are there to read
+        assert browser.run("return document.body.textContent").count("<img src=x") >= 12
+        assert browser.console() == []
+
+
+def test_the_map_is_walked_with_keys(cube: Path, browser: Page) -> None:
+    with served(cube) as address:
+        loaded(browser, address)
+        browser.run("document.querySelector('td[data-at]').focus()")
+        assert "p 0.8 · m 4" in browser.run(CARD)
+        assert "best objective" in browser.run(CARD)
+        steps = {"ArrowRight": "p 0.8 · m 8", "ArrowDown": "p 0.9 · m 8", "ArrowLeft": "p 0.9 · m 4"}
+        for key, expected in steps.items():
+            browser.run(KEY % key)
+            assert expected in browser.run(CARD)
+        assert NASTY in browser.run(CARD)  # the cause of the failed cell
+        assert browser.run("return document.querySelectorAll('td[tabindex=\"0\"]').length") == 2
+        browser.run(KEY % "Escape")
+        assert browser.run(CARD) == ""
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_and_is_readable(cube: Path, browser: Page, width: int, scheme: str) -> None:
+    with served(cube) as address:
+        browser.resize(width)
+        browser.prefer(scheme)
+        loaded(browser, address)
+        assert browser.run("return document.documentElement.scrollWidth") <= width
+        paper = browser.run("return getComputedStyle(document.body).backgroundColor")
+        assert paper == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 28)"}[scheme]
+        browser.run("document.getElementById('theme').click()")
+        assert browser.run("return getComputedStyle(document.body).backgroundColor") != paper
+        browser.resize(1280)
+        browser.prefer("light")
+
+
+def test_a_hidden_page_asks_nothing(cube: Path, browser: Page) -> None:
+    with served(cube) as address:
+        loaded(browser, address)
+        browser.run("Object.defineProperty(document, 'hidden', {get: () => true, configurable: true})")
+        time.sleep(2.5)  # what was planned before is dropped
+        browser.requests()
+        time.sleep(4.5)
+        assert browser.requests() == []

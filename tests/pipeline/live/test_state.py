@@ -14,16 +14,21 @@ from cubes.writer import next_generation
 
 from pipeline.live import state as module
 from pipeline.live.board import Board
-from pipeline.live.follow import Follower
+from pipeline.live.sources import Follower
 from pipeline.live.state import MOST_FAILURES, MOST_WORKERS, AtWork, Crew, Pace, State
 from pipeline.monitor.status import read_status
 from storage.cube.blocks import BlockStore
-from storage.cube.cube import create
-from storage.runfolder.failures import FailedWork, FailureRecord, append_failure
+from storage.cube.growth import create
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.head import HeadRecord
 from storage.runfolder.lease import Lease
-from storage.runfolder.progress import Progress, StateFile
+from storage.runfolder.records import (
+    FailedWork,
+    FailureRecord,
+    HeadRecord,
+    Progress,
+    StateFile,
+    append_failure,
+)
 from sweeps.plan import Cell
 
 PLAN = make_plan(p=(0.8, 0.9))
@@ -34,7 +39,7 @@ NASTY = "<img src=x onerror=alert(1)>"
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at the files each time."""
     monkeypatch.setattr(module, "SNAPSHOT_SECONDS", 0.0)
-    monkeypatch.setattr("pipeline.live.follow.max", lambda *_: 0.0, raising=False)
+    monkeypatch.setattr("pipeline.live.sources.max", lambda *_: 0.0, raising=False)
 
 
 @pytest.fixture

@@ -12,18 +12,15 @@ import zarr
 from cubes import toy
 from cubes.writer import next_generation
 
-from pipeline.monitor.state import RunState
+from pipeline.monitor.runs import RunState
 from pipeline.monitor.status import DatasetStatus, Status, read_status
 from storage.cube.manifest import append_run
 from storage.cube.schema import NO_SOLUTION
 from storage.provenance import run_record
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.head import HeadRecord, Submission
-from storage.runfolder.holder import Holder, LeaseState
-from storage.runfolder.jobs import JobList, JobRecord, LostJob
-from storage.runfolder.lease import Lease
+from storage.runfolder.lease import Holder, Lease, LeaseState
 from storage.runfolder.process import this_process
-from storage.runfolder.progress import Progress, StateFile
+from storage.runfolder.records import HeadRecord, JobList, JobRecord, LostJob, Progress, StateFile, Submission
 from sweeps.errors import InputError
 
 HOLDER = Holder(token="t", since="2026-01-01", released=False, process=this_process())

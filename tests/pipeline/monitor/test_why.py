@@ -13,17 +13,17 @@ from processes.sweeping import TINY, assert_same_bits, run, write_spec
 
 import pipeline.work.tasks
 from pipeline.commands.main import main
-from pipeline.live.follow import Follower
+from pipeline.live.sources import Follower
 from pipeline.live.state import State
 from pipeline.monitor.why import explain
 from pipeline.work.records import Partial, Science, Work
 from storage.cube.blocks import BlockStore
-from storage.cube.cube import create
+from storage.cube.growth import create
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE, FAILED
 from storage.runfolder.folder import RunFolder
 from sweeps.errors import cause_of
-from sweeps.inputs.load import Source
+from sweeps.inputs import Source
 from sweeps.plan import Cell
 from sweeps.shapes import CODES
 

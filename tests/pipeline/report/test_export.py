@@ -18,7 +18,7 @@ from pipeline.report.export import _Rows, label_tables, write_export
 from pipeline.report.parts.saving import cells_of
 from pipeline.scoring.scores import baseline_scores, scores
 from pipeline.scoring.tables import cell_table, summary_table
-from storage.cube.cube import open_cube
+from storage.cube.growth import open_cube
 from storage.cube.manifest import read_manifest
 from sweeps.errors import InputError
 

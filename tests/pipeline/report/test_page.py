@@ -18,8 +18,8 @@ from pipeline.report.parts.parts import Section, Table, number, words
 from pipeline.report.parts.saving import save
 from pipeline.report.sections.curves import draw_curves
 from pipeline.report.write import Report, write_report
-from storage.cube.cube import create
-from storage.runfolder.failures import FailedWork, FailureRecord, append_failure
+from storage.cube.growth import create
+from storage.runfolder.records import FailedWork, FailureRecord, append_failure
 from sweeps.errors import InputError
 
 HOSTILE = "<img src=x onerror=alert(1)> $x_{$ & \"q'"

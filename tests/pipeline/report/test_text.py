@@ -17,10 +17,10 @@ from pipeline.report.sections.content import Content
 from pipeline.report.sections.heading import state
 from pipeline.report.text import render
 from pipeline.scoring.tables import cell_table, summary_table
-from storage.cube.cube import open_cube
+from storage.cube.growth import open_cube
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE, NO_SOLUTION
-from sweeps.models import TERM_CODES, UNSUPERVISED, model_of
+from sweeps.words import TERM_CODES, UNSUPERVISED, model_of
 
 
 class Read(NamedTuple):

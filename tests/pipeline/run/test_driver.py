@@ -18,23 +18,22 @@ import xarray as xr
 from cubes.writer import journaled
 from processes.sweeping import TINY, assert_same_bits, restarts_run, run, start, write_spec
 
-import pipeline.work.executor
 import pipeline.work.tasks
+from pipeline.check.verify import verify
 from pipeline.work.merge import CellResult
 from pipeline.work.records import Partial, Results, Science, Task, Work
 from pipeline.work.tasks import run_task
 from pipeline.work.timing import Timing
-from pipeline.work.verify import verify
-from storage.cube.cube import open_cube
+from storage.cube.growth import open_cube
 from storage.cube.schema import DONE, FAILED
-from storage.runfolder.failures import read_failures
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import Lease, read_lease
+from storage.runfolder.records import read_failures
 from sweeps.errors import InputError
-from sweeps.inputs.load import Source
-from sweeps.models import BASELINES, MODEL_CODES, chooses, shape_of
+from sweeps.inputs import Source
 from sweeps.plan import Cell
 from sweeps.shapes import CANDIDATES, CODES, DIMS, narrowed
+from sweeps.words import BASELINES, MODEL_CODES, chooses, shape_of
 
 RESTARTS = 5 * (2 * 2 * 2 * 2 + 1) * 5
 """Of the tiny sweep: 5 inputs x (2 p x 2 m x 2 replicates x 2 models + 1) cells x 5."""
@@ -391,7 +390,7 @@ def test_an_answer_to_another_batch_is_given_to_no_cell(
         late.insert(0, run_task(task, source))
         return late.pop() if len(late) > 3 else late[0]
 
-    monkeypatch.setattr(pipeline.work.executor, "run_task", mixed_up)
+    monkeypatch.setattr(pipeline.work.tasks, "run_task", mixed_up)
     assert run(write_spec(tmp_path), tmp_path, batch_restarts=5) == 3
     causes = {each.cause for each in read_failures(RunFolder(tmp_path / "tiny.zarr"))}
     assert causes == {"BatchLost: what came back was the answer to another batch"}

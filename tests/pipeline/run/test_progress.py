@@ -11,10 +11,10 @@ import pytest
 from rich.console import Console
 
 import pipeline.run.progress
+from pipeline.common import duration
 from pipeline.run.progress import Bar, Clock, Lines, display
-from pipeline.text import duration
 from storage.errors import StorageError
-from storage.runfolder.progress import Progress, StateFile
+from storage.runfolder.records import Progress, StateFile
 
 
 def test_durations() -> None:

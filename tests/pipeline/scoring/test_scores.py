@@ -32,12 +32,12 @@ from pipeline.scoring.scores import (
     scores_path,
     store_scores,
 )
-from storage.cube.cube import open_cube
+from storage.cube.growth import open_cube
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE, VARIABLES
 from sweeps.errors import InputError
-from sweeps.models import AUTO, shape_of
 from sweeps.shapes import CODES, widened
+from sweeps.words import AUTO, shape_of
 
 ARRAYS = {
     "X": np.array([[0.0], [2.0], [10.0], [12.0]]),

@@ -14,7 +14,7 @@ from cubes.reported import tables
 from designed import designed
 from searched import searched
 
-from pipeline.optima import SAME_OPTIMUM
+from pipeline.common import SAME_OPTIMUM
 from pipeline.scoring.scores import SCORES, baseline_scores, scores
 from pipeline.scoring.tables import (
     CHOICES,
@@ -50,9 +50,9 @@ from pipeline.scoring.tables import (
     written_counts,
 )
 from storage.cube.schema import DONE
-from sweeps.file.counts import AnnotationCount
-from sweeps.models import shape_of
+from sweeps.file.spec import AnnotationCount
 from sweeps.shapes import CANDIDATES, CODES
+from sweeps.words import shape_of
 
 
 def cells(*rows: dict[str, object]) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from pipeline.jobs.keys import JobQueue, job_queue
 from pipeline.jobs.slurm import CommandFailed
 from pipeline.methods.loading import MethodCall
 from pipeline.methods.process import MOST_PROCESSES
-from pipeline.prepare.sweep import prepare
+from pipeline.run.request import prepare
 from pipeline.submit import jobplan
 from pipeline.submit.jobplan import COPIES, JobPlan, largest_node, most_jobs, partition, plan_jobs
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import time
 from dataclasses import replace
@@ -10,18 +11,102 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cubes.small import SPEC, make_plan
 from cubes.writer import next_generation
 from processes.commandline import sweep
-from processes.sweeping import TINY, write_spec
+from processes.sweeping import TINY, run, write_spec
 
-from pipeline.prepare.sweep import prepare
+from pipeline.run.request import prepare
 from pipeline.submit import overview
-from pipeline.submit.overview import plan_overview
-from pipeline.submit.rough import CALL_SECONDS, DIAGONAL, MATRICES
+from pipeline.submit.overview import (
+    CALL_SECONDS,
+    DIAGONAL,
+    MATRICES,
+    SEARCH_SECONDS,
+    plan_overview,
+    rough_seconds,
+    search_notes,
+)
 from pipeline.work.records import Failure, Partial, Work
 from pipeline.work.timing import Timing, pilot_cells
 from pipeline.work.timing import _key as cell_key
-from storage.runfolder.pilot import Moment
+from storage.runfolder.records import Moment
+from sweeps.file.reading import load_sweep
+from sweeps.file.search import Search
+from sweeps.plan import Cell, DatasetPlan
+
+# What is said of a sweep before it is run.
+
+
+def noted(folder: Path, models: str, more: str) -> list[str]:
+    text = TINY.replace('"unsupervised", "likelihood", "posterior"', models) + more
+    return search_notes(load_sweep(write_spec(folder, text)))
+
+
+@pytest.mark.parametrize(
+    ("models", "unused", "shapes"),
+    [
+        ('"posterior"', "covariance_prior", "spherical"),
+        ('"unsupervised-common", "posterior"', "covariance_prior", "common, spherical"),
+        ('"unsupervised-full", "posterior-tied"', "variance_prior", "full, tied"),
+        ('"posterior-diagonal"', "variance_prior", "diagonal"),
+        ('"unsupervised", "posterior-full"', "", ""),
+        ('"posterior-auto"', "", ""),
+        ('"posterior-auto", "posterior-full"', "", ""),
+    ],
+)
+def test_a_prior_that_no_model_has_is_said(tmp_path: Path, models: str, unused: str, shapes: str) -> None:
+    for name, value in (("variance_prior", 0.5), ("covariance_prior", 2.0)):
+        found = noted(tmp_path, models, f"{name} = {value}\n")
+        assert found == ([f"[search] {name} is not used by {shapes} covariances"] if name == unused else [])
+    # nothing is said of what was not asked for
+    assert noted(tmp_path, models, "variance_prior = 0\ncovariance_prior = 1\n") == []
+
+
+def test_plan_and_submit_say_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    text = TINY.replace('"unsupervised", "likelihood", "posterior"', '"unsupervised-diagonal"')
+    spec = write_spec(tmp_path, text.replace("[2, 3]", "[2]") + "variance_prior = 0.5\n")
+    said = "[search] variance_prior is not used by diagonal covariances"
+    assert f"NOTE {said}" in sweep("plan", spec, "--results", tmp_path).stdout
+    document = json.loads(sweep("plan", spec, "--results", tmp_path, "--json").stdout)
+    assert document["search_notes"] == [said]
+    with caplog.at_level(logging.WARNING):
+        assert run(spec, tmp_path) == 0
+    assert f"NOTE {said}" in [record.getMessage() for record in caplog.records]
+
+
+# A guess before anything was timed, by hand.
+
+
+def guess(plan: DatasetPlan, model: str, restarts: int = 1, **settings: float) -> float:
+    search = Search(**{"population": 10, "offspring": 10, "generations": 10, "patience": 0} | settings)
+    return rough_seconds(search, plan, Work(Cell(plan.name, None, 0.9, 4, 0, model), 0, restarts))
+
+
+def test_a_restart_by_hand() -> None:
+    plan = make_plan(n_samples=1000, n_features=16, n_clusters=4)
+    # ten starts at random worth four offspring each, a hundred offspring, with annotations
+    expected = 140 * SEARCH_SECONDS * 2 * 1000**1.22 * 4**1.27 * 2**0.36
+    assert guess(plan, "posterior") == pytest.approx(expected)
+    assert guess(plan, "posterior", restarts=3) == pytest.approx(3 * expected)
+    assert guess(plan, "conditional") == pytest.approx(expected / 2)
+    assert guess(plan, "unsupervised-full") == pytest.approx(expected / 2 * 2**1.85)
+
+
+def test_patience_ends_a_restart_early() -> None:
+    plan = make_plan(n_samples=1000, n_features=16, n_clusters=4)
+    assert guess(plan, "posterior", patience=4) == guess(plan, "posterior", generations=4)
+    assert guess(plan, "posterior", patience=40) == guess(plan, "posterior")
+    many = make_plan(n_samples=1000, n_features=16, n_clusters=8)
+    assert guess(many, "posterior", patience=4) == guess(many, "posterior", generations=8)
+
+
+def test_a_method_is_a_call() -> None:
+    plan = make_plan()
+    assert (
+        rough_seconds(SPEC.search[0], plan, Work(Cell("a", None, 0.9, 4, 0, "ward"), 0, 3))
+        == 3 * CALL_SECONDS
+    )
 
 
 def test_the_plan_counts_what_is_written(finished: Path, tmp_path: Path) -> None:

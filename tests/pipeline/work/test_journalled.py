@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from cubes.small import make_plan
 
-from pipeline.work.journalled import written_partials
+from pipeline.work.journalled import is_of_paths, paths_to_record, written_partials, written_paths
 from pipeline.work.merge import to_record
-from pipeline.work.records import Chosen, Partial, Work
-from sweeps.models import shape_of
-from sweeps.plan import Cell, DatasetPlan
+from pipeline.work.records import Asking, Chosen, Partial, PathPart, Work
+from sweeps.plan import AskedPath, Cell, DatasetPlan
 from sweeps.shapes import DIMS
+from sweeps.words import shape_of
 
 SHAPES = make_plan(
     "shapes",
@@ -193,3 +193,83 @@ def test_what_no_run_writes_is_refused(what: str) -> None:
     WRONG[what](header, arrays)
     with pytest.raises(ValueError, match=r"a record |could not convert"):
         written_partials(header, arrays, PLANS)
+
+
+# Answers in the journal: what a run wrote is read, anything else is a named error.
+
+PLANS_OF_JOURNALLED = {
+    "a": make_plan(designs=("uniform", "active")),
+    "mixed": make_plan("mixed", mixtures=2, designs=("active",)),
+}
+ASKING = dict.fromkeys(
+    PLANS_OF_JOURNALLED, Asking(seed=7, n_clusters=2, batch=2, restarts=1, covariance="auto")
+)
+PATHS = (AskedPath("a", None, 0.9, 1, "active"), AskedPath("mixed", 1, 0.9, 0, "active"))
+
+
+def record_of_journalled() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    answers = np.array([[0, 1, 0], [1, 4, 1], [2, 3, 0], [0, 4, 1], [0, 2, 1], [3, 4, 0]], dtype=np.int32)
+    first = PathPart(PATHS[0], 2, answers[:4], 0.5, 0.25)
+    return paths_to_record([first, PathPart(PATHS[1], 0, answers[4:], 0.25, 0.2)])
+
+
+def test_what_a_run_wrote_is_read_of_journalled() -> None:
+    header, arrays = record_of_journalled()
+    assert is_of_paths(header)
+    assert not is_of_paths({"partials": []})
+    found = written_paths(header, arrays, PLANS_OF_JOURNALLED, ASKING)
+    assert [(part.path, part.start, part.stop, part.seconds) for part in found] == [
+        (PATHS[0], 2, 6, 0.5),
+        (PATHS[1], 0, 2, 0.25),
+    ]
+    assert np.array_equal(np.concatenate([part.answers for part in found]), arrays["answers"])
+    assert all(part.answers.base is None for part in found)
+
+
+def test_answers_about_other_data_sets_stay_unchecked() -> None:
+    found = written_paths(*record_of_journalled(), {"a": PLANS_OF_JOURNALLED["a"]}, {"a": ASKING["a"]})
+    assert [part.path for part in found] == list(PATHS)
+
+
+WRONG_OF_JOURNALLED = {
+    "no path of the sweep": {"path": ["a", None, 0.8, 1, "active"]},
+    "which is no path": {"path": ["a", None, 0.9, 2, "active"]},
+    "is no path of": {"path": ["a", None, 0.9, 1, "uniform"]},
+    "'mixed', 2": {"path": ["mixed", 2, 0.9, 0, "active"]},
+    "other content": {"path": ["a", None, 0.9]},
+    "a record of other content": {"path": [["a"], None, 0.9, 1, "active"]},
+    "no batches of 2": {"start": 1, "stop": 5},
+    "answers 3 to 1": {"start": 3, "stop": 1},
+    "answers '2' to 6": {"start": "2"},
+    "that took nan and 0.25 seconds": {"seconds": float("nan")},
+}
+
+
+@pytest.mark.parametrize("message", WRONG_OF_JOURNALLED)
+def test_records_of_other_paths_are_refused(message: str) -> None:
+    header, arrays = record_of_journalled()
+    header["paths"][0] |= WRONG_OF_JOURNALLED[message]
+    with pytest.raises(ValueError, match=message):
+        written_paths(header, arrays, PLANS_OF_JOURNALLED, ASKING)
+
+
+ANSWERS = {
+    "int32 \\(5, 3\\), expected int32 \\(6, 3\\)": lambda answers: answers[:5],
+    "int64": lambda answers: answers.astype(np.int64),
+    "none of 5 samples": lambda answers: answers + np.array([0, 3, 0], dtype=np.int32),
+    "neither 0 nor 1": lambda answers: answers + np.array([0, 0, 1], dtype=np.int32),
+}
+
+
+@pytest.mark.parametrize("message", ANSWERS)
+def test_other_answers_are_refused(message: str) -> None:
+    header, arrays = record_of_journalled()
+    with pytest.raises(ValueError, match=message):
+        written_paths(header, {"answers": ANSWERS[message](arrays["answers"])}, PLANS_OF_JOURNALLED, ASKING)
+
+
+def test_a_record_without_answers_is_refused() -> None:
+    with pytest.raises(ValueError, match="other content"):
+        written_paths(record_of_journalled()[0], {}, PLANS_OF_JOURNALLED, ASKING)
+    with pytest.raises(ValueError, match="other content"):
+        written_paths({"paths": [3]}, record_of_journalled()[1], PLANS_OF_JOURNALLED, ASKING)

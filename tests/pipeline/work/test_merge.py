@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline.optima import best_of
+from pipeline.common import best_of
 from pipeline.work.merge import BlockResult, CellResult, Mismatch, from_record, to_record
 from pipeline.work.records import Chosen, Partial, Work
 from pipeline.work.tasks import missing_ranges

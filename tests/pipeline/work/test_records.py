@@ -3,16 +3,107 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from pipeline.work.records import Batch, Failure, Partial, Science, Work
+from pipeline.work.records import (
+    NO_ANSWERS,
+    Asking,
+    Batch,
+    BatchLost,
+    Failure,
+    Partial,
+    PathBatch,
+    PathFailure,
+    PathPart,
+    Science,
+    Work,
+    checked,
+    lost_with_its_worker,
+)
 from sweeps.file.search import Search
-from sweeps.file.stopping import Stop
-from sweeps.inputs.load import RealSource
-from sweeps.plan import Cell
+from sweeps.file.spec import Stop
+from sweeps.inputs import RealSource
+from sweeps.plan import AskedPath, Cell
+
+# What goes to a worker that asks: how many batches, and their names.
+
+ASKING = Asking(seed=1, n_clusters=2, batch=8, restarts=1, covariance="auto")
+PATH = AskedPath("iris", 3, 0.9, 1, "active")
+
+
+def test_batches_are_whole() -> None:
+    assert [ASKING.batches(0, stop) for stop in (0, 1, 8, 9, 24)] == [0, 1, 1, 2, 3]
+    assert [ASKING.batches(16, stop) for stop in (10, 16, 17)] == [0, 0, 1]
+
+
+def test_names_say_where_and_which_questions() -> None:
+    assert str(PATH) == "iris/mixture=3/p=0.9/design=active/replicate=1"
+    task = PathBatch(ASKING, PATH, NO_ANSWERS, 2, 1.0)
+    assert str(task) == f"{PATH}, questions 0..15"
+    assert (task.dataset, task.start) == ("iris", 0)
+    assert PathPart(PATH, 8, np.zeros((8, 3), dtype=np.int32), 1.0, 1.0).stop == 16
+
+
+# Batches that are given up: which answers are of a task, and what is said of one that has none.
+
+CELL_OF_FAILURES = Cell("iris", None, 0.8, 20, 0, "posterior")
+OTHER = replace(CELL_OF_FAILURES, replicate=1)
+BATCH = Batch(Science(1, (), 3), "iris", (Work(CELL_OF_FAILURES, 2, 6), Work(OTHER, 0, 3)), 1.0)
+PATH_OF_FAILURES = AskedPath("iris", None, 0.8, 0, "confusion")
+ASKING_OF_FAILURES: Any = SimpleNamespace(batch=5)
+TASK = PathBatch(ASKING_OF_FAILURES, PATH_OF_FAILURES, NO_ANSWERS, 2, 1.0)
+
+
+def partial(work: Work) -> Partial:
+    solution = np.zeros(3, np.int16), np.ones((2, 2)), np.ones(2)
+    return Partial(work, np.zeros(work.stop - work.start), work.start, *solution, 0.1, 0.1)
+
+
+def part(path: AskedPath, start: int, count: int) -> PathPart:
+    return PathPart(path, start, np.zeros((count, 3), np.int32), 0.1, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("task", "result", "is_ours"),
+    [
+        (BATCH, partial(Work(CELL_OF_FAILURES, 2, 6)), True),
+        (BATCH, partial(Work(CELL_OF_FAILURES, 2, 4)), True),  # an adaptive stop ends early
+        (BATCH, Failure(Work(OTHER, 0, 3), "no", "", "", ""), True),
+        (BATCH, partial(Work(CELL_OF_FAILURES, 2, 7)), False),
+        (BATCH, partial(Work(CELL_OF_FAILURES, 0, 3)), False),
+        (BATCH, partial(Work(replace(CELL_OF_FAILURES, model="likelihood"), 2, 6)), False),
+        (BATCH, partial(Work(replace(CELL_OF_FAILURES, search="a"), 2, 6)), False),
+        (BATCH, Failure(Work(replace(CELL_OF_FAILURES, dataset="wine"), 2, 6), "no", "", "", ""), False),
+        (BATCH, part(PATH_OF_FAILURES, 0, 5), False),
+        (TASK, part(PATH_OF_FAILURES, 0, 10), True),
+        (TASK, PathFailure(PATH_OF_FAILURES, 5, 10, "no", "", "", ""), True),
+        (TASK, part(PATH_OF_FAILURES, 0, 15), False),
+        (TASK, part(replace(PATH_OF_FAILURES, replicate=1), 0, 5), False),
+        (TASK, PathFailure(PATH_OF_FAILURES, 10, 15, "no", "", "", ""), False),
+        (TASK, partial(Work(CELL_OF_FAILURES, 2, 6)), False),
+    ],
+)
+def test_an_answer_is_taken_for_its_own_task_alone(task: Any, result: Any, is_ours: bool) -> None:
+    ours = [partial(work) for work in BATCH.work] if task is BATCH else [part(PATH_OF_FAILURES, 0, 5)]
+    found = checked(task, [*ours, result])
+    assert (found == [*ours, result]) if is_ours else isinstance(found, BatchLost)
+
+
+def test_an_error_whose_text_cannot_be_made_has_a_cause() -> None:
+    class Wordless(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    assert checked(BATCH, error := Wordless()) is error
+    assert lost_with_its_worker(BATCH.work[0], error).cause == "Wordless: <its text cannot be made>"
+    lost = lost_with_its_worker(BATCH.work[0], BatchLost("a\nb", "n1", "7"))
+    assert (lost.cause, lost.node, lost.job) == ("BatchLost: a b", "n1", "7")
+
 
 CELL = Cell("blobs", None, 0.9, 40, 0, "likelihood")
 SCIENCE = Science(11, (Search(population=3),), 3, Stop(rule="good-turing", risk=0.1, r_min=4, step=2))

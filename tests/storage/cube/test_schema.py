@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from cubes.small import make_plan
 
+from storage.cube.growth import coordinate_values
 from storage.cube.schema import (
     COVARIANCE_TEXTS,
     RESULTS,
@@ -17,7 +18,6 @@ from storage.cube.schema import (
     group_attributes,
     result_names,
 )
-from storage.cube.template import coordinate_values
 from sweeps.shapes import CANDIDATES
 
 CELL = ("p", "m", "replicate", "model")

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 from processes.leases import DEAD, leave_lease, other, run_of
 
-from storage.runfolder import holder as holder_module
+from storage.runfolder import lease as holder_module
 from storage.runfolder import lease as module
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.holder import Holder, LeaseState
-from storage.runfolder.lease import Lease, LeaseHeld
+from storage.runfolder.lease import Holder, Lease, LeaseHeld, LeaseState
 
 
 @pytest.fixture

@@ -10,12 +10,11 @@ import pytest
 
 from sweeps.errors import InputError
 from sweeps.file.methods import Method, checksum
-from sweeps.file.reading import load_sweep
+from sweeps.file.reading import as_toml, load_sweep
 from sweeps.file.spec import SweepSpec, load
-from sweeps.file.written import as_toml
-from sweeps.inputs.load import load_inputs
-from sweeps.methods import SHIPPED
+from sweeps.inputs import load_inputs
 from sweeps.plan import MethodPlan
+from sweeps.words import SHIPPED
 
 CODE = "def cluster(X, n_clusters, *links, **more):\n    return [0] * len(X)\n"
 

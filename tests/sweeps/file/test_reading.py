@@ -3,17 +3,178 @@
 from __future__ import annotations
 
 import json
+import time
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 import sweeps
 from sweeps.errors import InputError
-from sweeps.file.datasets import Builtin, Mixtures, UserTable
-from sweeps.file.reading import load_sweep
+from sweeps.file.reading import (
+    LONG_KEY,
+    MOST_BYTES,
+    MOST_NESTED,
+    as_file,
+    as_toml,
+    load_sweep,
+    read_toml,
+    sweep_schema,
+)
 from sweeps.file.search import Search, asked
-from sweeps.file.stopping import Stop
+from sweeps.file.spec import Builtin, Mixtures, Stop, UserTable
+
+# The text of a sweep file: what takes too much to read is refused at once.
+
+DEEP = f"tables or lists nested deeper than {MOST_NESTED} levels"
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("name = " + "[" * 5000, DEEP),
+        ("name = " + "[" * 21 + "]" * 21, DEEP),
+        ("name = " + "{a=" * 5000, DEEP),
+        ("name = " + "{a=" * 100 + "1" + "}" * 100, DEEP),
+        ("seed" + ".a" * 100_000 + " = 1", "line 1: found a key of more than 20 parts"),
+        ("\n[a" + " . 'a'" * 100_000 + "]", "line 2: found a key of more than 20 parts"),
+        ("seed = " + "9" * 9000, "a TOML error: Exceeds the limit (4300 digits)"),
+        ("#" * (MOST_BYTES + 1), "1,048,577 bytes, expected at most 1,048,576"),
+        ("a" * MOST_BYTES, "a TOML error"),
+        ("=" * MOST_BYTES, "a TOML error"),
+        ('"' * MOST_BYTES, "a TOML error"),
+    ],
+)
+def test_what_is_refused_at_once(tmp_path: Path, text: str, found: str) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text(text)
+    begin = time.perf_counter()
+    with pytest.raises(InputError) as caught:
+        load_sweep(path)
+    assert found in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert time.perf_counter() - begin < 10
+
+
+@pytest.mark.parametrize("text", ["[search]\n[[search]]\n", "[[search]]\na = 1\n [ search ]\n"])
+def test_searches_in_both_forms_are_explained(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"tables \[\[search\]\] are several: write one or the other"):
+        read_toml(path)
+    path.write_text("[[search]]\n= 1")
+    with pytest.raises(InputError) as caught:
+        read_toml(path)
+    assert "write one or the other" not in str(caught.value)
+
+
+def test_a_number_too_long_to_write_is_described(tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text("seed = 0x" + "f" * 9000)
+    with pytest.raises(InputError, match="seed: found a number of thousands of digits, expected a whole"):
+        load_sweep(path)
+
+
+def test_lists_of_fractions_are_no_long_key(tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text("p = [" + ", ".join(f"0.{n}" for n in range(1, 500)) + "]\n[a.b.c]\nd.e = 1\n")
+    assert len(read_toml(path)["p"]) == 499
+    assert LONG_KEY.search("a" + ".a" * MOST_NESTED)
+
+
+# Sweeps as files: the schema an editor checks with, and what a resolved sweep looks like.
+
+FOLDER = Path(sweeps.__file__).parent
+SHIPPED_OF_WRITTEN = sorted(FOLDER.glob("*.toml"))
+SCHEMA = Draft202012Validator(json.loads(sweep_schema()))
+
+EVERYTHING = """
+name = "all"
+seed = 7
+[grid]
+datasets = ["iris", {name = "mine", path = "tables/mine.csv", label_column = -1, scale = "minmax"},
+            {name = "other", path = "other.npz", n_clusters = 3},
+            {name = "mix", mixture = {n_clusters = [2, 4], count = 5, variance = [0.5, 1]}}]
+p = [0.8, 1]
+m = ["0.5N", 75, "N"]
+replicates = 2
+models = ["unsupervised", "posterior"]
+restarts = 3
+[search]
+patience = 4
+[data]
+scale = "standard"
+unavailable = "skip"
+[stop]
+risk = 0.1
+r_min = 2
+"""
+BASELINE = 'name="x"\nseed=1\n[grid]\ndatasets=["iris"]\nmodels=["unsupervised"]\nrestarts=1\n'
+
+
+def test_the_shipped_schema_is_the_printed_one() -> None:
+    """`sweep schema > sweeps/sweep.schema.json` writes it again."""
+    assert (FOLDER / "sweep.schema.json").read_text(encoding="utf-8") == sweep_schema()
+
+
+@pytest.mark.parametrize("path", SHIPPED_OF_WRITTEN, ids=lambda path: path.name)
+def test_shipped_sweeps_name_the_schema_and_keep_to_it(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("#:schema ./sweep.schema.json\n")
+    SCHEMA.validate(tomllib.loads(text))
+
+
+@pytest.mark.parametrize("text", [EVERYTHING, BASELINE])
+def test_a_resolved_sweep_is_a_file_that_gives_the_same_sweep(tmp_path: Path, text: str) -> None:
+    (tmp_path / "sweep.toml").write_text(text, encoding="utf-8")
+    spec = load_sweep(tmp_path / "sweep.toml")
+    (tmp_path / "elsewhere").mkdir()
+    again = tmp_path / "elsewhere" / "again.toml"
+    again.write_text(as_toml(spec), encoding="utf-8")
+    assert load_sweep(again) == spec
+    assert json.dumps(load_sweep(again).dump()) == json.dumps(spec.dump())
+    SCHEMA.validate(as_file(spec))
+    assert as_file(spec)["search"]["population"] == spec.search[0].population
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("seed = 7", "seeed = 7"),
+        ("seed = 7", "seed = -1"),
+        ('"iris"', '"irsi"'),
+        ('"posterior"]', '"posteriro"]'),
+        ("[0.8, 1]", "[0.8, 1.1]"),
+        ("[0.8, 1]", "[0.8, 0.8]"),
+        ('"0.5N"', '"half"'),
+        ("count = 5", "count = 0"),
+        ("label_column = -1", "label_colum = -1"),
+        ("patience = 4", "patience = 4.5"),
+        ("risk = 0.1", "risk = 1"),
+        ("r_min = 2", "r_max = 2"),
+    ],
+)
+def test_the_schema_refuses_what_the_reader_refuses(old: str, new: str) -> None:
+    assert old in EVERYTHING
+    assert SCHEMA.is_valid(tomllib.loads(EVERYTHING))
+    assert not SCHEMA.is_valid(tomllib.loads(EVERYTHING.replace(old, new, 1)))
+
+
+def test_every_key_has_a_description() -> None:
+    schema = json.loads(sweep_schema())
+    known = schema["$defs"]["KnownEntry"]["anyOf"][1]
+    tables: list[dict[str, Any]] = [schema, *schema["$defs"].values(), known]
+    keys = {
+        f"{table['title']} {key}": said
+        for table in tables
+        for key, said in table.get("properties", {}).items()
+    }
+    assert len(keys) > 30
+    assert [key for key, said in keys.items() if not said.get("description")] == []
+
 
 GOOD = """
 name = "good"

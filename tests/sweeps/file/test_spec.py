@@ -9,9 +9,123 @@ from typing import Any
 import pytest
 
 import sweeps
+from sweeps.data.registry import BUILTIN
 from sweeps.errors import InputError
 from sweeps.file.reading import load_sweep
-from sweeps.file.spec import SweepSpec, load
+from sweeps.file.spec import Builtin, Mixtures, SweepSpec, UserTable, load
+
+# The key `datasets` of a sweep file: names, tables of the user's own, mixtures.
+
+SWEEP = """
+name = "own"
+seed = 7
+[grid]
+datasets = [{}]
+p = [0.8]
+m = [5]
+replicates = 1
+models = ["posterior"]
+restarts = 1
+[data]
+scale = "standard"
+"""
+
+
+def datasets(folder: Path, text: str) -> tuple[Any, ...]:
+    path = folder / "sweep.toml"
+    path.write_text(SWEEP.format(text), encoding="utf-8")
+    return load_sweep(path).grid.datasets
+
+
+def problems(folder: Path, text: str) -> list[str]:
+    with pytest.raises(InputError) as caught:
+        datasets(folder, text)
+    return [str(problem) for problem in caught.value.problems]
+
+
+@pytest.mark.parametrize("name", BUILTIN)
+def test_a_name_and_a_table_with_the_name_are_the_same(tmp_path: Path, name: str) -> None:
+    assert datasets(tmp_path, f'"{name}"') == datasets(tmp_path, f'{{name = "{name}"}}')
+    assert datasets(tmp_path, f'"{name}"') == (Builtin(name=name, scale="standard"),)
+
+
+def test_the_scale_of_a_data_set_goes_before_that_of_the_file(tmp_path: Path) -> None:
+    iris, wine = datasets(tmp_path, '{name = "iris", scale = "none"}, "wine"')
+    assert (iris.scale, wine.scale) == ("none", "standard")
+
+
+def test_paths_are_relative_to_the_sweep_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")
+    (own,) = datasets(tmp_path, '{name = "own", path = "deep/../own.csv", label_column = "kind"}')
+    wanted = str((tmp_path / "own.csv").resolve())
+    assert own == UserTable(name="own", path=wanted, label_column="kind", n_clusters=None, scale="standard")
+    assert "annotations" not in load_sweep(tmp_path / "sweep.toml").dump()["grid"]["datasets"][0]
+    (asked,) = datasets(tmp_path, '{name = "own", path = "own.csv", n_clusters = 3, annotations = "a/b.txt"}')
+    assert asked.annotations == str((tmp_path / "a/b.txt").resolve())
+    kept = load_sweep(tmp_path / "sweep.toml").dump()["grid"]["datasets"][0]
+    assert kept["annotations"] == asked.annotations
+    (absolute,) = datasets(tmp_path, '{name = "own", path = "/data/own.csv", n_clusters = 3}')
+    assert (absolute.path, absolute.n_clusters, absolute.label_column) == ("/data/own.csv", 3, None)
+
+
+def test_mixtures_give_a_data_set_for_each_number_of_clusters(tmp_path: Path) -> None:
+    found = datasets(tmp_path, '{name = "far", mixture = {n_clusters = [6, 2], count = 5, center = [-9, 9]}}')
+    assert [(m.name, m.n_clusters) for m in found] == [("far_k6", 6), ("far_k2", 2)]
+    assert found[0] == Mixtures(
+        name="far_k6",
+        n_clusters=6,
+        count=5,
+        n_samples=200,
+        n_features=10,
+        center=(-9.0, 9.0),
+        variance=(0.0, 5.0),
+        scale="standard",
+    )
+    (default,) = datasets(tmp_path, "{mixture = {n_clusters = [2], count = 1}}")
+    assert (default.name, default.center) == ("mixtures_k2", (-1.0, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('"iriss"', ["'iriss'", "did you mean 'iris'?"]),
+        ('"tables/own.csv"', ["'tables/own.csv'", 'a table of your own is {name = "...", path = "..."}']),
+        ("3", ["found 3"]),
+        ('"iris", {name = "iris", path = "x"}', ["the name 'iris' again, expected a name used once"]),
+        ('{path = "x"}', ["name: found nothing, expected this key"]),
+        ('{name = "a b", path = "x"}', ["'a b'", "a name of letters, digits, '.', '_' and '-'"]),
+        ('{name = ".a", path = "x"}', ["found '.a'"]),
+        (
+            f'{{name = "{"a" * 101}", path = "x"}}',
+            ["found 'aaa", "letters, digits, '.', '_' and '-', at most 100"],
+        ),
+        ('{name = "a", path = ""}', ["path: found ''"]),
+        ('{name = "a", path = "x", label_column = true}', ["label_column: found true"]),
+        ('{name = "a", path = "x", n_clusters = 0}', ["n_clusters: found 0"]),
+        ('{name = "a", path = "x", colour = 1}', ["unknown key 'colour'"]),
+        ('{name = "iris", scale = "log"}', ["scale: found 'log', expected one of none, standard, minmax"]),
+        ("{mixture = {n_clusters = [2]}}", ["count: found nothing, expected this key"]),
+        ("{mixture = {n_clusters = [], count = 1}}", ["n_clusters: found an empty list"]),
+        ("{mixture = {n_clusters = [2, 2], count = 1}}", ["n_clusters[1]: found 2 again"]),
+        (
+            "{mixture = {n_clusters = [2], count = 1, center = [1, 0]}}",
+            ["center: found [1, 0]", "low ≤ high"],
+        ),
+        (
+            "{mixture = {n_clusters = [2], count = 1, variance = [-1, 1]}}",
+            ["variance: found [-1, 1]", "0 ≤ low"],
+        ),
+        (
+            "{mixture = {n_clusters = [2], count = 1, variance = [0, 0]}}",
+            ["variance: found [0, 0]", "0 < high"],
+        ),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, text: str, said: list[str]) -> None:
+    found = "\n".join(problems(tmp_path, text))
+    for words in said:
+        assert words in found
+
 
 SHIPPED = sorted(Path(sweeps.__file__).parent.glob("*.toml"))
 

@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from pipeline.methods.contract import Solution, checked, merged_links
 from pipeline.methods.shipped import spectral
-from pipeline.methods.shipped.moves import SignedGraph
+from pipeline.methods.shipped.links import SignedGraph
 from pipeline.methods.shipped.spectral import spectral_links
 
 RNG = np.random.default_rng(4)

@@ -8,9 +8,8 @@ from designed import designed, written
 
 from pipeline.report.designs.figures import MOST_ROWS, draw_budgets, draw_designs
 from pipeline.report.parts.ink import DESIGN_LOOKS, PAPER, house_style
-from pipeline.scoring.worth import budgets
-from pipeline.scoring.worth import design_groups
-from sweeps.designs import DESIGNS
+from pipeline.scoring.worth import budgets, design_groups
+from sweeps.words import DESIGNS
 
 
 def score(design: str, x: float, unit: int) -> float:

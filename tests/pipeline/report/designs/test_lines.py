@@ -7,7 +7,7 @@ from designed import designed, written
 
 from pipeline.report.designs.lines import design_lines, design_tables
 from pipeline.scoring.worth import design_scores
-from sweeps.methods import SHIPPED
+from sweeps.words import SHIPPED
 
 
 def score(design: str, x: float, unit: int) -> float:

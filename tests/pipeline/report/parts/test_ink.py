@@ -14,7 +14,7 @@ from matplotlib.colors import to_rgb
 from pipeline.report.parts.ink import CLASS_COLORS, GREY, PAPER, STYLES, house_style, mark, short
 from pipeline.report.parts.saving import save
 from pipeline.report.sections.curves import draw_curves
-from sweeps.models import BASELINES, MODEL_CODES, SHAPE_CODES, model_of
+from sweeps.words import BASELINES, MODEL_CODES, SHAPE_CODES, model_of
 
 # Linear RGB as somebody without working green, or red, cones sees it (Machado, Oliveira and Fernandes, 2009).
 DEUTERANOPIA = np.array(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from pipeline.report.sections.relative import draw_boxes
-from sweeps.models import BASELINES, MODEL_CODES
+from sweeps.words import BASELINES, MODEL_CODES
 
 
 def test_boxes_are_quartiles_with_whiskers_of_one_and_a_half() -> None:

@@ -7,7 +7,7 @@ from cubes.reported import tables
 
 from pipeline.report.sections.scores import MOST_MODELS, families, score_tables
 from pipeline.scoring.tables import written_counts
-from sweeps.file.counts import AnnotationCount
+from sweeps.file.spec import AnnotationCount
 
 SHAPES = ("", "-diagonal", "-full", "-tied")
 

@@ -19,7 +19,7 @@ from pipeline.report.sections.content import Content
 from pipeline.report.winners import cost, duels, robustness, standing
 from pipeline.report.write import write_report
 from pipeline.scoring.ranking import rankings
-from sweeps.models import MODEL_CODES
+from sweeps.words import MODEL_CODES
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 

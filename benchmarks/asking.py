@@ -1,0 +1,395 @@
+"""Pairs chosen against pairs drawn: `python -m benchmarks asking`, an hour on two cores.
+
+Six real data sets, standardised, and a mixture of each of K = 3 and 5; five paths of questions for each
+and each accuracy, in batches of N / 8. What a path has asked by then is what the conditional model with the
+shape that the annotations choose, the effective weight of the features and free proportions is fitted to, the
+best of five restarts; so are as many uniform pairs. Standard errors are those of the means of the eight
+data sets. Draws asking.png of the documents.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from itertools import product
+from multiprocessing import get_context
+from typing import Any, NamedTuple
+
+import numpy as np
+from checkout import ROOT
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from quality import REAL, real_data
+from scipy.optimize import linear_sum_assignment
+from tables import Table, mean_error
+
+from kernels.problem.problem import layers_from_annotations
+from kernels.scores import adjusted_rand, nmi
+from pipeline.asking.belief import ASKING, MODEL, believe, expected_share
+from pipeline.asking.strategies import STRATEGIES
+from pipeline.fit.solve import fit
+from pipeline.report.look import BLUE, GREY, VERMILLION, house_style
+from sweeps.annotations.draw import answer_pairs, draw_annotations
+from sweeps.inputs import draw_mixture
+
+ACCURACIES = (0.8, 0.9, 1.0)
+PATHS = 5
+MIXTURES = {f"mixture, K = {k}": k for k in (3, 5)}
+SETS = (*REAL, *MIXTURES)
+BATCHES = 8
+RESTARTS = 5
+
+SHARES = (0.25, 0.5, 0.75, 1.0, 1.5)
+UNIFORM = "drawn uniformly"
+ACTIVE = "information"
+LONG_UNIFORM = (*SHARES, 2.0, 3.0)
+BASELINES = ("farthest-first", "committee")
+
+GAIN = Table("asking/gain", ("pairs", "p", "NMI at N / 2", "N", "3 N / 2", "ARI at N / 2", "N", "3 N / 2"))
+EACH = Table("asking/sets", ("data", *(f"p = {p:g}" for p in ACCURACIES)))
+BUDGET = Table(
+    "asking/budget",
+    (
+        "p",
+        "questions chosen",
+        "NMI",
+        "uniform pairs of that NMI",
+        "ratio",
+        "ARI",
+        "uniform pairs of that ARI",
+        "ratio",
+    ),
+)
+ECOLI = Table("asking/ecoli", ("p", "questions", "ARI, chosen", "ARI, drawn uniformly"))
+FAILS = Table("asking/fails", ("what", "chosen - uniform, NMI", "chosen - uniform, ARI", "NMI, chosen"))
+SHARE = Table(
+    "asking/share",
+    ("questions", "beliefs", "expected share right", "share right", "interval held it", "width of interval"),
+)
+TABLES = (GAIN, EACH, BUDGET, ECOLI, FAILS, SHARE)
+
+Instance = tuple[NDArray[np.float64], NDArray[np.int16]]
+
+
+class Task(NamedTuple):
+    """One path of questions, or uniform pairs.
+
+    `k_off` is added to the true number of clusters, `told` is the accuracy that the model is told, and
+    `batches` the batches for every N questions.
+    """
+
+    name: str
+    p: float
+    path: int
+    strategy: str
+    shares: tuple[float, ...] = SHARES
+    k_off: int = 0
+    told: float | None = None
+    batches: int = BATCHES
+
+
+class Found(NamedTuple):
+    """Scores by share of N, and what was believed on the way: questions, mean, low, high, share right."""
+
+    scores: dict[float, tuple[float, float]]
+    beliefs: list[tuple[float, float, float, float, float]]
+
+
+def instance(name: str) -> Instance:
+    """Features and classes."""
+    if name in MIXTURES:
+        return draw_mixture(np.random.default_rng([2027, MIXTURES[name]]), n_clusters=MIXTURES[name])
+    return real_data(name)
+
+
+def scored(
+    X: NDArray[np.float64], truth: NDArray[np.int16], pairs: NDArray[np.int32], task: Task
+) -> tuple[float, float]:
+    """NMI and ARI of a fit to annotations."""
+    result = fit(
+        X,
+        layers_from_annotations(pairs, task.told or task.p),
+        n_clusters=int(truth.max()) + 1 + task.k_off,
+        model=MODEL,
+        covariance="auto",
+        restarts=RESTARTS,
+        settings=ASKING,
+        seed=0,
+    )
+    return nmi(truth, result.best.labels), adjusted_rand(truth, result.best.labels)
+
+
+def share_right(labels: NDArray[np.int16], truth: NDArray[np.int16]) -> float:
+    """Share of the labels that are right, clusters matched to classes."""
+    size = int(max(labels.max(), truth.max())) + 1
+    table = np.zeros((size, size))
+    np.add.at(table, (labels, truth), 1)
+    return float(table[linear_sum_assignment(-table)].sum() / len(truth))
+
+
+def run(task: Task) -> Found:
+    """Scores of a task."""
+    X, truth = instance(task.name)
+    n_samples, n_clusters = len(X), int(truth.max()) + 1 + task.k_off
+    key = [SETS.index(task.name), int(100 * task.p), task.path]
+    counts = {share: int(share * n_samples) for share in task.shares}
+    if task.strategy == UNIFORM:
+        drawn = {
+            share: draw_annotations(np.random.default_rng([1, *key, m]), truth, p=task.p, m=m)
+            for share, m in counts.items()
+        }
+        return Found({share: scored(X, truth, pairs, task) for share, pairs in drawn.items()}, [])
+    path = np.empty((0, 3), dtype=np.int32)
+    told, beliefs = task.told or task.p, []
+    while len(path) < max(counts.values()):
+        seed = np.random.SeedSequence([2, *key, len(path)])
+        layers = layers_from_annotations(path, told) if len(path) else []
+        belief = believe(X, layers, n_clusters=n_clusters, accuracy=told, seed=seed)
+        share = expected_share(belief)
+        beliefs.append((len(path) / n_samples, *share, share_right(belief.labels, truth)))
+        rng = np.random.default_rng([3, *key, len(path)])
+        count = max(1, n_samples // task.batches)
+        chosen = STRATEGIES[task.strategy](belief, path, count, rng)
+        path = np.concatenate([path, answer_pairs(rng, truth, chosen.pairs, p=task.p)])
+    return Found({share: scored(X, truth, path[:m], task) for share, m in counts.items()}, beliefs)
+
+
+def run_all(tasks: Sequence[Task], workers: int) -> dict[Task, Found]:
+    """All tasks, on some processes."""
+    if workers == 1:
+        return {task: run(task) for task in tasks}
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        return dict(zip(tasks, pool.map(run, tasks), strict=True))
+
+
+def means(
+    found: dict[Task, Found],
+    strategy: str,
+    share: float,
+    score: int,
+    accuracies: Iterable[float],
+    names: Sequence[str],
+) -> NDArray[np.float64]:
+    """Mean over paths for each data set and accuracy, of shape (sets, accuracies)."""
+    values: dict[tuple[str, float], list[float]] = {}
+    for task, result in found.items():
+        if task.strategy == strategy and share in result.scores:
+            values.setdefault((task.name, task.p), []).append(result.scores[share][score])
+    return np.array([[np.mean(values[name, p]) for p in accuracies] for name in names])
+
+
+def gain_rows(found: dict[Task, Found], names: Sequence[str]) -> Iterator[tuple[object, ...]]:
+    """Differences to uniform pairs."""
+    for strategy in (ACTIVE, *BASELINES):
+        for p in ACCURACIES:
+            cells = [
+                signed(
+                    (
+                        means(found, strategy, share, score, [p], names)
+                        - means(found, UNIFORM, share, score, [p], names)
+                    )[:, 0]
+                )
+                for score, share in product((0, 1), (0.5, 1.0, 1.5))
+            ]
+            yield strategy, f"{p:g}", *cells
+
+
+def set_rows(found: dict[Task, Found], names: Sequence[str]) -> Iterator[tuple[object, ...]]:
+    """NMI and ARI of uniform pairs and of chosen ones, at m = N."""
+    for row, name in enumerate(names):
+        cells = []
+        for column in range(len(ACCURACIES)):
+            nmis, aris = (
+                [
+                    means(found, strategy, 1.0, score, ACCURACIES, names)[row, column]
+                    for strategy in (UNIFORM, ACTIVE)
+                ]
+                for score in (0, 1)
+            )
+            cells.append(f"{nmis[0]:.3f} → {nmis[1]:.3f}; {aris[0]:.3f} → {aris[1]:.3f}")
+        yield name, *cells
+
+
+def budget_rows(found: dict[Task, Found], names: Sequence[str]) -> Iterator[tuple[object, ...]]:
+    """Uniform pairs that reach the mean score of chosen ones."""
+    for p in ACCURACIES:
+        for share in (0.5, 0.75, 1.0):
+            cells: list[str] = []
+            for score in (0, 1):
+                reached = means(found, ACTIVE, share, score, [p], names).mean()
+                curve = [means(found, UNIFORM, each, score, [p], names).mean() for each in LONG_UNIFORM]
+                cells += [f"{reached:.3f}", *ratio(share, reached, curve)]
+            yield f"{p:g}", f"{share:g} N", *cells
+
+
+def ratio(share: float, reached: float, curve: Sequence[float]) -> tuple[str, str]:
+    """Share of N at which a curve, its best so far, reaches a score; and what `share` is of that."""
+    best = np.maximum.accumulate(curve)
+    if reached > best[-1]:
+        return f"over {LONG_UNIFORM[-1]:g} N", f"under {share / LONG_UNIFORM[-1]:.2f}"
+    place = int(np.searchsorted(best, reached))
+    needed = LONG_UNIFORM[0]
+    if place > 0:
+        needed = float(np.interp(reached, best[place - 1 : place + 1], LONG_UNIFORM[place - 1 : place + 1]))
+    return f"{needed:.2f} N", f"{share / needed:.2f}"
+
+
+def signed(values: NDArray[np.float64]) -> str:
+    """Mean and standard error of differences."""
+    text = mean_error(values)
+    return text if text.startswith("-") else f"+{text}"
+
+
+def ecoli_rows(found: dict[Task, Found]) -> Iterator[tuple[object, ...]]:
+    """At 3 N questions."""
+    for p in ACCURACIES[1::-1]:
+        cells = [
+            np.array(
+                [
+                    each.scores[3.0][1]
+                    for task, each in found.items()
+                    if (task.strategy, task.p) == (strategy, p)
+                ]
+            )
+            for strategy in (ACTIVE, UNIFORM)
+        ]
+        yield f"{p:g}", "3 N", *map(mean_error, cells)
+
+
+FAILURES: dict[str, dict[str, Any]] = {
+    "as it should be": {},
+    "K one too small": {"k_off": -1},
+    "K one too large": {"k_off": 1},
+    "K too large by three": {"k_off": 3},
+    "p = 0.6": {"p": 0.6},
+    "told 0.95, is 0.8": {"p": 0.8, "told": 0.95},
+    "told 0.7, is 0.9": {"told": 0.7},
+    "one batch of N": {"batches": 1},
+    "batches of N / 2": {"batches": 2},
+    "batches of N / 32": {"batches": 32},
+    "uncertain": {"strategy": "uncertain"},
+    "anchors": {"strategy": "anchors"},
+    "again": {"strategy": "again"},
+}
+"""Fields of a task at p = 0.9: what may make it fail, and other strategies."""
+FAILING = ("iris", "wine", "thyroid", "mixture, K = 3")
+
+
+def failure_tasks(paths: int, names: Sequence[str]) -> dict[str, tuple[list[Task], list[Task]]]:
+    """Tasks with chosen pairs and with uniform ones, by case."""
+    return {
+        case: (
+            [_at_n(name, path, changes) for name, path in product(names, range(paths))],
+            [
+                _at_n(name, path, {**changes, "strategy": UNIFORM, "batches": BATCHES})
+                for name, path in product(names, range(paths))
+            ],
+        )
+        for case, changes in FAILURES.items()
+    }
+
+
+def _at_n(name: str, path: int, changes: dict[str, Any]) -> Task:
+    return Task(**{"name": name, "p": 0.9, "path": path, "strategy": ACTIVE, "shares": (1.0,), **changes})
+
+
+def failure_rows(
+    tasks: dict[str, tuple[list[Task], list[Task]]], found: dict[Task, Found]
+) -> Iterator[tuple[object, ...]]:
+    """Differences at m = N over data sets and paths."""
+    for case, both in tasks.items():
+        scores = [np.array([found[task].scores[1.0] for task in some]) for some in both]
+        difference = scores[0] - scores[1]
+        yield case, signed(difference[:, 0]), signed(difference[:, 1]), f"{scores[0][:, 0].mean():.3f}"
+
+
+def share_rows(found: dict[Task, Found]) -> Iterator[tuple[object, ...]]:
+    """What is claimed of the share of right labels, by number of questions."""
+    paths = (result for task, result in found.items() if task.strategy == ACTIVE)
+    every = np.array([belief for result in paths for belief in result.beliefs])
+    for low, high, words in (
+        (0, 0, "none"),
+        (0.01, 0.5, "up to N / 2"),
+        (0.51, 1, "N / 2 to N"),
+        (1.01, 9, "more"),
+    ):
+        some = every[(every[:, 0] >= low) & (every[:, 0] <= high)]
+        if len(some):
+            _, mean, least, most, right = some.T
+            held = ((least <= right) & (right <= most)).mean()
+            yield (
+                words,
+                len(some),
+                f"{mean.mean():.3f}",
+                f"{right.mean():.3f}",
+                f"{held:.0%}",
+                f"{(most - least).mean():.3f}",
+            )
+
+
+def draw(found: dict[Task, Found], names: Sequence[str]) -> Figure:
+    """NMI and ARI against m, by accuracy."""
+    figure = Figure(figsize=(8.4, 4.6), layout="constrained")
+    axes = figure.subplots(2, len(ACCURACIES), sharex=True, sharey="row")
+    inks = {
+        ACTIVE: (BLUE, "o"),
+        UNIFORM: (VERMILLION, "s"),
+        "farthest-first": (GREY, "^"),
+        "committee": (GREY, "v"),
+    }
+    for (row, score), (column, p) in product(enumerate(("NMI", "ARI")), enumerate(ACCURACIES)):
+        panel = axes[row, column]
+        for strategy, (color, marker) in inks.items():
+            values = np.array([means(found, strategy, share, row, [p], names)[:, 0] for share in SHARES])
+            middle, error = values.mean(axis=1), values.std(axis=1, ddof=1) / np.sqrt(len(names))
+            panel.plot(SHARES, middle, color=color, marker=marker, ms=4, lw=1.4, label=strategy)
+            if strategy in (ACTIVE, UNIFORM):
+                panel.fill_between(SHARES, middle - error, middle + error, color=color, alpha=0.15, lw=0)
+        if row == 0:
+            panel.set_title(f"p = {p:g}")
+        else:
+            panel.set_xlabel("annotations / N")
+        if column == 0:
+            panel.set_ylabel(score)
+    axes[0, -1].legend(loc="lower right", fontsize=7)
+    return figure
+
+
+def measure(
+    paths: int = PATHS,
+    names: Sequence[str] = SETS,
+    failing: Sequence[str] = FAILING,
+    far: str = "ecoli",
+    workers: int | None = None,
+    picture: Callable[[Figure], None] | None = None,
+) -> dict[str, str]:
+    """All tables, and the figure."""
+    workers = workers or os.cpu_count() or 1
+    main = [
+        Task(name, p, path, strategy, LONG_UNIFORM if strategy == UNIFORM else SHARES)
+        for path, p, name, strategy in product(range(paths), ACCURACIES, names, (UNIFORM, ACTIVE, *BASELINES))
+    ]
+    long = [
+        Task(far, p, path, strategy, (3.0,))
+        for p, path, strategy in product(ACCURACIES[:2], range(paths), (ACTIVE, UNIFORM))
+    ]
+    failures = failure_tasks(max(2, paths - 2), failing)
+    found = run_all(main, workers)
+    far_found = run_all(long, workers)
+    failed = run_all(list({task: 0 for both in failures.values() for some in both for task in some}), workers)
+    with house_style():
+        figure = draw(found, names)
+        (picture or _save)(figure)
+    return {
+        GAIN.name: GAIN.markdown(gain_rows(found, names)),
+        EACH.name: EACH.markdown(set_rows(found, names)),
+        BUDGET.name: BUDGET.markdown(budget_rows(found, names)),
+        ECOLI.name: ECOLI.markdown(ecoli_rows(far_found)),
+        FAILS.name: FAILS.markdown(failure_rows(failures, failed)),
+        SHARE.name: SHARE.markdown(share_rows(found)),
+    }
+
+
+def _save(figure: Figure) -> None:
+    figure.savefig(ROOT / "docs" / "pictures" / "asking.png", dpi=110)

@@ -1,0 +1,126 @@
+"""What the order of cells costs and shows: a draw of every block first, or block after block."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from rich.console import Console
+from tables import Table
+
+from pipeline.run.ledger import Collector
+from pipeline.run.request import Options
+from pipeline.submit.submission import submit
+from pipeline.work.records import Failure, Partial, Work
+from storage.cube.blocks import BlockStore
+from storage.cube.schema import PENDING
+from sweeps.plan import Block
+
+TABLE = Table(
+    "breadth",
+    (
+        "order",
+        "blocks with a result at 5 % of the run",
+        "at 20 %",
+        "cells open at once, at most",
+        "journal at its largest, kB",
+        "writes of blocks",
+        "time in writes, of the run",
+    ),
+)
+TABLES = (TABLE,)
+
+SHARES = (0.05, 0.2)
+
+SWEEP = """
+name = "breadth"
+seed = 1
+
+[grid]
+datasets = ["iris", "wine", { name = "mixtures", mixture = { n_clusters = [3], count = 5 } }]
+p = [0.8, 0.9, 1.0]
+m = ["0.5N", "1N", "1.5N"]
+replicates = 20
+models = ["unsupervised", "likelihood", "posterior"]
+restarts = 10
+"""
+
+
+@dataclass
+class Watch:
+    """What a collector holds after each batch, and what of the grid a reader would see."""
+
+    done: int = 0
+    open_cells: int = 0
+    journal: int = 0
+    writes: int = 0
+    write_seconds: float = 0.0
+    blocks: set[Block] = field(default_factory=set)
+    seen: list[tuple[int, int]] = field(default_factory=list)
+    """Restarts done, and blocks that were written at least once, after each batch."""
+
+    def look(self, collector: Collector, results: Sequence[Partial | Failure]) -> None:
+        """Take down the state after a batch."""
+        self.done += sum(each.work.stop - each.work.start for each in results if isinstance(each, Partial))
+        self.open_cells = max(self.open_cells, len(collector._open))
+        self.journal = max(self.journal, collector._journal.size)
+        self.seen.append((self.done, len(self.blocks)))
+
+
+def measure() -> dict[str, str]:
+    """The table."""
+    rows = [_row("a draw of every block first, then more", False), _row("block after block", True)]
+    return {TABLE.name: TABLE.markdown(rows)}
+
+
+def _row(name: str, depth_first: bool) -> tuple[str, ...]:
+    watch = Watch()
+    take, write = Collector.take, BlockStore.write
+
+    def taken(self: Collector, results: Sequence[Partial | Failure]) -> list[Work]:
+        again = take(self, results)
+        watch.look(self, results)
+        return again
+
+    def written(self: BlockStore, block: Block, results: Any) -> None:
+        started = time.perf_counter()
+        write(self, block, results)
+        watch.write_seconds += time.perf_counter() - started
+        watch.writes += 1
+        watch.blocks.add(block)
+
+    def whole(handed: int, draws: int, **_: Any) -> range:
+        return range(handed, draws)
+
+    with tempfile.TemporaryDirectory() as folder:
+        spec = Path(folder) / "breadth.toml"
+        spec.write_text(SWEEP)
+        started = time.perf_counter()
+        with (
+            patch.object(Collector, "take", taken),
+            patch.object(BlockStore, "write", written),
+            patch("pipeline.run.driver.next_wave", whole) if depth_first else nullcontext(),
+        ):
+            options = Options(results=Path(folder) / "results", workers=2)
+            assert submit(spec, options, Console(quiet=True)) == 0
+        seconds = time.perf_counter() - started
+        store = BlockStore(Path(folder) / "results" / "breadth.zarr", read_only=True)
+        blocks = len(watch.blocks)
+        assert not any((store.statuses(block) == PENDING).any() for block in watch.blocks)
+    counts, covered = np.array(watch.seen).T
+    shares = [covered[np.searchsorted(counts, share * counts[-1])] for share in SHARES]
+    return (
+        name,
+        *(f"{share} of {blocks}" for share in shares),
+        f"{watch.open_cells:,}",
+        f"{watch.journal / 1000:,.0f}",
+        str(watch.writes),
+        f"{watch.write_seconds / seconds:.1%}".replace("%", " %"),
+    )

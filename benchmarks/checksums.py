@@ -1,0 +1,123 @@
+"""What the checksums of a cube cost: the same cube with and without them."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+from cubes.small import draw_block, draw_inputs, make_plan, make_spec
+from tables import Table
+
+from storage.cube import manifest
+from storage.cube.blocks import BlockStore
+from storage.cube.growth import create, open_cube
+from storage.damage import scan
+from sweeps.plan import Block
+
+TABLE = Table(
+    "checksums",
+    (
+        "cells",
+        "samples",
+        "MB on disk, with and without",
+        "to write, ms of CPU",
+        "to read, ms of CPU",
+        "to check alone",
+    ),
+)
+TABLES = (TABLE,)
+ROUNDS = 7
+"""Of each, by turns; the quickest counts."""
+
+SIZES = ((200, 20), (20_000, 20))
+"""Samples and replicates."""
+
+
+def measure() -> dict[str, str]:
+    """The table."""
+    with tempfile.TemporaryDirectory() as folder:
+        return {TABLE.name: TABLE.markdown(_row(Path(folder), *size) for size in SIZES)}
+
+
+def _row(folder: Path, n_samples: int, replicates: int) -> tuple[str, ...]:
+    restarts = 50
+    plan = make_plan(
+        n_samples=n_samples,
+        n_features=10,
+        n_clusters=3,
+        p=(0.8, 0.9, 1.0),
+        m=(50, 100, 200, 400),
+        replicates=replicates,
+        models=("likelihood", "posterior"),
+        restarts=restarts,
+    )
+    drawn = {block: draw_block(plan, block) for block in plan.blocks()}
+    cube = folder / "cube.zarr"
+
+    def write() -> None:
+        shutil.rmtree(cube, ignore_errors=True)
+        create(cube, [plan], draw_inputs, make_spec("a", restarts))
+        _fill(cube, drawn)
+
+    times: dict[tuple[str, bool], list[float]] = {}
+    sizes, rates = {}, []
+    for _ in range(ROUNDS):
+        for summed in (True, False):
+            with ExitStack() as stack:
+                if not summed:
+                    stack.enter_context(_without())
+                times.setdefault(("write", summed), []).append(_cpu(write))
+                times.setdefault(("read", summed), []).append(_cpu(lambda: open_cube(cube).load()))
+                sizes[summed] = sum(file.stat().st_size for file in cube.rglob("*") if file.is_file())
+                if summed:
+                    rates.append(_rate(cube))
+    least = {key: 1000 * min(found) for key, found in times.items()}
+    return (
+        f"{plan.n_cells:,}",
+        f"{n_samples:,}",
+        f"{sizes[True] / 1e6:.3f}, {sizes[False] / 1e6:.3f}",
+        *(
+            f"{least[act, True]:.0f}, {least[act, False]:.0f} (× {least[act, True] / least[act, False]:.2f})"
+            for act in ("write", "read")
+        ),
+        f"{max(rates):,.0f} MB/s",
+    )
+
+
+def _fill(cube: Path, drawn: dict[Block, dict[str, np.ndarray]]) -> None:
+    store = BlockStore(cube)
+    for block, results in drawn.items():
+        store.write(block, results)
+
+
+@contextmanager
+def _without() -> Iterator[None]:
+    """No checksum is written, looked for or expected."""
+    plain = [manifest.COMPRESSION]
+    with (
+        patch("storage.cube.growth.CODECS", plain),
+        patch(
+            "storage.cube.manifest.codecs",
+            lambda dtype: [manifest.SERIALIZERS.get(dtype, manifest.BYTES), *plain],
+        ),
+        patch("storage.cube.store.is_intact", lambda content: True),
+    ):
+        yield
+
+
+def _cpu(act: Callable[[], object]) -> float:
+    started = time.process_time()
+    act()
+    return time.process_time() - started
+
+
+def _rate(cube: Path) -> float:
+    started = time.perf_counter()
+    size = scan(cube).size
+    return size / 1e6 / (time.perf_counter() - started)

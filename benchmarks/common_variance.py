@@ -1,0 +1,88 @@
+"""When one variance for all clusters pays: `python -m benchmarks common_variance`, a minute.
+
+Mixtures of three and four clusters in ten features, means as in model.md, eq. (25), of cluster variances that
+are equal, differ by half, or are drawn as there, and the small real data sets where they are found,
+standardised; m = 2N uniform pairs of accuracy 0.8. On real data the standard error is that of five drawings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+from biased_pairs import ACCURACY, N_FEATURES
+from numpy.typing import NDArray
+from quality import PUBLISHED, RAW, REAL, real_data
+from tables import Table, mean_error
+
+from kernels.problem.problem import build_problem, layers_from_annotations
+from kernels.problem.shapes import SPHERES
+from kernels.scores import nmi
+from kernels.search.genetic import run_restart
+from sweeps.annotations.draw import draw_annotations
+
+COLUMNS = ("data", "model", "spherical", "common", "common - spherical")
+DRAWN, REAL_DATA = Table("common_variance/mixtures", COLUMNS), Table("common_variance/real", COLUMNS)
+TABLES = (DRAWN, REAL_DATA)
+
+MODELS = ("unsupervised", "posterior", "conditional")
+SPREADS = {"equal, 2": (2.0, 2.0), "1.5 to 2.5": (1.5, 2.5), "0 to 5": (0.0, 5.0)}
+SIZES = (40, 200)
+MIXTURES, DRAWS, RESTARTS = 40, 5, 2
+
+
+Drawn = tuple[NDArray[np.float64], NDArray[np.int16]]
+
+
+def draw(n_samples: int, spread: tuple[float, float], number: int) -> Drawn:
+    """Features and classes of one mixture."""
+    rng = np.random.default_rng([n_samples, number])
+    n_clusters = 3 + number % 2
+    truth = rng.permutation(np.arange(n_samples) % n_clusters).astype(np.int16)
+    deviations = np.sqrt(rng.uniform(*spread, size=n_clusters))
+    means = rng.uniform(-1.0, 1.0, size=(n_clusters, N_FEATURES))
+    return means[truth] + rng.normal(size=(n_samples, N_FEATURES)) * deviations[truth, None], truth
+
+
+def scores(X: NDArray[np.float64], truth: NDArray[np.int16], number: int) -> list[float]:
+    """NMI of every model, free before common, with one drawing of annotations."""
+    annotations = draw_annotations(np.random.default_rng(number), truth, p=ACCURACY, m=2 * len(X))
+    layers = layers_from_annotations(annotations, ACCURACY)
+    found = []
+    for model, covariance in product(MODELS, SPHERES):
+        problem = build_problem(
+            X, layers, n_clusters=int(truth.max()) + 1, model=model, covariance=covariance
+        )
+        runs = [run_restart(problem, PUBLISHED, np.random.default_rng(r)) for r in range(RESTARTS)]
+        best = max(runs, key=lambda run: run.objective)
+        found.append(nmi(truth, best.labels))
+    return found
+
+
+def rows(name: str, found: list[list[float]]) -> Iterator[tuple[str, ...]]:
+    """A row per model; differences are paired."""
+    table = np.array(found).T
+    for model, free, common in zip(MODELS, table[::2], table[1::2], strict=True):
+        yield name, model, mean_error(free), mean_error(common), mean_error(common - free)
+
+
+def measure() -> dict[str, str]:
+    """Mixtures, and real data where they are at hand."""
+    drawn = [
+        row
+        for n_samples, (name, spread) in product(SIZES, SPREADS.items())
+        for row in rows(
+            f"N = {n_samples}, variances {name}",
+            [scores(*draw(n_samples, spread, number), number) for number in range(MIXTURES)],
+        )
+    ]
+    measured = {DRAWN.name: DRAWN.markdown(drawn)}
+    if RAW.is_dir():
+        measured[REAL_DATA.name] = REAL_DATA.markdown(row for name in REAL for row in rows(name, real(name)))
+    return measured
+
+
+def real(name: str) -> list[list[float]]:
+    """Scores on one real data set, one list for each drawing of annotations."""
+    return [scores(*real_data(name), number) for number in range(DRAWS)]

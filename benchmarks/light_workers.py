@@ -1,0 +1,89 @@
+"""Many workers of dask on few processors: threads of a few processes, for work that only sleeps.
+
+To the scheduler each of them is a worker like any other, with connections, heartbeats and plugins of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import get_context
+from typing import Any
+from unittest.mock import patch
+
+import dask
+from distributed import LocalCluster, Worker
+from distributed.security import Security
+
+from pipeline.cluster import connect
+from pipeline.cluster.connect import allow_open_files
+
+PATIENCE = 300.0
+"""Seconds for all workers to come."""
+
+QUIET = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "10s",
+    "distributed.admin.system-monitor.interval": "60s",
+}
+"""What workers look at in themselves many times a second: hundreds on two processors would do little else."""
+
+
+@contextmanager
+def light_cluster(processes: int) -> Iterator[None]:
+    """Let every local cluster have light workers, divided among so many processes, in place of its own."""
+    spawned: list[Any] = []
+
+    def start(n_workers: int, **options: Any) -> LocalCluster:
+        cluster = LocalCluster(n_workers=0, **options)
+        cluster.adapt = lambda **_: None  # it would replace these workers by processes of its own
+        shares = [len(range(part, n_workers, processes)) for part in range(processes)]
+        for number, share in enumerate(shares):
+            name = f"light-{number}"
+            arguments = (cluster.scheduler_address, options["security"], name, share, dask.config.config)
+            process = get_context("spawn").Process(target=_host, args=arguments, daemon=True)
+            process.start()
+            spawned.append(process)
+        deadline = time.monotonic() + PATIENCE
+        while len(cluster.scheduler.workers) < n_workers:
+            if time.monotonic() > deadline or not all(process.is_alive() for process in spawned):
+                raise RuntimeError(f"{len(cluster.scheduler.workers)} of {n_workers} workers came")
+            time.sleep(0.1)
+        return cluster
+
+    try:
+        with patch.object(connect, "LocalCluster", start):
+            yield
+    finally:
+        for process in spawned:
+            process.kill()
+            process.join()
+
+
+def _host(address: str, security: Security, name: str, count: int, config: dict[str, Any]) -> None:
+    """The life of a process: it holds `count` workers until the scheduler ends them."""
+    allow_open_files(count)
+    logging.getLogger("distributed").setLevel(logging.ERROR)
+    with dask.config.set(config | QUIET):
+        asyncio.run(_workers(address, security, name, count))
+
+
+async def _workers(address: str, security: Security, name: str, count: int) -> None:
+    workers = [
+        Worker(
+            address,
+            nthreads=1,
+            name=f"{name}-{each}",
+            security=security,
+            memory_limit=0,
+            dashboard=False,
+            host="127.0.0.1",
+        )
+        for each in range(count)
+    ]
+    for worker in workers:  # one after the other: a scheduler has only so long a queue of those that knock
+        await worker
+    await asyncio.gather(*(worker.finished() for worker in workers))

@@ -1,0 +1,198 @@
+"""What the page of a run costs the process of scheduler and driver, at the rates of 1,000 workers."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+from cubes.small import draw_inputs, make_plan, make_spec
+from tables import Table
+from tornado.httpserver import HTTPServer
+from tornado.web import Application
+
+from pipeline.cluster.pages import NAME, OwnPage
+from pipeline.live.board import Board
+from pipeline.live.site import Site
+from pipeline.live.sources import Feed
+from pipeline.live.state import AtWork, Crew, State
+from pipeline.work.merge import CellResult
+from pipeline.work.records import Partial, Work
+from storage.cube.blocks import BlockStore
+from storage.cube.growth import create
+from storage.cube.schema import DONE
+from storage.runfolder.folder import RunFolder
+from storage.runfolder.lease import Lease
+from storage.runfolder.records import HeadRecord, StateFile
+from sweeps.plan import DatasetPlan
+
+COLUMNS = (
+    "1,000 workers, a restart of",
+    "cells/s",
+    "pages open",
+    "driver",
+    "counts and scores",
+    "answers",
+    "in all",
+)
+COST = Table("live", COLUMNS)
+TABLES = (COST,)
+SECONDS = 12.0
+"""Of each run."""
+
+WORKERS, RESTARTS = 1000, 50
+RESTART_SECONDS = (0.068, 0.02)
+"""The mean of the published evaluation repeated (docs/repeat.md: 3.3 core-hours), and much less than that."""
+
+VIEWERS = (0, 1, 5)
+POLL_SECONDS = 2.0
+TICK = 0.05
+
+
+def measure() -> dict[str, str]:
+    """The table: shares of a core."""
+    rows = [_row(seconds, viewers) for seconds in RESTART_SECONDS for viewers in VIEWERS]
+    return {COST.name: COST.markdown(rows)}
+
+
+def _row(restart: float, viewers: int) -> tuple[object, ...]:
+    plan = make_plan(
+        n_samples=150,
+        n_features=4,
+        n_clusters=3,
+        p=tuple(round(0.5 + 0.025 * k, 3) for k in range(1, 21)),
+        m=tuple(range(10, 510, 50)),
+        replicates=50,
+        models=("likelihood", "posterior"),
+        restarts=RESTARTS,
+    )
+    cells = WORKERS / (RESTARTS * restart)
+    with ExitStack() as stack:
+        cube = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "big.zarr"
+        create(cube, [plan], draw_inputs, make_spec("a"))
+        lease = stack.enter_context(Lease.acquire(cube))
+        HeadRecord(spec="s", node="n").now("running").write(lease.generation.head, lease.files)
+        StateFile(lease.generation.state, lease.files).write(1, 10**7, WORKERS, 1e4)
+        RunFolder(cube).log.write_text("a line of a log that is neither short nor long\n" * 2000)
+        shares = _shares(cube, plan, cells, viewers)
+    named = f"{1000 * restart:.0f} ms", f"{cells:.0f}", viewers
+    return (*named, *(f"{100 * share:.2f} %" for share in (*shares, sum(shares))))
+
+
+def _shares(cube: Path, plan: DatasetPlan, rate: float, viewers: int) -> tuple[float, float, float]:
+    """Of a core: what the driver's thread, the page's thread, and all that answers spend."""
+    truth = draw_inputs(plan)[1]
+    store = BlockStore(cube, read_only=True)
+    busy = [
+        AtWork(f"10.0.0.{n % 250}:{n}", f"node{n}", "17", f"a/p=0.9/m=60/replicate=3/posterior {n}", float(n))
+        for n in range(WORKERS)
+    ]
+    with Feed(Board([plan]), store, lambda dataset, mixture: truth) as feed, ExitStack() as stack:
+        site = Site(State(cube, feed, skipped={}, crew=lambda: Crew(WORKERS, busy)))
+        port = stack.enter_context(_served(site))
+        looking = [Viewer(port) for _ in range(viewers)]
+        begun = time.monotonic()
+        mine, driver = time.thread_time(), 0.0
+        all_before = time.process_time()
+        for viewer in looking:
+            viewer.start()
+        told = 0
+        events = _events(plan)
+        while (passed := time.monotonic() - begun) < SECONDS:
+            due = [next(events) for _ in range(int(rate * passed) - told)]
+            told += len(due)
+            before = time.thread_time()
+            for result, block in due:
+                feed.settled(result)
+                if block is not None:
+                    feed.written(*block)
+            driver += time.thread_time() - before
+            time.sleep(TICK)
+        for viewer in looking:
+            viewer.stop.set()
+        for viewer in looking:
+            viewer.join()
+        used = time.process_time() - all_before
+        mine = time.thread_time() - mine
+        answers = used - mine - feed.cpu_seconds - sum(viewer.cpu for viewer in looking)
+    seconds = time.monotonic() - begun
+    return driver / seconds, feed.cpu_seconds / seconds, max(0.0, answers) / seconds
+
+
+def _events(plan: DatasetPlan) -> Iterator[tuple[CellResult, tuple[object, ...] | None]]:
+    """Cells that end, block after block; with the last of a block what is written."""
+    rng = np.random.default_rng(1)
+    while True:
+        for block in plan.blocks():
+            cells = list(block.cells())
+            for number, cell in enumerate(cells, 1):
+                result = CellResult(cell, RESTARTS)
+                labels = rng.integers(0, 3, plan.n_samples).astype(np.int16)
+                best = Partial(
+                    Work(cell, 0, RESTARTS),
+                    rng.random(RESTARTS),
+                    0,
+                    labels,
+                    np.zeros((3, 4)),
+                    np.ones(3),
+                    5.0,
+                    5.0,
+                )
+                result.add(best)
+                zeros = np.zeros(len(cells), np.int8)
+                yield result, (block, zeros, zeros + np.int8(DONE)) if number == len(cells) else None
+
+
+class Viewer(threading.Thread):
+    """A page that is open: it asks what has changed since it asked last."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(daemon=True)
+        self.port, self.cpu, self.stop = port, 0.0, threading.Event()
+
+    def run(self) -> None:
+        """Poll as the page does."""
+        name, connection = "", http.client.HTTPConnection("127.0.0.1", self.port)
+        while not self.stop.is_set():
+            connection.request("GET", f"/sweep/state.json?since={name}")
+            answer = connection.getresponse()
+            body = answer.read()
+            if answer.status == 200:
+                name = json.loads(body)["name"]
+            self.stop.wait(POLL_SECONDS)
+        self.cpu = time.thread_time()
+
+
+@contextmanager
+def _served(site: Site) -> Iterator[int]:
+    """The handler of the dashboard on a server of tornado's, in a loop of its own."""
+    ready, ports = threading.Event(), list[int]()
+    loop = asyncio.new_event_loop()
+
+    async def serve() -> None:
+        own = {"dask_server": SimpleNamespace(**{NAME: site})}
+        server = HTTPServer(Application([(r"/sweep/state\.json", OwnPage, own)]))
+        server.listen(0, "127.0.0.1")
+        ports.extend(socket.getsockname()[1] for socket in server._sockets.values())
+        ready.set()
+
+    def run() -> None:
+        loop.run_until_complete(serve())
+        loop.run_forever()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    ready.wait()
+    try:
+        yield ports[0]
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()

@@ -1,0 +1,174 @@
+"""What the settings of the search are worth: `python -m benchmarks quality`, five to ten minutes.
+
+Every setting runs the same restarts on the same instances: mixtures of two, four and six clusters, and the
+small real data sets if they are found below ../shared/data/raw beside the checkout. The best known solution
+of an instance is the best of all of them; a restart hits if it comes within 1e-6 nats of it. A second table
+compares the best of three restarts of 50 generations.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from checkout import SHARED
+from numpy.typing import NDArray
+from tables import Table
+
+from kernels.problem.problem import Problem, build_problem, layers_from_annotations
+from kernels.search.genetic import SearchSettings, run_restart, warm_up
+from kernels.settings import settings_of
+from sweeps.annotations.draw import draw_annotations
+from sweeps.data.reading import load_builtin
+from sweeps.data.table import scale
+from sweeps.inputs import draw_mixture
+
+RAW = SHARED / "data" / "raw"
+REAL = ("diabetes", "iris", "wine", "thyroid", "vertebral", "ecoli")
+HIT = 1e-6
+HARD = 0.8
+SHORT = 1e-3
+
+PUBLISHED = settings_of({"method": "published"})
+STRONG = settings_of({"method": "strong"})
+LABELS = replace(PUBLISHED, crossover="labels", mutation=0.2)
+COMPONENTS = replace(LABELS, relocation="components")
+SETTINGS = {
+    "published": PUBLISHED,
+    "patience 5": replace(PUBLISHED, patience=5),
+    "mutation 0.2": replace(PUBLISHED, mutation=0.2),
+    "relocation all": replace(PUBLISHED, relocation="all"),
+    "labels, mutation 0.2": LABELS,
+    "labels, mutation 0.2, all": replace(LABELS, relocation="all"),
+    "labels, mutation 0.2, components": COMPONENTS,
+    "all, patience 5": replace(LABELS, relocation="all", patience=5),
+    "all, 30 generations, patience 5": replace(LABELS, relocation="all", patience=5, generations=30),
+    "components, 30 generations, patience 5": replace(COMPONENTS, patience=5, generations=30),
+    "published, 30 generations": replace(PUBLISHED, generations=30),
+}
+
+RATIO = Table(
+    "quality/settings",
+    ("settings", "hits", "hard", "never", "CPU ms", "CPU s a hit", "seconds to the best, ratio", "gap, nats"),
+)
+BEST = Table(
+    "quality/best_of_three",
+    ("best of three, 50 generations", "1e-3 below", "1e-3 above", "mean difference, nats", "CPU s"),
+)
+TABLES = (RATIO, BEST)
+
+COMPARED = ("published", "labels, mutation 0.2, all", "labels, mutation 0.2, components")
+
+
+class Trial(NamedTuple):
+    """Restarts of one setting on one instance: objectives, and mean CPU seconds of one."""
+
+    objectives: NDArray[np.float64]
+    seconds: float
+
+
+def instances(draw: int) -> Iterator[tuple[str, Problem]]:
+    """Mixtures by K, m, p, then real data, standardised; likelihood and posterior in turn."""
+    models = ("posterior", "likelihood")
+    for n_clusters in (2, 4, 6):
+        for number, (m, p) in enumerate((m, p) for m in (100, 400, 800) for p in (0.8, 0.9, 1.0)):
+            rng = np.random.default_rng([draw, n_clusters, number])
+            X, labels = draw_mixture(rng, n_clusters=n_clusters)
+            layers = layers_from_annotations(draw_annotations(rng, labels, p=p, m=m), p)
+            model = models[(number + n_clusters // 2) % 2]
+            problem = build_problem(X, layers, n_clusters=n_clusters, model=model)
+            yield f"K = {n_clusters}, m = {m}, p = {p}, {model}", problem
+        X, _ = draw_mixture(np.random.default_rng([draw, n_clusters, 9]), n_clusters=n_clusters)
+        yield f"K = {n_clusters}", build_problem(X, n_clusters=n_clusters, model="unsupervised")
+    for place, name in enumerate(REAL if RAW.is_dir() else ()):
+        X, truth = real_data(name)
+        for model, p, m in (("posterior", 0.9, len(X)), ("likelihood", 0.8, len(X) // 2)):
+            rng = np.random.default_rng([draw, 100 + place, m])
+            layers = layers_from_annotations(draw_annotations(rng, truth, p=p, m=m), p)
+            n_clusters = int(truth.max()) + 1
+            yield f"{name}, {model}", build_problem(X, layers, n_clusters=n_clusters, model=model)
+
+
+def real_data(name: str) -> tuple[NDArray[np.float64], NDArray[np.int16]]:
+    """Features, standardised, and classes of a real data set."""
+    table = load_builtin(name, data_dir=RAW, download=False)
+    assert table.labels_true is not None
+    return scale(table.X, "standard"), table.labels_true
+
+
+def trial(problem: Problem, settings: SearchSettings, restarts: int) -> Trial:
+    """Run the restarts of one setting."""
+    began = time.process_time()
+    found = [run_restart(problem, settings, np.random.default_rng(r)).objective for r in range(restarts)]
+    return Trial(np.array(found), (time.process_time() - began) / restarts)
+
+
+def rows(trials: dict[str, list[Trial]]) -> Iterator[tuple[object, ...]]:
+    """A row per setting: hits, time, their quotient, mean distance to the best known."""
+    best = [max(each.objectives.max() for each in every) for every in zip(*trials.values(), strict=True)]
+    hits = {name: np.array(list(map(_hits, of, best))) for name, of in trials.items()}
+    first = next(iter(trials))
+    paper = np.log(list(map(_seconds_to_best, trials[first], best)))
+    hard = hits[first] < HARD
+    for name, of in trials.items():
+        seconds = np.array([each.seconds for each in of])
+        logs = np.log(list(map(_seconds_to_best, of, best))) - paper
+        ratio, error = np.exp(logs.mean()), np.exp(logs.std(ddof=1) / np.sqrt(len(logs)))
+        gap = np.mean([top - each.objectives.mean() for each, top in zip(of, best, strict=True)])
+        yield (
+            name,
+            f"{hits[name].mean():.2f}",
+            f"{hits[name][hard].mean():.2f}",
+            (hits[name] == 0).sum(),
+            f"{1e3 * seconds.mean():.1f}",
+            f"{seconds.sum() / hits[name].sum():.3f}",
+            f"{ratio:.2f} ×/÷ {error:.2f}",
+            f"{gap:.2f}",
+        )
+
+
+def _hits(trial: Trial, best: float) -> float:
+    return float((trial.objectives >= best - HIT).mean())
+
+
+def _seconds_to_best(trial: Trial, best: float) -> float:
+    """Expected CPU seconds until a hit; half a hit is added, so that none is not forever."""
+    restarts = len(trial.objectives)
+    return trial.seconds * (restarts + 0.5) / (restarts * _hits(trial, best) + 0.5)
+
+
+def best_of_three(problem: Problem, settings: SearchSettings, stream: int) -> Trial:
+    """Three restarts of 50 generations, as one trial."""
+    longer = replace(settings, generations=50)
+    began = time.process_time()
+    found = [run_restart(problem, longer, np.random.default_rng([stream, r])).objective for r in range(3)]
+    return Trial(np.array([max(found)]), time.process_time() - began)
+
+
+def comparison(draw: int) -> Iterator[tuple[object, ...]]:
+    """How often the best of three falls short of, or exceeds, the published best of three."""
+    problems = [problem for _, problem in instances(draw)]
+    paper = [best_of_three(problem, PUBLISHED, 0) for problem in problems]
+    for stream, name in enumerate(COMPARED, start=1):
+        found = [best_of_three(problem, SETTINGS[name], stream) for problem in problems]
+        gains = np.array([a.objectives[0] - b.objectives[0] for a, b in zip(found, paper, strict=True)])
+        yield (
+            name,
+            f"{(gains < -SHORT).sum()} of {len(gains)}",
+            (gains > SHORT).sum(),
+            f"{gains.mean():+.2f}",
+            f"{sum(each.seconds for each in found):.1f}",
+        )
+
+
+def measure(restarts: int = 8, draw: int = 0) -> dict[str, str]:
+    """Run all settings: so many restarts of each, on one draw of the instances."""
+    warm_up()
+    trials: dict[str, list[Trial]] = {name: [] for name in SETTINGS}
+    for _, problem in instances(draw):
+        for name, settings in SETTINGS.items():
+            trials[name].append(trial(problem, settings, restarts))
+    return {RATIO.name: RATIO.markdown(rows(trials)), BEST.name: BEST.markdown(comparison(draw))}

@@ -1,0 +1,289 @@
+"""What a sweep costs beside the solver: `python -m benchmarks scale COMMAND`.
+
+    plan     a sweep of a million cells: every command that looks at it, and the making of its cube
+    empty    restarts of no work, or of a sleep, through the real path: overhead, memory, blocks
+    many     what the head spends on many workers that sleep or have no work
+    tls      batches of no work with TLS and in plain tcp, in turn
+    busy     share of the workers' wall time that is spent in the solver, on a part of the real sweep
+
+docs/explanation/scale.md has the figures and what follows from them.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+import time
+import timeit
+import tomllib
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import click
+import numpy as np
+import psutil
+from checkout import ROOT
+from distributed import LocalCluster
+from light_workers import light_cluster
+from processes.sweeping import batches_of
+from rich.console import Console
+from tables import Sentence, Table
+from watching import WHO, NoWork, Watch, cpu_seconds, watching
+
+from pipeline.cluster import connect
+from pipeline.cluster.executor import DaskExecutor
+from pipeline.cluster.profiles import Local, Profile
+from pipeline.jobs.cluster import new_credentials
+from pipeline.monitor.status import read_status
+from pipeline.run.request import Options, Wanted, is_settled, prepare
+from pipeline.submit.overview import plan_overview
+from pipeline.submit.submission import submit
+from pipeline.work.records import Batch, Science, Work
+from pipeline.work.timing import Timing, make_batches
+from storage.cube.blocks import failed_cells
+from storage.cube.growth import create, open_cube
+from storage.runfolder.lease import Lease
+
+NO_WORK = (
+    "run",
+    "blocks",
+    "driver, a batch",
+    "scheduler and I/O, a batch",
+    "workers, a batch",
+    "memory at first, half way, at last",
+    "journal",
+)
+IN_FEW = ("`empty --restarts 10`, quiet: 100,000 restarts", "µs a restart", "blocks/s", *NO_WORK[2:4])
+TLS = Sentence(
+    "scale/tls",
+    "With TLS {} batches/s of no work, {} in plain tcp: a turn of {} batches takes {} times as long (median "
+    "of {} turns), and a batch {} ms of CPU in all processes in place of {}. Credentials are made in {} ms "
+    "at best.",
+)
+MANY = (
+    *("light workers, batches", "batches/s", "driver, a batch", "scheduler and I/O, a batch"),
+    *("head's share of a core", "memory", "open files"),
+)
+TABLES = (Table("scale/no_work", NO_WORK), Table("scale/workers", IN_FEW), TLS, Table("scale/many", MANY))
+"""Joined by hand from runs of `empty` on a quiet machine and on a busy one."""
+SWEEP = """name = "scale"
+seed = 1
+[grid]
+datasets = {datasets}
+p = {p}
+m = {m}
+replicates = {replicates}
+models = ["likelihood", "posterior"]
+restarts = {restarts}
+[search]
+method = "published"
+"""
+
+
+def plain(**options: Any) -> LocalCluster:
+    """In place of a local cluster: one that anybody on this machine can use."""
+    return LocalCluster(**{**options, "security": None})
+
+
+def run(
+    spec: Path, restarts: int, seconds: float | None, *, batch: int | None = None, **choices: Any
+) -> Watch:
+    """Submit a sweep file into its own folder, watched, with so many restarts in each batch."""
+    watch = Watch(restarts, spec.parent / f"{spec.stem}.run")
+    batches = make_batches if batch is None else batches_of(batch)
+    with watching(watch, seconds), patch("pipeline.run.driver.make_batches", batches):
+        code = submit(spec, Options(results=spec.parent, **choices), Console(stderr=True))
+    if code != 0 or watch.done != restarts:
+        raise RuntimeError(f"exit code {code}, {watch.done} of {restarts} restarts")
+    return watch
+
+
+def write_sweep(folder: Path, datasets: str, sides: tuple[int, int, int], restarts: int) -> Path:
+    """Put a sweep file of so many accuracies, annotation counts and replicates into a folder."""
+    p = [round(0.5 + 0.5 * (k + 1) / sides[0], 6) for k in range(sides[0])]
+    counts = list(range(1, sides[1] + 1))
+    path = folder / "scale.toml"
+    path.write_text(SWEEP.format(datasets=datasets, p=p, m=counts, replicates=sides[2], restarts=restarts))
+    return path
+
+
+def row(*fields: object) -> None:
+    """A line of a table."""
+    click.echo("".join(f"{field!s:>12}" for field in fields))
+
+
+@click.group(help=__doc__)
+def main() -> None:
+    """See above."""
+    logging.basicConfig(level=logging.WARNING)
+
+
+@main.command()
+@click.option("--datasets", default='["iris"]', show_default=True, help="As in a sweep file.")
+@click.option("--sides", type=(int, int, int), default=(100, 100, 50), show_default=True)
+def plan(datasets: str, sides: tuple[int, int, int]) -> None:
+    """Accuracies, counts and replicates of SIDES, two models: a million cells for each data set."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_sweep(Path(folder), datasets, sides, 50)
+        load = partial(prepare, path, results=Path(folder), data_dir=None)
+        prepared = load()
+        cells = sum(plan.n_cells for plan in prepared.inputs.plans)
+        blocks = sum(1 for plan in prepared.inputs.plans for _ in plan.blocks())
+        click.echo(f"{cells:,} cells in {blocks:,} blocks")
+        cube, inputs = prepared.cube, prepared.inputs
+        steps: dict[str, Callable[[], object]] = {
+            "prepare": load,
+            "plan": lambda: plan_overview(prepared).lines(),
+            "create": lambda: create(cube, inputs.plans, inputs.stacked, prepared.spec),
+            "is settled": lambda: is_settled(prepared, Wanted()),
+            "failed cells": lambda: failed_cells(cube, inputs.plans),
+            "status": lambda: read_status(cube).lines(),
+            "open_cube": lambda: open_cube(cube),
+        }
+        for name, step in steps.items():
+            began = time.perf_counter()
+            step()
+            memory = psutil.Process().memory_info().rss / 1e6
+            click.echo(f"{name:<14}{time.perf_counter() - began:8.2f} s   memory now {memory:6.0f} MB")
+        files = sum(len(names) for _, _, names in os.walk(cube))
+        root = (cube / "zarr.json").stat().st_size
+        click.echo(f"{files} files in the empty cube, its root file {root:,} bytes")
+
+
+@main.command()
+@click.option("--sides", type=(int, int, int), default=(10, 10, 50), show_default=True)
+@click.option("--restarts", default=50, show_default=True, help="Of each cell.")
+@click.option("--workers", multiple=True, type=int, default=(0, 1, 2, 8), show_default=True)
+@click.option("--sleep", "seconds", default=0.0, help="Seconds that a restart sleeps.")
+@click.option("--batch", default=100, show_default=True, help="Restarts of a batch.")
+def empty(
+    sides: tuple[int, int, int], restarts: int, workers: tuple[int, ...], seconds: float, batch: int
+) -> None:
+    """Restarts of no work through the real path; accuracies, counts and replicates of SIDES, two models."""
+    total = 2 * int(np.prod(sides)) * restarts
+    blocks = sides[0] * sides[1]
+    click.echo(f"{total:,} restarts of {total // restarts:,} cells in {blocks:,} blocks, {batch} a batch")
+    row("workers", "wall s", "us/restart", "ideal %", "blocks/s", "ms/batch", *WHO)
+    for count in workers:
+        with tempfile.TemporaryDirectory() as folder:
+            spec = write_sweep(Path(folder), '["iris"]', sides, restarts)
+            watch = run(spec, total, seconds, workers=count, batch=batch)
+        row(
+            count,
+            f"{watch.wall:.1f}",
+            f"{1e6 * watch.wall / total:.0f}",
+            f"{100 * seconds * total / max(count, 1) / watch.wall:.1f}",
+            f"{blocks / watch.wall:.1f}",
+            *(f"{1e3 * spent / watch.batches:.2f}" for spent in (watch.wall, *map(watch.used, WHO))),
+        )
+        sizes = [size / 1e6 for _, size in watch.samples]
+        click.echo(
+            f"    driver and scheduler hold {sizes[0]:.0f} MB at first, "
+            f"{sizes[len(sizes) // 2]:.0f} half way, {sizes[-1]:.0f} at last, "
+            f"{watch.slope():+.1f} B/restart in the second half; journal at most "
+            f"{watch.journal_bytes / 1e6:.1f} MB; {watch.taking:.1f} s of the wall for merging and writing"
+        )
+
+
+@main.command()
+@click.option("--workers", multiple=True, type=int, default=(2, 64, 256), show_default=True)
+@click.option("--processes", default=4, show_default=True, help="That share the workers.")
+@click.option("--sleep", "seconds", default=0.0, help="Seconds that a restart sleeps.")
+@click.option("--batch", default=100, show_default=True, help="Restarts of a batch.")
+@click.option(
+    "--rounds", default=20.0, show_default=True, help="Batches of each worker; 1,000 in all at least."
+)
+def many(workers: tuple[int, ...], processes: int, seconds: float, batch: int, rounds: float) -> None:
+    """What the head spends on workers that are threads of a few processes of this machine."""
+    row("workers", "batches", "wall s", "batches/s", "ms/batch", *WHO, "head %", "MB", "files")
+    for count in workers:
+        wanted = max(1000, int(rounds * count))
+        replicates = max(1, round(wanted * batch / (2 * 50 * 25)))
+        total = 2 * 25 * replicates * 50
+        with tempfile.TemporaryDirectory() as folder, light_cluster(processes):
+            spec = write_sweep(Path(folder), '["iris"]', (5, 5, replicates), 50)
+            watch = run(spec, total, seconds, workers=count, batch=batch)
+        head = watch.used("driver") + watch.used("scheduler")
+        row(
+            count,
+            watch.batches,
+            f"{watch.wall:.1f}",
+            f"{watch.batches / watch.wall:.1f}",
+            *(f"{1e3 * spent / watch.batches:.2f}" for spent in (watch.wall, *map(watch.used, WHO))),
+            f"{100 * head / watch.wall:.0f}",
+            f"{max(size for _, size in watch.samples) / 1e6:.0f}",
+            watch.open_files,
+        )
+
+
+@main.command()
+@click.option("--workers", default=2, show_default=True)
+@click.option("--batches", default=100, show_default=True, help="Of a turn.")
+@click.option("--turns", default=20, show_default=True, help="Of each; one more warms up.")
+def tls(workers: int, batches: int, turns: int) -> None:
+    """Batches of 20 restarts of no work on two local clusters, one with TLS and one in plain tcp, in turn."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        prepared = prepare(
+            write_sweep(folder, '["iris"]', (1, 1, batches), 10), results=folder, data_dir=None
+        )
+        (plan,) = prepared.inputs.plans
+        science = Science(prepared.spec.seed, prepared.spec.search, plan.n_clusters, prepared.spec.stop)
+        work = [Work(cell, 0, plan.restarts) for block in plan.blocks() for cell in block.cells()]
+        turn = list(make_batches(science, work, Timing({}), seconds=20))
+        executors = {}
+        for name, cluster in (("tls", LocalCluster), ("tcp", plain)):
+            profile = Profile("local", Local(workers=workers, dashboard_port=0), None)
+            with patch.object(connect, "LocalCluster", cluster):
+                lease = stack.enter_context(Lease.acquire(folder / f"{name}.zarr"))
+                client = stack.enter_context(connect.connect(profile, lease=lease))
+            client.register_plugin(NoWork(0.0))
+            executors[name] = DaskExecutor(client, prepared.inputs.sources)
+        found: dict[str, list[tuple[float, float]]] = {name: [] for name in executors}
+        for number in range(turns + 1):
+            for name in sorted(executors, reverse=number % 2 == 0):  # neither always comes first
+                found[name].append(timed(executors[name], turn))
+    ours, others = (np.median(found[name][1:], axis=0) for name in ("tls", "tcp"))
+    rates = [f"{len(turn) / wall:.0f}" for wall, _ in (ours, others)]
+    each = [f"{1e3 * cpu / len(turn):.1f}" for _, cpu in (ours, others)]
+    ratio = np.median(np.array(found["tls"][1:])[:, 0] / np.array(found["tcp"][1:])[:, 0])
+    making = min(timeit.repeat(new_credentials, number=1, repeat=turns))
+    click.echo(TLS.form.format(*rates, len(turn), f"{ratio:.2f}", turns, *each, f"{1e3 * making:.1f}"))
+
+
+def timed(executor: DaskExecutor, turn: Iterable[Batch]) -> tuple[float, float]:
+    """Seconds of wall and of CPU in all processes that the batches take."""
+    left, before, began = iter(turn), sum(cpu_seconds().values()), time.perf_counter()
+    for ended in executor.results(lambda: next(left, None)):
+        for _, outcome in ended:
+            if not isinstance(outcome, list):
+                raise outcome
+    return time.perf_counter() - began, sum(cpu_seconds().values()) - before
+
+
+@main.command()
+@click.option("--spec", type=click.Path(path_type=Path), default=ROOT / "sweeps" / "uci.toml")
+@click.option("--restarts", default=1, show_default=True, help="Of each cell, in place of the file's.")
+@click.option("--workers", default=len(os.sched_getaffinity(0)), show_default=True)
+@click.option("--data-dir", type=click.Path(path_type=Path), envvar="SWEEP_DATA_DIR")
+def busy(spec: Path, restarts: int, workers: int, data_dir: Path | None) -> None:
+    """Share of workers x wall time, from the first batch to the last, that is spent in the solver."""
+    text = spec.read_text()
+    wanted = tomllib.loads(text)["grid"]["restarts"]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / spec.name
+        path.write_text(text.replace(f"restarts = {wanted}", f"restarts = {restarts}"))
+        plans = prepare(path, results=Path(folder), data_dir=data_dir).inputs.plans
+        total = restarts * sum(plan.n_cells for plan in plans)
+        watch = run(path, total, None, workers=workers, data_dir=data_dir)
+    used = {who: watch.used(who) for who in WHO}
+    click.echo(f"{total:,} restarts in {watch.batches} batches, {watch.wall:.1f} s on {workers} workers")
+    click.echo(f"in the solver: {100 * watch.kernel / (workers * watch.wall):.1f} % of workers x wall")
+    shown = ", ".join(f"{who} {seconds:.1f}" for who, seconds in used.items())
+    share = 100 * used["workers"] / sum(used.values())
+    click.echo(f"CPU seconds: {shown}; of them the workers' {share:.1f} %")

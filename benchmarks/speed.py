@@ -1,0 +1,156 @@
+"""The solver's speed: `python -m benchmarks speed`, half a minute.
+
+CPU time per local search of whole restarts, everything included, and per candidate relocation. Its ratios are
+of times of one run; another program is compared by running both in turns. Real data are looked for below
+../shared/data beside the checkout.
+"""
+
+from __future__ import annotations
+
+import time
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+from candidates import sweep_candidates
+from checkout import SHARED as BESIDE
+from quality import PUBLISHED, STRONG
+from solving.entries import collect
+from tables import Sentence, Table
+
+from kernels.partition.state import new_state
+from kernels.problem.data import Data
+from kernels.problem.problem import CANNOT, MUST, Layer, Problem, build_problem, layers_from_annotations
+from kernels.search.genetic import SearchSettings, run_restart, warm_up
+from sweeps.annotations.draw import draw_annotations
+from sweeps.data.reading import load_builtin
+from sweeps.inputs import draw_mixture
+
+SEARCH = Table(
+    "speed/search",
+    ("", "CPU ms per local search", "candidates tried", "ns per candidate", "a strong restart, ratio"),
+)
+CANDIDATE = Table("speed/candidate", ("candidate, K = 6, D = 10", "m", "ns", "cycles"))
+SENTENCE = Sentence(
+    "speed/sentence",
+    "A local search takes {}, {} and {} ms of CPU at K = 2, 4 and 6 (N = 200, D = 10, m = 400, posterior).",
+)
+TABLES = (SEARCH, CANDIDATE, SENTENCE)
+
+SHARED = BESIDE / "data"
+MODELS, COUNTS = ("likelihood", "posterior"), (400, 800)
+"""Of the instances whose candidates are timed."""
+MIXTURES = 5
+
+
+def mixture(n_clusters: int, m: int, model: str, draw: int = 0) -> tuple[Problem, np.ndarray]:
+    """N = 200, D = 10, annotations of accuracy 0.9; and its classes."""
+    rng = np.random.default_rng([n_clusters, m, draw])
+    X, labels = draw_mixture(rng, n_clusters=n_clusters)
+    layers = layers_from_annotations(draw_annotations(rng, labels, p=0.9, m=m), 0.9)
+    return build_problem(X, layers, n_clusters=n_clusters, model=model), labels
+
+
+def vertebral(folder: Path) -> Problem:
+    """The published instance, unscaled."""
+    layers = []
+    for kind, name in ((MUST, "must"), (CANNOT, "cannot")):
+        table = np.loadtxt(folder / f"vertebral-{name}.link", ndmin=2)
+        pairs = table[:, :2].astype(np.int64) - 1
+        weights = np.where(pairs[:, 0] == pairs[:, 1], 0.5, 1.0) * table[:, 2]
+        layers.append(Layer(kind, pairs, weights, 0.9))
+    X = np.loadtxt(folder / "vertebral.data")
+    return build_problem(X, layers, n_clusters=3, model="posterior")
+
+
+def pendigits(folder: Path) -> Problem:
+    """Unscaled, m = N annotations of accuracy 0.9."""
+    table = load_builtin("pendigits-389", data_dir=folder, download=False)
+    assert table.labels_true is not None
+    rng = np.random.default_rng(0)
+    annotations = draw_annotations(rng, table.labels_true, p=0.9, m=len(table.X))
+    layers = layers_from_annotations(annotations, 0.9)
+    return build_problem(table.X, layers, n_clusters=3, model="posterior")
+
+
+def search_row(name: str, problems: list[Problem], restarts: int) -> tuple[str, ...]:
+    """The row of some instances: whole restarts of ten generations.
+
+    The published search and the strong one take turns, so that both meet the same machine.
+    """
+    seconds = dict.fromkeys((PUBLISHED, STRONG), 0.0)
+    searches = tried = 0
+    for problem, restart, settings in product(problems, range(restarts), seconds):
+        began = time.process_time()
+        found = run_restart(problem, settings, np.random.default_rng(restart))
+        seconds[settings] += time.process_time() - began
+        if settings is PUBLISHED:
+            searches += found.local_searches
+            tried += found.evaluations
+    own = seconds[PUBLISHED]
+    ratio = seconds[STRONG] / own
+    return (
+        name,
+        f"{1e3 * own / searches:.2f}",
+        f"{tried / searches:,.0f}",
+        f"{1e9 * own / tried:.0f}",
+        f"{ratio:.2f}",
+    )
+
+
+def candidate_time(problem: Problem) -> float:
+    """CPU nanoseconds per candidate at a good solution: the least of several sweeps."""
+    data: Data = problem.data
+    state = new_state(data)
+    state.labels[:] = run_restart(problem, SearchSettings(3, 3, 1), np.random.default_rng(0)).labels
+    collect(data, state)
+    sweep_candidates(data, state, 1)
+    seconds = []
+    for _ in range(20):
+        began = time.process_time()
+        sweep_candidates(data, state, 100)
+        seconds.append(time.process_time() - began)
+    return 1e9 * min(seconds) / (100 * len(data.annotated) * (data.n_clusters - 1))
+
+
+def clock() -> float:
+    """GHz, as the kernel reports it; NaN where it does not."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return float("nan")
+    speeds = [float(line.split(":")[1]) for line in lines if line.startswith("cpu MHz")]
+    return max(speeds, default=float("nan")) / 1e3
+
+
+def measure(mixtures: int = MIXTURES, restarts: int = 2, real: bool = True) -> dict[str, str]:
+    """Tables of whole restarts and of single candidates.
+
+    Parameters
+    ----------
+    mixtures : int
+        Of each number of clusters.
+    restarts : int
+        Of each instance.
+    real : bool
+        Whether the real data that are there are searched, too.
+    """
+    warm_up()
+    cases = {
+        f"K = {k}": [mixture(k, 400, "posterior", draw)[0] for draw in range(mixtures)] for k in (2, 4, 6)
+    }
+    if real and (SHARED / "reference-vertebral").is_dir():
+        cases["Vertebral"] = [vertebral(SHARED / "reference-vertebral")]
+    if real and (SHARED / "raw").is_dir():
+        cases["Pendigits-389"] = [pendigits(SHARED / "raw")]
+    searches = [search_row(name, problems, restarts) for name, problems in cases.items()]
+    candidates = []
+    for model, m in product(MODELS, COUNTS):
+        nanoseconds = candidate_time(mixture(6, m, model)[0])
+        cycles = nanoseconds * clock()
+        candidates.append((model, m, f"{nanoseconds:.0f}", f"{cycles:.0f}" if np.isfinite(cycles) else ""))
+    return {
+        SEARCH.name: SEARCH.markdown(searches),
+        CANDIDATE.name: CANDIDATE.markdown(candidates),
+        SENTENCE.name: SENTENCE.form.format(*(f"{float(row[1]):.1f}" for row in searches[:3])),
+    }

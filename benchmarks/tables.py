@@ -1,0 +1,93 @@
+"""Tables of the benchmarks: rendered in one place, and kept between markers in the documents."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from checkout import ROOT
+from numpy.typing import NDArray
+
+BLOCK = re.compile(r"(<!-- benchmark: (?P<name>[\w/]+) -->\n)(?P<text>.*?)(\n<!-- /benchmark -->)", re.DOTALL)
+"""What a benchmark wrote into a document."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that a benchmark owns.
+
+    Parameters
+    ----------
+    name : str
+        Of its markers: the module, and what it shows if the module has several.
+    columns : tuple of str
+        Heads.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+
+    @property
+    def form(self) -> str:
+        """The first line in Markdown."""
+        return _line(self.columns)
+
+    def markdown(self, rows: Iterable[Iterable[object]]) -> str:
+        """The table in Markdown."""
+        return "\n".join([self.form, "|---" * len(self.columns) + "|", *map(_line, rows)])
+
+    def fits(self, text: str) -> bool:
+        """Whether a document has a table of these columns."""
+        return text.partition("\n")[0] == self.form
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence with numbers that a benchmark owns.
+
+    Parameters
+    ----------
+    name : str
+        Of its markers.
+    form : str
+        With `{}` for each number.
+    """
+
+    name: str
+    form: str
+
+    def fits(self, text: str) -> bool:
+        """Whether a document has this sentence, whatever the numbers."""
+        return re.fullmatch(re.escape(self.form).replace(r"\{\}", r"[\d.]+"), text) is not None
+
+
+def documents() -> list[Path]:
+    """Every document that may hold a table."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Name and content of every block of a document."""
+    for found in BLOCK.finditer(text):
+        yield found["name"], found["text"]
+
+
+def replaced(text: str, measured: Mapping[str, str]) -> str:
+    """A document with what was measured in place of what stood between its markers."""
+
+    def block(found: re.Match[str]) -> str:
+        return found[1] + measured.get(found["name"], found["text"]) + found[4]
+
+    return BLOCK.sub(block, text)
+
+
+def mean_error(values: NDArray[np.float64]) -> str:
+    """Mean and its standard error."""
+    return f"{values.mean():.3f} ± {values.std(ddof=1) / np.sqrt(len(values)):.3f}"
+
+
+def _line(cells: Iterable[object]) -> str:
+    return "".join(f"| {cell} " if str(cell) else "| " for cell in cells) + "|"

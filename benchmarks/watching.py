@@ -1,0 +1,169 @@
+"""Looks at a run from the inside: what is handed out and taken, who uses the processor, how much memory.
+
+In place of the solver there may be a sleep.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+import numpy as np
+import psutil
+from distributed import Worker, WorkerPlugin
+
+from pipeline.cluster.executor import DaskExecutor
+from pipeline.work.records import Batch, Partial
+from pipeline.work.tasks import Ended, NextTask, Outcome, SerialExecutor
+
+if TYPE_CHECKING:  # the memory of a driver is measured, which loads no kernels
+    from kernels.problem.problem import Problem
+    from kernels.search.genetic import Restart
+
+SAMPLES = 400
+"""Readings of the memory in a run, evenly spread over its restarts."""
+
+WHO = ("driver", "scheduler", "workers")
+"""Whose CPU time is counted: the thread that drives, all others of its process, the worker processes."""
+
+Results = Callable[[NextTask], Iterator[Ended]]
+
+
+class NoWork(WorkerPlugin):  # type: ignore[misc]
+    """Puts a sleep in place of the solver; its solutions are random and of the right shape."""
+
+    name = "no-work"
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def setup(self, worker: Worker | None = None) -> None:
+        """Replace the solver of this process."""
+        import kernels.search.genetic
+
+        kernels.search.genetic.run_restart = partial(sleep, self.seconds)
+
+
+def sleep(seconds: float, problem: Problem, settings: object, rng: np.random.Generator) -> Restart:
+    """In place of a restart."""
+    from kernels.search.genetic import Restart
+
+    if seconds:
+        time.sleep(seconds)
+    n_samples, n_features = problem.data.X.shape
+    k = problem.data.n_clusters
+    labels = (np.arange(n_samples) % k).astype(np.int16)
+    objective = rng.random()
+    found = (np.bincount(labels), np.zeros((k, n_features)), np.ones(k))
+    return Restart(labels, objective, objective, 0.0, 0.0, *found, 0, 0, 0, 0)
+
+
+@dataclass
+class Watch:
+    """Looks at an executor from the first batch handed out to the last one taken.
+
+    Parameters
+    ----------
+    restarts : int
+        Of the sweep.
+    run : Path
+        Directory of the run.
+    """
+
+    restarts: int
+    run: Path
+    batches: int = 0
+    done: int = 0
+    kernel: float = 0.0
+    making: float = 0.0
+    taking: float = 0.0
+    journal_bytes: int = 0
+    samples: list[tuple[int, int]] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+    cpu: list[dict[str, float]] = field(default_factory=list)
+    open_files: int = 0
+
+    @property
+    def wall(self) -> float:
+        """Seconds from the first batch handed out to the last one taken."""
+        return self.times[-1] - self.times[0]
+
+    def results(self, inner: Results, next_batch: NextTask) -> Iterator[Ended]:
+        """Results of an executor, timed."""
+        self.times.append(time.perf_counter())
+        self.cpu.append(cpu_seconds())
+        for ended in inner(partial(self._make, next_batch)):
+            began = time.perf_counter()
+            for _, outcome in ended:
+                self._note(outcome)
+            yield ended
+            self.times.append(time.perf_counter())
+            self.taking += self.times[-1] - began
+        self.cpu.append(cpu_seconds())
+
+    def used(self, who: str) -> float:
+        """CPU seconds of one of `cpu_seconds`."""
+        return self.cpu[-1][who] - self.cpu[0][who]
+
+    def slope(self) -> float:
+        """Growth of the driver's and scheduler's memory over the second half, in bytes per restart."""
+        half = np.array(self.samples[len(self.samples) // 2 :], dtype=float)
+        return float(np.polyfit(half[:, 0], half[:, 1], 1)[0]) if len(half) > 2 else 0.0
+
+    def _make(self, next_batch: NextTask) -> Batch | None:
+        began = time.perf_counter()
+        batch = next_batch()
+        self.making += time.perf_counter() - began
+        return batch
+
+    def _note(self, outcome: Outcome) -> None:
+        if not isinstance(outcome, list):
+            raise outcome
+        self.batches += 1
+        for result in outcome:
+            if not isinstance(result, Partial):
+                raise RuntimeError(result.cause)
+            self.done += result.work.stop - result.work.start
+            self.kernel += result.seconds
+        journals = (file.stat().st_size for file in self.run.glob("generation.*/journal"))
+        self.journal_bytes = max(self.journal_bytes, sum(journals))
+        if self.done >= len(self.samples) * self.restarts / SAMPLES:
+            self.samples.append((self.done, psutil.Process().memory_info().rss))
+            if len(self.samples) % (SAMPLES // 4) == 1:  # it takes as long as a batch where there are many
+                self.open_files = max(self.open_files, psutil.Process().num_fds())
+
+
+def cpu_seconds() -> dict[str, float]:
+    """CPU seconds so far of each of `WHO`."""
+    me = psutil.Process()
+    threads = {thread.id: thread.user_time + thread.system_time for thread in me.threads()}
+    driver = threads.pop(threading.main_thread().native_id, 0.0)
+    workers = sum(sum(child.cpu_times()[:2]) for child in me.children(recursive=True))
+    return dict(zip(WHO, (driver, sum(threads.values()), workers), strict=True))
+
+
+@contextmanager
+def watching(watch: Watch, seconds: float | None) -> Iterator[None]:
+    """Watch every executor; with `seconds`, its restarts sleep so long in place of the solver."""
+
+    def watched(results: Any) -> Any:
+        def replacement(executor: Any, next_batch: NextTask) -> Iterator[Ended]:
+            if seconds is not None:
+                client = getattr(executor, "_client", None)
+                NoWork(seconds).setup() if client is None else client.register_plugin(NoWork(seconds))
+            return watch.results(partial(results, executor), next_batch)
+
+        return replacement
+
+    with (
+        patch.object(SerialExecutor, "results", watched(SerialExecutor.results)),
+        patch.object(DaskExecutor, "results", watched(DaskExecutor.results)),
+    ):
+        yield

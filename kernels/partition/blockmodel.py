@@ -1,0 +1,309 @@
+"""The annotation model "conditional": each annotated pair is right with its accuracy.
+
+Equations (36) to (38) of docs/model.md.
+
+All that matters of a partition is which pairs share a cluster. `State.agreed` holds, for the layer of
+annotations of known accuracy, their value in nats, and for a layer of unknown accuracy its agreeing weight; a
+pair that comes to share a cluster adds its weight to it. A candidate costs O(1) a layer once the links are
+set.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from kernels.jit import jit_inner, jit_part
+from kernels.partition.state import State
+from kernels.partition.statistics import array_log, prior_rate, proportions_gain, sum_of_squares
+from kernels.problem.data import LARGEST_ACCURACY, LIKELIHOOD, POSTERIOR, Data, Floats
+
+# The part of the block model's gain that depends on source and target alone.
+#
+# Equations (22) and (23) of docs/model.md.
+#
+# A relocation of a sample with annotations a_r changes the sizes of two clusters, and with them the
+# denominators n_r n_s + (1 + delta_rs) lambda_rs of all rates. What that does to the counts as they are goes
+# into a table `State.base[source, target]`, recomputed after each relocation (one in about a hundred
+# candidates); the few counts that the sample carries along are added per candidate, from the logarithms kept
+# here.
+#
+# The prior's lambda depends on all sizes: lambda' = lambda e^u, the same u for both rates of a layer. As a
+# function of u, log(n n + lambda e^u) has the first derivative q = lambda / (n n + lambda) and the second
+# q (1 - q), which grows by at most the factor e^|u|. The tables hold the logarithms at lambda, `base` adds
+# the
+# first order of the counts as they are, and `slack` bounds the rest: u² e^|u| / 2 · m · max q (1 - q) for
+# the
+# second order, and |u| max q for each annotation carried along. A candidate whose gain lies within that
+# bound
+# of the threshold is evaluated term by term, so every decision is that of the exact objective.
+
+NOW, JOIN, LEAVE, SWAP, RATE = 0, 1, 2, 3, 4
+"""First index of `State.logs[layer]`: logarithms for sizes n_r n_c, n_r (n_c + 1), (n_r - 1) n_c and
+(n_r - 1) (n_c + 1), on the diagonal n_r², (n_r + 1)², (n_r - 1)² and nothing; then u from source r to c."""
+
+
+@jit_part
+def refresh_size_terms(data: Data, state: State) -> None:
+    """Set `base`, `slack` and `logs` for the current sizes and edge counts."""
+    state.slack[:] = 0.0
+    for s in range(data.n_clusters):
+        for t in range(data.n_clusters):
+            state.base[s, t] = proportions_gain(data, state.sizes[s], state.sizes[t])
+    for layer in range(data.totals.shape[0]):
+        if data.model == LIKELIHOOD:
+            add_likelihood_base(data, state, layer)
+        elif data.model == POSTERIOR:
+            set_logs(data, state, layer)
+            add_posterior_base(data, state, layer)
+
+
+@jit_part
+def add_likelihood_base(data: Data, state: State, layer: int) -> None:
+    """Add minus the change of the sum of d_r log n_r, d_r the degree of a cluster."""
+    log_size = data.log_size
+    counts = state.edge_counts[layer]
+    degrees = state.work
+    for r in range(data.n_clusters):
+        degrees[r] = 0.0
+        for c in range(data.n_clusters):
+            degrees[r] += counts[r, c]
+    for s in range(data.n_clusters):
+        size = state.sizes[s]
+        # An empty cluster is no source, but its index must be valid.
+        leave = degrees[s] * (log_size[size] - log_size[max(size - 1, 0)])
+        for t in range(data.n_clusters):
+            size = state.sizes[t]
+            state.base[s, t] += leave + degrees[t] * (log_size[size] - log_size[size + 1])
+
+
+@jit_part
+def set_logs(data: Data, state: State, layer: int) -> None:
+    """Set the denominators of the layer at the current rates, their logarithms, and the shares of lambda.
+
+    The first 4 K² places of `denominators` end as shares q, in the order of `logs`; the last K² stay e^u.
+    """
+    n_clusters = data.n_clusters
+    area = n_clusters * n_clusters
+    rate = prior_rate(data, layer, sum_of_squares(state.sizes))
+    state.rates[layer] = rate
+    inner = 2.0 * rate
+    outer = rate / data.spread[layer]
+    # A relocation adds 2 (n_t - n_s + 1) to the sum of squares, of which lambda_in is a linear function.
+    slope = (1.0 - data.spread[layer]) / (data.totals[layer] * rate)
+    values = state.denominators
+    for r in range(n_clusters):
+        n_r = float(state.sizes[r])
+        for c in range(n_clusters):
+            n_c = float(state.sizes[c])
+            place = r * n_clusters + c
+            values[place] = n_r * n_c + outer
+            values[place + area] = n_r * n_c + n_r + outer
+            values[place + 2 * area] = n_r * n_c - n_c + outer
+            values[place + 3 * area] = (n_r - 1.0) * (n_c + 1.0) + outer
+            values[place + 4 * area] = 1.0 + (n_c - n_r + 1.0) * slope
+        place = r * n_clusters + r
+        # On the diagonal (1 + delta) lambda is 2 lambda_in; nothing moves from r to r: 1, with logarithm 0.
+        values[place] = n_r * n_r + inner
+        values[place + area] = (n_r + 1.0) * (n_r + 1.0) + inner
+        values[place + 2 * area] = (n_r - 1.0) * (n_r - 1.0) + inner
+        values[place + 3 * area] = 1.0
+        values[place + 4 * area] = 1.0
+    array_log(values, state.logs[layer].reshape(5 * area))
+    for place in range(4 * area):
+        values[place] = outer / values[place]
+    for r in range(n_clusters):
+        place = r * n_clusters + r
+        for table in range(3):
+            values[place + table * area] *= inner / outer
+
+
+@jit_part
+def add_posterior_base(data: Data, state: State, layer: int) -> None:
+    """Add minus the change of half the sum of m_rs log of the denominators, and that of the priors' rates."""
+    n_clusters = data.n_clusters
+    counts = state.edge_counts[layer]
+    logs = state.logs[layer]
+    shares = state.denominators.reshape((5, n_clusters, n_clusters))
+    sides = state.sides
+    side_changes(counts, logs, sides[0], sides[1])
+    total_share = side_changes(counts, shares, sides[2], sides[3])
+    largest, curvature = share_bounds(data, state, layer)
+    curvature *= 0.5 * data.totals[layer]
+    pairs = 0.5 * n_clusters * (n_clusters + 1)
+    for s in range(n_clusters):
+        for t in range(n_clusters):
+            u = logs[RATE, s, t]
+            change = sides[0, s] + sides[1, t] + corner_change(counts, logs, s, t)
+            share = total_share + sides[2, s] + sides[3, t] + corner_change(counts, shares, s, t)
+            state.base[s, t] += pairs * u - change - u * share
+            size = abs(u)
+            # 1 + x + x² is above e^x up to 1.79; there is no bound beyond, so that the gain is found exactly.
+            growth = 1.0 + size + size * size if size < 1.7 else np.inf
+            state.slack[0, s, t] += u * u * growth * curvature
+            # The annotations carried along are counted over all layers: the largest factor bounds them.
+            state.slack[1, s, t] = max(state.slack[1, s, t], size * largest)
+
+
+@jit_part
+def share_bounds(data: Data, state: State, layer: int) -> tuple[float, float]:
+    """Bounds over all tables of the shares q and of q (1 - q), from the extreme sizes."""
+    least = np.inf
+    second = np.inf
+    most = 0.0
+    for k in range(data.n_clusters):
+        size = float(state.sizes[k])
+        second = min(second, max(size, least))
+        least = min(least, size)
+        most = max(most, size)
+    inner = 2.0 * state.rates[layer]
+    outer = 0.5 * inner / data.spread[layer]
+    upper = (most + 1.0) * (most + 1.0)
+    inner_high = inner / ((least - 1.0) * (least - 1.0) + inner)
+    outer_high = outer / ((least - 1.0) * second + outer)
+    curvature = max(
+        largest_curvature(inner / (upper + inner), inner_high),
+        largest_curvature(outer / (upper + outer), outer_high),
+    )
+    return max(inner_high, outer_high), curvature
+
+
+@jit_part
+def largest_curvature(low: float, high: float) -> float:
+    """Largest q (1 - q) between two shares."""
+    if high < 0.5:
+        return high * (1.0 - high)
+    if low > 0.5:
+        return low * (1.0 - low)
+    return 0.25
+
+
+@jit_part
+def side_changes(counts: Floats, table: Floats, leaving: Floats, joining: Floats) -> float:
+    """Change of half the sum of m_rs times a table when a sample leaves r, and when one joins r.
+
+    Returns the sum before the change. What both do to the pair (source, target) is left to `corner_change`.
+    """
+    n_clusters = len(leaving)
+    before = 0.0
+    joining[:] = 0.0
+    for r in range(n_clusters):
+        now = 0.0
+        left = 0.0
+        for c in range(n_clusters):
+            count = counts[r, c] if c != r else 0.5 * counts[r, r]
+            now += count * table[NOW, r, c]
+            left += count * table[LEAVE, r, c]
+            joining[c] += count * table[JOIN, r, c]
+        leaving[r] = left - now
+        joining[r] -= now
+        before += 0.5 * (now + 0.5 * counts[r, r] * table[NOW, r, r])
+    return before
+
+
+@jit_part
+def corner_change(counts: Floats, table: Floats, s: int, t: int) -> float:
+    """Correct the two one-sided changes for the pair whose sizes both change."""
+    return float(
+        counts[s, t] * (table[SWAP, s, t] - table[JOIN, s, t] - table[LEAVE, s, t] + table[NOW, s, t])
+    )
+
+
+@jit_part
+def fitted_accuracy(data: Data, layer: int, agreed: float) -> float:
+    """Most likely accuracy of a layer of unknown accuracy, not below one half."""
+    return float(min(max(agreed / data.totals[layer], 0.5), LARGEST_ACCURACY))
+
+
+@jit_part
+def agreement_value(data: Data, layer: int, agreed: float) -> float:
+    """Value of a layer, nats."""
+    if layer < data.n_known:
+        return agreed
+    p = fitted_accuracy(data, layer, agreed)
+    return float(agreed * math.log(p) + (data.totals[layer] - agreed) * math.log(1.0 - p))
+
+
+@jit_inner
+def collect_agreement(data: Data, state: State) -> None:
+    """Set `agreed` of all layers from members."""
+    n_layers = data.totals.shape[0]
+    labels = state.labels
+    for layer in range(n_layers):
+        together = 0.0
+        for place in range(len(data.annotated)):
+            i = data.annotated[place]
+            row = i * n_layers + layer
+            for entry in range(data.row_start[row], data.row_start[row + 1]):
+                if labels[data.partners[entry]] == labels[i]:
+                    together += data.weights[entry]
+        # Each pair was met from both of its ends.
+        state.agreed[layer] = data.apart[layer] + 0.5 * together
+
+
+@jit_part
+def set_agreement_links(data: Data, state: State, sample: int) -> None:
+    """Sum the weights of `sample` with each cluster; a layer without any is marked untouched.
+
+    Weights have either sign and may cancel, so the clusters touched are not listed.
+    """
+    n_layers = data.totals.shape[0]
+    for layer in range(n_layers):
+        row = sample * n_layers + layer
+        start = data.row_start[row]
+        stop = data.row_start[row + 1]
+        state.n_touched[layer] = stop - start
+        if stop > start:
+            links = state.links[layer]
+            links[:] = 0.0
+            for entry in range(start, stop):
+                links[state.labels[data.partners[entry]]] += data.weights[entry]
+
+
+@jit_part
+def add_agreement_gains(data: Data, state: State, source: int) -> None:
+    """Add the change of all layers to the gains.
+
+    Of unknown accuracy, from p to q with `after` agreeing: after log(q/p) + (total - after) log((1-q)/(1-p))
+    + change log(p/(1-p)). Its rounding is that of the change; a difference of values has that of the sums.
+    """
+    for layer in range(data.totals.shape[0]):
+        if state.n_touched[layer] == 0:
+            continue
+        links = state.links[layer]
+        here = links[source]
+        if layer < data.n_known:
+            for target in range(data.n_clusters):
+                state.gains[target] += links[target] - here
+            continue
+        total = data.totals[layer]
+        agreed = state.agreed[layer]
+        p = fitted_accuracy(data, layer, agreed)
+        odds = math.log(p / (1.0 - p))
+        for target in range(data.n_clusters):
+            change = links[target] - here
+            # Without a change the gain is 0: no logarithms.
+            if change != 0.0:
+                after = agreed + change
+                rise = fitted_accuracy(data, layer, after) - p
+                gain = after * math.log1p(rise / p) + (total - after) * math.log1p(-rise / (1.0 - p))
+                state.gains[target] += gain + change * odds
+
+
+@jit_part
+def exact_agreement_gain(data: Data, state: State, layer: int, source: int, target: int) -> float:
+    """Change of one layer, value against value."""
+    if state.n_touched[layer] == 0:
+        return 0.0
+    agreed = state.agreed[layer]
+    after = agreed + state.links[layer, target] - state.links[layer, source]
+    return agreement_value(data, layer, after) - agreement_value(data, layer, agreed)
+
+
+@jit_part
+def relocate_agreement(data: Data, state: State, source: int, target: int) -> None:
+    """Change `agreed` as the sample whose links are set goes from `source` to `target`."""
+    for layer in range(data.totals.shape[0]):
+        if state.n_touched[layer] > 0:
+            state.agreed[layer] += state.links[layer, target] - state.links[layer, source]

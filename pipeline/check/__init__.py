@@ -1,0 +1,1 @@
+"""After a run: what is stored is computed again, what is damaged is put right."""

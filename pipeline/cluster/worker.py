@@ -1,0 +1,238 @@
+"""On a worker of limited time: it takes no batch that it cannot finish, and hands in its last one.
+
+dask's own lifetime gives the batch under way to another worker as soon as the time is up, and drops what was
+done of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from threading import Event, Thread
+from typing import Any
+
+import psutil
+from distributed import Reschedule, Worker, WorkerPlugin, get_worker
+from distributed.core import Status
+from distributed.utils import sync
+
+from pipeline.work.records import Results, Task
+from pipeline.work.tasks import run_task
+from sweeps.inputs import Source
+
+BATCH = "run_batch"
+"""What the keys of batches start with."""
+
+MARGIN = 2.0
+"""A batch is begun if so many times its predicted seconds are left: predictions err."""
+
+RESERVE = 10.0
+"""Seconds before the end of a SLURM job in which nothing is begun: results are still to be handed in."""
+
+LOOK_SECONDS = 0.1
+"""Between looks whether the last result was fetched."""
+
+
+class LeaveInTime(WorkerPlugin):  # type: ignore[misc]
+    """Make a worker that has a lifetime leave between two batches; one without is left alone.
+
+    From the moment it begins to leave it gets and starts no other batch. Those that wait at it go to other
+    workers: at once to idle ones, else when it is gone.
+    """
+
+    name = "leave-in-time"
+
+    def setup(self, worker: Worker) -> None:
+        """Begin to leave at the end of the lifetime at the latest."""
+        self._worker = worker
+        self._worked = False
+        self._task: asyncio.Task[None] | None = None
+        self._end = end_of_time(worker)
+        if self._end is not None:
+            delay = max(0.0, self._end - time.time())
+            self._timer = asyncio.get_running_loop().call_later(delay, self._begin)
+
+    def teardown(self, worker: Worker) -> None:
+        """Begin nothing any more: the worker ends."""
+        if self._end is not None:
+            self._timer.cancel()
+
+    def takes(self, predicted: float) -> bool:
+        """Whether a batch of so many seconds is to run here; otherwise the worker leaves. For tasks.
+
+        The first batch of a worker always is: no other worker would have more time for it.
+        """
+        if self._end is None or not self._worked or MARGIN * predicted <= self._end - time.time():
+            self._worked = True
+            return True
+        sync(self._worker.loop, self._leave_soon)
+        return False
+
+    async def _leave_soon(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        if self._task is None:
+            self._task = asyncio.create_task(self._leave())
+
+    async def _leave(self) -> None:
+        worker = self._worker
+        while worker.status == Status.init:
+            await asyncio.sleep(LOOK_SECONDS)
+        # With this status nothing is started here or sent here, and dask's own lifetime waits.
+        worker.status = Status.closing_gracefully
+        while worker.state.executing_count or any(str(key).startswith(BATCH) for key in worker.data):
+            await asyncio.sleep(LOOK_SECONDS)
+        with suppress(OSError):  # a scheduler that is lost has nothing to be told
+            await worker.scheduler.retire_workers(
+                workers=[worker.address],
+                close_workers=False,
+                remove=True,
+                stimulus_id=f"{self.name}-{time.time()}",
+            )
+        await worker.close(nanny=not worker.lifetime_restart, reason="worker-lifetime-reached")
+
+
+def end_of_time(worker: Worker) -> float | None:
+    """When a worker must have left, in seconds since the epoch; None if nobody gave it a lifetime.
+
+    dask counts the lifetime of each process from its own start. One that a nanny started again, in place of
+    one that died, would outlive its job: SLURM says when that ends.
+    """
+    if not worker.lifetime:
+        return None
+    ends = [psutil.Process().create_time() + worker.lifetime]
+    if "SLURM_JOB_END_TIME" in os.environ:
+        ends.append(float(os.environ["SLURM_JOB_END_TIME"]) - RESERVE)
+    return float(min(ends))
+
+
+# On a worker: events about the batches it runs, and the end of one that exceeds its time limit.
+
+logger = logging.getLogger(__name__)
+
+TOPIC = "sweep-batches"
+"""Topic on which workers report what the driver cannot know: new worker, batch started, limit exceeded."""
+
+PATIENCE = 10.0
+"""Seconds for the scheduler to receive a message."""
+
+TICK = 1.0
+GRACE = 1.0
+"""Seconds between looks at the time, and for a batch to end by itself after all."""
+
+
+class ReportNanny(WorkerPlugin):  # type: ignore[misc]
+    """Report the nanny of a new worker: a nanny seen again shows that only the process had died."""
+
+    name = "report-nanny"
+
+    def setup(self, worker: Worker) -> None:
+        """Report it once the worker is connected."""
+        worker.log_event(TOPIC, {"is": "worker", "worker": worker.address, "nanny": worker.nanny})
+
+
+def run_watched(task: Task, source: Source, key: str, limit: float) -> Results:
+    """Run a task on a dask worker, within a time limit.
+
+    A kernel cannot be interrupted. So a batch that overruns takes its process with it, and the nanny starts
+    another.
+
+    Parameters
+    ----------
+    task, source
+        As for `run_task`.
+    key : str
+        The name the driver knows the task by.
+    limit : float
+        Seconds, from now.
+
+    Returns
+    -------
+    list of Partial, Failure, PathPart or PathFailure
+        As of `run_task`.
+
+    Raises
+    ------
+    distributed.Reschedule
+        Where this worker has no time left for the batch. Nothing was begun, and nobody is charged: the
+        scheduler gives it to another worker.
+    """
+    worker = get_worker()
+    if not worker.plugins[LeaveInTime.name].takes(task.predicted):
+        raise Reschedule
+
+    def report(what: str) -> None:
+        """Return when it is on its way to the scheduler: this process may end right after."""
+        message = {"is": what, "key": key, **_whereabouts(worker)}
+        try:
+            sync(worker.loop, _send, worker, message, callback_timeout=PATIENCE)
+        except (OSError, TimeoutError) as error:
+            logger.warning("%s: the scheduler was not told that it %s: %s", task, what, error)
+
+    def overran() -> None:
+        logger.error("%s ran for more than %g s: this process ends", task, limit)
+        report("overran")
+
+    report("started")
+    with deadline(limit, overran, end_process):
+        return run_task(task, source)
+
+
+@contextmanager
+def deadline(
+    limit: float, overran: Callable[[], None], end: Callable[[], None], *, tick: float = TICK
+) -> Iterator[None]:
+    """Call `overran` when the block takes longer than `limit` seconds, and `end` if it runs on after `GRACE`.
+
+    Time in which the whole process was stopped, on a machine that slept for instance, does not count.
+    """
+    done = Event()
+
+    def watch() -> None:
+        left = limit
+        while left > 0:
+            step = min(left, tick)
+            if done.wait(step):
+                return
+            left -= step
+        overran()
+        if not done.wait(GRACE):
+            end()
+
+    Thread(target=watch, name="watchdog", daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
+
+
+def end_process() -> None:
+    """End this process at once, whatever its threads do."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def _send(worker: Worker, message: Mapping[str, Any]) -> None:
+    """Hand an event to the system, with what else goes to the scheduler; nobody answers.
+
+    An answer to each would be another two messages a batch for the scheduler.
+    """
+    worker.log_event(TOPIC, message)
+    stream = worker.batched_stream
+    while stream.buffer and not stream.closed():
+        await asyncio.sleep(stream.interval)
+
+
+def _whereabouts(worker: Worker) -> dict[str, Any]:
+    return {
+        "worker": worker.address,
+        "nanny": worker.nanny,
+        "node": socket.gethostname(),
+        "job": os.environ.get("SLURM_JOB_ID", ""),
+    }

@@ -1,0 +1,153 @@
+"""Under which names the pages of a run answer: a stranger's page may have a name of its own lead here."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import re
+from collections.abc import Container, Mapping, Sequence
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from sweeps.errors import InputError, Problem, plain_lines
+
+if TYPE_CHECKING:
+    from sweeps.file.spec import SweepSpec
+
+
+# Numbers and times in words, as logs, commands and pages write them.
+
+
+class PlainFormatter(logging.Formatter):
+    """A log of which each line begins as a line of ours does, whatever the message has from others."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Lines of a message, each with what goes before it."""
+        whole = _BARE.format(record)
+        lines = plain_lines(whole).split("\n")
+        return "\n".join(super(PlainFormatter, self).format(_with(record, line)) for line in lines)
+
+
+_BARE = logging.Formatter()
+"""Message and traceback alone."""
+
+
+def _with(record: logging.LogRecord, line: str) -> logging.LogRecord:
+    said = dict.fromkeys(("args", "exc_info", "exc_text", "stack_info"))
+    return logging.makeLogRecord(record.__dict__ | said | {"msg": line})
+
+
+def duration(seconds: float) -> str:
+    """Seconds as `h:mm:ss`."""
+    whole = max(0, round(seconds))
+    return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+
+
+def at_hand(spec: SweepSpec, skipped: Container[str]) -> str | None:
+    """How many data sets of a sweep are at hand, and what that leaves out; None where all of them are."""
+    cells = cells_left_out(spec, skipped)
+    if not cells:
+        return None
+    names = [entry.name for entry in spec.grid.datasets]
+    there = sum(name not in skipped for name in names)
+    return (
+        f"{there} of {plural(len(names), 'data set')} at hand, {plural(cells, 'cell')} left out:"
+        " sweep datasets fetch"
+    )
+
+
+def cells_left_out(spec: SweepSpec, skipped: Container[str]) -> int:
+    """Cells of the data sets of a sweep that are not at hand."""
+    return spec.grid.n_cells * sum(entry.name in skipped for entry in spec.grid.datasets)
+
+
+def span(seconds: float) -> str:
+    """Seconds in the largest unit that fits: `3 hours`."""
+    for unit, length in (("day", 86_400), ("hour", 3600), ("minute", 60)):
+        if seconds >= length:
+            return plural(int(seconds // length), unit)
+    return plural(max(0, int(seconds)), "second")
+
+
+def plural(count: int, noun: str, several: str = "") -> str:
+    """A number and its noun: `1 block`, `2 blocks`, or `several` of them where an s is not enough."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {several or noun + 's'}"
+
+
+# When two objectives count as the same optimum, and which restart is the best.
+
+SAME_OPTIMUM = 1e-6
+"""Nats. Objectives that differ by no more belong to one optimum: sums in another order differ by less."""
+
+
+def best_of(objectives: Sequence[float]) -> int:
+    """Position of the largest objective, the lowest on ties.
+
+    Raises
+    ------
+    ArithmeticError
+        If an objective is not a finite number.
+    """
+    if not all(map(math.isfinite, objectives)):
+        raise ArithmeticError(f"an objective that is not finite: {list(objectives)}")
+    return max(range(len(objectives)), key=objectives.__getitem__)
+
+
+# Exit codes of the commands. A run that a signal ends has 128 plus the number of the signal.
+
+COMPLETE = 0
+INTERNAL = 1
+"""A fault of the machine, a lease that is held, or a check that found a difference."""
+BAD_INPUT = 2
+"""Nothing was started, and nothing is lost."""
+FAILED_CELLS = 3
+"""Finished, but cells failed; with `--strict`, also when data sets were skipped."""
+
+
+NAMES = ("localhost", "127.0.0.1", "[::1]")
+"""Of a page that listens on loopback, at any port: that of a tunnel may be another."""
+
+VARIABLE = "SWEEP_HOSTS"
+"""More names, with commas: those under which a proxy of the machine passes requests on."""
+
+HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?)(?::\d{1,5})?", re.IGNORECASE)
+
+
+def own_names() -> frozenset[str]:
+    """All names, in small letters.
+
+    Raises
+    ------
+    InputError
+        If the variable holds what is no name of a host.
+    """
+    more = [name.strip().lower() for name in os.environ.get(VARIABLE, "").split(",") if name.strip()]
+    wrong = [name for name in more if (found := HOST.fullmatch(name)) is None or found[1] != name]
+    if wrong:
+        expected = "names of hosts with commas, without port: hub.example.org"
+        raise InputError([Problem(VARIABLE, repr(name), expected) for name in wrong])
+    return frozenset((*NAMES, *more))
+
+
+def is_own(headers: Mapping[str, str]) -> bool:
+    """Whether a request is for one of the names, and not from a page that came from elsewhere.
+
+    Parameters
+    ----------
+    headers : mapping of str to str
+        Of the request; several of a name are one with commas, which is no name of a host.
+    """
+    host = headers.get("Host", "")
+    found = HOST.fullmatch(host)
+    if found is None or found[1].lower() not in own_names():
+        return False
+    origin = headers.get("Origin")  # of a websocket, which browsers let any page open
+    return origin is None or _place(origin) == host.lower()
+
+
+def _place(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""

@@ -1,0 +1,504 @@
+"""Methods in which a link that is broken costs something, and none has to be kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from pipeline.methods.contract import Links, NoSolution, Solution, Weights
+
+# What links say of each other: samples that must-links join, and cannot-links between such sets.
+
+
+def must_components(n_samples: int, must_link: Links) -> NDArray[np.int64]:
+    """Number of the set of each sample: those that a chain of must-links joins.
+
+    Parameters
+    ----------
+    n_samples : int
+        Of all samples; one without must-links is a set of its own.
+    must_link : ndarray of shape (n_pairs, 2)
+        Pairs.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        From 0.
+    """
+    ones = np.ones(len(must_link), dtype=np.int8)
+    joined = coo_array((ones, (must_link[:, 0], must_link[:, 1])), shape=(n_samples, n_samples))
+    return np.asarray(connected_components(joined, directed=False)[1], dtype=np.int64)
+
+
+def contradicted(components: NDArray[np.int64], cannot_link: Links) -> Links:
+    """Cannot-links within a set that must-links join: no clusters keep all of these links."""
+    within: Links = cannot_link[components[cannot_link[:, 0]] == components[cannot_link[:, 1]]]
+    return within
+
+
+# Local moves of single samples, where a link adds to or takes from what a move gains.
+
+TIES = 1e-12
+"""Gains below this share of the largest are rounding, and no move."""
+
+
+@dataclass(frozen=True, eq=False)
+class SignedGraph:
+    """The annotation graph, a pair of samples each once in either row.
+
+    Parameters
+    ----------
+    starts : ndarray of shape (n_samples + 1,)
+        Where the neighbours of a sample begin and end.
+    neighbours : ndarray of shape (2 * n_pairs,)
+        Samples that it is linked with.
+    weights : ndarray of shape (2 * n_pairs,)
+        Weight of the must-link less that of the cannot-link: pairs that contradict themselves evenly are
+        left out.
+    """
+
+    starts: NDArray[np.int64]
+    neighbours: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, n_samples: int, must_link: Links, cannot_link: Links, weights: Weights) -> Self:
+        """The graph of some links."""
+        pairs = np.concatenate([must_link, cannot_link])
+        signed = np.concatenate([weights[0], -weights[1]])
+        pairs, places = np.unique(pairs, axis=0, return_inverse=True)
+        totals = np.bincount(places.ravel(), weights=signed, minlength=len(pairs))
+        pairs, totals = pairs[totals != 0], totals[totals != 0]
+        ends = np.concatenate([pairs[:, 0], pairs[:, 1]])
+        others = np.concatenate([pairs[:, 1], pairs[:, 0]])
+        order = np.argsort(ends, kind="stable")
+        starts = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=n_samples))])
+        return cls(starts, others[order], np.concatenate([totals, totals])[order])
+
+    @property
+    def degrees(self) -> NDArray[np.int64]:
+        """Number of neighbours of each sample."""
+        return np.diff(self.starts)
+
+    def around(self, sample: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Neighbours of a sample, and the weights of the links to them."""
+        row = slice(self.starts[sample], self.starts[sample + 1])
+        return self.neighbours[row], self.weights[row]
+
+    def agreement(self, labels: NDArray[np.integer]) -> float:
+        r"""Sum over pairs within clusters, :math:`\sum_{i<j} s_{ij} [l_i = l_j]`."""
+        ends = np.repeat(np.arange(len(self.starts) - 1), self.degrees)
+        return float(self.weights[labels[ends] == labels[self.neighbours]].sum() / 2)
+
+
+def settle(
+    labels: NDArray[np.int64],
+    pull: NDArray[np.float64],
+    graph: SignedGraph,
+    rng: np.random.Generator,
+) -> NDArray[np.int64]:
+    r"""Move samples one at a time until no move gains anything.
+
+    What is maximised is
+
+    .. math:: \sum_i g_{i l_i} + \sum_{i<j} s_{ij} [l_i = l_j]
+
+    with the pull g of the clusters and the links s of the graph. Each move increases it, so that it ends.
+    Samples that would gain are visited in random order, and looked at again when it is their turn.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_samples,)
+        Where to begin; not changed.
+    pull : ndarray of shape (n_samples, n_clusters)
+        What each cluster is worth to each sample by itself.
+    graph : SignedGraph
+        Links.
+    rng : numpy.random.Generator
+        Order of visits.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Labels from which no single move gains.
+    """
+    labels = labels.copy()
+    worth = pull.copy()
+    ends = np.repeat(np.arange(len(labels)), graph.degrees)
+    np.add.at(worth, (ends, labels[graph.neighbours]), graph.weights)
+    least = TIES * max(1.0, float(np.abs(worth).max(initial=0.0)))
+    rows = np.arange(len(labels))
+    while True:
+        waiting = np.flatnonzero(worth.max(axis=1) - worth[rows, labels] > least)
+        if not len(waiting):
+            return labels
+        for sample in rng.permutation(waiting).tolist():
+            best = int(worth[sample].argmax())
+            now = int(labels[sample])
+            if worth[sample, best] - worth[sample, now] > least:
+                neighbours, weights = graph.around(sample)
+                worth[neighbours, now] -= weights
+                worth[neighbours, best] += weights
+                labels[sample] = best
+
+
+# Squared distances to centroids, and where centroids begin.
+
+
+def squared_distances(X: NDArray[np.float64], centroids: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of all samples to all centroids, of shape (n_samples, n_clusters)."""
+    # One centroid at a time: exact where samples lie close together, and no array of three dimensions.
+    return np.stack([((X - center) ** 2).sum(axis=1) for center in centroids], axis=1)
+
+
+def centroids_of(
+    X: NDArray[np.float64], labels: NDArray[np.int64], before: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Means of clusters; an empty one stays where it was.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Samples.
+    labels : ndarray of shape (n_samples,)
+        Their clusters.
+    before : ndarray of shape (n_clusters, n_features)
+        Centroids so far.
+
+    Returns
+    -------
+    ndarray of shape (n_clusters, n_features)
+        Centroids.
+    """
+    sizes = np.bincount(labels, minlength=len(before))
+    sums = np.stack([np.bincount(labels, weights=feature, minlength=len(before)) for feature in X.T], axis=1)
+    means: NDArray[np.float64] = np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], before)
+    return means
+
+
+def spread_out(
+    candidates: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    centers: NDArray[np.float64],
+    n_centers: int,
+    rng: np.random.Generator,
+) -> NDArray[np.float64]:
+    """More centres, drawn far from those there are: k-means++ (Arthur and Vassilvitskii 2007).
+
+    Parameters
+    ----------
+    candidates : ndarray of shape (n_candidates, n_features)
+        What may become a centre, once each as long as there are others.
+    weights : ndarray of shape (n_candidates,)
+        The probability of a candidate is its weight times its squared distance to the nearest centre.
+    centers : ndarray of shape (n_given, n_features)
+        Centres there are.
+    n_centers : int
+        How many there shall be. There may be fewer candidates: then all of them are taken.
+    rng : numpy.random.Generator
+        Draws.
+
+    Returns
+    -------
+    ndarray of shape (min(n_centers, n_given + n_candidates), n_features)
+        Those given first.
+    """
+    taken = np.zeros(len(candidates), dtype=bool)
+    distances = (
+        squared_distances(candidates, centers).min(axis=1) if len(centers) else np.ones(len(candidates))
+    )
+    chosen = list(centers)
+    while len(chosen) < n_centers and not taken.all():
+        chances = np.where(taken, 0.0, weights * distances)
+        if chances.sum() <= 0:  # all lie on centres
+            chances = np.where(taken, 0.0, weights)
+        place = int(rng.choice(len(candidates), p=chances / chances.sum()))
+        first = not chosen
+        chosen.append(candidates[place])
+        taken[place] = True
+        new = ((candidates - candidates[place]) ** 2).sum(axis=1)
+        distances = new if first else np.minimum(distances, new)
+    return np.array(chosen).reshape(-1, candidates.shape[1])
+
+
+def padded(centroids: NDArray[np.float64], n_clusters: int) -> NDArray[np.float64]:
+    """Centroids of all clusters, NaN for those beyond the number of samples."""
+    missing = np.full((n_clusters - len(centroids), centroids.shape[1]), np.nan)
+    return np.concatenate([centroids, missing])
+
+
+# k-means that breaks no link.
+
+
+def cop_kmeans(
+    X: NDArray[np.float64],
+    n_clusters: int,
+    must_link: Links,
+    cannot_link: Links,
+    *,
+    weights: Weights,
+    accuracy: float | None,
+    random_state: int,
+    orders: int = 10,
+    max_iter: int = 100,
+) -> Solution:
+    r"""k-means that breaks no link, COP-KMeans (Wagstaff, Cardie, Rogers and Schroedl 2001).
+
+    Links are closed under transitivity: samples that must-links join are one set, and a cannot-link between
+    two of them is one between their sets. Samples come in one after the other, each to the nearest centroid
+    of a cluster that none of its cannot-links forbids; it takes its set with it. Centroids follow, and again,
+    until nothing changes. The search is greedy: it may get stuck with a sample that every cluster forbids,
+    though there are clusters that keep all links. Then it tries another order of samples. Greedy steps may
+    also increase the inertia; the best clusters of the way are returned. The objective is minus the inertia,
+
+    .. math:: -\sum_i \lVert x_i - \mu_{l_i} \rVert^2 .
+
+    Centroids start as k-means++ has them, where the publication draws samples.
+
+    Parameters
+    ----------
+    X, n_clusters, must_link, cannot_link, weights, accuracy, random_state
+        See `pipeline.methods.contract.Method`; neither weights nor accuracy are used.
+    orders : int
+        Random orders of samples to try before giving up.
+    max_iter : int
+        Most updates of the centroids.
+
+    Returns
+    -------
+    Solution
+        With objective, in squared units of the features, and centroids.
+
+    Raises
+    ------
+    NoSolution
+        If links contradict each other, or the search got stuck in every order.
+    """
+    components = must_components(len(X), must_link)
+    wrong = contradicted(components, cannot_link)
+    if len(wrong):
+        pair = f"{wrong[0, 0]} and {wrong[0, 1]}"
+        raise NoSolution(f"{len(wrong)} cannot-links between samples that must-links join, such as {pair}")
+    rng = np.random.default_rng(random_state)
+    sets = _Sets(components, cannot_link)
+    centroids = spread_out(X, np.ones(len(X)), np.empty((0, X.shape[1])), n_clusters, rng)
+    best: Solution | None = None
+    labels = np.full(len(X), -1)
+    for _ in range(max_iter):
+        moved = _assigned(squared_distances(X, centroids), sets, rng, orders)
+        if moved is None:
+            break
+        centroids = centroids_of(X, moved, centroids)
+        objective = -float(((X - centroids[moved]) ** 2).sum())
+        if best is None or best.objective is None or objective > best.objective:
+            best = Solution(moved, objective, padded(centroids, n_clusters))
+        if np.array_equal(moved, labels):
+            break
+        labels = moved
+    if best is None:
+        raise NoSolution(f"stuck in each of {orders} orders of the samples")
+    return best
+
+
+class _Sets:
+    """Sets of samples that must-links join, and which of them cannot be together."""
+
+    def __init__(self, components: NDArray[np.int64], cannot_link: Links) -> None:
+        self.components = components
+        self.apart: dict[int, set[int]] = {}
+        for one, other in components[cannot_link].tolist():
+            self.apart.setdefault(one, set()).add(other)
+            self.apart.setdefault(other, set()).add(one)
+        sizes = np.bincount(components)
+        bound = sizes > 1
+        bound[list(self.apart)] = True
+        self.bound = np.flatnonzero(bound[components])
+        """Samples whose order matters."""
+
+
+def _assigned(
+    distances: NDArray[np.float64], sets: _Sets, rng: np.random.Generator, orders: int
+) -> NDArray[np.int64] | None:
+    """Nearest clusters that keep all links; None if every order gets stuck."""
+    labels: NDArray[np.int64] = distances.argmin(axis=1)
+    nearest = np.argsort(distances[sets.bound], axis=1, kind="stable").tolist()
+    names = sets.components[sets.bound].tolist()
+    for _ in range(orders):
+        found = _placed(rng.permutation(len(names)).tolist(), names, nearest, sets.apart)
+        if found is not None:
+            labels[sets.bound] = [found[name] for name in names]
+            return labels
+    return None
+
+
+def _placed(
+    order: list[int], names: list[int], nearest: list[list[int]], apart: dict[int, set[int]]
+) -> dict[int, int] | None:
+    """Cluster of each set, where the first of its samples that comes in decides."""
+    placed: dict[int, int] = {}
+    for place in order:
+        name = names[place]
+        if name in placed:
+            continue
+        forbidden = {placed[other] for other in apart.get(name, ()) if other in placed}
+        free = next((cluster for cluster in nearest[place] if cluster not in forbidden), None)
+        if free is None:
+            return None
+        placed[name] = free
+    return placed
+
+
+def pckmeans(
+    X: NDArray[np.float64],
+    n_clusters: int,
+    must_link: Links,
+    cannot_link: Links,
+    *,
+    weights: Weights,
+    accuracy: float | None,
+    random_state: int,
+    penalty: float | None = None,
+    max_iter: int = 100,
+) -> Solution:
+    r"""k-means with a cost for each broken link, PCKMeans (Basu, Banerjee and Mooney 2004).
+
+    What is minimised, and minus which is the objective, is
+
+    .. math::
+
+        \frac{1}{2} \sum_i \lVert x_i - \mu_{l_i} \rVert^2
+        + \lambda \sum_{(i,j) \in M} w_{ij} [l_i \ne l_j] + \lambda \sum_{(i,j) \in C} w_{ij} [l_i = l_j]
+
+    with w how often a pair was annotated. Samples move one at a time, in random order, until none gains; then
+    centroids follow; and again, until nothing changes. As published, the first centroids are those of
+    neighbourhoods, sets of two samples or more that must-links join. Which of them is drawn, each next one by
+    its size times its squared distance to those there are, where the publication takes the largest ones: so
+    restarts differ. Where there are too few neighbourhoods, samples are drawn in the same way (k-means++).
+
+    Parameters
+    ----------
+    X, n_clusters, must_link, cannot_link, weights, accuracy, random_state
+        See `pipeline.methods.contract.Method`; the accuracy is not used.
+    penalty : float, optional
+        :math:`\lambda`, in squared units of the features. By default
+        :math:`\frac{1}{2N} \sum_i \lVert x_i - \bar x \rVert^2`, what an average sample costs in one cluster
+        of all, which makes the result independent of these units; the publication has 1.
+    max_iter : int
+        Most updates of the centroids.
+
+    Returns
+    -------
+    Solution
+        With objective and centroids.
+
+    Raises
+    ------
+    ValueError
+        If `penalty` is negative.
+    """
+    if penalty is None:
+        penalty = 0.5 * float(((X - X.mean(axis=0)) ** 2).sum(axis=1).mean())
+    if penalty < 0:
+        raise ValueError(f"penalty: found {penalty}, expected 0 or more")
+    rng = np.random.default_rng(random_state)
+    costs = (penalty * weights[0], penalty * weights[1])
+    graph = SignedGraph.of(len(X), must_link, cannot_link, costs)
+    centroids = _first_centroids(X, n_clusters, must_link, rng)
+    labels = squared_distances(X, centroids).argmin(axis=1)
+    for _ in range(max_iter):
+        moved = settle(labels, -0.5 * squared_distances(X, centroids), graph, rng)
+        settled = centroids_of(X, moved, centroids)
+        if np.array_equal(moved, labels) and np.array_equal(settled, centroids):
+            break
+        labels, centroids = moved, settled
+    inertia = float(((X - centroids[labels]) ** 2).sum())
+    cost = 0.5 * inertia + _broken(labels, must_link, cannot_link, costs)
+    return Solution(labels, -cost, padded(centroids, n_clusters))
+
+
+def _first_centroids(
+    X: NDArray[np.float64], n_clusters: int, must_link: Links, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    components = must_components(len(X), must_link)
+    sizes = np.bincount(components)
+    shared = np.flatnonzero(sizes > 1)
+    centers = np.empty((0, X.shape[1]))
+    if len(shared):
+        sums = np.stack([np.bincount(components, weights=feature) for feature in X.T], axis=1)
+        neighbourhoods = sums[shared] / sizes[shared, None]
+        centers = spread_out(neighbourhoods, sizes[shared].astype(np.float64), centers, n_clusters, rng)
+    return spread_out(X, np.ones(len(X)), centers, n_clusters, rng)
+
+
+def _broken(labels: NDArray[np.int64], must_link: Links, cannot_link: Links, costs: Weights) -> float:
+    apart = labels[must_link[:, 0]] != labels[must_link[:, 1]]
+    together = labels[cannot_link[:, 0]] == labels[cannot_link[:, 1]]
+    return float(costs[0][apart].sum() + costs[1][together].sum())
+
+
+def correlation_clustering(
+    X: NDArray[np.float64],
+    n_clusters: int,
+    must_link: Links,
+    cannot_link: Links,
+    *,
+    weights: Weights,
+    accuracy: float | None,
+    random_state: int,
+) -> Solution:
+    r"""Most agreement with the annotations, whatever the features (Bansal, Blum and Chawla 2004).
+
+    With at most K clusters, the objective is
+
+    .. math:: \sum_{(i,j) \in M} w_{ij} [l_i = l_j] + \sum_{(i,j) \in C} w_{ij} [l_i \ne l_j] ,
+
+    the number of annotations that are kept. A call is one start: samples come in along the links, from a
+    random one of each part of the annotation graph, each to the cluster it agrees with most (ties at random);
+    then single samples move until none gains. Restarts are other starts. Parts of the graph that no link
+    joins are labelled independently of each other, as nothing says which clusters belong together; samples
+    without links go to the largest cluster of the others, or all to the first one where there are no links.
+
+    Parameters
+    ----------
+    X, n_clusters, must_link, cannot_link, weights, accuracy, random_state
+        See `pipeline.methods.contract.Method`; of the features only the number of samples is used.
+
+    Returns
+    -------
+    Solution
+        With the objective, a number of annotations.
+    """
+    rng = np.random.default_rng(random_state)
+    graph = SignedGraph.of(len(X), must_link, cannot_link, weights)
+    labels = _along_links(graph, n_clusters, rng)
+    labels = settle(labels, np.zeros((len(X), n_clusters)), graph, rng)
+    linked = graph.degrees > 0
+    if linked.any():
+        labels[~linked] = np.bincount(labels[linked], minlength=n_clusters).argmax()
+    # kept = all the cannot-links + what pairs within clusters add to that
+    return Solution(labels, float(weights[1].sum()) + graph.agreement(labels))
+
+
+def _along_links(graph: SignedGraph, n_clusters: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Labels of samples that come in one after the other, each to the best cluster so far."""
+    n_samples = len(graph.starts) - 1
+    labels = np.zeros(n_samples, dtype=np.int64)
+    worth = np.zeros((n_samples, n_clusters))
+    seen = graph.degrees == 0  # nothing is known of those without links
+    for first in rng.permutation(np.flatnonzero(~seen)).tolist():
+        queue = [] if seen[first] else [first]
+        seen[first] = True
+        for sample in queue:
+            best = np.flatnonzero(worth[sample] == worth[sample].max())
+            labels[sample] = rng.choice(best)
+            neighbours, weights = graph.around(sample)
+            worth[neighbours, labels[sample]] += weights
+            fresh = rng.permutation(neighbours[~seen[neighbours]])
+            seen[fresh] = True
+            queue.extend(fresh.tolist())
+    return labels

@@ -1,0 +1,286 @@
+"""Logs of a run: the driver's, a detached head's, and those of the worker jobs."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pipeline.jobs.slurm import CommandFailed, other_head
+from storage.runfolder.folder import RunFolder
+from storage.runfolder.lease import Holder, LeaseState, read_lease
+from storage.runfolder.records import REQUEUED, RUNNING, HeadRecord, Submission
+from sweeps.errors import InputError, Problem, did_you_mean, plain_lines
+
+# Who runs a cube, or waits to run it: the lease and the files of the head, read together.
+
+
+@dataclass(frozen=True)
+class RunState:
+    """What its files say about a run.
+
+    Parameters
+    ----------
+    lease : LeaseState or None
+        The lease as it is; None if no process ever held it.
+    head : HeadRecord or None
+        Of the last driver.
+    submission : Submission or None
+        Of the last head that was started detached.
+    closed : str
+        Why none of these can be read, where they cannot.
+    """
+
+    lease: LeaseState | None
+    head: HeadRecord | None
+    submission: Submission | None
+    closed: str = ""
+
+    @property
+    def holder(self) -> Holder | None:
+        """Who runs it now, as far as can be seen."""
+        if self.lease is None or self.lease.free:
+            return None
+        return self.lease.holder
+
+    @property
+    def waiting(self) -> str | None:
+        """Number of the head's job in the queue, where files know of one that has not started."""
+        if self.holder is not None:
+            return None
+        if self.head is not None and self.head.state == REQUEUED:
+            return self.head.job
+        sent = self.submission
+        if sent is None or (self.head is not None and self.head.at >= sent.at):
+            return None
+        return sent.job if sent.system != "process" else None
+
+    @property
+    def dashboard(self) -> str | None:
+        """How to reach the dashboard of the run in progress."""
+        return self.head.dashboard if self.holder is not None and self.head is not None else None
+
+    def to_dict(self) -> dict[str, Any] | None:
+        """The head for JSON: state, job, node, unix time since when, how often queued again, how it ended."""
+        if self.waiting is not None:
+            at = max(record.at for record in (self.head, self.submission) if record is not None)
+            again = self.head.restarts + 1 if self.head is not None and self.head.state == REQUEUED else 0
+            found = {"state": "waiting", "job": self.waiting, "node": "", "how": ""}
+            return {**found, "since": at, "restarts": again}
+        if self.head is None:
+            return None
+        state = self.head.state if self.holder is not None or self.head.state != RUNNING else "died"
+        found = {key: getattr(self.head, key) for key in ("job", "node", "restarts", "how")}
+        return {**found, "state": state, "since": self.head.at}
+
+    def lines(self) -> list[str]:
+        """The head for people, a line or none."""
+        found = self.to_dict()
+        if found is None:
+            return []
+        since = _clock(found["since"])
+        what = f"job {found['job']}" if found["job"] else "a process"
+        where = f" on {found['node']}" if found["node"] else ""
+        again = f", queued again {found['restarts']} times" if found["restarts"] else ""
+        how = f": {found['how']}" if found["how"] else ""
+        if found["state"] == "waiting":
+            how = ", according to its files"
+        return [f"head: {what}{where}, {found['state']} since {since}{again}{how}"]
+
+    @property
+    def over(self) -> bool:
+        """Whether it is not running, and not waiting to start."""
+        return self.holder is None and self.waiting is None
+
+
+def _clock(seconds: float) -> str:
+    """Unix time on a clock of this place; of a file that somebody changed it may be no time at all."""
+    try:
+        return datetime.fromtimestamp(seconds).astimezone().isoformat(sep=" ", timespec="seconds")
+    except (ValueError, OverflowError, OSError):
+        return f"the time {seconds:g}"
+
+
+def read_run_state(cube: Path) -> RunState:
+    """Read the files of a run beside its cube, which need not exist yet.
+
+    Raises
+    ------
+    StorageError
+        If the file system refuses.
+    """
+    run = RunFolder(cube)
+    if run.closed:
+        return RunState(None, None, None, run.closed)
+    return RunState(read_lease(cube), HeadRecord.read(run.last_run.head), Submission.read(run.submission))
+
+
+POLL_SECONDS = 0.5
+"""Between looks at a log that is followed."""
+
+QUEUE_SECONDS = 10.0
+"""Between questions to the queue."""
+
+TAIL_BYTES = 65536
+"""The end of a log is searched in this many bytes, or in 200 a line where that is more."""
+
+JOB_LOG = re.compile(r"(?P<name>.+)(?:-|\.[eo])(?P<number>\d+)(?:\.(?:err|out))?")
+"""Names that queueing systems give to the logs of their jobs."""
+
+
+def find_logs(cube: Path, *, head: bool = False, job: str | None = None) -> list[Path]:
+    """Files of one kind of log.
+
+    Parameters
+    ----------
+    cube : Path
+        The cube, which need not exist yet.
+    head : bool
+        What a detached head printed, in place of the driver's log.
+    job : str or None
+        Number or name of a worker job, in place of the driver's log.
+
+    Returns
+    -------
+    list of Path
+        At least one. The driver's and the head's need not exist.
+
+    Raises
+    ------
+    InputError
+        If there is no log of such a job.
+    """
+    run = RunFolder(cube)
+    if run.closed:
+        raise InputError([Problem(str(cube), run.closed, "a run of your own")])
+    if job is None:
+        return [run.head_log if head else run.log]
+    found = job_logs(run, job)
+    if not found:
+        known = sorted({number for number, _ in _jobs(run)}, key=int)
+        expected = (
+            f"one of the worker jobs {', '.join(known)}" if known else "a worker job, and there was none"
+        )
+        raise InputError([Problem("--job", repr(job), expected, did_you_mean(job, known))])
+    return [path for path in found if path.stat().st_size] or found[:1]
+
+
+def job_logs(run: RunFolder, job: str) -> list[Path]:
+    """Logs of a worker job by number or by name, also the name of one of its workers; fuller ones first."""
+    wanted = {job, job.rpartition("-")[0]}
+    found = [path for names, paths in _jobs(run).items() if wanted & set(names) for path in paths]
+    return sorted(found, key=lambda path: path.stat().st_size, reverse=True)
+
+
+def last_lines(path: Path, count: int) -> list[str]:
+    """The end of a file, no line where there is no file."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - max(TAIL_BYTES, 200 * count)))
+            return _lines(file.read())[-count:] if count else []
+    except OSError:
+        return []
+
+
+def _lines(content: bytes) -> list[str]:
+    """Lines of a log; what methods and libraries print into one does nothing to a terminal."""
+    text = content.decode("utf-8", errors="replace")
+    return plain_lines(text, 4 * len(text)).split("\n") if text else []
+
+
+def end_of(path: Path, count: int) -> Iterator[str]:
+    """The end of a log as one text, nothing where it is empty."""
+    lines = last_lines(path, count)
+    if lines:
+        yield "\n".join(lines) + "\n"
+
+
+def follow(path: Path, cube: Path, *, lines: int) -> Iterator[str]:
+    """The end of a log, then what is added to it, until the run ends.
+
+    Parameters
+    ----------
+    path : Path
+        The log, which need not exist yet.
+    cube : Path
+        Whose run is watched.
+    lines : int
+        Number of lines to begin with.
+
+    Yields
+    ------
+    str
+        Text as it comes.
+    """
+    start = path.stat().st_size if path.exists() else 0
+    yield from end_of(path, lines)
+    end = _End(cube)
+    yield from _added(path, start, end.reached)
+    if end.vanished:
+        printed = RunFolder(cube).head_log
+        yield f"the head, job {end.vanished}, has left the queue without running; see {printed}\n"
+
+
+@dataclass
+class _End:
+    """Detects the end of a run: from files, and from the queue while they say that its head waits there.
+
+    A job that could not be started writes no file.
+    """
+
+    cube: Path
+    vanished: str = ""
+    _missed: int = 0
+    _asked: float = 0.0
+
+    def reached(self) -> bool:
+        """Whether it is not running, and not waiting to start."""
+        state = read_run_state(self.cube)
+        if state.waiting is None:
+            self._missed = 0
+        elif time.monotonic() - self._asked >= QUEUE_SECONDS:
+            self._asked = time.monotonic()
+            # Twice: a job that has just started is no longer waiting, but its files may appear late.
+            self._missed = self._missed + 1 if self._not_queued() else 0
+            self.vanished = state.waiting if self._missed == 2 else ""
+        return state.over or bool(self.vanished)
+
+    def _not_queued(self) -> bool:
+        try:
+            return other_head(RunFolder(self.cube)) is None
+        except CommandFailed:
+            return False
+
+
+def _added(path: Path, start: int, over: Callable[[], bool]) -> Iterator[str]:
+    while True:
+        # Asked before reading, so that what was written just before the end is not missed.
+        ended = over()
+        if path.exists():
+            with path.open("rb") as file:
+                file.seek(start)
+                added = file.read()
+            if not ended:
+                added = added[: added.rfind(b"\n") + 1]  # a line, or a letter, may be half written
+            start += len(added)
+            if added:
+                yield "\n".join(_lines(added)) + "\n"
+        if ended:
+            return
+        time.sleep(POLL_SECONDS)
+
+
+def _jobs(run: RunFolder) -> dict[tuple[str, str], list[Path]]:
+    """Logs by number and name of the job."""
+    found: dict[tuple[str, str], list[Path]] = {}
+    for path in run.job_logs.glob("*"):
+        match = JOB_LOG.fullmatch(path.name)
+        if match is not None:
+            found.setdefault((match["number"], match["name"]), []).append(path)
+    return found

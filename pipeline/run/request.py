@@ -1,0 +1,261 @@
+"""A checked submit: everything that the head of a run needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.cluster.profiles import Profile
+from pipeline.methods.loading import MethodCall
+from pipeline.work.tasks import check_calls, method_calls
+from pipeline.work.timing import LONGEST, Timing
+from storage.cube.blocks import BlockStore
+from storage.cube.growth import align, differences
+from storage.cube.manifest import read_manifest, size_problems
+from storage.cube.schema import ANSWERED, FAILED
+from storage.damage import changed_root
+from storage.runfolder.folder import RunFolder, cube_path
+from sweeps.errors import InputError, Problem, collecting
+from sweeps.file.reading import load_sweep
+from sweeps.file.spec import SweepSpec
+from sweeps.inputs import Inputs, load_inputs
+from sweeps.plan import Block, Cell, DatasetPlan
+
+# Everything that can be checked before a sweep starts.
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A sweep that can run.
+
+    Parameters
+    ----------
+    spec : SweepSpec
+        The sweep file.
+    inputs : Inputs
+        Data sets and plans, chunked as the cube is.
+    cube : Path
+        Where results are written; it need not exist yet.
+    methods : tuple of MethodCall
+        Of the sweep, as workers get them.
+    """
+
+    spec: SweepSpec
+    inputs: Inputs
+    cube: Path
+    methods: tuple[MethodCall, ...] = ()
+
+    @property
+    def run(self) -> RunFolder:
+        """Folder beside the cube: lease, journal, log, timings."""
+        return RunFolder(self.cube)
+
+
+def prepare(path: Path, *, results: Path, data_dir: Path | None) -> Prepared:
+    """Read a sweep file, its data, and the cube it belongs to.
+
+    Raises
+    ------
+    InputError
+        With every problem found; nothing was written.
+    """
+    spec = load_sweep(path)
+    cube = cube_path(results, spec.name)
+    problems = _results_problems(results, RunFolder(cube).path)
+    with collecting(problems):
+        methods = method_calls(path.name, spec.grid.methods)
+        with collecting(problems):
+            check_calls(path.name, methods)
+        inputs = load_inputs(spec, path.name, data_dir=data_dir)
+        for plan in inputs.plans:
+            problems += size_problems(f"{path.name} [grid], ", plan)
+    if problems:
+        raise InputError(problems)
+    return aligned(Prepared(spec, inputs, cube, methods))
+
+
+def aligned(prepared: Prepared) -> Prepared:
+    """Give the plans the chunks of the existing cube, if there is one.
+
+    Raises
+    ------
+    InputError
+        If the sweep does not extend the one in the cube, or that is not the one that was written there.
+    """
+    if not prepared.cube.exists():
+        return prepared
+    if (damage := changed_root(prepared.cube)) is not None:
+        where = prepared.cube / damage.key
+        hint = f"sweep repair puts it back; if this is another cube, remove {prepared.run.path}"
+        raise InputError([Problem(str(where), f"a file that {damage.found}", "as it was written", hint)])
+    manifest = read_manifest(prepared.cube)
+    problems = differences(manifest, prepared.spec, prepared.inputs.plans)
+    if problems:
+        raise InputError(problems)
+    plans = tuple(align(manifest, prepared.inputs.plans))
+    return replace(prepared, inputs=replace(prepared.inputs, plans=plans))
+
+
+def _results_problems(results: Path, run: Path) -> list[Problem]:
+    problems = []
+    for place in (results, run):
+        if place.exists() and not place.is_dir():
+            problems.append(Problem(str(place), "a file", "a directory"))
+    parent = next(folder for folder in (results, *results.absolute().parents) if folder.exists())
+    if not problems and not parent.is_dir():
+        problems.append(Problem(str(results), f"{parent} is a file", "a directory"))
+    return problems
+
+
+def longest_batch(prepared: Prepared) -> float:
+    """Seconds a batch of a sweep may last: some units of work are never split."""
+    return max(LONGEST, Timing.load(prepared.run).longest(prepared.spec.grid.restarts))
+
+
+# Which cells need no more work, from the status of the cube alone.
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a run is to compute.
+
+    Parameters
+    ----------
+    retry_failed : bool
+        Whether cells that are marked failed are tried again.
+    only : frozenset of Cell
+        Cells to run, marked failed or not; empty for all.
+    """
+
+    retry_failed: bool = False
+    only: frozenset[Cell] = frozenset()
+
+    def runs(self, cell: Cell) -> bool:
+        """Whether this run may compute a cell."""
+        return not self.only or cell in self.only
+
+    def settles(self, cell: Cell, status: int) -> bool:
+        """Whether a cell of that `status` needs no more work, by this run or by another one."""
+        return status in ANSWERED or (status == FAILED and not self._retries(cell))
+
+    def blocks(self, plan: DatasetPlan) -> Iterable[Block]:
+        """Blocks of a data set with cells that this run may compute."""
+        if not self.only:
+            return plan.blocks()
+        return dict.fromkeys(plan.block_of(cell) for cell in self.only if cell.dataset == plan.name)
+
+    def _retries(self, cell: Cell) -> bool:
+        return cell in self.only if self.only else self.retry_failed
+
+
+def is_settled(prepared: Prepared, wanted: Wanted) -> bool:
+    """Whether the cube already holds all that is wanted, so that a submit has nothing to do."""
+    if not prepared.cube.exists():
+        return False
+    plans = prepared.inputs.plans
+    stored = read_manifest(prepared.cube).plans
+    if any(stored.get(plan.name) != plan for plan in plans):
+        return False  # the cube is to be grown first
+    store = BlockStore(prepared.cube, read_only=True)
+    if wanted.only:
+        blocks = (block for plan in plans for block in wanted.blocks(plan))
+        cells = (pair for block in blocks for pair in zip(block.cells(), store.statuses(block), strict=True))
+        return all(wanted.settles(cell, status) for cell, status in cells if wanted.runs(cell))
+    settled = ANSWERED if wanted.retry_failed else (*ANSWERED, FAILED)
+    statuses = (statuses for plan in plans for _, statuses in store.all_statuses(plan))
+    return all(np.isin(values, settled).all() for values in statuses)
+
+
+@dataclass(frozen=True)
+class Request:
+    """A checked submit.
+
+    Parameters
+    ----------
+    spec : Path
+        Sweep file.
+    prepared : Prepared
+        Its contents, with data and cube.
+    wanted : Wanted
+        Which cells of it.
+    profile : Profile or None
+        Where to compute; None for this process.
+    options : Options
+        Runtime choices.
+    """
+
+    spec: Path
+    prepared: Prepared
+    wanted: Wanted
+    profile: Profile | None
+    options: Options
+
+    @property
+    def settled(self) -> bool:
+        """Whether there is nothing to do."""
+        return is_settled(self.prepared, self.wanted)
+
+    @property
+    def queued(self) -> bool:
+        """Whether its workers are jobs of SLURM."""
+        return self.profile is not None and self.profile.kind == "slurm"
+
+
+FLAGS = {"cluster_file": "--cluster"}
+"""Flags that are not named like their field."""
+
+NOT_FORWARDED = {"results", "dry_run", "detach"}
+"""Fields that a head does not need; the folder of results it gets as an absolute path."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Runtime choices: none of them changes a number.
+
+    Parameters
+    ----------
+    results : Path
+        Folder of the cubes.
+    profile : str
+        Compute-cluster profile.
+    cluster_file : Path or None
+        cluster.yaml to take instead of searching.
+    workers : int or None
+        Worker processes; 0 runs everything in this process, None as many as the profile says.
+    detach, dry_run, retry_failed, strict : bool
+        As in the command line.
+    data_dir : Path or None
+        Folder with raw data files.
+    only : tuple of str
+        Names of the cells to run, marked failed or not; empty for all.
+    time_limit : float or None
+        Seconds a batch may run on a worker; None for a generous default.
+    """
+
+    results: Path
+    profile: str = "local"
+    cluster_file: Path | None = None
+    workers: int | None = None
+    detach: bool = False
+    dry_run: bool = False
+    retry_failed: bool = False
+    strict: bool = False
+    data_dir: Path | None = None
+    only: tuple[str, ...] = ()
+    time_limit: float | None = None
+
+    def flags(self) -> list[str]:
+        """The choices that a head needs, as arguments of `sweep submit`; paths are absolute."""
+        found: list[str] = []
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name in NOT_FORWARDED or value == field.default:
+                continue
+            flag = FLAGS.get(field.name, "--" + field.name.replace("_", "-"))
+            for item in value if isinstance(value, tuple) else [value]:
+                text = str(item.resolve()) if isinstance(item, Path) else str(item)
+                found += [flag] if item is True else [flag, text]
+        return found

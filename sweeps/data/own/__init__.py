@@ -1,1 +1,0 @@
-"""Tables of the user: any format, any columns."""

@@ -1,0 +1,465 @@
+"""The annotations of a cell whose design draws them, from its coordinates."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sweeps.annotations.draw import draw_annotations, draw_biased
+from sweeps.annotations.files import Pool, Samples, draw_from, pool_checksum, read_pool
+from sweeps.data.builtin import Unavailable
+from sweeps.data.reading import DataSet, load_builtin, load_table
+from sweeps.data.table import SampleRows, TableChoice, scale
+from sweeps.errors import InputError, Problem, collecting, given
+from sweeps.file.spec import Builtin, Dataset, Mixtures, SweepSpec, UserTable
+from sweeps.plan import Cell, DatasetPlan
+from sweeps.seeds import annotation_seed, data_seed, order_seed
+from sweeps.words import BIASED, DEFAULT, UNIFORM, asked_of, asks
+
+# Drawing synthetic data: mixtures of spherical Gaussians.
+
+
+def draw_mixture(
+    rng: np.random.Generator,
+    *,
+    n_clusters: int,
+    n_samples: int = 200,
+    n_features: int = 10,
+    center_range: tuple[float, float] = (-1.0, 1.0),
+    variance_range: tuple[float, float] = (0.0, 5.0),
+) -> tuple[NDArray[np.float64], NDArray[np.int16]]:
+    """Draw a mixture and samples from it (docs/model.md, eq. (25)).
+
+    The order of the draws is fixed: centres, variances, labels, noise. A cluster may stay empty.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        The only source of randomness.
+    n_clusters, n_samples, n_features : int
+        Sizes.
+    center_range : (low, high)
+        Interval every coordinate of every centre is uniform on.
+    variance_range : (low, high)
+        Interval every cluster's variance is uniform on.
+
+    Returns
+    -------
+    X : array of shape (n_samples, n_features)
+        Samples x ~ N(μ_r, σ²_r I).
+    labels_true : array of shape (n_samples,)
+        Clusters, uniform on 0 .. n_clusters - 1.
+    """
+    centers = rng.uniform(*center_range, size=(n_clusters, n_features))
+    variances = rng.uniform(*variance_range, size=n_clusters)
+    labels = rng.integers(n_clusters, size=n_samples)
+    noise = rng.standard_normal((n_samples, n_features))
+    X: NDArray[np.float64] = centers[labels] + np.sqrt(variances[labels])[:, np.newaxis] * noise
+    return X, labels.astype(np.int16)
+
+
+# From the data sets of a sweep file to arrays, and to the plan of each.
+
+Arrays = tuple[NDArray[np.float64], NDArray[np.int16] | None]
+Texts = NDArray[np.object_]
+
+LONGEST_NAME = 200
+"""Characters of a name that a cube keeps."""
+
+MOST_NAMED = 10_000
+"""Features, and classes, that a cube keeps the names of."""
+
+MOST_SAMPLES = 10**9
+"""Of a plan."""
+
+
+class Source(Protocol):
+    """What a worker needs to get the features and the annotations of a cell."""
+
+    @property
+    def pool(self) -> Pool | None:
+        """Annotations of the user's own; None where they are drawn from the true labels."""
+
+    def arrays(self, mixture: int | None) -> Arrays:
+        """Features as used, of shape (n_samples, n_features), and true labels or None."""
+
+
+@dataclass(frozen=True, eq=False)
+class RealSource:
+    """A real data set, scaled, and annotations of the user's own where there are any."""
+
+    X: NDArray[np.float64]
+    labels_true: NDArray[np.int16] | None
+    pool: Pool | None = None
+
+    def arrays(self, mixture: int | None) -> Arrays:
+        """Features as used and true labels; a real data set has no mixtures."""
+        return self.X, self.labels_true
+
+
+@dataclass(frozen=True)
+class MixtureSource:
+    """A recipe that draws each mixture from its coordinates."""
+
+    recipe: Mixtures
+    seed: int
+
+    @property
+    def pool(self) -> None:
+        """None: the true labels of a mixture are known."""
+
+    def arrays(self, mixture: int | None) -> Arrays:
+        """Features as used and true labels of one mixture."""
+        if mixture is None:
+            raise ValueError(f"{self.recipe.name}: expected the number of a mixture")
+        rng = np.random.default_rng(data_seed(self.seed, self.recipe.name, mixture))
+        X, labels_true = draw_mixture(
+            rng,
+            n_clusters=self.recipe.n_clusters,
+            n_samples=self.recipe.n_samples,
+            n_features=self.recipe.n_features,
+            center_range=self.recipe.center,
+            variance_range=self.recipe.variance,
+        )
+        return scale(X, self.recipe.scale), labels_true
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Everything a sweep runs on.
+
+    Parameters
+    ----------
+    plans : tuple of DatasetPlan
+        In the order of the file.
+    sources : mapping of str to Source
+        By data set name.
+    skipped : mapping of str to tuple of str
+        Data sets that are unavailable, with the reason of each place tried.
+    notes : mapping of str to tuple of str
+        What to know of the columns of tables of the user's own, by data set name.
+    sample_names : mapping of str to tuple of str
+        Names of the samples, of data sets that have some.
+    """
+
+    plans: tuple[DatasetPlan, ...]
+    sources: Mapping[str, Source]
+    skipped: Mapping[str, tuple[str, ...]]
+    notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sample_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def stacked(self, plan: DatasetPlan) -> Arrays:
+        """Features and labels as the cube holds them: one real table, or all mixtures stacked."""
+        source = self.sources[plan.name]
+        if plan.mixtures is None:
+            return source.arrays(None)
+        features, labels = zip(*(source.arrays(mixture) for mixture in range(plan.mixtures)), strict=True)
+        return np.stack(features), np.stack(labels)
+
+    def stored(self, plan: DatasetPlan) -> tuple[*Arrays, Pool | None, Texts | None]:
+        """All that the cube holds of a data set's inputs.
+
+        Features, labels, annotations of the user's own, and names of the samples; these only if they are
+        those of the plan, as a cube has the names that it was made with.
+        """
+        names = self.sample_names.get(plan.name, ())
+        is_kept = bool(names) and plan.sample_names == names_checksum(names)
+        texts = np.array(names, dtype=object) if is_kept else None
+        return *self.stacked(plan), self.sources[plan.name].pool, texts
+
+
+def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) -> Inputs:
+    """Load every data set of a sweep and lay out its grid.
+
+    Parameters
+    ----------
+    spec : SweepSpec
+        The sweep.
+    where : str
+        Its file, for messages.
+    data_dir : Path or None
+        Where to look for raw files first.
+
+    Returns
+    -------
+    Inputs
+
+    Raises
+    ------
+    InputError
+        With every problem of every data set; an unavailable one is a problem unless the file says to skip it.
+    """
+    plans, sources, skipped, problems = [], {}, {}, list[Problem]()
+    notes, names = dict[str, tuple[str, ...]](), dict[str, tuple[str, ...]]()
+    for entry in spec.grid.datasets:
+        with collecting(problems):
+            try:
+                source, data = _load(entry, spec.seed, data_dir)
+            except Unavailable as unavailable:
+                skipped[entry.name] = unavailable.reasons
+                continue
+            plans.append(_plan(spec, entry, data, source.pool, where))
+            sources[entry.name] = source
+            if data is not None and data.table.notes:
+                notes[entry.name] = data.table.notes
+            if data is not None and data.table.sample_names:
+                names[entry.name] = data.table.sample_names
+    if spec.unavailable == "error":
+        problems += [_unavailable(where, name, reasons) for name, reasons in skipped.items()]
+    elif not plans and not problems:
+        problems.append(Problem(where, f"no available data set among {', '.join(skipped)}", "at least one"))
+    if problems:
+        # once each: a folder of data that does not exist is found again for every data set
+        raise InputError(dict.fromkeys(problems))
+    return Inputs(tuple(plans), sources, skipped, notes, names)
+
+
+def _load(entry: Dataset, seed: int, data_dir: Path | None) -> tuple[Source, DataSet | None]:
+    if isinstance(entry, Mixtures):
+        return MixtureSource(entry, seed), None
+    if isinstance(entry, Builtin):
+        data = load_builtin(entry.name, data_dir=data_dir)
+    else:
+        return _load_own(entry)
+    return RealSource(scale(data.X, entry.scale), data.labels_true), data
+
+
+def _load_own(entry: UserTable) -> tuple[Source, DataSet]:
+    problems: list[Problem] = []
+    data = pool = None
+    with collecting(problems):
+        data = load_table(entry.name, Path(entry.path), _choice(entry), n_clusters=entry.n_clusters)
+    if entry.annotations is not None:
+        with collecting(problems):
+            # without a table, what else is wrong with the lines can still be said, but for names of samples
+            if data is not None or entry.index_column is None:
+                rows = data.table.rows if data else None
+                rows = rows or SampleRows(len(data.X) if data else MOST_SAMPLES)
+                pool = read_pool(Path(entry.annotations), Samples(rows))
+    if data is None or problems:
+        raise InputError(problems)
+    return RealSource(scale(data.X, entry.scale), data.labels_true, pool), data
+
+
+def _choice(entry: UserTable) -> TableChoice:
+    """What the columns of a table are, as the sweep file says."""
+    return TableChoice(
+        columns=entry.columns or (),
+        drop=entry.drop or (),
+        index_column=entry.index_column,
+        label_column=entry.label_column,
+        missing=entry.missing,
+        categories=entry.categories,
+        sheet=entry.sheet,
+    )
+
+
+def _plan(
+    spec: SweepSpec, entry: Dataset, data: DataSet | None, pool: Pool | None, where: str
+) -> DatasetPlan:
+    if isinstance(entry, Mixtures):
+        n_samples, n_features, n_clusters = entry.n_samples, entry.n_features, entry.n_clusters
+        checksum, source, has_labels = _recipe_checksum(entry), "drawn from the sweep's seed", True
+    else:
+        data = given(data)
+        n_samples, n_features = data.X.shape
+        n_clusters, checksum, source = data.n_clusters, data.checksum, data.source
+        has_labels = data.labels_true is not None
+        if isinstance(entry, UserTable) and entry.annotations is not None:
+            source += f", annotations {entry.annotations}"
+    grid, mixtures = spec.grid, entry.count if isinstance(entry, Mixtures) else None
+    m = tuple(count.resolve(n_samples) for count in grid.m)
+    place = f"{where} [grid], data set {entry.name!r}"
+    problems = _grid_problems(spec, place, n_samples, n_clusters, has_labels or pool is not None, m)
+    if isinstance(entry, UserTable) and pool is not None:
+        problems += _pool_problems(spec, place, m, entry.annotations, len(pool))
+    if problems:
+        raise InputError(problems)
+    return DatasetPlan(
+        name=entry.name,
+        n_samples=n_samples,
+        n_features=n_features,
+        n_clusters=n_clusters,
+        checksum=checksum,
+        source=source,
+        has_labels=has_labels,
+        mixtures=mixtures,
+        p=grid.p if grid.supervised else (),
+        m=m if grid.supervised else (),
+        replicates=grid.replicates,
+        models=grid.supervised,
+        baselines=grid.baselines,
+        restarts=grid.restarts,
+        mixture_chunk=mixtures or 1,
+        replicate_chunk=grid.replicates,
+        # a chunk that is half new would have to be written again, and methods come one by one
+        model_chunk=1 if grid.methods else max(1, len(grid.supervised)),
+        scale=entry.scale,
+        adaptive=spec.stop is not None,
+        held_out=spec.held_out,
+        methods=tuple(each.plan for each in grid.methods),
+        n_annotations=0 if pool is None else len(pool),
+        annotations_checksum="" if pool is None else pool_checksum(pool),
+        designs=grid.design if grid.supervised else DEFAULT,
+        searches=spec.search_names,
+        **_names(data),
+    )
+
+
+def _names(data: DataSet | None) -> dict[str, Any]:
+    """Names of a table as its plan has them; none of a kind that has a name too long for a cube."""
+    if data is None:
+        return {}
+    table = data.table
+    few = {
+        key: names
+        for key, names in (("feature_names", table.feature_names), ("class_names", table.class_names))
+        if len(names) <= MOST_NAMED and _are_short(names)
+    }
+    return {
+        **few,
+        "sample_names": names_checksum(table.sample_names) if _are_short(table.sample_names) else "",
+    }
+
+
+def _are_short(names: Sequence[str]) -> bool:
+    return all(len(name) <= LONGEST_NAME for name in names)
+
+
+def names_checksum(names: Sequence[str]) -> str:
+    """Sha256 over the names of samples in their order; nothing where there are none."""
+    return hashlib.sha256(json.dumps(names).encode()).hexdigest() if names else ""
+
+
+def _pool_problems(
+    spec: SweepSpec, where: str, m: tuple[int, ...], file: str | None, n_annotations: int
+) -> Iterator[Problem]:
+    """What is asked of a file of annotations that does not hold so many, or whose pairs are to be chosen."""
+    other = [design for design in spec.grid.design if design != UNIFORM]
+    if spec.grid.supervised and other:
+        found = f"{', '.join(map(repr, other))}, with the annotations in {file}"
+        hint = "annotations that are there are drawn, all alike; put the table into a sweep of its own"
+        yield Problem(f"{where}: design", found, f'"{UNIFORM}" alone', hint)
+    for count, value in zip(spec.grid.m, m, strict=True):
+        if spec.grid.supervised and value > n_annotations:
+            said = f"{count.text} = {value:,}" if count.text.endswith("N") else f"{value:,}"
+            expected = f"at most {n_annotations:,}, the annotations in {file}"
+            yield Problem(f"{where}: m", f"{said} annotations", expected)
+
+
+def _grid_problems(
+    spec: SweepSpec, where: str, n_samples: int, n_clusters: int, is_annotated: bool, m: tuple[int, ...]
+) -> list[Problem]:
+    problems = []
+    for count, value in zip(spec.grid.m, m, strict=True):
+        if value < 1:
+            problems.append(
+                Problem(f"{where}: m", f"{count.text} of {n_samples} samples = 0", "at least 1 annotation")
+            )
+    repeated = sorted({value for value in m if m.count(value) > 1 and value > 0})
+    for value in repeated:
+        texts = [repr(count.text) for count, other in zip(spec.grid.m, m, strict=True) if other == value]
+        problems.append(
+            Problem(f"{where}: m", f"{' and '.join(texts)}, both {value}", "each annotation count once")
+        )
+    if spec.grid.supervised and not is_annotated:
+        problems.append(
+            Problem(
+                where,
+                "no true labels",
+                f"a label column: annotations for {', '.join(spec.grid.supervised)} are drawn from them",
+                "or annotations, a file with those to draw from",
+            )
+        )
+    problems += _asking_problems(spec, where.partition(" [grid]")[0], where, n_samples)
+    most = max(search.min_cluster_size for search in spec.search)
+    if n_samples < n_clusters * most:
+        problems.append(
+            Problem(
+                where,
+                f"{n_samples} samples",
+                f"at least n_clusters · min_cluster_size = {n_clusters} · {most}",
+            )
+        )
+    return problems
+
+
+def _asking_problems(spec: SweepSpec, file: str, where: str, n_samples: int) -> list[Problem]:
+    """What keeps questions from being asked of a data set."""
+    if not spec.grid.supervised or not asked_of(spec.grid.design):
+        return []
+    problems = []
+    if spec.ask.batch.resolve(n_samples) < 1:
+        dataset = where.partition("data set ")[2]
+        found = f"{spec.ask.batch.text} of {n_samples} samples = 0"
+        problems.append(Problem(f"{file} [ask] batch, data set {dataset}", found, "at least 1 question"))
+    if n_samples < 2:
+        problems.append(Problem(where, f"{n_samples} sample", "two or more: a question is about a pair"))
+    return problems
+
+
+def _recipe_checksum(entry: Mixtures) -> str:
+    """Checksum of the recipe of a mixture; the number of mixtures is left out, as it may grow."""
+    recipe = entry.model_dump(exclude={"count", "scale"})
+    return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
+
+
+def _unavailable(where: str, name: str, reasons: tuple[str, ...]) -> Problem:
+    return Problem(
+        f"{where} [grid] datasets",
+        f"{name!r}, which is not available: " + "; ".join(reasons),
+        "an available data set",
+        'see "sweep datasets list"; [data] unavailable = "skip" runs the rest',
+    )
+
+
+def cell_annotations(
+    seed: int, cell: Cell, labels_true: NDArray[np.int16] | None, pool: NDArray[np.int32] | None
+) -> NDArray[np.int32]:
+    """Annotations of a cell whose design draws them, a function of its coordinates but the model.
+
+    Parameters
+    ----------
+    seed : int
+        Of the sweep.
+    cell : Cell
+        Which.
+    labels_true : ndarray of shape (n_samples,) or None
+        True labels, from which they are drawn.
+    pool : ndarray of shape (n_annotations, 3) or None
+        Annotations of a file, of which `m` are drawn in place of these. The draw does not depend on `p`:
+        cells that are told another accuracy see the same annotations.
+
+    Returns
+    -------
+    ndarray of shape (m, 3), int32
+        Columns i, j and kind; none for a baseline.
+
+    Raises
+    ------
+    ValueError
+        If the design of the cell asks for its pairs: those are the first answers of a path of questions.
+    """
+    if cell.p is None:
+        return np.empty((0, 3), dtype=np.int32)
+    if asks(cell.design):
+        raise ValueError(f"{cell}: the pairs of the design {cell.design!r} are asked for, not drawn")
+    m, replicate = given(cell.m), given(cell.replicate)
+    p = cell.p if pool is None else None
+    where = annotation_seed(seed, cell.dataset, mixture=cell.mixture, p=p, m=m, replicate=replicate)
+    rng = np.random.default_rng(where)
+    if pool is not None:
+        return draw_from(rng, pool, m)
+    labels_true = given(labels_true)
+    if cell.design == BIASED:
+        of_order = order_seed(seed, cell.dataset, mixture=cell.mixture, replicate=replicate)
+        order = np.random.default_rng(of_order).permutation(len(labels_true))
+        return draw_biased(rng, labels_true, order, p=cell.p, m=m)
+    return draw_annotations(rng, labels_true, p=cell.p, m=m)

@@ -1,1 +1,0 @@
-"""Everything a sweep runs on: data sets, scaled or drawn."""

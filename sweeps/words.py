@@ -1,0 +1,246 @@
+"""Names of the methods that come with sweep, to be set beside its models in the same cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import packages_distributions, version
+from importlib.util import decode_source
+from pathlib import Path
+from typing import Literal
+
+from sweeps.errors import InputError, Problem
+from sweeps.files import read_file
+
+# Designs: how the pairs that are annotated are chosen.
+
+UNIFORM, BIASED = "uniform", "biased"
+
+DRAWN = (UNIFORM, BIASED)
+"""Designs whose pairs are drawn, all at once: of all samples alike, or of some of them more often."""
+
+ASKED = {
+    "active": "information",
+    "uncertain": "uncertain",
+    "anchors": "anchors",
+    "again": "again",
+    "farthest-first": "farthest-first",
+    "committee": "committee",
+}
+"""Designs whose pairs are asked for, batch after batch, and the strategy of each (`pipeline.asking`)."""
+
+DESIGNS = (*DRAWN, *ASKED)
+"""All designs by name. A name stays: cubes hold it, and random streams depend on it."""
+
+DEFAULT = (UNIFORM,)
+"""The designs of a sweep that names none."""
+
+
+def asks(design: str | None) -> bool:
+    """Whether the pairs of a design are asked for; None is the design of a sweep that names none."""
+    return design in ASKED
+
+
+def asked_of(designs: Iterable[str]) -> tuple[str, ...]:
+    """Those of some designs whose pairs are asked for."""
+    return tuple(design for design in designs if asks(design))
+
+
+# Names of models: an annotation term, and after it the shape of covariances where that is not spherical.
+#
+# `auto` stands for the shape that predicts held-out annotations best: each cell chooses its own.
+
+UNSUPERVISED = "unsupervised"
+SPHERICAL = "spherical"
+AUTO = "auto"
+
+TERM_CODES = {UNSUPERVISED: 0, "likelihood": 1, "posterior": 2, "conditional": 3}
+
+SHAPE_CODES = {SPHERICAL: 0, "common": 16, "diagonal": 32, "tied": 48, "full": 64, AUTO: 80}
+"""Added to the code of the term."""
+
+
+def model_of(term: str, shape: str) -> str:
+    """Name of a model: `posterior`, or `posterior-full`."""
+    return term if shape == SPHERICAL else f"{term}-{shape}"
+
+
+MODEL_CODES = {
+    model_of(term, shape): term_code + shape_code
+    for shape, shape_code in SHAPE_CODES.items()
+    for term, term_code in TERM_CODES.items()
+    if (term, shape) != (UNSUPERVISED, AUTO)
+}
+"""All models, with their place in the seeds: a contract: a code is never changed or reused.
+
+Without annotations nothing can be held out, and no shape be chosen."""
+
+BASELINES = tuple(model_of(UNSUPERVISED, shape) for shape in SHAPE_CODES if shape != AUTO)
+"""Models without annotations, one of each shape: they depend only on the data."""
+
+
+def split_model(model: str) -> tuple[str, str]:
+    """Annotation term and shape of covariances of a model, as `build_problem` takes them.
+
+    Parameters
+    ----------
+    model : str
+        One of `MODEL_CODES`.
+
+    Returns
+    -------
+    term, covariance : str
+        One of `TERM_CODES` and one of `SHAPE_CODES`.
+    """
+    term, _, shape = model.partition("-")
+    return term, shape or SPHERICAL
+
+
+def is_model(name: str) -> bool:
+    """Whether a name is that of a model; others on the dimension `model` are methods."""
+    return name in MODEL_CODES
+
+
+def shape_of(model: str) -> str:
+    """Shape of covariances of a model; those of a method's clusters are spherical."""
+    return split_model(model)[1] if is_model(model) else SPHERICAL
+
+
+def chooses(model: str) -> bool:
+    """Whether each cell of a model chooses its shape of covariances."""
+    return shape_of(model) == AUTO
+
+
+def holds_out(model: str, every: bool) -> bool:
+    """Whether cells of a model hold annotations out: of one that chooses its shape, or of `every` one."""
+    return chooses(model) or (every and is_model(model) and model not in BASELINES)
+
+
+def baseline_of(model: str) -> str:
+    """Model without annotations and of the same shape: a difference to it is due to annotations.
+
+    Of a model that chooses its shape it is the one that such a cell has without annotations, the simplest.
+    """
+    return model_of(UNSUPERVISED, SPHERICAL if chooses(model) else shape_of(model))
+
+
+# Names of the ways to scale features; `sweeps.data.tables.scale` does it.
+#
+# They stand alone: the options of a command are made from them, before it is known whether arrays are
+# needed.
+
+SCALES = ("none", "standard", "minmax")
+
+
+# Words of the keys of a table, that help shows before anything is read.
+
+MISSING = ("error", "drop")
+"""What becomes of rows with an empty cell."""
+
+CATEGORIES = ("error", "onehot")
+"""What becomes of features that are texts."""
+
+
+Uses = Literal["links", "nothing"]
+
+FORMS = "a shipped method, package.module:function, or file.py:function"
+"""What can be called, in words."""
+
+LONGEST_FILE = 2**20
+"""Bytes of a file with a method: it goes to every worker with each batch."""
+
+PER_CALL = 600.0
+"""Seconds that a call may take where nothing else is said."""
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """What a sweep needs to know of a method before it runs.
+
+    Parameters
+    ----------
+    uses : {"links", "nothing"}
+        Whether it sees annotations. One that does not is a baseline: it depends on the data alone.
+    restarts : int
+        Calls for a cell unless the sweep file says otherwise: 10 where starts are random and an objective
+        tells which call was best, else 1.
+    text : str
+        What it is, and where it was published.
+    package : str
+        Whose version its answers depend on; empty for one of our own.
+    """
+
+    uses: Uses
+    restarts: int
+    text: str
+    package: str = ""
+
+
+_EM = "by expectation maximisation (Dempster, Laird and Rubin 1977)"
+
+SHIPPED: dict[str, Shipped] = {
+    "k-means": Shipped(
+        "nothing", 10, "k-means from k-means++ starts (Arthur and Vassilvitskii 2007)", "sklearn"
+    ),
+    "gaussian-mixture-spherical": Shipped(
+        "nothing", 10, f"Gaussian mixture, one variance a cluster, {_EM}", "sklearn"
+    ),
+    "gaussian-mixture-diag": Shipped(
+        "nothing", 10, f"Gaussian mixture, diagonal covariances, {_EM}", "sklearn"
+    ),
+    "gaussian-mixture-tied": Shipped(
+        "nothing", 10, f"Gaussian mixture, one covariance for all, {_EM}", "sklearn"
+    ),
+    "gaussian-mixture-full": Shipped("nothing", 10, f"Gaussian mixture, a covariance each, {_EM}", "sklearn"),
+    "ward": Shipped("nothing", 1, "agglomeration by least increase of inertia (Ward 1963)", "sklearn"),
+    "spectral-links": Shipped(
+        "links",
+        1,
+        "spectral clustering, links written into the affinity (Kamvar, Klein and Manning 2003)",
+        "sklearn",
+    ),
+    "cop-kmeans": Shipped(
+        "links", 10, "k-means that breaks no link (Wagstaff et al. 2001); no solution where links contradict"
+    ),
+    "pckmeans": Shipped(
+        "links", 10, "k-means with a cost for each broken link (Basu, Banerjee and Mooney 2004)"
+    ),
+    "correlation-clustering": Shipped(
+        "links", 10, "most agreement with the annotations alone, at most K clusters (Bansal et al. 2004)"
+    ),
+}
+"""Methods by name. A name stays: cubes hold it."""
+
+
+@cache
+def installed_version(package: str) -> str:
+    """Distribution and version of a top-level package; found once, as that reads all of them."""
+    names = packages_distributions().get(package, [])
+    return ", ".join(sorted(f"{name} {version(name)}" for name in set(names)))
+
+
+def read_code(path: Path) -> bytes:
+    """Content of a Python file with a method.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or is too large.
+    """
+    return read_file(path, LONGEST_FILE, "a Python file")
+
+
+def text_of_code(path: Path, content: bytes) -> str:
+    """Text of a Python file as Python reads it, by its mark of byte order and its line on the coding.
+
+    Raises
+    ------
+    InputError
+        If it is not in that coding.
+    """
+    try:
+        return decode_source(content)
+    except (SyntaxError, ValueError) as error:
+        found = f"bytes that are no text ({error})"
+        raise InputError([Problem(str(path), found, "a Python file, in UTF-8 or as it says")]) from None

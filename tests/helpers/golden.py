@@ -1,0 +1,302 @@
+"""Runs of the sweeps in `tests/golden/sweeps`, and everything that commands show of them, as text.
+
+What differs from run to run is set to fixed values before anything is shown (`settle`), or replaced by a mark
+(`stable`). Figures are described and not drawn, as words and data, so that a new matplotlib changes nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import json
+import re
+import shutil
+import socket
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import numpy as np
+import zarr
+from checkout import ROOT
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from processes.commandline import sweep
+
+from storage.provenance import fingerprint
+
+GOLDEN = ROOT / "tests" / "golden"
+HOST = "golden"
+SWEEPS = {"everything": 3, "sibling": 0, "answered": 0, "quick": 0}
+"""Sweep files by name, with the exit codes of their runs: a method of everything.toml fails in some cells."""
+
+RUN_DEPENDENT = {
+    "seconds": "wall-clock time of the kernels",
+    "cpu_seconds": "CPU time of the kernels",
+}
+"""Arrays of a cube that differ from run to run, and why. Everything else is compared, inputs too."""
+
+FAILED = "drawn_k3/mixture=1/broken"
+CHOSEN = "own/p=0.8/m=30/design=active/replicate=1/search=strong/conditional-auto"
+UNSOLVED = "own/p=0.8/m=30/design=active/replicate=0/search=strong/nearest"
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "everything/status": ("status", "results/everything.zarr"),
+    "everything/status-json": ("status", "everything.toml", "--json"),
+    # of a folder without a cube: predictions are then from sizes alone, and not from what was timed
+    "everything/plan": ("plan", "everything.toml", "--workers", "4", "--results", "none"),
+    "everything/plan-json": ("plan", "everything.toml", "--workers", "4", "--results", "none", "--json"),
+    "everything/plan-resolved": ("plan", "everything.toml", "--resolved"),
+    "everything/why": ("why", "everything.toml"),
+    "everything/why-failed": ("why", "everything.toml", FAILED),
+    "everything/why-failed-json": ("why", "results/everything.zarr", FAILED, "--json"),
+    "everything/why-chosen": ("why", "results/everything.zarr", CHOSEN),
+    "everything/why-unsolved": ("why", "results/everything.zarr", UNSOLVED),
+    "everything/why-none": ("why", "results/everything.zarr", CHOSEN.replace("strong", "stron")),
+    "everything/report": (
+        "report",
+        "results/everything.zarr",
+        "--against",
+        "published.csv",
+        "--cell",
+        CHOSEN,
+    ),
+    "everything/export-scores": ("export", "results/everything.zarr", "--scores"),
+    "everything/compare": ("compare", "results/everything.zarr", "results/sibling.zarr"),
+    "sibling/plan": ("plan", "sibling.toml", "--workers", "4", "--results", "none"),
+    "sibling/status": ("status", "sibling.toml"),
+    "answered/status": ("status", "answered.toml"),
+    "answered/plan": ("plan", "answered.toml", "--workers", "4", "--results", "none"),
+    "answered/plan-resolved": ("plan", "answered.toml", "--resolved"),
+    "answered/report": ("report", "results/answered.zarr", "--json"),
+    "answered/compare-json": ("compare", "results/answered.zarr", "results/answered.zarr", "--json"),
+}
+"""What is shown, by the name of its text."""
+
+FOLDERS = {
+    "everything/report": "everything.report",
+    "everything/compare": "sibling-against-everything.compare",
+    "answered/report": "answered.report",
+}
+"""Folders that commands have written, of which every table, page and figure is kept."""
+
+Digests = dict[str, str]
+
+
+class Everything(NamedTuple):
+    """What the sweeps gave: digests of arrays by cube and array, and texts by name."""
+
+    bits: dict[str, Digests]
+    texts: dict[str, str]
+
+
+def run_everything(folder: Path) -> Everything:
+    """Run the sweeps in one process, and show everything of them.
+
+    Parameters
+    ----------
+    folder : Path
+        Empty.
+    """
+    shutil.copytree(GOLDEN / "sweeps", folder, dirs_exist_ok=True)
+    shutil.copy(ROOT / "sweeps" / "quick.toml", folder)
+    figures: dict[str, str] = {}
+    with contextlib.chdir(folder), patch.object(socket, "gethostname", return_value=HOST), described(figures):
+        bits, texts = {}, {}
+        for name, code in SWEEPS.items():
+            result = sweep("submit", f"{name}.toml", "--workers", 0)
+            assert result.exit_code == code, result.output
+            bits[name] = digests(Path("results", f"{name}.zarr"))
+            if name in ("everything", "answered"):
+                texts[f"{name}/cube.txt"] = layout(Path("results", f"{name}.zarr"))
+            settle(Path("results", f"{name}.zarr"))
+        for name, arguments in COMMANDS.items():
+            figures.clear()
+            texts[f"{name}.txt"] = transcript(*arguments)
+            if name in FOLDERS:
+                texts |= {f"{name}/{path}": text for path, text in written(Path("results", FOLDERS[name]))}
+                texts |= {f"{name}/{path}": text for path, text in figures.items()}
+        bits["everything.scores"] = digests(Path("results", "everything.scores.zarr"), ())
+    return Everything(bits, {name: stable(text, folder) for name, text in texts.items()})
+
+
+def digests(cube: Path, without: tuple[str, ...] = tuple(RUN_DEPENDENT)) -> Digests:
+    """Sha256 of data type, shape and bytes of every array, by its path."""
+    return {
+        path: _digest(array[...]) for path, array in _arrays(cube) if path.rpartition("/")[2] not in without
+    }
+
+
+def layout(cube: Path) -> str:
+    """Dimensions, lengths, chunks and attributes of arrays, attributes of groups: a line of JSON for each."""
+    root = zarr.open_group(cube, mode="r")
+    lines = {"": root.attrs.asdict() | {"runs": len(root.attrs["runs"])}}
+    for path, node in root.members(max_depth=None):
+        lines[path] = {"attributes": node.attrs.asdict()}
+        if isinstance(node, zarr.Array):
+            stored = node.metadata.to_dict()
+            kept = ("shape", "data_type", "fill_value", "dimension_names", "codecs")
+            lines[path] |= {key: stored.get(key) for key in kept} | {"chunks": node.chunks}
+    return "".join(
+        f"{path} {json.dumps(lines[path], sort_keys=True, default=str)}\n" for path in sorted(lines)
+    )
+
+
+def settle(cube: Path) -> None:
+    """Set all that differs from run to run to fixed values, through files of the cube alone."""
+    for path, array in _arrays(cube, mode="r+"):
+        if path.rpartition("/")[2] in RUN_DEPENDENT:
+            first = int.from_bytes(hashlib.sha256(path.encode()).digest()[:2], "big")
+            times = 1e-3 * (1 + (first + 7919 * np.arange(array.size)) % 1000).reshape(array.shape)
+            array[...] = np.where(np.isnan(array[...]), np.nan, times)
+    place = cube / "zarr.json"
+    document = json.loads(place.read_text())
+    for run in document["attributes"]["runs"]:
+        run |= {"started": "2026-01-02T03:04:05Z", "host": HOST, "python": "3", "commit": "c0ffee"}
+        run |= {key: dict.fromkeys(run[key], "1.0") for key in ("versions", "fingerprint")}
+    place.write_text(json.dumps(document))
+
+
+def transcript(*arguments: str) -> str:
+    """A command, what it printed, and its exit code."""
+    result = sweep(*arguments)
+    errors = "".join(f"! {line}\n" for line in result.stderr.splitlines())
+    return f"$ sweep {' '.join(arguments)}\n{result.stdout}{errors}exit {result.exit_code}\n"
+
+
+def written(folder: Path) -> Iterator[tuple[str, str]]:
+    """Tables and pages of a folder as text, and the names of all of its files."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    yield "files.txt", "".join(f"{path.relative_to(folder)}\n" for path in files)
+    for path in files:
+        if path.suffix == ".html":
+            yield f"{path.name}.txt", page_text(path.read_text(encoding="utf-8"))
+        elif path.suffix == ".csv":
+            yield path.name, path.read_text(encoding="utf-8")
+
+
+def stable(text: str, folder: Path) -> str:
+    """The text with marks for times, the folder and this release, and numbers of nine digits."""
+    text = text.replace(str(folder), "FOLDER")
+    text = re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?( UTC|Z|\+00:00)", "TIME", text)
+    text = re.sub(r'("since": )[\d.]+', r"\1TIME", text)
+    text = re.sub(r"(by sweep )\d[\w.]*", r"\1VERSION", text)
+    return re.sub(r"-?\d+\.\d{9,}(e-?\d+)?", lambda number: f"{float(number[0]):.9g}", text)
+
+
+@contextlib.contextmanager
+def described(figures: dict[str, str]) -> Iterator[None]:
+    """Take down what each figure shows, by its name, in place of drawing it: nine tenths of the time."""
+
+    def save(figure: Figure, target: Any, **options: object) -> None:
+        if isinstance(target, Path):
+            target.touch()
+            figures[f"figures/{target.stem}.txt"] = figure_text(figure)
+        else:
+            target.write("<svg></svg>")
+
+    with patch.object(Figure, "savefig", save):
+        yield
+
+
+def figure_text(figure: Figure) -> str:
+    """Words and data of a figure, each line and set of points on its own line."""
+    lines = [f"texts {_texts(figure.texts)}", *(f"legend {_texts(each.texts)}" for each in figure.legends)]
+    for axes in figure.axes:
+        words = (axes.get_title(), axes.get_title("left"), axes.get_xlabel(), axes.get_ylabel())
+        lines.append(f"axes {_json([*words, axes.get_xscale(), axes.get_yscale()])}")
+        if axes.get_legend() is not None:
+            lines.append(f"  legend {_texts(axes.get_legend().texts)}")
+        lines += [f"  text {_texts(axes.texts)}"] if axes.texts else []
+        lines += [f"  patches {len(axes.patches)}"] if axes.patches else []
+        for line in axes.lines:
+            lines.append(f"  line {_json([line.get_color(), line.get_linestyle(), line.get_marker()])}")
+            lines.append(f"    {_json(_numbers(line.get_xydata()))}")
+            lines += _tips(line.get_gid())
+        for points in axes.collections:
+            drawn = points.get_segments() if isinstance(points, LineCollection) else [points.get_offsets()]
+            lines += [f"  points {_json(_numbers(each))}" for each in drawn]
+            lines += _tips(points.get_gid())
+        lines += [f"  image {_json(_numbers(image.get_array()))}" for image in axes.images]
+    return "\n".join(lines) + "\n"
+
+
+class _PageText(HTMLParser):
+    """Words of a page, a line for each block, heading, figure and row of a table; no drawings and scripts."""
+
+    BLOCKS = ("p", "li", "tr", "title", "figcaption", "footer", "summary", "a", "dt", "dd", "pre", "section")
+    HEADINGS = ("h1", "h2", "h3", "h4")
+    SILENT = ("svg", "style", "script")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines = [""]
+        self.silent = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.silent += tag in self.SILENT
+        if tag in self.HEADINGS:
+            self.lines.append(f"\n{'#' * int(tag[1])} ")
+        elif tag in self.BLOCKS:
+            self.lines.append(f"{tag}: ")
+        elif tag in ("figure", "table", "details", "nav", "main"):
+            self.lines.append(" ".join([f"<{tag}>", dict(attrs).get("class") or ""]).rstrip())
+        elif tag in ("td", "th"):
+            self.lines[-1] += "| "
+
+    def handle_endtag(self, tag: str) -> None:
+        self.silent -= tag in self.SILENT
+
+    def handle_data(self, data: str) -> None:
+        if not self.silent and data.strip():
+            self.lines[-1] += " ".join(data.split()) + " "
+
+
+def page_text(html: str) -> str:
+    """Text and tables of a page."""
+    parser = _PageText()
+    parser.feed(html)
+    return "".join(f"{line.rstrip()}\n" for line in parser.lines[1:])
+
+
+def made_with() -> dict[str, str]:
+    """What equal bits are promised for, whatever the release."""
+    return {key: value for key, value in fingerprint().items() if key != "sweep"}
+
+
+def _arrays(cube: Path, mode: Any = "r") -> list[tuple[str, zarr.Array]]:
+    members = zarr.open_group(cube, mode=mode).members(max_depth=None)
+    return sorted((path, node) for path, node in members if isinstance(node, zarr.Array))
+
+
+def _digest(values: Any) -> str:
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        content, kind = json.dumps(array.tolist()).encode(), "text"
+    else:
+        content, kind = np.ascontiguousarray(array).tobytes(), array.dtype.str
+    return hashlib.sha256(f"{kind} {array.shape} ".encode() + content).hexdigest()
+
+
+def _texts(texts: Any) -> str:
+    return _json([text.get_text() for text in texts])
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _numbers(values: Any) -> Any:
+    return [
+        [None if np.isnan(x) else float(f"{x:.6g}") for x in row]
+        for row in np.atleast_2d(np.ma.filled(values, np.nan))
+    ]
+
+
+def _tips(gid: str | None) -> list[str]:
+    """Words that are shown on points, which the identifier of their artist carries."""
+    if gid is None or not gid.startswith("tip-"):
+        return []
+    return [f"    tips {_json(json.loads(base64.urlsafe_b64decode(gid.removeprefix('tip-'))))}"]

@@ -1,0 +1,182 @@
+"""Cells computed again from the cube alone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+from click.testing import CliRunner
+from cubes.rot import turn_bit
+from processes.sweeping import TINY, run, write_spec
+
+import pipeline.work.tasks
+from pipeline.check.verify import Checksums, check_files, verify
+from pipeline.commands.main import main
+from pipeline.work.records import Partial, Science, Work
+from storage.cube.manifest import ROOT_FILE
+from storage.damage import Damage
+from sweeps.errors import InputError
+from sweeps.inputs import Source
+
+# Whether every file of a cube is as it was written.
+
+
+def test_every_file_of_a_finished_cube_is_good(finished: Path) -> None:
+    found = check_files(finished / "tiny.zarr")
+    files = [file for file in (finished / "tiny.zarr").rglob("c*") if file.is_file()]
+    assert (found.files, found.size) == (len(files), sum(file.stat().st_size for file in files))
+    assert found.good
+
+
+def test_the_summary_in_words() -> None:
+    lines = Checksums(Path("x.zarr"), 1234, 2_500_000, 0.5, ()).lines()
+    assert lines == ["x.zarr: 1,234 files are as they were written, 2.5 MB in 0.5 s (5 MB/s)"]
+    damage = Damage("a/X/c.0", "a/X, chunk c.0", "is missing")
+    assert Checksums(Path("x.zarr"), 1, 1, 0.5, (damage,)).lines()[1:] == [
+        "damaged files: 1",
+        "  a/X/c.0: is missing; it holds a/X, chunk c.0",
+        "to have them made again: sweep repair x.zarr",
+    ]
+
+
+def test_the_command_names_all_that_is_damaged(finished: Path, tmp_path: Path) -> None:
+    cube = Path(shutil.copytree(finished / "tiny.zarr", tmp_path / "tiny.zarr"))
+    assert CliRunner().invoke(main, ["verify", str(cube), "--checksums"]).exit_code == 0
+    keys = ["iris/labels/c.0.0.0.0.0", "iris/status/c.0.0.0.0", "iris/X/c.0.0"]
+    for key in keys:
+        turn_bit(cube / key)
+    result = CliRunner().invoke(main, ["verify", str(cube), "--checksums", "--json"])
+    assert result.exit_code == 1
+    document = json.loads(result.stdout)
+    assert document["good"] is False
+    assert {damage["key"] for damage in document["damaged"]} == set(keys)
+
+
+@pytest.fixture(scope="module")
+def cube(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Cube of the tiny sweep."""
+    folder = tmp_path_factory.mktemp("verified")
+    assert run(write_spec(folder), folder) == 0
+    return folder / "tiny.zarr"
+
+
+def test_every_cell_is_reproduced(cube: Path) -> None:
+    verification = verify(cube, sample=1000)
+    assert len(verification.checks) == len({check.cell for check in verification.checks}) == 85
+    assert verification.good
+    assert verification.lines() == [f"{cube}: 85 of 85 cells have the same bits"]
+
+
+def test_the_sample_is_drawn_from_a_seed(cube: Path) -> None:
+    cells = [[check.cell for check in verify(cube, sample=5, seed=seed).checks] for seed in (1, 1, 2)]
+    assert cells[0] == cells[1] != cells[2]
+    assert len(set(cells[0])) == 5
+
+
+@pytest.mark.parametrize(
+    ("path", "where", "variable"),
+    [
+        ("iris/labels", (0, 1, 0, 1, 17), "labels"),
+        ("iris/log_likelihood", (0, 1, 0, 1, 2), "log_likelihood"),
+        ("iris/centroids", (0, 1, 0, 1, 2, 3), "centroids"),
+        ("iris/annotations", (0, 1, 0, 3, 0), "annotations"),
+        ("mixtures_k2/unsupervised/covariances", (1, 0), "covariances"),
+    ],
+)
+def test_a_flipped_value_is_found_and_named(
+    cube: Path, tmp_path: Path, path: str, where: tuple[int, ...], variable: str
+) -> None:
+    copy = tmp_path / "tiny.zarr"
+    shutil.copytree(cube, copy)
+    array = zarr.open_array(copy / path, mode="r+")
+    value = np.asarray(array[where])
+    array[where] = np.nextafter(value, np.inf) if value.dtype.kind == "f" else (value + 1) % 3
+    wrong = [check for check in verify(copy, sample=1000).checks if not check.good]
+    assert wrong
+    assert all(check.differs == (variable,) for check in wrong)
+    if variable == "labels":
+        result = CliRunner().invoke(main, ["verify", str(copy), "--sample", "1000"])
+        assert result.exit_code == 1
+        assert f"DIFFERS {wrong[0].cell}: {variable}" in result.stdout
+
+
+def test_what_a_cell_chose_is_computed_again(tmp_path: Path) -> None:
+    text = TINY.replace('"unsupervised", "likelihood", "posterior"', '"likelihood", "posterior-auto"')
+    assert run(write_spec(tmp_path, text), tmp_path) == 0
+    cube = tmp_path / "tiny.zarr"
+    assert verify(cube, sample=1000).good
+    where = (0, 1, 0, 1)
+    for name, index in (
+        ("covariance_shape", where),
+        ("held_out", (*where, 2)),
+        ("held_out_right", (*where, 0)),
+    ):
+        array = zarr.open_array(cube / "iris" / name, mode="r+")
+        before = np.asarray(array[index])
+        array[index] = np.nextafter(before, 9) if before.dtype.kind == "f" else (before + 1) % 5
+        (wrong,) = [check for check in verify(cube, sample=1000).checks if not check.good]
+        assert wrong.differs == (name,)
+        assert wrong.cell.endswith("posterior-auto")
+        array[index] = before
+    assert verify(cube, sample=1000).good
+
+
+def test_what_held_out_annotations_said_is_computed_again(tmp_path: Path) -> None:
+    text = TINY.replace('"likelihood", "posterior"', '"likelihood", "posterior-common"') + "held_out = true\n"
+    assert run(write_spec(tmp_path, text), tmp_path) == 0
+    cube = tmp_path / "tiny.zarr"
+    assert verify(cube, sample=1000).good
+    for name, at in (("held_out", 4), ("held_out_right", 4), ("held_out", 0)):
+        array = zarr.open_array(cube / "iris" / name, mode="r+")
+        index = (0, 1, 0, 1, at)
+        before = np.asarray(array[index])
+        array[index] = 0.5 if np.isnan(before) else np.nextafter(before, 9)
+        (wrong,) = [check for check in verify(cube, sample=1000).checks if not check.good]
+        assert wrong.differs == (name,)
+        assert wrong.cell.endswith("posterior-common")
+        array[index] = before
+
+
+def test_a_cell_that_cannot_be_computed_is_said(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(science: Science, work: Work, source: Source) -> Partial:
+        raise MemoryError("none left")
+
+    monkeypatch.setattr(pipeline.work.tasks, "_run", broken)
+    verification = verify(cube, sample=2)
+    assert not verification.good
+    assert [check.cause for check in verification.checks] == ["MemoryError: none left"] * 2
+
+
+def test_another_machine_is_named_when_bits_differ(cube: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "tiny.zarr"
+    shutil.copytree(cube, copy)
+    document = json.loads((copy / ROOT_FILE).read_text())
+    document["attributes"]["runs"][0]["fingerprint"]["cpu"] = "an abacus"
+    (copy / ROOT_FILE).write_text(json.dumps(document))
+    assert verify(copy, sample=3).good
+    zarr.open_array(copy / "iris/labels", mode="r+")[:] = 0
+    lines = "\n".join(verify(copy, sample=1000).lines())
+    assert "cpu an abacus" in lines
+    assert "promised only for equal software" in lines
+
+
+def test_nothing_done_is_bad_input(cube: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "tiny.zarr"
+    shutil.copytree(cube, copy)
+    for path in copy.rglob("status"):
+        zarr.open_array(path, mode="r+")[...] = 0
+    with pytest.raises(InputError, match="no cell that is done"):
+        verify(copy, sample=1)
+    assert CliRunner().invoke(main, ["verify", str(tmp_path / "none.zarr")]).exit_code == 2
+
+
+def test_one_json_document(cube: Path) -> None:
+    result = CliRunner().invoke(main, ["verify", str(cube), "--sample", "3", "--json"])
+    assert result.exit_code == 0
+    document = json.loads(result.stdout)
+    assert document["good"] is True
+    assert len(document["checks"]) == 3

@@ -1,0 +1,233 @@
+"""Workers whose time is up: the batch under way is finished and handed in, and nothing is run twice."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from queue import SimpleQueue
+from types import SimpleNamespace
+
+import dask
+import psutil
+import pytest
+from distributed import Client, KilledWorker, LocalCluster, Reschedule, get_worker
+from distributed.utils import sync
+from processes import sweeping
+from processes.killing import Site
+
+from pipeline.cluster import worker as leaving
+from pipeline.cluster import worker as watchdog
+from pipeline.cluster.executor import generous_limit
+from pipeline.cluster.worker import BATCH, RESERVE, LeaveInTime, deadline, end_of_time, end_process
+from pipeline.work.records import Batch, Science
+from pipeline.work.timing import LONGEST
+from sweeps.file.search import Search
+
+# The time a batch may run.
+
+
+def watched(limit: float, seconds: float, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.setattr(watchdog, "GRACE", 0.1)
+    called: list[str] = []
+    with deadline(limit, lambda: called.append("overran"), lambda: called.append("end"), tick=0.05):
+        time.sleep(seconds)
+    return called
+
+
+def say_and_die() -> None:
+    worker = get_worker()
+    sync(worker.loop, watchdog._send, worker, {"is": "started"})
+    end_process()
+
+
+def test_what_is_said_right_before_the_end_of_a_process_arrives(tmp_path: Path) -> None:
+    said: SimpleQueue[str] = SimpleQueue()
+    quiet = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 2, "temporary-directory": str(tmp_path)}),
+        LocalCluster(n_workers=1, threads_per_worker=1, **quiet) as cluster,
+        Client(cluster) as client,
+    ):
+        client.subscribe_topic(watchdog.TOPIC, lambda event: said.put(event[1]["is"]))
+        with pytest.raises(KilledWorker):
+            client.submit(say_and_die).result(timeout=60)
+    assert said.qsize() == 3
+
+
+def test_what_ends_in_time_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    called = watched(0.3, 0.01, monkeypatch)
+    time.sleep(0.5)
+    assert called == []
+
+
+def test_what_overruns_is_said_and_then_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert watched(0.05, 0.5, monkeypatch) == ["overran", "end"]
+
+
+def test_what_ends_after_all_is_not_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watchdog, "GRACE", 5.0)
+    called: list[str] = []
+    with deadline(0.01, lambda: called.append("overran"), lambda: called.append("end")):
+        time.sleep(0.1)
+    time.sleep(0.1)
+    assert called == ["overran"]
+
+
+STOPPED = """
+import time
+from pipeline.cluster.watchdog import deadline, end_process, end_process
+with deadline(1.0, lambda: print("overran", flush=True), end_process, tick=0.1):
+    print("runs", flush=True)
+    time.sleep(0.3)
+    print("ended", flush=True)
+"""
+
+
+def test_a_process_that_stood_still_is_not_charged_for_it() -> None:
+    process = subprocess.Popen([sys.executable, "-c", STOPPED], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "runs\n"
+    os.kill(process.pid, signal.SIGSTOP)
+    time.sleep(1.5)
+    os.kill(process.pid, signal.SIGCONT)
+    assert process.communicate(timeout=30)[0] == "ended\n"
+    assert process.returncode == 0
+
+
+def test_by_default_nothing_slow_meets_the_limit() -> None:
+    science = Science(1, (Search(),), 2)
+    limits = [generous_limit(Batch(science, "iris", (), seconds)) for seconds in (1.0, LONGEST)]
+    assert limits[0] > 1000
+    assert limits[1] > 30 * LONGEST
+
+
+SPEC = (
+    sweeping.TINY.replace("restarts = 5", "restarts = 2")
+    .replace("replicates = 2", "replicates = 1")
+    .replace('"0.5N", "1N"', '"1N"')
+    .replace('models = ["unsupervised", "likelihood", "posterior"]', 'models = ["posterior"]')
+)
+LIFETIME = 10.0
+PATIENCE = 60.0
+AGES = 1e6
+
+started: list[str] = []
+"""Names of the workers that began a task here, in order; their threads belong to this process."""
+
+
+def task(predicted: float, seconds: float = 0.0) -> str:
+    worker = get_worker()
+    if not worker.plugins[LeaveInTime.name].takes(predicted):
+        raise Reschedule
+    started.append(str(worker.name))
+    time.sleep(seconds)
+    return str(worker.name)
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    """Of a scheduler with two workers, 0 and 1, threads of this process."""
+    started.clear()
+    quiet = {"protocol": "tcp", "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, **quiet) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def submit(client: Client, number: int, on: int, **arguments: float) -> str:
+    """Run a task where it is wanted, or where there is still somebody to run it."""
+    choices = {"workers": [on], "allow_other_workers": True, "pure": False}
+    future = client.submit(task, key=f"{BATCH}-{number}", **choices, **arguments)
+    return str(future.result(timeout=PATIENCE))
+
+
+def wait_for_workers(client: Client, names: set[str]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while {str(each["name"]) for each in client.scheduler_info(n_workers=-1)["workers"].values()} != names:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_batch_that_is_too_long_is_given_back_and_its_worker_leaves(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leaving, "end_of_time", lambda worker: time.time() + 100)
+    client.register_plugin(LeaveInTime())
+    assert submit(client, 0, on=0, predicted=AGES) == "0", "no other has more time for a first batch"
+    assert submit(client, 1, on=0, predicted=40) == "0"
+    assert submit(client, 2, on=0, predicted=60) == "1"
+    assert started == ["0", "0", "1"]
+    wait_for_workers(client, {"1"})
+
+
+def test_a_batch_that_lasts_longer_than_predicted_is_still_handed_in(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = time.time() + 2
+    monkeypatch.setattr(leaving, "end_of_time", lambda worker: end if worker.name == 0 else end + 100)
+    client.register_plugin(LeaveInTime())
+    last = client.submit(task, 0.1, 4.0, key=f"{BATCH}-last", workers=[0])
+    queued = [client.submit(task, 0.1, 0.5, key=f"{BATCH}-{number}") for number in range(6)]
+    assert last.result(timeout=PATIENCE) == "0"
+    assert {future.result(timeout=PATIENCE) for future in queued} == {"1"}
+    assert len(started) == 7
+    last.release()
+    wait_for_workers(client, {"1"})
+
+
+def test_the_only_worker_waits_until_its_result_was_fetched(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """dask moves results to other workers first; where there is none it gives up, and closes all the same."""
+    client.retire_workers(names=["1"])
+    monkeypatch.setattr(leaving, "end_of_time", lambda worker: time.time() + 1)
+    client.register_plugin(LeaveInTime())
+    future = client.submit(task, 0.1, 2.0, key=f"{BATCH}-only")
+    time.sleep(4.0)
+    assert future.result(timeout=PATIENCE) == "0"
+    assert started == ["0"]
+    future.release()
+    wait_for_workers(client, set())
+
+
+def test_when_the_time_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SLURM_JOB_END_TIME", raising=False)
+    own = psutil.Process(os.getpid()).create_time()
+    assert end_of_time(SimpleNamespace(lifetime=None)) is None  # type: ignore[arg-type]
+    limited = SimpleNamespace(lifetime=500.0)
+    assert end_of_time(limited) == own + 500.0  # type: ignore[arg-type]
+    for left in (400.0, 600.0):
+        monkeypatch.setenv("SLURM_JOB_END_TIME", f"{own + left:.0f}")
+        expected = min(own + 500.0, float(f"{own + left:.0f}") - RESERVE)
+        assert end_of_time(limited) == expected  # type: ignore[arg-type]
+
+
+def test_workers_without_a_lifetime_are_left_alone(client: Client) -> None:
+    client.register_plugin(LeaveInTime())
+    for number in range(3):
+        assert submit(client, number, on=0, predicted=AGES) == "0"
+    wait_for_workers(client, {"0", "1"})
+
+
+def test_workers_that_reach_the_end_of_their_time_lose_nothing(tmp_path: Path) -> None:
+    spec = sweeping.write_spec(tmp_path, SPEC)
+    assert sweeping.run(spec, tmp_path / "serial") == 0
+    options = ("--lifetime", f"{LIFETIME}s")
+    with Site(tmp_path, spec, tmp_path / "serial" / "tiny.zarr", pace=1.0, options=options) as site:
+        lives = site.start_missing()
+        deadline = time.monotonic() + 600
+        while not site.over():
+            assert time.monotonic() < deadline, "the run does not end"
+            lives += site.start_missing()
+            time.sleep(0.1)
+        assert site.finished()
+    assert lives > 3
+    assert site.repeated == 0

@@ -1,0 +1,261 @@
+"""A cube that another process fills, seen through its files alone."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cubes.small import draw_block, draw_inputs, make_plan, make_spec
+from cubes.writer import empty, next_generation
+
+from pipeline.live import sources as module
+from pipeline.live.board import Board
+from pipeline.live.sources import Feed, Follower
+from pipeline.monitor.status import read_status
+from pipeline.run.ledger import ATTEMPTS, Collector
+from pipeline.run.request import Wanted
+from pipeline.work.merge import to_record
+from pipeline.work.records import Failure, Partial, Work
+from storage.cube.blocks import BlockStore
+from storage.cube.growth import grow
+from storage.runfolder.folder import RunFolder
+from storage.runfolder.journal import Journal
+from storage.runfolder.records import HeadRecord, append_failure
+from sweeps.inputs import Inputs, RealSource
+from sweeps.plan import Cell
+
+# A collector that tells a board of what it takes: the same as counting the cube.
+
+PLAN_OF_FEED = make_plan(p=(0.8, 0.9))
+
+Start = Callable[..., "Run"]
+
+
+@pytest.fixture
+def cube(tmp_path: Path) -> Path:
+    return empty(tmp_path, PLAN_OF_FEED)
+
+
+@pytest.fixture
+def start(cube: Path) -> Iterator[Callable[..., Run]]:
+    """Starts a run; each call stands for another process, after the one before has died."""
+    with ExitStack() as stack:
+
+        def begin(wanted: Wanted | None = None) -> Run:
+            stack.close()
+            return Run(cube, stack, wanted)
+
+        yield begin
+
+
+class Run:
+    """A collector and its feed."""
+
+    def __init__(self, cube: Path, stack: ExitStack, wanted: Wanted | None) -> None:
+        generation = next_generation(cube)
+        data = draw_inputs(PLAN_OF_FEED)
+        self.collector = Collector(
+            BlockStore(cube, files=generation.files),
+            stack.enter_context(Journal(generation.journal, generation.files)),
+            Inputs((PLAN_OF_FEED,), {"a": RealSource(*data)}, {}),
+            seed=7,
+            failed=lambda record: append_failure(generation.failures, record),
+            wanted=wanted or Wanted(),
+        )
+        self.feed = Feed(
+            Board([PLAN_OF_FEED]), BlockStore(cube, read_only=True), lambda dataset, mixture: data[1]
+        )
+        self.collector.tell(self.feed)
+
+    def solve(self, work: Work) -> None:
+        labels = np.array([0, 1, 0, 1, 1], np.int16)
+        objectives = -np.arange(work.start, work.stop, dtype=float)
+        solution = labels, np.zeros((2, 2)), np.ones(2)
+        self.collector.take([Partial(work, objectives, work.start, *solution, 0.5, 0.1)])
+
+    def fail(self, work: Work) -> None:
+        for _ in range(ATTEMPTS):
+            self.collector.take([Failure(work, "ValueError: no", "n1", "", "Traceback")])
+
+
+def shown(feed: Feed | Follower) -> tuple[Any, ...]:
+    """All that the page has of a board; the tile's best cell is any of several equal ones."""
+    feed.update()
+    while isinstance(feed, Follower) and feed.unread:
+        feed.update()
+    board = feed.board
+    board.advance()
+    tiles = {tile: [row[:9] for row in rows] for tile, rows in json.loads(board.tiles_since(-1))}
+    series = {tuple(curve[:4]): curve[4] for curve in json.loads(board.series_since(-1))}
+    return board.datasets(), board.blocks_done, board.waiting, board.open_blocks, tiles, series
+
+
+def test_the_board_of_a_run_is_that_of_its_files(start: Start, cube: Path) -> None:
+    run = start()
+    work = list(run.collector.left(PLAN_OF_FEED))
+    run.solve(work[0])  # the baseline: a block of its own
+    run.solve(work[1])
+    assert shown(run.feed)[1:4] == (1, 1, 1)
+    run.fail(work[2])
+    found = shown(run.feed)
+    assert found[1:4] == (2, 0, 0)
+    assert found[0] == read_status(cube).datasets
+    assert (found[0][0].done, found[0][0].failed, found[0][0].left) == (2, 1, 2)
+    assert found == shown(Follower(cube))
+    assert run.feed.unread == 0
+
+
+def test_a_resumed_run_shows_what_was_done_before(start: Start, cube: Path) -> None:
+    first = start()
+    work = list(first.collector.left(PLAN_OF_FEED))
+    for each in work[:3]:
+        first.solve(each)
+    first.solve(work[3])  # stays in the journal
+    before = shown(first.feed)
+    again = start()
+    after = shown(again.feed)
+    assert after[0] == before[0] == read_status(cube).datasets
+    assert after[5] == before[5]
+    assert [rows[0][:7] for rows in after[4].values()] == [rows[0][:7] for rows in before[4].values()]
+    for each in again.collector.left(PLAN_OF_FEED):
+        again.solve(each)
+    final = shown(again.feed)
+    assert final[1:4] == (3, 0, 0)
+    assert final == shown(Follower(cube))
+
+
+def test_a_failed_cell_that_is_tried_again_moves(start: Start, cube: Path) -> None:
+    first = start()
+    work = list(first.collector.left(PLAN_OF_FEED))
+    first.fail(work[0])
+    assert shown(first.feed)[0][0].failed == 1
+    again = start(Wanted(retry_failed=True))
+    assert shown(again.feed)[0][0].failed == 1
+    again.solve(next(iter(again.collector.left(PLAN_OF_FEED))))
+    (row,) = shown(again.feed)[0]
+    assert (row.done, row.failed) == (1, 0)
+
+
+def test_scores_wait_until_they_are_paid_for(
+    start: Start, cube: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CREDIT", -1.0)
+    run = start()
+    for each in run.collector.left(PLAN_OF_FEED):
+        run.solve(each)
+    found = shown(run.feed)
+    assert found[0] == read_status(cube).datasets  # counts never wait
+    assert (run.feed.unread, found[5]) == (PLAN_OF_FEED.n_cells, {})
+    monkeypatch.setattr(module, "CREDIT", 1.0)
+    assert len(shown(run.feed)[5]) == 3
+    assert run.feed.unread == 0
+
+
+def test_a_page_that_fails_does_not_end_the_run(
+    start: Start, cube: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "TURN_SECONDS", 0.01)
+    run = start()
+    monkeypatch.setattr(run.feed.board, "settle", lambda settled: 1 / 0)
+    work = list(run.collector.left(PLAN_OF_FEED))
+    with run.feed:
+        run.solve(work[0])
+        deadline = time.monotonic() + 20
+        while "stands still" not in caplog.text:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    run.solve(work[1])
+    assert not run.feed._queue
+    assert read_status(cube).datasets[0].done == 1
+
+
+PLAN = make_plan()
+FIRST, SECOND = (Cell("a", None, 0.9, 4, replicate, "likelihood") for replicate in (0, 1))
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every update look at the files, and not every other second."""
+    monkeypatch.setattr("pipeline.live.follow.max", lambda *_: 0.0, raising=False)
+
+
+def journalled(cube: Path, *partials: Partial) -> None:
+    generation = next_generation(cube)
+    HeadRecord(spec="s", node="n").write(generation.head, generation.files)
+    with Journal(generation.journal, generation.files) as journal:
+        for partial in partials:
+            journal.append(*to_record([partial]))
+
+
+def partial(cell: Cell, start: int, stop: int) -> Partial:
+    labels = np.array([0, 1, 0, 1, 0], np.int16)
+    solution = labels, np.zeros((2, 2)), np.ones(2)
+    return Partial(Work(cell, start, stop), -np.arange(start, stop, dtype=float), start, *solution, 0.5, 0.1)
+
+
+def test_blocks_come_in_as_they_are_written(cube: Path, at_once: None) -> None:
+    follower = Follower(cube)
+    follower.update()
+    assert follower.board.datasets() == read_status(cube).datasets
+    store = BlockStore(cube)
+    for number, block in enumerate(PLAN.blocks(), 1):
+        store.write(block, draw_block(PLAN, block))
+        follower.update()
+        found = read_status(cube)
+        assert (follower.board.blocks, follower.board.blocks_done) == (found.blocks, found.blocks_done)
+        assert follower.board.blocks_done == number
+        assert follower.board.datasets() == found.datasets
+    assert follower.board.scored == PLAN.n_cells
+
+
+def test_cells_that_wait_in_the_journal_are_seen(cube: Path, at_once: None) -> None:
+    journalled(cube, partial(FIRST, 0, 2), partial(FIRST, 2, 3), partial(SECOND, 0, 2))
+    follower = Follower(cube)
+    follower.update()
+    assert (follower.board.waiting, follower.board.open_blocks, follower.board.scored) == (1, 1, 1)
+    assert follower.board.datasets() == read_status(cube).datasets  # nothing of it is in the cube
+    block = PLAN.block_of(FIRST)
+    BlockStore(cube).write(block, draw_block(PLAN, block))
+    follower.update()
+    assert (follower.board.waiting, follower.board.open_blocks, follower.board.scored) == (0, 0, 2)
+
+
+def test_a_damaged_journal_is_left_to_the_next_driver(cube: Path, at_once: None) -> None:
+    journalled(cube, partial(FIRST, 0, 3), partial(SECOND, 0, 3))
+    path = RunFolder(cube).last_run.journal
+    raw = bytearray(path.read_bytes())
+    raw[60] ^= 255
+    path.write_bytes(raw)
+    follower = Follower(cube)
+    follower.update()
+    assert follower.board.waiting == 0
+
+
+def test_a_cube_that_has_grown_needs_a_new_board(cube: Path) -> None:
+    follower = Follower(cube)
+    assert not follower.outgrown
+    plans = [PLAN, make_plan("b")]
+    grow(cube, plans, draw_inputs, make_spec("ab"))
+    assert follower.outgrown
+    assert [row.name for row in Follower(cube).board.datasets()] == ["a", "b"]
+
+
+def test_a_large_grid_is_not_looked_at_all_the_time(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+    inner: Callable[..., None] = Follower._look
+
+    def counted(self: Follower) -> None:
+        looks.append(1)
+        inner(self)
+
+    monkeypatch.setattr(Follower, "_look", counted)
+    follower = Follower(cube)
+    for _ in range(5):
+        follower.update()
+    assert len(looks) == 1

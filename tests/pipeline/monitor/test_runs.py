@@ -1,0 +1,240 @@
+"""Logs are found by whatever a job is called, shown from their end, and followed until the run ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cubes.writer import next_generation
+from processes.commandline import sweep
+from processes.other_user import SOMEBODY, STRANGER, needs_root, open_folder, user
+
+from pipeline.jobs.slurm import CommandFailed
+from pipeline.live.site import FilesState
+from pipeline.monitor import runs
+from pipeline.monitor.runs import RunState, find_logs, follow, job_logs, last_lines, read_run_state
+from storage.cube.blocks import BlockStore
+from storage.cube.manifest import read_manifest
+from storage.cube.schema import FAILED
+from storage.runfolder.folder import RunFolder
+from storage.runfolder.lease import Holder, Lease, LeaseState
+from storage.runfolder.process import this_process
+from storage.runfolder.records import ENDED, REQUEUED, RUNNING, HeadRecord, Submission
+from sweeps.errors import InputError
+
+# Who runs a cube, or waits to run it, from files alone.
+
+
+def test_a_head_that_waits_is_told_from_one_that_died(tmp_path: Path) -> None:
+    cube = tmp_path / "tiny.zarr"
+    run = RunFolder(cube)
+    run.make()
+    assert read_run_state(cube).over
+    Submission(system="slurm", job="12", host="here", at=100.0).write(run.submission)
+    assert read_run_state(cube).waiting == "12"
+    status = sweep("status", cube)
+    assert status.exit_code == 0, status.output
+    assert "no cell yet" in status.stdout
+    assert "its head waits in the queue, job 12" in status.stdout
+    run.head_log.write_text("head.sh: line 12: python: No such file\n")
+    assert "head.log ends: head.sh: line 12: python: No such file" in sweep("status", cube).stdout
+    record = HeadRecord(spec="s", job="12", node="n1", state=RUNNING, at=101.0)
+    head = next_generation(cube).head
+    record.write(head)
+    assert read_run_state(cube).over
+    assert "job 12 on n1, died" in sweep("status", cube).stdout
+    record.now(REQUEUED, "stopped by SIGUSR1").write(head)
+    assert read_run_state(cube).waiting == "12"
+    assert "waiting since" in sweep("status", cube).stdout
+
+
+HOLDER = Holder(token="t", since="2026-01-01", released=False, process=this_process())
+HELD = LeaseState(1, HOLDER, 0, True)
+GONE = replace(HELD, alive=False)
+HEAD = HeadRecord(spec="s", job="12", node="n1", at=100.0, dashboard="http://here")
+SENT = Submission(system="slurm", job="12", host="here", at=90.0)
+
+
+@pytest.mark.parametrize(
+    ("state", "shown", "over"),
+    [
+        (RunState(None, None, None), None, True),
+        (RunState(None, None, SENT), ("waiting", "12"), False),
+        (RunState(None, None, SENT.model_copy(update={"system": "process"})), None, True),
+        (RunState(HELD, HEAD, SENT), ("running", "12"), False),
+        (RunState(GONE, HEAD, SENT), ("died", "12"), True),
+        (RunState(GONE, HEAD, SENT.model_copy(update={"job": "13", "at": 110.0})), ("waiting", "13"), False),
+        (RunState(GONE, HEAD.now(REQUEUED), SENT), ("waiting", "12"), False),
+        (RunState(GONE, HEAD.now(ENDED), SENT), ("ended", "12"), True),
+    ],
+)
+def test_the_lease_tells_who_runs_and_the_newer_file_who_waits(
+    state: RunState, shown: tuple[str, str] | None, over: bool
+) -> None:
+    found = state.to_dict()
+    assert (None if found is None else (found["state"], found["job"])) == shown
+    assert state.over == over
+    assert state.dashboard == ("http://here" if state.lease is HELD else None)
+
+
+def test_the_line_of_a_head_says_how_often_and_how_it_ended() -> None:
+    ended = HEAD.model_copy(update={"restarts": 2}).now(ENDED, "stopped by SIGTERM")
+    (line,) = RunState(None, ended, None).lines()
+    assert line.startswith("head: job 12 on n1, ended since ")
+    assert line.endswith(", queued again 2 times: stopped by SIGTERM")
+    (line,) = RunState(None, None, SENT).lines()
+    assert line.endswith(", according to its files")
+    assert RunState(None, None, None).lines() == []
+
+
+@pytest.mark.parametrize("at", [1e300, -1e300])
+def test_a_time_beyond_all_clocks_is_shown_as_it_is(at: float) -> None:
+    head = HeadRecord(spec="s", job="12", state=ENDED, at=at)
+    (line,) = RunState(None, head, None).lines()
+    assert line.endswith(f"since the time {at:g}")
+
+
+@needs_root
+def test_another_user_of_the_group_sees_the_cube_and_is_told_whose_the_run_is(
+    finished: Path,
+) -> None:
+    with open_folder() as folder:
+        cube, run = folder / "tiny.zarr", folder / "tiny.run"
+        shutil.copytree(finished / "tiny.zarr", cube)
+        shutil.copytree(finished / "tiny.run", run)
+        store = BlockStore(cube)
+        block = next(iter(read_manifest(cube).plans["iris"].blocks()))
+        store.set_back(block)
+        store._write_array(store._place(block), "status", np.full(block.n_cells, FAILED, np.int8))
+        store.set_back(list(read_manifest(cube).plans["iris"].blocks())[1])
+        for path in (run, *run.rglob("*")):
+            os.chown(path, SOMEBODY, SOMEBODY)
+        cell = next(iter(block.cells()))
+        FilesState(cube).document()  # what is imported for it may lie where only this user reads
+        with user(STRANGER):
+            found = {words: sweep(words, cube) for words in ("status", "why", "cancel", "repair", "logs")}
+            found["why cell"] = sweep("why", cube, cell)
+            found["checksums"] = sweep("verify", cube, "--checksums")
+            found["dry"] = sweep("repair", cube, "--dry-run")
+            document = json.loads(FilesState(cube).document()[1])
+    whose = f"tiny.run belongs to user {SOMEBODY}, and is closed to others"
+    codes = {words: each.exit_code for words, each in found.items()}
+    assert codes == {
+        **dict.fromkeys(("status", "why", "why cell", "checksums", "dry"), 0),
+        "cancel": 1,
+        "repair": 2,
+        "logs": 2,
+    }
+    assert all(whose in found[words].output for words in ("status", "why", "why cell", "logs"))
+    assert "submit as that user" in found["repair"].output
+    assert document["head"]["status"]["total"]["failed"] == block.n_cells
+
+
+@pytest.fixture
+def cube(tmp_path: Path) -> Path:
+    """Cube that is not there yet, with a run directory."""
+    cube = tmp_path / "a.zarr"
+    (RunFolder(cube).make() / "jobs").mkdir()
+    return cube
+
+
+@pytest.mark.parametrize("name", ["sweep-a-0b1c-0-12.err", "sweep-a-0b1c-0.e12", "sweep-a-0b1c-0-12.out"])
+def test_a_job_s_log_by_number_and_by_name(cube: Path, name: str) -> None:
+    jobs = cube.with_name("a.run") / "jobs"
+    (jobs / name).write_text("words\n")
+    (jobs / "sweep-a-0b1c-1-1.err").write_text("of another\n")
+    for job in ("12", "sweep-a-0b1c-0", "sweep-a-0b1c-0-3"):  # number, job, a worker of it
+        assert job_logs(RunFolder(cube), job) == [jobs / name]
+    assert job_logs(RunFolder(cube), "2") == []
+    with pytest.raises(InputError, match="one of the worker jobs 1, 12"):
+        find_logs(cube, job="2")
+
+
+def test_empty_logs_are_left_out_where_there_is_a_fuller_one(cube: Path) -> None:
+    jobs = cube.with_name("a.run") / "jobs"
+    (jobs / "j-1.out").touch()
+    assert find_logs(cube, job="1") == [jobs / "j-1.out"]
+    (jobs / "j-1.err").write_text("words\n")
+    assert find_logs(cube, job="1") == [jobs / "j-1.err"]
+
+
+def test_the_last_lines(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    assert last_lines(path, 3) == []
+    path.write_text("".join(f"line {number}\n" for number in range(100_000)))
+    assert last_lines(path, 2) == ["line 99998", "line 99999"]
+    assert last_lines(path, 0) == []
+    assert len(last_lines(path, 2000)) == 2000
+
+
+def test_a_log_is_followed_from_its_end_to_the_end_of_the_run(
+    cube: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "POLL_SECONDS", 0.01)
+    log = cube.with_name("a.run") / "log"
+    lease = Lease.acquire(cube)
+
+    def write() -> None:
+        for text in ("one\n", "two\n"):
+            time.sleep(0.1)
+            with log.open("a") as file:
+                file.write(text)
+        lease.release()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert "".join(follow(log, cube, lines=5)) == "one\ntwo\n"  # though it was not there at first
+    writer.join()
+    assert "".join(follow(log, cube, lines=1)) == "two\n"
+
+
+def test_what_a_log_holds_does_nothing_to_a_terminal_and_lines_stay_whole(
+    cube: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "POLL_SECONDS", 0.01)
+    log = cube.with_name("a.run") / "log"
+    lease = Lease.acquire(cube)
+
+    def write() -> None:
+        for part in (b"a\x1b[2J \xc3", b"\xa9\n", b"the end"):
+            time.sleep(0.05)
+            with log.open("ab") as file:
+                file.write(part)
+        lease.release()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    text = list(follow(log, cube, lines=5))
+    writer.join()
+    assert "".join(text) == "a\\x1b[2J é\nthe end\n"
+    assert all(part.endswith("\n") for part in text)
+
+
+def test_following_ends_when_the_head_has_left_the_queue_without_a_word(
+    cube: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silence = CommandFailed(["squeue"], "no answer", transient=True)
+    answers = ["pending", None, "pending", None, silence, None, None]
+
+    def queue(run: RunFolder) -> object:
+        answer = answers.pop(0)
+        if answer is silence:
+            raise silence
+        return answer
+
+    monkeypatch.setattr(runs, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(runs, "QUEUE_SECONDS", 0.0)
+    monkeypatch.setattr(runs, "other_head", queue)
+    run = RunFolder(cube)
+    Submission(system="slurm", job="12", host="here", at=1.0).write(run.submission)
+    text = "".join(follow(run.log, cube, lines=5))
+    assert text.startswith("the head, job 12, has left the queue without running")
+    assert str(run.head_log) in text
+    assert answers == []

@@ -1,0 +1,369 @@
+"""Annotations of cells by their design: functions of coordinates, and none for a design that asks."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sweeps import inputs as load
+from sweeps.annotations.draw import draw_annotations, draw_biased
+from sweeps.annotations.files import pool_checksum
+from sweeps.data.builtin import Unavailable
+from sweeps.errors import InputError
+from sweeps.file.reading import load_sweep
+from sweeps.file.spec import SweepSpec
+from sweeps.inputs import Inputs, MixtureSource, cell_annotations, draw_mixture
+from sweeps.plan import Cell
+from sweeps.seeds import annotation_seed, data_seed, order_seed
+
+# From the data sets of a sweep file to arrays and plans.
+
+ROWS = "a,b,class\n" + "".join(f"{i},{i * i % 7},{'xy'[i % 2]}\n" for i in range(12))
+
+
+def spec(folder: Path, **changes: object) -> SweepSpec:
+    """A small sweep of one table and one mixture, with some keys changed."""
+    values: dict[str, object] = {
+        "datasets": [{"name": "mine", "path": "mine.csv", "label_column": "class"}],
+        "p": [0.9],
+        "m": ["0.5N", "1N"],
+        "replicates": 2,
+        "models": ["unsupervised", "likelihood"],
+        "restarts": 3,
+        "scale": "none",
+        "unavailable": "error",
+        "min_cluster_size": 2,
+    }
+    values |= changes
+    (folder / "mine.csv").write_text(ROWS)
+    grid = {k: values[k] for k in ("p", "m", "replicates", "models", "restarts")}
+    text = ['name = "s"', "seed = 5", "[grid]", f"datasets = {_toml(values['datasets'])}"]
+    text += [f"{key} = {_toml(value)}" for key, value in grid.items()]
+    text += [f"design = {_toml(values['design'])}"] if "design" in values else []
+    text += ["[ask]", f"batch = {_toml(values['batch'])}"] if "batch" in values else []
+    text += ["[search]", f"min_cluster_size = {values['min_cluster_size']}"]
+    text += ["[data]", f"scale = {_toml(values['scale'])}", f"unavailable = {_toml(values['unavailable'])}"]
+    path = folder / "s.toml"
+    path.write_text("\n".join(text))
+    return load_sweep(path)
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    return json.dumps(value)
+
+
+def load_inputs(spec: SweepSpec) -> Inputs:
+    return load.load_inputs(spec, "s.toml")
+
+
+def said(folder: Path, **changes: object) -> list[str]:
+    with pytest.raises(InputError) as caught:
+        load_inputs(spec(folder, **changes))
+    return [str(problem) for problem in caught.value.problems]
+
+
+def test_a_table_becomes_a_plan_and_a_source(tmp_path: Path) -> None:
+    inputs = load_inputs(spec(tmp_path, scale="standard"))
+    (plan,) = inputs.plans
+    assert (plan.name, plan.n_samples, plan.n_features, plan.n_clusters) == ("mine", 12, 2, 2)
+    assert (plan.m, plan.p, plan.models, plan.baselines) == (
+        (6, 12),
+        (0.9,),
+        ("likelihood",),
+        ("unsupervised",),
+    )
+    assert (plan.replicate_chunk, plan.model_chunk, plan.scale, plan.mixtures) == (2, 1, "standard", None)
+    X, labels_true = inputs.stacked(plan)
+    assert np.allclose(X.mean(axis=0), 0)
+    assert np.allclose(X.std(axis=0), 1)
+    assert labels_true is not None
+    assert labels_true.tolist() == [0, 1] * 6
+
+
+def test_the_checksum_is_of_the_table_before_scaling(tmp_path: Path) -> None:
+    sums = {
+        load_inputs(spec(tmp_path, scale=how)).plans[0].checksum for how in ("none", "standard", "minmax")
+    }
+    assert len(sums) == 1
+    path = tmp_path / "mine.csv"
+    before = sums.pop()
+    made = spec(tmp_path)
+    path.write_text(ROWS.replace("11,2,y", "11,3,y"))
+    assert load_inputs(made).plans[0].checksum != before
+
+
+MIXTURE = {"mixture": {"n_clusters": [2, 3], "count": 3, "n_samples": 20, "n_features": 4}}
+
+
+def test_mixtures_are_functions_of_their_coordinates(tmp_path: Path) -> None:
+    inputs = load_inputs(spec(tmp_path, datasets=[MIXTURE]))
+    assert [plan.name for plan in inputs.plans] == ["mixtures_k2", "mixtures_k3"]
+    plan = inputs.plans[1]
+    X, labels_true = inputs.stacked(plan)
+    assert X.shape == (3, 20, 4)
+    assert labels_true is not None
+    for mixture in range(3):
+        again, labels = inputs.sources["mixtures_k3"].arrays(mixture)
+        assert np.array_equal(again, X[mixture])
+        assert labels is not None
+        assert np.array_equal(labels, labels_true[mixture])
+    rng = np.random.default_rng(data_seed(5, "mixtures_k3", 1))
+    assert np.array_equal(rng.uniform(-1, 1, size=(3, 4)), _centers(inputs.sources["mixtures_k3"], 1))
+    assert not np.array_equal(X[0], X[1])
+
+
+def _centers(source: object, mixture: int) -> np.ndarray:
+    """Centres of a mixture, from its own stream: the first numbers drawn."""
+    assert isinstance(source, MixtureSource)
+    rng = np.random.default_rng(data_seed(source.seed, source.recipe.name, mixture))
+    return rng.uniform(*source.recipe.center, size=(source.recipe.n_clusters, source.recipe.n_features))
+
+
+def test_more_mixtures_keep_the_checksum_and_another_recipe_does_not(tmp_path: Path) -> None:
+    def checksum(**changes: object) -> str:
+        mixture = {"mixture": {**MIXTURE["mixture"], **changes}}
+        return load_inputs(spec(tmp_path, datasets=[mixture])).plans[0].checksum
+
+    assert checksum() == checksum(count=6)
+    assert checksum() != checksum(variance=[1, 2])
+    assert checksum() != checksum(n_samples=21)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"m": ["0.01N"]}, ["mine", "0.01N of 12 samples = 0", "at least 1 annotation"]),
+        ({"m": ["0.5N", 6]}, ["'0.5N' and '6', both 6", "once"]),
+        ({"min_cluster_size": 7}, ["12 samples", "2 · 7"]),
+        (
+            {"datasets": [{"name": "mine", "path": "mine.csv", "label_column": 2, "n_clusters": 13}]},
+            ["n_clusters", "13 for 12 distinct rows"],
+        ),
+        ({"datasets": [{"name": "mine", "path": "none.csv", "n_clusters": 2}]}, ["none.csv", "No such file"]),
+    ],
+)
+def test_what_only_the_data_can_tell(tmp_path: Path, changes: dict[str, object], words: list[str]) -> None:
+    text = "\n".join(said(tmp_path, **changes))
+    for word in words:
+        assert word in text
+
+
+def test_annotations_need_true_labels(tmp_path: Path) -> None:
+    (tmp_path / "plain.csv").write_text("".join(f"{i},{i * i}\n" for i in range(9)))
+    plain = {"name": "plain", "path": "plain.csv", "n_clusters": 2}
+    assert "no true labels" in "\n".join(said(tmp_path, datasets=[plain]))
+    inputs = load_inputs(spec(tmp_path, datasets=[plain], models=["unsupervised"]))
+    assert inputs.stacked(inputs.plans[0])[1] is None
+
+
+def test_annotations_of_a_file_stand_in_for_true_labels(tmp_path: Path) -> None:
+    (tmp_path / "plain.csv").write_text("".join(f"{i},{i * i}\n" for i in range(9)))
+    (tmp_path / "answers.txt").write_text("1 2 must 4 ann\n3 4 cannot 5 bob\n")
+    plain = {"name": "plain", "path": "plain.csv", "n_clusters": 2, "annotations": "answers.txt"}
+    inputs = load_inputs(spec(tmp_path, datasets=[plain]))
+    (plan,) = inputs.plans
+    assert (plan.n_annotations, plan.has_labels, plan.m) == (9, False, (4, 9))
+    X, labels_true, pool, _ = inputs.stored(plan)
+    assert (X.shape, labels_true) == ((9, 2), None)
+    assert pool is not None
+    assert plan.annotations_checksum == pool_checksum(pool)
+    assert plan.source.endswith(f"annotations {tmp_path / 'answers.txt'}")
+    (tmp_path / "answers.txt").write_text("1 2 must 4 ann\n")
+    few = said(tmp_path, datasets=[plain])
+    assert few == [
+        "s.toml [grid], data set 'plain': m: found 1N = 9 annotations, "
+        f"expected at most 4, the annotations in {tmp_path / 'answers.txt'}"
+    ]
+    assert load_inputs(spec(tmp_path, datasets=[plain], models=["unsupervised"])).plans[0].n_annotations == 4
+    (tmp_path / "plain.csv").write_text("1,2\n3,x\n")
+    (tmp_path / "answers.txt").write_text("1 2 mist 4 ann\n")
+    both = "\n".join(said(tmp_path, datasets=[plain]))
+    assert "plain.csv" in both
+    assert "answers.txt, line 1" in both
+
+
+def test_a_messy_table_with_annotations_by_name_and_row(tmp_path: Path) -> None:
+    (tmp_path / "messy.csv").write_text("id,a,b\nAnn,1,2\nBob,,3\nEve,3,5\nKim,4,1\nLee,5,9\n")
+    (tmp_path / "answers.txt").write_text("Ann Eve must 3 ann\n4 5 cannot 2 bob\n")
+    told = {"name": "own", "path": "messy.csv", "n_clusters": 2, "annotations": "answers.txt"}
+    told |= {"index_column": "id", "missing": "drop"}
+    sweep = spec(tmp_path, datasets=[told])
+    inputs = load_inputs(sweep)
+    (plan,) = inputs.plans
+    X, _, pool, names = inputs.stored(plan)
+    assert names is not None
+    assert names.tolist() == ["Ann", "Eve", "Kim", "Lee"]
+    assert plan.feature_names == ("a", "b")
+    assert X.tolist() == [[1, 2], [3, 5], [4, 1], [5, 9]]
+    assert pool is not None
+    assert pool.tolist() == [[0, 1, 0]] * 3 + [[2, 3, 1]] * 2
+    assert inputs.notes["own"][-1] == "features used: a, b (2)"
+    dump = sweep.dump()["grid"]["datasets"][0]
+    assert {key: dump[key] for key in told if key not in ("path", "annotations")}.items() <= told.items()
+    assert not {"columns", "drop", "categories", "sheet"} & dump.keys()  # as older cubes have it
+    (tmp_path / "answers.txt").write_text("Ann Bob must 3 ann\n")
+    (found,) = said(tmp_path, datasets=[told])
+    assert "line 1: found sample 'Bob', expected a row that is used" in found
+
+
+def test_problems_of_all_data_sets_come_together(tmp_path: Path) -> None:
+    rows = [{"name": name, "path": f"{name}.csv", "n_clusters": 2} for name in ("one", "two")]
+    problems = said(tmp_path, datasets=[*rows, {"name": "mine", "path": "mine.csv"}])
+    assert len(problems) >= 3
+    text = "\n".join(problems)
+    assert "one.csv" in text
+    assert "two.csv" in text
+
+
+def _gone(name: str, **_: object) -> None:
+    raise Unavailable(name, ("nowhere",))
+
+
+def test_an_unavailable_data_set_is_an_error_or_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sweeps.inputs.load.load_builtin", _gone)
+    both = ["ecoli", {"name": "mine", "path": "mine.csv", "label_column": "class"}]
+    (problem,) = said(tmp_path, datasets=both)
+    assert "'ecoli', which is not available: nowhere" in problem
+    assert 'unavailable = "skip"' in problem
+    inputs = load_inputs(spec(tmp_path, datasets=both, unavailable="skip"))
+    assert [plan.name for plan in inputs.plans] == ["mine"]
+    assert inputs.skipped == {"ecoli": ("nowhere",)}
+    assert "at least one" in said(tmp_path, datasets=["ecoli"], unavailable="skip")[0]
+
+
+def test_designs_are_of_data_sets_that_use_annotations(tmp_path: Path) -> None:
+    designs = ["active", "uniform"]
+    (plan,) = load_inputs(spec(tmp_path, design=designs)).plans
+    assert plan.designs == ("active", "uniform")
+    assert (plan.n_paths, plan.n_cells) == (2, 2 * 2 * 2 + 1)
+    (alone,) = load_inputs(spec(tmp_path, design=designs, models=["unsupervised"])).plans
+    assert (alone.designs, alone.asked, alone.n_paths) == (("uniform",), (), 0)
+
+
+def test_a_batch_without_a_question_is_refused(tmp_path: Path) -> None:
+    (problem,) = said(tmp_path, design=["active"], batch="0.05N")
+    expected = "found 0.05N of 12 samples = 0, expected at least 1 question"
+    assert problem == f"s.toml [ask] batch, data set 'mine': {expected}"
+
+
+def test_annotations_of_a_file_are_of_no_other_design(tmp_path: Path) -> None:
+    (tmp_path / "own.txt").write_text("1 2 must 12 ann\n")
+    entry = {"name": "mine", "path": "mine.csv", "label_column": "class", "annotations": "own.txt"}
+    (problem,) = said(tmp_path, datasets=[entry], design=["uniform", "active", "biased"])
+    assert "design: found 'active', 'biased', with the annotations in" in problem
+    assert 'expected "uniform" alone' in problem
+
+
+# Drawing of mixtures: the laws of docs/model.md, eq. (25), and the streams that must not move.
+
+
+def test_shapes_and_types() -> None:
+    X, labels = draw_mixture(np.random.default_rng(0), n_clusters=3)
+    assert X.shape == (200, 10)
+    assert X.dtype == np.float64
+    assert labels.shape == (200,)
+    assert labels.dtype == np.int16
+    assert set(labels.tolist()) == {0, 1, 2}
+
+
+def test_same_generator_same_bits() -> None:
+    first = draw_mixture(np.random.default_rng(5), n_clusters=4, n_samples=30, n_features=2)
+    second = draw_mixture(np.random.default_rng(5), n_clusters=4, n_samples=30, n_features=2)
+    other = draw_mixture(np.random.default_rng(6), n_clusters=4, n_samples=30, n_features=2)
+    assert np.array_equal(first[0], second[0])
+    assert np.array_equal(first[1], second[1])
+    assert not np.array_equal(first[0], other[0])
+
+
+def test_order_of_draws_is_centres_variances_labels_noise() -> None:
+    X, labels = draw_mixture(np.random.default_rng(1), n_clusters=3, n_samples=20, n_features=2)
+    rng = np.random.default_rng(1)
+    centers = rng.uniform(-1, 1, (3, 2))
+    variances = rng.uniform(0, 5, 3)
+    expected_labels = rng.integers(3, size=20)
+    assert labels.tolist() == expected_labels.tolist()
+    for x, label in zip(X, labels, strict=True):
+        assert x.tolist() == (centers[label] + np.sqrt(variances[label]) * rng.standard_normal(2)).tolist()
+
+
+def test_first_draw_is_pinned() -> None:
+    # a cube that was begun must go on with the same data
+    X, labels = draw_mixture(np.random.default_rng(2021), n_clusters=2, n_samples=4, n_features=1)
+    np.testing.assert_allclose(
+        X[:, 0],
+        [0.8339489990417366, -2.4271893108204994, -0.15667516830523676, -2.141416507072786],
+        rtol=1e-14,
+    )
+    assert labels.tolist() == [1, 1, 1, 0]
+
+
+@pytest.mark.parametrize("variance", [0.25, 4.0])
+def test_variance_is_a_variance(variance: float) -> None:
+    X, labels = draw_mixture(
+        np.random.default_rng(7), n_clusters=2, n_samples=40_000, variance_range=(variance, variance)
+    )
+    for label in (0, 1):
+        members = X[labels == label]
+        assert members.var(axis=0).mean() == pytest.approx(variance, rel=0.02)
+        assert np.abs(members.mean(axis=0)).max() < 1.1
+
+
+def test_parameters_fill_their_intervals() -> None:
+    draws = [
+        draw_mixture(
+            np.random.default_rng(seed),
+            n_clusters=2,
+            n_samples=400,
+            center_range=(2, 4),
+            variance_range=(0, 1e-6),
+        )
+        for seed in range(100)
+    ]
+    centers = np.array([X[labels == label].mean(axis=0) for X, labels in draws for label in (0, 1)])
+    assert centers.min() == pytest.approx(2, abs=0.01)
+    assert centers.max() == pytest.approx(4, abs=0.01)
+    assert centers.mean() == pytest.approx(3, abs=0.05)
+    assert centers.var() == pytest.approx(4 / 12, rel=0.05)
+
+
+def test_labels_are_uniform_and_a_cluster_may_be_empty() -> None:
+    _, labels = draw_mixture(np.random.default_rng(8), n_clusters=5, n_samples=100_000, n_features=1)
+    np.testing.assert_allclose(np.bincount(labels) / 100_000, 0.2, atol=0.005)
+    _, few = draw_mixture(np.random.default_rng(8), n_clusters=5, n_samples=2, n_features=1)
+    assert len(few) == 2
+
+
+LABELS = (np.arange(30) % 3).astype(np.int16)
+CELL = Cell("a", 2, 0.9, 12, 1, "posterior")
+WHERE = {"mixture": 2, "p": 0.9, "m": 12, "replicate": 1}
+
+
+def test_a_sweep_that_names_no_design_draws_uniformly() -> None:
+    rng = np.random.default_rng(annotation_seed(7, "a", **WHERE))  # type: ignore[arg-type]
+    expected = draw_annotations(rng, LABELS, p=0.9, m=12)
+    for cell in (CELL, replace(CELL, design="uniform"), replace(CELL, model="likelihood")):
+        assert np.array_equal(cell_annotations(7, cell, LABELS, None), expected)
+
+
+def test_the_order_of_a_biased_design_is_that_of_its_replicate() -> None:
+    rng = np.random.default_rng(annotation_seed(7, "a", **WHERE))  # type: ignore[arg-type]
+    order = np.random.default_rng(order_seed(7, "a", mixture=2, replicate=1)).permutation(30)
+    expected = draw_biased(rng, LABELS, order, p=0.9, m=12)
+    found = cell_annotations(7, replace(CELL, design="biased"), LABELS, None)
+    assert np.array_equal(found, expected)
+    assert not np.array_equal(found, cell_annotations(7, CELL, LABELS, None))
+
+
+def test_pairs_that_are_asked_for_are_not_drawn() -> None:
+    with pytest.raises(ValueError, match="are asked for, not drawn"):
+        cell_annotations(7, replace(CELL, design="active"), LABELS, None)

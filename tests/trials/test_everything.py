@@ -1,0 +1,115 @@
+"""Sweeps with every axis: the bits of every array, and every word that is shown, are those of `tests/golden`.
+
+`pytest tests/trials/test_everything.py --golden` records them again; `git diff` shows what changed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping
+
+import pytest
+from golden import COMMANDS, FOLDERS, GOLDEN, RUN_DEPENDENT, SWEEPS, Everything, made_with
+
+BITS = GOLDEN / "bits.json"
+ENDS = (".txt", ".csv")
+MOST_LINES = 20
+"""Lines that differ, shown of each text."""
+REWRITE = (
+    "If that is meant, `pytest tests/trials/test_everything.py --golden` writes tests/golden again, and"
+    " `git diff tests/golden` shows all of it."
+)
+GROUPS = ("everything", "sibling", "answered")
+"""Folders of texts in `tests/golden`."""
+
+
+def recorded(group: str) -> dict[str, str]:
+    """Texts of a folder, by their path in `tests/golden`."""
+    files = [path for path in (GOLDEN / group).rglob("*") if path.suffix in ENDS]
+    return {str(path.relative_to(GOLDEN)): path.read_bytes().decode() for path in files}
+
+
+def fail(differing: list[str], *, of_bits: bool) -> None:
+    """Fail; but where nothing but bits may differ that are not promised here, say what does and skip."""
+    made, here = json.loads(BITS.read_text())["made with"], made_with()
+    text = "\n".join([*differing, REWRITE])
+    if of_bits and made != here:
+        pytest.skip(f"made with {made}, here are {here}: bits are promised for the same alone\n{text}")
+    pytest.fail(text, pytrace=False)
+
+
+def test_every_array_has_the_recorded_bits(everything: Everything, pytestconfig: pytest.Config) -> None:
+    if pytestconfig.getoption("golden"):
+        document = {"made with": made_with(), "arrays": everything.bits}
+        BITS.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
+        return
+    found, expected = (_flat(bits) for bits in (everything.bits, json.loads(BITS.read_text())["arrays"]))
+    differing = [f"{path}: {_change(path, expected, found)}" for path in sorted(expected | found)]
+    differing = [line for line in differing if not line.endswith(": as recorded")]
+    if differing:
+        lines = [f"{len(differing)} of {len(expected)} arrays differ", *differing]
+        fail(lines, of_bits=expected.keys() == found.keys())
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_everything_shown_is_as_recorded(
+    everything: Everything, group: str, pytestconfig: pytest.Config
+) -> None:
+    found = {name: text for name, text in everything.texts.items() if name.startswith(f"{group}/")}
+    expected = recorded(group)
+    if pytestconfig.getoption("golden"):
+        for name in expected:
+            (GOLDEN / name).unlink()
+        for name, text in found.items():
+            (GOLDEN / name).parent.mkdir(parents=True, exist_ok=True)
+            (GOLDEN / name).write_bytes(text.encode())
+        return
+    names = sorted(name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name))
+    if names:
+        lines = [line for name in names for line in _diff(name, expected.get(name), found.get(name))]
+        fail(lines, of_bits=expected.keys() == found.keys())
+
+
+def test_the_record_is_of_every_command_and_leaves_out_times_alone() -> None:
+    names = set().union(*(recorded(group) for group in GROUPS))
+    assert {f"{name}.txt" for name in COMMANDS} < names
+    assert all(f"{name}/files.txt" in names for name in FOLDERS)
+    assert not any(place.is_dir() and place.name not in (*GROUPS, "sweeps") for place in GOLDEN.iterdir())
+    arrays = json.loads(BITS.read_text())["arrays"]
+    assert set(arrays) == {*SWEEPS, "everything.scores"}
+    kept = {path.rpartition("/")[2] for name in SWEEPS for path in arrays[name]}
+    assert kept >= {
+        "labels",
+        "annotations",
+        "log_likelihood",
+        "held_out",
+        "unseen_mass",
+        "covariance_shape",
+        "X",
+        "p",
+    }
+    assert not kept & set(RUN_DEPENDENT)
+
+
+def _flat(bits: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    return {f"{cube}/{path}": digest for cube, digests in bits.items() for path, digest in digests.items()}
+
+
+def _change(path: str, expected: Mapping[str, str], found: Mapping[str, str]) -> str:
+    if path not in found:
+        return "gone"
+    if path not in expected:
+        return "new"
+    return "as recorded" if found[path] == expected[path] else "other bits"
+
+
+def _diff(name: str, expected: str | None, found: str | None) -> Iterator[str]:
+    if expected is None or found is None:
+        yield f"{name}: {'new' if expected is None else 'gone'}"
+        return
+    lines = list(
+        difflib.unified_diff(expected.splitlines(), found.splitlines(), "recorded", "now", n=0, lineterm="")
+    )
+    yield f"{name}: {len(lines) - 2} lines of differences"
+    yield from (f"  {line[:200]}" for line in lines[2 : MOST_LINES + 2])
