@@ -12,7 +12,7 @@ from pipeline.report.look import house_style
 # Results first, what made them last. To add a section: a row here, with functions of the content, all of them
 # optional, that give its paragraphs, tables and figures, in the module of its subject. What `needs` refuses
 # has no place on the page. Of scores, models and designs a section shows those of the catalogue and of the
-# looks, so that it need not know of new ones. Then `pytest tests/test_golden.py --golden`, and read what changed.
+# looks, so that it need not know of new ones. `--golden` of the tests writes anew what pages show: read it.
 SECTIONS = (
     Section("winners", "Who wins", winners.standing_words, winners.standing_tables, winners.standing_figures),
     Section(

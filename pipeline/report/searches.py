@@ -27,8 +27,8 @@ READING = (
 )
 CAPTION = (
     "{search}. Left: cells whose best objective is higher, the same (within {same:g} nats) and lower than"
-    " with {reference}. Middle: difference of {score}, and a standard error over {units}. Right: CPU time of a"
-    " cell, and of each restart that found the best objective, as multiples of those with {reference}."
+    " with {reference}. Middle: difference of {score}, and a standard error over {units}. Right: CPU time of"
+    " a cell, and of each restart that found the best objective, as multiples of those with {reference}."
 )
 NOTE = (
     "Objectives: shares of the cells, in %, whose best one is higher, the same, lower. Differences are means"
