@@ -211,9 +211,9 @@ PLACES = {
     "gaussian-mixture-full": "baselines:gaussian_mixture_full",
     "ward": "baselines:ward",
     "spectral-links": "spectral:spectral_links",
-    "cop-kmeans": "copkmeans:cop_kmeans",
-    "pckmeans": "penalties:pckmeans",
-    "correlation-clustering": "penalties:correlation_clustering",
+    "cop-kmeans": "links:cop_kmeans",
+    "pckmeans": "links:pckmeans",
+    "correlation-clustering": "links:correlation_clustering",
 }
 """Shipped methods: module of the folder `shipped` and function."""
 
