@@ -132,67 +132,27 @@ def _centroid_index(X: np.ndarray, labels_true: np.ndarray, centroids: np.ndarra
 # In the order of tables. To add a score: its array core in `kernels/scores.py`, with a hand case and an
 # independent implementation in the tests there; its row here; its value in `expected` of
 # `tests/pipeline/scoring/test_scores.py`. Tables, CSV files, the report and `sweep compare` follow this list.
-CATALOGUE = {
-    score.name: score
-    for score in (
-        Score(
-            "nmi",
-            "normalised mutual information with the true labels",
-            "1",
-            Label("NMI", "NMI (0 to 1)", 1),
-            ("labels_true", "labels"),
-            core.nmi,
-            ("normalizer",),
-        ),
-        Score(
-            "relative_nmi",
-            "NMI above the baseline of the same shape of covariances",
-            "1",
-            Label("relative NMI", "NMI above the baseline", 1),
-        ),
-        Score(
-            "adjusted_rand",
-            "Rand index with the true labels, adjusted for chance",
-            "1",
-            Label("ARI", "adjusted Rand index", 1),
-            ("labels_true", "labels"),
-            core.adjusted_rand,
-        ),
-        Score(
-            "goldberger_kl",
-            "Goldberger divergence, solution from truth",
-            "nats",
-            Label("KL, nats", "KL divergence (nats)", -1),
-            ("X", "labels_true", "labels", "centroids", "covariances", "covariance_shape"),
-            _goldberger_kl,
-            ("covariance_prior",),
-        ),
-        Score(
-            "centroid_index",
-            "centroid index",
-            "1",
-            Label("centroid index", "centroid index (clusters)", -1),
-            ("X", "labels_true", "centroids"),
-            _centroid_index,
-        ),
-        Score(
-            "annotation_agreement",
-            "share of annotations the solution agrees with",
-            "1",
-            Label("agreement", "correct (share)", 1),
-            ("annotations", "labels"),
-            core.annotation_agreement,
-        ),
-        Score(
-            "objective",
-            "objective of the best restart",
-            "nats",
-            Label("objective, nats", "objective (nats)", 1),
-            ("log_likelihood",),
-            _best,
-        ),
-    )
-}
+# fmt: off
+CATALOGUE = {score.name: score for score in (
+    Score("nmi", "normalised mutual information with the true labels", "1",
+          Label("NMI", "NMI (0 to 1)", 1), ("labels_true", "labels"), core.nmi, ("normalizer",)),
+    Score("relative_nmi", "NMI above the baseline of the same shape of covariances", "1",
+          Label("relative NMI", "NMI above the baseline", 1)),
+    Score("adjusted_rand", "Rand index with the true labels, adjusted for chance", "1",
+          Label("ARI", "adjusted Rand index", 1), ("labels_true", "labels"), core.adjusted_rand),
+    Score("goldberger_kl", "Goldberger divergence, solution from truth", "nats",
+          Label("KL, nats", "KL divergence (nats)", -1),
+          ("X", "labels_true", "labels", "centroids", "covariances", "covariance_shape"),
+          _goldberger_kl, ("covariance_prior",)),
+    Score("centroid_index", "centroid index", "1",
+          Label("centroid index", "centroid index (clusters)", -1),
+          ("X", "labels_true", "centroids"), _centroid_index),
+    Score("annotation_agreement", "share of annotations the solution agrees with", "1",
+          Label("agreement", "correct (share)", 1), ("annotations", "labels"), core.annotation_agreement),
+    Score("objective", "objective of the best restart", "nats",
+          Label("objective, nats", "objective (nats)", 1), ("log_likelihood",), _best),
+)}
+# fmt: on
 
 SCORES = tuple(CATALOGUE)
 

@@ -28,7 +28,7 @@ from pipeline.live.board import (
     settled_of,
 )
 from pipeline.live.sources import Follower
-from pipeline.report import look
+from pipeline.report import look as report_look
 from pipeline.scoring.tables import cell_table
 from pipeline.work.merge import CellResult
 from pipeline.work.records import Partial, Work
@@ -143,8 +143,8 @@ def test_one_unit_has_no_error() -> None:
 
 @pytest.mark.parametrize("model", [*MODEL_CODES, *BASELINES, *SHIPPED, "one-of-mine"])
 def test_a_model_has_the_colour_that_it_has_in_the_report(model: str) -> None:
-    color = look.mark(model).color
-    variable = look.VARIABLES.get(color)
+    color = report_look.mark(model).color
+    variable = report_look.VARIABLES.get(color)
     assert look(model)["color"] == (f"var({variable})" if variable else color)
 
 

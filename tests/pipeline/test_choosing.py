@@ -1,6 +1,8 @@
-"""Which number of clusters is taken, and by what."""
+"""Several numbers of clusters: how they are written, which is taken and by what, and its figure."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,8 +11,59 @@ from solving.cluster_candidates import candidate
 
 from kernels.problem.problem import CANNOT, MUST, Layer
 from kernels.settings import Settings
-from pipeline.choosing.clusters import BIC, HELD_OUT, choose, choose_clusters, within
+from pipeline.choosing import (
+    BIC,
+    HELD_OUT,
+    choose,
+    choose_clusters,
+    draw_choice,
+    option_problems,
+    picture,
+    read_counts,
+    within,
+)
 from pipeline.fit.solve import FitResult, fit
+
+
+@pytest.mark.parametrize(
+    ("text", "counts"),
+    [
+        ("5", (5,)), ("0", (0,)), ("2..4", (2, 3, 4)), ("3..3", (3,)), ("5,2,3", (2, 3, 5)),
+        ("2..3, 6..7", (2, 3, 6, 7)),
+    ],
+)  # fmt: skip
+def test_counts_are_read(text: str, counts: tuple[int, ...]) -> None:
+    assert read_counts(text) == (counts, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("x", ["'x'"]), ("", ["''"]), ("2.5", ["'2.5'"]), ("2..", ["'2..'"]), ("2..3..4", ["'2..3..4'"]),
+        ("1..0", ["1..0", "0"]), ("0..2,x,9..8", ["0", "'x'", "9..8"]),
+        ("2,3,3,2..2", ["2, 3 more than once"]),
+        ("2,32768", ["32768"]), ("-1,2,", ["-1", "'-1,2,'"]),
+    ],
+)  # fmt: skip
+def test_all_that_is_wrong_is_said(text: str, found: list[str]) -> None:
+    counts, problems = read_counts(text)
+    assert counts == (1,)
+    assert [problem.found for problem in problems] == found
+    assert {problem.where for problem in problems} == {"-k"}
+
+
+def test_figure_needs_a_name_a_place_and_several_numbers(tmp_path: Path) -> None:
+    def found(path: Path | None, counts: tuple[int, ...] = (2, 3), **more: object) -> list[str]:
+        given = {"out": None, "overwrite": False} | more
+        return [each.where for each in option_problems(counts, figure=path, **given)]  # type: ignore[arg-type]
+
+    there = tmp_path / "there.svg"
+    there.touch()
+    assert found(None) == found(tmp_path / "new.PNG") == found(there, overwrite=True) == []
+    assert found(there) == found(tmp_path / "new.png", (2,)) == ["--figure"]
+    assert found(tmp_path / "no" / "new.jpg") == ["--figure", "--figure"]
+    assert found(there, out=there, overwrite=True) == ["--figure"]
+    assert found(None, overwrite=True) == ["--force"]
 
 
 def test_bic_decides_without_annotations() -> None:
@@ -77,3 +130,23 @@ def test_far_clusters_are_counted(model: str) -> None:
     again = one(3)
     assert choice.chosen.result.best.objective == again.best.objective
     np.testing.assert_array_equal(choice.chosen.result.best.labels, again.best.labels)
+
+
+def test_panels_are_of_what_decides_and_the_mark_is_at_what_is_taken() -> None:
+    with_annotations = choose([candidate(2, 5.0, [-0.3] * 4), candidate(3, 4.0, [-0.1] * 4)])
+    figure = draw_choice(with_annotations)
+    assert len(figure.axes) == 2
+    mark = next(line for line in figure.axes[0].lines if line.get_label() == "taken: K = 3")
+    assert mark.get_xydata().tolist() == [[3.0, pytest.approx(0.1)]]  # type: ignore[union-attr]
+    without = draw_choice(choose([candidate(2, 5.0), candidate(3, 4.0)]))
+    (axes,) = without.axes
+    assert [line.get_label() for line in axes.lines] == ["BIC", "ICL", "taken: K = 2"]
+    assert axes.lines[0].get_ydata().tolist() == [5.0, 4.0]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("name", "start"), [("a.svg", b"<?xml"), ("a.PNG", b"\x89PNG"), ("a.pdf", b"%PDF")])
+def test_files_are_the_same_whenever_they_are_made(name: str, start: bytes) -> None:
+    choice = choose([candidate(2, 5.0), candidate(3, 4.0)])
+    first, second = (picture(draw_choice(choice), Path(name)) for _ in range(2))
+    assert first == second
+    assert first.startswith(start)

@@ -1,27 +1,88 @@
-"""Published means beside those of a cube, and the verdicts on them."""
+"""Published means: a table that somebody typed, and the verdicts on it."""
 
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from cubes import toy
-from cubes.reported import titles
+from cubes.reported import content, texts, titles
 
-from pipeline.report.parts.published import Published
-from pipeline.report.sections.against import (
+from pipeline.report.against import (
     ABSENT,
     BELOW,
     NO_ERROR,
     NOT_DONE,
     WITHIN,
+    Published,
+    against_tables,
     compare,
     draw_verdicts,
-    entries,
+    read_published,
     summarise,
 )
+from sweeps.errors import InputError
+
+HEAD = "p,n_clusters,m,model,metric,value"
+
+
+def written(folder: Path, *lines: str) -> Path:
+    path = folder / "theirs.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_a_table_is_read_whatever_the_order_of_its_columns(tmp_path: Path) -> None:
+    path = written(tmp_path, "value,metric,model,m,n_clusters,p", "0.4808,kl,likelihood,100,2,0.9")
+    assert read_published(path) == [Published(0.9, 2, 100, "likelihood", "goldberger_kl", 0.4808, 4)]
+
+
+def test_every_problem_is_said_with_its_line(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        HEAD,
+        "0.8,2,100,posterior,nmi,0.5",
+        "1.8,2,100,posterior,nmi,0.5",
+        "0.8,two,100.5,posterior,nmi,0.5",
+        "0.8,2,100,posteriour,nmy,nan",
+        "0.8,2,0,posterior,nmi,0.5",
+        "0.8,2,100,unsupervised,nmi,0.5",
+        "0.8,2,100,posterior,nmi",
+        "0.80,2,100,posterior,nmi,0.6",
+    )
+    with pytest.raises(InputError) as caught:
+        read_published(path)
+    found = [str(problem).removeprefix(f"{path}, ") for problem in caught.value.problems]
+    assert [text.split(":")[0] for text in found] == [
+        "line 3, p", "line 4, n_clusters", "line 4, m", "line 5, value", "line 5, model", "line 5, metric",
+        "line 6", "line 7", "line 8", "line 9",
+    ]  # fmt: skip
+    assert "did you mean 'posterior'?" in found[4]
+    assert "line 2 again" in found[-1]
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ((), "nothing"),
+        ((HEAD,), "no values"),
+        (("p,n_clusters,m,model,score,value", "0.8,2,100,posterior,nmi,0.5"), "0 columns 'metric'"),
+        ((HEAD + ",p", "0.8,2,100,posterior,nmi,0.5,0.8"), "2 columns 'p'"),
+    ],
+)
+def test_a_table_without_its_columns_or_values_is_refused(
+    tmp_path: Path, lines: tuple[str, ...], words: str
+) -> None:
+    with pytest.raises(InputError, match=words):
+        read_published(written(tmp_path, *lines))
+
+
+def test_a_missing_file_is_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="readable file"):
+        read_published(tmp_path / "none.csv")
 
 
 def test_every_value_with_a_z_is_a_digit_at_its_place() -> None:
@@ -84,9 +145,9 @@ def test_what_the_cube_has_not_is_said_and_not_judged() -> None:
     assert compared["verdict"].tolist() == [WITHIN, WITHIN, ABSENT, ABSENT]
     assert summarise(compared).startswith("2 of 2 published values lie within")
     assert "of 4 in the table 2 not in this cube" in summarise(compared)
-    totals, every = entries(compared)[1]
+    totals, every = against_tables(content(compared=compared))
     assert len(every.rows) == 4
-    assert [entry.text for entry in totals.rows[0]][:7] == ["NMI", "3", "0.8", "3", "2", "0", "0"]
+    assert texts(totals)[0][:7] == ["NMI", "3", "0.8", "3", "2", "0", "0"]
 
 
 def test_only_mixtures_are_compared_and_each_set_of_them() -> None:

@@ -11,9 +11,9 @@ from cubes import toy
 from cubes.reported import make, tables
 
 from kernels.choice.held_out import LEAST_PAIRS
-from pipeline.report.sections.choices import UNABLE, draw_choices, entries, predictions
+from pipeline.report.choices import UNABLE, chosen_tables, draw_choices, predicted_table
 from pipeline.report.write import write_report
-from pipeline.scoring.tables import choice_table, prediction_table
+from pipeline.scoring.tables import prediction_table
 from sweeps.shapes import CANDIDATES
 
 PLAN = toy.plan("iris", models=("likelihood", "posterior-auto"))
@@ -48,7 +48,7 @@ def test_bars_are_shares_that_sum_to_one() -> None:
 
 
 def test_a_data_set_is_summed_up_over_the_cells_that_could_choose() -> None:
-    overall, each = entries(TABLE, {("iris", 12): "0.5N"})
+    overall, each = chosen_tables(TABLE, {("iris", 12): "0.5N"})
     (row,) = overall.rows
     assert [value.text for value in row] == [
         "iris", "posterior-auto", "8", "4", "1", "0", "3", "3", "84.0", "0.420",
@@ -57,31 +57,11 @@ def test_a_data_set_is_summed_up_over_the_cells_that_could_choose() -> None:
     assert [row[-1].text for row in each.rows] == ["0.500", "0.300", "-"]
 
 
-@pytest.mark.usefixtures("page_alone")
-def test_the_report_of_a_cube_with_such_a_model_has_them(tmp_path: Path) -> None:
-    report = write_report(make(tmp_path, PLAN, toy.plan("other")), tmp_path / "out")
-    cells, _, _ = tables(PLAN)
-    stored = pd.read_csv(tmp_path / "out" / "choices.csv")
-    pd.testing.assert_frame_equal(stored, choice_table(cells), check_dtype=False)
-    assert "Shapes chosen" in report.page.read_text(encoding="utf-8")
-    figures = {file.stem for file in report.files if file.suffix == ".svg"}
-    assert {"choices-p0.8", "choices-p0.9"} < figures
-    lines = report.text.splitlines()
-    start = next(number for number, line in enumerate(lines) if line.startswith("shapes of covariances"))
-    assert len(lines) - start == 2 + len(stored)
-    assert max(map(len, lines[start:])) <= 100
-    first = stored.iloc[0]
-    assert lines[start + 2].split()[-1] == f"{first['log_loss']:.3f}"
-    without = write_report(make(tmp_path / "b", toy.plan("other")), tmp_path / "b" / "out")
-    assert not any("choices" in file.name for file in without.files)
-    assert "Shapes chosen" not in without.page.read_text(encoding="utf-8")
-
-
 def test_a_row_says_how_well_a_model_predicted() -> None:
     row = {"dataset": "iris", "p": 0.9, "m": 12, "m_over_n": 0.5, "model": "posterior"}
     values = [{"n": 4, "too_few": 1, "predicted": 0.8125, "log_loss": 0.5}]
     values += [{"n": 2, "too_few": 2, "predicted": np.nan, "log_loss": np.nan, "m": 5}]
-    table = predictions(pd.DataFrame([row | each for each in values]), {("iris", 12): "0.5N"})
+    table = predicted_table(pd.DataFrame([row | each for each in values]), {("iris", 12): "0.5N"})
     assert [[value.text for value in each] for each in table.rows] == [
         ["iris", "0.9", "0.5N", "posterior", "4", "1", "81.2", "0.500"],
         ["iris", "0.9", "5", "posterior", "2", "2", "-", "-"],

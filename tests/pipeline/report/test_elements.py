@@ -1,8 +1,9 @@
-"""The document around sections, and what its buttons give."""
+"""Entries and tables, and the HTML that they become."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,10 +13,49 @@ import pytest
 from browser import Page, chromium
 from matplotlib.figure import Figure
 
-from pipeline.report.parts.html import render
-from pipeline.report.parts.ink import BLUE, house_style
-from pipeline.report.parts.parts import Section, Table, Value, number, words
-from pipeline.report.parts.saving import save
+from pipeline.report.elements import (
+    NOTHING,
+    Chapter,
+    Table,
+    Value,
+    html,
+    mean_and_error,
+    number,
+    shape_groups,
+    spread,
+    words,
+)
+from pipeline.report.figures import save
+from pipeline.report.look import BLUE, house_style
+
+
+def test_a_table_spreads_to_the_ends() -> None:
+    assert spread([1, 2, 3], 3) == [1, 2, 3]
+    assert spread(range(10), 4) == [0, 3, 6, 9]
+
+
+def test_entries_sort_by_their_value_and_missing_ones_are_dashes() -> None:
+    assert (number(1234.5).text, number(1234.5).order) == ("1,234", 1234.5)
+    assert (number(0.5, "+.2f").text, number(0.5).numeric) == ("+0.50", True)
+    for nothing in (number(None), number(math.nan), mean_and_error(math.nan, 0.1)):
+        assert nothing is NOTHING
+    assert (words(3).order, words(3).numeric) == ("3", False)
+
+
+@pytest.mark.parametrize(("se", "text"), [(0.0123, "0.5000 ± 0.0123"), (math.nan, "0.5000")])
+def test_a_single_cell_has_a_mean_without_an_error(se: float, text: str) -> None:
+    assert mean_and_error(0.5, se).text == text
+
+
+def test_models_of_many_shapes_are_shown_by_shape() -> None:
+    few = ["posterior", "unsupervised-full", "likelihood-full", "posterior"]
+    assert shape_groups(few) == {"": ["likelihood-full", "posterior", "unsupervised-full"]}
+    assert shape_groups([*few, "likelihood-tied"]) == {
+        "spherical": ["posterior"],
+        "tied": ["likelihood-tied"],
+        "full": ["likelihood-full", "unsupervised-full"],
+    }
+
 
 TABLE = Table(
     "of all",
@@ -34,8 +74,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
         figure.subplots().plot([0, 1], [0, 1], color=BLUE, marker="o")
         picture = save(figure, folder / "figures", "line", "A line.")
     path = folder / "page.html"
-    sections = [Section("s", "S", tables=(TABLE,), pictures=(picture,))]
-    path.write_text(render("t", sections, ["What <b>is</b> found."]), encoding="utf-8")
+    chapters = [Chapter("s", "S", tables=(TABLE,), pictures=(picture,))]
+    path.write_text(html("t", chapters, ["What <b>is</b> found."]), encoding="utf-8")
     return path
 
 
@@ -60,12 +100,12 @@ def press(page: Page, button: str) -> None:
 
 
 def test_styles_that_repeat_are_classes(written: Path) -> None:
-    html = written.read_text(encoding="utf-8")
-    rules = re.findall(r"\.(f\d+) {([^{}]*)}", html)
+    page = written.read_text(encoding="utf-8")
+    rules = re.findall(r"\.(f\d+) {([^{}]*)}", page)
     assert len(rules) == len(dict(rules)) > 2
-    assert all(len(re.findall(rf'class="{name}"', html)) >= 3 for name, _ in rules)
-    assert all(f'style="{style}"' not in html for _, style in rules)
-    assert '<p class="lead">What &lt;b&gt;is&lt;/b&gt; found.</p>' in html
+    assert all(len(re.findall(rf'class="{name}"', page)) >= 3 for name, _ in rules)
+    assert all(f'style="{style}"' not in page for _, style in rules)
+    assert '<p class="lead">What &lt;b&gt;is&lt;/b&gt; found.</p>' in page
 
 
 def test_a_table_is_copied_as_csv_and_as_latex(page: Page) -> None:
