@@ -15,10 +15,8 @@ from tables import Table
 
 from pipeline.report.look import house_style
 from pipeline.report.winners import draw_ranks
-from pipeline.scoring.tables import cell_table
-from pipeline.scoring.tables import time_table
-from pipeline.scoring.ranking import common_scores
-from pipeline.scoring.ranking import Ranking, rank
+from pipeline.scoring.ranking import Ranking, common_scores, rank
+from pipeline.scoring.tables import cell_table, time_table
 from storage.cube.growth import open_cube
 from storage.cube.manifest import read_manifest
 
