@@ -107,7 +107,7 @@ def findings(rankings: Sequence[Ranking]) -> tuple[str, ...]:
 
 
 def _of_score(ranking: Ranking) -> Iterator[str]:
-    label = LABELS[ranking.score].short
+    label = ranking.label
     if not ranking.datasets:
         yield f"{label}: no data set has a score of every model, so there are no ranks."
         return
@@ -198,7 +198,7 @@ def headline(ranked: Sequence[Ranking]) -> tuple[str, ...]:
     if not ranked:
         return ()
     ranking = ranked[0]
-    label, means = LABELS[ranking.score].short, ranking.means.mean()
+    label, means = ranking.label, ranking.means.mean()
     first, *others = ranking.models
     best = float(ranking.mean_ranks.iloc[0])
     shared = [model for model in ranking.models if abs(ranking.mean_ranks[model] - best) < 1e-9]
@@ -238,7 +238,7 @@ def winner_lines(content: Content, width: int) -> Iterator[str]:
         return
     seconds = cost_table(found[0], content.cells).set_index("model")["cpu_seconds"]
     layout = ("<22", *(">10", ">7", ">16") * len(found), ">9")
-    heads = [head for each in found for head in (f"{LABELS[each.score].short} rank", "mean", "won–tied–lost")]
+    heads = [head for each in found for head in (f"{each.label} rank", "mean", "won–tied–lost")]
     yield elements.text(("", *heads, "s"), layout)
     tables = [ranking.table().set_index("model") for ranking in found]
     for model in found[0].models:
@@ -291,7 +291,7 @@ def standing_figures(content: Content) -> Iterator[Drawn]:
     """Diagrams of mean ranks."""
     for ranking in content.rankings:
         if ranking.comparable:
-            yield f"ranks-{LABELS[ranking.score].short.lower()}", draw_ranks(ranking), caption(ranking)
+            yield f"ranks-{ranking.label.lower()}", draw_ranks(ranking), caption(ranking)
 
 
 def standing_tables(content: Content) -> list[Table]:
@@ -301,14 +301,14 @@ def standing_tables(content: Content) -> list[Table]:
 
 def caption(ranking: Ranking) -> str:
     """What the diagram shows, and what its bars mean."""
-    label, count = LABELS[ranking.score].short, len(ranking.datasets)
+    over = plural(len(ranking.datasets), "data set")
     bars = BARS + ("" if ranking.decisive else POWERLESS) if ranking.tested else NO_BARS
-    return f"Mean rank by {label} over {plural(count, 'data set')}, 1 is best. {bars}"
+    return f"Mean rank by {ranking.label} over {over}, 1 is best. {bars}"
 
 
 def standing_table(ranking: Ranking) -> Table:
     """Models, best mean rank first, by data sets; the best of each data set is marked."""
-    common, label, ranked = ranking.common, LABELS[ranking.score].short, bool(ranking.datasets)
+    common, label, ranked = ranking.common, ranking.label, bool(ranking.datasets)
     values = common.values.set_index(["dataset", "model"])
     best = common.wide("mean").astype(float).T
     counts = common.values.groupby("model")[["done", "no_solution"]].sum()
@@ -383,7 +383,7 @@ def draw_ranks(ranking: Ranking) -> Figure | None:
     for (first, last), level in zip(ranking.groups, levels, strict=True):
         ends = [float(ranks.iloc[first]), float(ranks.iloc[last])]
         axes.plot([ends[0] - 0.04, ends[1] + 0.04], [BAR * (level + 1)] * 2, color=INK, linewidth=4)
-    label, means = LABELS[ranking.score].short, ranking.means.mean()
+    label, means = ranking.label, ranking.means.mean()
     for place, model in enumerate(models):
         rank, name, to_left = float(ranks[model]), short(model, longest=LONGEST_MODEL), place < left
         y = deep + ROW * ((place if to_left else len(models) - 1 - place) + 0.5)
@@ -446,7 +446,7 @@ def duel_table(ranking: Ranking) -> Table:
         ]
         rows.append((Value(f"{place} {model}", f"{place:02}"), entry(duels.loc[model].sum()), *entries))
     heads = ("model", "all", *(str(place) for place in range(1, len(rows) + 1)))
-    title = f"Data sets won – tied – lost by {LABELS[ranking.score].short}"
+    title = f"Data sets won – tied – lost by {ranking.label}"
     return Table(title, heads, tuple(rows), note=DUELS + (TESTED if ranking.tested else ""), pinned=True)
 
 
@@ -458,9 +458,8 @@ def has_accuracies(content: Content) -> bool:
 def robustness_figures(content: Content) -> Iterator[Drawn]:
     """Scores against the accuracy of annotations."""
     for ranking in content.ranked:
-        label = LABELS[ranking.score].short
         figure = draw_robustness(robustness_table(ranking), ranking.score)
-        yield f"robustness-{label.lower()}", figure, f"{label} {ROBUSTNESS}"
+        yield f"robustness-{ranking.label.lower()}", figure, f"{ranking.label} {ROBUSTNESS}"
 
 
 def robustness_tables(content: Content) -> Iterator[Table]:
@@ -476,7 +475,7 @@ def robustness_tables(content: Content) -> Iterator[Table]:
             alone = model in ranking.common.alone
             rows.append((words(model), *entries, NOTHING if alone else Value(f"{drop:+{FORM}}", drop)))
         heads = ("model", *(f"p = {p:g}" for p in wide), f"p = {high:g} less p = {low:g}")
-        yield Table(f"{LABELS[ranking.score].short} by accuracy", heads, tuple(rows), note=DROP)
+        yield Table(f"{ranking.label} by accuracy", heads, tuple(rows), note=DROP)
 
 
 def robustness_table(ranking: Ranking) -> pd.DataFrame:
@@ -550,21 +549,25 @@ def has_costs(content: Content) -> bool:
 def cost_figures(content: Content) -> Iterator[Drawn]:
     """Score against time."""
     for ranking in content.ranked:
-        label, table = LABELS[ranking.score].short, cost_table(ranking, content.cells)
-        yield f"cost-{label.lower()}", draw_costs(table, ranking.score), f"{label}, {COST}"
+        figure = draw_costs(cost_table(ranking, content.cells), ranking.score)
+        yield f"cost-{ranking.label.lower()}", figure, f"{ranking.label}, {COST}"
 
 
 def cost_tables(content: Content) -> Iterator[Table]:
     """The same in numbers."""
     for ranking in content.ranked:
-        label = LABELS[ranking.score].short
         columns = (
             ("model", "model", ""),
-            (f"mean {label}", lambda row: Value(f"{row.mean:{FORM}}", row.mean, "best" * row.best), ""),
+            (
+                f"mean {ranking.label}",
+                lambda row: Value(f"{row.mean:{FORM}}", row.mean, "best" * row.best),
+                "",
+            ),
             ("CPU s a cell", "cpu_seconds", ".3g"),
             ("s a cell", "seconds", ".3g"),
         )
-        yield elements.table(f"{label} and time", cost_table(ranking, content.cells), columns, note=QUICKER)
+        table = cost_table(ranking, content.cells)
+        yield elements.table(f"{ranking.label} and time", table, columns, note=QUICKER)
 
 
 def cost_table(ranking: Ranking, cells: pd.DataFrame) -> pd.DataFrame:

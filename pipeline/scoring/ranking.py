@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2, rankdata
 
+from pipeline.scoring.scores import LABELS
 from pipeline.scoring.tables import NAMES, by_unit, complete_places, unit_level
 from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING, STATUS_WORDS
 
@@ -207,6 +208,11 @@ class Ranking:
     def score(self) -> str:
         """What the models are ranked by."""
         return self.common.score
+
+    @property
+    def label(self) -> str:
+        """Its name for people."""
+        return LABELS[self.score].short
 
     @property
     def models(self) -> list[str]:

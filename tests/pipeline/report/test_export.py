@@ -14,8 +14,8 @@ from cubes import toy
 from cubes.reported import make
 
 from pipeline.commands.main import main
+from pipeline.report.elements import cells_of
 from pipeline.report.export import label_tables, write_export, write_rows
-from pipeline.report.figures import cells_of
 from pipeline.scoring.scores import baseline_scores, scores
 from pipeline.scoring.tables import cell_table, summary_table
 from storage.cube.growth import open_cube
