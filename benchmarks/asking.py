@@ -29,7 +29,7 @@ from kernels.scores import adjusted_rand, nmi
 from pipeline.asking.belief import ASKING, MODEL, believe, expected_share
 from pipeline.asking.strategies import STRATEGIES
 from pipeline.fit.solve import fit
-from pipeline.report.parts.ink import BLUE, GREY, VERMILLION, house_style
+from pipeline.report.look import BLUE, GREY, VERMILLION, house_style
 from sweeps.annotations.draw import answer_pairs, draw_annotations
 from sweeps.inputs import draw_mixture
 

@@ -13,12 +13,10 @@ from checkout import ROOT, SHARED
 from processes.sweeping import run
 from tables import Table
 
-from pipeline.report.parts.ink import house_style
-from pipeline.report.winners.diagram import draw_ranks
-from pipeline.scoring.tables import cell_table
-from pipeline.scoring.times import time_table
-from pipeline.scoring.winners.common import common_scores
-from pipeline.scoring.winners.ranking import Ranking, rank
+from pipeline.report.look import house_style
+from pipeline.report.winners import draw_ranks
+from pipeline.scoring.ranking import Ranking, common_scores, rank
+from pipeline.scoring.tables import cell_table, time_table
 from storage.cube.growth import open_cube
 from storage.cube.manifest import read_manifest
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pipeline.fit.estimator import AnnotatedClustering
     from pipeline.fit.scorer import LinkScorer
     from pipeline.methods.contract import NoSolution, Solution
-    from pipeline.scoring.lazy import baseline_scores, scores
+    from pipeline.scoring.scores import baseline_scores, scores
     from storage.cube.growth import open_cube
     from sweeps.file.reading import load_sweep
 
@@ -37,10 +37,10 @@ _PLACES = {
     "LinkScorer": "pipeline.fit.scorer",
     "NoSolution": "pipeline.methods.contract",
     "Solution": "pipeline.methods.contract",
-    "baseline_scores": "pipeline.scoring.lazy",
+    "baseline_scores": "pipeline.scoring.scores",
     "load_sweep": "sweeps.file.reading",
     "open_cube": "storage.cube.growth",
-    "scores": "pipeline.scoring.lazy",
+    "scores": "pipeline.scoring.scores",
 }
 
 

@@ -18,6 +18,9 @@ from sweeps.errors import InputError, Problem
 PARTIAL = ".partial"
 """Suffix of what is not complete; one left by a killed process is removed later."""
 
+LONGEST_ROOT = 2**26
+"""Bytes of the root file of a store. A sweep of 1,000,000 cells needs 30 kB, and each run adds 1 kB."""
+
 
 class Files:
     """How one writer replaces files: readers see the old content or the new, never a part.

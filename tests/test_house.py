@@ -180,7 +180,7 @@ OWN_FILES = {
     "pipeline/live/site.py": "files of the package",
     "pipeline/monitor/runs.py": "logs of a run folder",
     "pipeline/report/export.py": "written",
-    "pipeline/report/parts/html.py": "files of the package",
+    "pipeline/report/elements.py": "files of the package",
     "pipeline/run/signals.py": "the null device",
 }
 """Where files are opened that no user names, or not to be read."""

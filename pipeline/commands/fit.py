@@ -20,7 +20,7 @@ from sweeps.words import SCALES
 
 if TYPE_CHECKING:
     from pipeline.ask.summary import AskOptions, Standing
-    from pipeline.choosing.clusters import ClusterChoice
+    from pipeline.choosing import ClusterChoice
     from pipeline.fit.inputs import FitInputs, FitOptions, Judgement
     from pipeline.fit.solve import Confidence, FitResult
 
@@ -126,7 +126,7 @@ def fit_command(
     that line; link files are the annotations of an annotator called links, answers that name nobody those of
     one called asked. Centroids and variances are those of the scaled features.
     """
-    from pipeline.choosing.counts import option_problems, read_counts
+    from pipeline.choosing import option_problems, read_counts
     from pipeline.fit.inputs import FitOptions, read_inputs
 
     counts, wrong = read_counts(clusters)
@@ -152,7 +152,7 @@ def fit_command(
         with reported():
             write_whole(out, labels_csv(inputs.samples, result))
     if choice is not None and figure is not None:
-        from pipeline.choosing.figure import draw_choice, picture
+        from pipeline.choosing import draw_choice, picture
 
         with reported():
             write_whole(figure, picture(draw_choice(choice), figure))
@@ -219,7 +219,7 @@ def _fit(options: FitOptions, inputs: FitInputs, n_clusters: int, confidence: bo
 
 
 def _choose(options: FitOptions, inputs: FitInputs, counts: tuple[int, ...]) -> ClusterChoice:
-    from pipeline.choosing.clusters import choose_clusters
+    from pipeline.choosing import choose_clusters
 
     return choose_clusters(inputs.X, inputs.layers, counts, lambda count: _fit(options, inputs, count))
 

@@ -46,7 +46,7 @@ class ScoreName(Word):
         return super().shell_complete(ctx, param, incomplete)
 
     def _load(self) -> None:
-        from pipeline.scoring.catalogue import LABELS
+        from pipeline.scoring.scores import LABELS
 
         self.choices = tuple(LABELS)
 
@@ -159,7 +159,7 @@ def export(cube: Path, results: Path, how: str, out: Path | None, force: bool, o
         if problems:
             raise InputError(problems)
         if local is not None:
-            from pipeline.scoring.stored import store_scores
+            from pipeline.scoring.scores import store_scores
             from storage.cube.growth import open_cube
 
             stored, is_new = store_scores(local, open_cube(local))
@@ -199,8 +199,8 @@ def compare(
     """
     from pipeline.commands.options import beside, find_place
     from pipeline.report.compare import write_comparison
-    from pipeline.scoring.catalogue import LABELS
-    from pipeline.scoring.winners.common import RANKED
+    from pipeline.scoring.ranking import RANKED
+    from pipeline.scoring.scores import LABELS
 
     with reported():
         problems = [not_one_of("--score", score, LABELS) for score in scores if score not in LABELS]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from pipeline.report.parts.saving import cells_of
-from pipeline.scoring.stored import plain, score_datasets
+from pipeline.report.elements import cells_of
+from pipeline.scoring.scores import plain, score_datasets
 from pipeline.scoring.tables import cell_table, summary_table
 from storage.cube.growth import open_cube
 from storage.cube.manifest import read_manifest
@@ -24,12 +26,12 @@ from storage.remote import Place
 from sweeps.errors import InputError, Problem, not_one_of
 from sweeps.plan import DatasetPlan
 
+# End of a file's name, by format.
 FORMATS = {"csv": ".csv", "parquet": ".parquet", "netcdf": ".nc"}
-"""End of a file's name, by format."""
 
 EXTRA = "pip install 'sweep-clustering[tables]'"
+# Coordinates of a cell beside its model.
 CELL = ("mixture", "p", "m", "m_over_n", "design", "replicate", "search")
-"""Coordinates of a cell beside its model."""
 
 
 def write_export(cube: Place, folder: Path, how: str, *, overwrite: bool = False) -> list[Path]:
@@ -67,8 +69,8 @@ def write_export(cube: Place, folder: Path, how: str, *, overwrite: bool = False
         raise InputError([Problem(str(folder), "files", "an empty folder, or none", hint)])
     if folder.exists() and not folder.is_dir():
         raise InputError([Problem(str(folder), "a file", "a folder, or nothing")])
-    if how == "parquet":
-        _need_pyarrow()
+    if how == "parquet" and find_spec("pyarrow") is None:
+        raise InputError([Problem("--format parquet", "no pyarrow", "pyarrow", EXTRA)])
     manifest, tree = read_manifest(cube), open_cube(cube)
     making = folder.with_name(f".{folder.name}.{os.getpid()}")
     with storage_errors(folder):
@@ -89,11 +91,11 @@ def _write_tables(
 ) -> Iterator[str]:
     cells = cell_table(tree, plans)
     for name, table in (("cells", cells), ("summary", summary_table(cells))):
-        _Rows(folder / f"{name}{suffix}").add_all([table])
+        write_rows(folder / f"{name}{suffix}", [table])
         yield f"{name}{suffix}"
     for name, plan in plans.items():
         file = f"labels-{name}{suffix}"
-        _Rows(folder / file).add_all(label_tables(tree, plan))
+        write_rows(folder / file, label_tables(tree, plan))
         yield file
 
 
@@ -119,11 +121,9 @@ def label_tables(tree: xr.DataTree, plan: DatasetPlan) -> Iterator[pd.DataFrame]
         nodes += [(data.isel(p=[i], m=[j]), "") for i, j in product(range(len(plan.p)), range(len(plan.m)))]
     has_names = "sample" in data.coords
     samples = data["sample"].values.astype(object) if has_names else np.arange(1, plan.n_samples + 1)
-    empty = True
-    for node, model in nodes:
+    for place, (node, model) in enumerate(nodes):
         table = _labels(node, data, plan, samples, model)
-        if len(table) or empty:  # one without rows has the columns
-            empty = False
+        if len(table) or place == 0:  # one without rows has the columns
             yield table
 
 
@@ -166,26 +166,17 @@ def _plain(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return values.astype(object) if values.dtype.kind in "TU" else values
 
 
-class _Rows:
-    """A file that tables are added to, one after the other."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def add_all(self, tables: Iterator[pd.DataFrame] | list[pd.DataFrame]) -> None:
-        add: Callable[[list[pd.DataFrame] | Iterator[pd.DataFrame]], None]
-        add = self._csv if self.path.suffix == ".csv" else self._parquet
-        add(tables)
-
-    def _csv(self, tables: Iterator[pd.DataFrame] | list[pd.DataFrame]) -> None:
-        with self.path.open("w", encoding="utf-8", newline="") as file:
+def write_rows(path: Path, tables: Iterable[pd.DataFrame]) -> None:
+    """Write tables with the same columns, one after the other, to one file of CSV or Parquet."""
+    if path.suffix == ".csv":
+        with path.open("w", encoding="utf-8", newline="") as file:
             for number, table in enumerate(tables):
                 cells_of(table).to_csv(file, index=False, header=number == 0, lineterminator="\n")
+        return
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
 
-    def _parquet(self, tables: Iterator[pd.DataFrame] | list[pd.DataFrame]) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet as parquet
-
+    with ExitStack() as closing:
         writer = None
         for table in tables:
             # all types from the whole table: of a part, a column may have no value
@@ -193,10 +184,8 @@ class _Rows:
             found = pa.Table.from_pandas(table, preserve_index=False)
             fields = [field.with_type(of.get(field.name, field.type)) for field in found.schema]
             found = found.cast(pa.schema(fields, metadata=found.schema.metadata))
-            writer = writer or parquet.ParquetWriter(self.path, found.schema)
+            writer = writer or closing.enter_context(parquet.ParquetWriter(path, found.schema))
             writer.write_table(found)
-        if writer is not None:
-            writer.close()
 
 
 def _write_grids(
@@ -205,18 +194,10 @@ def _write_grids(
     for plan in plans.values():
         for path, found in score_datasets(tree, plan.name).items():
             node = tree[path].to_dataset()
-            grid = found.assign(labels=node["labels"], status=node["status"])
-            grid = plain(grid)
+            grid = plain(found.assign(labels=node["labels"], status=node["status"]))
             if plan.class_names:
                 grid.attrs["class_names"] = "\n".join(plan.class_names)
             file = f"{path.replace('/', '-')}{suffix}"
             # version 3 of the format, which every reader has, needs no library of its own
             grid.drop_encoding().to_netcdf(folder / file, engine="scipy")
             yield file
-
-
-def _need_pyarrow() -> None:
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        raise InputError([Problem("--format parquet", "no pyarrow", "pyarrow", EXTRA)]) from None

@@ -4,50 +4,54 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.report.designs import section as designs
-from pipeline.report.designs.headline import design_headline
-from pipeline.report.parts.html import render
-from pipeline.report.parts.ink import house_style
-from pipeline.report.parts.saving import SUFFIXES
-from pipeline.report.searches import section as searches
-from pipeline.report.sections import (
-    against,
-    cell,
-    choices,
-    curves,
-    failures,
-    heading,
-    index,
-    relative,
-    restarts,
-    scores,
-    times,
-)
-from pipeline.report.sections.content import Content
-from pipeline.report.winners import cost, duels, robustness, standing
-from pipeline.report.winners.headline import headline
+from pipeline.report import against, cell, choices, designs, effort, elements, scores, searches, winners
+from pipeline.report.content import Content, Section
+from pipeline.report.figures import SUFFIXES
+from pipeline.report.look import house_style
 
+# Results first, what made them last. To add a section: a row here, with functions of the content, all of them
+# optional, that give its paragraphs, tables and figures, in the module of its subject. What `needs` refuses
+# has no place on the page. Of scores, models and designs a section shows those of the catalogue and of the
+# looks, so that it need not know of new ones. `--golden` of the tests writes anew what pages show: read it.
+# fmt: off
 SECTIONS = (
-    standing.section,
-    designs.section,
-    searches.section,
-    curves.section,
-    scores.section,
-    relative.section,
-    index.section,
-    robustness.section,
-    duels.section,
-    cost.section,
-    against.section,
-    curves.agreement,
-    choices.section,
-    cell.section,
-    failures.section,
-    restarts.section,
-    times.section,
-    heading.section,
+    Section("winners", "Who wins",
+            winners.standing_words, winners.standing_tables, winners.standing_figures),
+    Section("designs", "How the pairs were chosen",
+            designs.design_words, designs.design_tables, designs.design_figures,
+            needs=lambda content: content.designs),
+    Section("searches", "How solutions were searched for",
+            searches.search_words, searches.search_tables, searches.search_figures,
+            needs=lambda content: content.searches),
+    Section("curves", "NMI, ARI and KL divergence against annotations",
+            scores.not_drawn, figures=scores.curve_figures, says_why=True),
+    Section("scores", "Scores", scores.score_words, scores.score_tables),
+    Section("relative", "Relative NMI", figures=scores.relative_figures, says_why=True),
+    Section("index", "Centroid index",
+            tables=scores.index_tables, figures=scores.index_figures, says_why=True),
+    Section("robustness", "Robustness to wrong annotations",
+            tables=winners.robustness_tables, figures=winners.robustness_figures,
+            needs=winners.has_accuracies),
+    Section("duels", "Wins, ties and losses",
+            winners.duel_words, winners.duel_tables, needs=lambda content: content.ranked),
+    Section("cost", "Score against time",
+            tables=winners.cost_tables, figures=winners.cost_figures, needs=winners.has_costs),
+    Section("against", "Beside the published values",
+            against.against_words, against.against_tables, against.against_figures,
+            needs=lambda content: content.compared is not None),
+    Section("agreement", "Correct annotations", figures=scores.agreement_figures, says_why=True),
+    Section("choices", choices.title,
+            choices.choice_words, choices.choice_tables, choices.choice_figures, needs=choices.needed),
+    Section("cell", "One cell", cell.cell_words, figures=cell.cell_figures, says_why=True),
+    Section("failures", "Failures",
+            effort.failure_words, effort.failure_tables,
+            needs=lambda content: len(effort.failed_cells(content))),
+    Section("restarts", "Restarts",
+            effort.restart_words, effort.restart_tables, effort.restart_figures),
+    Section("times", "Time", effort.time_words, effort.time_tables, effort.time_figures),
+    Section("head", "What ran", tables=effort.head_tables),
 )
-"""Results first, what made them last: each makes its part of the page, or None where it has no place."""
+# fmt: on
 
 
 def write_page(content: Content, path: Path) -> list[Path]:
@@ -66,14 +70,14 @@ def write_page(content: Content, path: Path) -> list[Path]:
         What was written.
     """
     with house_style():
-        sections = [found for section in SECTIONS if (found := section(content)) is not None]
-    path.write_text(render(content.manifest.spec.name, sections, _lead(content)), encoding="utf-8")
-    pictures = [picture.name for section in sections for picture in section.pictures]
+        chapters = [found for section in SECTIONS if (found := section.chapter(content)) is not None]
+    # what is found, after what it is found about where there are several designs or searches
+    lead = (
+        *effort.of_one(content.manifest, content.chosen),
+        *winners.headline(content.ranked),
+        *designs.design_headline(content.designs),
+        " ".join(effort.state(content)),
+    )
+    path.write_text(elements.html(content.manifest.spec.name, chapters, lead), encoding="utf-8")
+    pictures = [picture.name for chapter in chapters for picture in chapter.pictures]
     return [path, *(content.figures / f"{name}.{suffix}" for name in pictures for suffix in SUFFIXES)]
-
-
-def _lead(content: Content) -> tuple[str, ...]:
-    """What is found, after what it is found about where there are several designs or searches."""
-    several = heading.of_one(content.manifest, content.chosen)
-    found = (*headline(content.rankings), *design_headline(content.designs))
-    return (*several, *found, " ".join(heading.state(content)))

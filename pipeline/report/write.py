@@ -1,9 +1,9 @@
-"""The report of a cube: tables in text and CSV, and the page, from whatever of the sweep is there."""
+"""The report of a cube: text for a terminal, tables in CSV, and the page, from whatever is there of it."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,22 +12,35 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pipeline.report.designs.lines import design_tables
+from pipeline.common import cells_left_out, plural
+from pipeline.report import against, effort, elements
+from pipeline.report.cell import choose_cell, named_cell
+from pipeline.report.content import Content
+from pipeline.report.designs import design_files, design_lines
+from pipeline.report.elements import Written, count_of, names
+from pipeline.report.look import short
 from pipeline.report.page import write_page
-from pipeline.report.parts.published import Published, read_published
-from pipeline.report.parts.saving import cells_of
-from pipeline.report.sections import against
-from pipeline.report.sections.cell import choose_cell, named_cell
-from pipeline.report.sections.content import Content
-from pipeline.report.text import WIDTH, render
-from pipeline.report.winners.files import winner_tables
-from pipeline.scoring.choices import choice_table, prediction_table
-from pipeline.scoring.searches import search_tables
-from pipeline.scoring.tables import cell_table, summary_table
-from pipeline.scoring.times import time_table
-from pipeline.scoring.variants import VARIANTS, compared, rows_of, values_of
+from pipeline.report.searches import search_lines
+from pipeline.report.winners import winner_files, winner_lines
+from pipeline.scoring.pairs import search_tables
+from pipeline.scoring.ranking import RANKED
+from pipeline.scoring.scores import LABELS, QUALITIES
+from pipeline.scoring.tables import (
+    TOO_FEW,
+    VARIANTS,
+    cell_table,
+    choice_table,
+    compared,
+    pooled_means,
+    prediction_table,
+    rows_of,
+    summary_table,
+    time_table,
+    values_of,
+)
 from storage.cube.growth import open_cube
 from storage.cube.manifest import Manifest, read_manifest
+from storage.cube.schema import NO_SOLUTION, STATUS_WORDS
 from storage.errors import StorageError, storage_errors
 from storage.remote import Place
 from storage.runfolder.folder import RunFolder
@@ -35,7 +48,20 @@ from storage.runfolder.lease import read_lease
 from storage.runfolder.records import FailureRecord, read_failures
 from sweeps.errors import InputError, Problem, collecting
 from sweeps.plan import Cell
+from sweeps.shapes import CANDIDATES
 from sweeps.words import chooses
+
+# Scores of the text tables; the objective, which compares within one cell only, is in the CSV files.
+TITLES = {name: LABELS[name].short for name in QUALITIES}
+OBJECTIVES = "Objectives, which the CSV files hold, compare within one model on one data set only."
+INCOMPLETE = "This sweep is not complete: every number below is over the cells that are done."
+
+# Widths of the text tables, and of their columns. A table of more models continues below.
+WIDTH, LABEL, COUNT, COLUMN = 100, 16, 7, 25
+MODELS_ACROSS = 3
+# Name, p, m, model, then counts, and last what was predicted: of shapes chosen, and of all models.
+CHOSEN_LAYOUT = (f"<{LABEL}.{LABEL}", ">5", ">6", ">17", ">10", ">9", ">5", ">5", ">8", ">10", ">9")
+PREDICTED_LAYOUT = (f"<{LABEL}.{LABEL}", ">5", ">6", ">21", ">10", ">10", ">10", ">9")
 
 
 @dataclass(frozen=True)
@@ -91,7 +117,7 @@ def write_report(
     published : Path, optional
         Table of published means to show beside those of the cube, as `read_published` takes it.
     cell : str, optional
-        Cell to be drawn as scatter plots; else `pipeline.report.sections.cell.choose_cell` takes one.
+        Cell to be drawn as scatter plots; else `pipeline.report.cell.choose_cell` takes one.
 
     Returns
     -------
@@ -129,11 +155,10 @@ def write_report(
     )
     text = render(content)
     tables = {"summary": whole, "cells": every, "times": time_table(every)}
-    tables |= winner_tables(content.rankings, cells) | design_tables(content.designs)
-    tables |= search_tables(content.searches)
+    tables |= winner_files(content) | design_files(content.designs) | search_tables(content.searches)
     if any(cells["model"].map(chooses)):
         tables["choices"] = choice_table(every)
-    if any(plan.held_out for plan in manifest.plans.values()):
+    if content.holds_out:
         tables["predictions"] = prediction_table(every)
     if beside is not None:
         text += f"\n{textwrap.fill(against.summarise(beside), WIDTH)}\n"
@@ -142,20 +167,20 @@ def write_report(
         folder.mkdir(parents=True, exist_ok=True)
         plain = folder / "report.txt"
         plain.write_text(text, encoding="utf-8")
-        files = [plain, *write_tables(folder, tables), *write_page(content, folder / "report.html")]
+        files = [plain, *elements.csv(folder, tables), *write_page(content, folder / "report.html")]
     return Report(text, tuple(files), every, whole)
 
 
 def _inputs(
     cube: Place, folder: Path, published: Path | None, cell: str | None
-) -> tuple[Manifest, list[Published] | None, Cell | None]:
+) -> tuple[Manifest, list[against.Published] | None, Cell | None]:
     """Everything that may be bad input, read before anything is computed."""
     problems: list[Problem] = []
     manifest, theirs, named = None, None, None
     with collecting(problems):
         check_folder(folder)
     with collecting(problems):
-        theirs = read_published(published) if published is not None else None
+        theirs = against.read_published(published) if published is not None else None
     with collecting(problems):
         manifest = read_manifest(cube)
         named = named_cell(manifest.plans, cell) if cell is not None else None
@@ -191,28 +216,167 @@ def check_folder(folder: Path) -> None:
             raise InputError([Problem(str(place), "a file", "a folder to write to")])
 
 
-def write_tables(folder: Path, tables: Mapping[str, pd.DataFrame]) -> list[Path]:
-    """Write tables as CSV.
-
-    Parameters
-    ----------
-    folder : Path
-        It is there.
-    tables : mapping of str to pandas.DataFrame
-        By name of the file, without suffix.
-    """
-    files = []
-    for name, table in tables.items():
-        files.append(folder / f"{name}.csv")
-        cells_of(table).to_csv(files[-1], index=False)
-    return files
-
-
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Rows for JSON, which has no NaN."""
     plain = table.astype(object).where(table.notna(), None)
-    return [{str(key): _plain(value) for key, value in row.items()} for row in plain.to_dict("records")]
+    return [
+        {str(key): value.item() if isinstance(value, np.generic) else value for key, value in row.items()}
+        for row in plain.to_dict("records")
+    ]
 
 
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+def render(content: Content) -> str:
+    """Text of a report: how much is there, who wins, what choosing pairs gains, then the tables."""
+    manifest, summary = content.manifest, content.summary
+    parts = [_head(content), winner_lines(content, WIDTH), design_lines(content.designs)]
+    parts.append(search_lines(content.searches, WIDTH))
+    parts += [_pooled(content, score) for score in RANKED]
+    for (dataset, p), rows in summary[summary["p"].notna()].groupby(["dataset", "p"], sort=False):
+        told = "told p" if manifest.plans[str(dataset)].n_annotations else "p"
+        title = f"{_size(manifest, str(dataset))}, {told} = {p:g}, s.e. over {names(rows['unit'])}"
+        parts.append(
+            _block(title, rows, summary[(summary["dataset"] == dataset) & summary["p"].isna()], content)
+        )
+    for dataset, plan in manifest.plans.items():
+        if not plan.supervised:
+            rows = summary[summary["dataset"] == dataset]
+            title = f"{_size(manifest, dataset)}{', s.e. over mixtures' if plan.mixtures is not None else ''}"
+            parts.append(_block(title, rows.iloc[:0], rows, content))
+    parts += [_choices(content.choices, content.written), _predictions(content)]
+    return "\n\n".join(filter(None, map("\n".join, parts))) + "\n"
+
+
+def _head(content: Content) -> Iterator[str]:
+    manifest, cells = content.manifest, content.all_cells
+    spec, counts = manifest.spec, cells["status"].value_counts()
+    without = STATUS_WORDS[NO_SOLUTION]
+    words = ["done", "failed", "pending", *([without] if without in counts else [])]
+    missing = cells_left_out(spec, manifest.skipped)
+    beside, total = f", {missing:,} left out," if missing else "", len(cells) + missing
+    yield f"sweep {spec.name}, seed {spec.seed}, features scaled: {effort.scaling(manifest)}"
+    yield f"cube {manifest.path}"
+    yield f"cells: {', '.join(f'{counts.get(word, 0):,} {word}' for word in words)}{beside} of {total:,}"
+    if (gone := effort.without_data(manifest)) is not None:
+        yield from textwrap.wrap(gone, WIDTH, subsequent_indent="  ")
+    if manifest.runs:
+        last = manifest.runs[-1]
+        ordinal = "run 1" if len(manifest.runs) == 1 else f"the last of {len(manifest.runs)} runs"
+        yield f"{ordinal}: started {last.started} on {last.host}"
+        found = last.fingerprint
+        versions = [f"{name} {found[name]}" for name in ("sweep", "numba", "numpy") if name in found]
+        if versions:
+            yield f"  {', '.join(versions)}, {found.get('cpu', 'unknown CPU')}"
+    yield OBJECTIVES
+    if counts.get("done", 0) + counts.get(without, 0) != len(cells):
+        yield INCOMPLETE
+    for line in effort.of_one(manifest, content.chosen):
+        yield textwrap.fill(line, WIDTH)
+
+
+def _size(manifest: Manifest, dataset: str) -> str:
+    plan = manifest.plans[dataset]
+    mixtures = f" × {plural(plan.mixtures, 'mixture')}" if plan.mixtures is not None else ""
+    own = f", m of {plural(plan.n_annotations, 'annotation')} of a file" if plan.n_annotations else ""
+    return f"{dataset}: N = {plan.n_samples}, D = {plan.n_features}, K = {plan.n_clusters}{mixtures}{own}"
+
+
+def _pooled(content: Content, score: str) -> Iterator[str]:
+    """Mean of a score over the real data sets, where there are several."""
+    real = [name for name, plan in content.manifest.plans.items() if plan.mixtures is None]
+    rows = content.summary[content.summary["dataset"].isin(real)]
+    pooled = pooled_means(rows, content.written, score)
+    if pooled.empty or pooled["n_datasets"].max() < 2:
+        return
+    yield f"{LABELS[score].short}, mean over real data sets (number of them)"
+    for models in _across(sorted(pooled["model"].unique())):
+        yield _row("", "m", models)
+        for (p, m), group in pooled.groupby(["p", "m"], sort=False):
+            found = {row.model: f"{row.mean:.4f} ({row.n_datasets})" for row in group.itertuples()}
+            yield _row(f"p = {p:g}", str(m), [found.get(model, "-") for model in models])
+    alone = rows[rows["p"].isna() & (rows["score"] == score) & rows["mean"].notna()]
+    for baseline, levels in alone.groupby("model", sort=True)["mean"]:
+        yield f"{baseline}: {levels.mean():.4f} ({len(levels)})"
+
+
+def _block(title: str, rows: pd.DataFrame, alone: pd.DataFrame, content: Content) -> Iterator[str]:
+    """Lines of one table: a row per score and m, a column per model; `alone` have no annotations."""
+    yield title
+    written, baselines = content.written, sorted(alone["model"].unique())
+    for models in _across(baselines + sorted(rows["model"].unique())):
+        yield _row("mean ± s.e. (median)", "m", models, join=True)
+        supervised = [model for model in models if model not in baselines]
+        for score, label in TITLES.items():
+            levels = alone[alone["score"] == score]
+            level = [_cell(levels[levels["model"] == model]) for model in models if model in baselines]
+            found = rows[(rows["score"] == score) & rows["model"].isin(supervised)]
+            if found.empty and set(level) - {"-"}:
+                yield _row(label, "", level)
+            for m, group in found.groupby("m", sort=True):
+                values = [_cell(group[group["model"] == model]) for model in supervised]
+                yield _row(label, count_of(written, group["dataset"].iloc[0], m), [*level, *values])
+                label, level = "", [""] * len(level)
+    yield from _gaps(pd.concat([alone, rows]), written)
+
+
+def _gaps(rows: pd.DataFrame, written: Written) -> Iterator[str]:
+    """Which means leave out cells that are done: a line per score, broken where it grows too wide."""
+    for score, label in TITLES.items():
+        found = []
+        for row in rows[(rows["n_missing"] > 0) & (rows["score"] == score)].itertuples():
+            m = "" if pd.isna(row.m) else f" m = {count_of(written, row.dataset, row.m)}"
+            found.append(f"{row.model}{m}: {row.n_missing} of {row.n_cells}")
+        if found:
+            reason = "the baseline is not done" if score == "relative_nmi" else "it is not defined"
+            line = f"{label} leaves out cells where {reason} ({'; '.join(found)})"
+            yield from textwrap.wrap(line, WIDTH, initial_indent="  ", subsequent_indent="    ")
+
+
+def _choices(table: pd.DataFrame, written: Written) -> Iterator[str]:
+    """Lines on the shapes that cells chose; none without a model that chooses."""
+    if table.empty:
+        return
+    yield "shapes of covariances chosen (cells), and held-out annotations predicted by the shape chosen"
+    heads = ("data set", "p", "m", "model", *CANDIDATES, TOO_FEW, "predicted", "log loss")
+    yield elements.text(heads, CHOSEN_LAYOUT)
+    for row in table.itertuples():
+        counts = (getattr(row, name) for name in (*CANDIDATES, "too_few"))
+        yield elements.text((*_names(row, written), *counts, *_predicted(row)), CHOSEN_LAYOUT)
+
+
+def _predictions(content: Content) -> Iterator[str]:
+    """Lines on how well each model predicted held-out annotations, where every model held some out."""
+    if not content.holds_out:
+        return
+    yield "held-out annotations predicted (means over cells), and their log loss in nats"
+    heads = ("data set", "p", "m", "model", "cells", TOO_FEW, "predicted", "log loss")
+    yield elements.text(heads, PREDICTED_LAYOUT)
+    for row in content.predictions.itertuples():
+        counts = (row.n, row.too_few)
+        yield elements.text((*_names(row, content.written), *counts, *_predicted(row)), PREDICTED_LAYOUT)
+
+
+def _names(row: Any, written: Written) -> tuple[str, str, str, str]:
+    return short(row.dataset), f"{row.p:g}", count_of(written, row.dataset, row.m), row.model
+
+
+def _predicted(row: Any) -> tuple[str, str]:
+    share = "-" if pd.isna(row.predicted) else f"{row.predicted:.0%}"
+    return share, "-" if pd.isna(row.log_loss) else f"{row.log_loss:.3f}"
+
+
+def _across(models: list[str]) -> list[list[str]]:
+    """Models side by side, as many as a line takes."""
+    return [models[start : start + MODELS_ACROSS] for start in range(0, len(models), MODELS_ACROSS)]
+
+
+def _cell(rows: pd.DataFrame) -> str:
+    if rows.empty or rows["n"].iloc[0] == 0:
+        return "-"
+    mean, se, median = (rows[name].iloc[0] for name in ("mean", "se", "median"))
+    error = "-" if pd.isna(se) else f"{se:.3f}"
+    return f"{mean:.3f} ± {error} ({median:.3f})"
+
+
+def _row(label: str, m: str, values: list[str], *, join: bool = False) -> str:
+    lead = f"{label:<{LABEL + COUNT - 1 - len(m)}} {m}" if join else f"{label:<{LABEL}}{m:>{COUNT}}"
+    return (lead + "".join(f"{value:>{COLUMN}}" for value in values)).rstrip()

@@ -1,26 +1,40 @@
-"""Cells of two cubes in pairs, and the differences between their scores."""
+"""The same cells in pairs, of two cubes or of two searches of a sweep, and the differences of their scores.
+
+`pair` matches the cells of two tables, `difference_table` and `total_table` say what their pairs differ by;
+`compared_searches` does so for each search of a sweep and its first one, and adds what they cost.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from pipeline.scoring.catalogue import LABELS
-from pipeline.scoring.tables import row_cell
-from pipeline.scoring.units import kind_of, over_datasets, over_units, unit_of
-from pipeline.scoring.variants import DESIGN, SEARCH, VARIANTS, values_of, with_variants
+from kernels.settings import ObjectiveSettings
+from pipeline.common import SAME_OPTIMUM
+from pipeline.scoring import tables
+from pipeline.scoring.ranking import RANKED
+from pipeline.scoring.scores import LABELS
+from pipeline.scoring.tables import DESIGN, SEARCH, VARIANTS
+from sweeps.file.search import Search
 from sweeps.words import UNIFORM, is_model
 
+# Coordinates of a cell: equal in both cubes, they make a pair.
 PLACE = ("dataset", "mixture", "p", "m", "design", "replicate", "search", "model")
-"""Coordinates of a cell: equal in both cubes, they make a pair."""
 GROUP = ("dataset", "p", "m", *VARIANTS, "model")
 COUNTED = ("n_cells", "n_missing", "n", "unit")
 FOUND = ("mean_a", "mean_b", "difference", "se", "wins_b", "wins_a", "ties")
 ONLY_A, ONLY_B, LEFT_A, LEFT_B = "only in A", "only in B", "not done in A", "not done in B"
+# Differences up to this come from rounding, or do not matter.
 TIE = 1e-6
-"""Differences up to this come from rounding, or do not matter."""
+
+OBJECTIVE = "objective"
+# What cells of two searches share.
+SHARED = ["dataset", "mixture", "p", "m", "replicate", "model"]
+ALL = "all data sets"
+COSTS = ("dataset", "model", "n_cells", "cpu", "hit_rate", "reference_hit_rate", "to_best")
 
 
 def pair(
@@ -40,44 +54,40 @@ def pair(
     Returns
     -------
     pairs, unpaired : pandas.DataFrame
-        As in `Comparison`. A score that is not defined in either cube stays, with a missing difference.
+        As in `pipeline.report.compare.Comparison`. A score that is not defined in either cube stays, with a
+        missing difference.
     """
     wanted = [*PLACE, "status", *dict.fromkeys(scores)]
     # p is compared as seeds are: to nine decimals.
-    tables = [with_variants(table)[wanted].assign(p=table["p"].round(9)) for table in (a, b)]
-    added: list[list[str]] = [[], []]
+    sides = [tables.with_variants(table)[wanted].assign(p=table["p"].round(9)) for table in (a, b)]
+    added: tuple[list[str], list[str]] = ([], [])
     # a sweep that names no design drew its pairs uniformly
     for key, called in ((DESIGN, (UNIFORM, UNIFORM)), (SEARCH, searches)):
-        named = [bool(values_of(table, key)) for table in tables]
-        for one, name in enumerate(called):
-            if named[1 - one]:
-                added[one] += [] if named[one] else [key]
-                tables[one] = _with_name(tables[one], key, name)
-    both = tables[0].merge(tables[1], on=list(PLACE), how="outer", suffixes=("_a", "_b"), sort=False)
-    why = np.select(
-        [
-            both["status_b"].isna(),
-            both["status_a"].isna(),
-            both["status_a"] != "done",
-            both["status_b"] != "done",
-        ],
-        [ONLY_A, ONLY_B, LEFT_A, LEFT_B],
-        default="",
-    )
-    rest = both[why != ""]
-    of_a = why[why != ""] == ONLY_A
+        named = [bool(tables.values_of(side, key)) for side in sides]
+        for at, name in enumerate(called):
+            if named[1 - at] and not named[at]:
+                added[at].append(key)
+            if named[1 - at]:
+                sides[at] = _with_name(sides[at], key, name)
+    both = sides[0].merge(sides[1], on=list(PLACE), how="outer", suffixes=("_a", "_b"), sort=False)
+    reasons = {
+        ONLY_A: both["status_b"].isna(),
+        ONLY_B: both["status_a"].isna(),
+        LEFT_A: both["status_a"] != "done",
+        LEFT_B: both["status_b"] != "done",
+    }
+    why = np.select(list(reasons.values()), list(reasons), default="")
     names = [
-        str(row_cell(row.drop(added[0 if is_a else 1])))
-        for (_, row), is_a in zip(rest.iterrows(), of_a, strict=True)
+        str(tables.row_cell(row.drop(added[reason != ONLY_A])))
+        for (_, row), reason in zip(both[why != ""].iterrows(), why[why != ""], strict=True)
     ]
     unpaired = pd.DataFrame({"cell": names, "why": why[why != ""]}, dtype=object)
     done = both[why == ""]
     frames = []
     for score in dict.fromkeys(scores):
-        values = done[list(PLACE)].assign(score=score)
-        for side in ("a", "b"):
-            values[side] = done[f"{score}_{side}"].astype(float)
-        frames.append(values.assign(difference=values["b"] - values["a"]))
+        of_a, of_b = (done[f"{score}_{side}"].astype(float) for side in "ab")
+        values = {"score": score, "a": of_a, "b": of_b, "difference": of_b - of_a}
+        frames.append(done[list(PLACE)].assign(**values))
     return pd.concat(frames, ignore_index=True), unpaired
 
 
@@ -113,7 +123,7 @@ def total_table(pairs: pd.DataFrame) -> pd.DataFrame:
     each = _differences(judged, [*keys, "dataset"])
     each = each[each["n_cells"] > 0]
     groups = each.groupby(keys, dropna=False, sort=False)
-    whole = over_datasets(each.assign(mean=each["difference"]), keys)
+    whole = tables.over_datasets(each.assign(mean=each["difference"]), keys)
     whole = whole.rename(columns={"mean": "difference", "n": "n_datasets"})
     means = groups[["mean_a", "mean_b"]].mean()
     counts = groups[["n_cells", "n_missing", "n"]].sum()
@@ -136,7 +146,7 @@ def _judged(pairs: pd.DataFrame) -> pd.DataFrame:
     sign = pairs["score"].map({name: label.better or 1 for name, label in LABELS.items()}).astype(float)
     known = pairs["difference"].notna()
     gain = (pairs["difference"] * sign).where(known)
-    return with_variants(pairs).assign(
+    return tables.with_variants(pairs).assign(
         missing=~known,
         mean_a=pairs["a"].where(known),
         mean_b=pairs["b"].where(known),
@@ -148,9 +158,9 @@ def _judged(pairs: pd.DataFrame) -> pd.DataFrame:
 
 def _differences(judged: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     groups = judged.groupby(keys, dropna=False, sort=False).ngroup().rename("group")
-    means = over_units(judged[["mean_a", "mean_b", "difference"]], groups, unit_of(judged))
+    means = tables.over_units(judged[["mean_a", "mean_b", "difference"]], groups, tables.unit_of(judged))
     of_pairs = judged.groupby(groups)
-    heads = judged[keys].assign(unit=kind_of(judged)).set_axis(groups)[~groups.duplicated().to_numpy()]
+    heads = judged[keys].assign(unit=tables.kind_of(judged)).set_axis(groups)[~groups.duplicated().to_numpy()]
     table = heads.assign(
         n_cells=of_pairs["difference"].count(),
         n_missing=of_pairs["missing"].sum(),
@@ -160,3 +170,127 @@ def _differences(judged: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
         **of_pairs[["wins_b", "wins_a", "ties"]].mean(),
     )
     return table.reset_index(drop=True)[[*keys, *COUNTED, *FOUND]]
+
+
+def compared_scores(one: Search, other: Search) -> tuple[str, ...]:
+    """Scores that two searches are compared by: objectives too, if both maximise the same one."""
+    same = all(getattr(one, name) == getattr(other, name) for name in ObjectiveSettings.__dataclass_fields__)
+    return (OBJECTIVE, *RANKED) if same else RANKED
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A search beside the first one of its sweep, cell by cell.
+
+    Parameters
+    ----------
+    search, reference : str
+        The search, and the first one.
+    differences : pandas.DataFrame
+        Columns of `difference_table`, where A is the reference and B the search: a row
+        for each score, data set and model, over all p and m, after one for each score and model over data
+        sets, which is of data set `ALL`. Objectives, in nats, are left out where the two searches maximise
+        different ones, as in a cell whose shape of covariances each chose otherwise.
+    costs : pandas.DataFrame
+        `COSTS`, a row for each data set and model, after one for each model over all data sets: `n_cells`
+        that are done in both; `cpu`, the CPU time of all of them as a multiple of the reference's; `hit_rate`
+        and `reference_hit_rate`, the mean share of restarts that found the best objective of their cell;
+        `to_best`, the CPU time for each such restart as a multiple of the reference's, a median over cells
+        whose best is the same in both.
+    """
+
+    search: str
+    reference: str
+    differences: pd.DataFrame
+    costs: pd.DataFrame
+
+    @property
+    def title(self) -> str:
+        """What is compared."""
+        return f"{self.search} beside {self.reference}"
+
+
+def compared_searches(cells: pd.DataFrame, searches: Sequence[Search]) -> tuple[Compared, ...]:
+    """Compare each search with the first one.
+
+    Parameters
+    ----------
+    cells : pandas.DataFrame
+        From `pipeline.scoring.tables.cell_table`, of one design.
+    searches : sequence of Search
+        Of the sweep.
+
+    Returns
+    -------
+    tuple of Compared
+        In the order of the file; without searches that have no cell in common with the first.
+    """
+    there = {each.name: each for each in searches}
+    first, *others = [there[name] for name in tables.values_of(cells, SEARCH)] or [Search()]
+    pairs = ((other, _wide(cells, first, other)) for other in others)
+    return tuple(_compared(cells, first, other, wide) for other, wide in pairs if len(wide))
+
+
+def search_tables(found: Sequence[Compared]) -> dict[str, pd.DataFrame]:
+    """Every number that is said of searches, by the name of its file; nothing where there is one search."""
+    frames: dict[str, list[pd.DataFrame]] = {}
+    for each in found:
+        for name, table in (("searches", each.differences), ("search-costs", each.costs)):
+            heads = pd.DataFrame({SEARCH: each.search, "reference": each.reference}, index=table.index)
+            frames.setdefault(name, []).append(pd.concat([heads, table], axis=1))
+    return {name: pd.concat(parts, ignore_index=True) for name, parts in frames.items()}
+
+
+def _compared(cells: pd.DataFrame, reference: Search, search: Search, wide: pd.DataFrame) -> Compared:
+    scores = compared_scores(reference, search)
+    pairs = _pairs(cells, reference, search, scores)
+    total = total_table(pairs).assign(dataset=ALL)
+    table = pd.concat([total, difference_table(pairs, ("dataset", "model"))], ignore_index=True)
+    table = table[table["n_cells"] > 0]
+    rows = [(ALL, model, of) for model, of in wide.groupby("model", sort=False)]
+    rows += [(name, model, of) for (name, model), of in wide.groupby(["dataset", "model"], sort=False)]
+    costs = [(name, model, len(of), *_cost(of, OBJECTIVE in scores)) for name, model, of in rows]
+    return Compared(
+        str(search.name),
+        str(reference.name),
+        table[["score", "dataset", "model", *COUNTED, *FOUND]].reset_index(drop=True),
+        pd.DataFrame(costs, columns=list(COSTS)),
+    )
+
+
+def _rows(cells: pd.DataFrame, search: Search) -> pd.DataFrame:
+    """Cells of a search; those of methods, which do not search, are left out."""
+    return cells[(cells[SEARCH] == search.name) & cells["model"].map(is_model)]
+
+
+def _pairs(cells: pd.DataFrame, one: Search, other: Search, scores: Sequence[str]) -> pd.DataFrame:
+    sides = [_rows(cells, each).assign(**{SEARCH: np.nan}) for each in (one, other)]
+    # models that choose their shape maximise different objectives where they chose differently
+    shapes = [side.set_index(SHARED)["covariance_shape"].fillna("") for side in sides]
+    same = shapes[0].eq(shapes[1].reindex(shapes[0].index))
+    for side in sides:
+        alike = same.reindex(pd.MultiIndex.from_frame(side[SHARED])).fillna(True).to_numpy(dtype=bool)
+        side[OBJECTIVE] = side[OBJECTIVE].where(alike)
+    return pair(sides[0], sides[1], scores)[0]
+
+
+def _wide(cells: pd.DataFrame, one: Search, other: Search) -> pd.DataFrame:
+    """What cells that are done in both took and found, `_a` of one search and `_b` of the other."""
+    kept = [*SHARED, "cpu_seconds", "restarts_done", "hits", OBJECTIVE]
+    sides = []
+    for each in (one, other):
+        rows = _rows(cells, each)
+        rows = rows[(rows["status"] == "done") & (rows["hits"].fillna(0) > 0)][kept]
+        sides.append(rows.astype({"restarts_done": float, "hits": float}))
+    return sides[0].merge(sides[1], on=SHARED, suffixes=("_a", "_b"))
+
+
+def _cost(wide: pd.DataFrame, same_objective: bool) -> tuple[float, float, float, float]:
+    """Ratio of the CPU time, both hit rates, and the ratio of the time to the best."""
+    rates = [float((wide[f"hits_{side}"] / wide[f"restarts_done_{side}"]).mean()) for side in "ba"]
+    agree = wide[(wide[f"{OBJECTIVE}_a"] - wide[f"{OBJECTIVE}_b"]).abs() <= SAME_OPTIMUM]
+    to_best = np.nan
+    if same_objective and len(agree):
+        times = [agree[f"cpu_seconds_{side}"] / agree[f"hits_{side}"] for side in "ba"]
+        to_best = float((times[0] / times[1]).median())
+    return float(wide["cpu_seconds_b"].sum() / wide["cpu_seconds_a"].sum()), rates[0], rates[1], to_best

@@ -1,36 +1,69 @@
-"""Scores of a cube as tables: one row per cell, and one per group of cells."""
+"""Scores of a cube as tables: a row for each cell, and what is counted over groups of them.
+
+`cell_table` computes every score of every cell; all other tables of a report follow from that one. Means are
+over *units* that were drawn independently (`over_units`), never over cells, and within one design and one
+search (`compared`, `rows_of`): a mean over several would mean nothing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import xarray as xr
+from numpy.typing import NDArray
+from scipy.special import gammaln
 
-from pipeline.scoring.catalogue import SCORES
-from pipeline.scoring.lazy import all_baseline_scores, relative_nmi, scores
-from pipeline.scoring.restarts import hits
-from pipeline.scoring.units import kind_of, over_units, unit_of
-from pipeline.scoring.variants import DESIGN, SEARCH, VARIANTS, values_of, with_variants
+from pipeline.common import SAME_OPTIMUM
+from pipeline.scoring.scores import SCORES, score_nodes
 from storage.cube.schema import DONE, STATUS_WORDS
 from sweeps.file.spec import AnnotationCount
 from sweeps.plan import Cell, DatasetPlan
-from sweeps.shapes import CODES
-from sweeps.words import baseline_of, shape_of
+from sweeps.shapes import CANDIDATES, CODES
+from sweeps.words import UNIFORM, baseline_of, chooses, is_model, shape_of
+
+DESIGN, SEARCH = "design", "search"
+# Coordinates of a cell that only some sweeps name: missing in all others.
+VARIANTS = (DESIGN, SEARCH)
 
 GROUP = ("dataset", "n_clusters", "p", "m", "m_over_n", *VARIANTS, "model")
 SUMMARY = (*GROUP, "score", "n_cells", "n_values", "n_missing", "n", "unit", "mean", "se", "median")
 KEYS = ("dataset", "n_clusters", "mixture", "p", "m", "m_over_n", "replicate", "model")
 STATE = ("status", "restarts_done", "best_restart", "seconds", "cpu_seconds")
+# Restarts that found the best objective of their cell; the estimate where a rule ended them.
 FOUND = ("hits", "unseen_mass")
-"""Restarts that found the best objective of their cell; the estimate where a rule ended them."""
+# The shape of covariances that a cell chose, and how well it predicted held-out annotations with its shape.
+# Their log loss is minus their mean log-probability in nats; predicted is a share.
 CHOICE = ("covariance_shape", "log_loss", "predicted")
-"""The shape of covariances that a cell chose, and how well it predicted held-out annotations with its shape.
-
-Their log loss is minus their mean log-probability in nats; predicted is a share."""
-
 COLUMNS = (*KEYS, *VARIANTS, *STATE, *FOUND, *CHOICE, *SCORES)
+
+REDRAWS, MIXTURES = "redraws", "mixtures"
+# Of a unit, by the coordinate of cells that numbers it.
+NAMES = {"mixture": MIXTURES, "replicate": REDRAWS}
+
+TIMES = (
+    "n",
+    "cpu_seconds",
+    "seconds",
+    "seconds_10",
+    "seconds_50",
+    "seconds_90",
+    "restart_seconds",
+    "cpu_hours",
+)
+TIMED = ("dataset", SEARCH, "model", *TIMES)
+
+CHOICES_OF = ("dataset", "p", "m", "m_over_n", *VARIANTS, "model")
+CHOICES = (*CHOICES_OF, "n", *CANDIDATES, "too_few", "predicted", "log_loss")
+PREDICTED = (*CHOICES_OF, "n", "too_few", "predicted", "log_loss")
+# Head of the column of cells whose annotations were too few to tell: those that choose are spherical.
+TOO_FEW = "too few"
+
+RESTARTS = ("dataset", "model", "cells", "restarts", "hit_rate", "once", "for_95", "for_99", "unseen")
+# Upper edges, in nats, of the gaps that are counted.
+GAPS = np.concatenate([[SAME_OPTIMUM], np.logspace(-4, 5, 19)])
 
 
 def cell_table(tree: xr.DataTree, plans: Mapping[str, DatasetPlan]) -> pd.DataFrame:
@@ -50,12 +83,72 @@ def cell_table(tree: xr.DataTree, plans: Mapping[str, DatasetPlan]) -> pd.DataFr
         does not have is missing, as design and search are where the sweep names none, and so is a score that
         is not defined or not there yet.
     """
-    frames = [frame for plan in plans.values() for frame in _frames(tree, plan)]
+    frames = []
+    for plan in plans.values():
+        nodes = score_nodes(tree, plan.name)
+        supervised = nodes.pop(plan.name)
+        frames += [
+            _frame(found, tree[path].to_dataset(), plan).assign(model=path.rpartition("/")[2])
+            for path, found in nodes.items()
+        ]
+        if plan.supervised:
+            frame = _frame(supervised, tree[plan.name].to_dataset(), plan)
+            frames.append(frame if plan.has_designs else frame.assign(**{DESIGN: plan.cell_designs[0]}))
     if not frames:
         return pd.DataFrame(columns=list(COLUMNS))
     table = pd.concat([_complete(frame) for frame in frames], ignore_index=True)
     table["status"] = table["status"].map(STATUS_WORDS)
     return table
+
+
+def _frame(found: xr.Dataset, node: xr.Dataset, plan: DatasetPlan) -> pd.DataFrame:
+    kept = {name: node[name] for name in (*STATE, "unseen_mass") if name in node}
+    both = found.assign(kept | _choice(node)).assign(hits=hits(node)).compute()
+    if both.dims:
+        frame = both.to_dataframe().reset_index()
+    else:
+        frame = pd.DataFrame({name: [array.item()] for name, array in both.data_vars.items()})
+    return frame.assign(dataset=plan.name, n_clusters=plan.n_clusters)
+
+
+def _choice(node: xr.Dataset) -> dict[str, xr.DataArray]:
+    """Code of the shape that each cell chose, and the scores of its own shape among all; lazy."""
+    if "held_out" not in node:
+        return {}
+    models = node["model"].values.tolist()
+    shapes = xr.DataArray([CODES.get(shape_of(model), -1) for model in models], dims="model")
+    found = {}
+    if "covariance_shape" in node:
+        found["covariance_shape"] = chosen = node["covariance_shape"]
+        shapes = chosen.where(chosen >= 0, shapes)
+    candidates = xr.DataArray([CODES[shape] for shape in node["candidate"].values.tolist()], dims="candidate")
+    own = candidates == shapes
+    scored = {"log_loss": node["held_out"], "predicted": node["held_out_right"]}
+    return found | {name: values.where(own).sum("candidate", min_count=1) for name, values in scored.items()}
+
+
+def _complete(frame: pd.DataFrame) -> pd.DataFrame:
+    """All columns, in order, whole numbers that can be missing."""
+    frame = frame.reindex(columns=list(COLUMNS))
+    names = {code: shape for shape, code in CODES.items()}
+    for key in VARIANTS:
+        frame[key] = frame[key].astype(object).where(frame[key].notna(), np.nan)
+    frame["covariance_shape"] = frame["covariance_shape"].map(names).astype(object)
+    whole = ("n_clusters", "mixture", "m", "replicate", "restarts_done", "best_restart", "hits")
+    real = ("p", "m_over_n", "seconds", "cpu_seconds", "unseen_mass", *CHOICE[1:], *SCORES)
+    types = dict.fromkeys(whole, "Int64") | dict.fromkeys(real, np.float64)
+    return frame.astype(types | {"model": str, "dataset": str})
+
+
+def row_cell(row: pd.Series) -> Cell:
+    """The cell of a row from `cell_table`."""
+
+    def value(key: str, kind: type) -> Any:
+        return None if pd.isna(row.get(key)) else kind(row[key])
+
+    keys = {"mixture": int, "p": float, "m": int, "replicate": int, DESIGN: str, SEARCH: str}
+    found = {key: value(key, kind) for key, kind in keys.items()}
+    return Cell(dataset=str(row["dataset"]), model=str(row["model"]), **found)
 
 
 def summary_table(cells: pd.DataFrame) -> pd.DataFrame:
@@ -84,24 +177,28 @@ def summary_table(cells: pd.DataFrame) -> pd.DataFrame:
     heads = heads.set_axis(groups)[~groups.duplicated().to_numpy()]
     values, means = cells[found].astype(float), over_units(cells[found].astype(float), groups, unit_of(cells))
     done = cells["status"] == STATUS_WORDS[DONE]
-    medians, counts = values.groupby(groups).median(), values.groupby(groups).count()
-    undefined = values.isna().mul(done, axis="index").groupby(groups).sum()
+    columns = {
+        "n_values": values.groupby(groups).count(),
+        "n_missing": values.isna().mul(done, axis="index").groupby(groups).sum(),
+        "n": means.n,
+        "mean": means.mean,
+        "se": means.se,
+        "median": values.groupby(groups).median(),
+    }
     parts = [
-        heads.assign(
-            score=score,
-            n_values=counts[score],
-            n_missing=undefined[score],
-            n=means.n[score],
-            mean=means.mean[score],
-            se=means.se[score],
-            median=medians[score],
-        )
+        heads.assign(score=score, **{name: table[score] for name, table in columns.items()})
         for score in found
     ]
     table = pd.concat([part[_is_defined(part)] for part in parts], ignore_index=True)[list(SUMMARY)]
     table["score"] = pd.Categorical(table["score"], SCORES)
     table = in_file_order(table, ["dataset", "p", "m", *VARIANTS, "model", "score"], cells)
     return table.astype({"score": str})
+
+
+def _is_defined(table: pd.DataFrame) -> pd.Series:
+    """Groups where the score is defined for some cell of the data set and kind of model."""
+    kinds = [table["dataset"], table["p"].isna(), table["model"].map(baseline_of)]
+    return table.groupby(kinds)["n"].transform("sum") > 0
 
 
 def in_file_order(table: pd.DataFrame, order: Sequence[str], cells: pd.DataFrame) -> pd.DataFrame:
@@ -161,76 +258,387 @@ def pooled_means(summary: pd.DataFrame, written: Mapping[tuple[str, int], str], 
     return groups.agg(n_datasets="count", mean="mean").reset_index()
 
 
-def row_cell(row: pd.Series) -> Cell:
-    """The cell of a row from `cell_table`."""
-    whole = {key: None if pd.isna(row[key]) else int(row[key]) for key in ("mixture", "m", "replicate")}
-    p = None if pd.isna(row["p"]) else float(row["p"])
-    design, search = (None if pd.isna(row.get(key)) else str(row[key]) for key in (DESIGN, SEARCH))
-    model = str(row["model"])
-    return Cell(
-        str(row["dataset"]), whole["mixture"], p, whole["m"], whole["replicate"], model, design, search
+# Units: cells of one mixture share its data, whatever annotations were drawn for it; so its redraws, p and m
+# say nothing new of other mixtures. Of a real data set, which nothing draws, the annotations are drawn: there
+# the unit is the redraw. n counts these, never cells.
+
+
+class Means(NamedTuple):
+    """Means over units, each a table of groups by columns.
+
+    Parameters
+    ----------
+    mean, se : pandas.DataFrame
+        Mean of the units' means, and its standard error, which is missing for one unit.
+    n : pandas.DataFrame
+        Units with a value.
+    """
+
+    mean: pd.DataFrame
+    se: pd.DataFrame
+    n: pd.DataFrame
+
+
+def unit_of(cells: pd.DataFrame) -> pd.Series:
+    """Number of the unit of each cell within its data set.
+
+    Parameters
+    ----------
+    cells : pandas.DataFrame
+        With the columns `mixture` and `replicate`.
+
+    Returns
+    -------
+    pandas.Series of Int64
+        The mixture where there is one, else the redraw of the annotations; missing for a model without
+        annotations on a real data set, of which nothing is drawn.
+    """
+    return cells["mixture"].astype("Int64").fillna(cells["replicate"].astype("Int64"))
+
+
+def kind_of(cells: pd.DataFrame) -> pd.Series:
+    """What the unit of each cell is: `MIXTURES` or `REDRAWS`; missing where nothing is drawn."""
+    drawn = pd.Series(np.nan, cells.index, dtype=object).mask(cells["replicate"].notna(), REDRAWS)
+    return drawn.mask(cells["mixture"].notna(), MIXTURES)
+
+
+def over_units(values: pd.DataFrame, groups: pd.Series, units: pd.Series) -> Means:
+    """Means of some columns within groups: over the cells of each unit first, then over units.
+
+    With the mean x_u of the cells of unit u = 1, ..., n, the mean is x = sum x_u / n, and its standard error
+    sqrt(sum (x_u - x)² / (n (n - 1))).
+
+    Parameters
+    ----------
+    values : pandas.DataFrame of shape (n_cells, n_columns)
+        Missing ones count nowhere.
+    groups, units : pandas.Series of shape (n_cells,)
+        What each cell belongs to. Groups are rows of the result, in the order in which they come.
+    """
+    means = values.groupby([groups.rename("group"), units.rename("unit")], dropna=False, sort=False).mean()
+    whole = means.groupby(level="group", sort=False)
+    return Means(whole.mean(), whole.sem(), whole.count())
+
+
+def complete_places(
+    rows: pd.DataFrame, places: list[str], along: str | list[str], alone: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """Values side by side: a row for each place at which all that have any value have one.
+
+    Parameters
+    ----------
+    rows : pandas.DataFrame
+        Cells with a `value`; places have a `mixture`, -1 for none.
+    places, along : list of str
+        What makes a place, and what is told apart at each: columns of `rows`.
+    alone : pandas.DataFrame, optional
+        By mixture, further columns with the same value at all places of it.
+    """
+    wide = rows.astype({"m": int, "replicate": int}).pivot(index=places, columns=along, values="value")
+    if alone is not None:
+        wide = wide.join(alone, on="mixture")
+    return wide.dropna(axis="columns", how="all").dropna(axis="index")
+
+
+def unit_level(places: pd.Index) -> str:
+    """Name of the level that numbers units, of an index with `mixture` (-1 for none) and `replicate`."""
+    return "mixture" if (places.get_level_values("mixture") >= 0).any() else "replicate"
+
+
+def by_unit(places: pd.DataFrame) -> pd.DataFrame:
+    """Mean over the places of each unit: a row per mixture, or per redraw where there are no mixtures."""
+    return places.groupby(level=unit_level(places.index)).mean()
+
+
+def over_datasets(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Mean over data sets, in which each counts alike, and its error; the data sets are given.
+
+    With the standard errors s_d of D data sets it is sqrt(sum s_d²) / D: that of their draws. A data set
+    without an error adds nothing to it.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        A row for each data set and `keys`, with `mean` and `se`.
+    keys : list of str
+        Columns within which the mean is taken.
+
+    Returns
+    -------
+    pandas.DataFrame
+        An index of `keys`; `mean`, `se`, missing without any, and `n`, the number of data sets.
+    """
+    groups = table.assign(square=table["se"] ** 2).groupby(keys, sort=False, dropna=False)
+    whole = groups.agg(mean=("mean", "mean"), n=("mean", "size"))
+    whole["se"] = np.sqrt(groups["square"].sum(min_count=1).astype(float)) / whole["n"]
+    return whole
+
+
+def with_variants(table: pd.DataFrame) -> pd.DataFrame:
+    """The table, with a column of each variant: one that was kept may be older than they are."""
+    missing = [key for key in VARIANTS if key not in table]
+    return table.assign(**{key: pd.Series(np.nan, table.index, dtype=object) for key in missing})
+
+
+def values_of(cells: pd.DataFrame, key: str) -> list[str]:
+    """Designs or searches of a table of cells, in the order of the file; none where the sweep names none.
+
+    Parameters
+    ----------
+    cells : pandas.DataFrame
+        From `cell_table`.
+    key : str
+        One of `VARIANTS`.
+    """
+    return list(with_variants(cells)[key].dropna().unique())
+
+
+def compared(cells: pd.DataFrame) -> dict[str, str]:
+    """The design and the search in which models are compared, as far as the sweep names them.
+
+    The design is "uniform", or the first one where that is not there; the search is the first one.
+    """
+    names = {key: values_of(cells, key) for key in VARIANTS}
+    if UNIFORM in names[DESIGN]:
+        names[DESIGN] = [UNIFORM]
+    return {key: found[0] for key, found in names.items() if found}
+
+
+def titled(title: str, row: Mapping[str, object]) -> str:
+    """A title with the design and the search of a row of a table, as far as it has them."""
+    return ", ".join([title, *(str(row[key]) for key in VARIANTS if not pd.isna(row[key]))])
+
+
+def rows_of(table: pd.DataFrame, chosen: Mapping[str, str]) -> pd.DataFrame:
+    """Rows of the design and search from `compared`, and of models that have none."""
+    for key, value in chosen.items():
+        table = table[(table[key] == value) | table[key].isna()]
+    return table
+
+
+def tree_of(tree: xr.DataTree, chosen: Mapping[str, str]) -> xr.DataTree:
+    """An opened cube without its dimensions `design` and `search`, if it has them: cells of one of each."""
+    nodes = {}
+    for node in tree.subtree:
+        values = node.to_dataset()
+        there = {key: value for key, value in chosen.items() if key in values.dims}
+        nodes[node.path] = values.sel(there, drop=True) if there else values
+    return xr.DataTree.from_dict(nodes)
+
+
+def time_table(cells: pd.DataFrame) -> pd.DataFrame:
+    """Measure what a cell takes, over cells with a result.
+
+    Parameters
+    ----------
+    cells : pandas.DataFrame
+        From `cell_table`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each data set, search and model with a time: `n` cells; means of `cpu_seconds` and of
+        `seconds` of a cell, all of its restarts; its quickest tenth, median and slowest tenth as
+        `seconds_10`, `seconds_50`, `seconds_90`; `restart_seconds`, the seconds of all cells per restart
+        that is done; and `cpu_hours` of all cells.
+    """
+    timed = with_variants(cells[cells["seconds"].notna()])
+    if timed.empty:
+        return pd.DataFrame(columns=list(TIMED))
+    groups = timed.groupby(["dataset", SEARCH, "model"], sort=False, dropna=False)
+    table = groups[["cpu_seconds", "seconds"]].mean().assign(n=groups.size())
+    for tenths in (1, 5, 9):
+        table[f"seconds_{tenths}0"] = groups["seconds"].quantile(tenths / 10)
+    table["restart_seconds"] = groups["seconds"].sum() / groups["restarts_done"].sum().astype(float).clip(1)
+    table["cpu_hours"] = groups["cpu_seconds"].sum() / 3600
+    return table.reset_index()[list(TIMED)]
+
+
+def choice_table(cells: pd.DataFrame) -> pd.DataFrame:
+    """Count the shapes chosen, over mixtures and replicates.
+
+    Parameters
+    ----------
+    cells : pandas.DataFrame
+        From `cell_table`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each data set, p, m, design, search and model that chooses, where any cell is done:
+        `CHOICES_OF`; `n` cells that are done; how many of them chose each of `CANDIDATES`; `too_few`, those
+        of them that had too few annotations to choose; and over all others the means of `predicted`, the
+        share of held-out annotations that the shape chosen predicted, and of `log_loss`, minus their mean
+        log-probability in nats.
+    """
+    rows = cells[cells["model"].map(chooses) & (cells["status"] == STATUS_WORDS[DONE])]
+    if rows.empty:
+        return pd.DataFrame(columns=list(CHOICES))
+    return _counted(rows.assign(**{shape: rows["covariance_shape"] == shape for shape in CANDIDATES}), cells)
+
+
+def prediction_table(cells: pd.DataFrame) -> pd.DataFrame:
+    """How well each model predicted held-out annotations, over mixtures and replicates.
+
+    Parameters
+    ----------
+    cells : pandas.DataFrame
+        From `cell_table`, of data sets where every model holds annotations out.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each data set, p, m, design, search and model with annotations, where any cell is done,
+        but none of methods, which hold no annotations out: `CHOICES_OF`; `n` cells that are done; `too_few`,
+        those of them that had too few annotations to hold some out; and the means over all others of
+        `predicted` and `log_loss`, as of `choice_table`.
+    """
+    done = cells["p"].notna() & (cells["status"] == STATUS_WORDS[DONE])
+    rows = cells[done & cells["model"].map(is_model)]
+    return pd.DataFrame(columns=list(PREDICTED)) if rows.empty else _counted(rows, cells)[list(PREDICTED)]
+
+
+def _counted(rows: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
+    """Cells and shapes counted by `CHOICES_OF`, and the means of what was predicted."""
+    marked = with_variants(rows).assign(too_few=rows["log_loss"].isna())
+    groups = marked.groupby(list(CHOICES_OF), sort=False, dropna=False)
+    counts = groups[[*(shape for shape in CANDIDATES if shape in rows), "too_few"]].sum().astype(int)
+    counts.insert(0, "n", groups.size())
+    table = counts.join(groups[["predicted", "log_loss"]].mean()).reset_index()
+    return in_file_order(table, ["dataset", "p", "m", *VARIANTS, "model"], cells)
+
+
+def within(node: xr.Dataset, gaps: NDArray[np.float64]) -> xr.DataArray:
+    """How many restarts of each cell come as close to the best one.
+
+    Parameters
+    ----------
+    node : xarray.Dataset
+        Node of an opened cube, with `log_likelihood`; restarts that were not run are NaN.
+    gaps : ndarray of shape (n_gaps,)
+        In nats.
+
+    Returns
+    -------
+    xarray.DataArray
+        Whole numbers, lazy, with a last dim `gap`; 0 where a cell is not done.
+    """
+    counts: xr.DataArray = xr.apply_ufunc(
+        _within,
+        node["log_likelihood"],
+        input_core_dims=[["restart"]],
+        output_core_dims=[["gap"]],
+        kwargs={"gaps": gaps},
+        dask="parallelized",
+        output_dtypes=[np.int64],
+        dask_gufunc_kwargs={"output_sizes": {"gap": len(gaps)}},
     )
+    return counts
 
 
-def _frames(tree: xr.DataTree, plan: DatasetPlan) -> list[pd.DataFrame]:
-    """Frames of the baselines and of the supervised cells of one data set, as far as there are any."""
-    found, baselines = scores(tree, plan.name), all_baseline_scores(tree, plan.name)
-    if "nmi" in found and baselines:
-        found["relative_nmi"] = relative_nmi(found, baselines)
-    frames = []
-    for model, baseline in baselines.items():
-        node = tree[f"{plan.name}/{model}"].to_dataset()
-        frames.append(_frame(baseline, node, plan).assign(model=model))
-    if plan.supervised:
-        frame = _frame(found, tree[plan.name].to_dataset(), plan)
-        frames.append(frame if plan.has_designs else frame.assign(**{DESIGN: plan.cell_designs[0]}))
-    return frames
+def _within(log_likelihood: NDArray[np.float64], gaps: NDArray[np.float64]) -> NDArray[np.int64]:
+    best = np.fmax.reduce(log_likelihood, axis=-1, keepdims=True)
+    distance = best - log_likelihood
+    return np.stack([(distance <= gap).sum(axis=-1) for gap in gaps], axis=-1)
 
 
-def _frame(found: xr.Dataset, node: xr.Dataset, plan: DatasetPlan) -> pd.DataFrame:
-    kept = {name: node[name] for name in (*STATE, "unseen_mass") if name in node}
-    both = found.assign(kept | _choice(node)).assign(hits=hits(node)).compute()
-    if both.dims:
-        frame = both.to_dataframe().reset_index()
-    else:
-        frame = pd.DataFrame({name: [array.item()] for name, array in both.data_vars.items()})
-    return frame.assign(dataset=plan.name, n_clusters=plan.n_clusters)
+def hits(node: xr.Dataset) -> xr.DataArray:
+    """How many restarts of each cell found the best objective, within `SAME_OPTIMUM`; lazy."""
+    return within(node, GAPS[:1]).isel(gap=0).drop_vars("gap", errors="ignore")
 
 
-def _choice(node: xr.Dataset) -> dict[str, xr.DataArray]:
-    """Code of the shape that each cell chose, and the scores of its own shape among all; lazy."""
-    if "held_out" not in node:
-        return {}
-    models = node["model"].values.tolist()
-    shapes = xr.DataArray([CODES.get(shape_of(model), -1) for model in models], dims="model")
-    found = {}
-    if "covariance_shape" in node:
-        found["covariance_shape"] = chosen = node["covariance_shape"]
-        shapes = chosen.where(chosen >= 0, shapes)
-    candidates = xr.DataArray([CODES[shape] for shape in node["candidate"].values.tolist()], dims="candidate")
-    own = candidates == shapes
-    scored = {"log_loss": node["held_out"], "predicted": node["held_out_right"]}
-    return found | {name: values.where(own).sum("candidate", min_count=1) for name, values in scored.items()}
+def cells_with_hits(cells: pd.DataFrame) -> pd.DataFrame:
+    """Cells that are done and have objectives, which those of some methods have not."""
+    return cells[(cells["status"] == STATUS_WORDS[DONE]) & (cells["hits"].fillna(0) > 0)]
 
 
-def _complete(frame: pd.DataFrame) -> pd.DataFrame:
-    """All columns, in order, whole numbers that can be missing."""
-    frame = frame.reindex(columns=list(COLUMNS))
-    names = {code: shape for shape, code in CODES.items()}
-    for key in VARIANTS:
-        frame[key] = frame[key].astype(object).where(frame[key].notna(), np.nan)
-    frame["covariance_shape"] = frame["covariance_shape"].map(names).astype(object)
-    whole = dict.fromkeys(
-        ("n_clusters", "mixture", "m", "replicate", "restarts_done", "best_restart", "hits"), "Int64"
-    )
-    real = dict.fromkeys(
-        ("p", "m_over_n", "seconds", "cpu_seconds", "unseen_mass", *CHOICE[1:], *SCORES), np.float64
-    )
-    return frame.astype({**whole, **real, "model": str, "dataset": str})
+def chance_of_best(restarts: NDArray[np.int64], found: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Mean over cells of the probability that the first r restarts hold the best one, in any order.
+
+    With n restarts of which k found the best that is known, 1 - C(n - k, r) / C(n, r).
+
+    Parameters
+    ----------
+    restarts, found : ndarray of shape (n_cells,)
+        n and k of each cell, 1 <= k <= n.
+
+    Returns
+    -------
+    ndarray of shape (max n,)
+        For r = 1, 2, ...; 1 for a cell that ran no more than r.
+    """
+    pairs, weights = np.unique(np.stack([restarts, found], axis=1), axis=0, return_counts=True)
+    n, k = pairs[:, :1].astype(float), pairs[:, 1:].astype(float)
+    r = np.arange(1, int(restarts.max(initial=0)) + 1, dtype=float)[None, :]
+    # C(n-k, r) / C(n, r) = (n-k)! (n-r)! / ((n-k-r)! n!), and 0 where fewer than r are without the best
+    rest = n - k - r
+    logs = gammaln(n - k + 1) - gammaln(n + 1)
+    logs = logs + gammaln(np.maximum(n - r, 0) + 1) - gammaln(np.maximum(rest, 0) + 1)
+    missed = np.where(rest >= 0, np.exp(np.minimum(logs, 0.0)), 0.0)
+    return np.asarray(1.0 - np.average(missed, axis=0, weights=weights))
 
 
-def _is_defined(table: pd.DataFrame) -> pd.Series:
-    """Groups where the score is defined for some cell of the data set and kind of model."""
-    baseline = table["p"].isna()
-    variance = table["model"].map(baseline_of)
-    return table.groupby([table["dataset"], baseline, variance])["n"].transform("sum") > 0
+def sufficient(chance: NDArray[np.float64], wanted: float) -> int:
+    """Fewest restarts whose chance, from `chance_of_best`, is at least the one wanted."""
+    return int(np.argmax(chance >= wanted - 1e-12)) + 1
+
+
+def restart_table(cells: pd.DataFrame) -> pd.DataFrame:
+    """Hit rates by data set and model.
+
+    Parameters
+    ----------
+    cells : pandas.DataFrame
+        From `cell_table`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        `dataset`, `model`, `cells` (done), `restarts` (mean of a cell), `hit_rate` (mean share of restarts
+        that found the best of their cell), `once` (share of cells whose best was found once only), `for_95`,
+        `for_99` (restarts that hold the best with that probability, over cells and orders), `unseen` (mean
+        estimate of the probability of a new optimum, where a rule ended the restarts).
+    """
+    rows = []
+    for names, group in cells_with_hits(cells).groupby(["dataset", "model"], sort=False):
+        n, k = group["restarts_done"].to_numpy(np.int64), group["hits"].to_numpy(np.int64)
+        chance = chance_of_best(n, k)
+        enough = [sufficient(chance, wanted) for wanted in (0.95, 0.99)]
+        rates = n.mean(), (k / n).mean(), (k == 1).mean()
+        rows.append((*names, len(group), *rates, *enough, group["unseen_mass"].mean()))
+    return pd.DataFrame(rows, columns=list(RESTARTS))
+
+
+def gap_table(tree: xr.DataTree, names: dict[str, tuple[str, ...]]) -> pd.DataFrame:
+    """Distribution of the gap to the best of a cell.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        An opened cube.
+    names : dict of str to tuple of str
+        Data sets, and the baselines of each.
+
+    Returns
+    -------
+    pandas.DataFrame
+        `dataset`, `model`, `gap` (nats), `share` of all restarts that come as close. Read block by block.
+    """
+    frames = [pd.DataFrame(columns=["dataset", "model", "gap", "share"])]
+    for dataset, baselines in names.items():
+        nodes = {baseline: tree[f"{dataset}/{baseline}"].to_dataset() for baseline in baselines}
+        nodes[""] = tree[dataset].to_dataset()
+        for baseline, node in nodes.items():
+            if "log_likelihood" not in node:
+                continue
+            models = [baseline] if baseline else node["model"].values.tolist()
+            counts, runs = within(node, GAPS), node["restarts_done"]
+            over = [str(dim) for dim in runs.dims if dim != "model"]
+            both = xr.Dataset({"counts": counts.sum(over), "runs": runs.sum(over)}).compute()
+            for position, model in enumerate(models):
+                one = both.isel(model=position) if "model" in both.dims else both
+                if int(one["runs"]) > 0:
+                    share = one["counts"].values / int(one["runs"])
+                    values = {"dataset": dataset, "model": model, "gap": GAPS, "share": share}
+                    frames.append(pd.DataFrame(values))
+    return pd.concat(frames[1:] or frames, ignore_index=True)

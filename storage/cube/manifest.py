@@ -20,7 +20,7 @@ import numpy as np
 from storage.cube.places import ChunkFiles
 from storage.cube.schema import ArraySpec, Role, array_specs, group_attributes, node_paths
 from storage.errors import storage_errors
-from storage.files import PLAIN, Files, read_regular, sync_directory
+from storage.files import LONGEST_ROOT, PLAIN, Files, read_regular, sync_directory
 from storage.provenance import RunRecord
 from storage.remote import Place
 from storage.remote import read as read_remote
@@ -367,8 +367,6 @@ def _text(value: object) -> str:
 FORMAT = "sweep cube"
 FORMAT_VERSION = 2
 ROOT_FILE = "zarr.json"
-LONGEST_ROOT = 2**26
-"""Bytes. A sweep of 1,000,000 cells needs 30 kB, and each run adds 1 kB."""
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sweeps.data.formats import Frame
 from sweeps.data.lines import (
     MOST_LINES,
     PROBLEMS_SHOWN,
@@ -28,6 +27,9 @@ from sweeps.data.lines import (
 )
 from sweeps.errors import InputError, Problem, collecting, did_you_mean
 from sweeps.words import CATEGORIES, MISSING, SCALES
+
+if TYPE_CHECKING:  # readers of formats make frames, and call what is here
+    from sweeps.data.formats import Frame
 
 # A table of samples with their classes: its checksum, its scaling.
 
@@ -595,7 +597,7 @@ def _of_lines(lines: Lines, n_rows: int) -> list[tuple[str, int]] | None:
 
 # From the columns of a table to samples: features, classes, names, and rows that are left out.
 
-MOST_TEXTS_OF_SELECT = 100
+MOST_TEXTS_IN_ONE_HOT = 100
 """Different texts of a column that becomes as many columns."""
 
 
@@ -770,9 +772,9 @@ def _one_hot(
             counted(wrong, lambda row: Problem(table.where(row, place), table.shown(row, place), "a text"))
         )
     different = sorted(set(cells))
-    if len(different) > MOST_TEXTS_OF_SELECT or len(different) == len(cells):
+    if len(different) > MOST_TEXTS_IN_ONE_HOT or len(different) == len(cells):
         found = f"{len(different)} different texts in {len(cells)} rows"
-        expected = f"at most {MOST_TEXTS_OF_SELECT}, and not another one in each row"
+        expected = f"at most {MOST_TEXTS_IN_ONE_HOT}, and not another one in each row"
         hint = "names of samples are no feature: drop it, or name it as index_column"
         raise InputError([Problem(f"{table.path}, {table.named(place)}", found, expected, hint)])
     check_size(f"{table.path}, features", len(cells), width + len(different), MOST_LINES)

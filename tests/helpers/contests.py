@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from pipeline.scoring.catalogue import SCORES
+from pipeline.scoring.scores import SCORES
 from pipeline.scoring.tables import CHOICE, FOUND, KEYS, STATE
 
 

@@ -23,10 +23,10 @@ NAMES = {
     "LinkScorer": "pipeline.fit.scorer",
     "NoSolution": "pipeline.methods.contract",
     "Solution": "pipeline.methods.contract",
-    "baseline_scores": "pipeline.scoring.lazy",
+    "baseline_scores": "pipeline.scoring.scores",
     "load_sweep": "sweeps.file.reading",
     "open_cube": "storage.cube.store",
-    "scores": "pipeline.scoring.lazy",
+    "scores": "pipeline.scoring.scores",
 }
 HEAVY = {
     "click", "dask", "distributed", "kernels", "matplotlib", "numba", "numpy", "pandas", "pydantic", "scipy",

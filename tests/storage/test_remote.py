@@ -19,7 +19,7 @@ from cubes.reported import make
 from cubes.rot import turn_bit
 
 from pipeline.commands.main import main
-from pipeline.scoring.lazy import scores
+from pipeline.scoring.scores import scores
 from storage import remote
 from storage.cube.growth import open_cube
 from storage.cube.manifest import read_manifest

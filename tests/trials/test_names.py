@@ -11,8 +11,8 @@ from processes.sweeping import run, write_spec
 
 from pipeline.check.repair import repair_cube
 from pipeline.check.verify import verify
-from pipeline.report.sections.cell import read_cell
-from pipeline.scoring.lazy import scores
+from pipeline.report.cell import read_cell
+from pipeline.scoring.scores import scores
 from pipeline.scoring.tables import cell_table
 from storage.cube import schema
 from storage.cube.growth import open_cube

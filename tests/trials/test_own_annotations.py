@@ -15,7 +15,7 @@ from processes.sweeping import assert_same_bits, run, write_spec
 from pipeline.check.repair import repair_cube
 from pipeline.check.verify import verify
 from pipeline.report.write import write_report
-from pipeline.scoring.lazy import scores
+from pipeline.scoring.scores import scores
 from storage.cube.growth import open_cube
 from sweeps.errors import InputError
 from sweeps.seeds import annotation_seed

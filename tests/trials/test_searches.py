@@ -16,7 +16,7 @@ from pipeline.monitor.status import read_status
 from pipeline.monitor.why import explain
 from pipeline.report.compare import write_comparison
 from pipeline.report.write import write_report
-from pipeline.scoring.stored import store_scores
+from pipeline.scoring.scores import store_scores
 from pipeline.scoring.tables import cell_table
 from storage.cube.blocks import UNPROMISED
 from storage.cube.growth import open_cube

@@ -23,12 +23,10 @@ from scaling import PUBLISHED as PUBLISHED_NMI
 from scaling import near, some_ways, ways_to_scale
 from why import beaten_by_truth, by_direction, changes, draw_indices, draw_searches, elsewhere, three_ways
 
-from pipeline.report.parts.ink import house_style
-from pipeline.report.parts.published import read_published
-from pipeline.report.parts.saving import save
-from pipeline.report.sections.against import compare, summarise
-from pipeline.report.sections.curves import draw_curves
-from pipeline.report.sections.relative import draw_boxes
+from pipeline.report.against import compare, read_published, summarise
+from pipeline.report.figures import save
+from pipeline.report.look import house_style
+from pipeline.report.scores import draw_boxes, draw_curves
 from pipeline.scoring.tables import KEYS, summary_table
 from sweeps.errors import InputError
 

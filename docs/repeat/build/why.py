@@ -12,10 +12,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from pipeline.common import SAME_OPTIMUM
-from pipeline.report.parts.ink import BLUE, INK, VERMILLION, legend, mark, panels
-from pipeline.report.sections.against import LIMIT
-from pipeline.scoring.tables import KEYS
-from pipeline.scoring.units import over_units, unit_of
+from pipeline.report.against import LIMIT
+from pipeline.report.look import BLUE, INK, VERMILLION, legend, mark, panels
+from pipeline.scoring.tables import KEYS, over_units, unit_of
 
 DRAWS = 10_000
 """Of fifty mixtures among those at hand, to see how far a mean of fifty may lie."""

@@ -10,7 +10,9 @@ import pandas as pd
 from cubes import toy
 from matplotlib.figure import Figure
 
-from pipeline.report.parts.ink import TIP
+from pipeline.report.content import Content
+from pipeline.report.elements import Table
+from pipeline.report.look import TIP
 from pipeline.scoring.tables import cell_table, summary_table
 from storage.cube.manifest import append_run
 from storage.provenance import RunRecord
@@ -68,3 +70,19 @@ PLANS = (
     toy.plan("alone", models=(), p=(), m=()),
 )
 """Every kind of data set."""
+
+
+def content(cells: pd.DataFrame | None = None, **parts: object) -> Content:
+    """What a section reads of a cube in memory; the rest of it is not there."""
+    nothing = dict.fromkeys(("manifest", "tree", "summary", "cell", "compared", "holder"))
+    given = {**nothing, "failures": (), "figures": Path("figures"), **parts}
+    written = given.pop("written", None)
+    found = Content(cells=cells, **given)  # type: ignore[arg-type]
+    if written is not None:
+        found.__dict__["written"] = written
+    return found
+
+
+def texts(table: Table) -> list[list[str]]:
+    """Entries of a table."""
+    return [[value.text for value in row] for row in table.rows]

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernels.choice.criteria import Criteria
 from kernels.choice.held_out import HeldOut
-from pipeline.choosing.clusters import Candidate
+from pipeline.choosing import Candidate
 
 SURE = np.array([0.999, 0.001, 0.999, 0.999])
 

@@ -28,7 +28,7 @@ from pipeline.live.board import (
     settled_of,
 )
 from pipeline.live.sources import Follower
-from pipeline.report.parts import ink
+from pipeline.report import look as report_look
 from pipeline.scoring.tables import cell_table
 from pipeline.work.merge import CellResult
 from pipeline.work.records import Partial, Work
@@ -143,8 +143,8 @@ def test_one_unit_has_no_error() -> None:
 
 @pytest.mark.parametrize("model", [*MODEL_CODES, *BASELINES, *SHIPPED, "one-of-mine"])
 def test_a_model_has_the_colour_that_it_has_in_the_report(model: str) -> None:
-    color = ink.mark(model).color
-    variable = ink.VARIABLES.get(color)
+    color = report_look.mark(model).color
+    variable = report_look.VARIABLES.get(color)
     assert look(model)["color"] == (f"var({variable})" if variable else color)
 
 
@@ -159,7 +159,7 @@ def test_light_and_dark_are_those_of_the_report() -> None:
         blocks = re.findall(r"\{([^{}]*--ink: [^{}]*)\}", text)
         return [dict(re.findall(r"(--\w+): (#\w+);", block)) for block in blocks]
 
-    ours, theirs = shades("pipeline.live"), shades("pipeline.report.parts")
+    ours, theirs = shades("pipeline.live"), shades("pipeline.report")
     assert len(ours) == len(theirs) == 3
     for mine, other in zip(ours, theirs, strict=True):
         assert other.items() <= mine.items()

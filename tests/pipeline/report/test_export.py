@@ -14,9 +14,9 @@ from cubes import toy
 from cubes.reported import make
 
 from pipeline.commands.main import main
-from pipeline.report.export import _Rows, label_tables, write_export
-from pipeline.report.parts.saving import cells_of
-from pipeline.scoring.lazy import baseline_scores, scores
+from pipeline.report.elements import cells_of
+from pipeline.report.export import label_tables, write_export, write_rows
+from pipeline.scoring.scores import baseline_scores, scores
 from pipeline.scoring.tables import cell_table, summary_table
 from storage.cube.growth import open_cube
 from storage.cube.manifest import read_manifest
@@ -125,7 +125,7 @@ def test_parts_with_and_without_a_name_are_one_table(column: str, tmp_path: Path
     parts = [pd.DataFrame({column: [name, name], "label": [0, 1]}).astype({column: object}) for name in names]
     for kind in ("csv", "parquet"):
         path = tmp_path / f"labels.{kind}"
-        _Rows(path).add_all(iter(parts))
+        write_rows(path, iter(parts))
         found = read(path)
         assert found[column].isna().tolist() == [True, True, False, False]
         assert found[column][2:].tolist() == ["quick", "quick"]

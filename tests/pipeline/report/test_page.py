@@ -12,11 +12,11 @@ from browser import Page, chromium
 from cubes import toy
 from cubes.writer import next_generation
 
-from pipeline.report.parts.html import render
-from pipeline.report.parts.ink import house_style
-from pipeline.report.parts.parts import Section, Table, number, words
-from pipeline.report.parts.saving import save
-from pipeline.report.sections.curves import draw_curves
+from pipeline.report import elements
+from pipeline.report.elements import Chapter, Table, number, words
+from pipeline.report.figures import save
+from pipeline.report.look import house_style
+from pipeline.report.scores import draw_curves
 from pipeline.report.write import Report, write_report
 from storage.cube.growth import create
 from storage.runfolder.records import FailedWork, FailureRecord, append_failure
@@ -93,8 +93,8 @@ def test_hostile_names_are_text_in_tables_and_in_figures(tmp_path: Path) -> None
         assert figure is not None
         picture = save(figure, tmp_path, "nmi", HOSTILE)
     table = Table(HOSTILE, (HOSTILE,), ((words(HOSTILE),),), note=HOSTILE)
-    section = Section("s", HOSTILE, (HOSTILE,), (table,), (picture,))
-    html = render(f"</script>{HOSTILE}", [section])
+    section = Chapter("s", HOSTILE, (HOSTILE,), (table,), (picture,))
+    html = elements.html(f"</script>{HOSTILE}", [section])
     assert "<img" not in html
     assert html.count("</script>") == 1
     assert html.count("&lt;img src=x onerror=alert(1)&gt; $x_{$ &amp;") >= 8
@@ -213,7 +213,7 @@ def test_numbers_sort_as_numbers_and_words_as_words(tmp_path: Path) -> None:
     ]
     table = Table("t", ("word", "number"), tuple(rows))
     path = tmp_path / "page.html"
-    path.write_text(render("t", [Section("s", "S", tables=(table,))]), encoding="utf-8")
+    path.write_text(elements.html("t", [Chapter("s", "S", tables=(table,))]), encoding="utf-8")
     with chromium() as found:
         found.open(path)
         head = COLUMN % ("s", 0, 1)

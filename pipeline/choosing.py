@@ -1,0 +1,413 @@
+"""Fits of several numbers of clusters, and the one that a criterion takes (docs/model.md, section 11).
+
+`read_counts` reads the numbers as they are written (5, 2..8, or 2,3,5), `choose_clusters` fits each of them
+and takes one, and `draw_choice` draws the criterion against the number.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.fit.inputs import place_problems
+from sweeps.data.table import MAX_CLASSES
+from sweeps.errors import Problem
+
+if TYPE_CHECKING:  # options are read before kernels or matplotlib are loaded, which takes a second
+    from matplotlib.figure import Figure
+
+    from kernels.choice.criteria import Criteria
+    from kernels.choice.held_out import Accuracy, HeldOut
+    from kernels.problem.problem import Layer
+    from pipeline.fit.solve import FitResult
+
+# Standard errors that the best number may be ahead of one that BIC then decides for.
+TIMIDITY = 1.0
+
+# What decides: the first, and BIC within its error, where annotations were predicted; else BIC alone.
+HELD_OUT, BIC = "held-out annotations", "BIC"
+REASONS = {
+    HELD_OUT: "held-out annotations: the largest BIC within one standard error of the least log loss",
+    BIC: "BIC, the largest",
+}
+OVERLAP = "note       BIC takes too few clusters where they overlap; held-out annotations see more"
+
+Fit = Callable[[int], "FitResult"]
+
+OPTION = "-k"
+SUFFIXES = (".svg", ".png", ".pdf")
+EXPECTED = "a number, a range as 2..8, or a list as 2,3,5"
+
+# Width and height of a panel in inches.
+PANEL = (3.6, 2.3)
+
+
+def read_counts(text: str) -> tuple[tuple[int, ...], list[Problem]]:
+    """Numbers of clusters of a text, ascending.
+
+    A single number is not judged here, as it is with the other options of a fit.
+
+    Parameters
+    ----------
+    text : str
+        A number, a range of which both ends belong to it, or numbers and ranges with commas.
+
+    Returns
+    -------
+    counts : tuple of int
+        Each once; (1,) if something is wrong.
+    problems : list of Problem
+        Everything that is.
+    """
+    found: list[int] = []
+    problems: list[Problem] = []
+    parts = text.split(",")
+    for part in parts:
+        ends = [_whole(end) for end in part.split("..")]
+        if len(ends) > 2 or None in ends:
+            problems.append(Problem(OPTION, repr(part if part.strip() else text), EXPECTED))
+            continue
+        low, high = ends[0] or 0, ends[-1] or 0
+        if len(parts) == len(ends) == 1:
+            return (low,), []
+        if low > high:
+            problems.append(Problem(OPTION, part.strip(), "the smaller number first"))
+        problems += [
+            Problem(OPTION, str(end), f"1 or more, and less than {MAX_CLASSES}")
+            for end in dict.fromkeys((low, high))
+            if not 1 <= end < MAX_CLASSES
+        ]
+        if 1 <= low <= high < MAX_CLASSES:
+            found += range(low, high + 1)
+    repeated = [count for count, times in sorted(Counter(found).items()) if times > 1]
+    if repeated:
+        problems.append(
+            Problem(OPTION, f"{', '.join(map(str, repeated))} more than once", "each number once")
+        )
+    return ((1,), problems) if problems else (tuple(sorted(found)), [])
+
+
+def option_problems(
+    counts: Sequence[int], *, figure: Path | None, out: Path | None, overwrite: bool
+) -> Iterator[Problem]:
+    """What is wrong with `--figure` and `--force`.
+
+    Parameters
+    ----------
+    counts : sequence of int
+        Numbers of clusters; empty if they are wrong.
+    figure, out : Path or None
+        Files to write.
+    overwrite : bool
+        Whether they may be there.
+    """
+    yield from place_problems("--figure", figure, overwrite)
+    if figure is not None and figure.suffix.lower() not in SUFFIXES:
+        yield Problem("--figure", str(figure), f"a name that ends in {', '.join(SUFFIXES)}")
+    if figure is not None and len(counts) == 1:
+        yield Problem("--figure", f"-k {counts[0]}, one number", "several to compare, as -k 2..8")
+    if figure is not None and out is not None and figure.absolute() == out.absolute():
+        yield Problem("--figure", f"{figure}, as --out", "a file of its own")
+    if overwrite and figure is None and out is None:
+        yield Problem("--force", "no --out and no --figure", "a file to overwrite")
+
+
+def _whole(text: str) -> int | None:
+    try:
+        return int(text)
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """One number of clusters, and what speaks for it.
+
+    Parameters
+    ----------
+    n_clusters : int
+        K.
+    result : FitResult
+        The fit with it.
+    criteria : Criteria
+        Of its solution, nats.
+    held_out : HeldOut or None
+        How well it predicted annotations that it had not seen.
+    """
+
+    n_clusters: int
+    result: FitResult
+    criteria: Criteria
+    held_out: HeldOut | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; nats."""
+        return {
+            "n_clusters": self.n_clusters,
+            "covariance": self.result.covariance,
+            "objective": self.result.best.objective,
+            "parameters": self.criteria.parameters,
+            "classification_log_likelihood": self.criteria.classification,
+            "bic": self.criteria.bic,
+            "icl": self.criteria.icl,
+            "held_out_log_loss": None if self.held_out is None else self.held_out.log_loss,
+            "share_predicted": None if self.held_out is None else self.held_out.share_right,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterChoice:
+    """Candidates, and which is taken.
+
+    Parameters
+    ----------
+    candidates : tuple of Candidate
+        By number of clusters, ascending.
+    criterion : str
+        What decides: `HELD_OUT` or `BIC`.
+    chosen : Candidate
+        The one taken.
+    """
+
+    candidates: tuple[Candidate, ...]
+    criterion: str
+    chosen: Candidate
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """Of the criterion that decides: log loss, the less the better, or BIC, the more the better; nats."""
+        values = (
+            each.criteria.bic if each.held_out is None else each.held_out.log_loss for each in self.candidates
+        )
+        return np.array(list(values))
+
+    @property
+    def errors(self) -> NDArray[np.float64] | None:
+        """Of the differences in log loss to the least one, eq. (57); None where BIC decides alone."""
+        gains = _gains(self.candidates)
+        return np.array([error for _, error in gains]) if gains else None
+
+    @property
+    def accuracy(self) -> Accuracy | None:
+        """Of the annotations, estimated with the number taken; None where they were not predicted."""
+        from kernels.choice.held_out import estimated_accuracy
+
+        return None if self.chosen.held_out is None else estimated_accuracy(self.chosen.held_out)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; nats."""
+        found = self.accuracy
+        return {
+            "n_clusters": self.chosen.n_clusters,
+            "criterion": self.criterion,
+            "accuracy_held_out": None if found is None else found.value,
+            "accuracy_held_out_error": None if found is None or math.isnan(found.error) else found.error,
+            "accuracy_agreeing": self.chosen.result.scores.annotation_agreement,
+            "candidates": [each.to_json() for each in self.candidates],
+        }
+
+    def lines(self, told: float | None = None) -> list[str]:
+        """The table, which number is taken by what, the accuracy estimated, and what the choice cannot tell.
+
+        Parameters
+        ----------
+        told : float, optional
+            Accuracy that the model was given.
+        """
+        by_bic = self.criterion == BIC
+        rows = [["K", "objective", "parameters", "BIC", "ICL", *([] if by_bic else ["log loss"])]]
+        for each in self.candidates:
+            found = each.criteria
+            objective, bic, icl = (f"{v:.2f}" for v in (each.result.best.objective, found.bic, found.icl))
+            loss = [] if each.held_out is None else [f"{each.held_out.log_loss:.4f}"]
+            rows.append([str(each.n_clusters), objective, str(found.parameters), bic, icl, *loss])
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        marks = ["  ", *("* " if each is self.chosen else "  " for each in self.candidates)]
+        lines = [
+            mark + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+            for mark, row in zip(marks, rows, strict=True)
+        ]
+        lines.append(f"clusters   {self.chosen.n_clusters} by {REASONS[self.criterion]}, in nats")
+        if (accuracy := self.accuracy) is not None:
+            error = "" if math.isnan(accuracy.error) else f" ± {accuracy.error:.3f}"
+            given = "" if told is None else f"told {told:g}, "
+            agreeing = self.chosen.result.scores.annotation_agreement
+            estimated = f"{given}estimated {accuracy.value:.3f}{error} (held out)"
+            lines.append(f"accuracy   {estimated} to {agreeing:.3f} (agreeing)")
+        ends = {self.candidates[0].n_clusters: "smallest", self.candidates[-1].n_clusters: "largest"}
+        end = ends.get(self.chosen.n_clusters)
+        if end and self.chosen.n_clusters != 1:
+            lines.append(f"note       {self.chosen.n_clusters} is the {end} tried: the best may lie beyond")
+        if by_bic:
+            lines.append(OVERLAP)
+        return lines
+
+
+def choose_clusters(
+    X: NDArray[np.float64], layers: Sequence[Layer], counts: Sequence[int], fit: Fit
+) -> ClusterChoice:
+    """Fit each number of clusters, and take one.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Features as used.
+    layers : sequence of Layer
+        Annotation graphs.
+    counts : sequence of int
+        Numbers of clusters, ascending.
+    fit : callable
+        The fit of one of them, as `pipeline.fit.solve.fit` makes it.
+
+    Returns
+    -------
+    ClusterChoice
+
+    Raises
+    ------
+    ValueError
+        If a problem admits no solution.
+    """
+    from kernels.choice.criteria import criteria
+    from kernels.problem.problem import build_problem
+
+    candidates = []
+    for count in counts:
+        result = fit(count)
+        problem = build_problem(
+            X,
+            layers,
+            n_clusters=count,
+            model=result.model,
+            covariance=result.covariance,
+            settings=result.settings,
+        )
+        found = criteria(problem, layers, result.best.labels)
+        candidates.append(Candidate(count, result, found, result.held_out.get(result.covariance)))
+    return choose(candidates)
+
+
+def choose(candidates: Sequence[Candidate]) -> ClusterChoice:
+    """Take the number of the largest BIC, of those that predict held-out annotations as well as the best.
+
+    As well is within `TIMIDITY` standard errors. Where annotations were not predicted, BIC decides alone; the
+    smaller number on ties.
+
+    Parameters
+    ----------
+    candidates : sequence of Candidate
+        By number of clusters, ascending.
+    """
+    predicted = all(each.held_out is not None for each in candidates)
+    left = within(candidates, TIMIDITY) if predicted else candidates
+    chosen = max(left, key=lambda each: each.criteria.bic)
+    return ClusterChoice(tuple(candidates), HELD_OUT if predicted else BIC, chosen)
+
+
+def within(candidates: Sequence[Candidate], errors: float) -> list[Candidate]:
+    """Candidates whose log loss is within so many standard errors of the least, eq. (57).
+
+    Parameters
+    ----------
+    candidates : sequence of Candidate
+        With held-out annotations, all the same.
+    errors : float
+        Of the differences to the best.
+    """
+    pairs = zip(candidates, _gains(candidates), strict=True)
+    return [candidate for candidate, (gain, error) in pairs if gain <= errors * error]
+
+
+def _gains(candidates: Sequence[Candidate]) -> list[tuple[float, float]]:
+    """What the least log loss gains over that of each candidate, and its error; empty without any."""
+    losses = [each.held_out for each in candidates if each.held_out is not None]
+    if not losses:
+        return []
+    least = min(losses, key=lambda each: each.log_loss)
+    return [least.gain_over(each) for each in losses]
+
+
+def draw_choice(choice: ClusterChoice) -> Figure:
+    """Draw what decides, and BIC and ICL beside it where that is neither; the number taken is marked.
+
+    Parameters
+    ----------
+    choice : ClusterChoice
+        Two candidates or more.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Made in the style of the report; `write_figure` writes it.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    from pipeline.report import look
+
+    counts = [each.n_clusters for each in choice.candidates]
+    chosen = counts.index(choice.chosen.n_clusters)
+    with_loss = choice.criterion == HELD_OUT
+    with look.house_style():
+        figure, [panels] = look.panels(1, 1 + with_loss, PANEL)
+        first, last = panels[0], panels[-1]
+        if with_loss:
+            bars: dict[str, Any] = {
+                "yerr": choice.errors,
+                "elinewidth": 1.0,
+                "capsize": 2.5,
+                "label": "log loss",
+            }
+            first.errorbar(counts, choice.values, color=look.BLUE, marker="o", markersize=4, **bars)
+            first.set_ylabel("log loss of an annotation, nats")
+            first.set_title("held-out annotations: less is better")
+        bic = [each.criteria.bic for each in choice.candidates]
+        color = look.GREY if with_loss else look.BLUE
+        last.plot(counts, bic, color=color, marker="s", markersize=4, label="BIC")
+        (icl,) = last.plot(
+            counts, [each.criteria.icl for each in choice.candidates], color=look.GREY, label="ICL"
+        )
+        icl.set(marker="^", markersize=4, linestyle="--", markerfacecolor=look.PAPER)
+        last.set_ylabel("criterion, nats")
+        last.set_title("BIC and ICL: more is better")
+        for axes in panels:
+            axes.set_xlabel("number of clusters K")
+            axes.xaxis.set_major_locator(MaxNLocator(nbins=9, integer=True))
+            axes.grid(axis="y")
+        taken = f"taken: K = {counts[chosen]}"
+        (ring,) = first.plot(counts[chosen], choice.values[chosen], color=look.VERMILLION, label=taken)
+        ring.set(marker="o", markersize=11, markerfacecolor="none", markeredgewidth=1.8, linestyle="")
+        look.legend(figure, panels)
+    return figure
+
+
+def picture(figure: Figure, path: Path) -> bytes:
+    """The file of a figure: the same bits whenever it is made.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        From `draw_choice`.
+    path : Path
+        Its ending, svg, png or pdf, is the format.
+    """
+    from pipeline.report import look
+
+    form = path.suffix[1:].lower()
+    undated = {
+        "svg": dict.fromkeys(("Date", "Creator", "Format", "Type")),
+        "pdf": dict.fromkeys(("Creator", "Producer", "CreationDate")),
+        "png": {"Software": None},
+    }
+    buffer = io.BytesIO()
+    with look.house_style():
+        dpi = look.PNG_DPI if form == "png" else look.IMAGE_DPI
+        figure.savefig(buffer, format=form, dpi=dpi, metadata=undated[form])
+    return buffer.getvalue()

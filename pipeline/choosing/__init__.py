@@ -1,1 +1,0 @@
-"""Choosing the number of clusters: candidates, what speaks for each, and a figure of it."""

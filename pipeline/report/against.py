@@ -1,0 +1,367 @@
+"""Published means beside those of the cube, and a verdict for each.
+
+`read_published` reads a table that was written by hand, `compare` sets it beside the means of the cube.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from pipeline.report import elements, figures
+from pipeline.report.content import Content
+from pipeline.report.elements import Table, Value, number, words
+from pipeline.report.figures import Drawn
+from pipeline.report.look import GREY, MOST_ACCURACIES, PAPER, mark
+from pipeline.scoring.scores import LABELS
+from sweeps.data.lines import Line, read_lines, shortened, split_cells, to_number
+from sweeps.errors import InputError, Problem, collecting, did_you_mean, given, not_one_of
+from sweeps.plan import DatasetPlan
+from sweeps.words import BASELINES, MODEL_CODES
+
+# Scores by their names in a table of published values.
+METRICS = {"nmi": "nmi", "kl": "goldberger_kl"}
+WORDS: dict[str, Iterable[str]] = {"model": MODEL_CODES, "metric": METRICS}
+NUMBERS: dict[str, tuple[str, Callable[[float], bool]]] = {
+    "p": ("a number from 0 to 1", lambda p: 0 <= p <= 1),
+    "n_clusters": ("a whole number, 1 or more", lambda k: k >= 1 and k % 1 == 0),
+    "m": ("a whole number, 0 or more", lambda m: m >= 0 and m % 1 == 0),
+    "value": ("a number, 0 or more", lambda value: 0 <= value < math.inf),
+}
+COLUMNS = (*NUMBERS, *WORDS)
+# Digits of a value that is not printed as a decimal.
+EXACT = 15
+
+# Values of z up to which a mean agrees.
+Z_LIMIT = 2.0
+# The same in standard errors of the cube's mean: the published mean is taken to have an equal error.
+LIMIT = Z_LIMIT * math.sqrt(2)
+WITHIN, ABOVE, BELOW = "within", "above", "below"
+NO_ERROR, NOT_DONE, ABSENT = "no standard error", "not done", "not in this cube"
+JUDGED = (WITHIN, ABOVE, BELOW)
+KINDS = {WITHIN: "good", ABOVE: "bad", BELOW: "bad"}
+
+PANEL = (3.0, 2.3)
+# Up to this z the axis is linear; where an error is tiny, z may be anything.
+LINEAR, TICKS = 4.0, (-1000, -100, -30, -10, -6, -4, -2, 0, 2, 4, 6, 10, 30, 100, 1000)
+# Distance between the models at one number of annotations, as a share of the step to the next.
+APART = 0.36
+CAPTION = "z of every published value, shown as the digit of its K; within the grey band this cube agrees."
+
+READING = (
+    "The published means have no standard errors and come from other mixtures, so the standard error of"
+    " this cube's mean is used for both: z is the difference divided by √2 times that error. Beyond ±2"
+    " the mean of this cube counts as above or below; if both were means of the same quantity, about one"
+    " value in twenty would."
+)
+VALUES = (
+    ("data set", lambda row: row.dataset or "-", ""),
+    ("p", "p", "g"),
+    ("K", "n_clusters", ",.0f"),
+    ("m", "m", ",.0f"),
+    ("model", "model", ""),
+    ("score", lambda row: LABELS[row.score].short, ""),
+    ("this cube", "mean", ".4f"),
+    ("s.e.", "se", ".4f"),
+    ("mixtures", "n", ",.0f"),
+    ("published", "published", ".4f"),
+    ("difference", "difference", "+.4f"),
+    ("z", "z", "+.2f"),
+    ("verdict", lambda row: Value(row.verdict, row.verdict, KINDS.get(row.verdict, "")), ""),
+)
+
+
+@dataclass(frozen=True)
+class Published:
+    """One published mean.
+
+    Parameters
+    ----------
+    p : float
+        Accuracy.
+    n_clusters, m : int
+        Clusters of the mixtures, annotations; 0 for a model without.
+    model, score : str
+        As the cube calls them.
+    value : float
+        The mean.
+    digits : int
+        Digits behind the point in print.
+    """
+
+    p: float
+    n_clusters: int
+    m: int
+    model: str
+    score: str
+    value: float
+    digits: int
+
+
+def read_published(path: Path) -> list[Published]:
+    """Read a table of published means.
+
+    Parameters
+    ----------
+    path : Path
+        CSV with the columns `COLUMNS`, in any order; metrics are those of `METRICS`.
+
+    Returns
+    -------
+    list of Published
+
+    Raises
+    ------
+    InputError
+        With every line that is wrong.
+    """
+    lines = read_lines(path)
+    if not lines:
+        head = "p,n_clusters,m,model,metric,value"
+        raise InputError([Problem(str(path), "nothing", f"a line of columns: {head}")])
+    names = _names(lines)
+    problems: list[Problem] = []
+    found: dict[tuple[Any, ...], tuple[str, Published]] = {}
+    for line in lines[1:]:
+        with collecting(problems):
+            mean = _mean(line, names)
+            place = round(mean.p, 9), mean.n_clusters, mean.m, mean.model, mean.score
+            if place in found:
+                again = f"the value of {found[place][0]} again"
+                raise InputError([Problem(line.where, again, "each value once")])
+            found[place] = line.where, mean
+    if problems:
+        raise InputError(shortened(path, problems))
+    return [mean for _, mean in found.values()]
+
+
+def _names(lines: Sequence[Line]) -> list[str]:
+    names = split_cells(lines[0].text)
+    listed = ", ".join(map(repr, names))
+    problems = [
+        Problem(
+            lines[0].where,
+            f"{names.count(name)} columns {name!r} of {listed}",
+            f"one column {name!r}",
+            did_you_mean(name, names),
+        )
+        for name in COLUMNS
+        if names.count(name) != 1
+    ]
+    if not problems and len(lines) == 1:
+        problems.append(Problem(str(lines[0].path), "no values", "a line for each published mean"))
+    if problems:
+        raise InputError(problems)
+    return names
+
+
+def _mean(line: Line, names: list[str]) -> Published:
+    cells = split_cells(line.text)
+    if len(cells) != len(names):
+        expected = f"{len(names)}, one for each column"
+        raise InputError([Problem(line.where, f"{len(cells)} cells", expected)])
+    row = dict(zip(names, cells, strict=True))
+    numbers = {name: number for name in NUMBERS if (number := to_number(row[name])) is not None}
+    problems = [
+        Problem(f"{line.where}, {name}", repr(row[name]), expected)
+        for name, (expected, allowed) in NUMBERS.items()
+        if name not in numbers or not allowed(numbers[name])
+    ]
+    problems += [
+        not_one_of(f"{line.where}, {name}", row[name], known)
+        for name, known in WORDS.items()
+        if row[name] not in known
+    ]
+    if not problems and (numbers["m"] == 0) != (row["model"] in BASELINES):
+        expected = "m = 0 for a model without annotations, and for no other"
+        problems.append(Problem(line.where, f"m = {row['m']} for {row['model']}", expected))
+    if problems:
+        raise InputError(problems)
+    p, n_clusters, m, value = numbers.values()
+    digits = EXACT if "e" in row["value"].lower() else len(row["value"].partition(".")[2])
+    return Published(p, int(n_clusters), int(m), row["model"], METRICS[row["metric"]], value, digits)
+
+
+def compare(
+    summary: pd.DataFrame, plans: Mapping[str, DatasetPlan], published: list[Published]
+) -> pd.DataFrame:
+    """Set published means beside those of the mixtures of a cube.
+
+    Parameters
+    ----------
+    summary : pandas.DataFrame
+        From `pipeline.scoring.tables.summary_table`.
+    plans : mapping of str to DatasetPlan
+        Grid of each data set.
+    published : list of Published
+        From `read_published`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per value, and per set of mixtures of that K if there are several: `dataset`, `n_clusters`, `p`,
+        `m`, `model`, `score`, `mean`, `se`, `n`, `published`, `difference` (cube minus published), `z`
+        (difference by √2 standard errors, 0 where both print alike), `verdict`.
+    """
+    means = {(row.dataset, *_place(row)): row for row in summary.itertuples()}
+    rows = []
+    for value in published:
+        names = [
+            p.name for p in plans.values() if p.mixtures is not None and p.n_clusters == value.n_clusters
+        ]
+        rows += [_judged(value, name, means.get((name, *_place(value)))) for name in names or [""]]
+    return pd.DataFrame(rows)
+
+
+def summarise(compared: pd.DataFrame) -> str:
+    """One sentence: how many published values agree."""
+    counts = compared["verdict"].value_counts()
+    judged = int(sum(counts.get(word, 0) for word in JUDGED))
+    text = (
+        f"{counts.get(WITHIN, 0)} of {judged} published values lie within 2√2 standard errors of the mean in"
+        f" this cube ({counts.get(ABOVE, 0)} means of this cube lie above, {counts.get(BELOW, 0)} below)"
+    )
+    rest = [f"{counts[word]} {word}" for word in (NO_ERROR, NOT_DONE, ABSENT) if word in counts]
+    return f"{text}; of {len(compared)} in the table {', '.join(rest)}." if rest else f"{text}."
+
+
+def against_words(content: Content) -> Iterator[str]:
+    """How many values agree, and how that is judged."""
+    yield summarise(given(content.compared))
+    yield READING
+
+
+def against_figures(content: Content) -> Iterator[Drawn]:
+    """How far every value is from that of the cube."""
+    yield "z", draw_verdicts(given(content.compared)), CAPTION
+
+
+def against_tables(content: Content) -> Iterator[Table]:
+    """Verdicts by score, K and p, then every value."""
+    compared = given(content.compared)
+    rows = []
+    for (score, clusters, p), group in compared.groupby(["score", "n_clusters", "p"], sort=False):
+        counts = group["verdict"].value_counts()
+        z = group.loc[group["verdict"].isin(JUDGED), "z"]
+        rows.append(
+            (
+                words(LABELS[str(score)].short),
+                number(float(clusters)),
+                number(float(p), "g"),
+                number(float(len(group))),
+                *(number(float(counts.get(word, 0))) for word in JUDGED),
+                number(float(z.mean()), "+.2f"),
+                number(float(np.sqrt((z**2).mean())), ".2f"),
+            )
+        )
+    rows.sort(key=lambda row: tuple(str(value.order) for value in row[:3]))
+    head = ("score", "K", "p", "values", *JUDGED, "mean z", "root mean square z")
+    yield Table("Verdicts", head, tuple(rows))
+    yield elements.table("Every value", compared, VALUES)
+
+
+def _place(row: Any) -> tuple[object, ...]:
+    """What a mean is of; a model without annotations has one value for all p and m."""
+    over = (None, None) if row.model in BASELINES or pd.isna(row.p) else (round(row.p, 9), row.m)
+    return (*over, row.model, row.score)
+
+
+def _judged(value: Published, dataset: str, found: object) -> dict[str, object]:
+    mean, se, n = (float(getattr(found, key, math.nan)) for key in ("mean", "se", "n"))
+    difference = mean - value.value
+    # rounded to the digits of the published value it equals it: then no error is needed
+    alike = not math.isnan(mean) and round(mean, value.digits) == value.value
+    z = difference / (math.sqrt(2) * se) if se > 0 else math.nan
+    if math.isnan(mean):
+        verdict = ABSENT if found is None else NOT_DONE
+    elif alike or abs(difference) <= LIMIT * se:
+        verdict = WITHIN
+    elif math.isnan(se):
+        verdict = NO_ERROR
+    else:
+        verdict = ABOVE if difference > 0 else BELOW
+    return {
+        "dataset": dataset,
+        "n_clusters": value.n_clusters,
+        "p": value.p,
+        "m": value.m,
+        "model": value.model,
+        "score": value.score,
+        "mean": mean,
+        "se": se,
+        "n": 0 if math.isnan(n) else int(n),
+        "published": value.value,
+        "difference": difference,
+        "z": 0.0 if alike else z,
+        "verdict": verdict,
+    }
+
+
+def draw_verdicts(compared: pd.DataFrame) -> Figure | None:
+    """Draw z of every value: a row of panels per score, a column per accuracy, the digit of K in each point.
+
+    Parameters
+    ----------
+    compared : pandas.DataFrame
+        From `compare`.
+
+    Returns
+    -------
+    Figure or None
+        None if no value has a z.
+    """
+    rows = compared[compared["z"].notna()]
+    if rows.empty:
+        return None
+    models = list(rows["model"].unique())
+
+    def panel(axes: Axes, score: str, p: float) -> None:
+        _panel(axes, rows[(rows["score"] == score) & (rows["p"] == p)], models)
+        axes.tick_params(labelbottom=True, labelleft=True)
+
+    figure = figures.facets(
+        list(rows["score"].unique()),
+        elements.spread(sorted(rows["p"].unique()), MOST_ACCURACIES),
+        panel,
+        PANEL,
+        lambda score: f"{LABELS[score].short.partition(',')[0]}: z, this cube less published",
+        share="all",
+        also=(
+            Line2D([], [], color=mark(model).color, marker="s", linestyle="", label=model) for model in models
+        ),
+    )
+    first = figure.axes[0]
+    first.set_yscale("symlog", linthresh=LINEAR)
+    most = max(LINEAR, float(rows["z"].abs().max()))
+    ticks = [z for z in TICKS if abs(z) <= most]
+    first.set_yticks(ticks, [f"{z:g}" for z in ticks])
+    first.minorticks_off()
+    return figure
+
+
+def _panel(axes: Axes, rows: pd.DataFrame, models: list[str]) -> None:
+    axes.axhspan(-Z_LIMIT, Z_LIMIT, color=GREY, alpha=0.14, linewidth=0)
+    axes.axhline(0, color=GREY, linewidth=1)
+    counts = sorted(rows["m"].unique())
+    step = min((right - left for left, right in pairwise(counts)), default=1)
+    supervised = [model for model in models if model not in BASELINES]
+    for (model, clusters), points in rows.groupby(["model", "n_clusters"], sort=True):
+        place = supervised.index(str(model)) - (len(supervised) - 1) / 2 if model in supervised else 0
+        across = points["m"].to_numpy(dtype=float) + place * APART * step
+        color = mark(str(model)).color
+        axes.plot(across, points["z"], "o", markersize=9, markerfacecolor=PAPER, markeredgecolor=color)
+        for x, y in zip(across, points["z"], strict=True):
+            axes.text(x, y, str(clusters), color=color, fontsize=7.5, ha="center", va="center_baseline")
+    axes.grid(axis="y")
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))

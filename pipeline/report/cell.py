@@ -1,0 +1,420 @@
+"""One cell as scatter plots: which one; without annotations, with them, and the truth.
+
+`choose_cell` takes the cell, `read_cell` what is drawn of it; `draw_matrix` draws one partition, in which
+wrong samples and contradicted links are marked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from pipeline.common import plural
+from pipeline.report import look
+from pipeline.report.content import Content
+from pipeline.report.elements import spread
+from pipeline.report.figures import Drawn
+from pipeline.report.look import GREY, INK, PAPER, short
+from pipeline.scoring.tables import VARIANTS, row_cell
+from sweeps.errors import InputError, Problem
+from sweeps.plan import Cell, DatasetPlan, find_cell
+from sweeps.words import BASELINES, baseline_of
+
+Labels = NDArray[np.int64]
+
+# Inches of a panel, and of all panels of a row together where they are few.
+PANEL, LEAST_WIDTH = 1.35, 3.0
+# Inches of a line of the legend, which the panels do not pay for.
+LEGEND_ROW = 0.2
+# Points of a figure above which they are drawn as an image, as each would be an element of the SVG.
+MOST_POINTS = 2500
+# Samples from which they are small and see-through, in an image, so that it shows where they are dense.
+MANY = 1000
+# Name of the partition that is the truth.
+TRUE = "true"
+# Contradicted links that are marked: more of them, through the whole panel, would hide the samples.
+MOST_LINKS = 60
+# Of marks within an image, which does not follow the page: seen on white and in the dark.
+SHADE = "#858b93"
+NO_CLUSTER = "no cluster"
+MUST, CANNOT = 0, 1
+# Name and line of each kind of link that a partition contradicts.
+LINKS: dict[int, tuple[str, Literal["-", "--"]]] = {MUST: ("must-link", "-"), CANNOT: ("cannot-link", "--")}
+
+# Features of a matrix; of more, those are taken whose means differ most between the classes.
+FEATURES = 6
+# Data set of the published matrix, so that a report shows the same one.
+PAPER_DATASET = "vertebral"
+# Units of features, by scaling.
+UNITS = {"none": "data units", "standard": "s.d.", "minmax": "of range"}
+
+RING: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": INK, "markeredgewidth": 0.8}
+# Where contradicted links are marked: the solution that saw them, and the truth, which tells wrong ones.
+LINKED = ("annotated", TRUE)
+
+
+def cell_words(content: Content) -> Iterator[str]:
+    """What colours and panels are; nothing without a cell."""
+    if content.cell is None:
+        return
+    shown = read_cell(content.tree, content.cell)
+    known = TRUE in shown.partitions
+    guide = "the classes that they share most samples with" if known else "each other where they can"
+    yield f"{shown.name}. Clusters have the colours of {guide}, matched one to one."
+    if len(shown.features) < shown.X.shape[1]:
+        by = "classes" if known else "clusters"
+        count = f"{len(shown.features)} of {plural(shown.X.shape[1], 'feature')}"
+        yield f"Shown are {count}: those whose means differ most between the {by}."
+
+
+def cell_figures(content: Content) -> Iterator[Drawn]:
+    """The partitions of the chosen cell."""
+    if content.cell is None:
+        return
+    shown = read_cell(content.tree, content.cell)
+    unit = UNITS[content.manifest.plans[content.cell.dataset].scale]
+    for key in shown.partitions:
+        yield f"cell-{key}", draw_matrix(shown, key, unit), shown.caption(key)
+
+
+def named_cell(plans: Mapping[str, DatasetPlan], name: str) -> Cell:
+    """The cell of a name such as `iris/p=0.9/m=75/replicate=0/posterior`.
+
+    Raises
+    ------
+    InputError
+        If no cell with annotations has that name.
+    """
+    cell = find_cell(name, plans.values())
+    if cell.p is None:
+        raise InputError([Problem("--cell", repr(name), "a cell with annotations")])
+    return cell
+
+
+def choose_cell(cells: pd.DataFrame, named: Cell | None) -> Cell | None:
+    """The cell that is named, or the most informative one.
+
+    Without a name: among cells with annotations that are done, the published data set before other real ones
+    and these before mixtures, then the model with priors, the highest accuracy, and m nearest to N.
+
+    Parameters
+    ----------
+    cells : pandas.DataFrame
+        From `pipeline.scoring.tables.cell_table`.
+    named : Cell or None
+        From `named_cell`.
+
+    Returns
+    -------
+    Cell or None
+        None if no cell is named and no such cell is done.
+
+    Raises
+    ------
+    InputError
+        If the cell that is named is not done.
+    """
+    if named is not None:
+        _require_done(cells, named)
+        return named
+    rows = cells[(cells["status"] == "done") & cells["p"].notna()]
+    if rows.empty:
+        return None
+    rank = pd.DataFrame(
+        {
+            "published": rows["dataset"] != PAPER_DATASET,
+            "drawn": rows["mixture"].notna(),
+            "model": rows["model"] != "posterior",
+            "p": -rows["p"],
+            "m": (rows["m_over_n"] - 1).abs(),
+        }
+    )
+    return row_cell(rows.loc[rank.sort_values(list(rank.columns), kind="stable").index[0]])
+
+
+def read_cell(tree: xr.DataTree, cell: Cell) -> CellFigure:
+    """Read what is drawn of a cell: its features and labels, nothing else of the cube."""
+    node = tree[cell.dataset].to_dataset()
+    data = node if cell.mixture is None else node.sel(mixture=cell.mixture)
+    variants = {key: getattr(cell, key) for key in VARIANTS if key in data.dims}
+    data = data.sel(variants)
+    one = data.sel(p=cell.p, m=cell.m, replicate=cell.replicate, model=cell.model)
+    partitions = {}
+    baseline = _baseline(tree, cell)
+    if baseline is not None:
+        partitions["unsupervised"] = baseline
+    partitions["annotated"] = one["labels"].values.astype(np.int64)
+    if "labels_true" in data:
+        partitions[TRUE] = data["labels_true"].values.astype(np.int64)
+    guide = partitions.get(TRUE, partitions["annotated"])
+    partitions = {key: match(labels, guide) for key, labels in partitions.items()}
+    X, links = data["X"].values, one["annotations"].values.astype(np.int64).reshape(-1, 3)
+    return CellFigure(
+        name=str(cell),
+        X=X,
+        features=most_separating(X, guide),
+        partitions=partitions,
+        links=links[(links >= 0).all(axis=1)],
+        feature_names=_names(data, "feature"),
+        class_names=tuple(map(str, data.attrs.get("class_names", ()))),
+        sample_names=_names(data, "sample"),
+    )
+
+
+def match(labels: NDArray[np.int64], guide: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Labels renamed one to one so that as many samples as possible have that of the guide; -1 stays."""
+    size = max(0, int(max(labels.max(), guide.max()))) + 1
+    counts, known = np.zeros((size, size)), (labels >= 0) & (guide >= 0)
+    np.add.at(counts, (labels[known], guide[known]), 1)
+    _, renamed = linear_sum_assignment(counts, maximize=True)
+    return np.where(labels >= 0, np.asarray(renamed)[labels], -1).astype(np.int64)
+
+
+def most_separating(X: NDArray[np.float64], labels: NDArray[np.int64]) -> tuple[int, ...]:
+    """Columns to draw, in rising order: those with the largest share of variance between the labels."""
+    total = X.var(axis=0)
+    classes, inverse = np.unique(labels, return_inverse=True)
+    means = np.stack([X[labels == label].mean(axis=0) for label in classes])
+    share = np.divide(means[inverse].var(axis=0), total, out=np.zeros(X.shape[1]), where=total > 0)
+    return tuple(sorted(np.argsort(-share, kind="stable")[:FEATURES].tolist()))
+
+
+def _names(data: xr.Dataset, name: str) -> tuple[str, ...]:
+    return tuple(map(str, data[name].values)) if name in data.coords or name in data else ()
+
+
+def _require_done(cells: pd.DataFrame, cell: Cell) -> None:
+    same = cells["model"] == cell.model
+    for key in ("dataset", "mixture", "p", "m", "design", "replicate", "search"):
+        value = getattr(cell, key)
+        if value is not None:
+            same &= (cells[key] == value).fillna(False)
+    status = cells.loc[same, "status"].iloc[0]
+    if status != "done":
+        raise InputError([Problem("--cell", f"{cell}, which is {status}", "a cell that is done")])
+
+
+def _baseline(tree: xr.DataTree, cell: Cell) -> NDArray[np.int64] | None:
+    """Labels of the baseline of the same shape, else of any that is done."""
+    for model in sorted(BASELINES, key=lambda name: name != baseline_of(cell.model)):
+        if model in tree[cell.dataset].children:
+            node = tree[f"{cell.dataset}/{model}"].to_dataset()
+            places = {"mixture": cell.mixture, "search": cell.search}
+            there = {key: value for key, value in places.items() if key in node["labels"].dims}
+            labels = node["labels"].sel(there).values
+            if labels.min() >= 0:
+                return np.asarray(labels, dtype=np.int64)
+    return None
+
+
+@dataclass(frozen=True)
+class CellFigure:
+    """A cell to be drawn.
+
+    Parameters
+    ----------
+    name : str
+        Of the cell.
+    X : ndarray of shape (n_samples, n_features)
+        Features as used.
+    features : tuple of int
+        Columns of `X` that are drawn, from 0.
+    partitions : dict of str to ndarray of shape (n_samples,)
+        Labels by what they are; codes agree with those of `TRUE` as far as they can one to one. -1 is none.
+    links : ndarray of shape (n_links, 3)
+        Annotations of the cell: samples i and j, kind 0 must-link, 1 cannot-link.
+    feature_names, class_names, sample_names : tuple of str
+        Of all columns of `X`, of true labels, and of the rows of `X`; empty if the cube has no names.
+    """
+
+    name: str
+    X: NDArray[np.float64]
+    features: tuple[int, ...]
+    partitions: dict[str, Labels]
+    links: Labels = field(default_factory=lambda: np.empty((0, 3), dtype=np.int64))
+    feature_names: tuple[str, ...] = ()
+    class_names: tuple[str, ...] = ()
+    sample_names: tuple[str, ...] = ()
+
+    def feature(self, column: int) -> str:
+        """A feature by its name, cut to a panel's width, or by its number from 1."""
+        if not self.feature_names:
+            return f"feature {column + 1}"
+        return short(self.feature_names[column], longest=20)
+
+    def label(self, key: str, code: int) -> str:
+        """A label of a partition: the class that it is, or is matched to, by name or by number from 1."""
+        if code < 0:
+            return NO_CLUSTER
+        if TRUE in self.partitions and code < len(self.class_names):
+            return short(self.class_names[code])
+        return f"{'class' if key == TRUE else 'cluster'} {code + 1}"
+
+    def sample(self, row: int) -> str:
+        """A sample by its name, or by its number from 1, as tables of labels have it."""
+        return self.sample_names[row] if self.sample_names else f"sample {row + 1}"
+
+    def wrong(self, key: str) -> Labels:
+        """Rows of the samples whose cluster is matched to another class than theirs; none without a truth."""
+        truth = self.partitions.get(TRUE)
+        if truth is None:
+            return np.empty(0, dtype=np.int64)
+        return np.flatnonzero((self.partitions[key] != truth) & (truth >= 0))
+
+    def contradicted(self, key: str) -> Labels:
+        """Links that a partition contradicts: must-links across clusters, cannot-links within one."""
+        i, j, kind = self.links.T
+        together = self.partitions[key][i] == self.partitions[key][j]
+        found: Labels = self.links[together != (kind == MUST)]
+        return found
+
+    def caption(self, key: str) -> str:
+        """What a figure of a partition shows, with the counts of what is marked in it.
+
+        Of the solution without annotations, which saw no links, none are marked.
+        """
+        parts = [f"{key}: {self.name}"]
+        if TRUE in self.partitions and key != TRUE:
+            wrong, known = len(self.wrong(key)), int((self.partitions[TRUE] >= 0).sum())
+            parts.append(_counted(wrong, plural(known, "sample"), "wrong", "a ring"))
+        if len(self.links) and key in LINKED:
+            of = plural(len(self.links), "link")
+            found = len(self.contradicted(key))
+            said = _counted(found, of, "contradicted", "a line")
+            parts.append(said if found <= MOST_LINKS else f"{said} ({MOST_LINKS:,} of them)")
+        return "; ".join(parts) + "."
+
+
+def draw_matrix(shown: CellFigure, key: str, unit: str) -> Figure:
+    """Draw one partition: a panel for each pair of features, coloured and marked by label.
+
+    Parameters
+    ----------
+    shown : CellFigure
+        The cell.
+    key : str
+        One of its partitions.
+    unit : str
+        Of the features.
+    """
+    chosen, labels = shown.features, shown.partitions[key]
+    size = max(1, len(chosen) - 1)
+    panel = max(PANEL, LEAST_WIDTH / size)
+    as_image = len(labels) >= MANY or len(labels) * size * (size + 1) / 2 > MOST_POINTS
+    handles = list(_handles(shown, key))
+    width = panel * size + 0.9
+    entry = max(
+        look.LEGEND_WIDTH / 2, look.HANDLE + look.LETTER * max(len(str(each.get_label())) for each in handles)
+    )
+    columns = max(1, min(len(handles), int(width / entry)))
+    rows = ceil(len(handles) / columns)
+    figure = Figure(figsize=(width, panel * size + 0.9 + LEGEND_ROW * rows), layout="constrained")
+    grid = figure.subplots(size, size, squeeze=False, sharex="col", sharey="row")
+    for row in range(size):
+        for column in range(size):
+            axes = grid[row][column]
+            if column > row:
+                axes.remove()
+                continue
+            across, up = chosen[column], chosen[min(row + 1, len(chosen) - 1)]
+            _panel(axes, shown, key, (across, up), as_image=as_image)
+            if row == size - 1:
+                axes.set_xlabel(f"{shown.feature(across)}\n({unit})")
+            if column == 0:
+                axes.set_ylabel(f"{shown.feature(up)}\n({unit})")
+    figure.legend(
+        handles=handles, loc="outside lower center", ncols=columns, frameon=False, handletextpad=0.5
+    )
+    return figure
+
+
+def _panel(axes: Axes, shown: CellFigure, key: str, pair: tuple[int, int], *, as_image: bool) -> None:
+    labels = shown.partitions[key]
+    x, y = shown.X[:, pair[0]], shown.X[:, pair[1]]
+    many = len(labels) >= MANY
+    for kind, links in _links(shown, key):
+        # one path for all: a gap after each link
+        ends = np.column_stack([links[:, :2], links[:, 0]])
+        gap = np.where(np.arange(3) < 2, 0.0, np.nan)
+        (line,) = axes.plot((x[ends] + gap).ravel(), (y[ends] + gap).ravel(), linestyle=LINKS[kind][1])
+        line.set(color=SHADE if as_image else GREY, linewidth=0.6 if many else 0.8)
+        line.set(alpha=0.8, rasterized=as_image)
+        if not as_image:
+            middle = ends[:, :2]
+            told = [
+                f"{shown.sample(i)} and {shown.sample(j)}: contradicted {LINKS[kind][0]}" for i, j in middle
+            ]
+            look.hover_unseen(axes, x[middle].mean(axis=1), y[middle].mean(axis=1), told)
+    for label in np.unique(labels):
+        (points,) = axes.plot(x[labels == label], y[labels == label], **_look(int(label)))
+        points.set(
+            # White edges of an image would stay white in the dark.
+            markeredgewidth=0 if as_image else 0.3,
+            markersize=2.6 if many else 3.6,
+            alpha=0.4 if many else 0.85,
+            rasterized=as_image,
+        )
+    wrong = shown.wrong(key)
+    if len(wrong):
+        (rings,) = axes.plot(x[wrong], y[wrong], linestyle="", marker="o")
+        rings.set(**RING, markersize=4.4 if many else 6.4, alpha=0.6 if many else 1.0)
+        if as_image:
+            rings.set(markeredgecolor=SHADE, rasterized=True)
+        else:
+            look.hover(rings, [_mistake(shown, key, int(row)) for row in wrong])
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=3))
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=3))
+    axes.grid()
+
+
+def _mistake(shown: CellFigure, key: str, row: int) -> str:
+    found, truth = (shown.label(name, int(shown.partitions[name][row])) for name in (key, TRUE))
+    return f"{shown.sample(row)}: in {found}, truly {truth}"
+
+
+def _links(shown: CellFigure, key: str) -> Iterator[tuple[int, Labels]]:
+    """Contradicted links of each kind that has any, where they are marked."""
+    links = shown.contradicted(key) if key in LINKED else shown.links[:0]
+    links = links[spread(range(len(links)), MOST_LINKS)]
+    for kind in LINKS:
+        if (links[:, 2] == kind).any():
+            yield kind, links[links[:, 2] == kind]
+
+
+def _handles(shown: CellFigure, key: str) -> Iterator[Line2D]:
+    """Entries of the legend: labels, then what is marked."""
+    for code in np.unique(shown.partitions[key]).tolist():
+        yield Line2D([], [], **_look(code), markersize=5.8, label=shown.label(key, code))
+    if len(shown.wrong(key)):
+        (ring := Line2D([], [], linestyle="", marker="o", label="wrong sample")).set(**RING, markersize=7)
+        yield ring
+    for kind, _ in _links(shown, key):
+        name, line = LINKS[kind]
+        yield Line2D([], [], color=GREY, linewidth=1.0, linestyle=line, label=f"contradicted {name}")
+
+
+def _look(code: int) -> dict[str, Any]:
+    if code < 0:
+        return {"linestyle": "", "marker": ".", "color": SHADE, "markeredgecolor": PAPER}
+    marker, color = (
+        look.CLASS_MARKERS[code % len(look.CLASS_MARKERS)],
+        look.CLASS_COLORS[code % len(look.CLASS_COLORS)],
+    )
+    return {"linestyle": "", "marker": marker, "color": color, "markeredgecolor": PAPER}
+
+
+def _counted(count: int, of: str, what: str, mark: str) -> str:
+    said = f"{count:,} of {of} {'is' if count == 1 else 'are'} {what}"
+    return f"{said}, marked by {mark}" if count else said

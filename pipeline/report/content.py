@@ -1,0 +1,164 @@
+"""What a page is made from, and how a section of it is declared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import pandas as pd
+import xarray as xr
+
+from pipeline.report.elements import Chapter, Table, spread
+from pipeline.report.figures import Drawn, save_all
+from pipeline.report.look import MOST_ACCURACIES
+from pipeline.scoring.pairs import Compared, compared_searches
+from pipeline.scoring.ranking import Ranking, rankings
+from pipeline.scoring.tables import DESIGN, SEARCH, choice_table, prediction_table, rows_of, written_counts
+from pipeline.scoring.worth import DesignScores, design_scores
+from storage.cube.manifest import Manifest
+from storage.runfolder.records import FailureRecord
+from sweeps.plan import Cell
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a page is made from.
+
+    Parameters
+    ----------
+    manifest : Manifest
+        Of the cube.
+    tree : xarray.DataTree
+        The cube, opened; read for gaps of restarts and one cell.
+    cells, summary : pandas.DataFrame
+        From `pipeline.scoring.tables`.
+    cell : Cell or None
+        Drawn as a matrix of scatter plots.
+    compared : pandas.DataFrame or None
+        From `pipeline.report.against.compare`.
+    failures : tuple of FailureRecord
+        On record beside the cube.
+    holder : str or None
+        Who runs the sweep now.
+    figures : Path
+        Folder of the figures.
+    every : pandas.DataFrame or None
+        Cells of all designs and searches, where there are several: `cells` and `summary` are then of one of
+        each.
+    chosen : mapping of str to str
+        Which, from `pipeline.scoring.tables.compared`.
+    """
+
+    manifest: Manifest
+    tree: xr.DataTree
+    cells: pd.DataFrame
+    summary: pd.DataFrame
+    cell: Cell | None
+    compared: pd.DataFrame | None
+    failures: tuple[FailureRecord, ...]
+    holder: str | None
+    figures: Path
+    every: pd.DataFrame | None = None
+    chosen: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def all_cells(self) -> pd.DataFrame:
+        """Cells of all designs and searches."""
+        return self.cells if self.every is None else self.every
+
+    @cached_property
+    def written(self) -> dict[tuple[str, int], str]:
+        """How the sweep file writes each m."""
+        return written_counts(self.manifest.plans, self.manifest.spec.grid.m)
+
+    @cached_property
+    def accuracies(self) -> list[float]:
+        """Those that are shown."""
+        return spread(sorted(self.cells["p"].dropna().unique().tolist()), MOST_ACCURACIES)
+
+    @cached_property
+    def rankings(self) -> tuple[Ranking, ...]:
+        """Models ranked by each of the scores that they are compared by."""
+        return rankings(self.cells)
+
+    @cached_property
+    def ranked(self) -> list[Ranking]:
+        """Those of two models or more that have ranks."""
+        return [ranking for ranking in self.rankings if ranking.comparable and ranking.datasets]
+
+    @cached_property
+    def designs(self) -> tuple[DesignScores, ...]:
+        """Scores by how pairs were chosen, of one search; empty where all were chosen alike."""
+        return design_scores(self.timed_cells, self.written)
+
+    @property
+    def timed_cells(self) -> pd.DataFrame:
+        """Cells of all designs, of one search."""
+        return self._of_all(DESIGN)
+
+    @cached_property
+    def searches(self) -> tuple[Compared, ...]:
+        """Each search beside the one that models are compared in, of one design; empty where there is one."""
+        return compared_searches(self._of_all(SEARCH), self.manifest.spec.search)
+
+    def _of_all(self, key: str) -> pd.DataFrame:
+        """Cells of all designs, or of all searches."""
+        others = {other: value for other, value in self.chosen.items() if other != key}
+        return rows_of(self.all_cells, others)
+
+    @cached_property
+    def choices(self) -> pd.DataFrame:
+        """Shapes of covariances that were chosen; empty without a model that chooses."""
+        return choice_table(self.cells)
+
+    @property
+    def holds_out(self) -> bool:
+        """Whether every model of some data set held annotations out."""
+        return any(plan.held_out for plan in self.manifest.plans.values())
+
+    @cached_property
+    def predictions(self) -> pd.DataFrame:
+        """Held-out annotations that were predicted, where every model held some out."""
+        return prediction_table(self.cells) if self.holds_out else pd.DataFrame()
+
+
+def _nothing(content: Content) -> tuple[()]:
+    return ()
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page, declared.
+
+    Parameters
+    ----------
+    key, title : str
+        Its address within the page, and its head, which may depend on what there is.
+    words, tables, figures : callable
+        Of the content: paragraphs, tables, and figures with the names of their files and captions.
+    needs : callable
+        Whether it has a place on this page.
+    says_why : bool
+        Whether it says so when there is nothing to draw.
+    """
+
+    key: str
+    title: str | Callable[[Content], str]
+    words: Callable[[Content], Iterable[str]] = _nothing
+    tables: Callable[[Content], Iterable[Table]] = _nothing
+    figures: Callable[[Content], Iterable[Drawn]] = _nothing
+    needs: Callable[[Content], object] = lambda content: True
+    says_why: bool = False
+
+    def chapter(self, content: Content) -> Chapter | None:
+        """The section with what there is; None where it has no place. Its figures are written."""
+        if not self.needs(content):
+            return None
+        pictures = save_all(self.figures(content), content.figures)
+        text = tuple(self.words(content))
+        if self.says_why and not pictures:
+            text = ("Nothing to show: no cell that is done has what this needs.", *text)
+        title = self.title if isinstance(self.title, str) else self.title(content)
+        return Chapter(self.key, title, text, tuple(self.tables(content)), pictures)

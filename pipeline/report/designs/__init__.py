@@ -1,1 +1,0 @@
-"""What choosing pairs gains over drawing them, on the page, in text and in files."""

@@ -1,0 +1,254 @@
+"""Figures of reports: panels side by side, and their files, small, with words on points, in light and dark.
+
+`facets` lays out a row of panels for each of something and a column for each accuracy, `wrapped` a panel for
+each; both take the function that draws one, and have one legend. `save` writes a figure and gives it back for
+a page.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import json
+import math
+import re
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from pipeline.report import look
+from pipeline.report.elements import Picture
+
+Item = TypeVar("Item")
+
+# A name of its files, the figure unless there is nothing to draw, and its caption.
+Drawn = tuple[str, Figure | None, str]
+
+SUFFIXES = ("svg", "png", "pdf")
+# An opening tag: neither text nor attributes have a bare angle bracket.
+TAG = re.compile(r"<[a-zA-Z][^<>]*>")
+ATTRIBUTE = re.compile(r' ([\w:-]+)="([^"]*)"')
+NUMBERS = {"d", "x", "y", "width", "height", "transform"}
+LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
+REFERENCE = re.compile(r'(?:url\(#|href="#)([^")]+)')
+COLOR = re.compile("|".join(look.VARIABLES))
+TIPPED = re.compile(rf'<g id="{look.TIP}([\w=-]+)">(.*?</g>)', re.DOTALL)
+USE = re.compile(r"(<use [^<>]*?)/>")
+PATTERN = re.compile(r'(<pattern [^<>]*?)width="72" height="72"(.*?<path d=")([^"]*)"', re.DOTALL)
+# Points after which our hatches repeat: matplotlib has 18 rows of each of them in a pattern of 72 points.
+TILE = 8
+
+
+def facets(
+    shown: Sequence[Item],
+    accuracies: Sequence[float],
+    draw: Callable[[Axes, Item, float], None],
+    size: tuple[float, float],
+    up: Callable[[Item], str],
+    *,
+    share: Literal["all", "row"] = "row",
+    across: str = look.COUNTS_LABEL,
+    also: Iterable[Line2D] = (),
+) -> Figure:
+    """Figure of a row of panels for each of something, and a column for each accuracy.
+
+    Parameters
+    ----------
+    shown : sequence
+        What has a row.
+    accuracies : sequence of float
+        What has a column; NaN has no title.
+    draw : callable
+        Draws one panel of both.
+    size : tuple of float
+        Width and height of a panel in inches.
+    up : callable
+        Label of the y axes of a row.
+    share : {"all", "row"}
+        Which panels have the same axes.
+    across : str
+        Label of the x axes.
+    also : iterable of Line2D
+        More entries of the legend.
+    """
+    figure, grid = look.panels(len(shown), len(accuracies), size, share)
+    for line, item in zip(grid, shown, strict=True):
+        for axes, p in zip(line, accuracies, strict=True):
+            draw(axes, item, p)
+        line[0].set_ylabel(up(item))
+    for top, bottom, p in zip(grid[0], grid[-1], accuracies, strict=True):
+        top.set_title("" if math.isnan(p) else f"accuracy p = {p:g}")
+        bottom.set_xlabel(across)
+    look.legend(figure, (axes for line in grid for axes in line), also)
+    return figure
+
+
+def wrapped(
+    shown: Sequence[tuple[str, Item]],
+    draw: Callable[[Axes, Item], None],
+    size: tuple[float, float],
+    up: str,
+    share: Literal["none", "all"] = "none",
+    across: int = look.ACROSS,
+) -> Figure:
+    """Figure of a panel for each of something under its title, so many in a row; `up` is of the y axes."""
+    columns = min(across, len(shown))
+    figure, grid = look.panels(math.ceil(len(shown) / columns), columns, size, share)
+    flat = [axes for line in grid for axes in line]
+    for axes in flat[len(shown) :]:
+        axes.remove()
+    for line in grid:
+        line[0].set_ylabel(up)
+    for axes, (title, item) in zip(flat, shown, strict=False):
+        axes.set_title(title)
+        draw(axes, item)
+    look.legend(figure, flat[: len(shown)])
+    return figure
+
+
+def curve(
+    axes: Axes,
+    x: Any,
+    y: Any,
+    error: Any,
+    how: look.Mark | look.Look,
+    label: str,
+    tips: Sequence[str],
+    band: float,
+) -> None:
+    """A line with words on its points, and a band of its standard error, where there is one."""
+    (drawn,) = axes.plot(x, y, label=label, color=how.color, linestyle=how.line)
+    drawn.set(**how.markers, markersize=4.5, linewidth=1.6)
+    look.hover(drawn, tips)
+    if error is not None:
+        error = np.nan_to_num(np.asarray(error, dtype=float))
+        axes.fill_between(x, y - error, y + error, color=how.color, alpha=band, linewidth=0)
+
+
+def log_axis(axes: Axes, subs: Sequence[float], numticks: int | None = None) -> None:
+    """An x axis of powers of ten, with numbers as they are written."""
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=subs, numticks=numticks))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def same_heights(panels: Sequence[Axes], room: float = 0.0) -> None:
+    """Give panels the same range up, with room beyond it as a share of it."""
+    ends = [axes.get_ylim() for axes in panels]
+    low, high = min(low for low, _ in ends), max(high for _, high in ends)
+    for axes in panels:
+        axes.set_ylim(low - room * (high - low), high + room * (high - low))
+
+
+def save_all(drawn: Iterable[Drawn], folder: Path) -> tuple[Picture, ...]:
+    """Write the figures that were drawn."""
+    return tuple(save(figure, folder, name, text) for name, figure, text in drawn if figure is not None)
+
+
+def save(figure: Figure, folder: Path, name: str, caption: str) -> Picture:
+    """Write a figure as SVG, PNG and PDF, light on white, and give it back for the page.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        Drawn in `house_style`.
+    folder : Path
+        Made if it is not there.
+    name, caption : str
+        As in `Picture`.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    buffer = io.StringIO()
+    with warnings.catch_warnings():
+        # Names of data sets may be in any script; the SVG has them as text all the same.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        figure.savefig(folder / f"{name}.png", dpi=look.PNG_DPI)
+        # The layout is computed once, for the PNG: all files show the same.
+        figure.set_layout_engine("none")
+        # The same figure is the same file, whenever it is written.
+        undated = dict.fromkeys(("Creator", "Producer", "CreationDate"))
+        figure.savefig(folder / f"{name}.pdf", metadata=undated, dpi=look.IMAGE_DPI)
+        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        figure.savefig(buffer, format="svg", metadata=nothing, dpi=look.PAGE_DPI)
+    svg = _small(buffer.getvalue().replace("'DejaVu Sans'", look.FONTS))
+    (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
+    return Picture(name, caption, inline(svg, name))
+
+
+def inline(svg: str, name: str) -> str:
+    """SVG for a page: no prologue, ids with a prefix, colours by variable.
+
+    Parameters
+    ----------
+    svg : str
+        Document as matplotlib writes it.
+    name : str
+        Prefix of its ids.
+    """
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    wanted = set(REFERENCE.findall(svg))
+
+    def attribute(key: str, value: str) -> str | None:
+        if key.partition(":")[0] == "xmlns" or (key == "id" and value not in wanted):
+            return None
+        if key == "id":
+            return f"{name}-{value}"
+        if key.endswith("href"):
+            return re.sub("^#", f"#{name}-", value)
+        if key == "style":
+            # Only in styles: text of the figure may well spell a colour.
+            value = COLOR.sub(lambda color: f"var({look.VARIABLES[color[0]]})", value)
+        return value.replace("url(#", f"url(#{name}-")
+
+    return _changed(svg, attribute)
+
+
+def _small(svg: str) -> str:
+    """The document with words on its points, hatches of one tile, numbers to a hundredth of a point."""
+    svg = PATTERN.sub(_one_tile, TIPPED.sub(_titled, svg))
+
+    def attribute(key: str, value: str) -> str:
+        if key not in NUMBERS:
+            return value
+        return LONG_NUMBER.sub(lambda found: f"{float(found[0]):.2f}", " ".join(value.split()))
+
+    return re.sub(r">\s+<", "><", _changed(svg, attribute))
+
+
+def _changed(svg: str, attribute: Callable[[str, str], str | None]) -> str:
+    """The document with each attribute as the function gives it, without those for which it gives none."""
+
+    def kept(found: re.Match[str]) -> str:
+        value = attribute(found[1], found[2])
+        return "" if value is None else f' {found[1]}="{value}"'
+
+    return TAG.sub(lambda tag: ATTRIBUTE.sub(kept, tag[0]), svg)
+
+
+def _titled(found: re.Match[str]) -> str:
+    """A group of points with the words on each; without them where some points lie outside of the figure."""
+    texts: list[str] = json.loads(base64.urlsafe_b64decode(found[1]))
+    if len(USE.findall(found[2])) != len(texts):
+        return f"<g>{found[2]}"
+    each: Iterator[str] = iter(texts)
+    return "<g>" + USE.sub(lambda use: f"{use[1]}><title>{html.escape(next(each))}</title></use>", found[2])
+
+
+def _one_tile(found: re.Match[str]) -> str:
+    """A pattern of the first tile, with those parts of its path whose box meets it."""
+    path = ""
+    for part in found[3].split("M")[1:]:
+        numbers = [float(number) for number in re.findall(r"-?[\d.]+", part)]
+        if all(min(along) < TILE and max(along) > 0 for along in (numbers[::2], numbers[1::2])):
+            path += f"M{part}"
+    return f'{found[1]}width="{TILE}" height="{TILE}"{found[2]}{path}"'

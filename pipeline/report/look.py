@@ -1,0 +1,265 @@
+"""How figures look: palette, marks of models and designs, legends, words on points.
+
+`mark` says how a model is drawn, `DESIGN_LOOKS` a design; everything is drawn within `house_style`. Colours
+that must follow a page into the dark are `VARIABLES` of its style sheet.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, NamedTuple
+
+import matplotlib.style
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator
+from numpy.typing import NDArray
+
+from sweeps.words import BASELINES, MODEL_CODES, SHIPPED, is_model, split_model
+
+INK, RULE, GREY, PAPER = "#1f2328", "#d9dde3", "#57606a", "#ffffff"
+# Okabe and Ito's palette, told apart with every common colour blindness; markers differ for grey print.
+BLUE, VERMILLION, GREEN = "#0072b2", "#d55e00", "#009e73"
+# Shades of the same for both light and dark: points that are an image do not follow the page.
+CLASS_COLORS = ("#0f77b8", "#dd650f", "#109e78", "#cc79a7", "#e69f00", "#56b4e9")
+CLASS_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+# Colours that the page's style sheet has in a light and in a dark shade.
+VARIABLES = {
+    INK: "--ink",
+    RULE: "--rule",
+    GREY: "--grey",
+    PAPER: "--paper",
+    BLUE: "--blue",
+    VERMILLION: "--vermillion",
+    GREEN: "--green",
+}
+
+# Colour and marker of each annotation term.
+STYLES = {"posterior": (BLUE, "o"), "likelihood": (VERMILLION, "s"), "conditional": (GREEN, "^")}
+
+METHOD_COLORS = ("#a6761d", "#cc79a7", "#b0605a", "#4d9bc7", "#7a6fb0")
+METHOD_MARKERS = ("v", "P", "X", "D", "<", ">", "p")
+# Of methods: shades for both light and dark; so many of each that few of some dozen look the same.
+METHOD_LINES = ("-", "--", ":")
+
+Half = Literal["full", "left", "right", "bottom", "top"]
+Line = str | tuple[int, tuple[float, ...]]
+
+
+class Shape(NamedTuple):
+    """What tells one shape of covariances from others, in grey too: line, part of a marker, and hatch."""
+
+    line: Line
+    filled: bool
+    half: Half
+    hatch: str
+
+
+SHAPES = {
+    "spherical": Shape("-", True, "full", ""),
+    "common": Shape(":", False, "full", "///"),
+    "diagonal": Shape((0, (8, 2)), True, "bottom", "\\\\\\"),
+    "tied": Shape("-.", True, "left", "..."),
+    "full": Shape((0, (5, 1.5, 1, 1.5, 1, 1.5)), True, "top", "xxx"),
+    "auto": Shape((0, (1, 1.5, 1, 1.5, 1, 4)), True, "right", "ooo"),
+}
+
+
+class Mark(NamedTuple):
+    """How a model is drawn.
+
+    Parameters
+    ----------
+    color, marker, line
+        Of its curve.
+    filling : str
+        Of the marker: the colour, or the paper.
+    half : {"full", "left", "right", "bottom", "top"}
+        Part of the marker that is filled; the paper shows in the rest.
+    area : str
+        Filling of a bar or a box.
+    hatch : str
+        Over the area.
+    """
+
+    color: str
+    marker: str
+    filling: str
+    line: Line
+    half: Half
+    area: str
+    hatch: str
+
+    @property
+    def markers(self) -> dict[str, Any]:
+        """Properties of a drawn line."""
+        return {
+            "marker": self.marker,
+            "fillstyle": self.half,
+            "markerfacecolor": self.filling,
+            "markerfacecoloralt": PAPER,
+        }
+
+
+class Look(NamedTuple):
+    """Colour, marker and line of how pairs were chosen."""
+
+    color: str
+    marker: str
+    line: Line
+
+    @property
+    def markers(self) -> dict[str, Any]:
+        """Properties of a drawn line."""
+        return {"marker": self.marker}
+
+
+# Of each design; panels of these never hold several models.
+DESIGN_LOOKS = {
+    "uniform": Look(GREY, "o", "--"),
+    "biased": Look(VERMILLION, "s", "-."),
+    "active": Look(BLUE, "^", "-"),
+    "uncertain": Look(GREEN, "D", (0, (8, 2))),
+    "anchors": Look("#cc79a7", "v", (0, (5, 1))),
+    "again": Look("#a6761d", "P", (0, (3, 1, 1, 1))),
+    "farthest-first": Look("#b0605a", "X", ":"),
+    "committee": Look("#7a6fb0", "<", (0, (4, 2, 1, 2))),
+}
+
+FONTS = "'DejaVu Sans', 'Bitstream Vera Sans', Verdana, sans-serif"
+STYLE: dict[str, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9.5,
+    "text.parse_math": False,  # names of data sets may hold dollar signs
+    "pdf.fonttype": 42,  # of type 3, which publishers refuse, a reader cannot search
+    "svg.fonttype": "none",  # text stays text, which can be searched and copied
+    "svg.hashsalt": "sweep",  # else the ids, and so the file, differ from one writing to the next
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "grid.color": RULE,
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": "medium",
+    "figure.facecolor": PAPER,
+    "savefig.facecolor": PAPER,
+}
+# Inches of the longest entry of a legend; up to three of the short ones fit any figure.
+LEGEND_WIDTH = 2.1
+# Inches of a letter and of the rest of an entry, which a long name of a method takes beyond that.
+LETTER, HANDLE = 0.08, 0.4
+# Entries of a legend whose handles have the usual length, and the length of those of more, in letters.
+MOST_PLAIN, LONG_HANDLE = 8, 3.4
+# Letters of a model's name: every shipped one is shown in full.
+LONGEST_MODEL = 28
+# Letters of a name beside an axis; a longer one would take the room of the figure.
+LONGEST_NAME = 22
+# What one figure shows; a larger grid is shown in part, and the CSV files hold all of it.
+MOST_ACCURACIES, MOST_DATASETS = 6, 24
+# Panels in a row where each data set has one, or several.
+ACROSS = 3
+# Before the words on points, in the name of their group.
+TIP = "tip-"
+# Numbers of annotations that are named below a panel.
+MOST_TICKS = 5
+COUNTS_LABEL = "annotations m (N: samples)"
+# Dots per inch of a PNG file, and of points that are an image within a PDF and within an SVG.
+PNG_DPI, IMAGE_DPI, PAGE_DPI = 150, 200, 144
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """Settings under which all figures are drawn."""
+    with matplotlib.style.context(STYLE):
+        yield
+
+
+def mark(model: str) -> Mark:
+    """How a model is drawn: the colour and the marker are of its term, the rest of its shape.
+
+    Of a shipped method they go by its place in their list, of one's own by its name: the same in every cube.
+    """
+    if not is_model(model):
+        names = list(SHIPPED)
+        place = names.index(model) if model in names else zlib.crc32(model.encode())
+        color, marker = METHOD_COLORS[place % len(METHOD_COLORS)], METHOD_MARKERS[place % len(METHOD_MARKERS)]
+        return Mark(color, marker, color, METHOD_LINES[place % len(METHOD_LINES)], "full", color, "")
+    term, shape = split_model(model)
+    look = SHAPES[shape]
+    if model in BASELINES:
+        line = "--" if look.line == "-" else look.line
+        return Mark(GREY, "D", PAPER, line, "full", PAPER, look.hatch)
+    color, marker = STYLES[term]
+    area = PAPER if look.hatch else color
+    return Mark(color, marker, color if look.filled else PAPER, look.line, look.half, area, look.hatch)
+
+
+def short(name: str, group: str = "", longest: int = LONGEST_NAME) -> str:
+    """A name that fits a panel, and the group of models that it shows, where there are several."""
+    name = name if len(name) <= longest else name[: longest - 1] + "…"
+    return f"{name}, {group}" if group else name
+
+
+def panels(
+    rows: int, columns: int, size: tuple[float, float], share: Literal["none", "all", "row", "col"] = "none"
+) -> tuple[Figure, list[list[Axes]]]:
+    """Figure of panels of one size in inches; `share` is which of them have the same axes."""
+    width, height = size[0] * columns + 0.9, size[1] * rows + 1.1
+    figure = Figure(figsize=(max(width, 4.2), height), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=share, sharey=share)
+    return figure, [list(line) for line in grid]
+
+
+def tick_counts(axes: Axes, counts: Sequence[float], names: Mapping[Any, str] | None = None) -> None:
+    """Ticks at the numbers of annotations themselves, where they are few; `names` is how they are written."""
+    few = list(counts) if len(counts) <= MOST_TICKS or names else []
+    few = few if len(few) <= MOST_TICKS else few[:: -(-len(few) // MOST_TICKS)]
+    axes.xaxis.set_major_locator(FixedLocator(few) if few else MaxNLocator(nbins=5, integer=True))
+    if few and names:
+        axes.xaxis.set_major_formatter(FixedFormatter([names.get(count, f"{count:g}") for count in few]))
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
+
+
+def legend(figure: Figure, axes: Iterable[Axes], also: Iterable[Line2D] = ()) -> None:
+    """One legend for all panels, which need not show the same models."""
+    entries: dict[str, Artist] = {}
+    for panel in axes:
+        handles, labels = panel.get_legend_handles_labels()
+        entries.update(zip(labels, handles, strict=True))
+    entries |= {str(line.get_label()): line for line in also}
+    rank = {model: place for place, model in enumerate(MODEL_CODES)}
+    entries = dict(sorted(entries.items(), key=lambda entry: rank.get(entry[0], len(rank))))
+    if entries:
+        names = [short(name, longest=LONGEST_MODEL) for name in entries]
+        wide = max(LEGEND_WIDTH, HANDLE + LETTER * max(map(len, names)))
+        columns = len(entries) if len(entries) <= 3 else max(1, int(figure.get_figwidth() / wide))
+        figure.legend(
+            list(entries.values()),
+            names,
+            loc="outside lower center",
+            ncols=columns,
+            frameon=False,
+            # the pattern of a line shows in a handle that is long enough; a few models need none
+            handlelength=None if len(entries) <= MOST_PLAIN else LONG_HANDLE,
+        )
+
+
+def hover(line: Line2D, texts: Sequence[str]) -> None:
+    """Words on each point of a line, in order, which the page shows beneath the pointer."""
+    line.set_gid(TIP + base64.urlsafe_b64encode(json.dumps(list(texts)).encode()).decode())
+
+
+def hover_unseen(axes: Axes, x: NDArray[Any], y: NDArray[Any], texts: Sequence[str]) -> None:
+    """The same at places of a line without markers: points that are there for the pointer alone."""
+    (points,) = axes.plot(x, y, linestyle="", marker="o", markersize=8, alpha=0)
+    hover(points, texts)

@@ -1,1 +1,0 @@
-"""What every section of the page is made of."""

@@ -1,1 +1,0 @@
-"""Searches of one sweep side by side: what the others find, and what they cost."""

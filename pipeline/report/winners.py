@@ -1,0 +1,657 @@
+"""Which model wins: findings in words, scores and ranks, duels, robustness, and what a score costs.
+
+All of it follows from the rankings of `pipeline.scoring.ranking`, one for each score that compares models.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy.optimize import isotonic_regression
+
+from pipeline.common import plural
+from pipeline.report import elements, figures, look
+from pipeline.report.content import Content
+from pipeline.report.elements import NOTHING, Table, Value, listed, number, with_error, words
+from pipeline.report.figures import Drawn
+from pipeline.report.look import GREY, INK, LONGEST_MODEL, MOST_DATASETS, mark, short
+from pipeline.scoring.ranking import (
+    ERRORS,
+    FEWEST_DATASETS,
+    FEWEST_MODELS,
+    LEVEL,
+    Ranking,
+    by_accuracy,
+    least_p,
+)
+from pipeline.scoring.scores import LABELS
+from pipeline.scoring.tables import MIXTURES, REDRAWS, over_datasets, time_table
+
+# Of a score.
+FORM = ".3f"
+
+READING = (
+    "How far this reaches: a score of a model on a data set is the mean over all p, m and draws at which"
+    " every model has a result; a model without annotations has the same value at each of them. Ranks and"
+    " tests are over data sets, each of which counts once: more cells, redraws or restarts make a score"
+    " surer, not a ranking."
+    " What is said holds for this grid of p and m and these settings, and beyond these data sets only as far"
+    " as they stand for others; mixtures that differ in their number of clusters alone are of one kind. A"
+    " model whose settings were tuned on these very data looks better than it is. A test that finds nothing"
+    " does not say that models are equal, and one that finds a difference does not say that it matters: the"
+    " scores do."
+)
+# Units, as a note says them.
+KINDS = {REDRAWS: "redraws of the annotations of a real data set", MIXTURES: "mixtures of a set of them"}
+BARS = (
+    "A bar joins models of which no two can be told apart (Friedman, then Wilcoxon with Holm's correction,"
+    f" {LEVEL:g})."
+)
+POWERLESS = " So few data sets can tell no two of so many models apart: the bar says no more than that."
+NO_BARS = "There are too few data sets for a test: that no bar joins two models says nothing."
+# Inches: of the diagram, of a line of labels, from bar to bar, and of the axis with its title.
+WIDTH, ROW, BAR, HEAD = 8.2, 0.25, 0.13, 0.55
+
+DUELS = (
+    "Data sets on which the model of the row wins, ties and loses against that of the column, which has the"
+    f" number of its row. A tie is a difference within {ERRORS:g} standard errors, paired by draw."
+)
+TESTED = " Underlined: the test over data sets tells the two apart, for the model of the row."
+
+PANEL = (2.75, 2.1)
+# Of the height of a panel, for markers at its ends.
+ROOM = 0.04
+# Stands for a data set in the rows of means over data sets.
+MEAN = "mean of all"
+ROBUSTNESS = (
+    "against the accuracy p of the annotations: means over m and draws, with a band of one standard error"
+    " over draws, the data sets being given. A model without annotations is level."
+)
+DROP = "Mean over the data sets that are ranked, and how much of it the least accurate annotations cost."
+
+# Inches: of the figure of costs, and of a label in the column of labels.
+COST_WIDTH, LEAST_HEIGHT, COST_ROW = 6.6, 3.0, 0.21
+# From a name to its point.
+LEADER = {"arrowstyle": "-", "color": GREY, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 4, "relpos": (0, 0.5)}
+COST = (
+    "mean over the data sets that are ranked, against CPU seconds of a cell, all of its restarts (geometric"
+    " mean over data sets)."
+)
+QUICKER = (
+    "Underlined: no other model is both quicker and better. Time is in kernels or in the method, on the"
+    " machines that this sweep ran on; times.csv has every data set."
+)
+
+RULE = "won–tied–lost: against every other model, over data sets; s: CPU seconds of a cell"
+
+
+def findings(rankings: Sequence[Ranking]) -> tuple[str, ...]:
+    """Plain words on who wins, a paragraph for each score.
+
+    Parameters
+    ----------
+    rankings : sequence of Ranking
+        From `pipeline.scoring.ranking.rankings`.
+    """
+    known = [ranking for ranking in rankings if ranking.common.models]
+    if not known:
+        return ("Nothing to compare: no cell of a data set with true labels is done.",)
+    if not any(ranking.comparable for ranking in known):
+        return (f"Nothing to compare: {known[0].common.models[0]} is the only model with a score.",)
+    return (*(" ".join(_of_score(ranking)) for ranking in known), *_gaps(known[0]))
+
+
+def _of_score(ranking: Ranking) -> Iterator[str]:
+    label = ranking.label
+    if not ranking.datasets:
+        yield f"{label}: no data set has a score of every model, so there are no ranks."
+        return
+    ranks = ranking.mean_ranks
+    first = [model for model in ranking.models if np.isclose(ranks[model], ranks.iloc[0])]
+    count = plural(len(ranking.datasets), "data set")
+    have = f"{first[0]} has" if len(first) == 1 else f"{listed(first)} share"
+    yield f"{label}: {have} the best mean rank, {ranks.iloc[0]:.1f} of {len(ranks)}, over {count}"
+    if len(first) == 1:
+        good = int(ranking.as_good.loc[ranking.datasets, first[0]].sum())
+        yield f"and the best score, or one within {ERRORS:g} paired standard errors of it, on {good} of them."
+    else:
+        yield "(the same)."
+    yield from _of_test(ranking, first)
+
+
+def _of_test(ranking: Ranking, first: list[str]) -> Iterator[str]:
+    n_datasets, n_models = len(ranking.datasets), len(ranking.models)
+    if not ranking.tested:
+        yield (
+            f"There is no test: {plural(n_datasets, 'data set')} cannot tell models apart, it takes"
+            f" {FEWEST_DATASETS}. These are the scores of these data sets; nothing follows for others."
+        )
+        return
+    if n_models >= FEWEST_MODELS:
+        p = "p < 0.0001" if ranking.p < 1e-4 else f"p = {ranking.p:.2g}"
+        found = f"Friedman's test: χ² = {ranking.statistic:.1f}, {n_models - 1} degrees of freedom, {p}"
+        if not ranking.differ:
+            yield f"{found}: it does not show that the models differ, in any order."
+            return
+        yield f"{found}: the models do not all rank alike."
+    pairs = ranking.pairs
+    if not ranking.decisive:
+        yield (
+            f"It takes more data sets to say which: {n_datasets} cannot tell any of the {len(pairs)} pairs of"
+            f" {n_models} models apart, as the least p they can give after Holm's correction is"
+            f" {least_p(n_datasets, len(pairs)):.2g}."
+        )
+        return
+    apart = int(pairs["different"].sum())
+    few = "no pair" if not apart else f"{apart} of {plural(len(pairs), 'pair')}"
+    yield f"Wilcoxon's signed ranks with Holm's correction tell {few} apart"
+    beaten = pairs.loc[pairs["different"] & (pairs["a"] == first[0]), "b"].tolist()
+    if len(first) == 1 and beaten:
+        rest = n_models - 1 - len(beaten)
+        beyond = f", not from the other {rest}" if rest else ""
+        yield f"({LEVEL:g} in all): {first[0]} from {listed(beaten)}{beyond}."
+    else:
+        yield f"({LEVEL:g} in all)."
+
+
+def _gaps(ranking: Ranking) -> Iterator[str]:
+    """Sentences on what does not count, and how; none if everything is there."""
+    if ranking.left_out and ranking.datasets:
+        yield f"Not ranked: {listed(ranking.left_out)}, where some model has no score."
+    values = ranking.common.values
+    absent = [model for model in values["model"].unique() if model not in ranking.common.models]
+    if absent:
+        yield f"Without any score, and so not here: {listed(absent)}."
+    counts = values[["no_solution", "failed", "pending"]].sum()
+    if counts["no_solution"]:
+        yield (
+            f"{plural(int(counts['no_solution']), 'cell')} without a solution"
+            f" {'counts' if counts['no_solution'] == 1 else 'count'} with a score of 0, that"
+            " of all samples in one cluster."
+        )
+    missing = int(counts["failed"] + counts["pending"])
+    if missing:
+        yield (
+            f"{plural(missing, 'cell')} failed or pending: where one model has no result, the others' cells"
+            " at the same p, m and draw are left out too."
+        )
+
+
+def headline(ranked: Sequence[Ranking]) -> tuple[str, ...]:
+    """The best model by the first score that ranks, beside the second and the last, and what a test says.
+
+    Parameters
+    ----------
+    ranked : sequence of Ranking
+        Those of two models or more that have ranks.
+
+    Returns
+    -------
+    tuple of str
+        One sentence; none without any.
+    """
+    if not ranked:
+        return ()
+    ranking = ranked[0]
+    label, means = ranking.label, ranking.means.mean()
+    first, *others = ranking.models
+    best = float(ranking.mean_ranks.iloc[0])
+    shared = [model for model in ranking.models if abs(ranking.mean_ranks[model] - best) < 1e-9]
+    over = plural(len(ranking.datasets), "data set")
+    apart = int((ranking.pairs["different"] & (ranking.pairs["a"] == first)).sum())
+    if not ranking.tested:
+        surely = "too few data sets for a test, so this holds for them alone"
+    elif apart:
+        surely = f"a test over data sets tells it from {apart} of {plural(len(others), 'other model')}"
+    else:
+        surely = "a test over data sets does not tell it from any other model"
+    if len(shared) > 1:
+        scores = ", ".join(f"{means[model]:{FORM}}" for model in shared[:4])
+        said = f"By {label} {listed(shared)} share the best mean rank ({scores}) over {over}"
+    else:
+        rest = [f"{means[model]:{FORM}} of {model}" for model in dict.fromkeys((others[0], others[-1]))]
+        scores = f"mean {label} {means[first]:{FORM}} over {over}"
+        said = f"{first} ranks best: {scores}, against {' and '.join(rest)}"
+    return (f"{said}; {surely}.",)
+
+
+def winner_lines(content: Content, width: int) -> Iterator[str]:
+    """Findings for a terminal, and under them mean rank, mean score, wins and time of each model.
+
+    Parameters
+    ----------
+    content : Content
+        What to show.
+    width : int
+        Letters of a line.
+    """
+    yield "who wins"
+    for paragraph in findings(content.rankings):
+        yield from textwrap.wrap(paragraph, width, initial_indent="  ", subsequent_indent="    ")
+    found = content.ranked
+    if not found:
+        return
+    seconds = cost_table(found[0], content.cells).set_index("model")["cpu_seconds"]
+    layout = ("<22", *(">10", ">7", ">16") * len(found), ">9")
+    heads = [head for each in found for head in (f"{each.label} rank", "mean", "won–tied–lost")]
+    yield elements.text(("", *heads, "s"), layout)
+    tables = [ranking.table().set_index("model") for ranking in found]
+    for model in found[0].models:
+        line = [short(model)]
+        for row in (table.loc[model] for table in tables):
+            line += [f"{row['mean_rank']:.2f}", f"{row['mean']:{FORM}}"]
+            line.append(f"{row['wins']:.0f}–{row['ties']:.0f}–{row['losses']:.0f}")
+        yield elements.text((*line, f"{seconds[model]:.3g}" if model in seconds else "-"), layout)
+    yield RULE
+
+
+def winner_files(content: Content) -> dict[str, pd.DataFrame]:
+    """Every number that is said of models against each other, by the name of its file.
+
+    Returns
+    -------
+    dict of str to pandas.DataFrame
+        `winners` (data sets × models), `ranks` (models), `pairs` and `robustness` (p), each for every score;
+        nothing without two models.
+    """
+    parts: dict[str, list[pd.DataFrame]] = {}
+    for ranking in content.rankings:
+        if not ranking.comparable:
+            continue
+        places = ["dataset", "model"]
+        ranks = ranking.ranks.stack().rename("rank").rename_axis(places)
+        good = ranking.as_good.stack().rename("as_good_as_best").rename_axis(places)
+        cost = cost_table(ranking, content.cells).set_index("model")[["cpu_seconds", "seconds"]]
+        tests = {"friedman": ranking.statistic, "friedman_p": ranking.p}
+        tables = {
+            "winners": ranking.common.values.join(ranks, on=places).join(good, on=places),
+            "ranks": ranking.table().drop(columns="score").join(cost, on="model").assign(**tests),
+            "pairs": ranking.pairs,
+            "robustness": robustness_table(ranking),
+        }
+        for name, table in tables.items():
+            score = pd.Series(ranking.score, table.index, name="score")
+            parts.setdefault(name, []).append(pd.concat([score, table], axis="columns"))
+    return {name: pd.concat(frames, ignore_index=True) for name, frames in parts.items()}
+
+
+def standing_words(content: Content) -> Iterator[str]:
+    """Who wins, and how far that reaches."""
+    yield from findings(content.rankings)
+    if any(ranking.comparable for ranking in content.rankings):
+        yield READING
+
+
+def standing_figures(content: Content) -> Iterator[Drawn]:
+    """Diagrams of mean ranks."""
+    for ranking in content.rankings:
+        if ranking.comparable:
+            yield f"ranks-{ranking.label.lower()}", draw_ranks(ranking), caption(ranking)
+
+
+def standing_tables(content: Content) -> list[Table]:
+    """Every model's score on every data set."""
+    return [standing_table(ranking) for ranking in content.rankings if ranking.comparable]
+
+
+def caption(ranking: Ranking) -> str:
+    """What the diagram shows, and what its bars mean."""
+    over = plural(len(ranking.datasets), "data set")
+    bars = BARS + ("" if ranking.decisive else POWERLESS) if ranking.tested else NO_BARS
+    return f"Mean rank by {ranking.label} over {over}, 1 is best. {bars}"
+
+
+def standing_table(ranking: Ranking) -> Table:
+    """Models, best mean rank first, by data sets; the best of each data set is marked."""
+    common, label, ranked = ranking.common, ranking.label, bool(ranking.datasets)
+    values = common.values.set_index(["dataset", "model"])
+    best = common.wide("mean").astype(float).T
+    counts = common.values.groupby("model")[["done", "no_solution"]].sum()
+    unsolved = bool(counts["no_solution"].sum())
+    rows = []
+    for model in ranking.models if ranked else common.models:
+        row = [words(model), NOTHING, NOTHING]
+        if ranked:
+            row[1:] = (
+                number(float(ranking.mean_ranks[model]), ".2f"),
+                number(ranking.means[model].mean(), FORM),
+            )
+        if unsolved:
+            done, without = counts.loc[model]
+            row.append(number(done / (done + without) if done + without else None, ".0%"))
+        for name in common.datasets:
+            mean, se = values.loc[(name, model), ["mean", "se"]].astype(float)
+            entry = elements.mean_and_error(mean, se, FORM)
+            if ranking.as_good.loc[name, model]:
+                kind = "best" if best[name].idxmax() == model else "good"
+                entry = Value(entry.text, entry.order, kind)
+            row.append(entry)
+        rows.append(tuple(row))
+    names = [name if name in ranking.datasets else f"{name} (not ranked)" for name in common.datasets]
+    heads = ("model", "mean rank", f"mean {label}", *(["solved"] if unsolved else []), *names)
+    over = []
+    for unit, kind in KINDS.items():
+        n = common.values.loc[(common.values["unit"] == unit) & (common.values["n"] > 0), "n"]
+        if len(n):
+            ends = " to ".join(str(int(end)) for end in dict.fromkeys((n.min(), n.max())))
+            over.append(f"{ends} {kind}")
+    note = (
+        f"Mean ± standard error over n draws: {'; '.join(over)}; a mean over p and m is taken within each"
+        " draw first. Where nothing is redrawn there is no error. Underlined is the best of a data set, in"
+        f" colour what ties with it: the difference is within {ERRORS:g} standard errors, paired by draw."
+    )
+    return Table(f"{label} of each model on each data set", heads, tuple(rows), note=note, pinned=True)
+
+
+def draw_ranks(ranking: Ranking) -> Figure | None:
+    """Draw the mean rank of each model, the best at the left, each labelled at the nearer side.
+
+    Bars join models that are not told apart: a diagram of critical differences.
+
+    Parameters
+    ----------
+    ranking : Ranking
+        Of any number of models.
+
+    Returns
+    -------
+    Figure or None
+        None without two models that have ranks.
+    """
+    models, ranks = ranking.models, ranking.mean_ranks
+    if len(models) < 2 or not ranking.datasets:
+        return None
+    left = (len(models) + 1) // 2
+    levels = _levels(ranking.groups)
+    deep = BAR * (max(levels, default=-1) + 2)
+    figure = Figure(figsize=(WIDTH, HEAD + deep + ROW * left + 0.1), layout="constrained")
+    axes = figure.subplots()
+    axes.set_xlim(1, len(models))
+    axes.set_ylim(deep + ROW * left, 0)
+    axes.xaxis.set_ticks_position("top")
+    axes.xaxis.set_label_position("top")
+    axes.set_xticks(range(1, len(models) + 1))
+    axes.set_xlabel("mean rank (1 is best)")
+    axes.set_yticks([])
+    for name, spine in axes.spines.items():
+        spine.set_visible(name == "top")
+    for (first, last), level in zip(ranking.groups, levels, strict=True):
+        ends = [float(ranks.iloc[first]), float(ranks.iloc[last])]
+        axes.plot([ends[0] - 0.04, ends[1] + 0.04], [BAR * (level + 1)] * 2, color=INK, linewidth=4)
+    label, means = ranking.label, ranking.means.mean()
+    for place, model in enumerate(models):
+        rank, name, to_left = float(ranks[model]), short(model, longest=LONGEST_MODEL), place < left
+        y = deep + ROW * ((place if to_left else len(models) - 1 - place) + 0.5)
+        side = 1.0 if to_left else float(len(models))
+        axes.plot([rank, rank, side], [0, y, y], color=GREY, linewidth=0.9, clip_on=False)
+        how = mark(model)
+        (point,) = axes.plot([rank], [0], color=how.color, linestyle="", clip_on=False, zorder=5)
+        point.set(**how.markers, markersize=6)
+        axes.annotate(
+            f"{name}  {rank:.2f}" if to_left else f"{rank:.2f}  {name}",
+            (side, y),
+            (-4 if to_left else 4, 0),
+            textcoords="offset points",
+            ha="right" if to_left else "left",
+            va="center",
+            annotation_clip=False,
+        )
+        look.hover(point, [f"{model}: mean rank {rank:.2f}, mean {label} {means[model]:{FORM}}"])
+    return figure
+
+
+def _levels(groups: list[tuple[int, int]]) -> list[int]:
+    """Height of each bar, so that none touches another: the first that is free."""
+    ends: list[int] = []
+    levels = []
+    for first, last in groups:
+        level = next((place for place, end in enumerate(ends) if end < first), len(ends))
+        ends[level : level + 1] = [last]
+        levels.append(level)
+    return levels
+
+
+def duel_words(content: Content) -> Iterator[str]:
+    """Where the pairs are in full."""
+    yield "pairs.csv has every pair with the mean difference, the p of the test and that after correction."
+
+
+def duel_tables(content: Content) -> list[Table]:
+    """Each model against each other, by each score."""
+    return [duel_table(ranking) for ranking in content.ranked]
+
+
+def duel_table(ranking: Ranking) -> Table:
+    """Matrix of one score, best mean rank first."""
+    duels = ranking.matrix()
+    better = set(ranking.pairs.loc[ranking.pairs["different"], ["a", "b"]].itertuples(index=False, name=None))
+
+    def entry(counts: pd.Series, kind: str = "") -> Value:
+        return Value(
+            "–".join(str(int(count)) for count in counts), int(counts["wins"] - counts["losses"]), kind
+        )
+
+    rows = []
+    for place, model in enumerate(ranking.models, start=1):
+        entries = [
+            NOTHING
+            if other == model
+            else entry(duels.loc[(model, other)], "best" if (model, other) in better else "")
+            for other in ranking.models
+        ]
+        rows.append((Value(f"{place} {model}", f"{place:02}"), entry(duels.loc[model].sum()), *entries))
+    heads = ("model", "all", *(str(place) for place in range(1, len(rows) + 1)))
+    title = f"Data sets won – tied – lost by {ranking.label}"
+    return Table(title, heads, tuple(rows), note=DUELS + (TESTED if ranking.tested else ""), pinned=True)
+
+
+def has_accuracies(content: Content) -> bool:
+    """Whether any ranked score is known at two accuracies."""
+    return any(robustness_table(ranking)["p"].nunique() > 1 for ranking in content.ranked)
+
+
+def robustness_figures(content: Content) -> Iterator[Drawn]:
+    """Scores against the accuracy of annotations."""
+    for ranking in content.ranked:
+        figure = draw_robustness(robustness_table(ranking), ranking.score)
+        yield f"robustness-{ranking.label.lower()}", figure, f"{ranking.label} {ROBUSTNESS}"
+
+
+def robustness_tables(content: Content) -> Iterator[Table]:
+    """Means over the data sets that are ranked, by accuracy."""
+    for ranking in content.ranked:
+        table = robustness_table(ranking)
+        wide = table[table["dataset"] == MEAN].pivot(index="model", columns="p", values="mean")
+        low, high = wide.columns[0], wide.columns[-1]
+        rows = []
+        for model in ranking.models:
+            entries = [number(float(mean), FORM) for mean in wide.loc[model]]
+            drop = float(wide.loc[model, high] - wide.loc[model, low])
+            alone = model in ranking.common.alone
+            rows.append((words(model), *entries, NOTHING if alone else Value(f"{drop:+{FORM}}", drop)))
+        heads = ("model", *(f"p = {p:g}" for p in wide), f"p = {high:g} less p = {low:g}")
+        yield Table(f"{ranking.label} by accuracy", heads, tuple(rows), note=DROP)
+
+
+def robustness_table(ranking: Ranking) -> pd.DataFrame:
+    """Score of each model at each p, by data set, and then over the data sets that are ranked.
+
+    Parameters
+    ----------
+    ranking : Ranking
+        Of one score.
+
+    Returns
+    -------
+    pandas.DataFrame
+        `dataset` (`MEAN` for the mean of all), `p`, `model`, `mean`, `se`, `n` draws, or data sets. The
+        error of the mean of all is that of its draws, for these data sets; a part without one adds nothing.
+    """
+    table = by_accuracy(ranking.common)
+    ranked = table[table["dataset"].isin(ranking.datasets)]
+    every = over_datasets(ranked, ["p", "model"]).reset_index().assign(dataset=MEAN)[list(table.columns)]
+    return pd.concat([table, every], ignore_index=True)
+
+
+def draw_robustness(table: pd.DataFrame, score: str) -> Figure | None:
+    """Draw lines over p: the mean of all data sets, and each of them where models are of few shapes.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        From `robustness_table`.
+    score : str
+        What its means are of.
+
+    Returns
+    -------
+    Figure or None
+        None without two accuracies.
+    """
+    if table["p"].nunique() < 2:
+        return None
+    groups = elements.shape_groups(table["model"].unique())
+    names = [name for name in table["dataset"].unique() if name != MEAN]
+    if len(groups) > 1 or len(names) == 1:
+        items = [(MEAN if len(names) > 1 else names[0], group) for group in groups]
+    else:
+        items = [(name, "") for name in (MEAN, *elements.spread(names, MOST_DATASETS))]
+    whole = f"mean of {int(table.loc[table['dataset'] == MEAN, 'n'].max())} data sets"
+    shown = [(short(whole if name == MEAN else name, group), (name, group)) for name, group in items]
+
+    def panel(axes: Axes, item: tuple[str, str]) -> None:
+        rows = table[(table["dataset"] == item[0]) & table["model"].isin(groups[item[1]])]
+        for model, points in rows.sort_values("p", kind="stable").groupby("model", sort=True):
+            p, mean = (points[name].to_numpy(dtype=float) for name in ("p", "mean"))
+            tips = [f"{model}, p = {row.p:g}: {with_error(row.mean, row.se)}" for row in points.itertuples()]
+            figures.curve(axes, p, mean, points["se"], mark(str(model)), str(model), tips, 0.16)
+        axes.grid()
+        look.tick_counts(axes, sorted(rows["p"].unique()))
+        axes.set_xlabel("accuracy p")
+
+    figure = figures.wrapped(shown, panel, PANEL, LABELS[score].axis)
+    if len(groups) > 1:
+        # panels of one mean compare; a shared axis would take the ticks from those above an empty place
+        figures.same_heights(figure.axes, ROOM)
+    return figure
+
+
+def has_costs(content: Content) -> bool:
+    """Whether any ranked model has a time."""
+    return any(len(cost_table(ranking, content.cells)) for ranking in content.ranked)
+
+
+def cost_figures(content: Content) -> Iterator[Drawn]:
+    """Score against time."""
+    for ranking in content.ranked:
+        figure = draw_costs(cost_table(ranking, content.cells), ranking.score)
+        yield f"cost-{ranking.label.lower()}", figure, f"{ranking.label}, {COST}"
+
+
+def cost_tables(content: Content) -> Iterator[Table]:
+    """The same in numbers."""
+    for ranking in content.ranked:
+        columns = (
+            ("model", "model", ""),
+            (
+                f"mean {ranking.label}",
+                lambda row: Value(f"{row.mean:{FORM}}", row.mean, "best" * row.best),
+                "",
+            ),
+            ("CPU s a cell", "cpu_seconds", ".3g"),
+            ("s a cell", "seconds", ".3g"),
+        )
+        table = cost_table(ranking, content.cells)
+        yield elements.table(f"{ranking.label} and time", table, columns, note=QUICKER)
+
+
+def cost_table(ranking: Ranking, cells: pd.DataFrame) -> pd.DataFrame:
+    """Score and time of each model that has a time, over the data sets that are ranked.
+
+    Parameters
+    ----------
+    ranking : Ranking
+        Of one score.
+    cells : pandas.DataFrame
+        From `pipeline.scoring.tables.cell_table`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        `model`, `mean` score, `cpu_seconds` and `seconds` of a cell (geometric means over data sets of the
+        mean over cells), `best` if no other model is as quick and better, or quicker and as good.
+    """
+    times = time_table(cells)
+    times = times[times["dataset"].isin(ranking.datasets) & (times["cpu_seconds"] > 0)]
+    logs = np.log(times.set_index("model")[["cpu_seconds", "seconds"]].astype(float))
+    means = np.exp(logs.groupby(level="model").mean())
+    table = means.reindex([model for model in ranking.models if model in means.index])
+    table.insert(0, "mean", ranking.means.mean().reindex(table.index))
+    score, cost = table["mean"].to_numpy()[:, None], table["cpu_seconds"].to_numpy()[:, None]
+    beaten = (score <= score.T) & (cost >= cost.T) & ((score < score.T) | (cost > cost.T))
+    return table.assign(best=~beaten.any(axis=1)).rename_axis("model").reset_index()
+
+
+def draw_costs(table: pd.DataFrame, score: str) -> Figure | None:
+    """Draw a point for each model, with its name in a column beside the panel.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        From `cost_table`.
+    score : str
+        What its means are of.
+
+    Returns
+    -------
+    Figure or None
+        None without any model.
+    """
+    if table.empty:
+        return None
+    rows = table.sort_values("mean", kind="stable")
+    height = max(LEAST_HEIGHT, COST_ROW * len(rows) + 0.9)
+    figure = Figure(figsize=(COST_WIDTH, height), layout="constrained")
+    axes = figure.subplots()
+    means = rows["mean"].to_numpy(dtype=float)
+    pad = max(0.01, 0.06 * float(np.ptp(means)))
+    axes.set_ylim(means.min() - pad, means.max() + pad)
+    low, high = float(rows["cpu_seconds"].min()), float(rows["cpu_seconds"].max())
+    figures.log_axis(axes, (1.0,) if high > 200 * low else (1, 2, 5))
+    axes.set_xlim(low / 1.6, high * 1.6)
+    fractions = (means - means.min() + pad) / (np.ptp(means) + 2 * pad)
+    heights = apart(fractions.tolist(), min(COST_ROW / (height - 0.9), 1 / len(rows)))
+    for row, level in zip(rows.itertuples(), heights, strict=True):
+        how = mark(str(row.model))
+        (point,) = axes.plot([row.cpu_seconds], [row.mean], color=how.color, linestyle="", zorder=3)
+        point.set(**how.markers, markersize=7)
+        told = f"{LABELS[score].short} {row.mean:{FORM}}"
+        look.hover(point, [f"{row.model}: {told}, {row.cpu_seconds:.3g} CPU s a cell"])
+        axes.annotate(
+            short(str(row.model), longest=LONGEST_MODEL),
+            (row.cpu_seconds, row.mean),
+            (1.04, level),
+            textcoords="axes fraction",
+            va="center",
+            arrowprops=LEADER,
+            annotation_clip=False,
+        )
+    axes.set_xlabel("CPU seconds of a cell (log)")
+    axes.set_ylabel(LABELS[score].axis)
+    axes.grid()
+    return figure
+
+
+def apart(places: Sequence[float], least: float) -> list[float]:
+    """Places in ascending order within 0 to 1, moved as little as keeps neighbours `least` apart."""
+    if not len(places):
+        return []
+    steps = least * np.arange(len(places))
+    # Without the steps, neighbours need only stay in order: the nearest such places are a known problem.
+    nearest = isotonic_regression(np.asarray(places) - steps).x
+    return [float(place) for place in np.clip(nearest, 0.0, 1.0 - steps[-1]) + steps]

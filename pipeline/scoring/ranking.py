@@ -1,0 +1,492 @@
+"""Which model wins: one mean for each data set over the cells in common, ranks, and what a test says of them.
+
+`common_scores` averages a score over the places that all models share, `rank` orders the models by it, with
+ties on each data set and tests over data sets. The tests are those of Demšar, Statistical comparisons of
+classifiers over multiple data sets, JMLR 7 (2006), with the pairwise ones of Benavoli, Corani and Mangili,
+JMLR 17 (2016), which depend on the two models alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+from scipy.stats import chi2, rankdata
+
+from pipeline.scoring.scores import LABELS
+from pipeline.scoring.tables import NAMES, by_unit, complete_places, unit_level
+from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING, STATUS_WORDS
+
+# Of every test.
+LEVEL = 0.05
+# Scores that differ by no more are equal: the difference comes from the order of a sum.
+ROUNDING = 1e-12
+# For a test: signed ranks of fewer cannot fall below `LEVEL`, whatever they are (5 give 1/16 at least).
+FEWEST_DATASETS = 6
+# For Friedman's test; of two models, signed ranks alone are tested.
+FEWEST_MODELS = 3
+# Scores that models are compared by: 1 is the truth, and 0 what a division without any meaning has.
+RANKED = ("nmi", "adjusted_rand")
+# Score of a cell without a solution: that of all samples in one cluster.
+UNSOLVED = 0.0
+PLACE = ["mixture", "p", "m", "replicate"]
+COUNTS = {"done": DONE, "no_solution": NO_SOLUTION, "failed": FAILED, "pending": PENDING}
+COLUMNS = ("dataset", "model", "mean", "se", "n", "unit", "n_places", *COUNTS)
+
+
+@dataclass(frozen=True)
+class Common:
+    """One score of every model on every data set, over the places that all models share.
+
+    Parameters
+    ----------
+    score : str
+        One of `RANKED`.
+    values : pandas.DataFrame
+        A row for each data set with the score, and model of the cube: `dataset`, `model`, `mean`, `se`
+        (missing for n = 1, and for a model without annotations on a real data set, which nothing redraws),
+        `n` units, `unit` (mixtures, or redraws of the annotations), `n_places` in common, and how many cells
+        of the model are `done`, have `no_solution`, `failed` or are `pending`.
+    places : mapping of str to pandas.DataFrame
+        Of each data set the values at every place in common: an index of `PLACE`, a column for each model.
+    alone : frozenset of str
+        Models without annotations, which have no p, m and replicate of their own.
+    """
+
+    score: str
+    values: pd.DataFrame
+    places: Mapping[str, pd.DataFrame]
+    alone: frozenset[str]
+
+    @property
+    def datasets(self) -> list[str]:
+        """Data sets that have the score, in the order of the file."""
+        return list(self.values["dataset"].unique())
+
+    @property
+    def models(self) -> list[str]:
+        """Models that have a value on any data set, those without annotations first."""
+        known = set(self.values.loc[self.values["mean"].notna(), "model"])
+        return [model for model in self.values["model"].unique() if model in known]
+
+    def wide(self, column: str) -> pd.DataFrame:
+        """A column of `values` by data set and model."""
+        table = self.values.pivot(index="dataset", columns="model", values=column)
+        return table.reindex(index=self.datasets, columns=self.models)
+
+
+def common_scores(cells: pd.DataFrame, score: str) -> Common:
+    """Average a score over the places that all models share.
+
+    A place is a mixture, p, m and replicate, and a model without annotations has the same value at every p, m
+    and replicate. A cell without a solution has the score 0. A place where some model's cell failed, is
+    pending or has no score is left out for all of them; a model without any result on a data set does not
+    count there. The mean is over units that were drawn independently, each of them a mean over its
+    places first: of mixtures each mixture, of a real data set each redraw of the annotations.
+
+    Parameters
+    ----------
+    cells : pandas.DataFrame
+        From `pipeline.scoring.tables.cell_table`.
+    score : str
+        One of `RANKED`.
+    """
+    marked = cells.assign(value=solved_values(cells, score))
+    # a data set without true labels has no score, whatever its cells have found
+    labelled = [name for name, rows in marked.groupby("dataset", sort=False) if rows[score].notna().any()]
+    alone = list(cells["model"][cells["p"].isna()].unique())
+    models = list(dict.fromkeys([*alone, *cells["model"]]))
+    places = {name: _places(marked[marked["dataset"] == name]) for name in labelled}
+    frames = [_values(marked[marked["dataset"] == name], places[name], models, alone) for name in labelled]
+    values = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(COLUMNS))
+    return Common(score, values, places, frozenset(alone))
+
+
+def solved_values(cells: pd.DataFrame, score: str) -> pd.Series:
+    """Score of each cell that was computed to the end, `UNSOLVED` without a solution; missing of others."""
+    done, without = (cells["status"] == STATUS_WORDS[code] for code in (DONE, NO_SOLUTION))
+    return cells[score].where(done).mask(without, UNSOLVED).astype(float)
+
+
+def by_accuracy(common: Common) -> pd.DataFrame:
+    """Mean score of each data set and model at every accuracy p.
+
+    Parameters
+    ----------
+    common : Common
+        From `common_scores`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        `dataset`, `p`, `model`, `mean`, `se` and `n` as in `Common.values`, over the places of that p; the p
+        of a model without annotations is the one it is compared at.
+    """
+    frames = []
+    for dataset, places in common.places.items():
+        for p, rows in places.groupby(level="p"):
+            means = _means(rows, common.alone)
+            frames.append(means.rename_axis("model").reset_index().assign(dataset=dataset, p=p))
+    columns = ["dataset", "p", "model", "mean", "se", "n"]
+    return pd.concat(frames, ignore_index=True)[columns] if frames else pd.DataFrame(columns=columns)
+
+
+def _places(rows: pd.DataFrame) -> pd.DataFrame:
+    """Values of the models that have any, at the places where all of these do."""
+    keyed = rows.assign(mixture=rows["mixture"].fillna(-1).astype(int))
+    drawn = keyed[keyed["p"].notna()]
+    alone = keyed[keyed["p"].isna()].pivot(index="mixture", columns="model", values="value")
+    if not drawn.empty:
+        return complete_places(drawn, PLACE, "model", alone).rename_axis(columns=None)
+    wide = alone.assign(p=np.nan, m=-1, replicate=-1).set_index(PLACE[1:], append=True)
+    return wide.dropna(axis="columns", how="all").dropna(axis="index").rename_axis(columns=None)
+
+
+def _means(places: pd.DataFrame, alone: Collection[str]) -> pd.DataFrame:
+    """Mean and standard error over units, by model; what nothing draws again has no error."""
+    units = by_unit(places)
+    table = pd.DataFrame({"mean": units.mean(), "se": units.sem(), "n": len(units)})
+    if unit_level(places.index) == "replicate":
+        table.loc[table.index.isin(list(alone)), "se"] = np.nan
+    return table
+
+
+def _values(
+    rows: pd.DataFrame, places: pd.DataFrame, models: list[str], alone: Collection[str]
+) -> pd.DataFrame:
+    table = _means(places, alone).reindex(models)
+    table["n"] = table["n"].where(table["mean"].notna(), 0).astype(int)
+    table["unit"] = NAMES["mixture" if rows["mixture"].notna().any() else "replicate"]
+    table["n_places"] = np.where(table["n"] > 0, len(places), 0)
+    states = rows.groupby(["model", "status"]).size().unstack(fill_value=0).reindex(models, fill_value=0)
+    for name, code in COUNTS.items():
+        table[name] = states.get(STATUS_WORDS[code], pd.Series(0, index=models)).astype(int)
+    table.insert(0, "dataset", rows["dataset"].iloc[0])
+    return table.rename_axis("model").reset_index()[list(COLUMNS)]
+
+
+# Paired standard errors up to which two models tie on a data set.
+ERRORS = 2.0
+PAIRS = ("a", "b", "wins_a", "ties", "wins_b", "difference", "p", "p_holm", "different")
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Models in the order of their mean ranks.
+
+    Parameters
+    ----------
+    common : Common
+        What they are ranked by.
+    means, ranks : pandas.DataFrame
+        Score and rank (1 is best) by data set, of those on which every model has a score, and model.
+    as_good : pandas.DataFrame of bool
+        Of all data sets and models: whether the model has the best mean there, or ties with it.
+    pairs : pandas.DataFrame
+        A row for every two models, the one of the better mean rank as `a`: data sets on which each wins, and
+        `ties`; `difference`, mean over data sets of a minus b; `p` of the signed-rank test, `p_holm` after
+        Holm's correction over all pairs, missing without a test; `different` if the tests say so.
+    statistic, p : float
+        Of Friedman's test; missing where there was none.
+    groups : list of (int, int)
+        From `alike`; empty without a test.
+    """
+
+    common: Common
+    means: pd.DataFrame
+    ranks: pd.DataFrame
+    as_good: pd.DataFrame
+    pairs: pd.DataFrame
+    statistic: float
+    p: float
+    groups: list[tuple[int, int]]
+
+    @property
+    def score(self) -> str:
+        """What the models are ranked by."""
+        return self.common.score
+
+    @property
+    def label(self) -> str:
+        """Its name for people."""
+        return LABELS[self.score].short
+
+    @property
+    def models(self) -> list[str]:
+        """Best mean rank first."""
+        return list(self.means.columns)
+
+    @property
+    def datasets(self) -> list[str]:
+        """Those that count: every model has a score on them."""
+        return list(self.means.index)
+
+    @property
+    def left_out(self) -> list[str]:
+        """Data sets with the score, on which some model has none."""
+        return [name for name in self.common.datasets if name not in self.datasets]
+
+    @property
+    def comparable(self) -> bool:
+        """Whether there are two models or more."""
+        return len(self.common.models) > 1
+
+    @property
+    def mean_ranks(self) -> pd.Series:
+        """By model, best first."""
+        return self.ranks.mean()
+
+    @property
+    def tested(self) -> bool:
+        """Whether there were data sets enough for a test."""
+        return len(self.datasets) >= FEWEST_DATASETS and len(self.models) > 1
+
+    @property
+    def differ(self) -> bool:
+        """Whether the first test says that the models are not all alike."""
+        return self.tested and (len(self.models) < FEWEST_MODELS or self.p < LEVEL)
+
+    @property
+    def decisive(self) -> bool:
+        """Whether a pair could be told apart at all: whether the data sets are enough for so many models."""
+        return self.tested and least_p(len(self.datasets), len(self.pairs)) < LEVEL
+
+    def table(self) -> pd.DataFrame:
+        """One row per model, best first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            `score`, `model`, `n_datasets` that count, `mean_rank`, `mean` of the score over them, `wins`,
+            `ties` and `losses` against all other models, `best` (data sets on which it is best or ties with
+            the best), and the number of cells `done`, with `no_solution`, `failed` and `pending`.
+        """
+        counted = self.common.values.groupby("model")[["done", "no_solution", "failed", "pending"]].sum()
+        duels = self.matrix().groupby(level="a").sum().reindex(self.models, fill_value=0)
+        return pd.DataFrame(
+            {
+                "score": self.score,
+                "model": self.models,
+                "n_datasets": len(self.datasets),
+                "mean_rank": self.mean_ranks.to_numpy(),
+                "mean": self.means.mean().to_numpy(),
+                **{name: duels[name].to_numpy() for name in duels},
+                "best": self.as_good.loc[self.datasets, self.models].sum().to_numpy(),
+                **{name: counted[name].reindex(self.models).to_numpy() for name in counted},
+            }
+        )
+
+    def matrix(self) -> pd.DataFrame:
+        """Data sets that each model `wins`, `ties` and `losses` against each other, by `a` and `b`."""
+        names = {"wins_a": "wins", "ties": "ties", "wins_b": "losses"}
+        ahead = self.pairs[["a", "b", *names]].rename(columns=names)
+        behind = ahead.rename(columns={"a": "b", "b": "a", "wins": "losses", "losses": "wins"})
+        return pd.concat([ahead, behind]).set_index(["a", "b"])[["wins", "ties", "losses"]]
+
+
+def rankings(cells: pd.DataFrame) -> tuple[Ranking, ...]:
+    """Rank the models of a table from `pipeline.scoring.tables.cell_table` by each of `RANKED`."""
+    return tuple(rank(common_scores(cells, score)) for score in RANKED)
+
+
+def rank(common: Common) -> Ranking:
+    """Rank the models of a cube by one score.
+
+    A rank needs every model on a data set: data sets on which one has no score do not count. A test needs
+    `FEWEST_DATASETS`. Friedman's test comes first, where there are `FEWEST_MODELS`; if it does not find that
+    the models differ, no pair does.
+
+    Parameters
+    ----------
+    common : Common
+        From `common_scores`.
+    """
+    every = common.wide("mean").astype(float)
+    means = every.dropna()
+    ranks = pd.DataFrame(best_first(means.to_numpy()), means.index, means.columns)
+    order = ranks.mean().sort_values(kind="stable").index if len(ranks) else means.columns
+    means, ranks = means[order], ranks[order]
+    tested = len(means) >= FEWEST_DATASETS and len(order) > 1
+    statistic, p = np.nan, np.nan
+    if tested and len(order) >= FEWEST_MODELS:
+        statistic, p = friedman(ranks.to_numpy())
+    verdicts = {name: _verdicts(common, name, list(order)) for name in means.index}
+    pairs = _pairs(means, verdicts, tested, may_differ=not p >= LEVEL)
+    different = pd.DataFrame(False, order, order)
+    for a, b in pairs.loc[pairs["different"], ["a", "b"]].itertuples(index=False):
+        different.loc[a, b] = different.loc[b, a] = True
+    groups = alike(different.to_numpy()) if tested else []
+    return Ranking(common, means, ranks, _as_good(common, every), pairs, statistic, p, groups)
+
+
+def _verdicts(common: Common, dataset: str, models: list[str]) -> np.ndarray:
+    """1 where the model of the row wins on a data set, -1 where that of the column does, 0 for a tie.
+
+    A tie is a difference within `ERRORS` standard errors of the mean over units, paired. Where there is one
+    unit alone, or nothing was redrawn, only equal scores tie.
+    """
+    units = by_unit(common.places[dataset])[models].to_numpy()
+    differences = units[:, :, None] - units[:, None, :]
+    mean = differences.mean(axis=0)
+    error = differences.std(axis=0, ddof=1) / np.sqrt(len(units)) if len(units) > 1 else 0.0
+    return np.asarray(np.where(np.abs(mean) <= np.maximum(ROUNDING, ERRORS * error), 0, np.sign(mean)))
+
+
+def _pairs(
+    means: pd.DataFrame, verdicts: dict[str, np.ndarray], tested: bool, *, may_differ: bool
+) -> pd.DataFrame:
+    models = list(means.columns)
+    stacked = np.array(list(verdicts.values())).reshape(len(verdicts), len(models), len(models))
+    rows = []
+    for (i, a), (j, b) in combinations(enumerate(models), 2):
+        differences = (means[a] - means[b]).to_numpy()
+        counts = [int((stacked[:, i, j] == sign).sum()) for sign in (1, 0, -1)]
+        p = signed_ranks(differences) if tested else np.nan
+        rows.append((a, b, *counts, differences.mean() if len(means) else np.nan, p))
+    table = pd.DataFrame(rows, columns=list(PAIRS[:-2]))
+    table["p_holm"] = holm(table["p"].to_numpy(dtype=float)) if tested else np.nan
+    table["different"] = (table["p_holm"] < LEVEL) & may_differ
+    return table
+
+
+def _as_good(common: Common, every: pd.DataFrame) -> pd.DataFrame:
+    """Models that no other wins against by the best mean, also on data sets that do not count."""
+    found = pd.DataFrame(False, every.index, every.columns)
+    for dataset, means in every.iterrows():
+        there = list(means.dropna().index)
+        if there:
+            best = there.index(means.idxmax())
+            found.loc[dataset, there] = _verdicts(common, str(dataset), there)[best] <= 0
+    return found
+
+
+def best_first(values: np.ndarray) -> np.ndarray:
+    """Rank the models on each data set: 1 is the largest value, and equal ones share the mean of their ranks.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_datasets, n_models)
+        More is better.
+
+    Returns
+    -------
+    ndarray of shape (n_datasets, n_models)
+    """
+    levels = np.empty(values.shape)
+    for row, level in zip(values, levels, strict=True):
+        order = np.argsort(-row)
+        steps = np.concatenate([[0], np.cumsum(-np.diff(row[order]) > ROUNDING)])
+        level[order] = rankdata(steps[: len(row)])
+    return levels
+
+
+def friedman(ranks: np.ndarray) -> tuple[float, float]:
+    r"""Test whether all models rank alike, with the correction for ties.
+
+    With :math:`R_j` the sum of the ranks of model j over n data sets, k models, and t the lengths of ties,
+
+    .. math::
+
+        \chi^2 = \frac{12 / (n k (k + 1)) \sum_j R_j^2 - 3 n (k + 1)}
+                       {1 - \sum (t^3 - t) / (n (k^3 - k))}
+
+    of k - 1 degrees of freedom.
+
+    Parameters
+    ----------
+    ranks : ndarray of shape (n_datasets, n_models)
+        From `best_first`.
+
+    Returns
+    -------
+    statistic, p : float
+        0 and 1 where all models are equal on every data set.
+    """
+    n, k = ranks.shape
+    lengths = np.concatenate([np.unique(row, return_counts=True)[1] for row in ranks]).astype(float)
+    untied = 1 - float((lengths**3 - lengths).sum()) / (n * (k**3 - k))
+    if untied <= 0:
+        return 0.0, 1.0
+    sums = ranks.sum(axis=0)
+    statistic = (12 / (n * k * (k + 1)) * float(sums @ sums) - 3 * n * (k + 1)) / untied
+    return statistic, float(chi2.sf(statistic, k - 1))
+
+
+def signed_ranks(differences: np.ndarray) -> float:
+    """Two-sided p of Wilcoxon's signed-rank test: exact, with ties too; differences of 0 are left out.
+
+    Given the sizes of the differences, every combination of signs is equally likely where the models are
+    alike. Sums of twice the ranks are whole numbers, so their distribution is a convolution.
+
+    Parameters
+    ----------
+    differences : ndarray of shape (n_datasets,)
+        Of one model to another.
+
+    Returns
+    -------
+    float
+        1 where no difference is left.
+    """
+    found = differences[np.abs(differences) > ROUNDING]
+    if not len(found):
+        return 1.0
+    sizes = np.abs(found)
+    twice = np.rint(2 * (len(found) + 1 - best_first(sizes[None])[0])).astype(np.int64)
+    chances = np.ones(1)
+    for rank in twice:
+        chances = (np.pad(chances, (0, rank)) + np.pad(chances, (rank, 0))) / 2
+    positive = int(twice[found > 0].sum())
+    less = min(positive, int(twice.sum()) - positive)
+    return min(1.0, 2 * float(chances[: less + 1].sum()))
+
+
+def holm(p: np.ndarray) -> np.ndarray:
+    """Adjust the p of several tests by Holm's steps down, in which the smallest counts for all of them.
+
+    Parameters
+    ----------
+    p : ndarray of shape (n_tests,)
+        In any order.
+
+    Returns
+    -------
+    ndarray of shape (n_tests,)
+        Below `LEVEL`: different, with a chance below `LEVEL` that any such verdict is false.
+    """
+    order = np.argsort(p, kind="stable")
+    steps = p[order] * np.arange(len(p), 0, -1)
+    adjusted = np.empty(len(p))
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(steps))
+    return adjusted
+
+
+def least_p(n_datasets: int, n_tests: int) -> float:
+    """Least adjusted p that so many data sets can give: one model better on all of them."""
+    return min(1.0, n_tests * 2.0 ** (1 - n_datasets))
+
+
+def alike(different: np.ndarray) -> list[tuple[int, int]]:
+    """Longest runs of neighbours of which no two differ.
+
+    Parameters
+    ----------
+    different : ndarray of shape (n_models, n_models) of bool
+        Symmetric, models in the order of their mean ranks.
+
+    Returns
+    -------
+    list of (int, int)
+        First and last model of each run of two or more; none lies within another.
+    """
+    runs: list[tuple[int, int]] = []
+    for first in range(len(different)):
+        last = first
+        while last + 1 < len(different) and not different[first : last + 1, last + 1].any():
+            last += 1
+        if last > first and (not runs or last > runs[-1][1]):
+            runs.append((first, last))
+    return runs

@@ -1,0 +1,475 @@
+"""Scores of the cells of a cube (model.md, section 5): declared, computed lazily, and stored beside it.
+
+`CATALOGUE` declares each score once: its names, unit and direction, and the arrays of a cell that it takes.
+`scores` and `baseline_scores` lift it over a cube without reading anything before a value is asked for;
+`score_nodes` gives those of every node of a data set, and `store_scores` keeps them for who has only xarray.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from zarr.errors import ZarrUserWarning
+
+from kernels import scores as core
+from kernels.settings import DEFAULT
+from storage.cube.schema import DONE, VARIABLES, Role
+from storage.errors import storage_errors
+from storage.files import LONGEST_ROOT, read_regular
+from sweeps.errors import InputError, Problem, given
+from sweeps.shapes import CODES, DIMS, narrowed
+from sweeps.words import BASELINES, UNSUPERVISED, baseline_of, shape_of
+
+
+@dataclass(frozen=True)
+class Label:
+    """Words for one column.
+
+    Parameters
+    ----------
+    short : str
+        For the head of a table.
+    axis : str
+        For an axis, with the unit.
+    better : int
+        1 if more is better, -1 if less is, 0 if neither.
+    """
+
+    short: str
+    axis: str
+    better: int
+
+
+@dataclass(frozen=True)
+class Score:
+    """One score.
+
+    Parameters
+    ----------
+    name : str
+        Of the variable, and of the column in tables.
+    meaning, units : str
+        Its attributes `long_name` and `units`.
+    label : Label
+        What people call it.
+    arrays : tuple of str
+        Variables of the cube that it takes, those of one cell, with the dims they have in the schema. The
+        shape of covariances is given for every model, as its code.
+    function : callable or None
+        From these arrays of a cell that is done to a float, NaN where it is not defined; None for a score
+        made from others.
+    options : tuple of str
+        Keyword options of `function`: what callers may choose, and settings of the sweep.
+    """
+
+    name: str
+    meaning: str
+    units: str
+    label: Label
+    arrays: tuple[str, ...] = ()
+    function: Callable[..., float] | None = None
+    options: tuple[str, ...] = ()
+
+    def of_cell(self, *arrays: np.ndarray, **options: Any) -> float:
+        """Value for the arrays of one cell: NaN of a cell that is not done.
+
+        Raises
+        ------
+        InputError
+            For values that no solver writes: an error of the cube, not of the score.
+        """
+        cell = dict(zip(self.arrays, arrays, strict=True))
+        if "labels" in cell:
+            pending = cell["labels"].size == 0 or cell["labels"].min() < 0
+        else:
+            pending = "centroids" in cell and np.isnan(cell["centroids"]).any()
+        try:
+            return np.nan if pending else float(given(self.function)(*arrays, **options))
+        except (IndexError, KeyError, ValueError) as error:
+            where = "a cell of the cube"
+            raise InputError([Problem(where, str(error), "labels and pairs of its data")]) from error
+
+
+def _best(log_likelihood: np.ndarray) -> float:
+    return float(np.fmax.reduce(log_likelihood))
+
+
+def _goldberger_kl(
+    X: np.ndarray,
+    labels_true: np.ndarray,
+    labels: np.ndarray,
+    centroids: np.ndarray,
+    covariances: np.ndarray,
+    covariance_shape: int,
+    covariance_prior: float,
+) -> float:
+    shape = {code: name for name, code in CODES.items()}[int(covariance_shape)]
+    n_classes = int(labels_true.max()) + 1
+    solution = np.bincount(labels, minlength=len(covariances)), centroids, narrowed(covariances, shape)
+    # the Gaussians of the truth are estimated as those of the solution are
+    sizes, centroids_true, truth = core.cluster_gaussians(X, labels_true, n_classes)
+    if DIMS[shape]:
+        truth = core.cluster_covariances(X, labels_true, n_classes, shape, covariance_prior)
+    return core.goldberger_kl(*solution, sizes, centroids_true, truth, core.total_variance(X))
+
+
+def _centroid_index(X: np.ndarray, labels_true: np.ndarray, centroids: np.ndarray) -> float:
+    sizes, centroids_true, _ = core.cluster_gaussians(X, labels_true, int(labels_true.max()) + 1)
+    return core.centroid_index(centroids, centroids_true[sizes > 0])
+
+
+# In the order of tables. To add a score: its array core in `kernels/scores.py`, with a hand case and an
+# independent implementation in the tests there; its row here; its value in `expected` of
+# `tests/pipeline/scoring/test_scores.py`. Tables, CSV files, the report and `sweep compare` follow this list.
+# fmt: off
+CATALOGUE = {score.name: score for score in (
+    Score("nmi", "normalised mutual information with the true labels", "1",
+          Label("NMI", "NMI (0 to 1)", 1), ("labels_true", "labels"), core.nmi, ("normalizer",)),
+    Score("relative_nmi", "NMI above the baseline of the same shape of covariances", "1",
+          Label("relative NMI", "NMI above the baseline", 1)),
+    Score("adjusted_rand", "Rand index with the true labels, adjusted for chance", "1",
+          Label("ARI", "adjusted Rand index", 1), ("labels_true", "labels"), core.adjusted_rand),
+    Score("goldberger_kl", "Goldberger divergence, solution from truth", "nats",
+          Label("KL, nats", "KL divergence (nats)", -1),
+          ("X", "labels_true", "labels", "centroids", "covariances", "covariance_shape"),
+          _goldberger_kl, ("covariance_prior",)),
+    Score("centroid_index", "centroid index", "1",
+          Label("centroid index", "centroid index (clusters)", -1),
+          ("X", "labels_true", "centroids"), _centroid_index),
+    Score("annotation_agreement", "share of annotations the solution agrees with", "1",
+          Label("agreement", "correct (share)", 1), ("annotations", "labels"), core.annotation_agreement),
+    Score("objective", "objective of the best restart", "nats",
+          Label("objective, nats", "objective (nats)", 1), ("log_likelihood",), _best),
+)}
+# fmt: on
+
+SCORES = tuple(CATALOGUE)
+
+# Scores that compare between models and data sets, which objectives do not.
+QUALITIES = tuple(name for name in SCORES if name != "objective")
+
+# Of scores, then of what a cell took.
+LABELS = {name: score.label for name, score in CATALOGUE.items()} | {
+    "seconds": Label("seconds", "time in kernels (s)", -1),
+    "cpu_seconds": Label("CPU seconds", "CPU time in kernels (s)", -1),
+    "restarts_done": Label("restarts", "restarts (number)", 0),
+    "hits": Label("hits", "restarts that found the best (number)", 0),
+}
+
+
+# In place of the code of a shape that each cell chooses.
+CHOSEN = -1
+
+
+def scores(tree: xr.DataTree, dataset: str, *, normalizer: str = "min") -> xr.Dataset:
+    """Scores of the supervised cells of one data set.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        An opened cube.
+    dataset : str
+        Name of its node.
+    normalizer : {"min", "geometric", "arithmetic", "max"}
+        Of the NMI; only "min" compares with the paper's tables.
+
+    Returns
+    -------
+    xarray.Dataset
+        Lazy variables on the cell dims: `objective` (nats) and `annotation_agreement`, and where true labels
+        are known `nmi`, `adjusted_rand`, `goldberger_kl` (nats) and `centroid_index`. NaN where a cell is not
+        done. Empty if the data set has no supervised cells.
+
+    Raises
+    ------
+    ValueError
+        For an unknown normalizer.
+
+    Examples
+    --------
+    >>> from pipeline import open_cube, scores
+    >>> found = scores(open_cube("results/quick.zarr"), "iris")
+    >>> found["nmi"].mean("replicate").dims
+    ('p', 'm', 'model')
+    """
+    node = tree[dataset].to_dataset()
+    if "labels" not in node:
+        return xr.Dataset()
+    return _by_search(tree, node, node, node["model"], normalizer)
+
+
+def baseline_scores(
+    tree: xr.DataTree, dataset: str, model: str = UNSUPERVISED, *, normalizer: str = "min"
+) -> xr.Dataset:
+    """Scores of a baseline of one data set, which has no p, m, replicate and model.
+
+    The variables are those of `scores`, without `annotation_agreement`; there is at most a dim `mixture`.
+    Empty if the cube has no such baseline.
+
+    Parameters
+    ----------
+    tree, dataset, normalizer
+        As in `scores`.
+    model : str
+        Which: "unsupervised", or with a shape as "unsupervised-full".
+
+    Raises
+    ------
+    ValueError
+        For an unknown normalizer.
+
+    Examples
+    --------
+    >>> from pipeline import baseline_scores, open_cube
+    >>> baseline_scores(open_cube("results/quick.zarr"), "mixtures_k3")["nmi"].dims
+    ('mixture',)
+    """
+    if model not in tree[dataset].children:
+        return xr.Dataset()
+    node = tree[f"{dataset}/{model}"].to_dataset()
+    return _by_search(tree, node, tree[dataset].to_dataset(), xr.DataArray(model), normalizer)
+
+
+def score_nodes(tree: xr.DataTree, dataset: str) -> dict[str, xr.Dataset]:
+    """Scores of a data set by the path of their node, relative NMI among them.
+
+    First those of models with annotations, which are empty where there are none, then each baseline.
+    """
+    children = tree[dataset].children
+    models = [model for model in BASELINES if model in children]
+    models += [name for name in children if name not in models]
+    found = scores(tree, dataset)
+    baselines = {model: baseline_scores(tree, dataset, model) for model in models}
+    if "nmi" in found and baselines:
+        found["relative_nmi"] = relative_nmi(found, baselines)
+    return {dataset: found} | {f"{dataset}/{model}": each for model, each in baselines.items()}
+
+
+def relative_nmi(found: xr.Dataset, baselines: Mapping[str, xr.Dataset]) -> xr.DataArray:
+    """NMI of each supervised cell minus that of a baseline on the same data (docs/model.md, eq. (28)).
+
+    The baseline is the one of the same shape, and the spherical one of a model that chooses its shape: the
+    difference is what the annotations add. A model whose baseline is not there has NaN.
+
+    Parameters
+    ----------
+    found : xarray.Dataset
+        From `scores`, with `nmi`.
+    baselines : mapping of str to xarray.Dataset
+        Those of each baseline, by its name.
+    """
+    wanted = [baseline_of(model) for model in found["model"].values.tolist()]
+    levels = [baselines[name]["nmi"] if name in baselines else xr.DataArray(np.nan) for name in wanted]
+    level = xr.concat(levels, dim=found["model"], coords="minimal", compat="override")
+    difference = found["nmi"] - level
+    return difference.assign_attrs(_words(CATALOGUE["relative_nmi"])).rename("relative_nmi")
+
+
+def _by_search(
+    tree: xr.DataTree, node: xr.Dataset, data: xr.Dataset, model: xr.DataArray, normalizer: str
+) -> xr.Dataset:
+    """Scores of a node, of which each search may have settings of its own."""
+    if normalizer not in core.NORMALIZERS:
+        raise ValueError(f"normalizer: found {normalizer!r}, expected one of {', '.join(core.NORMALIZERS)}")
+    priors = _covariance_priors(tree)
+    if "search" not in node["status"].dims or len(set(priors.values())) == 1:
+        options = {"normalizer": normalizer, "covariance_prior": next(iter(priors.values()))}
+        return _scores(node, data, model, options)
+    parts = []
+    for place, name in enumerate(node["search"].values.tolist()):
+        options = {"normalizer": normalizer, "covariance_prior": priors[name]}
+        one = [each.isel(search=[place]) if "search" in each.dims else each for each in (node, data)]
+        parts.append(_scores(one[0], one[1], model, options))
+    return xr.concat(parts, dim="search", data_vars="minimal", coords="minimal", compat="override")
+
+
+def _covariance_priors(tree: xr.DataTree) -> dict[str | None, float]:
+    """A setting of the sweep, which is in the attributes of its cube, by search."""
+    found = tree.root.attrs.get("spec", {}).get("search", {})
+    searches = found if isinstance(found, list) else [found]
+    default = DEFAULT.covariance_prior
+    return {each.get("name"): each.get("covariance_prior", default) for each in searches}
+
+
+def _scores(
+    node: xr.Dataset, data: xr.Dataset, model: xr.DataArray, options: Mapping[str, Any]
+) -> xr.Dataset:
+    """Every score whose arrays are there, masked by status; `data` holds X and labels_true."""
+    arrays = {**data.data_vars, **node.data_vars, "covariance_shape": _shapes(node, model)}
+    found = {}
+    for name, score in CATALOGUE.items():
+        # A node without annotations of its own, a baseline, has none: those of `data` are of other cells.
+        there = all(array in (node if array == "annotations" else arrays) for array in score.arrays)
+        if score.function is None or not there:
+            continue
+        taken = [arrays[array] for array in score.arrays]
+        value: xr.DataArray = xr.apply_ufunc(
+            score.of_cell,
+            *taken,
+            input_core_dims=[_core_dims(array) for array in taken],
+            kwargs={option: options[option] for option in score.options},
+            vectorize=True,
+            dask="parallelized",
+            output_dtypes=[np.float64],
+            # Annotations of a grown cube come in several chunks.
+            dask_gufunc_kwargs={"allow_rechunk": True},
+        )
+        found[name] = value.where(node["status"] == DONE).assign_attrs(_words(score))
+    return xr.Dataset(found)
+
+
+def _shapes(node: xr.Dataset, model: xr.DataArray) -> xr.DataArray:
+    """Code of the shape of covariances of each cell: that of its model, or the one it chose."""
+    fixed = [CODES.get(shape_of(name), CHOSEN) for name in np.atleast_1d(model.values).tolist()]
+    codes = xr.DataArray(np.array(fixed, dtype=np.int8).reshape(model.shape), dims=model.dims)
+    if "covariance_shape" in node:
+        codes = node["covariance_shape"].where(codes == CHOSEN, codes)
+    return codes.rename("covariance_shape")
+
+
+def _words(score: Score) -> dict[str, str]:
+    return {"long_name": score.meaning, "units": score.units}
+
+
+def _core_dims(array: xr.DataArray) -> tuple[str, ...]:
+    """Dims of one cell; covariances have more of them where a model of the node does."""
+    declared = VARIABLES[str(array.name)]
+    if declared.role is Role.COORDINATE:
+        return ()
+    more = array.dims[array.dims.index("cluster") + 1 :] if array.name == "covariances" else ()
+    return declared.dims + tuple(map(str, more))
+
+
+SUFFIX = ".scores.zarr"
+FORMAT = "sweep scores"
+# Attribute of the root: sha256 of all that the scores follow from.
+FINGERPRINT = "fingerprint"
+
+
+def scores_path(cube: Path) -> Path:
+    """Where the scores of a cube are stored: `<name>.scores.zarr` beside `<name>.zarr`."""
+    return cube.with_name(cube.name.removesuffix(".zarr") + SUFFIX)
+
+
+def fingerprint(tree: xr.DataTree) -> str:
+    """Sha256 of what scores follow from: the sweep, its data, which cells are done, and this release.
+
+    Done cells never change, so that their status stands for what is in them.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        The opened cube.
+    """
+    of_cube = [tree.attrs.get(key) for key in ("format_version", "spec", "datasets")]
+    told = [version("sweep-clustering"), SCORES, *of_cube]
+    digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode())
+    for node in tree.subtree:
+        if "status" in node.data_vars:
+            digest.update(node.path.encode() + b"\0")
+            digest.update(np.ascontiguousarray(node["status"].values, dtype=np.int8).tobytes())
+    return digest.hexdigest()
+
+
+def score_datasets(tree: xr.DataTree, dataset: str) -> dict[str, xr.Dataset]:
+    """Scores of a data set by the path of their node: those of models with annotations, and of each baseline.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        An opened cube.
+    dataset : str
+        Name of its node.
+
+    Returns
+    -------
+    dict of str to xarray.Dataset
+        Lazy; without nodes that have no scores.
+    """
+    return {path: plain(each) for path, each in score_nodes(tree, dataset).items() if each.data_vars}
+
+
+def store_scores(cube: Path, tree: xr.DataTree) -> tuple[Path, bool]:
+    """Store all scores of a cube beside it, unless those that are there are of the same cells.
+
+    Parameters
+    ----------
+    cube : Path
+        `<name>.zarr`.
+    tree : xarray.DataTree
+        The same, opened.
+
+    Returns
+    -------
+    path : Path
+        The store: `xarray.open_datatree(path, engine="zarr")` has one node for each data set.
+    is_new : bool
+        Whether it was computed now.
+
+    Raises
+    ------
+    InputError
+        If something else has its name.
+    StorageError
+        If the file system refuses.
+    """
+    path, wanted = scores_path(cube), fingerprint(tree)
+    found = _attributes(path)
+    if found is not None and found.get(FINGERPRINT) == wanted:
+        return path, False
+    nodes = {name: each for data in tree.children for name, each in score_datasets(tree, data).items()}
+    attributes = {"format": FORMAT, FINGERPRINT: wanted, "cube": cube.name}
+    stored = xr.DataTree.from_dict({"/": xr.Dataset(attrs=attributes), **nodes})
+    making = path.with_name(f".{path.name}.{os.getpid()}")
+    old = path.with_name(f"{making.name}.old")
+    with storage_errors(path):
+        try:
+            with warnings.catch_warnings():
+                # zarr says of consolidated metadata that other readers may not know them: they lose nothing
+                warnings.filterwarnings("ignore", message="Consolidated metadata", category=ZarrUserWarning)
+                stored.to_zarr(making, mode="w", consolidated=True)
+            if found is not None:
+                path.rename(old)
+            making.rename(path)
+        finally:
+            for folder in (making, old):
+                shutil.rmtree(folder, ignore_errors=True)
+    return path, True
+
+
+def _attributes(path: Path) -> dict[str, object] | None:
+    """Attributes of stored scores; None where there is nothing."""
+    if not os.path.lexists(path):
+        return None
+    try:
+        document = json.loads(read_regular(path / "zarr.json", LONGEST_ROOT))
+        attributes = document["attributes"]
+        if attributes["format"] == FORMAT and not path.is_symlink():
+            return dict(attributes)
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    raise InputError([Problem(str(path), "something else", "scores of a cube, or nothing", "move it away")])
+
+
+def plain(found: xr.Dataset) -> xr.Dataset:
+    """Scores with coordinates that any reader takes, and none that they do not lie on."""
+    kept = {dim for array in found.data_vars.values() for dim in array.dims}
+    kept |= {name for name, each in found.coords.items() if each.dims and set(each.dims) <= kept}
+    found = found.drop_vars([name for name in found.coords if name not in kept])
+    texts = {
+        name: (each.dims, np.array([str(text) for text in each.values.tolist()], dtype=object))
+        for name, each in found.coords.items()
+        if each.dtype.kind in "TOU"
+    }
+    return found.assign_coords(texts).drop_encoding()

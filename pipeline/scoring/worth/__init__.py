@@ -1,1 +1,0 @@
-"""What choosing pairs is worth: curves of every design, and the uniform pairs that reach them."""

@@ -1,0 +1,357 @@
+"""Which model wins: means over shared places, ranks, ties and tests, by hand and against scipy."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+from contests import cell, contest, table
+from scipy import stats
+
+from pipeline.scoring.ranking import (
+    FEWEST_DATASETS,
+    LEVEL,
+    Ranking,
+    alike,
+    best_first,
+    by_accuracy,
+    common_scores,
+    friedman,
+    holm,
+    least_p,
+    rank,
+    signed_ranks,
+)
+from pipeline.scoring.tables import MIXTURES, REDRAWS
+
+
+def row(values: pd.DataFrame, model: str) -> pd.Series:
+    return values[values["model"] == model].iloc[0]
+
+
+def grid(dataset: str, model: str, values: dict[tuple[float, int, int], float]) -> list[dict[str, object]]:
+    return [cell(dataset, model, value, p=p, m=m, replicate=draw) for (p, m, draw), value in values.items()]
+
+
+def test_a_mean_is_over_redraws_each_of_them_over_p_and_m_first() -> None:
+    posterior = {(0.8, 5, 0): 0.1, (0.8, 9, 0): 0.3, (1.0, 5, 0): 0.5, (1.0, 9, 0): 0.7}
+    posterior |= {(p, m, 1): value + 0.2 for (p, m, _), value in posterior.items()}
+    cells = table([cell("iris", "unsupervised", 0.45), *grid("iris", "posterior", posterior)])
+    found = common_scores(cells, "nmi")
+    ours = row(found.values, "posterior")
+    assert ours["mean"] == pytest.approx(0.5)
+    assert ours["se"] == pytest.approx(0.1)  # of the two redraws, 0.4 and 0.6: not of eight cells
+    assert (ours["n"], ours["unit"], ours["n_places"], ours["done"]) == (2, REDRAWS, 8, 8)
+    level = row(found.values, "unsupervised")
+    assert level["mean"] == pytest.approx(0.45)
+    assert np.isnan(level["se"])  # nothing redraws it
+    assert (level["n"], level["n_places"], level["done"]) == (2, 8, 1)
+    assert found.models == ["unsupervised", "posterior"]
+
+
+def test_mixtures_are_the_unit_of_mixtures() -> None:
+    rows = [cell("mix", "k-means", level, mixture=k) for k, level in enumerate((0.2, 0.4, 0.9))]
+    for k, level in enumerate((0.1, 0.5, 0.6)):
+        rows += [
+            cell("mix", "posterior", level + off, mixture=k, p=p, replicate=draw)
+            for p, off in ((0.8, -0.1), (1.0, 0.1))
+            for draw in range(2)
+        ]
+    found = common_scores(table(rows), "nmi").values
+    for model, values in (("k-means", (0.2, 0.4, 0.9)), ("posterior", (0.1, 0.5, 0.6))):
+        one = row(found, model)
+        assert one["mean"] == pytest.approx(np.mean(values))
+        assert one["se"] == pytest.approx(np.std(values, ddof=1) / np.sqrt(3))
+        assert (one["n"], one["unit"], one["n_places"]) == (3, MIXTURES, 12)
+
+
+def test_no_solution_counts_as_nothing_found_and_failures_count_for_nobody() -> None:
+    rows = [cell("iris", "k-means", 0.6)]
+    rows += [cell("iris", "posterior", 0.5 + 0.1 * draw, p=0.9, replicate=draw) for draw in range(4)]
+    states = ("done", "no solution", "failed", "pending")
+    rows += [cell("iris", "cop-kmeans", 0.9, p=0.9, replicate=k, status=s) for k, s in enumerate(states)]
+    found = common_scores(table(rows), "adjusted_rand")
+    assert list(found.places["iris"].index.get_level_values("replicate")) == [0, 1]
+    cop = row(found.values, "cop-kmeans")
+    assert cop["mean"] == pytest.approx(0.45)
+    assert list(cop[["done", "no_solution", "failed", "pending"]]) == [1, 1, 1, 1]
+    assert row(found.values, "posterior")["mean"] == pytest.approx(0.55)
+
+
+def test_a_model_without_any_result_on_a_data_set_does_not_empty_it_for_others() -> None:
+    rows = [
+        cell("iris", "unsupervised", 0.5, status="pending"),
+        cell("iris", "posterior", 0.7, p=0.9),
+        cell("wine", "unsupervised", 0.4),
+        cell("wine", "posterior", 0.8, p=0.9),
+    ]
+    wide = common_scores(table(rows), "nmi").wide("mean")
+    assert np.isnan(wide.loc["iris", "unsupervised"])
+    assert wide.loc["iris", "posterior"] == pytest.approx(0.7)
+    assert wide.loc["wine"].tolist() == pytest.approx([0.4, 0.8])
+
+
+def test_cells_that_share_no_place_have_no_means() -> None:
+    rows = [
+        cell("iris", model, 0.5, p=0.9, replicate=draw, status=status)
+        for model, draw, status in (
+            ("posterior", 0, "done"),
+            ("posterior", 1, "pending"),
+            ("likelihood", 0, "pending"),
+            ("likelihood", 1, "done"),
+        )
+    ]
+    found = common_scores(table(rows), "nmi")
+    assert found.values["mean"].isna().all()
+    assert found.models == []
+    assert by_accuracy(found).empty
+
+
+def test_without_labels_or_cells_there_is_nothing() -> None:
+    unlabelled = [cell("own", "posterior", np.nan, p=0.9), cell("own", "unsupervised", np.nan)]
+    for rows in ([], unlabelled):
+        found = common_scores(table(rows), "nmi")
+        assert found.values.empty
+        assert (found.datasets, found.models) == ([], [])
+        assert found.wide("mean").empty
+        assert by_accuracy(found).empty
+
+
+def test_baselines_alone_have_places_too() -> None:
+    rows = [cell("iris", "k-means", 0.5), cell("iris", "ward", 0.7)]
+    rows += [cell("mix", name, 0.1 * k, mixture=k) for name in ("k-means", "ward") for k in range(3)]
+    found = common_scores(table(rows), "nmi").values
+    assert found["mean"].tolist() == pytest.approx([0.5, 0.7, 0.1, 0.1])
+    assert found["n"].tolist() == [1, 1, 3, 3]
+    assert by_accuracy(common_scores(table(rows), "nmi")).empty
+
+
+def test_by_accuracy_a_model_without_annotations_has_one_level() -> None:
+    rows = [cell("iris", "ward", 0.5)]
+    values = {(p, m, draw): p - 0.5 + 0.1 * draw for p in (0.7, 1.0) for m in (5, 9) for draw in range(2)}
+    rows += grid("iris", "posterior", values)
+    found = by_accuracy(common_scores(table(rows), "nmi")).set_index(["model", "p"])
+    assert found.loc[("posterior", 0.7), "mean"] == pytest.approx(0.25)
+    assert found.loc[("posterior", 1.0), "se"] == pytest.approx(0.05)
+    assert found.loc["ward", "mean"].tolist() == pytest.approx([0.5, 0.5])
+    assert found.loc["ward", "se"].isna().all()
+
+
+def ranked(cells: pd.DataFrame) -> Ranking:
+    return rank(common_scores(cells, "nmi"))
+
+
+def pair(found: Ranking, a: str, b: str) -> pd.Series:
+    return found.pairs[(found.pairs["a"] == a) & (found.pairs["b"] == b)].iloc[0]
+
+
+BASE = np.linspace(0.2, 0.6, 10)
+OFFSETS = 0.01 * np.arange(1, 11)
+"""Of ten sizes, so that no differences tie."""
+
+
+def test_order_ranks_and_duels_by_hand() -> None:
+    found = ranked(contest({"b": (0.5, 0.5, 0.2), "a": (0.4, 0.6, 0.2), "c": (0.1, 0.2, 0.9)}))
+    assert found.ranks.loc["d2"].to_dict() == {"b": 2.5, "a": 2.5, "c": 1.0}
+    assert found.mean_ranks.to_dict() == pytest.approx({"b": 5.5 / 3, "a": 5.5 / 3, "c": 7 / 3})
+    duel = pair(found, "b", "a")
+    assert (duel["wins_a"], duel["ties"], duel["wins_b"]) == (1, 1, 1)
+    assert duel["difference"] == pytest.approx(0.0)
+    assert found.matrix().loc[("a", "c")].tolist() == [2, 0, 1]
+    assert found.matrix().loc[("c", "a")].tolist() == [1, 0, 2]
+    rows = found.table().set_index("model")
+    assert rows.loc["b", ["wins", "ties", "losses", "best"]].tolist() == [3, 1, 2, 1]
+    assert rows.loc["c", ["n_datasets", "done", "pending"]].tolist() == [3, 3, 0]
+    assert not found.tested
+    assert found.groups == []
+    assert found.pairs["p"].isna().all()
+    assert not found.pairs["different"].any()
+
+
+def test_a_tie_is_a_difference_within_two_paired_standard_errors() -> None:
+    # Of two redraws a - b is 0.1 ± 0.2, and in the other case 0.1 ± 0.02: the mean is the same.
+    for spread, (wins, ties) in ((0.2, (0, 1)), (0.02, (1, 0))):
+        found = ranked(contest({"a": (0.6,), "b": (0.5,)}, spread=spread, draws=2))
+        duel = pair(found, "a", "b")
+        assert (duel["wins_a"], duel["ties"]) == (wins, ties)
+        assert found.as_good.loc["d0"].to_dict() == {"a": True, "b": ties == 1}
+    # Spread that both models share does not make them alike.
+    rows = [
+        cell("d", model, level + 0.3 * draw, p=0.9, replicate=draw)
+        for model, level in (("a", 0.31), ("b", 0.3))
+        for draw in range(3)
+    ]
+    assert pair(ranked(table(rows)), "a", "b")["wins_a"] == 1
+
+
+def test_a_model_that_is_better_everywhere_is_found_so() -> None:
+    found = ranked(contest({"worse": BASE, "better": BASE + OFFSETS, "worst": BASE - OFFSETS}))
+    assert found.models == ["better", "worse", "worst"]
+    assert found.p < 1e-4
+    assert found.differ
+    assert found.pairs["p"].tolist() == pytest.approx([2.0**-9] * 3)
+    assert found.pairs["p_holm"].tolist() == pytest.approx([3 * 2.0**-9] * 3)
+    assert found.pairs["different"].all()
+    assert found.groups == []
+
+
+def test_without_a_difference_in_all_no_pair_differs() -> None:
+    rng = np.random.default_rng(0)
+    found = ranked(contest({name: rng.permutation(BASE) for name in "abcd"}))
+    assert found.tested
+    assert not found.differ
+    assert not found.pairs["different"].any()
+    assert found.groups == [(0, 3)]
+
+
+def test_two_models_need_no_first_test() -> None:
+    found = ranked(contest({"b": BASE, "a": BASE + OFFSETS}))
+    assert np.isnan(found.p)
+    assert found.differ
+    assert pair(found, "a", "b")["different"]
+
+
+def test_five_data_sets_are_too_few_for_a_test() -> None:
+    five, six = (ranked(contest({"b": BASE[:n], "a": (BASE + OFFSETS)[:n]})) for n in (5, 6))
+    assert not five.tested
+    assert five.pairs["p"].isna().all()
+    assert six.tested
+    assert pair(six, "a", "b")["different"]
+
+
+def test_a_data_set_counts_where_every_model_has_a_score() -> None:
+    rows = [cell(name, model, 0.5, p=0.9) for name in ("d0", "d1") for model in ("a", "b")]
+    rows += [cell("d2", "a", 0.5, p=0.9), cell("d2", "b", 0.5, p=0.9, status="failed")]
+    found = ranked(table(rows))
+    assert found.datasets == ["d0", "d1"]
+    assert found.left_out == ["d2"]
+    assert found.as_good.loc["d2"].to_dict() == {"a": True, "b": False}
+    assert found.table().set_index("model").loc["b", ["done", "failed"]].tolist() == [2, 1]
+
+
+def test_one_model_or_nothing_gives_no_pairs() -> None:
+    for cells in (contest({"a": BASE}), table([])):
+        found = ranked(cells)
+        assert found.pairs.empty
+        assert found.groups == []
+        assert not found.tested
+        assert len(found.table()) == len(found.models)
+
+
+# Demšar, JMLR 7 (2006), table 6: AUC of C4.5, with -m, with -cf, and with both, on 14 data sets.
+DEMSAR = np.array(
+    [
+        [0.763, 0.768, 0.771, 0.798],
+        [0.599, 0.591, 0.590, 0.569],
+        [0.954, 0.971, 0.968, 0.967],
+        [0.628, 0.661, 0.654, 0.657],
+        [0.882, 0.888, 0.886, 0.898],
+        [0.936, 0.931, 0.916, 0.931],
+        [0.661, 0.668, 0.609, 0.685],
+        [0.583, 0.583, 0.563, 0.625],
+        [0.775, 0.838, 0.866, 0.875],
+        [1.000, 1.000, 1.000, 1.000],
+        [0.940, 0.962, 0.965, 0.962],
+        [0.619, 0.666, 0.614, 0.669],
+        [0.972, 0.981, 0.975, 0.975],
+        [0.957, 0.978, 0.946, 0.970],
+    ]
+)
+
+
+def test_ranks_of_the_published_example() -> None:
+    ranks = best_first(DEMSAR)
+    assert ranks[:2].tolist() == [[4, 3, 2, 1], [1, 2, 3, 4]]
+    assert ranks[5].tolist() == [1, 2.5, 4, 2.5]
+    assert ranks[9].tolist() == [2.5] * 4
+    # Published: 3.143, 2.000, 2.893, 1.964; there "voting" has a third and a second place, here a tie.
+    np.testing.assert_allclose(ranks.mean(axis=0) * 14, [44, 28, 41, 27])
+
+
+def test_ties_are_equal_up_to_rounding() -> None:
+    assert best_first(np.array([[0.5, 0.5 + 1e-13, 0.5 - 1e-13, 0.5 + 1e-9]])).tolist() == [[3, 3, 3, 1]]
+    assert best_first(np.empty((0, 3))).shape == (0, 3)
+
+
+def test_friedman_by_the_published_formula_and_by_scipy() -> None:
+    rng = np.random.default_rng(1)
+    plain = best_first(rng.normal(size=(9, 5)))
+    by_hand = 12 * 9 / (5 * 6) * (float((plain.mean(axis=0) ** 2).sum()) - 5 * 36 / 4)
+    assert friedman(plain)[0] == pytest.approx(by_hand)
+    for values in (DEMSAR, rng.integers(0, 4, size=(12, 6)).astype(float)):
+        expected = stats.friedmanchisquare(*values.T)
+        assert friedman(best_first(values)) == pytest.approx((expected.statistic, expected.pvalue))
+
+
+def test_friedman_of_models_that_never_differ() -> None:
+    assert friedman(best_first(np.ones((7, 4)))) == (0.0, 1.0)
+
+
+def all_signs(differences: np.ndarray) -> float:
+    """Share of all combinations of signs as far from the middle as the one found."""
+    found = differences[differences != 0]
+    ranks = stats.rankdata(np.abs(found))
+    middle = ranks.sum() / 2
+    far = abs(ranks[found > 0].sum() - middle)
+    sums = [ranks[list(signs)].sum() for signs in map(np.array, product([False, True], repeat=len(found)))]
+    return float(np.mean([abs(total - middle) >= far - 1e-9 for total in sums]))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_signed_ranks_are_exact_with_ties_and_zeros(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    differences = rng.integers(-4, 6, size=9).astype(float)
+    assert signed_ranks(differences) == pytest.approx(all_signs(differences))
+    untied = rng.normal(0.4, size=11)
+    expected = stats.wilcoxon(untied, method="exact").pvalue
+    assert signed_ranks(untied) == pytest.approx(expected)
+    assert signed_ranks(-untied) == pytest.approx(expected)
+
+
+def test_signed_ranks_of_nothing_and_of_many() -> None:
+    assert signed_ranks(np.zeros(8)) == 1.0
+    assert signed_ranks(np.empty(0)) == 1.0
+    rng = np.random.default_rng(3)
+    many = rng.normal(0.1, size=300)
+    assert signed_ranks(many) == pytest.approx(stats.wilcoxon(many, method="approx").pvalue, rel=0.02)
+
+
+def test_fewest_data_sets_are_those_that_can_tell_two_models_apart() -> None:
+    always = [signed_ranks(np.arange(1.0, n + 1)) for n in (FEWEST_DATASETS - 1, FEWEST_DATASETS)]
+    assert always[0] > LEVEL > always[1]
+    assert always == [least_p(FEWEST_DATASETS - 1, 1), least_p(FEWEST_DATASETS, 1)]
+    assert least_p(8, 36) == pytest.approx(holm(np.full(36, signed_ranks(np.arange(1.0, 9)))).min())
+    assert least_p(3, 36) == 1.0
+
+
+def closed(p: np.ndarray) -> list[float]:
+    """Holm's p as the closure of Bonferroni's: the worst of all families of tests with this one in it."""
+    tests = range(len(p))
+    families = [family for size in range(1, len(p) + 1) for family in combinations(tests, size)]
+    return [
+        max(min(1.0, len(family) * min(p[i] for i in family)) for family in families if test in family)
+        for test in tests
+    ]
+
+
+def test_holm_by_hand_and_as_a_closure() -> None:
+    np.testing.assert_allclose(holm(np.array([0.01, 0.04, 0.03, 0.005])), [0.03, 0.06, 0.06, 0.02])
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        p = rng.uniform(size=6) ** 3
+        np.testing.assert_allclose(holm(p), closed(p))
+
+
+def test_groups_are_longest_runs_of_neighbours_that_do_not_differ() -> None:
+    different = np.zeros((5, 5), dtype=bool)
+    for a, b in ((0, 2), (0, 3), (0, 4), (1, 4), (2, 4)):
+        different[a, b] = different[b, a] = True
+    assert alike(different) == [(0, 1), (1, 3), (3, 4)]
+    assert alike(np.zeros((4, 4), dtype=bool)) == [(0, 3)]
+    assert alike(~np.eye(3, dtype=bool)) == []
+    # 0 and 2 do not differ, but the one between them differs from 2: no bar may reach over it.
+    between = np.zeros((3, 3), dtype=bool)
+    between[1, 2] = between[2, 1] = True
+    assert alike(between) == [(0, 1)]

@@ -1,0 +1,152 @@
+"""Several numbers of clusters: how they are written, which is taken and by what, and its figure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from solving.blobs import far_clusters
+from solving.cluster_candidates import candidate
+
+from kernels.problem.problem import CANNOT, MUST, Layer
+from kernels.settings import Settings
+from pipeline.choosing import (
+    BIC,
+    HELD_OUT,
+    choose,
+    choose_clusters,
+    draw_choice,
+    option_problems,
+    picture,
+    read_counts,
+    within,
+)
+from pipeline.fit.solve import FitResult, fit
+
+
+@pytest.mark.parametrize(
+    ("text", "counts"),
+    [
+        ("5", (5,)), ("0", (0,)), ("2..4", (2, 3, 4)), ("3..3", (3,)), ("5,2,3", (2, 3, 5)),
+        ("2..3, 6..7", (2, 3, 6, 7)),
+    ],
+)  # fmt: skip
+def test_counts_are_read(text: str, counts: tuple[int, ...]) -> None:
+    assert read_counts(text) == (counts, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("x", ["'x'"]), ("", ["''"]), ("2.5", ["'2.5'"]), ("2..", ["'2..'"]), ("2..3..4", ["'2..3..4'"]),
+        ("1..0", ["1..0", "0"]), ("0..2,x,9..8", ["0", "'x'", "9..8"]),
+        ("2,3,3,2..2", ["2, 3 more than once"]),
+        ("2,32768", ["32768"]), ("-1,2,", ["-1", "'-1,2,'"]),
+    ],
+)  # fmt: skip
+def test_all_that_is_wrong_is_said(text: str, found: list[str]) -> None:
+    counts, problems = read_counts(text)
+    assert counts == (1,)
+    assert [problem.found for problem in problems] == found
+    assert {problem.where for problem in problems} == {"-k"}
+
+
+def test_figure_needs_a_name_a_place_and_several_numbers(tmp_path: Path) -> None:
+    def found(path: Path | None, counts: tuple[int, ...] = (2, 3), **more: object) -> list[str]:
+        given = {"out": None, "overwrite": False} | more
+        return [each.where for each in option_problems(counts, figure=path, **given)]  # type: ignore[arg-type]
+
+    there = tmp_path / "there.svg"
+    there.touch()
+    assert found(None) == found(tmp_path / "new.PNG") == found(there, overwrite=True) == []
+    assert found(there) == found(tmp_path / "new.png", (2,)) == ["--figure"]
+    assert found(tmp_path / "no" / "new.jpg") == ["--figure", "--figure"]
+    assert found(there, out=there, overwrite=True) == ["--figure"]
+    assert found(None, overwrite=True) == ["--force"]
+
+
+def test_bic_decides_without_annotations() -> None:
+    choice = choose([candidate(2, -9.0), candidate(3, -7.0), candidate(4, -7.0)])
+    assert (choice.criterion, choice.chosen.n_clusters) == (BIC, 3)
+    assert choice.values.tolist() == [-9.0, -7.0, -7.0]
+    assert choice.errors is None
+    assert choice.accuracy is None
+    *_, last, note = choice.lines()
+    assert last == "clusters   3 by BIC, the largest, in nats"
+    assert note.startswith("note ")
+
+
+def test_bic_decides_within_one_standard_error_of_the_least_log_loss() -> None:
+    """By hand: differences to the best of 0, 0, 1, 1 are 0.5 in the mean, ± ¼ √(4 · 0.25) = 0.25."""
+    best = [-0.1, -0.1, -0.1, -0.1]
+    uneven, close, far = [-0.1, -0.1, -1.1, -1.1], [-0.1, -0.1, -0.1, -0.5], [-1.0] * 4
+    values = [(5.0, far), (4.0, uneven), (1.0, close), (0.0, best)]
+    given = [candidate(number, bic, logs) for number, (bic, logs) in enumerate(values, start=2)]
+    choice = choose(given)
+    assert choice.errors == pytest.approx([0.0, 0.25, 0.25 * np.sqrt(3 * 0.01 + 0.09), 0.0])
+    # 4 is 0.1 behind with an error of 0.087, 3 is 0.5 behind with one of 0.25
+    assert (choice.criterion, choice.chosen.n_clusters) == (HELD_OUT, 5)
+    assert [each.n_clusters for each in within(given, 1.2)] == [4, 5]
+    assert [each.n_clusters for each in within(given, 2.1)] == [3, 4, 5]
+    within_it = candidate(4, 1.0, [-0.05, -0.1, -0.1, -0.3])
+    closer = [*given[:2], within_it, given[3]]
+    assert choose(closer).chosen.n_clusters == 4
+
+
+def test_table_and_json_have_every_candidate() -> None:
+    choice = choose([candidate(2, 5.0, [-0.1] * 4), candidate(10, 4.0, [-3.0] * 4)])
+    first, two, ten, taken, accuracy, end = choice.lines(0.9)
+    assert first.split() == ["K", "objective", "parameters", "BIC", "ICL", "log", "loss"]
+    assert two.split() == ["*", "2", "-1.00", "7", "5.00", "4.50", "0.1000"]
+    assert ten.split() == ["10", "-1.00", "7", "4.00", "3.50", "3.0000"]
+    assert taken.startswith("clusters   2 by held-out annotations")
+    assert accuracy.startswith("accuracy   told 0.9, ")
+    assert "0.750" in accuracy
+    assert end == "note       2 is the smallest tried: the best may lie beyond"
+    document = choice.to_json()
+    assert (document["n_clusters"], document["criterion"]) == (2, HELD_OUT)
+    assert document["accuracy_held_out"] == pytest.approx(0.75, abs=0.01)
+    assert [each["bic"] for each in document["candidates"]] == [5.0, 4.0]
+    assert document["candidates"][0]["held_out_log_loss"] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("model", ["unsupervised", "conditional", "likelihood"])
+def test_far_clusters_are_counted(model: str) -> None:
+    X, labels = far_clusters()
+    pairs = np.random.default_rng(2).integers(30, size=(60, 2))
+    together = labels[pairs[:, 0]] == labels[pairs[:, 1]]
+    layers = [Layer(MUST, pairs[together]), Layer(CANNOT, pairs[~together])]
+
+    def one(n_clusters: int) -> FitResult:
+        return fit(
+            X, layers, n_clusters=n_clusters, model=model, restarts=2, seed=3,
+            settings=Settings(generations=2, variance_prior=1.0), predict_annotations=True,
+        )  # fmt: skip
+
+    choice = choose_clusters(X, layers, (1, 2, 3, 4), one)
+    assert choice.chosen.n_clusters == 3
+    assert choice.criterion == (BIC if model == "unsupervised" else HELD_OUT)
+    again = one(3)
+    assert choice.chosen.result.best.objective == again.best.objective
+    np.testing.assert_array_equal(choice.chosen.result.best.labels, again.best.labels)
+
+
+def test_panels_are_of_what_decides_and_the_mark_is_at_what_is_taken() -> None:
+    with_annotations = choose([candidate(2, 5.0, [-0.3] * 4), candidate(3, 4.0, [-0.1] * 4)])
+    figure = draw_choice(with_annotations)
+    assert len(figure.axes) == 2
+    mark = next(line for line in figure.axes[0].lines if line.get_label() == "taken: K = 3")
+    assert mark.get_xydata().tolist() == [[3.0, pytest.approx(0.1)]]  # type: ignore[union-attr]
+    without = draw_choice(choose([candidate(2, 5.0), candidate(3, 4.0)]))
+    (axes,) = without.axes
+    assert [line.get_label() for line in axes.lines] == ["BIC", "ICL", "taken: K = 2"]
+    assert axes.lines[0].get_ydata().tolist() == [5.0, 4.0]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("name", "start"), [("a.svg", b"<?xml"), ("a.PNG", b"\x89PNG"), ("a.pdf", b"%PDF")])
+def test_files_are_the_same_whenever_they_are_made(name: str, start: bytes) -> None:
+    choice = choose([candidate(2, 5.0), candidate(3, 4.0)])
+    first, second = (picture(draw_choice(choice), Path(name)) for _ in range(2))
+    assert first == second
+    assert first.startswith(start)
