@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import time
@@ -12,10 +13,26 @@ from pathlib import Path
 
 import pytest
 from processes.other_user import SOMEBODY, STRANGER, do_as, needs_root, open_folder, user
-from solving.small_kernels import INNER, copy_of_kernels
 
 import kernels
 from kernels.cache import OwnFolder, cache_folder, fingerprint, on_remote_filesystem, open_trusted
+
+INNER = "from kernels.jit import jit\n\n@jit\ndef inner(x):\n    return x + {}\n"
+OUTER = (
+    "from kernels.inner import inner\nfrom kernels.jit import jit\n\n"
+    "@jit\ndef outer(x):\n    return 10 * inner(x)\n"
+)
+
+
+def copy_of_kernels(folder: Path) -> Path:
+    """The package in `folder`, with a kernel that calls one of another module: outer(1) is 20."""
+    package = folder / "kernels"
+    source = Path(kernels.__file__).parent
+    shutil.copytree(source, package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "inner.py").write_text(INNER.format(1))
+    (package / "outer.py").write_text(OUTER)
+    return package
+
 
 # Folders that nobody else can change or replace: every step of the way to them is looked at.
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import tomli_w
 import yaml
-from fuzz.journals import record_damaged
 from fuzz.mutation import (
     archive_damaged,
     bytes_damaged,
     chunk_damaged,
     json_damaged,
     lines_damaged,
+    record_damaged,
     tree_damaged,
 )
 from fuzz.templates import CELL, LATER, Templates

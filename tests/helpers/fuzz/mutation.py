@@ -6,13 +6,17 @@ import io
 import json
 import random
 import struct
+import tempfile
 import warnings
 import zipfile
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import google_crc32c
 from numcodecs.zstd import Zstd
+
+from storage.runfolder import journal
 
 STRANGE: tuple[Any, ...] = (
     *(None, True, False, [], [[]], [None], ["a", 1], {}, {"": 0}, {"a": {"b": []}}, [1] * 500),
@@ -256,3 +260,34 @@ def chunk_damaged(rng: random.Random, content: bytes) -> bytes:
         changed = bytes_damaged(rng, values)
         frame = Zstd().encode((changed + values)[: len(values)] if rng.random() < 0.7 else changed)
     return bytes(frame) + google_crc32c.value(bytes(frame)).to_bytes(4, "little")
+
+
+def record_damaged(rng: random.Random, content: bytes) -> bytes:
+    """Other contents in one record, with a right length and checksum."""
+    bodies = _bodies(content)
+    at = rng.randrange(len(bodies))
+    body = bodies[at]
+    size = journal.TEXT_LENGTH.size
+    (length,) = journal.TEXT_LENGTH.unpack_from(body)
+    text, arrays = body[size : size + length], body[size + length :]
+    how = rng.randrange(5)
+    if how == 0:
+        body = bytes_damaged(rng, body)
+    elif how == 1:
+        body = body[:size] + text + npy_damaged(rng, arrays)
+    elif how == 2:
+        body = body[:size] + text + bytes_damaged(rng, arrays)
+    else:
+        text = as_json(rng, tree_damaged(rng, json.loads(text)))
+        body = journal.TEXT_LENGTH.pack(len(text)) + text + arrays
+    bodies[at] = body
+    if rng.random() < 0.2:
+        bodies.insert(rng.randrange(len(bodies) + 1), rng.choice(bodies))
+    return b"".join(journal._frame(each) for each in bodies)
+
+
+def _bodies(content: bytes) -> list[bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "journal"
+        path.write_bytes(content)
+        return list(journal._bodies(path))

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from solving.entries import collect
 from solving.from_python import from_python
-from solving.oracles import Case, adjacency, draw_case, draw_labels, gain, objective_parts
-from solving.shaped_oracles import SHAPED
+from solving.oracles import SHAPED, Case, adjacency, draw_case, draw_labels, gain, objective_parts
 from solving.tiny import COVARIANCES, MODELS
 
 from kernels.partition.blockmodel import agreement_value

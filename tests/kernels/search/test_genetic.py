@@ -13,6 +13,7 @@ from checkout import HELPERS
 from solving.entries import collect
 from solving.from_python import from_python
 from solving.oracles import (
+    SHAPED,
     annotation_term,
     best_partition,
     common_variance,
@@ -20,7 +21,6 @@ from solving.oracles import (
     gain,
     objective,
 )
-from solving.shaped_oracles import SHAPED
 from solving.tiny import COVARIANCES, MODELS, same, tiny_case
 
 from kernels.partition.objective import objective_terms
