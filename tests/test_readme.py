@@ -79,6 +79,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return empty
 
 
+@pytest.mark.slow
 def test_console_lines_leave_a_cube_and_a_report(folder: Path) -> None:
     assert (folder / "results" / "quick.zarr" / "zarr.json").is_file()
     report = (folder / "results" / "quick.report" / "report.txt").read_text(encoding="utf-8")
@@ -86,6 +87,7 @@ def test_console_lines_leave_a_cube_and_a_report(folder: Path) -> None:
     assert (folder / "results" / "quick.report" / "report.html").is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", [*blocks("python"), *blocks("python", API)])
 def test_python_examples_run(example: str, folder: Path) -> None:
     run("-c", example, folder=folder)

@@ -54,6 +54,7 @@ def two_clusters() -> dict[str, pd.DataFrame]:
     }
 
 
+@pytest.mark.slow
 def test_page_is_built_from_the_scores_that_are_kept(tmp_path: Path) -> None:
     copy = tmp_path / "repeat"
     shutil.copytree(KEPT, copy, ignore=shutil.ignore_patterns("*.png", "*-summary.csv", "__pycache__"))
@@ -69,6 +70,7 @@ def test_page_is_built_from_the_scores_that_are_kept(tmp_path: Path) -> None:
         assert (copy / name).is_file(), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "arguments", "words"),
     [

@@ -98,6 +98,7 @@ def test_a_package_that_was_installed_is_to_be_uninstalled(tmp_path: Path) -> No
     assert "rename" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", PACKAGES)
 def test_the_command_says_so_before_it_imports_anything(package: str, tmp_path: Path) -> None:
     stranger = shadow(tmp_path, package)
@@ -107,6 +108,7 @@ def test_the_command_says_so_before_it_imports_anything(package: str, tmp_path: 
     assert_said(done.stderr, package, stranger)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", PACKAGES)
 def test_the_console_script_does_not_look_in_the_current_folder(package: str, tmp_path: Path) -> None:
     stranger = shadow(tmp_path, package)
@@ -118,6 +120,7 @@ def test_the_console_script_does_not_look_in_the_current_folder(package: str, tm
     assert_said(done.stderr, package, stranger)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", OTHERS)
 def test_the_module_looks_in_the_current_folder(package: str, tmp_path: Path) -> None:
     stranger = shadow(tmp_path, package)
@@ -137,6 +140,7 @@ def test_the_module_of_the_command_knows_of_a_pipeline_of_the_users(tmp_path: Pa
     assert_said(done.stderr, "pipeline", stranger)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["AnnotatedClustering", "open_cube", "load_sweep"])
 @pytest.mark.parametrize("package", OTHERS)
 def test_a_script_beside_a_module_of_its_own_is_told(name: str, package: str, tmp_path: Path) -> None:
@@ -150,6 +154,7 @@ def test_a_script_beside_a_module_of_its_own_is_told(name: str, package: str, tm
     assert_said(done.stdout, package, stranger)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", PACKAGES)
 def test_a_folder_that_is_no_package_does_no_harm(package: str, tmp_path: Path) -> None:
     (tmp_path / package).mkdir()
@@ -166,6 +171,7 @@ def test_the_command_runs_as_a_module() -> None:
     assert done.stdout.startswith("Usage: sweep ")
 
 
+@pytest.mark.slow
 def test_worker_processes_do_not_look_in_the_current_folder(tmp_path: Path) -> None:
     for package in PACKAGES:
         shadow(tmp_path, package)
@@ -199,6 +205,7 @@ def cluster(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", ["<&- >&- 2>&-", "<&-", ">&-", "2>&-"])
 def test_standard_streams_may_be_closed(tmp_path: Path, closed: str) -> None:
     (tmp_path / "m.py").write_text(METHOD)

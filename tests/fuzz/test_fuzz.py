@@ -25,15 +25,15 @@ from sweeps.data.reading import READERS
 from sweeps.errors import InputError, Problem
 
 SEEDS = {
-    "sweep_file": (100, 4000),
-    "cluster": (60, 3000),
-    "text_table": (60, 3000),
-    "npz_table": (100, 3000),
-    "annotations": (50, 3000),
-    "journal": (30, 1000),
-    "cube": (20, 1000),
-    "chunks": (40, 1000),
-    "run_folder": (40, 1000),
+    "sweep_file": (40, 4000),
+    "cluster": (30, 3000),
+    "text_table": (30, 3000),
+    "npz_table": (30, 3000),
+    "annotations": (20, 3000),
+    "journal": (15, 1000),
+    "cube": (10, 1000),
+    "chunks": (15, 1000),
+    "run_folder": (10, 1000),
 }
 """Trials by default, and with `-m heavy`, of each kind."""
 

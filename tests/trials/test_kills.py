@@ -53,7 +53,7 @@ def killed(folder: Path, reference: Path, count: int, seed: int) -> tuple[dict[s
 
 
 def test_any_process_killed_at_any_moment(tmp_path: Path, reference: Path) -> None:
-    counts, site = killed(tmp_path, reference, 5, seed=1)
+    counts, site = killed(tmp_path, reference, len(VICTIMS), seed=1)
     assert set(counts) == set(VICTIMS)
     assert site.sweeps >= 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -34,10 +35,23 @@ restarts = 2
 """
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("names")
+    write_table(folder)
+    made(folder)
+    return folder
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    write_table(tmp_path)
-    return tmp_path
+def folder(finished: Path, tmp_path: Path) -> Path:
+    """A table and the finished sweep of it."""
+    return Path(shutil.copytree(finished, tmp_path, dirs_exist_ok=True))
+
+
+@pytest.fixture
+def cube(folder: Path) -> Path:
+    return folder / "results" / "tiny.zarr"
 
 
 def write_table(folder: Path, width: str = "width", name: str = "row", kind: str = "a kind") -> None:
@@ -52,8 +66,7 @@ def made(folder: Path, text: str = SWEEP) -> Path:
     return folder / "results/tiny.zarr"
 
 
-def test_names_are_coordinates(folder: Path) -> None:
-    cube = made(folder)
+def test_names_are_coordinates(cube: Path) -> None:
     node = open_cube(cube)["own"]
     assert node["feature"].values.tolist() == ["width", "height"]
     assert node["sample"].values.tolist() == [f"row {n}" for n in range(20) if n != 4]
@@ -68,8 +81,7 @@ def test_names_are_coordinates(folder: Path) -> None:
     assert verify(cube, sample=1000).good
 
 
-def test_a_cube_grows_with_its_names_and_not_with_others(folder: Path) -> None:
-    cube = made(folder)
+def test_a_cube_grows_with_its_names_and_not_with_others(folder: Path, cube: Path) -> None:
     more = SWEEP.replace("m = [10]", "m = [10, 20]")
     for change in ({"width": "breadth"}, {"name": "sample"}, {"kind": "sort"}):
         write_table(folder, **change)
@@ -80,20 +92,20 @@ def test_a_cube_grows_with_its_names_and_not_with_others(folder: Path) -> None:
     assert open_cube(cube)["own"]["labels"].sel(sample="row 7").shape == (1, 2, 1, 1)
 
 
-def test_a_cube_without_names_stays_without(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cube_without_names_stays_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_table(tmp_path)
     with monkeypatch.context() as patched:
         patched.setattr(inputs, "_names", lambda data: {})
-        cube = made(folder)
+        cube = made(tmp_path)
     before = read_manifest(cube)
     assert "sample" not in open_cube(cube)["own"].coords
     assert not any(getattr(before.plans["own"], key) for key in NAMES)
-    made(folder, SWEEP.replace("m = [10]", "m = [10, 20]"))
+    made(tmp_path, SWEEP.replace("m = [10]", "m = [10, 20]"))
     assert read_manifest(cube).plans["own"].feature_names == ()
     assert set(open_cube(cube)["own"].coords) == {"p", "m", "m_over_n", "replicate", "model", "field"}
 
 
-def test_damaged_names_are_noticed_and_made_again(folder: Path) -> None:
-    cube = made(folder)
+def test_damaged_names_are_noticed_and_made_again(cube: Path) -> None:
     for name in ("sample", "feature"):
         file = cube / f"own/{name}/c.0"
         content = file.read_bytes()
@@ -102,9 +114,9 @@ def test_damaged_names_are_noticed_and_made_again(folder: Path) -> None:
         assert file.read_bytes() == content
 
 
-def test_names_that_are_too_long_are_left_out(folder: Path) -> None:
-    write_table(folder, width="w" * 201)
-    node = open_cube(made(folder))["own"]
+def test_names_that_are_too_long_are_left_out(tmp_path: Path) -> None:
+    write_table(tmp_path, width="w" * 201)
+    node = open_cube(made(tmp_path))["own"]
     assert "feature" not in node.coords
     assert "sample" in node.coords
     assert schema.VARIABLES["sample"].role is schema.Role.INPUT

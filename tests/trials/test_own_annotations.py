@@ -5,16 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from cubes.rot import turn_bit
 from cubes.small import result_files
-from guides import outputs
-from processes.sweeping import assert_same_bits, run, write_spec
+from processes.sweeping import run, write_spec
 
 from pipeline.check.repair import repair_cube
 from pipeline.check.verify import verify
-from pipeline.report.write import write_report
 from pipeline.scoring.scores import scores
 from storage.cube.growth import open_cube
 from sweeps.errors import InputError
@@ -67,57 +64,34 @@ def test_cells_hold_what_their_coordinates_draw_from_the_file(folder: Path) -> N
     assert node.attrs["annotations"] == "drawn without replacement from the 44 of a file"
     assert "told" in node["p"].attrs["long_name"]
     assert verify(folder / "tiny.zarr", sample=1000).good
-
-
-@pytest.mark.usefixtures("page_alone")
-def test_without_labels_there_is_agreement_and_no_nmi(folder: Path) -> None:
-    assert run(folder / "tiny.toml", folder) == 0
-    cube = folder / "tiny.zarr"
-    found = scores(open_cube(cube), "own")
+    found = scores(tree, "own")
     assert set(found) == {"annotation_agreement", "objective"}
     assert not np.isnan(found["annotation_agreement"].values).any()
-    report = write_report(cube, folder / "report")
-    assert "own: N = 24, D = 2, K = 2, m of 44 annotations of a file, told p = 0.8" in report.text
-    page = (folder / "report" / "report.html").read_text()
-    assert "p is what the models were told" in page
-    assert f"annotations {folder / 'answers.txt'}" in page
-    cells = pd.read_csv(folder / "report" / "cells.csv")
-    assert cells["nmi"].isna().all()
-    assert (cells["status"] == "done").all()
 
 
-def test_a_sweep_grows_with_the_file_that_it_began_with_alone(folder: Path) -> None:
+def test_a_sweep_grows_and_is_repaired_with_the_file_that_it_began_with_alone(folder: Path) -> None:
+    cube, answers = folder / "tiny.zarr", folder / "answers.txt"
     assert run(folder / "tiny.toml", folder) == 0
-    before = result_files(folder / "tiny.zarr")
-    answers = folder / "answers.txt"
+    before = result_files(cube)
     same = answers.read_text()
+    other = same.replace("must", "cannot", 1)
     grown = write_spec(folder, SWEEP.replace('"1N"]', '"1N", 44]'))
-    answers.write_text(same.replace("must", "cannot", 1))
+    answers.write_text(other)
     with pytest.raises(InputError, match=r"data set own, annotations_checksum: found '") as caught:
         run(grown, folder)
     assert len(caught.value.problems) == 1
     answers.write_text("# other words\n" + same.replace("bob", "eve"))
     assert run(grown, folder) == 0
-    cube = folder / "tiny.zarr"
-    after = result_files(cube)
-    assert {name: after[name] for name in before} == before
+    assert result_files(cube).items() >= before.items()
     assert verify(cube, sample=1000).good
-    whole = folder / "whole"
-    assert run(grown, whole) == 0
-    assert_same_bits(cube, whole / "tiny.zarr")
-    drawn = open_cube(cube)["own"]["annotations"].sel(m=44).values
-    pool = open_cube(cube)["own"]["annotation_pool"].values
-    for rows in drawn.reshape(-1, 44, 3):
+    node = open_cube(cube)["own"]
+    pool = node["annotation_pool"].values
+    for rows in node["annotations"].sel(m=44).values.reshape(-1, 44, 3):
         assert sorted(rows.tolist()) == sorted(pool.tolist())
-
-
-def test_damaged_annotations_are_made_again_from_the_same_file_alone(folder: Path) -> None:
-    assert run(folder / "tiny.toml", folder) == 0
-    cube, answers = folder / "tiny.zarr", folder / "answers.txt"
     chunk = cube / "own/annotation_pool/c.0.0"
-    whole, same = chunk.read_bytes(), answers.read_text()
+    whole = chunk.read_bytes()
     turn_bit(chunk)
-    answers.write_text(same.replace("must", "cannot", 1))
+    answers.write_text(other)
     refused = repair_cube(cube, data_dir=None, dry_run=False)
     assert "annotations_checksum" in "\n".join(refused.lines())
     assert refused.lost
@@ -147,14 +121,3 @@ def test_every_problem_of_the_file_comes_before_anything_starts(folder: Path) ->
     with pytest.raises(InputError, match=r"answers\.txt: found No such file"):
         run(sweep, folder)
     assert not list(folder.glob("tiny.zarr*"))
-
-
-def test_the_guide_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    printed = outputs("own-annotations.md", tmp_path, capsys)
-    submitted = next(each for each in printed if "results:" in each)
-    assert "flowers.zarr" in submitted
-    assert "drawn without replacement from the 300 of a file" in printed[-1]
-    assert "conditional" in printed[-1]

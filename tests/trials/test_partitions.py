@@ -68,6 +68,7 @@ def trial(folder: Path, reference: Path) -> Iterator[Trial]:
         assert sweep.untrue() == {}
 
 
+@pytest.mark.slow
 def test_hosts_see_each_other_unless_cut() -> None:
     call = "import socket; socket.create_connection(('host0', 9), timeout=1)"
     with network(3) as net:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -79,16 +80,16 @@ def start(
     )
 
 
-def kill_when(condition: Callable[[], object], spec: Path, results: Path, *arguments: str) -> None:
-    """Start `sweep submit` as a process, and kill it once a condition holds, or after two minutes."""
-    process = start(spec, results, *arguments)
-    deadline = time.monotonic() + 120
-    try:
-        while process.poll() is None and time.monotonic() < deadline and not condition():
-            time.sleep(0.01)
-    finally:
-        process.kill()
-        process.communicate()
+def wait_until(
+    condition: Callable[[], Any], process: subprocess.Popen[Any] | None = None, seconds: float = 240.0
+) -> Any:
+    """Wait for something to hold, in a process that is not to end before; what the condition returned."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert process is None or process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.05)
+    return found
 
 
 def assert_same_bits(one: Path, other: Path) -> None:

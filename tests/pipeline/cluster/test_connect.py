@@ -21,14 +21,13 @@ import dask
 import psutil
 import pytest
 from checkout import ROOT
-from distributed import LocalCluster, Worker
+from distributed import Client, LocalCluster, Worker
 from distributed.comm import CommClosedError
 from distributed.security import Security
 from distributed.system import MEMORY_LIMIT
 from processes.sweeping import write_spec
 
 from pipeline.cluster import connect as connecting
-from pipeline.cluster import connect as plugins
 from pipeline.cluster.connect import (
     ALONE,
     LOSSES,
@@ -89,6 +88,7 @@ def test_what_is_missing_is_said(limits: Callable[[int, int], Limits]) -> None:
     assert len(kept) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("hard", "code"), [(32, 1), (ALONE + 2 * OF_A_WORKER, 0)])
 def test_a_run_with_few_open_files(tmp_path: Path, hard: int, code: int) -> None:
     """With 32 it once ended in 2,000 lines of tracebacks; with what is asked for it ends well."""
@@ -219,6 +219,10 @@ def lease(tmp_path: Path) -> Iterator[Lease]:
         yield lease
 
 
+KILLED = "worker-of-a-killed-run"
+Cluster = tuple[Client, Lease, Path]
+
+
 def interrupts_blocked() -> bool:
     """Ask the kernel for the mask of the worker's main thread; task code runs in another one."""
     lines = Path(f"/proc/{os.getpid()}/status").read_text().splitlines()
@@ -226,69 +230,64 @@ def interrupts_blocked() -> bool:
     return bool(int(mask, 16) >> (signal.SIGINT - 1) & 1)
 
 
-def test_local_workers_are_processes_of_one_thread_on_loopback(lease: Lease, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Two local workers of a lease, and a folder of scratch files that others could have made.
+
+    A run that was killed left a folder of its workers behind.
+    """
+    folder = tmp_path_factory.mktemp("local")
+    shared = folder / "shared"
+    (shared / "dask-scratch-space").mkdir(parents=True)
     profile = Profile("local", Local(workers=3, dashboard_port=0), None)
-    with connect(profile, n_workers=2, lease=lease) as client:
-        workers = client.scheduler_info()["workers"]
-        assert [worker["nthreads"] for worker in workers.values()] == [1, 1]
-        assert {worker["memory_limit"] for worker in workers.values()} == {MEMORY_LIMIT // 2}
-        assert all(address.startswith("tls://127.0.0.1:") for address in workers)
-        assert len({os.getpid(), *client.run(os.getpid).values()}) == 3
-        assert client.submit(pow, 2, 10).result() == 1024
-        assert str(dashboard_address(client)).startswith("http://127.0.0.1:")
-        if sys.platform == "linux":
-            assert all(client.run(interrupts_blocked).values())
+    with Lease.acquire(folder / "a.zarr") as lease:
+        (lease.generation.workers / "dask-scratch-space" / KILLED).mkdir(parents=True)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(tempfile, "tempdir", str(shared))
+            with connect(profile, n_workers=2, lease=lease) as client:
+                yield client, lease, shared
     assert client.status == "closed"
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    assert not lease.generation.workers.exists()
 
 
-def test_credentials_are_in_the_memory_of_the_run_alone(
-    lease: Lease, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    profile = Profile("local", Local(workers=1, dashboard_port=0), None)
-    with connect(profile, lease=lease) as client:
-        secret = client.cluster.security.tls_worker_key.splitlines()[1]
-        ours = [psutil.Process(pid) for pid in (os.getpid(), *client.run(os.getpid).values())]
-        shown = [str((*process.cmdline(), *process.environ().values())) for process in ours]
-        assert len(shown) == 2
-        assert not any(secret in each for each in shown)
-        files = [path for path in tmp_path.rglob("*") if path.is_file()]
-        assert not any(secret.encode() in path.read_bytes() for path in files)
-        assert list(temporary.iterdir()) == []
+def test_local_workers_are_processes_of_one_thread_on_loopback(local: Cluster) -> None:
+    client, _, _ = local
+    workers = client.scheduler_info()["workers"]
+    assert [worker["nthreads"] for worker in workers.values()] == [1, 1]
+    assert {worker["memory_limit"] for worker in workers.values()} == {MEMORY_LIMIT // 2}
+    assert all(address.startswith("tls://127.0.0.1:") for address in workers)
+    assert client.scheduler.address.startswith("inproc://"), "the run itself needs no port"
+    assert len({os.getpid(), *client.run(os.getpid).values()}) == 3
+    assert client.submit(pow, 2, 10).result() == 1024
+    assert str(dashboard_address(client)).startswith("http://127.0.0.1:")
+    if sys.platform == "linux":
+        assert all(client.run(interrupts_blocked).values())
 
 
-def test_what_the_run_says_to_its_own_scheduler_takes_no_port(lease: Lease) -> None:
-    profile = Profile("local", Local(workers=1, dashboard_port=0), None)
-    with connect(profile, lease=lease) as client:
-        assert client.scheduler.address.startswith("inproc://")
-        (address,) = client.scheduler_info()["workers"]
-        assert address.startswith("tls://")
-        assert client.submit(sum, (1, 2)).result() == 3
+def test_credentials_are_in_the_memory_of_the_run_alone(local: Cluster) -> None:
+    client, lease, shared = local
+    secret = client.cluster.security.tls_worker_key.splitlines()[1]
+    ours = [psutil.Process(pid) for pid in (os.getpid(), *client.run(os.getpid).values())]
+    shown = [str((*process.cmdline(), *process.environ().values())) for process in ours]
+    assert len(shown) == 3
+    assert not any(secret in each for each in shown)
+    files = [path for path in lease.generation.run.path.parent.rglob("*") if path.is_file()]
+    assert not any(secret.encode() in path.read_bytes() for path in files)
+    assert [path for path in shared.rglob("*") if path.is_file()] == []
 
 
-def test_no_folder_that_others_can_make_is_imported_from(
-    lease: Lease, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_folder_that_others_can_make_is_imported_from(local: Cluster) -> None:
     """dask puts its folders of scratch files before all others that Python imports from."""
-    shared = tmp_path / "shared"
-    (shared / "dask-scratch-space").mkdir(parents=True)
-    monkeypatch.setattr(tempfile, "tempdir", str(shared))
+    client, lease, shared = local
     workers = lease.generation.workers
-    killed = workers / "dask-scratch-space" / "worker-of-a-killed-run"
-    killed.mkdir(parents=True)
-    profile = Profile("local", Local(workers=1, dashboard_port=0), None)
-    with connect(profile, lease=lease) as client:
-        assert not killed.exists()
-        (nanny,) = client.cluster.workers.values()
-        (worker,) = client.scheduler_info()["workers"].values()
-        places = [client.cluster.scheduler.local_directory, nanny.local_directory, worker["local_directory"]]
-        assert all(Path(place).is_relative_to(workers) for place in places)
-        (imports,) = client.run(eval, "__import__('sys').path").values()
+    assert not (workers / "dask-scratch-space" / KILLED).exists()
+    places = [client.cluster.scheduler.local_directory]
+    places += [nanny.local_directory for nanny in client.cluster.workers.values()]
+    places += [worker["local_directory"] for worker in client.scheduler_info()["workers"].values()]
+    assert all(Path(place).is_relative_to(workers) for place in places)
+    for imports in client.run(eval, "__import__('sys').path").values():
         assert not [place for place in (*imports, *sys.path) if Path(place).is_relative_to(shared)]
-    assert not workers.exists()
 
 
 def test_a_local_worker_gone_with_its_nanny_is_replaced(lease: Lease, tmp_path: Path) -> None:
@@ -343,10 +342,8 @@ def test_a_dashboard_port_that_is_taken_meanwhile_is_not_waited_for(
     assert not address.endswith(f":{port}/sweep")
 
 
-@pytest.mark.parametrize(
-    "busy", ["client.map(time.sleep, [60, 60], pure=False)", "client.run(time.sleep, 60)"]
-)
-def test_interrupt_is_quiet_and_quick(busy: str, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_interrupt_is_quiet_and_quick(tmp_path: Path) -> None:
     script = tmp_path / "interrupted.py"
     script.write_text(
         "import logging, sys, time\n"
@@ -360,7 +357,7 @@ def test_interrupt_is_quiet_and_quick(busy: str, tmp_path: Path) -> None:
         "        profile = Profile('local', Local(workers=2, dashboard_port=0), None)\n"
         "        with connect(profile, lease=Lease.acquire(Path(sys.argv[1]))) as client:\n"
         "            print('ready', flush=True)\n"
-        f"            running = {busy}\n"
+        "            running = client.map(time.sleep, [60, 60], pure=False)\n"
         "            time.sleep(60)\n"
         "    except KeyboardInterrupt:\n"
         "        print('stopped')\n"
@@ -473,7 +470,7 @@ def test_no_scheduler_and_no_worker_are_bad_input(
 def test_workers_are_checked_for_shadowed_packages(
     lease: Lease, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(plugins, "check_shadowing", refuse)
+    monkeypatch.setattr(connecting, "check_shadowing", refuse)
     profile = Profile("local", Local(workers=1, dashboard_port=0), None)
     with (
         pytest.raises(ShadowedPackageError, match="kernels"),

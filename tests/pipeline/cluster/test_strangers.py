@@ -8,11 +8,9 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from checkout import ROOT
@@ -20,7 +18,7 @@ from distributed import LocalCluster
 from processes import sabotage, stranger
 from processes.killing import kill_family
 from processes.listening import listening
-from processes.sweeping import TINY, start, write_spec
+from processes.sweeping import TINY, start, wait_until, write_spec
 
 from pipeline.cluster.connect import connect, load_profile
 from storage.runfolder.folder import GenerationFolder, RunFolder
@@ -39,14 +37,6 @@ users = pytest.mark.parametrize(
         pytest.param(NOBODY, id="another user", marks=as_another),
     ],
 )
-
-
-def wait_until(condition: Callable[[], bool], process: subprocess.Popen[Any]) -> None:
-    deadline = time.monotonic() + 180
-    while not condition():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 @contextmanager
@@ -103,6 +93,7 @@ def test_a_run_without_workers_has_no_port(tmp_path: Path) -> None:
         assert listening(process.pid) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed here")
 def test_the_guide_starts_a_scheduler_of_ones_own_that_refuses_others(tmp_path: Path) -> None:
     guide = (ROOT / "docs" / "guides" / "cluster.md").read_text(encoding="utf-8")

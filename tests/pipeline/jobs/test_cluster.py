@@ -11,8 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -179,13 +178,6 @@ def spec(tmp_path: Path) -> Path:
     return sweeping.write_spec(tmp_path)
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.1)
-
-
 @contextmanager
 def submitted(*arguments: Any) -> Iterator[subprocess.Popen[str]]:
     """`sweep submit` as a process, killed when the block ends."""
@@ -211,6 +203,7 @@ def submitted_jobs(run: Path) -> set[str]:
     return {path.name for path in (run / "jobs").glob("*.err")}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("site")
 def test_worker_jobs_give_the_same_bits(spec: Path, cluster_file: Path, tmp_path: Path) -> None:
     assert sweeping.run(spec, tmp_path / "serial") == 0
@@ -225,6 +218,7 @@ def test_worker_jobs_give_the_same_bits(spec: Path, cluster_file: Path, tmp_path
     assert not last_run(run).tls.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("site")
 def test_a_cancelled_job_is_replaced(cluster_file: Path, tmp_path: Path) -> None:
     # The only job, of two processes: without another in its place the run would never end.
@@ -232,7 +226,7 @@ def test_a_cancelled_job_is_replaced(cluster_file: Path, tmp_path: Path) -> None
     assert sweeping.run(spec, tmp_path / "serial") == 0
     run = tmp_path / "tiny.run"
     with submitted(spec, tmp_path, "--profile", "pair", "--cluster", str(cluster_file)) as process:
-        wait_until(lambda: restarts_done(run) > 0)
+        sweeping.wait_until(lambda: restarts_done(run) > 0)
         (name,) = slurm_site.queue()
         slurm_site.cancel(name)
         _, log = process.communicate(timeout=60)
@@ -244,6 +238,7 @@ def test_a_cancelled_job_is_replaced(cluster_file: Path, tmp_path: Path) -> None
     assert slurm_site.queue() == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("site")
 @pytest.mark.parametrize(
     ("profile", "says"),
@@ -262,6 +257,7 @@ def test_jobs_that_bring_no_worker_end_the_run(
     assert not (tmp_path / "tiny.zarr").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("site")
 def test_jobs_that_die_later_end_the_run_too(
     spec: Path, cluster_file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -273,7 +269,7 @@ def test_jobs_that_die_later_end_the_run_too(
     spec = sweeping.write_spec(tmp_path, LONG)
     run = tmp_path / "tiny.run"
     with submitted(spec, tmp_path, "--profile", "dies", "--cluster", str(cluster_file)) as process:
-        wait_until(lambda: restarts_done(run) > 0)
+        sweeping.wait_until(lambda: restarts_done(run) > 0)
         flag.touch()
         (name,) = slurm_site.queue()
         slurm_site.cancel(name)
@@ -285,6 +281,7 @@ def test_jobs_that_die_later_end_the_run_too(
     assert slurm_site.queue() == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("site")
 def test_nobody_without_the_credentials_is_let_in(cluster_file: Path, tmp_path: Path) -> None:
     profile = load_profile("slurm", cluster_file)
@@ -378,6 +375,7 @@ def status_of_page(port: int, path: str) -> int | None:
         connection.close()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("site")
 def test_plain_tcp_only_when_asked_for_and_one_command_ends_all_jobs(
     cluster_file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
@@ -392,7 +390,7 @@ def test_plain_tcp_only_when_asked_for_and_one_command_ends_all_jobs(
     monkeypatch.setattr(slurm, "cancel", cancel)
     profile = load_profile("open", cluster_file)
     with Lease.acquire(tmp_path / "a.zarr") as lease, connect(profile, n_workers=2, lease=lease) as client:
-        wait_until(lambda: len(live_jobs("sweep-")) == 2)
+        sweeping.wait_until(lambda: len(live_jobs("sweep-")) == 2)
         numbers = sorted(job.number for job in live_jobs("sweep-"))
         ended.clear()
         assert client.cluster.scheduler_address.startswith("tcp://127.0.0.1:")
@@ -402,6 +400,7 @@ def test_plain_tcp_only_when_asked_for_and_one_command_ends_all_jobs(
     assert not lease.generation.tls.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("site")
 def test_dry_run_shows_the_script(spec: Path, cluster_file: Path, tmp_path: Path) -> None:
     arguments = ["submit", str(spec), "--results", str(tmp_path / "r"), "--cluster", str(cluster_file)]
@@ -429,6 +428,7 @@ def test_dry_run_shows_the_script(spec: Path, cluster_file: Path, tmp_path: Path
     subprocess.run(["sbatch", "--test-only", str(file)], check=True, capture_output=True)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("site")
 def test_an_unknown_interface_is_bad_input(spec: Path, cluster_file: Path, tmp_path: Path) -> None:
     arguments = ["submit", str(spec), "--results", str(tmp_path), "--cluster", str(cluster_file)]
@@ -468,7 +468,7 @@ def test_jobs_of_a_killed_driver_are_ended_by_the_next(cluster_file: Path, tmp_p
     # A third job finds no core and waits in the queue: nothing but its name tells whose it is.
     arguments = ("--profile", "pair", "--cluster", str(cluster_file), "--workers", "3")
     with submitted(spec, tmp_path, *arguments):
-        wait_until(lambda: restarts_done(run) > 0)
+        sweeping.wait_until(lambda: restarts_done(run) > 0)
     assert len(slurm_site.queue()) >= 1
     with submitted(spec, tmp_path, *arguments) as again:
         _, log = again.communicate(timeout=120)

@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,13 +31,6 @@ LONG = sweeping.TINY.replace("restarts = 5", "restarts = 300")
 def site() -> Iterator[Path]:
     with slurm_site.slurm_site() as home:
         yield home
-
-
-def wait_until(condition: Callable[[], object], seconds: float = 180.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.1)
 
 
 def sweep(*arguments: object) -> Result:
@@ -69,6 +62,7 @@ def restarts_done(cube: Path) -> bool:
     return bool((status(cube)["run"] or {}).get("restarts"))  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("site")
 def test_a_head_is_ended_submitted_again_and_goes_on_after_its_walltime(tmp_path: Path) -> None:
     cube = tmp_path / "tiny.zarr"
@@ -78,7 +72,7 @@ def test_a_head_is_ended_submitted_again_and_goes_on_after_its_walltime(tmp_path
     number = head_number(run)
     assert f"the head is job {number} ({head_name(run)})" in first.stderr
     assert run.script.stat().st_mode & 0o777 <= 0o644
-    wait_until(lambda: restarts_done(cube))
+    sweeping.wait_until(lambda: restarts_done(cube))
     second = detach(tmp_path, LONG, "slurm")
     assert second.exit_code == 1
     assert f"its head is job {number} already: running (n1)" in second.stderr
@@ -104,11 +98,11 @@ def test_a_head_is_ended_submitted_again_and_goes_on_after_its_walltime(tmp_path
     assert not run.last_run.tls.exists()
 
     assert detach(tmp_path, LONG, "slurm").exit_code == 0
-    wait_until(lambda: restarts_done(cube))
+    sweeping.wait_until(lambda: restarts_done(cube))
     number = head_number(run)
     slurm("scancel", "--signal=USR1", "--batch", number)
-    wait_until(lambda: read_run_state(cube).waiting == number)
-    wait_until(lambda: slurm_site.queue() == [head_name(run)])
+    sweeping.wait_until(lambda: read_run_state(cube).waiting == number)
+    sweeping.wait_until(lambda: slurm_site.queue() == [head_name(run)])
     assert "queued again 1 times" in sweep("status", cube).stdout
     third = detach(tmp_path, LONG, "slurm")
     assert (third.exit_code, f"its head is job {number} already: pending" in third.stderr) == (1, True)
@@ -118,7 +112,7 @@ def test_a_head_is_ended_submitted_again_and_goes_on_after_its_walltime(tmp_path
     assert re.search(
         r"stopped by SIGUSR1[\s\S]*the head resumes[\s\S]*100\.0 %[\s\S]*results: ", followed.stdout
     )
-    wait_until(lambda: slurm_site.queue() == [])
+    sweeping.wait_until(lambda: slurm_site.queue() == [])
     assert status(cube)["complete"]
     assert status(cube)["head"]["restarts"] == 1  # type: ignore[index]
     assert sweep("verify", cube, "--sample", 3).exit_code == 0
@@ -126,6 +120,7 @@ def test_a_head_is_ended_submitted_again_and_goes_on_after_its_walltime(tmp_path
     assert (again.exit_code, "nothing to run" in again.stderr) == (0, True)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("site")
 def test_a_head_that_waits_is_known_and_cancelled(tmp_path: Path) -> None:
     cube = tmp_path / "tiny.zarr"
@@ -152,15 +147,15 @@ def test_a_real_walltime_and_a_killed_head(tmp_path: Path) -> None:
     run = RunFolder(cube)
     longer = sweeping.TINY.replace("restarts = 5", "restarts = 900")
     assert detach(tmp_path, longer, "brief").exit_code == 0
-    wait_until(lambda: restarts_done(cube))
+    sweeping.wait_until(lambda: restarts_done(cube))
     holder = read_run_state(cube).holder
     assert holder is not None
     subprocess.run(["kill", "-9", str(holder.process.pid)], check=True)
-    wait_until(lambda: head_name(run) not in slurm_site.queue())
+    sweeping.wait_until(lambda: head_name(run) not in slurm_site.queue())
     assert "died" in sweep("status", cube).stdout
     assert detach(tmp_path, longer, "brief").exit_code == 0
-    wait_until(lambda: status(cube)["complete"], 900)
-    wait_until(lambda: slurm_site.queue() == [])
+    sweeping.wait_until(lambda: status(cube)["complete"], seconds=900)
+    sweeping.wait_until(lambda: slurm_site.queue() == [])
     log = run.log.read_text()
     assert log.count("the head resumes when its job starts again") >= 1
     assert sweeping.run(tmp_path / "tiny.toml", tmp_path / "serial") == 0

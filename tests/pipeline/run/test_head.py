@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -21,7 +21,7 @@ from browser import Page, chromium
 from processes import sabotage
 from processes.commandline import sweep
 from processes.killing import kill_family
-from processes.sweeping import TINY, start, write_spec
+from processes.sweeping import TINY, start, wait_until, write_spec
 
 from pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL
 from pipeline.jobs import slurm
@@ -80,15 +80,6 @@ def address_in(log: Path) -> str | None:
     return found and found[1]
 
 
-def wait_until(condition: Callable[[], Any], process: Any) -> Any:
-    deadline = time.monotonic() + 240
-    while not (found := condition()):
-        assert time.monotonic() < deadline
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.1)
-    return found
-
-
 def state_of(address: str) -> dict[str, Any] | None:
     try:
         with urlopen(f"{address}/state.json", timeout=20) as answer:
@@ -105,6 +96,7 @@ def shares(page: Page) -> tuple[int, int, int]:
     return len(labels), len(begun), sum("failed" in label for label in begun)
 
 
+@pytest.mark.slow
 def test_a_run_is_seen_from_its_begin_to_its_end(tmp_path: Path) -> None:
     cube = tmp_path / "tiny.zarr"
     with running(tmp_path) as (process, address), chromium() as page:

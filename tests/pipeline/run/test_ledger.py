@@ -101,7 +101,7 @@ def test_a_short_run_and_one_on_a_slow_disk_write_each_block_once() -> None:
 
 # Paths of a run: what to ask next, which cells may run, what a failure costs; with made-up answers.
 
-PLAN_OF_PATHS = make_plan(m=(3, 7), designs=("uniform", "active"), models=("likelihood", "posterior"))
+ASKING_PLAN = make_plan(m=(3, 7), designs=("uniform", "active"), models=("likelihood", "posterior"))
 SPEC = make_spec(
     "a",
     grid={
@@ -115,7 +115,7 @@ SPEC = make_spec(
     },
 )
 ASKING = {"a": Asking(seed=7, n_clusters=2, batch=2, restarts=1, covariance="auto")}
-FIRST_OF_PATHS, SECOND_OF_PATHS = (AskedPath("a", None, 0.9, replicate, "active") for replicate in (0, 1))
+FIRST_PATH, SECOND_PATH = (AskedPath("a", None, 0.9, replicate, "active") for replicate in (0, 1))
 TIMING = PathTiming({("a", "active", 0.9): {0: 1.0}})
 
 
@@ -128,29 +128,29 @@ def part(path: AskedPath, start: int, stop: int) -> PathPart:
     return PathPart(path, start, answers(path)[start:stop], 1.0, 1.0)
 
 
-def failure_of_paths(path: AskedPath) -> PathFailure:
+def path_failure(path: AskedPath) -> PathFailure:
     return PathFailure(path, 2, 4, "ValueError: no", "n1", "", "")
 
 
 @pytest.fixture
-def cube_of_paths(tmp_path: Path) -> Path:
+def asking_cube(tmp_path: Path) -> Path:
     path = tmp_path / "tiny.zarr"
-    create(path, [PLAN_OF_PATHS], draw_inputs, SPEC)
+    create(path, [ASKING_PLAN], draw_inputs, SPEC)
     return path
 
 
 @pytest.fixture
-def begin(cube_of_paths: Path) -> Callable[..., Paths]:
+def begin(asking_cube: Path) -> Callable[..., Paths]:
     def paths(*journalled: PathPart, wanted: Wanted | None = None) -> Paths:
         failed: list[FailureRecord] = []
         found = Paths(
-            BlockStore(cube_of_paths),
-            {"a": PLAN_OF_PATHS},
+            BlockStore(asking_cube),
+            {"a": ASKING_PLAN},
             ASKING,
             journalled,
             wanted=wanted or Wanted(),
             failed=failed.append,
-            damaged=lambda text: JournalDamaged(cube_of_paths, None, text),
+            damaged=lambda text: JournalDamaged(asking_cube, None, text),
         )
         found.recorded = failed  # type: ignore[attr-defined]
         return found
@@ -159,34 +159,34 @@ def begin(cube_of_paths: Path) -> Callable[..., Paths]:
 
 
 def cells(m: int, replicate: int) -> list[Cell]:
-    return [Cell("a", None, 0.9, m, replicate, model, "active") for model in PLAN_OF_PATHS.models]
+    return [Cell("a", None, 0.9, m, replicate, model, "active") for model in ASKING_PLAN.models]
 
 
 def test_batches_follow_each_other_and_make_cells_runnable(begin: Callable[..., Paths]) -> None:
     paths = begin()
     assert [(path, start, stop) for path, start, stop in paths.left("a")] == [
-        (FIRST_OF_PATHS, 0, 7),
-        (SECOND_OF_PATHS, 0, 7),
+        (FIRST_PATH, 0, 7),
+        (SECOND_PATH, 0, 7),
     ]
     one, other = paths.next_batch(0.0, TIMING), paths.next_batch(100.0, TIMING)
     assert one is not None
     assert other is not None
-    assert (one.path, one.start, one.batches, one.predicted) == (FIRST_OF_PATHS, 0, 1, 1.0)
-    assert (other.path, other.batches) == (SECOND_OF_PATHS, 4)
+    assert (one.path, one.start, one.batches, one.predicted) == (FIRST_PATH, 0, 1, 1.0)
+    assert (other.path, other.batches) == (SECOND_PATH, 4)
     assert paths.next_batch(0.0, TIMING) is None, "nobody asks a path twice at a time"
-    assert paths.take(part(FIRST_OF_PATHS, 0, 2)) == 2
+    assert paths.take(part(FIRST_PATH, 0, 2)) == 2
     assert list(paths.runnable("a")) == []
     assert paths.annotations(cells(3, 0)[0]) is None
     again = paths.next_batch(0.0, TIMING)
     assert again is not None
-    assert np.array_equal(again.known, answers(FIRST_OF_PATHS)[:2])
-    paths.take(part(FIRST_OF_PATHS, 2, 4))
+    assert np.array_equal(again.known, answers(FIRST_PATH)[:2])
+    paths.take(part(FIRST_PATH, 2, 4))
     assert list(paths.runnable("a")) == cells(3, 0)
     assert list(paths.runnable("a")) == [], "once"
-    assert np.array_equal(paths.annotations(cells(3, 0)[0]), answers(FIRST_OF_PATHS)[:3])
-    paths.take(part(SECOND_OF_PATHS, 0, 8))
+    assert np.array_equal(paths.annotations(cells(3, 0)[0]), answers(FIRST_PATH)[:3])
+    paths.take(part(SECOND_PATH, 0, 8))
     assert list(paths.runnable("a")) == [*cells(3, 1), *cells(7, 1)]
-    assert [path for path, _, _ in paths.left("a")] == [FIRST_OF_PATHS]
+    assert [path for path, _, _ in paths.left("a")] == [FIRST_PATH]
 
 
 def test_a_length_to_aim_for_bounds_the_batches_of_a_task(begin: Callable[..., Paths]) -> None:
@@ -195,84 +195,82 @@ def test_a_length_to_aim_for_bounds_the_batches_of_a_task(begin: Callable[..., P
     assert (task.batches, task.predicted) == (3, 3.0)
 
 
-def test_a_path_goes_on_where_journal_and_cube_end(begin: Callable[..., Paths], cube_of_paths: Path) -> None:
-    paths = begin(part(FIRST_OF_PATHS, 2, 4), part(FIRST_OF_PATHS, 0, 2))
+def test_a_path_goes_on_where_journal_and_cube_end(begin: Callable[..., Paths], asking_cube: Path) -> None:
+    paths = begin(part(FIRST_PATH, 2, 4), part(FIRST_PATH, 0, 2))
     assert list(paths.runnable("a")) == cells(3, 0)
     assert [(path, start) for path, start, _ in paths.left("a")] == [
-        (FIRST_OF_PATHS, 4),
-        (SECOND_OF_PATHS, 0),
+        (FIRST_PATH, 4),
+        (SECOND_PATH, 0),
     ]
     # m = 3 is written: its annotations end within the second batch, which is asked again
-    write(cube_of_paths, 3)
+    write(asking_cube, 3)
     paths = begin()
     assert list(paths.runnable("a")) == []
     assert [(path, start) for path, start, _ in paths.left("a")] == [
-        (FIRST_OF_PATHS, 2),
-        (SECOND_OF_PATHS, 2),
+        (FIRST_PATH, 2),
+        (SECOND_PATH, 2),
     ]
-    paths.take(part(FIRST_OF_PATHS, 2, 4))
+    paths.take(part(FIRST_PATH, 2, 4))
     assert [start for _, start, _ in paths.left("a")] == [4, 2]
-    assert begin(part(FIRST_OF_PATHS, 2, 6)).keeps(FIRST_OF_PATHS, 6)
+    assert begin(part(FIRST_PATH, 2, 6)).keeps(FIRST_PATH, 6)
 
 
 def test_answers_that_are_not_those_of_before_are_an_error(
-    begin: Callable[..., Paths], cube_of_paths: Path
+    begin: Callable[..., Paths], asking_cube: Path
 ) -> None:
-    write(cube_of_paths, 3)
+    write(asking_cube, 3)
     paths = begin()
-    other = PathPart(FIRST_OF_PATHS, 2, 1 - answers(FIRST_OF_PATHS)[2:4], 1.0, 1.0)
+    other = PathPart(FIRST_PATH, 2, 1 - answers(FIRST_PATH)[2:4], 1.0, 1.0)
     with pytest.raises(Mismatch, match=r"path a/p=0.9/design=active/replicate=0, question 2"):
         paths.take(other)
 
 
 def test_a_journal_that_lacks_the_beginning_is_damaged(begin: Callable[..., Paths]) -> None:
     with pytest.raises(JournalDamaged, match=r"answers of a/p=0.9/design=active/replicate=1 from 2 on"):
-        begin(part(SECOND_OF_PATHS, 2, 4))
+        begin(part(SECOND_PATH, 2, 4))
 
 
 def test_a_path_that_fails_twice_is_given_up(begin: Callable[..., Paths]) -> None:
     paths = begin()
     paths.next_batch(0.0, TIMING)
-    paths.take(part(FIRST_OF_PATHS, 0, 4))
+    paths.take(part(FIRST_PATH, 0, 4))
     list(paths.runnable("a"))
-    assert paths.charge(failure_of_paths(FIRST_OF_PATHS), 2) == []
-    task = paths.first_batch(FIRST_OF_PATHS, TIMING)
+    assert paths.charge(path_failure(FIRST_PATH), 2) == []
+    task = paths.first_batch(FIRST_PATH, TIMING)
     assert task is not None
     assert task.batches == 1
-    assert paths.charge(failure_of_paths(FIRST_OF_PATHS), 2) == cells(7, 0)
-    assert [path for path, _, _ in paths.left("a")] == [SECOND_OF_PATHS]
-    assert paths.first_batch(FIRST_OF_PATHS, TIMING) is None
+    assert paths.charge(path_failure(FIRST_PATH), 2) == cells(7, 0)
+    assert [path for path, _, _ in paths.left("a")] == [SECOND_PATH]
+    assert paths.first_batch(FIRST_PATH, TIMING) is None
     assert [record.attempt for record in paths.recorded] == [1, 2]  # type: ignore[attr-defined]
 
 
 def test_answers_in_between_forgive_a_failure(begin: Callable[..., Paths]) -> None:
     paths = begin()
     paths.next_batch(0.0, TIMING)
-    paths.charge(failure_of_paths(FIRST_OF_PATHS), 2)
-    paths.take(part(FIRST_OF_PATHS, 0, 2))
-    assert paths.charge(failure_of_paths(FIRST_OF_PATHS), 2) == []
+    paths.charge(path_failure(FIRST_PATH), 2)
+    paths.take(part(FIRST_PATH, 0, 2))
+    assert paths.charge(path_failure(FIRST_PATH), 2) == []
 
 
 def test_only_what_is_wanted_is_asked(begin: Callable[..., Paths]) -> None:
     one = cells(3, 1)[0]
     paths = begin(wanted=Wanted(only=frozenset({one})))
-    assert list(paths.left("a")) == [(SECOND_OF_PATHS, 0, 3)]
-    paths.take(part(SECOND_OF_PATHS, 0, 4))
+    assert list(paths.left("a")) == [(SECOND_PATH, 0, 3)]
+    paths.take(part(SECOND_PATH, 0, 4))
     assert list(paths.runnable("a")) == [one]
-    assert paths.keeps(SECOND_OF_PATHS, 6), "cells of other runs need it"
-    assert not paths.keeps(SECOND_OF_PATHS, 8)
+    assert paths.keeps(SECOND_PATH, 6), "cells of other runs need it"
+    assert not paths.keeps(SECOND_PATH, 8)
     assert paths.keeps(AskedPath("b", None, 0.9, 0, "active"), 0), "of a data set that is not there this time"
 
 
 def write(cube: Path, m: int) -> None:
     """Finish the blocks of one m of the design that asks."""
     store = BlockStore(cube)
-    for block in PLAN_OF_PATHS.blocks():
+    for block in ASKING_PLAN.blocks():
         if block.m == m and block.design == "active":
-            arrays = draw_block(PLAN_OF_PATHS, block)
-            arrays["annotations"] = np.stack(
-                [answers(path)[:m] for path in (FIRST_OF_PATHS, SECOND_OF_PATHS)]
-            )
+            arrays = draw_block(ASKING_PLAN, block)
+            arrays["annotations"] = np.stack([answers(path)[:m] for path in (FIRST_PATH, SECOND_PATH)])
             store.write(block, arrays)
 
 

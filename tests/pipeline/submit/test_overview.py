@@ -23,6 +23,7 @@ from pipeline.submit.overview import (
     DIAGONAL,
     MATRICES,
     SEARCH_SECONDS,
+    PlanOverview,
     plan_overview,
     rough_seconds,
     search_notes,
@@ -38,9 +39,23 @@ from sweeps.plan import Cell, DatasetPlan
 # What is said of a sweep before it is run.
 
 
+MODELS = '"unsupervised", "likelihood", "posterior"'
+
+
 def noted(folder: Path, models: str, more: str) -> list[str]:
-    text = TINY.replace('"unsupervised", "likelihood", "posterior"', models) + more
-    return search_notes(load_sweep(write_spec(folder, text)))
+    return search_notes(load_sweep(write_spec(folder, TINY.replace(MODELS, models) + more)))
+
+
+def planned(folder: Path, text: str = TINY, **options: object) -> PlanOverview:
+    """What a sweep would be, without a cube."""
+    prepared = prepare(write_spec(folder, text), results=folder, data_dir=None)
+    return plan_overview(prepared, **options)  # type: ignore[arg-type]
+
+
+def iris_hours(folder: Path, models: str, more: str = "") -> float:
+    """Core hours of iris, guessed."""
+    found = planned(folder, TINY.replace(MODELS, models) + more)
+    return {dataset.name: dataset.core_hours for dataset in found.datasets}["iris"]
 
 
 @pytest.mark.parametrize(
@@ -132,9 +147,7 @@ def test_the_plan_counts_what_is_written(finished: Path, tmp_path: Path) -> None
 def test_the_plan_counts_the_bytes_of_the_widest_covariances(tmp_path: Path) -> None:
     def sizes(*more: str) -> dict[str, int]:
         models = ", ".join(f'"{model}"' for model in ("likelihood", "unsupervised", *more))
-        text = TINY.replace('"unsupervised", "likelihood", "posterior"', models)
-        plan = plan_overview(prepare(write_spec(tmp_path, text), results=tmp_path, data_dir=None))
-        return {dataset.name: dataset.bytes for dataset in plan.datasets}
+        return {each.name: each.bytes for each in planned(tmp_path, TINY.replace(MODELS, models)).datasets}
 
     base, full = sizes("posterior"), sizes("posterior-full")
     flat, alone = sizes("posterior-diagonal"), sizes("posterior", "unsupervised-full")
@@ -146,51 +159,28 @@ def test_the_plan_counts_the_bytes_of_the_widest_covariances(tmp_path: Path) -> 
         assert alone[name] - spherical[name] == 8 * n_mixtures * k * (d * d - 1)
 
 
-def test_a_guess_takes_the_shape_into_account(tmp_path: Path) -> None:
-    hours = []
-    for model in ("posterior", "posterior-diagonal", "posterior-tied", "posterior-full"):
-        text = TINY.replace('"unsupervised", "likelihood", "posterior"', f'"{model}"')
-        found = plan_overview(prepare(write_spec(tmp_path, text), results=tmp_path, data_dir=None))
-        hours.append({dataset.name: dataset.core_hours for dataset in found.datasets}["iris"])
-    assert hours[1] == pytest.approx(hours[0] * DIAGONAL)
-    assert hours[2] == hours[3] == pytest.approx(hours[0] * (1 + 4 / 16) ** MATRICES)
-
-
-def test_a_guess_counts_the_folds_of_a_model_that_chooses(tmp_path: Path) -> None:
-    def hours(model: str) -> float:
-        text = TINY.replace('"unsupervised", "likelihood", "posterior"', f'"{model}"')
-        found = plan_overview(prepare(write_spec(tmp_path, text), results=tmp_path, data_dir=None))
-        return {dataset.name: dataset.core_hours for dataset in found.datasets}["iris"]
-
+def test_a_guess_takes_the_shape_and_folds_into_account(tmp_path: Path) -> None:
+    spherical, diagonal, tied, full, chosen = (
+        iris_hours(tmp_path, f'"posterior{shape}"') for shape in ("", "-diagonal", "-tied", "-full", "-auto")
+    )
+    assert diagonal == pytest.approx(spherical * DIAGONAL)
+    assert tied == full == pytest.approx(spherical * (1 + 4 / 16) ** MATRICES)
     # five restarts of one generation, and four candidates with five folds of one generation
-    narrow, wide = hours("posterior"), hours("posterior-full")
-    assert hours("posterior-auto") == pytest.approx(wide + narrow * (1 + DIAGONAL) + 2 * wide)
-
-
-def test_a_guess_counts_the_folds_of_every_model_that_holds_annotations_out(tmp_path: Path) -> None:
-    def hours(model: str, more: str = "") -> float:
-        text = TINY.replace('"likelihood", "posterior"', f'"{model}"') + more
-        found = plan_overview(prepare(write_spec(tmp_path, text), results=tmp_path, data_dir=None))
-        return {dataset.name: dataset.core_hours for dataset in found.datasets}["iris"]
-
-    text = TINY.replace('"likelihood", "posterior"', '"unsupervised-common"')
-    found = plan_overview(prepare(write_spec(tmp_path, text), results=tmp_path, data_dir=None))
-    baseline = {dataset.name: dataset.core_hours for dataset in found.datasets}["iris"] / 2
-    for model in ("posterior", "posterior-full"):
-        # five restarts of one generation, and five folds of one generation
-        plain = hours(model) - baseline
-        assert hours(model, "held_out = true\n") == pytest.approx(baseline + 2 * plain)
-    assert hours("posterior-auto", "held_out = true\n") == hours("posterior-auto")
+    assert chosen == pytest.approx(full + spherical * (1 + DIAGONAL) + 2 * full)
+    # a model of one shape that holds annotations out: five folds of it alone
+    for model, plain in (("posterior", spherical), ("posterior-full", full)):
+        assert iris_hours(tmp_path, f'"{model}"', "held_out = true\n") == pytest.approx(2 * plain)
+    assert iris_hours(tmp_path, '"posterior-auto"', "held_out = true\n") == chosen
+    baseline = iris_hours(tmp_path, '"unsupervised"')
+    both = iris_hours(tmp_path, '"unsupervised", "posterior"', "held_out = true\n")
+    assert both == pytest.approx(baseline + 2 * spherical), "nothing is held out of none"
 
 
 def test_a_guess_of_methods_counts_their_calls(tmp_path: Path) -> None:
-    text = TINY.replace("restarts = 5", 'restarts = 5\nmethods = ["ward", "pckmeans"]').replace(
-        '"unsupervised", "likelihood", "posterior"', '"posterior"'
-    )
-    with_methods = plan_overview(prepare(write_spec(tmp_path, text), results=tmp_path, data_dir=None))
-    alone = TINY.replace('"unsupervised", "likelihood", "posterior"', '"posterior"')
-    without = plan_overview(prepare(write_spec(tmp_path, alone), results=tmp_path, data_dir=None))
-    for one, other, mixtures in zip(with_methods.datasets, without.datasets, (2, 2, 1), strict=True):
+    alone = TINY.replace(MODELS, '"posterior"')
+    more = alone.replace("restarts = 5", 'restarts = 5\nmethods = ["ward", "pckmeans"]')
+    found = [planned(tmp_path, text).datasets for text in (more, alone)]
+    for one, other, mixtures in zip(*found, (2, 2, 1), strict=True):
         calls = mixtures * (1 + 5 * 2 * 2 * 2)
         assert one.restarts - other.restarts == calls
         assert one.core_hours - other.core_hours == pytest.approx(calls * CALL_SECONDS / 3600)
@@ -221,7 +211,7 @@ def test_the_plan_counts_questions(tmp_path: Path) -> None:
     text = TINY.replace(
         "[search]", 'design = ["uniform", "active", "committee"]\n[ask]\nbatch = 7\n[search]', 1
     )
-    found = plan_overview(prepare(write_spec(tmp_path, text), results=tmp_path, data_dir=None))
+    found = planned(tmp_path, text)
     total = found.to_dict()["total"]
     # two designs that ask, two accuracies, two redraws; batches of 7 up to 30 for four mixtures, up to 150
     assert total["paths"] == 8 * 4 + 8
@@ -284,8 +274,7 @@ def test_a_pilot_measures_now_whatever_was_timed_before(tmp_path: Path) -> None:
 
 
 def test_an_adaptive_stop_shows_the_least_work(tmp_path: Path) -> None:
-    spec = write_spec(tmp_path, TINY + "[stop]\nrisk = 0.2\nr_min = 2\n")
-    found = plan_overview(prepare(spec, results=tmp_path, data_dir=None), workers=1)
+    found = planned(tmp_path, TINY + "[stop]\nrisk = 0.2\nr_min = 2\n", workers=1)
     assert found.least == 2 / 5
     assert any("the adaptive stop may end after 170 restarts" in line for line in found.lines())
 

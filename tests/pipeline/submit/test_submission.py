@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 from processes.commandline import sweep
-from processes.sweeping import TINY, write_spec
+from processes.sweeping import TINY, wait_until, write_spec
 from rich.console import Console
 
 from pipeline.jobs.slurm import head_name
@@ -33,13 +31,6 @@ broken: {kind: slurm, cores: 1, memory: 1GB, head: {core: 1, memory: much, wallt
 queue: {kind: slurm, cores: 1, memory: 1GB}
 unknown: {kind: slurm, cores: 1, memory: 1GB, interface: eth99}
 """
-
-
-def wait_until(condition: Callable[[], object], seconds: float = 120.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.05)
 
 
 def test_a_detached_run_is_watched_and_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -197,27 +197,25 @@ def test_what_no_run_writes_is_refused(what: str) -> None:
 
 # Answers in the journal: what a run wrote is read, anything else is a named error.
 
-PLANS_OF_JOURNALLED = {
+ASKED_PLANS = {
     "a": make_plan(designs=("uniform", "active")),
     "mixed": make_plan("mixed", mixtures=2, designs=("active",)),
 }
-ASKING = dict.fromkeys(
-    PLANS_OF_JOURNALLED, Asking(seed=7, n_clusters=2, batch=2, restarts=1, covariance="auto")
-)
+ASKING = dict.fromkeys(ASKED_PLANS, Asking(seed=7, n_clusters=2, batch=2, restarts=1, covariance="auto"))
 PATHS = (AskedPath("a", None, 0.9, 1, "active"), AskedPath("mixed", 1, 0.9, 0, "active"))
 
 
-def record_of_journalled() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def record_of_answers() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     answers = np.array([[0, 1, 0], [1, 4, 1], [2, 3, 0], [0, 4, 1], [0, 2, 1], [3, 4, 0]], dtype=np.int32)
     first = PathPart(PATHS[0], 2, answers[:4], 0.5, 0.25)
     return paths_to_record([first, PathPart(PATHS[1], 0, answers[4:], 0.25, 0.2)])
 
 
-def test_what_a_run_wrote_is_read_of_journalled() -> None:
-    header, arrays = record_of_journalled()
+def test_answers_that_a_run_wrote_are_read() -> None:
+    header, arrays = record_of_answers()
     assert is_of_paths(header)
     assert not is_of_paths({"partials": []})
-    found = written_paths(header, arrays, PLANS_OF_JOURNALLED, ASKING)
+    found = written_paths(header, arrays, ASKED_PLANS, ASKING)
     assert [(part.path, part.start, part.stop, part.seconds) for part in found] == [
         (PATHS[0], 2, 6, 0.5),
         (PATHS[1], 0, 2, 0.25),
@@ -227,11 +225,11 @@ def test_what_a_run_wrote_is_read_of_journalled() -> None:
 
 
 def test_answers_about_other_data_sets_stay_unchecked() -> None:
-    found = written_paths(*record_of_journalled(), {"a": PLANS_OF_JOURNALLED["a"]}, {"a": ASKING["a"]})
+    found = written_paths(*record_of_answers(), {"a": ASKED_PLANS["a"]}, {"a": ASKING["a"]})
     assert [part.path for part in found] == list(PATHS)
 
 
-WRONG_OF_JOURNALLED = {
+WRONG_PATHS = {
     "no path of the sweep": {"path": ["a", None, 0.8, 1, "active"]},
     "which is no path": {"path": ["a", None, 0.9, 2, "active"]},
     "is no path of": {"path": ["a", None, 0.9, 1, "uniform"]},
@@ -245,12 +243,12 @@ WRONG_OF_JOURNALLED = {
 }
 
 
-@pytest.mark.parametrize("message", WRONG_OF_JOURNALLED)
+@pytest.mark.parametrize("message", WRONG_PATHS)
 def test_records_of_other_paths_are_refused(message: str) -> None:
-    header, arrays = record_of_journalled()
-    header["paths"][0] |= WRONG_OF_JOURNALLED[message]
+    header, arrays = record_of_answers()
+    header["paths"][0] |= WRONG_PATHS[message]
     with pytest.raises(ValueError, match=message):
-        written_paths(header, arrays, PLANS_OF_JOURNALLED, ASKING)
+        written_paths(header, arrays, ASKED_PLANS, ASKING)
 
 
 ANSWERS = {
@@ -263,13 +261,13 @@ ANSWERS = {
 
 @pytest.mark.parametrize("message", ANSWERS)
 def test_other_answers_are_refused(message: str) -> None:
-    header, arrays = record_of_journalled()
+    header, arrays = record_of_answers()
     with pytest.raises(ValueError, match=message):
-        written_paths(header, {"answers": ANSWERS[message](arrays["answers"])}, PLANS_OF_JOURNALLED, ASKING)
+        written_paths(header, {"answers": ANSWERS[message](arrays["answers"])}, ASKED_PLANS, ASKING)
 
 
 def test_a_record_without_answers_is_refused() -> None:
     with pytest.raises(ValueError, match="other content"):
-        written_paths(record_of_journalled()[0], {}, PLANS_OF_JOURNALLED, ASKING)
+        written_paths(record_of_answers()[0], {}, ASKED_PLANS, ASKING)
     with pytest.raises(ValueError, match="other content"):
-        written_paths({"paths": [3]}, record_of_journalled()[1], PLANS_OF_JOURNALLED, ASKING)
+        written_paths({"paths": [3]}, record_of_answers()[1], ASKED_PLANS, ASKING)
