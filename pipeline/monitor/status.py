@@ -12,9 +12,9 @@ import numpy as np
 
 from pipeline.common import at_hand, cells_left_out, duration, plural
 from pipeline.monitor.runs import RunState, last_lines, read_run_state
-from storage.cube.blocks import BlockStore
+from storage.cube.chunks import status_chunks
 from storage.cube.manifest import Manifest, read_manifest
-from storage.cube.schema import DONE, FAILED, NO_SOLUTION
+from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING, node_paths
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.records import JobList, Progress
 from sweeps.file.spec import SweepSpec
@@ -220,13 +220,14 @@ def counted_status(
 
 
 def _read_cube(cube: Path, manifest: Manifest) -> tuple[tuple[DatasetStatus, ...], tuple[int, int]]:
-    store = BlockStore(cube, read_only=True)
     datasets, blocks, done = [], 0, 0
     for plan in manifest.plans.values():
-        found = [cells for _, cells in store.all_statuses(plan)]
-        statuses = np.concatenate(found)
-        counts = [int(np.count_nonzero(statuses == state)) for state in (DONE, FAILED, NO_SOLUTION)]
-        datasets.append(DatasetStatus(plan.name, plan.n_cells, *counts))
-        blocks += len(found)
-        done += sum(1 for cells in found if np.isin(cells, (DONE, FAILED, NO_SOLUTION)).all())
+        counts = dict.fromkeys((DONE, FAILED, NO_SOLUTION), 0)
+        for node in node_paths(plan):
+            for _, states in status_chunks(manifest, node):
+                blocks += 1
+                done += bool((states != PENDING).all())
+                for state in counts:
+                    counts[state] += int(np.count_nonzero(states == state))
+        datasets.append(DatasetStatus(plan.name, plan.n_cells, *counts.values()))
     return tuple(datasets), (blocks, done)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import zarr
 
+from storage.cube.chunks import status_chunks
 from storage.cube.manifest import ROOT_FILE, read_manifest
 from storage.cube.places import Place, Places, chunk_name
 from storage.cube.schema import ANSWERED, FAILED, FIELDS, NO_SOLUTION, PENDING, VARIABLES, result_names
@@ -185,7 +186,7 @@ class BlockStore:
     def __init__(self, path: Path, *, read_only: bool = False, files: Files = PLAIN) -> None:
         self.path = path
         self._files = files
-        manifest = read_manifest(path)
+        self._manifest = manifest = read_manifest(path)
         self._plans = manifest.plans
         self._runs = manifest.runs
         self._places = {name: Places(plan) for name, plan in self._plans.items()}
@@ -232,8 +233,10 @@ class BlockStore:
         for block in plan.blocks() if blocks is None else blocks:
             place = self._place(block)
             if place.node not in whole:
-                with self._reading():
-                    whole[place.node] = np.asarray(self._array(place.node, "status")[...])
+                metadata = self._manifest.metadata[f"{place.node}/status"]
+                whole[place.node] = np.empty(metadata["shape"], np.int8)
+                for region, values in status_chunks(self._manifest, place.node):
+                    whole[place.node][region] = values
             yield block, whole[place.node][place.region].reshape(-1)
 
     def cells(self, plans: Iterable[DatasetPlan], state: int) -> Iterator[tuple[Block, Cell]]:

@@ -9,13 +9,12 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import google_crc32c
 import numpy as np
-from numcodecs import Zstd
 from zarr.abc.store import Store
 from zarr.core.buffer import default_buffer_prototype
 from zarr.storage import LocalStore
 
+from storage.cube.chunks import LONGEST_TEXT, LONGEST_TEXTS, holds, is_intact
 from storage.cube.manifest import ROOT_FILE, read_manifest
 from storage.cube.places import ChunkFiles, chunk_position
 from storage.cube.schema import DONE, NO_SOLUTION, VARIABLES, Role
@@ -29,75 +28,6 @@ if TYPE_CHECKING:
     from zarr.abc.store import ByteRequest
     from zarr.core.buffer import Buffer, BufferPrototype
     from zarr.core.common import AccessModeLiteral
-
-
-CHECKSUM_BYTES = 4
-ZSTD = Zstd()
-ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-SHORTEST_FRAME = 9
-LONGEST_TEXTS = 2**20
-"""Bytes of the texts of a coordinate: names of models, and fields of annotations."""
-
-LONGEST_TEXT = 1024
-"""Bytes of each text beyond: names of samples and of features, which may be many."""
-
-
-def is_intact(content: bytes) -> bool:
-    """Whether the content of a chunk file ends in the CRC-32C of what stands before it."""
-    # The checksum of nothing is 0: a file of four zero bytes would pass for a chunk.
-    if len(content) <= CHECKSUM_BYTES:
-        return False
-    checksum = google_crc32c.value(content[:-CHECKSUM_BYTES])
-    return bool(checksum.to_bytes(CHECKSUM_BYTES, "little") == content[-CHECKSUM_BYTES:])
-
-
-def holds(content: bytes, dtype: str, n_values: int) -> bool:
-    """Whether an intact chunk file holds so many values of a type: it may be the file of another chunk.
-
-    What zarr would make of it is an error that names nothing, or takes all memory there is.
-    """
-    packed = content[:-CHECKSUM_BYTES]
-    size = unpacked_size(packed)
-    expected = n_values * np.dtype(dtype).itemsize if dtype != "string" else None
-    if (
-        size is None or size > LONGEST_TEXTS + LONGEST_TEXT * n_values
-        if expected is None
-        else size != expected
-    ):
-        return False
-    try:
-        # A frame may say the right size and still be none, which zarr would not say of a file.
-        values = bytes(ZSTD.decode(packed))
-    except RuntimeError:
-        return False
-    return len(values) == size and (dtype != "string" or _are_texts(values, n_values))
-
-
-def _are_texts(values: bytes, n_values: int) -> bool:
-    """Whether bytes are so many texts as zarr writes them: their number, and before each its length."""
-    if values[:4] != n_values.to_bytes(4, "little"):
-        return False
-    position = 4
-    for _ in range(n_values):
-        start = position + 4
-        position = start + int.from_bytes(values[position:start], "little")
-        try:
-            values[start:position].decode()
-        except UnicodeDecodeError:
-            return False
-    return position == len(values)
-
-
-def unpacked_size(packed: bytes) -> int | None:
-    """Bytes that a frame of zstd says it holds (RFC 8878, section 3.1.1.1); None if it does not say."""
-    if packed[:4] != ZSTD_MAGIC or len(packed) < SHORTEST_FRAME:
-        return None
-    flags = packed[4]
-    is_single = flags >> 5 & 1
-    length = (is_single, 2, 4, 8)[flags >> 6]
-    start = 5 + (1 - is_single) + (0, 1, 2, 4)[flags & 3]
-    size = int.from_bytes(packed[start : start + length], "little")
-    return None if not length else size + 256 if length == 2 else size
 
 
 class CubeStore(LocalStore):

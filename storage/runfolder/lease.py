@@ -28,7 +28,6 @@ from typing import Self
 from storage.errors import LeaseLost, StorageError, storage_errors
 from storage.files import PARTIAL, FencedFiles, Notes, remove, sync_directory
 from storage.runfolder.folder import GenerationFolder, RunFolder
-from storage.runfolder.journal import Journal
 from storage.runfolder.process import ProcessIdentity, is_alive, this_process
 from storage.runfolder.records import FileRecord, merged_lines
 
@@ -110,6 +109,8 @@ def inherit(run: RunFolder, generation: Generation, *, fresh: bool = False) -> N
     StorageError
         If the file system refuses.
     """
+    from storage.runfolder.journal import Journal  # here, so that who only looks at a lease does not load it
+
     older = _older(run, generation.number)
     with storage_errors(run.path):
         if fresh:

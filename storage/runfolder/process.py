@@ -6,8 +6,6 @@ import os
 import socket
 from pathlib import Path
 
-import psutil
-
 from storage.runfolder.records import Record
 
 PROC = Path("/proc")
@@ -91,6 +89,8 @@ def _boot_id() -> str:
     try:
         return (PROC / "sys/kernel/random/boot_id").read_text().strip()
     except OSError:
+        import psutil  # elsewhere than on Linux only
+
         return f"{socket.gethostname()} {psutil.boot_time():.0f}"
 
 
@@ -111,6 +111,8 @@ def _process_start(pid: int) -> str | None:
             return None
         state, start = fields[0], fields[19]
         return None if state in "ZXx" else start
+    import psutil
+
     try:
         process = psutil.Process(pid)
         return None if process.status() == psutil.STATUS_ZOMBIE else f"{process.create_time():.2f}"

@@ -40,7 +40,8 @@ class Record(BaseModel):
     write.
     """
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+    # built when first used: `sweep status` reads few of these
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", defer_build=True)
 
     finite: ClassVar[bool] = False
     """Whether infinities and NaN make a text no record: readers do sums with times, and print JSON."""

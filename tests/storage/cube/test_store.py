@@ -19,11 +19,12 @@ from numcodecs import Zstd
 
 from storage.cube import store
 from storage.cube.blocks import BlockStore
+from storage.cube.chunks import holds, unpacked_size
 from storage.cube.growth import create, grow, open_cube
 from storage.cube.manifest import Manifest
 from storage.cube.places import ChunkFiles
 from storage.cube.schema import DONE, FAILED, PENDING, RESULTS
-from storage.cube.store import DurableStore, holds, unpacked_size
+from storage.cube.store import DurableStore
 from storage.errors import DamagedChunk
 from sweeps.errors import InputError
 
