@@ -1,13 +1,18 @@
-"""The map of a sweep and its scores so far, kept up to date cell by cell."""
+"""What a page shows of the cells of a sweep, kept up to date cell by cell: its map, and its scores so far.
+
+`Board` counts: `begin` takes every block as it stands in the cube, `settle` a cell that has ended, `write`
+one block that was written, `score` the NMI of a cell; `tiles_since` and `series_since` are what changed
+since some version. `Grid` says on which tile of the map a cell is, `look` how a model is drawn. What tells
+a board is in `pipeline.live.sources`.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import zlib
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import product
 from math import ceil
 from typing import Any
@@ -16,13 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.monitor.status import DatasetStatus
-from pipeline.work.merge import CellResult
-from storage.cube.blocks import BlockStore
-from storage.cube.schema import ANSWERED, DONE, FAILED, NO_SOLUTION, PENDING
+from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
 from sweeps.plan import ACCURACY, Block, Cell, DatasetPlan
 from sweeps.words import BASELINES, SHIPPED, is_model, split_model
 
-# Where each block stands on the map of a sweep: panels of tiles, few enough for a screen.
+# The map: panels of tiles, few enough for a screen.
 
 MOST_TILES = 3000
 """Of all panels together; neighbours of a larger grid share a tile."""
@@ -56,17 +59,6 @@ class Panel:
     models: tuple[str, ...]
     rows: tuple[str, ...]
     columns: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "dataset": self.dataset,
-            "variant": self.variant,
-            "alone": self.alone,
-            "models": self.models,
-            "rows": self.rows,
-            "columns": self.columns,
-        }
 
 
 class Grid:
@@ -164,24 +156,19 @@ def _shared(p: Sequence[float], m: Sequence[int], most: int) -> tuple[dict[Any, 
 
 def _labels(places: dict[Any, int]) -> tuple[str, ...]:
     """Value of each row or column, or the first and the last of those that share one."""
-    groups: dict[int, list[Any]] = {}
+    groups: dict[int, list[str]] = {}
     for value, place in places.items():
-        groups.setdefault(place, []).append(value)
-    return tuple(
-        _text_of_grid(values[0])
-        if len(values) == 1
-        else f"{_text_of_grid(values[0])}–{_text_of_grid(values[-1])}"
-        for values in groups.values()
-    )
+        groups.setdefault(place, []).append(_name(value))
+    return tuple("–".join(dict.fromkeys((values[0], values[-1]))) for values in groups.values())
 
 
-def _text_of_grid(value: float) -> str:
+def _name(value: float) -> str:
     return f"{value:{ACCURACY}}" if isinstance(value, float) else str(value)
 
 
 # Scores of cells as they come in: NMI of many at once, and means with their standard errors.
 
-Units = dict[int, tuple[float, int]]
+Units = dict[int | None, tuple[float, int]]
 """Sum and number of the scores of each unit: of a mixture, or of a redraw of the annotations."""
 
 
@@ -224,32 +211,14 @@ def _entropy(share: NDArray[np.float64]) -> NDArray[np.float64]:
     return -np.asarray(terms.sum(axis=1), dtype=np.float64)
 
 
-class Means:
-    """Mean of a score over units that were drawn independently, and its standard error.
+def mean_of(units: Units) -> tuple[float, float | None, int]:
+    """Mean of a score over its units, its standard error (None of one unit), and the number of units.
 
-    The unit is the mixture, or the redraw of the annotations where there are no mixtures; the score of a
-    unit is the mean over its cells.
+    Units are drawn independently; the score of one is the mean over its cells.
     """
-
-    __slots__ = ("_units",)
-
-    def __init__(self) -> None:
-        self._units: Units = {}
-
-    def add(self, unit: int, score: float) -> None:
-        """Take the score of a cell."""
-        total, count = self._units.get(unit, (0.0, 0))
-        self._units[unit] = total + score, count + 1
-
-    def summary(self) -> tuple[float, float | None, int]:
-        """Mean, its standard error (None of one unit), and the number of units."""
-        values = [total / count for total, count in self._units.values()]
-        n = len(values)
-        mean = math.fsum(values) / n
-        if n == 1:
-            return mean, None, 1
-        variance = math.fsum((value - mean) ** 2 for value in values) / (n - 1)
-        return mean, math.sqrt(variance / n), n
+    values = np.array([total / count for total, count in units.values()])
+    n = len(values)
+    return float(values.mean()), float(values.std(ddof=1)) / math.sqrt(n) if n > 1 else None, n
 
 
 # Colours of models on the page: those that the report has, without what draws its figures.
@@ -300,10 +269,15 @@ class Settled:
     labels: NDArray[np.int16] | None = None
 
 
+def _no_cells() -> dict[int, int]:
+    return dict.fromkeys(STATES, 0)
+
+
+@dataclass(slots=True)
 class Tally:
     """Cells of one model in one tile.
 
-    Attributes
+    Parameters
     ----------
     cells : int
         Of the grid.
@@ -315,14 +289,13 @@ class Tally:
         Largest objective, and the cell that has it.
     """
 
-    __slots__ = ("best", "cells", "seconds", "timed", "waiting", "where", "written")
-
-    def __init__(self) -> None:
-        self.cells = 0
-        self.written = dict.fromkeys(STATES, 0)
-        self.waiting = dict.fromkeys(STATES, 0)
-        self.seconds, self.timed = 0.0, 0
-        self.best, self.where = -math.inf, ""
+    cells: int = 0
+    written: dict[int, int] = field(default_factory=_no_cells)
+    waiting: dict[int, int] = field(default_factory=_no_cells)
+    seconds: float = 0.0
+    timed: int = 0
+    best: float = -math.inf
+    where: str = ""
 
     def note(self, settled: Settled) -> None:
         """Take time and objective of a cell."""
@@ -378,14 +351,14 @@ class Board:
         self.grid = Grid(plans)
         self.version = 0
         self.blocks = self.blocks_done = 0
-        self.scored = self.unscored = 0
+        self.scored = 0
         self._tallies = [
             {model: Tally() for model in self.grid.models(tile)} for tile in range(self.grid.n_tiles)
         ]
         self._totals = {name: [0, 0, 0, 0] for name in self.grid.plans}
         self._waiting: dict[Cell, int] = {}
         self._begun: set[Block] = set()
-        self._curves: dict[CurveKey, dict[int | None, Means]] = {}
+        self._curves: dict[CurveKey, dict[int | None, Units]] = {}
         self._touched: set[int] = set()
         self._touched_curves: set[CurveKey] = set()
         self._tiles, self._series = Changes(), Changes()
@@ -446,22 +419,22 @@ class Board:
                     tally.waiting[self._waiting.pop(cell)] -= 1
             elif old != new and new in (DONE, NO_SOLUTION):
                 unknown.append(cell)
-            if old != new:
-                self._move(block.dataset, tally, old, -1)
-                self._move(block.dataset, tally, new, 1)
+            for state, by in ((old, -1), (new, 1)):
+                if old != new and state in STATES:
+                    tally.written[state] += by
+                    self._totals[block.dataset][1 + STATES.index(state)] += by
         self._note_begun(block, after)
-        if any(cell in self._waiting for cell in block.cells()):
-            self._begun.add(block)
         self._touched.add(tile)
         return unknown
 
     def score(self, cell: Cell, value: float) -> None:
         """Take the NMI of a cell."""
         key = cell.dataset, cell.design, cell.search, cell.p, cell.model
-        means = self._curves.setdefault(key, {}).setdefault(cell.m, Means())
+        units = self._curves.setdefault(key, {}).setdefault(cell.m, {})
         # the unit of replication: what is drawn again on its own
         unit = cell.mixture if cell.mixture is not None else cell.replicate
-        means.add(-1 if unit is None else unit, value)
+        total, count = units.get(unit, (0.0, 0))
+        units[unit] = total + value, count + 1
         self.scored += 1
         self._touched_curves.add(key)
 
@@ -485,15 +458,22 @@ class Board:
             self.version += 1
             for tile in self._touched:
                 rows = [tally.row() for tally in self._tallies[tile].values()]
-                self._tiles.put(tile, self.version, _text([tile, rows]))
+                self._tiles.put(tile, self.version, to_json([tile, rows]))
             for key in self._touched_curves:
                 points = sorted(self._curves[key].items(), key=lambda point: point[0] or 0)
-                shown = [[m, *means.summary()] for m, means in points]
+                shown = [[m, *mean_of(units)] for m, units in points]
                 dataset, design, search, p, model = key
-                accuracy = None if p is None else f"{p:{ACCURACY}}"
-                row = [dataset, variant(design, search), accuracy, model, shown, search]
-                self._series.put(key, self.version, _text(row))
-            self._touched, self._touched_curves = set(), set()
+                row = [
+                    dataset,
+                    variant(design, search),
+                    None if p is None else _name(p),
+                    model,
+                    shown,
+                    search,
+                ]
+                self._series.put(key, self.version, to_json(row))
+            self._touched.clear()
+            self._touched_curves.clear()
         return self.version
 
     def tiles_since(self, version: int) -> str:
@@ -506,114 +486,13 @@ class Board:
 
     def _note_begun(self, block: Block, statuses: NDArray[np.int8]) -> None:
         settled = statuses != PENDING
-        if settled.all():
-            self._begun.discard(block)
-        elif settled.any():
+        part = settled.any() and not settled.all()
+        if part or (self._waiting and any(cell in self._waiting for cell in block.cells())):
             self._begun.add(block)
-
-    def _move(self, dataset: str, tally: Tally, state: int, by: int) -> None:
-        if state in STATES:
-            tally.written[state] += by
-            self._totals[dataset][1 + STATES.index(state)] += by
+        else:
+            self._begun.discard(block)
 
 
-def _text(document: object) -> str:
+def to_json(document: object) -> str:
+    """As short as JSON can be; a number that is none is an error, which a browser would not read."""
     return json.dumps(document, allow_nan=False, separators=(",", ":"))
-
-
-# Time, objective and score of cells: of those that have just ended, and of those that stand in the cube.
-
-Truth = Callable[[str, int | None], NDArray[np.int16] | None]
-"""True labels by data set and mixture; None where they are not known."""
-
-
-def settled_of(result: CellResult) -> Settled:
-    """What the page shows of a cell that ended."""
-    if result.best is None or result.failed:
-        return Settled(result.cell, result.status)
-    known = result.objectives[result.known]
-    best = float(np.fmax.reduce(known)) if len(known) else np.nan
-    labels = result.best.labels if result.best.solved else None
-    return Settled(result.cell, result.status, result.seconds, best, labels)
-
-
-def score(board: Board, cells: Iterable[Settled], truth: Truth) -> None:
-    """Tell the board the NMI of every cell that has labels, those of the same data at once."""
-    alike: dict[tuple[str, int | None], list[Settled]] = {}
-    for each in cells:
-        if each.labels is not None and each.status == DONE:
-            alike.setdefault((each.cell.dataset, each.cell.mixture), []).append(each)
-    for where, group in alike.items():
-        labels_true = truth(*where)
-        if labels_true is None:
-            continue
-        values = nmi_of_many(labels_true, np.stack([each.labels for each in group]))  # type: ignore[misc]
-        for each, value in zip(group, values.tolist(), strict=True):
-            board.score(each.cell, value)
-
-
-class History:
-    """Blocks of the cube whose cells are counted and not read yet.
-
-    Parameters
-    ----------
-    board : Board
-        What is told of them.
-    truth : callable
-        True labels.
-    store : BlockStore
-        The cube, to read.
-    """
-
-    def __init__(self, board: Board, truth: Truth, store: BlockStore) -> None:
-        self._board = board
-        self._truth = truth
-        self._store = store
-        self._left: deque[tuple[Block, NDArray[np.bool_]]] = deque()
-
-    @property
-    def cells(self) -> int:
-        """Cells that are not read yet."""
-        return sum(int(wanted.sum()) for _, wanted in self._left)
-
-    def add(self, block: Block, wanted: NDArray[np.bool_]) -> None:
-        """Read these cells of a block later."""
-        if wanted.any():
-            self._left.append((block, wanted))
-
-    def begin(self) -> None:
-        """Count every block of the cube on the board, and read the cells that are done later."""
-        for plan in self._board.grid.plans.values():
-            for block, statuses in self._store.all_statuses(plan):
-                self.count(block, statuses)
-
-    def count(self, block: Block, statuses: NDArray[np.int8]) -> None:
-        """Count a block on the board, and read its cells that are done later."""
-        self._board.begin(block, statuses)
-        self.add(block, np.isin(statuses, ANSWERED))
-
-    def read_one(self) -> bool:
-        """Read one block; False if none is left."""
-        if not self._left:
-            return False
-        block, wanted = self._left.popleft()
-        arrays = self._store.read(block)
-        found = []
-        for place, cell in enumerate(block.cells()):
-            if wanted[place]:
-                objectives = arrays["log_likelihood"][place]
-                best = float(np.fmax.reduce(objectives)) if len(objectives) else np.nan
-                labels = arrays["labels"][place]
-                found.append(
-                    Settled(
-                        cell,
-                        int(arrays["status"][place]),
-                        float(arrays["seconds"][place]),
-                        best,
-                        labels if labels.size and labels.min() >= 0 else None,
-                    )
-                )
-        for each in found:
-            self._board.note(each)
-        score(self._board, found, self._truth)
-        return True

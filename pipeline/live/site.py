@@ -1,4 +1,7 @@
-"""The page over HTTP: two addresses that can only be read, and not by pages of other sites."""
+"""The page over HTTP: two addresses that can only be read, and not by pages of other sites.
+
+`Site.answer` answers one GET, for the dashboard of a run or for `serving`, the server of `sweep open`.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +23,8 @@ from typing import Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
 from pipeline.common import VARIABLE, is_own, own_names
-from pipeline.live.board import Board
 from pipeline.live.sources import Follower
 from pipeline.live.state import State
-from storage.cube.manifest import read_manifest
 from storage.errors import StorageError
 from sweeps.errors import InputError, Problem, cause_of
 
@@ -40,7 +41,7 @@ ALWAYS = {
 
 
 class Documents(Protocol):
-    """Makes the states of a page; see `pipeline.live.state.State`."""
+    """Makes the states of a page, as `pipeline.live.state.State` does."""
 
     def document(self, since: str = "") -> tuple[str, bytes]:
         """Name of the state there is now, and JSON of what changed since another."""
@@ -119,11 +120,8 @@ def _digest(text: str) -> str:
 
 def plain(status: int, text: str) -> Answer:
     """An answer of text alone."""
-    return Answer(
-        status,
-        f"{text}\n".encode(errors="backslashreplace"),
-        {**ALWAYS, "Content-Type": "text/plain; charset=utf-8"},
-    )
+    headers = {**ALWAYS, "Content-Type": "text/plain; charset=utf-8"}
+    return Answer(status, f"{text}\n".encode(errors="backslashreplace"), headers)
 
 
 # The page of a cube, from its files, on a port of its own: `sweep open`.
@@ -134,18 +132,6 @@ LOOPBACK = "127.0.0.1"
 
 MOST_CONNECTIONS = 128
 """Open at once, each of which has a thread."""
-
-
-class Nothing:
-    """In place of what keeps a board, where there is no cube yet."""
-
-    def __init__(self) -> None:
-        self.board = Board(())
-        self.lock = threading.RLock()
-        self.unread = 0
-
-    def update(self) -> None:
-        """There is nothing to look at."""
 
 
 class FilesState:
@@ -160,24 +146,18 @@ class FilesState:
     def __init__(self, cube: Path) -> None:
         self._cube = cube
         self._lock = threading.Lock()
-        self._follower: Follower | None = None
-        self._state = self._begin()
+        self._begin()
 
     def document(self, since: str = "") -> tuple[str, bytes]:
         """As of `State`."""
         with self._lock:
-            made = self._follower is not None
-            if made != self._cube.is_dir() or (self._follower is not None and self._follower.outgrown):
-                self._state = self._begin()
+            if self._follower.outgrown:
+                self._begin()
             return self._state.document(since)
 
-    def _begin(self) -> State:
-        if not self._cube.is_dir():
-            self._follower = None
-            return State(self._cube, Nothing(), skipped={})
-        skipped = read_manifest(self._cube).skipped
+    def _begin(self) -> None:
         self._follower = Follower(self._cube)
-        return State(self._cube, self._follower, skipped=skipped)
+        self._state = State(self._cube, self._follower, skipped=self._follower.skipped)
 
 
 def address_of(server: ThreadingHTTPServer) -> tuple[str, str]:
@@ -248,11 +228,8 @@ class _Server(ThreadingHTTPServer):
         """Say what could not be answered, but for clients that have left."""
         error = sys.exception()
         if error is not None and not isinstance(error, OSError):
-            logger.error("a request to the page was not answered: %s", cause_of(error), exc_info=_debugging())
-
-
-def _debugging() -> bool:
-    return logger.isEnabledFor(logging.DEBUG)
+            debugging = logger.isEnabledFor(logging.DEBUG)
+            logger.error("a request to the page was not answered: %s", cause_of(error), exc_info=debugging)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,11 @@
-"""The board of a cube, from its files: also while another process, maybe on another machine, writes them."""
+"""What keeps the board of a page up to date: a run that hands its results in, or the files of a cube.
+
+`Feed` is of a run in progress, in its driver's process: the driver puts what happened into a queue, which
+costs it a microsecond, and a thread takes it from there once a second. `Follower` looks at the cube and at
+its run folder, while another process, maybe on another machine, writes them. Both are a `Keeper`, which
+counts the blocks of the cube to begin with, and reads cells that are done, for times and scores, as far as
+there is time.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +13,7 @@ import logging
 import threading
 import time
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -13,26 +21,153 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.live.board import Board, History, Settled, Truth, score, settled_of
+from pipeline.live.board import Board, Settled, nmi_of_many
 from pipeline.work.journalled import is_of_paths, written_partials
 from pipeline.work.merge import CellResult, Mismatch
 from storage.cube.blocks import BlockStore
 from storage.cube.growth import open_cube
 from storage.cube.manifest import Manifest, read_manifest
-from storage.cube.schema import ANSWERED, PENDING
+from storage.cube.schema import ANSWERED, DONE, PENDING
 from storage.errors import StorageError
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.journal import JournalDamaged, replay
-from sweeps.errors import given
-from sweeps.plan import Block, Cell
+from sweeps.plan import Block, Cell, DatasetPlan
 from sweeps.words import is_model
 
-# The board of a run in progress, in its driver's process: cells as they end, blocks as they are written.
-#
-# The driver only puts what happened into a queue. A thread of its own takes it from there once a second, and
-# computes scores within a small share of a core.
-
 logger = logging.getLogger(__name__)
+
+MOST_WAITING = 64 * 2**20
+"""Bytes of labels that wait for their scores; those beyond are shown without."""
+
+AT_ONCE = 256
+"""Cells that are scored together."""
+
+Truth = Callable[[str, int | None], NDArray[np.int16] | None]
+"""True labels by data set and mixture; None where they are not known."""
+
+Statuses = NDArray[np.int8]
+
+
+class Keeper:
+    """Keeps a board; `update` brings it up to date, under the lock.
+
+    Parameters
+    ----------
+    board : Board
+        Nothing counted yet.
+    truth : callable
+        True labels.
+    store : BlockStore or None
+        The cube, to read; None where there is none yet.
+    """
+
+    def __init__(self, board: Board, truth: Truth, store: BlockStore | None) -> None:
+        self.board = board
+        self.lock = threading.RLock()
+        self._truth = truth
+        self._store = store
+        self._unread: deque[tuple[Block, NDArray[np.bool_]]] = deque()
+        self._unscored: deque[Settled] = deque()
+        self._bytes = 0
+        for block, statuses in self._statuses():
+            self._begin(block, statuses)
+
+    @property
+    def unread(self) -> int:
+        """Cells that are done, and not read yet or without their score so far."""
+        return sum(int(wanted.sum()) for _, wanted in self._unread) + len(self._unscored)
+
+    def update(self) -> None:
+        """Take what has changed; scores as far as there is time."""
+        self._hear()
+        while self._has_time() and self._read_some():
+            pass
+
+    def _hear(self) -> None:
+        """Count what has changed since the last time."""
+
+    def _has_time(self) -> bool:
+        """Whether more cells may be read, or scored."""
+        raise NotImplementedError
+
+    def _begin(self, block: Block, statuses: Statuses) -> None:
+        """Count a block, and read its cells that are done later."""
+        self.board.begin(block, statuses)
+        self._read_later(block, np.isin(statuses, ANSWERED))
+
+    def _statuses(self) -> Iterator[tuple[Block, Statuses]]:
+        if self._store is not None:
+            for plan in self.board.grid.plans.values():
+                yield from self._store.all_statuses(plan)
+
+    def _settle(self, settled: Settled) -> None:
+        """Take a cell that is finished and not in the cube yet; its score comes later."""
+        size = 0 if settled.labels is None else settled.labels.nbytes
+        if self.board.settle(settled) and size and self._bytes + size <= MOST_WAITING:
+            self._bytes += size
+            self._unscored.append(settled)
+
+    def _read_later(self, block: Block, wanted: NDArray[np.bool_]) -> None:
+        if wanted.any():
+            self._unread.append((block, wanted))
+
+    def _read_some(self) -> bool:
+        """Score some of the cells that wait, or else read a block; False if there is neither."""
+        if self._unscored:
+            some = [self._unscored.popleft() for _ in range(min(AT_ONCE, len(self._unscored)))]
+            self._bytes -= sum(each.labels.nbytes for each in some if each.labels is not None)
+        elif self._unread:
+            some = list(self._read(*self._unread.popleft()))
+            for each in some:
+                self.board.note(each)
+        else:
+            return False
+        self._score(some)
+        return True
+
+    def _read(self, block: Block, wanted: NDArray[np.bool_]) -> Iterator[Settled]:
+        """Cells of a block as the cube has them."""
+        if self._store is None:
+            return
+        arrays = self._store.read(block)
+        for place, cell in enumerate(block.cells()):
+            if wanted[place]:
+                labels = arrays["labels"][place]
+                yield Settled(
+                    cell,
+                    int(arrays["status"][place]),
+                    float(arrays["seconds"][place]),
+                    _largest(arrays["log_likelihood"][place]),
+                    labels if labels.size and labels.min() >= 0 else None,
+                )
+
+    def _score(self, cells: Iterable[Settled]) -> None:
+        """Tell the board the NMI of every cell that has labels, those of the same data at once."""
+        alike: dict[tuple[str, int | None], list[tuple[Cell, NDArray[np.int16]]]] = {}
+        for each in cells:
+            if each.labels is not None and each.status == DONE:
+                where = each.cell.dataset, each.cell.mixture
+                alike.setdefault(where, []).append((each.cell, each.labels))
+        for where, group in alike.items():
+            labels_true = self._truth(*where)
+            if labels_true is not None:
+                values = nmi_of_many(labels_true, np.stack([labels for _, labels in group]))
+                for (cell, _), value in zip(group, values.tolist(), strict=True):
+                    self.board.score(cell, value)
+
+
+def settled_of(result: CellResult) -> Settled:
+    """What the page shows of a cell that ended."""
+    if result.best is None or result.failed:
+        return Settled(result.cell, result.status)
+    labels = result.best.labels if result.best.solved else None
+    best = _largest(result.objectives[result.known])
+    return Settled(result.cell, result.status, result.seconds, best, labels)
+
+
+def _largest(objectives: NDArray[np.float64]) -> float:
+    return float(np.fmax.reduce(objectives)) if len(objectives) else np.nan
+
 
 TURN_SECONDS = 1.0
 """Between two looks at the queue."""
@@ -40,14 +175,11 @@ TURN_SECONDS = 1.0
 SHARE, CREDIT = 0.002, 2.0
 """Of a core, for reading cells that were done before and for scores; CPU seconds to begin with."""
 
-MOST_WAITING = 64 * 2**20
-"""Bytes of labels that wait for their scores; those beyond are shown without."""
-
-Event = Settled | tuple[Block, NDArray[np.int8], NDArray[np.int8]]
+Event = Settled | tuple[Block, Statuses, Statuses]
 
 
-class Feed:
-    """Keeps a board while a driver runs; what a `Collector` tells it costs the driver a microsecond.
+class Feed(Keeper):
+    """Keeps a board while a driver runs, told by a `Collector`; a context manager.
 
     Parameters
     ----------
@@ -60,18 +192,12 @@ class Feed:
     """
 
     def __init__(self, board: Board, store: BlockStore, truth: Truth) -> None:
-        self.board = board
-        self.lock = threading.RLock()
+        super().__init__(board, truth, store)
         self.cpu_seconds = 0.0
-        self._truth = truth
-        self._history = History(board, truth, store)
         self._queue: deque[Event] = deque()
-        self._unscored: deque[Settled] = deque()
-        self._bytes = 0
         self._scoring, self._began = 0.0, time.monotonic()
         self._over, self._stopped = threading.Event(), False
         self._thread = threading.Thread(target=self._run, name="live", daemon=True)
-        self._history.begin()
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -88,52 +214,30 @@ class Feed:
         if not self._stopped:
             self._queue.append(settled_of(result))
 
-    def written(self, block: Block, before: NDArray[np.int8], after: NDArray[np.int8]) -> None:
+    def written(self, block: Block, before: Statuses, after: Statuses) -> None:
         """Take a block that was written, with its statuses."""
         if not self._stopped:
             self._queue.append((block, before, after))
 
-    def update(self) -> None:
-        """Bring the board up to date; scores as far as they are paid for. Under the lock."""
+    def _hear(self) -> None:
         while self._queue:
             event = self._queue.popleft()
             if isinstance(event, tuple):
                 self.board.write(*event)
-            elif self.board.settle(event) and event.labels is not None:
-                self._wait(event)
-        self._score()
+            else:
+                self._settle(event)
 
-    @property
-    def unread(self) -> int:
-        """Cells that are done, and not read yet or without their score so far."""
-        return self._history.cells + len(self._unscored)
-
-    def _wait(self, settled: Settled) -> None:
-        size = given(settled.labels).nbytes
-        if self._bytes + size <= MOST_WAITING:
-            self._bytes += size
-            self._unscored.append(settled)
-
-    def _score(self) -> None:
-        """Scores of what ended, then those of one block after the other that was done before."""
-        while self._unscored and self._paid:
-            began = time.thread_time()
-            some = [self._unscored.popleft() for _ in range(min(256, len(self._unscored)))]
-            self._bytes -= sum(each.labels.nbytes for each in some if each.labels is not None)
-            score(self.board, some, self._truth)
-            self._scoring += time.thread_time() - began
-        more = True
-        while more and self._paid:
-            began = time.thread_time()
-            try:
-                more = self._history.read_one()
-            except StorageError:
-                more = False  # the driver meets it too, and says what it is
-            self._scoring += time.thread_time() - began
-
-    @property
-    def _paid(self) -> bool:
+    def _has_time(self) -> bool:
         return self._scoring <= CREDIT + SHARE * (time.monotonic() - self._began)
+
+    def _read_some(self) -> bool:
+        began = time.thread_time()
+        try:
+            return super()._read_some()
+        except StorageError:
+            return False  # the driver meets it too, and says what it is
+        finally:
+            self._scoring += time.thread_time() - began
 
     def _run(self) -> None:
         while not self._over.wait(TURN_SECONDS):
@@ -150,8 +254,8 @@ class Feed:
             self.cpu_seconds = time.thread_time()
 
 
-PATIENCE = 20
-"""A look at all files is repeated after so many times what it took, two seconds at least."""
+PATIENCE, LEAST_SECONDS = 20, 2.0
+"""A look at all files is repeated after so many times what it took, and not before so many seconds."""
 
 READING_SECONDS = 0.5
 """Time for cells that were not read yet, in each look."""
@@ -160,71 +264,64 @@ MOST_JOURNAL = 64 * 2**20
 """Bytes of a journal that is read; of a longer one only its length is shown."""
 
 
-class Follower:
+class Follower(Keeper):
     """Keeps a board by looking at the files of a cube and of its run folder; it changes nothing there.
 
     Parameters
     ----------
     cube : Path
-        An existing cube.
+        The cube. Where there is none yet the board is empty.
 
     Raises
     ------
     sweeps.errors.InputError
-        If it is none.
+        If there is something else.
     storage.errors.StorageError
         If it cannot be read.
     """
 
     def __init__(self, cube: Path) -> None:
-        self.lock = threading.RLock()
         self._cube = cube
-        self._manifest: Manifest = read_manifest(cube)
-        self.board = Board(self._manifest.plans.values())
-        self._store = BlockStore(cube, read_only=True)
+        self._manifest: Manifest | None = read_manifest(cube) if cube.is_dir() else None
+        self._plans: dict[str, DatasetPlan] = {} if self._manifest is None else self._manifest.plans
+        self._known: dict[Block, Statuses] = {}
         self._truths: dict[str, NDArray[np.int16] | None] = {}
-        self._history = History(self.board, self._truth, self._store)
-        self._statuses = dict(self._all())
-        for block, statuses in self._statuses.items():
-            self._history.count(block, statuses)
         self._journal: tuple[str, int] = "", 0
-        self._next = 0.0
+        self._next = self._until = 0.0
+        store = BlockStore(cube, read_only=True) if self._plans else None
+        super().__init__(Board(self._plans.values()), self._labels_true, store)
+
+    @property
+    def skipped(self) -> dict[str, list[str]]:
+        """Data sets that the last run did not have, and why."""
+        return {} if self._manifest is None else self._manifest.skipped
 
     @property
     def outgrown(self) -> bool:
-        """Whether the cube has another grid by now: a new board is to be made."""
-        return read_manifest(self._cube).plans != self._manifest.plans
+        """Whether the cube has another grid by now, or has been made: a new board is needed."""
+        return (read_manifest(self._cube).plans if self._cube.is_dir() else {}) != self._plans
 
-    @property
-    def unread(self) -> int:
-        """Cells that are done and not read yet."""
-        return self._history.cells
+    def _begin(self, block: Block, statuses: Statuses) -> None:
+        super()._begin(block, statuses)
+        self._known[block] = statuses.copy()
 
-    def update(self) -> None:
-        """Bring the board up to date. Under the lock."""
+    def _has_time(self) -> bool:
+        return time.monotonic() < self._until
+
+    def _hear(self) -> None:
         began = time.monotonic()
         if began >= self._next:
-            self._look()
+            for block, now in self._statuses():
+                before = self._known[block]
+                if not np.array_equal(before, now):
+                    self._known[block] = now.copy()
+                    unknown = set(self.board.write(block, before, now))
+                    wanted = np.array([cell in unknown for cell in block.cells()])
+                    self._read_later(block, wanted & np.isin(now, ANSWERED))
             self._replay()
-            self._next = time.monotonic() + max(2.0, PATIENCE * (time.monotonic() - began))
-        end = time.monotonic() + READING_SECONDS
-        while time.monotonic() < end and self._history.read_one():
-            pass
-
-    def _all(self) -> list[tuple[Block, NDArray[np.int8]]]:
-        plans = self._manifest.plans.values()
-        return [
-            (block, statuses.copy()) for plan in plans for block, statuses in self._store.all_statuses(plan)
-        ]
-
-    def _look(self) -> None:
-        for block, now in self._all():
-            before = self._statuses[block]
-            if not np.array_equal(before, now):
-                self._statuses[block] = now
-                unknown = set(self.board.write(block, before, now))
-                wanted = np.array([cell in unknown for cell in block.cells()])
-                self._history.add(block, wanted & np.isin(now, ANSWERED))
+            ended = time.monotonic()
+            self._next = ended + max(LEAST_SECONDS, PATIENCE * (ended - began))
+        self._until = time.monotonic() + READING_SECONDS
 
     def _replay(self) -> None:
         """Cells that are finished according to the journal, and not in the cube yet."""
@@ -233,38 +330,30 @@ class Follower:
             now = str(path), path.stat().st_size
         except OSError:
             return
-        if now == self._journal or now[1] > MOST_JOURNAL:
+        if self._manifest is None or now == self._journal or now[1] > MOST_JOURNAL:
             return
         self._journal = now
         results: dict[Cell, CellResult] = {}
         try:
             for header, arrays in replay(path):
-                if is_of_paths(header):
-                    continue
-                for partial in written_partials(header, arrays, self._manifest.plans):
+                for partial in [] if is_of_paths(header) else written_partials(header, arrays, self._plans):
                     cell = partial.work.cell
-                    if cell.dataset not in self._manifest.plans:
-                        continue
-                    if cell not in results:
-                        results[cell] = self._result(cell)
-                    results[cell].add(partial)
+                    if cell.dataset in self._plans:
+                        if cell not in results:
+                            stop = self._manifest.spec.stop if is_model(cell.model) else None
+                            restarts = self._plans[cell.dataset].restarts_of(cell.model)
+                            results[cell] = CellResult(cell, restarts, stop)
+                        results[cell].add(partial)
         except (JournalDamaged, Mismatch, ValueError):
             return  # the next driver reports it; what was read so far stays
         for cell, result in results.items():
-            block = self._manifest.plans[cell.dataset].block_of(cell)
-            if result.end is not None and self._statuses[block][block.position(cell)] == PENDING:
-                settled = settled_of(result)
-                if self.board.settle(settled):
-                    score(self.board, [settled], self._truth)
+            block = self._plans[cell.dataset].block_of(cell)
+            if result.end is not None and self._known[block][block.position(cell)] == PENDING:
+                self._settle(settled_of(result))
 
-    def _result(self, cell: Cell) -> CellResult:
-        stop = self._manifest.spec.stop if is_model(cell.model) else None
-        return CellResult(cell, self._manifest.plans[cell.dataset].restarts_of(cell.model), stop)
-
-    def _truth(self, dataset: str, mixture: int | None) -> NDArray[np.int16] | None:
+    def _labels_true(self, dataset: str, mixture: int | None) -> NDArray[np.int16] | None:
         if dataset not in self._truths:
             node = open_cube(self._cube)[dataset]
-            known = np.asarray(node["labels_true"]) if "labels_true" in node else None
-            self._truths[dataset] = known
+            self._truths[dataset] = np.asarray(node["labels_true"]) if "labels_true" in node else None
         labels = self._truths[dataset]
         return labels if labels is None or mixture is None else labels[mixture]

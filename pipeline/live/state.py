@@ -1,19 +1,23 @@
-"""All that the page shows, as one JSON document: what changed since another, and the few numbers beside."""
+"""All that the page shows, as one JSON document: what changed since another, and the few numbers beside.
+
+`State.document` is called by whoever answers for the page. Counts and scores are those of a `Keeper`'s board,
+everything else is read from the run folder, as `sweep status` reads it.
+"""
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, astuple, dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from pipeline.live.board import Board, look
+from pipeline.live.board import look, to_json
+from pipeline.live.sources import Keeper
 from pipeline.monitor.runs import last_lines
 from pipeline.monitor.status import Status, counted_status
 from storage.runfolder.folder import RunFolder
@@ -28,20 +32,6 @@ LONGEST = 400
 
 PACE_SECONDS, PACE_STEP = 600.0, 5.0
 """How far back the throughput goes, and the least between two of its points."""
-
-
-class Keeper(Protocol):
-    """Keeps a board up to date: `Feed` of a run, `Follower` of files."""
-
-    board: Board
-    lock: Any
-
-    def update(self) -> None:
-        """Bring the board up to date; under the lock."""
-
-    @property
-    def unread(self) -> int:
-        """Cells that are done and not read yet."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +51,12 @@ class Crew:
 
     connected: int
     at_work: Sequence[AtWork]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: their numbers, and those that have been at it for longest."""
+        longest = sorted(self.at_work, key=lambda each: each.since)
+        rows = [astuple(each) for each in longest[:MOST_WORKERS]]
+        return {"connected": self.connected, "busy": len(longest), "rows": rows}
 
 
 class Pace:
@@ -132,19 +128,26 @@ class State:
         """
         with self._keeper.lock:
             if time.monotonic() - self._made >= SNAPSHOT_SECONDS:
-                self._look()
+                self._keeper.update()
+                number, head = self._keeper.board.advance(), to_json(self._rest())
+                if head != self._head or number != self._number:
+                    self._version += 1
+                    self._head, self._number = head, number
                 self._made = time.monotonic()
             name = f"{self.token}.{self._version}.{self._number}"
             if since == name:
                 return name, b""
             known, board = self._known(since), self._keeper.board
-            parts = [
-                f'"name":"{name}","at":{time.time():.1f},"head":{self._head}',
-                f'"tiles":{board.tiles_since(known)},"series":{board.series_since(known)}',
-            ]
+            parts = {
+                "name": to_json(name),
+                "at": f"{time.time():.1f}",
+                "head": self._head,
+                "tiles": board.tiles_since(known),
+                "series": board.series_since(known),
+            }
             if known < 0:
-                parts.append(f'"grid":{_text(self._grid())}')
-            return name, ("{" + ",".join(parts) + "}").encode()
+                parts["grid"] = to_json(self._grid())
+            return name, ("{" + ",".join(f'"{key}":{text}' for key, text in parts.items()) + "}").encode()
 
     def _known(self, name: str) -> int:
         """Version of the board in a state of this name, -1 where this document never had it."""
@@ -152,13 +155,6 @@ class State:
         number = rest.partition(".")[2]
         known = int(number) if token == self.token and number.isdecimal() and len(number) < 16 else -1
         return known if known <= self._number else -1
-
-    def _look(self) -> None:
-        self._keeper.update()
-        number, head = self._keeper.board.advance(), _text(self._rest())
-        if head != self._head or number != self._number:
-            self._version += 1
-            self._head, self._number = head, number
 
     def _rest(self) -> dict[str, Any]:
         board, run = self._keeper.board, RunFolder(self._cube)
@@ -180,7 +176,7 @@ class State:
             },
             "scored": board.scored,
             "unread": self._keeper.unread,
-            "crew": None if self._crew is None else _crew(self._crew()),
+            "crew": None if self._crew is None else self._crew().to_dict(),
             "failures": self._failed(run),
             "log": [line[:LONGEST] for line in last_lines(run.log, LOG_LINES)],
         }
@@ -190,11 +186,13 @@ class State:
         models = dict.fromkeys(
             model for plan in grid.plans.values() for model in (*plan.baselines, *plan.models)
         )
-        looks = {model: look(model) for model in models}
-        units = {
-            name: "redraws" if plan.mixtures is None else "mixtures" for name, plan in grid.plans.items()
+        return {
+            "panels": [asdict(panel) for panel in grid.panels],
+            "looks": {model: look(model) for model in models},
+            "units": {
+                name: "redraws" if plan.mixtures is None else "mixtures" for name, plan in grid.plans.items()
+            },
         }
-        return {"panels": [panel.to_dict() for panel in grid.panels], "looks": looks, "units": units}
 
     def _failed(self, run: RunFolder) -> dict[str, Any]:
         """The last failures, one of each cell, with the tile of the cell."""
@@ -202,27 +200,20 @@ class State:
         key = [(path, path.stat().st_size) for path in files if path.exists()]
         if key != self._failures[0]:
             self._failures = key, read_failures(run)
-        records = self._failures[1]
+        records, grid = self._failures[1], self._keeper.board.grid
         last: dict[str, FailureRecord] = {}
         for record in records:
             last.pop(record.cell, None)
             last[record.cell] = record
-        shown = [self._failure(record) for record in list(reversed(last.values()))[:MOST_FAILURES]]
+        shown = []
+        for record in list(reversed(last.values()))[:MOST_FAILURES]:
+            cell = record.work.cell
+            plan = None if cell is None else grid.plans.get(cell.dataset)
+            there = cell is not None and plan is not None and plan.has(cell)
+            fields = record.model_dump(include={"cell", "at", "node", "job", "attempt"})
+            tile = grid.tile(cell) if there and cell is not None else None
+            shown.append({**fields, "cause": record.cause[:LONGEST], "tile": tile})
         return {"cells": len(last), "records": len(records), "last": shown}
-
-    def _failure(self, record: FailureRecord) -> dict[str, Any]:
-        cell, grid = record.work.cell, self._keeper.board.grid
-        plan = None if cell is None else grid.plans.get(cell.dataset)
-        there = cell is not None and plan is not None and plan.has(cell)
-        return {
-            "cell": record.cell,
-            "cause": record.cause[:LONGEST],
-            "at": record.at,
-            "node": record.node,
-            "job": record.job,
-            "attempt": record.attempt,
-            "tile": grid.tile(cell) if there and cell is not None else None,
-        }
 
 
 def _steady(status: Status) -> dict[str, Any]:
@@ -232,13 +223,3 @@ def _steady(status: Status) -> dict[str, Any]:
     if found["run"] is not None:
         found["run"] = {key: value for key, value in found["run"].items() if key not in ("at", "left")}
     return found
-
-
-def _crew(crew: Crew) -> dict[str, Any]:
-    longest = sorted(crew.at_work, key=lambda each: each.since)
-    shown = [[each.worker, each.node, each.job, each.task, each.since] for each in longest[:MOST_WORKERS]]
-    return {"connected": crew.connected, "busy": len(longest), "rows": shown}
-
-
-def _text(document: object) -> str:
-    return json.dumps(document, allow_nan=False, separators=(",", ":"))

@@ -6,6 +6,7 @@ import json
 import random
 import re
 from collections import Counter
+from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 
@@ -20,19 +21,16 @@ from pipeline.live.board import (
     MOST_TILES,
     Board,
     Grid,
-    History,
-    Means,
     Settled,
     look,
+    mean_of,
     nmi_of_many,
-    settled_of,
 )
-from pipeline.live.sources import Follower
+from pipeline.live.sources import Follower, settled_of
 from pipeline.report import look as report_look
 from pipeline.scoring.tables import cell_table
 from pipeline.work.merge import CellResult
 from pipeline.work.records import Partial, Work
-from storage.cube.blocks import BlockStore
 from storage.cube.growth import open_cube
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
@@ -121,21 +119,22 @@ def test_one_class_and_one_cluster() -> None:
     assert nmi_of_many(two, np.stack([one, two])).tolist() == [0.0, 1.0]
 
 
+def units_of(rows: Iterable[tuple[int, float]]) -> dict[int | None, tuple[float, int]]:
+    """Sum and number of the scores of each unit."""
+    found: dict[int | None, tuple[float, int]] = {}
+    for unit, value in rows:
+        total, count = found.get(unit, (0.0, 0))
+        found[unit] = total + value, count + 1
+    return found
+
+
 def test_the_unit_counts_and_not_the_cell() -> None:
     rng = np.random.default_rng(1)
     scores = pd.DataFrame({"unit": rng.integers(0, 4, 30), "value": rng.random(30)})
-    means = Means()
-    for unit, value in scores.itertuples(index=False):
-        means.add(unit, value)
     units = scores.groupby("unit")["value"].mean()
-    assert means.summary() == pytest.approx((units.mean(), units.sem(), 4))
-
-
-def test_one_unit_has_no_error() -> None:
-    means = Means()
-    means.add(3, 0.25)
-    means.add(3, 0.75)
-    assert means.summary() == (0.5, None, 1)
+    expected = units.mean(), units.sem(), 4
+    assert mean_of(units_of(scores.itertuples(index=False))) == pytest.approx(expected)
+    assert mean_of({3: (1.0, 2)}) == (0.5, None, 1)
 
 
 # The page has the colours of the report.
@@ -323,10 +322,8 @@ def test_scores_and_times_are_those_of_the_report(finished: Path) -> None:
         points = curves[dataset, "", p or None, model]
         expected = {}
         for m, cells in rows.groupby("m"):
-            means = Means()
-            for row in cells.itertuples():
-                means.add(int(row.unit), row.nmi)
-            expected[None if m < 0 else int(m)] = means.summary()
+            units = units_of((int(row.unit), row.nmi) for row in cells.itertuples())
+            expected[None if m < 0 else int(m)] = mean_of(units)
         for m, *summary in points:
             assert [each or 0.0 for each in summary] == pytest.approx([each or 0.0 for each in expected[m]])
         assert len(points) == len(expected)
@@ -342,16 +339,3 @@ def test_scores_and_times_are_those_of_the_report(finished: Path) -> None:
                 cells = cells[(cells["p"] == float(p)) & (cells["m"] == int(m))]
             assert row[:2] == [len(cells), (cells["status"] == "done").sum()]
             assert row[7:9] == pytest.approx([cells["seconds"].mean(), cells["objective"].max()])
-
-
-def test_a_block_is_read_once(finished: Path) -> None:
-    cube = finished / "tiny.zarr"
-    plans = read_manifest(cube).plans
-    board = Board(plans.values())
-    history = History(board, lambda dataset, mixture: None, BlockStore(cube, read_only=True))
-    history.begin()
-    assert history.cells == sum(plan.n_cells for plan in plans.values())
-    turns = 0
-    while history.read_one():
-        turns += 1
-    assert (turns, history.cells, board.scored) == (board.blocks, 0, 0)  # without truth there is no score

@@ -31,6 +31,7 @@ from pipeline.common import VARIABLE
 from pipeline.live import site, state
 from pipeline.live.board import Board, Settled
 from pipeline.live.site import LOOPBACK, PAGE, STATE, FilesState, Site, address_of, page, serving
+from pipeline.live.sources import Follower
 from pipeline.monitor.status import read_status
 from storage.cube.blocks import BlockStore
 from storage.cube.growth import create, grow
@@ -392,19 +393,15 @@ def test_names_that_are_html_are_text(cube: Path, browser: Page, monkeypatch: py
     """A data set, a model and a worker of such names are refused elsewhere; the page must not count on it."""
     plan = make_plan(NASTY, models=(NASTY + "m",), baselines=(NASTY + "b",))
 
-    class Keeper(site.Nothing):
-        def __init__(self) -> None:
-            super().__init__()
-            self.board = Board([plan])
-            for block in plan.blocks():
-                self.board.begin(block, np.zeros(block.n_cells, np.int8))
-                for cell in block.cells():
-                    self.board.settle(Settled(cell, DONE, 1.0, -1.0))
-                    self.board.score(cell, 0.5)
-
+    keeper = Follower(cube.with_name("none.zarr"))
+    keeper.board = Board([plan])
+    for block in plan.blocks():
+        keeper.board.begin(block, np.zeros(block.n_cells, np.int8))
+        for cell in block.cells():
+            keeper.board.settle(Settled(cell, DONE, 1.0, -1.0))
+            keeper.board.score(cell, 0.5)
     crew = state.Crew(1, [state.AtWork(NASTY, NASTY, NASTY, NASTY, 0.0)])
-    made = state.State(cube, Keeper(), skipped={NASTY: [NASTY]}, crew=lambda: crew)
-    monkeypatch.setattr(FilesState, "_begin", lambda self: made)
+    made = state.State(cube, keeper, skipped={NASTY: [NASTY]}, crew=lambda: crew)
     monkeypatch.setattr(FilesState, "document", lambda self, since="": made.document(since))
     with served(cube) as address:
         loaded(browser, address)

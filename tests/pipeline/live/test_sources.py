@@ -182,7 +182,8 @@ FIRST, SECOND = (Cell("a", None, 0.9, 4, replicate, "likelihood") for replicate 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every update look at the files, and not every other second."""
-    monkeypatch.setattr("pipeline.live.follow.max", lambda *_: 0.0, raising=False)
+    monkeypatch.setattr(module, "PATIENCE", 0)
+    monkeypatch.setattr(module, "LEAST_SECONDS", 0.0)
 
 
 def journalled(cube: Path, *partials: Partial) -> None:
@@ -240,22 +241,16 @@ def test_a_damaged_journal_is_left_to_the_next_driver(cube: Path, at_once: None)
 def test_a_cube_that_has_grown_needs_a_new_board(cube: Path) -> None:
     follower = Follower(cube)
     assert not follower.outgrown
-    plans = [PLAN, make_plan("b")]
+    plans = [PLAN_OF_FEED, make_plan("b")]
     grow(cube, plans, draw_inputs, make_spec("ab"))
     assert follower.outgrown
     assert [row.name for row in Follower(cube).board.datasets()] == ["a", "b"]
 
 
-def test_a_large_grid_is_not_looked_at_all_the_time(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_not_looked_at_all_the_time(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[int] = []
-    inner: Callable[..., None] = Follower._look
-
-    def counted(self: Follower) -> None:
-        looks.append(1)
-        inner(self)
-
-    monkeypatch.setattr(Follower, "_look", counted)
     follower = Follower(cube)
+    monkeypatch.setattr(follower, "_replay", lambda: looks.append(1))
     for _ in range(5):
         follower.update()
     assert len(looks) == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,8 @@ import pytest
 from cubes.small import SPEC, draw_block, draw_inputs, make_plan
 from cubes.writer import next_generation
 
+from pipeline.live import sources
 from pipeline.live import state as module
-from pipeline.live.board import Board
 from pipeline.live.sources import Follower
 from pipeline.live.state import MOST_FAILURES, MOST_WORKERS, AtWork, Crew, Pace, State
 from pipeline.monitor.status import read_status
@@ -39,7 +38,8 @@ NASTY = "<img src=x onerror=alert(1)>"
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at the files each time."""
     monkeypatch.setattr(module, "SNAPSHOT_SECONDS", 0.0)
-    monkeypatch.setattr("pipeline.live.sources.max", lambda *_: 0.0, raising=False)
+    monkeypatch.setattr(sources, "PATIENCE", 0)
+    monkeypatch.setattr(sources, "LEAST_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -160,16 +160,12 @@ def test_the_log_ends_the_document(cube: Path) -> None:
 def test_a_state_is_made_once_for_all_who_look(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SNAPSHOT_SECONDS", 1000.0)
 
-    class Counted:
-        board, lock, unread, looks = Board([PLAN]), threading.RLock(), 0, 0
-
-        def update(self) -> None:
-            self.looks += 1
-
-    keeper = Counted()
+    looks: list[int] = []
+    keeper = Follower(cube)
+    monkeypatch.setattr(keeper, "update", lambda: looks.append(1))
     state = State(cube, keeper, skipped={})
     assert len({state.document() for _ in range(10)}) == 1
-    assert keeper.looks == 1
+    assert len(looks) == 1
 
 
 def test_the_pace_is_that_of_the_last_minutes() -> None:
