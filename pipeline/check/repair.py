@@ -7,13 +7,12 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pipeline.monitor.runs import submit_words
 from storage.cube.growth import InputArrays
 from storage.cube.manifest import Manifest, read_manifest
 from storage.damage import Damage, Progress, Repair, changed_root, repair, repair_root, scan
 from storage.files import PLAIN
-from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import Lease
-from storage.runfolder.records import HeadRecord
 from sweeps.errors import InputError, Problem
 from sweeps.inputs import load_inputs
 from sweeps.plan import DatasetPlan
@@ -94,13 +93,14 @@ def repair_cube(cube: Path, *, data_dir: Path | None, dry_run: bool, progress: P
     """
     if changed_root(cube) is None:
         read_manifest(cube)  # what is no cube gets no lease
+    command = shlex.join(submit_words(cube))
     with nullcontext() if dry_run else Lease.acquire(cube) as lease:
         files = PLAIN if lease is None else lease.files
         root = changed_root(cube)
         if root is not None:
             remade = repair_root(cube, files, dry_run=dry_run)
             if dry_run or remade.lost:
-                return Repaired(cube, (root,), remade, _command(cube), dry_run)
+                return Repaired(cube, (root,), remade, command, dry_run)
         manifest = read_manifest(cube)
         damaged = scan(cube, progress).damaged
 
@@ -110,7 +110,7 @@ def repair_cube(cube: Path, *, data_dir: Path | None, dry_run: bool, progress: P
         done = repair(cube, damaged, inputs, files, dry_run=dry_run)
         if root is not None:
             damaged, done = (root, *damaged), replace(done, remade=(root.key, *done.remade))
-    return Repaired(cube, damaged, done, _command(cube), dry_run)
+    return Repaired(cube, damaged, done, command, dry_run)
 
 
 def _inputs(manifest: Manifest, plan: DatasetPlan, data_dir: Path | None) -> InputArrays:
@@ -128,12 +128,3 @@ def _inputs(manifest: Manifest, plan: DatasetPlan, data_dir: Path | None) -> Inp
     if problems:
         raise InputError(problems)
     return found.stored(plan)
-
-
-def _command(cube: Path) -> str:
-    head = HeadRecord.read(RunFolder(cube).last_run.head)
-    spec = "SPEC" if head is None else head.spec
-    words = ["sweep", "submit", spec, "--results", str(cube.resolve().parent)]
-    if head is not None and head.data_dir is not None:
-        words += ["--data-dir", head.data_dir]
-    return shlex.join(words)

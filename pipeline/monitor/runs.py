@@ -1,23 +1,24 @@
-"""Logs of a run: the driver's, a detached head's, and those of the worker jobs."""
+"""Who runs a cube, or waits to run it, and the logs of its run.
+
+`read_run_state` reads the lease and the records of the head together. `find_logs` finds the driver's log,
+that of a detached head or of a worker job; `follow` goes on until the run ends.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from pipeline.jobs.slurm import CommandFailed, other_head
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import Holder, LeaseState, read_lease
 from storage.runfolder.records import REQUEUED, RUNNING, HeadRecord, Submission
 from sweeps.errors import InputError, Problem, did_you_mean, plain_lines
-
-# Who runs a cube, or waits to run it: the lease and the files of the head, read together.
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,14 @@ def read_run_state(cube: Path) -> RunState:
     return RunState(read_lease(cube), HeadRecord.read(run.last_run.head), Submission.read(run.submission))
 
 
+def submit_words(cube: Path, *options: str, spec: Path | None = None) -> list[str]:
+    """The command that resumes a sweep: of a sweep file, or of the one that was submitted last."""
+    head = HeadRecord.read(RunFolder(cube).last_run.head)
+    file = str(spec.resolve()) if spec is not None else head.spec if head is not None else "SPEC"
+    data_dir = [] if head is None or head.data_dir is None else ["--data-dir", head.data_dir]
+    return ["sweep", "submit", file, "--results", str(cube.resolve().parent), *options, *data_dir]
+
+
 POLL_SECONDS = 0.5
 """Between looks at a log that is followed."""
 
@@ -143,12 +152,12 @@ def find_logs(cube: Path, *, head: bool = False, job: str | None = None) -> list
     head : bool
         What a detached head printed, in place of the driver's log.
     job : str or None
-        Number or name of a worker job, in place of the driver's log.
+        Number or name of a worker job, or name of one of its workers, in place of the driver's log.
 
     Returns
     -------
     list of Path
-        At least one. The driver's and the head's need not exist.
+        At least one, fuller ones first. The driver's and the head's need not exist.
 
     Raises
     ------
@@ -160,21 +169,21 @@ def find_logs(cube: Path, *, head: bool = False, job: str | None = None) -> list
         raise InputError([Problem(str(cube), run.closed, "a run of your own")])
     if job is None:
         return [run.head_log if head else run.log]
-    found = job_logs(run, job)
+    wanted, known, found = {job, job.rpartition("-")[0]}, set[str](), list[Path]()
+    for path in run.job_logs.glob("*"):
+        match = JOB_LOG.fullmatch(path.name)
+        if match is not None:
+            known.add(match["number"])
+            if wanted & {match["number"], match["name"]}:  # or the name of one of its workers
+                found.append(path)
     if not found:
-        known = sorted({number for number, _ in _jobs(run)}, key=int)
-        expected = (
-            f"one of the worker jobs {', '.join(known)}" if known else "a worker job, and there was none"
-        )
-        raise InputError([Problem("--job", repr(job), expected, did_you_mean(job, known))])
+        numbers = sorted(known, key=int)
+        expected = "a worker job, and there was none"
+        if numbers:
+            expected = f"one of the worker jobs {', '.join(numbers)}"
+        raise InputError([Problem("--job", repr(job), expected, did_you_mean(job, numbers))])
+    found.sort(key=lambda path: path.stat().st_size, reverse=True)
     return [path for path in found if path.stat().st_size] or found[:1]
-
-
-def job_logs(run: RunFolder, job: str) -> list[Path]:
-    """Logs of a worker job by number or by name, also the name of one of its workers; fuller ones first."""
-    wanted = {job, job.rpartition("-")[0]}
-    found = [path for names, paths in _jobs(run).items() if wanted & set(names) for path in paths]
-    return sorted(found, key=lambda path: path.stat().st_size, reverse=True)
 
 
 def last_lines(path: Path, count: int) -> list[str]:
@@ -209,7 +218,7 @@ def follow(path: Path, cube: Path, *, lines: int) -> Iterator[str]:
     path : Path
         The log, which need not exist yet.
     cube : Path
-        Whose run is watched.
+        Whose run is watched: by its files, and by the queue while these say that its head waits there.
     lines : int
         Number of lines to begin with.
 
@@ -218,50 +227,26 @@ def follow(path: Path, cube: Path, *, lines: int) -> Iterator[str]:
     str
         Text as it comes.
     """
-    start = path.stat().st_size if path.exists() else 0
+    # here, so that `sweep status` does not load what asks a queue
+    from pipeline.jobs import slurm
+
+    run, start = RunFolder(cube), path.stat().st_size if path.exists() else 0
+    missed, asked, ended = 0, 0.0, False
     yield from end_of(path, lines)
-    end = _End(cube)
-    yield from _added(path, start, end.reached)
-    if end.vanished:
-        printed = RunFolder(cube).head_log
-        yield f"the head, job {end.vanished}, has left the queue without running; see {printed}\n"
-
-
-@dataclass
-class _End:
-    """Detects the end of a run: from files, and from the queue while they say that its head waits there.
-
-    A job that could not be started writes no file.
-    """
-
-    cube: Path
-    vanished: str = ""
-    _missed: int = 0
-    _asked: float = 0.0
-
-    def reached(self) -> bool:
-        """Whether it is not running, and not waiting to start."""
-        state = read_run_state(self.cube)
-        if state.waiting is None:
-            self._missed = 0
-        elif time.monotonic() - self._asked >= QUEUE_SECONDS:
-            self._asked = time.monotonic()
-            # Twice: a job that has just started is no longer waiting, but its files may appear late.
-            self._missed = self._missed + 1 if self._not_queued() else 0
-            self.vanished = state.waiting if self._missed == 2 else ""
-        return state.over or bool(self.vanished)
-
-    def _not_queued(self) -> bool:
-        try:
-            return other_head(RunFolder(self.cube)) is None
-        except CommandFailed:
-            return False
-
-
-def _added(path: Path, start: int, over: Callable[[], bool]) -> Iterator[str]:
-    while True:
+    while not ended:
         # Asked before reading, so that what was written just before the end is not missed.
-        ended = over()
+        state = read_run_state(cube)
+        if state.waiting is None:
+            missed = 0
+        elif time.monotonic() - asked >= QUEUE_SECONDS:
+            asked = time.monotonic()
+            try:
+                missed = missed + 1 if slurm.other_head(run) is None else 0
+            except slurm.CommandFailed:
+                missed = 0
+        # Twice: a job that has just started is no longer waiting, but its files may appear late.
+        vanished = state.waiting if missed == 2 else None
+        ended = state.over or vanished is not None
         if path.exists():
             with path.open("rb") as file:
                 file.seek(start)
@@ -271,16 +256,8 @@ def _added(path: Path, start: int, over: Callable[[], bool]) -> Iterator[str]:
             start += len(added)
             if added:
                 yield "\n".join(_lines(added)) + "\n"
-        if ended:
-            return
-        time.sleep(POLL_SECONDS)
-
-
-def _jobs(run: RunFolder) -> dict[tuple[str, str], list[Path]]:
-    """Logs by number and name of the job."""
-    found: dict[tuple[str, str], list[Path]] = {}
-    for path in run.job_logs.glob("*"):
-        match = JOB_LOG.fullmatch(path.name)
-        if match is not None:
-            found.setdefault((match["number"], match["name"]), []).append(path)
-    return found
+        if vanished is not None:
+            # A job that could not be started writes no file.
+            yield f"the head, job {vanished}, has left the queue without running; see {run.head_log}\n"
+        elif not ended:
+            time.sleep(POLL_SECONDS)

@@ -1,10 +1,13 @@
-"""How far a sweep is, from files alone."""
+"""How far a sweep is, from files alone: `read_status`.
+
+`counted_status` is for who has counted the cells already, as the page of a run does.
+"""
 
 from __future__ import annotations
 
 import os
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ import numpy as np
 from pipeline.common import at_hand, cells_left_out, duration, plural
 from pipeline.monitor.runs import RunState, last_lines, read_run_state
 from storage.cube.chunks import status_chunks
-from storage.cube.manifest import Manifest, read_manifest
+from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING, node_paths
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.records import JobList, Progress
@@ -34,6 +37,10 @@ class DatasetStatus:
     def left(self) -> int:
         """Cells that are pending."""
         return self.cells - self.done - self.failed - self.no_solution
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {**asdict(self), "left": self.left}
 
 
 @dataclass(frozen=True)
@@ -75,15 +82,14 @@ class Status:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        datasets = [{**asdict(d), "left": d.left} for d in self.datasets]
-        keys = ("cells", "done", "failed", "no_solution", "left")
-        total = {key: sum(row[key] for row in datasets) for key in keys}
+        total = self.total.to_dict()
+        del total["name"]
         return {
             "cube": str(self.cube),
-            "complete": bool(datasets) and total["left"] == 0,
+            "complete": bool(self.datasets) and self.total.left == 0,
             "total": total,
             "blocks": {"total": self.blocks, "done": self.blocks_done},
-            "datasets": datasets,
+            "datasets": [row.to_dict() for row in self.datasets],
             "skipped": self.skipped,
             "cells_left_out": self.cells_left_out,
             "holder": None if self.run.holder is None else str(self.run.holder),
@@ -91,9 +97,15 @@ class Status:
             "run": None if self.progress is None else self.progress.model_dump(),
             "head": self.run.to_dict(),
             "jobs": None if self.jobs is None else self.jobs.to_dict(),
-            "log": str(self._log),
+            "log": str(RunFolder(self.cube).log),
             "dashboard": self.run.dashboard,
         }
+
+    @property
+    def total(self) -> DatasetStatus:
+        """Cells of all data sets."""
+        columns = zip(*(astuple(row)[1:] for row in self.datasets), strict=True)
+        return DatasetStatus("total", *(map(sum, columns) if self.datasets else (0, 0, 0)))
 
     @property
     def eta(self) -> float | None:
@@ -105,24 +117,26 @@ class Status:
 
     def lines(self) -> list[str]:
         """Table for people."""
-        total = self.to_dict()["total"]
-        head = f"{'data set':<20}{'cells':>9}{'done':>9}{'failed':>9}{'left':>9}"
-        rows = [f"{d.name:<20}{d.cells:>9,}{d.done:>9,}{d.failed:>9,}{d.left:>9,}" for d in self.datasets]
-        foot = "{:<20}{cells:>9,}{done:>9,}{failed:>9,}{left:>9,}".format("total", **total)
-        count = total["no_solution"]
-        without = [f"{plural(count, 'cell')} without a solution"] if count else []
-        blocks = f"{self.blocks_done:,} of {plural(self.blocks, 'block')} complete"
-        skipped = [] if self.at_hand is None else [self.at_hand]
-        table = [head, *rows, foot, *without, blocks]
+        total, log, output = self.total, RunFolder(self.cube).log, RunFolder(self.cube).head_log
+        table = [f"{'data set':<20}{'cells':>9}{'done':>9}{'failed':>9}{'left':>9}"]
+        for row in (*self.datasets, total):
+            table.append(f"{row.name:<20}{row.cells:>9,}{row.done:>9,}{row.failed:>9,}{row.left:>9,}")
+        if total.no_solution:
+            table.append(f"{plural(total.no_solution, 'cell')} without a solution")
+        table.append(f"{self.blocks_done:,} of {plural(self.blocks, 'block')} complete")
         nothing = ["no cell yet: the cube is created when the first worker has connected"]
+        sent, died = self.run.submission, []
+        if self.run.waiting and sent and output.exists() and output.stat().st_mtime >= sent.at:
+            # a head that has not started according to its files may have died at once
+            died = [f"  {output} ends: {line}" for line in last_lines(output, 1)]
         return [
             str(self.cube),
             *(table if self.datasets else nothing),
-            *skipped,
+            *([] if self.at_hand is None else [self.at_hand]),
             *self.run.lines(),
-            *self._head_output(),
+            *died,
             *self._job_lines(),
-            *([f"log: {self._log}"] if os.path.exists(self._log) else []),
+            *([f"log: {log}"] if os.path.exists(log) else []),
             *([f"dashboard: {self.run.dashboard}"] if self.run.dashboard else []),
             self.who,
         ]
@@ -130,39 +144,28 @@ class Status:
     @property
     def next_step(self) -> tuple[object, ...] | None:
         """The command that comes next; None while a run waits to start, or where no file names the sweep."""
-        total = self.to_dict()["total"]
+        total = self.total
         if self.run.holder is not None:
             return "logs", self.cube, "--follow"
         if self.run.waiting is not None:
             return None
-        if self.run.closed and total["left"]:
+        if self.run.closed and total.left:
             return "report", self.cube
-        if self.datasets and total["left"] == 0:
-            return ("why" if total["failed"] else "report"), self.cube
+        if self.datasets and total.left == 0:
+            return ("why" if total.failed else "report"), self.cube
         return None if self.run.head is None else ("submit", self.run.head.spec)
-
-    @property
-    def _log(self) -> Path:
-        return RunFolder(self.cube).log
-
-    def _head_output(self) -> list[str]:
-        """The last line of a head that has not started according to its files: it may have died at once."""
-        log, sent = RunFolder(self.cube).head_log, self.run.submission
-        if self.run.waiting is None or sent is None or not log.exists() or log.stat().st_mtime < sent.at:
-            return []
-        return [f"  {log} ends: {line}" for line in last_lines(log, 1)]
 
     @property
     def who(self) -> str:
         """Who runs it and how far that is, or what to do next."""
-        holder, left = self.run.holder, sum(row.left for row in self.datasets) + (not self.datasets)
+        holder, left = self.run.holder, self.total.left or not self.datasets
         if holder is None and self.run.waiting is not None:
             return f"not running yet: its head waits in the queue, job {self.run.waiting}"
         if self.run.closed and left:
             return f"whether it runs cannot be seen: {self.run.closed}"
         if holder is None:
             complete = "complete" if not self.skipped else "complete, but for data sets that are not at hand"
-            return complete if left == 0 else "not running: submit again to resume"
+            return "not running: submit again to resume" if left else complete
         if self.progress is None or self.eta is None:
             return f"run by {holder}"
         done = self.progress
@@ -195,11 +198,20 @@ def read_status(cube: Path) -> Status:
     sweeps.errors.InputError
         If there is neither a cube at `cube` nor a trace of a run.
     """
-    manifest = read_manifest(cube) if cube.is_dir() or not RunFolder(cube).path.is_dir() else None
-    datasets, blocks = ((), (0, 0)) if manifest is None else _read_cube(cube, manifest)
-    if manifest is None:
-        return counted_status(cube, datasets, blocks, {})
-    return counted_status(cube, datasets, blocks, manifest.skipped, manifest.spec)
+    if not cube.is_dir() and RunFolder(cube).path.is_dir():
+        return counted_status(cube, (), (0, 0), {})
+    manifest = read_manifest(cube)
+    datasets, blocks, done = [], 0, 0
+    for plan in manifest.plans.values():
+        counts = dict.fromkeys((DONE, FAILED, NO_SOLUTION), 0)
+        for node in node_paths(plan):
+            for _, states in status_chunks(manifest, node):
+                blocks += 1
+                done += bool((states != PENDING).all())
+                for state in counts:
+                    counts[state] += int(np.count_nonzero(states == state))
+        datasets.append(DatasetStatus(plan.name, plan.n_cells, *counts.values()))
+    return counted_status(cube, tuple(datasets), (blocks, done), manifest.skipped, manifest.spec)
 
 
 def counted_status(
@@ -217,17 +229,3 @@ def counted_status(
     progress = None if run.holder is None else Progress.read(last.state)
     cells, line = (0, None) if spec is None else (cells_left_out(spec, skipped), at_hand(spec, skipped))
     return Status(cube, datasets, *blocks, skipped, cells, line, run, JobList.read(last.jobs), progress)
-
-
-def _read_cube(cube: Path, manifest: Manifest) -> tuple[tuple[DatasetStatus, ...], tuple[int, int]]:
-    datasets, blocks, done = [], 0, 0
-    for plan in manifest.plans.values():
-        counts = dict.fromkeys((DONE, FAILED, NO_SOLUTION), 0)
-        for node in node_paths(plan):
-            for _, states in status_chunks(manifest, node):
-                blocks += 1
-                done += bool((states != PENDING).all())
-                for state in counts:
-                    counts[state] += int(np.count_nonzero(states == state))
-        datasets.append(DatasetStatus(plan.name, plan.n_cells, *counts.values()))
-    return tuple(datasets), (blocks, done)

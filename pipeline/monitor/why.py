@@ -1,22 +1,26 @@
-"""The state of a cell: what went wrong, where the log is, how to run it alone."""
+"""The state of a cell: what went wrong, where the log is, how to run it alone.
+
+`explain` is of one cell, `failed_causes` of all that are marked failed; both read files only.
+"""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from pipeline.monitor.runs import submit_words
 from pipeline.work.journalled import PATHS
 from storage.cube.blocks import BlockStore, failed_cells
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import ANSWERED, NO_SOLUTION, STATUS_WORDS
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.journal import replay
-from storage.runfolder.records import FailureRecord, HeadRecord, read_failures
+from storage.runfolder.records import FailureRecord, read_failures
 from sweeps.plan import AskedPath, Cell, find_cell
 from sweeps.shapes import CODES
 from sweeps.words import asks, chooses
@@ -76,29 +80,27 @@ class Explanation:
 
     def lines(self) -> list[str]:
         """Text for people."""
-        if self.state == "done":
+        last = self.failures[-1] if self.failures else None
+        if self.restarts is not None:
             text = f"{self.cell}: done, {self.restarts} restarts in {self.seconds:.3g} s"
+            if self.state == STATUS_WORDS[NO_SOLUTION]:
+                found = f"the method found no solution in {self.restarts} calls"
+                text = f"{self.cell}: {found}, {self.seconds:.3g} s"
             text += "" if self.covariance is None else f"; it chose {self.covariance} covariances"
-            return [text, *self._earlier()]
-        if self.state == STATUS_WORDS[NO_SOLUTION]:
-            text = f"{self.cell}: the method found no solution in {self.restarts} calls, {self.seconds:.3g} s"
-            return [text, *self._earlier()]
+            if last is None:
+                return [text]
+            before = f"failed {len(self.failures)} times before, last at {last.at or UNKNOWN}: {last.cause}"
+            return [text, before]
         state = "pending: not finished yet" if self.state == "pending" else self.state
         command = ["", "to run it alone:", f"  {self.command}"]
         log = ["", "to see the log:", f"  {self.log}"] if self.log else []
         waits = [self.questions] if self.questions else []
-        return [f"{self.cell}: {state}", *waits, *self._last(), *log, *command]
+        cause = [self.closed or NO_FAILURE] if self.state == "failed" else []
+        if last is not None:
+            cause = self._facts(last)
+        return [f"{self.cell}: {state}", *waits, *cause, *log, *command]
 
-    def _earlier(self) -> list[str]:
-        if not self.failures:
-            return []
-        last = self.failures[-1]
-        return [f"failed {len(self.failures)} times before, last at {last.at or UNKNOWN}: {last.cause}"]
-
-    def _last(self) -> list[str]:
-        if not self.failures:
-            return [self.closed or NO_FAILURE] if self.state == "failed" else []
-        last = self.failures[-1]
+    def _facts(self, last: FailureRecord) -> list[str]:
         facts = {
             "cause": last.cause,
             "when": last.at or UNKNOWN,
@@ -109,7 +111,10 @@ class Explanation:
         }
         table = [f"  {key + ':':<10}{value}" for key, value in facts.items()]
         trace = last.traceback.strip().splitlines()[-TRACEBACK_LINES:]
-        return [*table, *_titled("the end of the traceback:", trace)]
+        return [
+            *table,
+            *(["", "the end of the traceback:", *(f"  {line}" for line in trace)] if trace else []),
+        ]
 
 
 def explain(cube: Path, name: str, spec: Path | None = None) -> Explanation:
@@ -137,14 +142,18 @@ def explain(cube: Path, name: str, spec: Path | None = None) -> Explanation:
     store, position = BlockStore(cube, read_only=True), block.position(cell)
     status = int(store.statuses(block)[position])
     arrays = store.read(block) if status in ANSWERED else None
+    log = ""
+    if failures and arrays is None:
+        job = failures[-1].job
+        log = shlex.join(["sweep", "logs", str(cube), *(["--job", job] if job else [])])
     return Explanation(
         cell=str(cell),
         state=STATUS_WORDS.get(status, "pending"),
         restarts=None if arrays is None else int(np.asarray(arrays["restarts_done"])[position]),
         seconds=None if arrays is None else float(np.asarray(arrays["seconds"])[position]),
         failures=failures,
-        log="" if status in ANSWERED or not failures else _log_command(cube, failures[-1].job),
-        command=_command(cube, cell, spec),
+        log=log,
+        command=shlex.join([*submit_words(cube, "--workers", "0", spec=spec), "--only", str(cell)]),
         covariance=None if arrays is None or not chooses(cell.model) else _chosen(arrays, position),
         questions=_questions(cube, cell) if asks(cell.design) and status not in ANSWERED else "",
         closed=RunFolder(cube).closed,
@@ -183,20 +192,3 @@ def _chosen(arrays: Mapping[str, Any], position: int) -> str:
     """Shape that a cell chose; the code of one that no solver writes is shown as it is."""
     code = int(np.asarray(arrays["covariance_shape"])[position])
     return next((shape for shape, known in CODES.items() if known == code), str(code))
-
-
-def _log_command(cube: Path, job: str) -> str:
-    return shlex.join(["sweep", "logs", str(cube), *(["--job", job] if job else [])])
-
-
-def _command(cube: Path, cell: Cell, spec: Path | None) -> str:
-    head = HeadRecord.read(RunFolder(cube).last_run.head)
-    file = str(spec.resolve()) if spec is not None else head.spec if head is not None else "SPEC"
-    command = ["sweep", "submit", file, "--results", str(cube.resolve().parent), "--workers", "0"]
-    if head is not None and head.data_dir is not None:
-        command += ["--data-dir", head.data_dir]
-    return shlex.join([*command, "--only", str(cell)])
-
-
-def _titled(title: str, lines: Sequence[str]) -> list[str]:
-    return ["", title, *(f"  {line}" for line in lines)] if lines else []

@@ -16,10 +16,11 @@ from cubes.writer import next_generation
 from processes.commandline import sweep
 from processes.other_user import SOMEBODY, STRANGER, needs_root, open_folder, user
 
+from pipeline.jobs import slurm
 from pipeline.jobs.slurm import CommandFailed
 from pipeline.live.site import FilesState
 from pipeline.monitor import runs
-from pipeline.monitor.runs import RunState, find_logs, follow, job_logs, last_lines, read_run_state
+from pipeline.monitor.runs import RunState, find_logs, follow, last_lines, read_run_state
 from storage.cube.blocks import BlockStore
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import FAILED
@@ -151,8 +152,7 @@ def test_a_job_s_log_by_number_and_by_name(cube: Path, name: str) -> None:
     (jobs / name).write_text("words\n")
     (jobs / "sweep-a-0b1c-1-1.err").write_text("of another\n")
     for job in ("12", "sweep-a-0b1c-0", "sweep-a-0b1c-0-3"):  # number, job, a worker of it
-        assert job_logs(RunFolder(cube), job) == [jobs / name]
-    assert job_logs(RunFolder(cube), "2") == []
+        assert find_logs(cube, job=job) == [jobs / name]
     with pytest.raises(InputError, match="one of the worker jobs 1, 12"):
         find_logs(cube, job="2")
 
@@ -231,7 +231,7 @@ def test_following_ends_when_the_head_has_left_the_queue_without_a_word(
 
     monkeypatch.setattr(runs, "POLL_SECONDS", 0.01)
     monkeypatch.setattr(runs, "QUEUE_SECONDS", 0.0)
-    monkeypatch.setattr(runs, "other_head", queue)
+    monkeypatch.setattr(slurm, "other_head", queue)
     run = RunFolder(cube)
     Submission(system="slurm", job="12", host="here", at=1.0).write(run.submission)
     text = "".join(follow(run.log, cube, lines=5))
