@@ -1,11 +1,21 @@
-"""The work of a sweep as plain records: cells, and the blocks they are written in."""
+"""What a sweep computes, as plain records: its grids, and the cells and blocks of each.
+
+A `DatasetPlan` is the grid of one data set. It has a `Node` for each place in the cube that holds results:
+one of the models that use annotations, and one of each baseline. A node is a product of seven `Dim`, one for
+each coordinate of a cell. That list alone says which values there are, how the cube lays them out, and what
+the annotations depend on: cells and their names, blocks, arrays, growth and order all follow from it.
+
+`find_cell` reads the name of a cell back.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
-from typing import Annotated, ClassVar
+from math import prod
+from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Strict
 
@@ -13,7 +23,7 @@ from sweeps.annotations.draw import MOST_ANNOTATIONS
 from sweeps.errors import InputError, Problem, collecting, did_you_mean, given
 from sweeps.records import Choice, Each, Listed, Real, Text, Whole
 from sweeps.seeds import accuracy_code
-from sweeps.words import DEFAULT, DESIGNS, SCALES, asked_of
+from sweeps.words import DEFAULT, DESIGNS, SCALES, asks
 
 Name = Annotated[
     str,
@@ -39,6 +49,9 @@ ACCURACY = ".9g"
 """Enough digits that accuracies 1e-9 apart, the closest allowed, have different names."""
 
 
+# Cells, and what they are laid out by.
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
     """The unit of result: one data set, mixture, accuracy, annotation count, replicate, search and model.
@@ -48,6 +61,7 @@ class Cell:
     method among the baselines has none either.
     """
 
+    # Journals hold the values in this order.
     dataset: str
     mixture: int | None
     p: float | None
@@ -58,12 +72,26 @@ class Cell:
     search: str | None = None
 
     def __str__(self) -> str:
-        parts = [self.dataset]
-        for key in ("mixture", "p", "m", "design", "replicate", "search"):
-            value = getattr(self, key)
-            if value is not None:
-                parts.append(f"{key}={value:{ACCURACY}}" if isinstance(value, float) else f"{key}={value}")
-        return "/".join([*parts, self.model])
+        return "/".join([self.dataset, *_written(self), self.model])
+
+
+AXES = ("mixture", "p", "m", "design", "replicate", "search", "model")
+"""Coordinates of a cell beside its data set, in the order of names, and of the dimensions of the cube."""
+
+
+VARIANTS = ("design", "search")
+"""Those of which a sweep may name several, to be compared: each pair of them is a table of all others."""
+
+
+def _written(coordinates: Cell | AskedPath) -> Iterator[str]:
+    for axis in AXES[:-1]:
+        value = getattr(coordinates, axis, None)
+        if value is not None:
+            yield f"{axis}={_text(value)}"
+
+
+def _text(value: object) -> str:
+    return f"{value:{ACCURACY}}" if isinstance(value, float) else str(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +118,162 @@ class AskedPath:
         return cls(cell.dataset, cell.mixture, given(cell.p), given(cell.replicate), given(cell.design))
 
     def __str__(self) -> str:
-        mixture = "" if self.mixture is None else f"/mixture={self.mixture}"
-        return (
-            f"{self.dataset}{mixture}/p={self.p:{ACCURACY}}/design={self.design}/replicate={self.replicate}"
+        return "/".join([self.dataset, *_written(self)])
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _accuracy_key(value: Any) -> int | None:
+    """The same for accuracies that share their random streams."""
+    is_one = isinstance(value, float | int) and not isinstance(value, bool) and 0 < value <= 1
+    return accuracy_code(value) if is_one else None
+
+
+@dataclass(frozen=True, slots=True)
+class Dim:
+    """One coordinate of the cells of a node, and how the cube lays it out.
+
+    Parameters
+    ----------
+    name : str
+        One of `AXES`.
+    values : sequence
+        As cells have them, in the order of the cube: None alone where these cells have none.
+    chunk : int
+        Values in a chunk of an array, and so in a block.
+    ranged : bool
+        Whether chunks hold several values, as many as there were at the creation of the cube; else a chunk
+        always holds one.
+    stored : bool
+        Whether arrays have a dimension for it: not where there was, and will be, one value.
+    of_graph : bool
+        Whether annotations depend on it; else it is of what solves, and cells that differ in it alone see the
+        same ones. Those dimensions are the last ones.
+    key : callable
+        From a value to what says whether two are the same.
+    """
+
+    name: str
+    values: Sequence[Any]
+    chunk: int = 1
+    ranged: bool = False
+    stored: bool = True
+    of_graph: bool = True
+    key: Callable[[Any], Any] = _same
+
+    def index(self, value: object) -> int | None:
+        """Position of a value; None of one that is not there, or of another type."""
+        if isinstance(self.values, range):
+            return value if type(value) is int and value in self.values else None
+        wanted = self.key(value)
+        return next((at for at, each in enumerate(self.values) if self.key(each) == wanted), None)
+
+    def chunk_at(self, index: int) -> range:
+        """Positions of the values that share a chunk with one of them."""
+        start = index - index % self.chunk
+        return range(start, min(start + self.chunk, len(self.values)))
+
+    def chunks(self) -> list[range]:
+        """Positions in each chunk."""
+        return [self.chunk_at(start) for start in range(0, len(self.values), self.chunk)]
+
+    def read(self, text: str) -> int | None:
+        """Position of a value as a name of a cell has it."""
+        try:
+            return self.index(type(self.values[0])(text))
+        except ValueError:
+            return None
+
+    def shown(self) -> str:
+        """What values there are, for people."""
+        if isinstance(self.values, range):
+            return f"0..{len(self.values) - 1}"
+        return " | ".join(map(_text, self.values))
+
+
+def _dim(name: str, values: Sequence[Any] = (), **layout: Any) -> Dim:
+    """A dimension; without values one of cells that do not have the coordinate."""
+    return Dim(name, values, **layout) if values else Dim(name, (None,), stored=False)
+
+
+@dataclass(frozen=True)
+class Node:
+    """A place in the cube with results: the product of some dimensions.
+
+    Parameters
+    ----------
+    path : str
+        Below the root of the cube.
+    dataset : str
+        Whose.
+    dims : tuple of Dim
+        One for each of `AXES`, in that order.
+    """
+
+    path: str
+    dataset: str
+    dims: tuple[Dim, ...]
+
+    @property
+    def stored(self) -> tuple[Dim, ...]:
+        """Those that arrays have."""
+        return tuple(dim for dim in self.dims if dim.stored)
+
+    @property
+    def named(self) -> tuple[Dim, ...]:
+        """Those that names of cells have, beside the model."""
+        return tuple(dim for dim in self.dims[:-1] if dim.values[0] is not None)
+
+    @property
+    def baseline(self) -> bool:
+        """Whether its models use no annotations."""
+        return self.path != self.dataset
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return prod(len(dim.values) for dim in self.dims)
+
+    def blocks(self) -> Iterator[Block]:
+        """All blocks: the last dimensions vary first, but those whose chunks hold several before others."""
+        order = sorted(range(len(self.dims)), key=lambda at: self.dims[at].ranged)
+        for parts in product(*(self.dims[at].chunks() for at in order)):
+            ranges = dict(zip(order, parts, strict=True))
+            yield Block(self, tuple(ranges[at] for at in range(len(order))))
+
+    def cells(self, among: Mapping[str, Iterable[Any]]) -> Iterator[Cell]:
+        """Cells that have one of some values along some dimensions, in storage order.
+
+        Parameters
+        ----------
+        among : mapping of str to iterable
+            Values by dimension; all where it says nothing.
+        """
+        for values in product(*(among.get(dim.name, dim.values) for dim in self.dims)):
+            yield Cell(self.dataset, **dict(zip(AXES, values, strict=True)))
+
+    def block_at(self, position: Sequence[int]) -> Block:
+        """Block at a chunk position of the stored dimensions."""
+        chunks = iter(position)
+        starts = (next(chunks) * dim.chunk if dim.stored else 0 for dim in self.dims)
+        return Block(self, tuple(dim.chunk_at(start) for dim, start in zip(self.dims, starts, strict=True)))
+
+    def indices(self, cell: Cell) -> tuple[int | None, ...]:
+        """Position of a cell along each dimension, None where it has another value."""
+        return tuple(dim.index(getattr(cell, dim.name)) for dim in self.dims)
+
+    def has_block(self, block: Block) -> bool:
+        """Whether a block, maybe of the node before it grew, is one of this node."""
+        if block.node is self:
+            return True
+        pairs = zip(self.dims, block.node.dims, block.ranges, strict=True)
+        return block.node.path == self.path and all(
+            part == own.chunk_at(part.start)
+            and own.stored == other.stored
+            and own.values[part.start : part.stop] == other.values[part.start : part.stop]
+            for own, other, part in pairs
         )
 
 
@@ -102,61 +283,116 @@ class Block:
 
     Parameters
     ----------
-    dataset : str
-        Node of the cube.
-    p, m : float and int, or None
-        None for a baseline.
-    mixtures : (start, stop) or None
-        Half-open range of mixtures; None for a real data set.
-    replicates : (start, stop) or None
-        Half-open range of replicates; None for a baseline.
-    models : tuple of str
-        Supervised models of the chunk, or one baseline.
-    design, search : str or None
-        As of its cells.
+    node : Node
+        Where it is.
+    ranges : tuple of range
+        Positions along each dimension of the node.
     """
 
-    dataset: str
-    p: float | None
-    m: int | None
-    mixtures: tuple[int, int] | None
-    replicates: tuple[int, int] | None
-    models: tuple[str, ...]
-    design: str | None = None
-    search: str | None = None
+    node: Node
+    ranges: tuple[range, ...]
+
+    def __hash__(self) -> int:
+        return hash((self.node.path, self.ranges))
+
+    @property
+    def dataset(self) -> str:
+        """Name of the data set."""
+        return self.node.dataset
 
     @property
     def unsupervised(self) -> bool:
         """Whether this block belongs to the node of a baseline."""
-        return self.replicates is None
+        return self.node.baseline
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Models of its cells."""
+        return tuple(self.values("model"))
+
+    @property
+    def first(self) -> Cell:
+        """The first cell: all others have its coordinates too, but where chunks hold several values."""
+        values = {dim.name: dim.values[part.start] for dim, part in self._parts()}
+        return Cell(self.dataset, **values)
 
     @property
     def n_cells(self) -> int:
         """Number of cells."""
-        return len(_range(self.mixtures)) * len(_range(self.replicates)) * len(self.models)
+        return prod(map(len, self.ranges))
+
+    @property
+    def per_graph(self) -> int:
+        """Number of cells that see the same annotations; they follow each other in storage order."""
+        return prod(len(part) for dim, part in self._parts() if not dim.of_graph)
+
+    @property
+    def n_graphs(self) -> int:
+        """Number of annotation graphs; of a baseline, of draws of the data."""
+        return self.n_cells // self.per_graph
+
+    @property
+    def region(self) -> tuple[slice, ...]:
+        """Part of each stored dimension: where its cells are in an array."""
+        return tuple(slice(part.start, part.stop) for dim, part in self._parts() if dim.stored)
+
+    @property
+    def graph_region(self) -> tuple[slice, ...]:
+        """The region, as far as annotations depend on it."""
+        return tuple(
+            slice(part.start, part.stop) for dim, part in self._parts() if dim.stored and dim.of_graph
+        )
+
+    @property
+    def chunk(self) -> tuple[int, ...]:
+        """Position among the chunks of an array."""
+        return tuple(part.start // dim.chunk for dim, part in self._parts() if dim.stored)
+
+    def values(self, name: str) -> Sequence[Any]:
+        """Values of its cells along a dimension."""
+        at = AXES.index(name)
+        return self.node.dims[at].values[self.ranges[at].start : self.ranges[at].stop]
 
     def cells(self) -> Iterator[Cell]:
-        """Cells in storage order: mixture, then replicate, then model."""
-        for mixture, replicate, model in product(_range(self.mixtures), _range(self.replicates), self.models):
-            yield Cell(self.dataset, mixture, self.p, self.m, replicate, model, self.design, self.search)
+        """Cells in storage order: the last dimension varies first."""
+        return self.node.cells({axis: self.values(axis) for axis in AXES})
+
+    def graph_cells(self) -> list[Cell]:
+        """The first cell of each annotation graph."""
+        return list(self.cells())[:: self.per_graph]
 
     def position(self, cell: Cell) -> int:
         """Place of `cell` in storage order: its row in every array of the block."""
-        return list(self.cells()).index(cell)
+        at = 0
+        for (dim, part), index in zip(self._parts(), self.node.indices(cell), strict=True):
+            if index is None or index not in part:
+                raise ValueError(f"{cell} is no cell of {self}: {dim.name}")
+            at = at * len(part) + index - part.start
+        return at
+
+    def graph(self, cell: Cell) -> int:
+        """Row of the annotations of `cell`."""
+        return self.position(cell) // self.per_graph
 
     def __str__(self) -> str:
-        parts = [self.dataset]
-        if self.unsupervised:
-            parts += self.models
-        else:
-            parts += [f"p={self.p:{ACCURACY}}", f"m={self.m}"]
-            parts += [] if self.design is None else [f"design={self.design}"]
-        parts += [] if self.search is None else [f"search={self.search}"]
-        if self.mixtures is not None:
-            parts.append("mixtures={}:{}".format(*self.mixtures))
-        if self.replicates is not None:
-            parts.append("replicates={}:{}".format(*self.replicates))
-        return "/".join(parts)
+        parts = list(self._parts())
+        single = [
+            f"{dim.name}={_text(dim.values[part.start])}"
+            for dim, part in parts
+            if not dim.ranged and dim.values[0] is not None
+        ]
+        several = [
+            f"{dim.name}s={part.start}:{part.stop}"
+            for dim, part in parts[:-1]
+            if dim.ranged and dim.values[0] is not None
+        ]
+        return "/".join([self.node.path, *single, *several])
+
+    def _parts(self) -> Iterator[tuple[Dim, range]]:
+        return zip(self.node.dims, self.ranges, strict=True)
+
+
+# The grid of a data set.
 
 
 @dataclass(frozen=True)
@@ -260,28 +496,44 @@ class DatasetPlan:
         return bool(self.models)
 
     @property
-    def has_designs(self) -> bool:
-        """Whether the cell has a dimension `design`: only where several are named."""
-        return len(self.designs) > 1
-
-    @property
-    def cell_designs(self) -> tuple[str | None, ...]:
-        """Designs as the cells have them."""
-        return (None,) if self.designs == DEFAULT else self.designs
-
-    @property
-    def cell_searches(self) -> tuple[str | None, ...]:
-        """Searches as the cells have them."""
-        return self.searches or (None,)
-
-    def searches_of(self, baseline: str) -> tuple[str | None, ...]:
-        """Searches of a baseline: a method searches by itself."""
-        return (None,) if any(each.name == baseline for each in self.methods) else self.cell_searches
-
-    @property
     def asked(self) -> tuple[str, ...]:
         """Designs whose pairs are asked for; none where there is nothing beside baselines."""
-        return asked_of(self.designs) if self.supervised else ()
+        return tuple(filter(asks, self.designs)) if self.supervised else ()
+
+    @cached_property
+    def dims(self) -> tuple[Dim, ...]:
+        """Of a cell that has all coordinates that any of this data set has.
+
+        Whoever adds a coordinate of cells adds a dimension here.
+        """
+        designs = () if self.designs == DEFAULT else self.designs
+        replicates = range(self.replicates if self.models else 0)
+        return (
+            _dim("mixture", range(self.mixtures or 0), chunk=self.mixture_chunk, ranged=True),
+            _dim("p", self.p, key=_accuracy_key),
+            _dim("m", self.m),
+            _dim("design", designs, stored=len(designs) > 1),
+            _dim("replicate", replicates, chunk=self.replicate_chunk, ranged=True),
+            _dim("search", self.searches, of_graph=False),
+            _dim("model", self.models, chunk=self.model_chunk, ranged=True, of_graph=False),
+        )
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """Where results lie in the cube: of each baseline, then of the models that use annotations."""
+        nodes = []
+        for name in self.baselines:
+            # a method searches by itself
+            own = ("mixture",) if any(each.name == name for each in self.methods) else ("mixture", "search")
+            dims = [dim if dim.name in own else _dim(dim.name) for dim in self.dims[:-1]]
+            model = Dim("model", (name,), ranged=True, stored=False, of_graph=False)
+            nodes.append(Node(f"{self.name}/{name}", self.name, (*dims, model)))
+        return (*nodes, Node(self.name, self.name, self.dims)) if self.models else tuple(nodes)
+
+    @cached_property
+    def node_of(self) -> dict[str, Node]:
+        """The node of each model, method and baseline."""
+        return {model: node for node in self.nodes for model in node.dims[-1].values}
 
     @property
     def n_paths(self) -> int:
@@ -289,22 +541,17 @@ class DatasetPlan:
         return (self.mixtures or 1) * len(self.p) * self.replicates * len(self.asked)
 
     @property
-    def n_graphs(self) -> int:
-        """Number of annotation graphs of a mixture, or of a real data set."""
-        return len(self.p) * len(self.m) * len(self.designs) * self.replicates
-
-    @property
     def n_cells(self) -> int:
         """Number of cells, baselines included."""
-        per_mixture = self.n_graphs * len(self.cell_searches) * len(self.models)
-        return (self.mixtures or 1) * (per_mixture + sum(map(len, map(self.searches_of, self.baselines))))
+        return sum(node.n_cells for node in self.nodes)
 
     @property
     def n_restarts(self) -> int:
         """Restarts of all cells together."""
-        per_mixture = self.n_graphs * len(self.cell_searches) * sum(map(self.restarts_of, self.models))
-        baselines = sum(len(self.searches_of(each)) * self.restarts_of(each) for each in self.baselines)
-        return (self.mixtures or 1) * (per_mixture + baselines)
+        return sum(
+            node.n_cells // len(node.dims[-1].values) * self.restarts_of(model)
+            for model, node in self.node_of.items()
+        )
 
     def restarts_of(self, model: str) -> int:
         """Restarts of each cell of a model, or calls of a method."""
@@ -312,79 +559,28 @@ class DatasetPlan:
 
     def blocks(self) -> Iterator[Block]:
         """All blocks, baselines first, then by accuracy, annotation count, design and search."""
-        mixture_ranges: list[tuple[int, int] | None] = [None]
-        if self.mixtures is not None:
-            mixture_ranges = list(_chunks(self.mixtures, self.mixture_chunk))
-        for baseline in self.baselines:
-            for search, mixtures in product(self.searches_of(baseline), mixture_ranges):
-                yield Block(self.name, None, None, mixtures, None, (baseline,), None, search)
-        for p, m, design, search, mixtures, replicates, models in product(
-            self.p,
-            self.m,
-            self.cell_designs,
-            self.cell_searches,
-            mixture_ranges,
-            _chunks(self.replicates, self.replicate_chunk),
-            self._model_chunks(),
-        ):
-            yield Block(self.name, p, m, mixtures, replicates, models, design, search)
+        return (block for node in self.nodes for block in node.blocks())
 
     def has(self, cell: Cell) -> bool:
         """Whether the grid has a cell; values of other types are none of it."""
-        if not _is_position(cell.mixture, self.mixtures):
-            return False
-        if cell.model in self.baselines:
-            outside = (cell.p, cell.m, cell.replicate, cell.design) == (None, None, None, None)
-            return outside and cell.search in self.searches_of(cell.model)
-        known = cell.model in self.models and cell.p in self.p and cell.m in self.m
-        known = known and cell.design in self.cell_designs and cell.search in self.cell_searches
-        return known and _is_position(cell.replicate, self.replicates)
+        node = self.node_of.get(cell.model)
+        return node is not None and None not in node.indices(cell)
 
     def has_path(self, path: AskedPath) -> bool:
         """Whether the grid has a path; values of other types are none of it."""
-        known = path.design in self.asked and path.p in self.p
-        places = (path.mixture, self.mixtures), (path.replicate, self.replicates)
-        return known and all(_is_position(*place) for place in places)
+        known = (
+            dim.index(getattr(path, dim.name, None)) for dim in self.dims if dim.of_graph and dim.name != "m"
+        )
+        return path.design in self.asked and None not in known
 
     def block_of(self, cell: Cell) -> Block:
         """Block that holds `cell`."""
-        mixtures = replicates = None
-        models: tuple[str, ...] = (cell.model,)
-        if self.mixtures is not None and cell.mixture is not None:
-            mixtures = _chunk_at(cell.mixture, self.mixtures, self.mixture_chunk)
-        if cell.replicate is not None:
-            replicates = _chunk_at(cell.replicate, self.replicates, self.replicate_chunk)
-            start, stop = _chunk_at(self.models.index(cell.model), len(self.models), self.model_chunk)
-            models = self.models[start:stop]
-        return Block(self.name, cell.p, cell.m, mixtures, replicates, models, cell.design, cell.search)
-
-    def _model_chunks(self) -> list[tuple[str, ...]]:
-        if not self.models:
-            return []
-        return [self.models[start:stop] for start, stop in _chunks(len(self.models), self.model_chunk)]
-
-
-def _chunks(length: int, chunk: int) -> list[tuple[int, int]]:
-    return [(start, min(start + chunk, length)) for start in range(0, length, chunk)]
-
-
-def _chunk_at(position: int, length: int, chunk: int) -> tuple[int, int]:
-    start = position - position % chunk
-    return start, min(start + chunk, length)
-
-
-def _range(bounds: tuple[int, int] | None) -> range | tuple[None]:
-    return (None,) if bounds is None else range(*bounds)
-
-
-def _is_position(value: object, length: int | None) -> bool:
-    return value is None if length is None else type(value) is int and 0 <= value < length
+        node = self.node_of[cell.model]
+        indices = zip(node.dims, node.indices(cell), strict=True)
+        return Block(node, tuple(dim.chunk_at(given(index)) for dim, index in indices))
 
 
 # Names of cells, `iris/p=0.8/m=75/replicate=0/posterior`, read back into cells of a sweep.
-
-WORDS = {"p": "ACCURACY", "design": "DESIGN", "search": "SEARCH"}
-"""What stands for a value of a coordinate; for a number of others."""
 
 
 def find_cells(names: Iterable[str], plans: Sequence[DatasetPlan]) -> frozenset[Cell]:
@@ -428,107 +624,45 @@ def find_cell(name: str, plans: Iterable[DatasetPlan]) -> Cell:
     """
     dataset, *pairs, model = [part.strip() for part in name.strip().split("/")] if "/" in name else [name, ""]
     known = {plan.name: plan for plan in plans}
+    where = f"cell {name!r}"
     if dataset not in known:
         expected = "a data set: " + ", ".join(known)
-        raise InputError([Problem(f"cell {name!r}", repr(dataset), expected, did_you_mean(dataset, known))])
-    reader = _Reader(name, known[dataset])
-    cell = reader.cell(model, pairs)
-    if reader.problems:
-        raise InputError(reader.problems)
-    return cell
-
-
-class _Reader:
-    """Reads the coordinates of one name, and collects its problems."""
-
-    def __init__(self, name: str, plan: DatasetPlan) -> None:
-        self.problems: list[Problem] = []
-        self._name = name
-        self._plan = plan
-
-    def cell(self, model: str, pairs: list[str]) -> Cell:
-        """The cell; valid only if no problem was found."""
-        plan = self._plan
+        raise InputError([Problem(where, repr(dataset), expected, did_you_mean(dataset, known))])
+    plan = known[dataset]
+    if model not in plan.node_of:
         models = (*plan.models, *plan.baselines)
-        if model not in models:
-            expected = f"a model of {plan.name}: {', '.join(models)}"
-            self._problem(repr(model), expected, did_you_mean(model, models) or f"the form is {_form(plan)}")
-            return Cell(plan.name, None, None, None, None, model)
-        is_baseline = model in plan.baselines
-        wanted = [] if plan.mixtures is None else ["mixture"]
-        if not is_baseline:
-            wanted += ["p", "m", *(["design"] if plan.cell_designs != (None,) else []), "replicate"]
-        searches = plan.searches_of(model) if is_baseline else plan.cell_searches
-        wanted += ["search"] if searches != (None,) else []
-        texts = self._texts(pairs, wanted, model)
-        mixture = self._number("mixture", texts, range(plan.mixtures or 0))
-        m = self._number("m", texts, plan.m)
-        replicate = self._number("replicate", texts, range(plan.replicates))
-        design = self._word("design", texts, plan.designs)
-        search = self._word("search", texts, plan.searches)
-        return Cell(plan.name, mixture, self._accuracy(texts), m, replicate, model, design, search)
-
-    def _texts(self, pairs: list[str], wanted: list[str], model: str) -> dict[str, str]:
-        """Coordinates by name as they are written; each of `wanted` once, and no other."""
-        texts: dict[str, str] = {}
-        for pair in pairs:
-            key, equals, text = pair.partition("=")
-            if not equals or key not in wanted or key in texts:
-                found = f"{key!r} again" if key in texts else repr(pair)
-                expected = f"each of {', '.join(wanted)} once" if wanted else "no coordinate"
-                self._problem(found, expected, f"the form is {_written(wanted, model)}")
-            texts.setdefault(key, text)
-        for key in wanted:
-            if key not in texts:
-                self._problem(f"no {key}", f"{key}={self._values(key)}")
-        return {key: text for key, text in texts.items() if key in wanted}
-
-    def _number(self, key: str, texts: dict[str, str], values: Iterable[int]) -> int | None:
-        if key not in texts:
-            return None
-        number = int(texts[key]) if texts[key].isdecimal() else -1
-        if number not in values:
-            self._problem(f"{key}={texts[key]}", f"{key}={self._values(key)}")
-        return number
-
-    def _word(self, key: str, texts: dict[str, str], words: Sequence[str]) -> str | None:
-        word = texts.get(key)
-        if word is not None and word not in words:
-            self._problem(f"{key}={word}", f"{key}={self._values(key)}", did_you_mean(word, words))
-        return word
-
-    def _accuracy(self, texts: dict[str, str]) -> float | None:
-        if "p" not in texts:
-            return None
-        codes = {accuracy_code(p): p for p in self._plan.p}
-        try:
-            return codes[accuracy_code(float(texts["p"]))]
-        except (ValueError, OverflowError, KeyError):
-            self._problem(f"p={texts['p']}", f"p={self._values('p')}")
-            return None
-
-    def _values(self, key: str) -> str:
-        plan = self._plan
-        if key == "p":
-            return " | ".join(f"{p:{ACCURACY}}" for p in plan.p)
-        lists: dict[str, Sequence[object]] = {"m": plan.m, "design": plan.designs, "search": plan.searches}
-        if key in lists:
-            return " | ".join(map(str, lists[key]))
-        return f"0..{((plan.mixtures or 0) if key == 'mixture' else plan.replicates) - 1}"
-
-    def _problem(self, found: str, expected: str, hint: str = "") -> None:
-        self.problems.append(Problem(f"cell {self._name!r}", found, expected, hint))
+        forms = dict.fromkeys(
+            _form(node, "BASELINE" if node.baseline else "MODEL") for node in reversed(plan.nodes)
+        )
+        hint = did_you_mean(model, models) or f"the form is {', or '.join(forms)}"
+        expected = f"a model of {plan.name}: {', '.join(models)}"
+        raise InputError([Problem(where, repr(model), expected, hint)])
+    node = plan.node_of[model]
+    dims = {dim.name: dim for dim in node.named}
+    problems, texts, values = list[Problem](), dict[str, str](), dict[str, Any]()
+    for pair in pairs:
+        axis, equals, text = pair.partition("=")
+        if not equals or axis not in dims or axis in texts:
+            found = f"{axis!r} again" if axis in texts else repr(pair)
+            expected = f"each of {', '.join(dims)} once" if dims else "no coordinate"
+            problems.append(Problem(where, found, expected, f"the form is {_form(node, model)}"))
+        texts.setdefault(axis, text)
+    for axis, dim in dims.items():
+        index = dim.read(texts[axis]) if axis in texts else None
+        if index is None:
+            hint = did_you_mean(texts.get(axis, ""), [each for each in dim.values if isinstance(each, str)])
+            found = f"{axis}={texts[axis]}" if axis in texts else f"no {axis}"
+            problems.append(Problem(where, found, f"{axis}={dim.shown()}", hint))
+        else:
+            values[axis] = dim.values[index]
+    if problems:
+        raise InputError(problems)
+    none: dict[str, Any] = dict.fromkeys(AXES)
+    return Cell(**none | values | {"dataset": dataset, "model": model})
 
 
-def _form(plan: DatasetPlan) -> str:
-    """The form of both kinds of names; a method among the baselines has no search."""
-    drawn = [] if plan.mixtures is None else ["mixture"]
-    search = ["search"] if plan.searches else []
-    design = ["design"] if plan.cell_designs != (None,) else []
-    supervised = _written([*drawn, "p", "m", *design, "replicate", *search], "MODEL")
-    return f"{supervised}, or {_written([*drawn, *search], 'BASELINE')}"
-
-
-def _written(keys: list[str], model: str) -> str:
-    """A name of these coordinates."""
-    return "/".join(["DATASET", *(f"{key}={WORDS.get(key, 'NUMBER')}" for key in keys), model])
+def _form(node: Node, model: str) -> str:
+    """How names of the cells of a node are written."""
+    words = {int: "NUMBER", float: "ACCURACY"}
+    parts = (f"{dim.name}={words.get(type(dim.values[0]), dim.name.upper())}" for dim in node.named)
+    return "/".join(["DATASET", *parts, model])

@@ -32,7 +32,7 @@ def name_words(name: str) -> tuple[int, int]:
     return int.from_bytes(digest[:4], "big"), int.from_bytes(digest[4:8], "big")
 
 
-def seed_sequence(
+def _stream(
     seed: int,
     purpose: int,
     dataset: str,
@@ -41,8 +41,8 @@ def seed_sequence(
     p: float | None = None,
     m: int | None = None,
     replicate: int | None = None,
-    model: str | None = None,
-    restart: int | None = None,
+    what: tuple[int, ...] = (ABSENT,),
+    last: int = ABSENT,
 ) -> np.random.SeedSequence:
     """Seed of one stream.
 
@@ -51,33 +51,29 @@ def seed_sequence(
     seed : int
         The sweep's own seed.
     purpose : int
-        `DATA`, `ANNOTATIONS`, `SEARCH` or `CHOICE`.
+        `DATA`, `ANNOTATIONS`, `SEARCH`, `CHOICE`, `METHOD` or `PATH`.
     dataset : str
         Name of the data set.
-    mixture, p, m, replicate, model, restart : optional
+    mixture, p, m, replicate : optional
         The coordinates; None where the stream does not depend on one.
+    what : tuple of int
+        What draws: the code of a model, or the two words of a name.
+    last : int
+        The restart, or the number of answers before a batch of questions.
 
     Returns
     -------
     numpy.random.SeedSequence
-        With `spawn_key = (purpose, name, name, mixture, p·1e9, m, replicate, model, restart)`.
+        With `spawn_key = (purpose, name, name, mixture, p·1e9, m, replicate, *what, last)`.
     """
-    spawn_key = (
-        purpose,
-        *name_words(dataset),
-        ABSENT if mixture is None else mixture,
-        ABSENT if p is None else accuracy_code(p),
-        ABSENT if m is None else m,
-        ABSENT if replicate is None else replicate,
-        ABSENT if model is None else MODEL_CODES[model],
-        ABSENT if restart is None else restart,
-    )
-    return np.random.SeedSequence(seed, spawn_key=spawn_key)
+    code = None if p is None else accuracy_code(p)
+    where = (ABSENT if each is None else each for each in (mixture, code, m, replicate))
+    return np.random.SeedSequence(seed, spawn_key=(purpose, *name_words(dataset), *where, *what, last))
 
 
 def data_seed(seed: int, dataset: str, mixture: int) -> np.random.SeedSequence:
     """Seed of the draw of one mixture."""
-    return seed_sequence(seed, DATA, dataset, mixture=mixture)
+    return _stream(seed, DATA, dataset, mixture=mixture)
 
 
 def annotation_seed(
@@ -87,7 +83,7 @@ def annotation_seed(
 
     Annotations of one's own do not depend on `p`, which is only what the models are told.
     """
-    return seed_sequence(seed, ANNOTATIONS, dataset, mixture=mixture, p=p, m=m, replicate=replicate)
+    return _stream(seed, ANNOTATIONS, dataset, mixture=mixture, p=p, m=m, replicate=replicate)
 
 
 def order_seed(seed: int, dataset: str, *, mixture: int | None, replicate: int) -> np.random.SeedSequence:
@@ -95,7 +91,7 @@ def order_seed(seed: int, dataset: str, *, mixture: int | None, replicate: int) 
 
     It depends on neither `p` nor `m`, which the seed of an annotation graph always does.
     """
-    return seed_sequence(seed, ANNOTATIONS, dataset, mixture=mixture, replicate=replicate)
+    return _stream(seed, ANNOTATIONS, dataset, mixture=mixture, replicate=replicate)
 
 
 def path_seed(
@@ -103,21 +99,11 @@ def path_seed(
 ) -> np.random.SeedSequence:
     """Seed of one batch of a path of questions, the one after `start` answers.
 
-    The spawn key has the two words of the design's name in the place of a model's code:
-    `(PATH, name, name, mixture, p·1e9, ABSENT, replicate, design, design, start)`. It is without `m`: a
-    path is drawn once, and each m has a prefix of it.
+    The two words of the design's name stand in the place of a model's code. It is without `m`: a path is
+    drawn once, and each m has a prefix of it.
     """
-    spawn_key = (
-        PATH,
-        *name_words(dataset),
-        ABSENT if mixture is None else mixture,
-        accuracy_code(p),
-        ABSENT,
-        replicate,
-        *name_words(design),
-        start,
-    )
-    return np.random.SeedSequence(seed, spawn_key=spawn_key)
+    words = name_words(design)
+    return _stream(seed, PATH, dataset, mixture=mixture, p=p, replicate=replicate, what=words, last=start)
 
 
 def search_seed(
@@ -132,24 +118,17 @@ def search_seed(
     restart: int,
 ) -> np.random.SeedSequence:
     """Seed of one restart of the search."""
-    return seed_sequence(
-        seed,
-        SEARCH,
-        dataset,
-        mixture=mixture,
-        p=p,
-        m=m,
-        replicate=replicate,
-        model=model,
-        restart=restart,
-    )
+    what = (MODEL_CODES[model],)
+    where = {"mixture": mixture, "m": m, "replicate": replicate}
+    return _stream(seed, SEARCH, dataset, p=p, **where, what=what, last=restart)
 
 
 def choice_seed(
     seed: int, dataset: str, *, mixture: int | None, p: float, m: int, replicate: int, model: str
 ) -> np.random.SeedSequence:
     """Seed of the folds and the searches by which a cell chooses its shape of covariances."""
-    return seed_sequence(seed, CHOICE, dataset, mixture=mixture, p=p, m=m, replicate=replicate, model=model)
+    what = (MODEL_CODES[model],)
+    return _stream(seed, CHOICE, dataset, mixture=mixture, p=p, m=m, replicate=replicate, what=what)
 
 
 def method_seed(
@@ -165,15 +144,8 @@ def method_seed(
 ) -> int:
     """Seed of one call of a method, from its name: a whole number of 32 bits, `random_state`.
 
-    The spawn key has the two words of the name in the place of a model's code:
-    `(METHOD, name, name, mixture, p·1e9, m, replicate, method, method, restart)`.
+    The two words of the name stand in the place of a model's code.
     """
-    coordinates = (mixture, None if p is None else accuracy_code(p), m, replicate)
-    spawn_key = (
-        METHOD,
-        *name_words(dataset),
-        *(ABSENT if each is None else each for each in coordinates),
-        *name_words(method),
-        restart,
-    )
-    return int(np.random.SeedSequence(seed, spawn_key=spawn_key).generate_state(1)[0])
+    where = {"mixture": mixture, "m": m, "replicate": replicate}
+    stream = _stream(seed, METHOD, dataset, p=p, **where, what=name_words(method), last=restart)
+    return int(stream.generate_state(1)[0])

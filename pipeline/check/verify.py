@@ -257,10 +257,10 @@ def _check(
     position = block.position(cell)
     fresh = BlockResult(block, {cell: merged}).into({name: values.copy() for name, values in stored.items()})
     if not block.unsupervised and asked is None:
-        fresh["annotations"][position // len(block.models)] = cell_annotations(
+        fresh["annotations"][block.graph(cell)] = cell_annotations(
             science.seed, cell, source.labels_true, source.pool
         )
-    rows = {name: position // len(block.models) if name == "annotations" else position for name in stored}
+    rows = {name: block.graph(cell) if name == "annotations" else position for name in stored}
     differs = [
         name
         for name, row in rows.items()
@@ -290,7 +290,7 @@ def _check_path(manifest: Manifest, store: BlockStore, tree: xr.DataTree, cell: 
 
 def _stored_annotations(store: BlockStore, block: Block, cell: Cell) -> Answers:
     rows, _ = store.annotations(block)
-    found: Answers = rows[block.position(cell) // len(block.models)]
+    found: Answers = rows[block.graph(cell)]
     return found
 
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from pipeline.monitor.status import DatasetStatus
 from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
-from sweeps.plan import ACCURACY, Block, Cell, DatasetPlan
+from sweeps.plan import ACCURACY, VARIANTS, Block, Cell, DatasetPlan, Node
 from sweeps.words import BASELINES, SHIPPED, is_model, split_model
 
 # The map: panels of tiles, few enough for a screen.
@@ -33,8 +33,11 @@ MOST_TILES = 3000
 LEAST_TILES = 24
 """That a panel may have, however many panels there are."""
 
-Key = tuple[float | None, int | str, str | None, str | None]
-"""Accuracy, number of annotations, design and search; of a baseline no accuracy, its name, no design."""
+Way = tuple[str | None, ...]
+"""A value of each of `VARIANTS`."""
+
+Key = tuple[float | None, int | str, Way]
+"""Accuracy, number of annotations and variant; of a baseline no accuracy, its name, its variant."""
 
 
 @dataclass(frozen=True)
@@ -77,43 +80,37 @@ class Grid:
         self.panels: list[Panel] = []
         self._tiles: dict[str, dict[Key, int]] = {}
         self._panel_of: list[int] = []
-        n_panels = sum(
-            len(plan.designs) * len(plan.cell_searches) for plan in self.plans.values() if plan.supervised
-        )
+        n_panels = sum(len(_variants(plan.nodes[-1])) for plan in self.plans.values() if plan.supervised)
         most = max(LEAST_TILES, MOST_TILES // max(n_panels, 1))
         for plan in self.plans.values():
-            self._tiles[plan.name] = {}
+            tiles: dict[Key, int] = {}
+            self._tiles[plan.name] = tiles
             if plan.baselines:
-                alone = Panel(plan.name, "", True, (), plan.searches or ("",), plan.baselines)
+                # a method, which has no search, is in the first row
+                ways = [_variants(plan.node_of[name]) for name in plan.baselines]
+                longest: list[Way] = max(ways, key=len)
+                alone = Panel(plan.name, "", True, (), tuple(map(variant, longest)), plan.baselines)
                 first = self._add(alone)
-                for (column, name), (row, search) in product(
-                    enumerate(plan.baselines), enumerate(plan.cell_searches)
-                ):
-                    # a method, which has no search, is in the first row
-                    search = search if search in plan.searches_of(name) else None
-                    place = first + row * len(alone.columns) + column
-                    self._tiles[plan.name].setdefault((None, name, None, search), place)
+                for column, (name, own) in enumerate(zip(plan.baselines, ways, strict=True)):
+                    for row, way in enumerate(own):
+                        tiles[None, name, way] = first + row * len(alone.columns) + column
             if plan.supervised:
                 rows, columns = _shared(sorted(plan.p), sorted(plan.m), most)
-                for design, search in product(plan.cell_designs, plan.cell_searches):
+                for way in _variants(plan.nodes[-1]):
                     labels = _labels(rows), _labels(columns)
-                    panel = Panel(plan.name, variant(design, search), False, plan.models, *labels)
+                    panel = Panel(plan.name, variant(way), False, plan.models, *labels)
                     first = self._add(panel)
                     for (p, row), (m, column) in product(rows.items(), columns.items()):
-                        place = first + row * len(panel.columns) + column
-                        self._tiles[plan.name][p, m, design, search] = place
+                        tiles[p, m, way] = first + row * len(panel.columns) + column
 
     @property
     def n_tiles(self) -> int:
         """Tiles of all panels."""
         return len(self._panel_of)
 
-    def tile(self, where: Block | Cell) -> int:
-        """Number of the tile that holds a block, or a cell."""
-        if where.p is None or where.m is None:
-            model = where.model if isinstance(where, Cell) else where.models[0]
-            return self._tiles[where.dataset][None, model, None, where.search]
-        return self._tiles[where.dataset][where.p, where.m, where.design, where.search]
+    def tile(self, cell: Cell) -> int:
+        """Number of the tile that holds a cell, and its block."""
+        return self._tiles[cell.dataset][cell.p, cell.model if cell.m is None else cell.m, way_of(cell)]
 
     def panel(self, tile: int) -> Panel:
         """Panel of a tile."""
@@ -126,7 +123,7 @@ class Grid:
             return panel.models
         row, column = divmod(tile - self._panel_of.index(self._panel_of[tile]), len(panel.columns))
         name = panel.columns[column]
-        return (name,) if row < len(self.plans[panel.dataset].searches_of(name)) else ()
+        return (name,) if row < len(_variants(self.plans[panel.dataset].node_of[name])) else ()
 
     def _add(self, panel: Panel) -> int:
         """Number of the first tile of a new panel."""
@@ -136,9 +133,18 @@ class Grid:
         return first
 
 
-def variant(design: str | None, search: str | None) -> str:
-    """Title of a design and a search, as far as the sweep names them."""
-    return ", ".join(filter(None, [design, search]))
+def way_of(cell: Cell) -> Way:
+    """The variant that a cell is of."""
+    return tuple(getattr(cell, axis) for axis in VARIANTS)
+
+
+def variant(way: Way) -> str:
+    """Title of a variant, as far as the sweep names its parts."""
+    return ", ".join(filter(None, way))
+
+
+def _variants(node: Node) -> list[Way]:
+    return list(product(*(dim.values for dim in node.dims if dim.name in VARIANTS)))
 
 
 def _shared(p: Sequence[float], m: Sequence[int], most: int) -> tuple[dict[Any, int], dict[Any, int]]:
@@ -313,8 +319,8 @@ class Tally:
         return [self.cells, *counts, seconds, best, self.where]
 
 
-CurveKey = tuple[str, str | None, str | None, float | None, str]
-"""Data set, design, search, accuracy and model of a curve over m."""
+CurveKey = tuple[str, Way, float | None, str]
+"""Data set, variant, accuracy and model of a curve over m."""
 
 
 class Changes:
@@ -368,7 +374,7 @@ class Board:
         self.blocks += 1
         self.blocks_done += int((statuses != PENDING).all())
         self._note_begun(block, statuses)
-        tile, width, total = self.grid.tile(block), len(block.models), self._totals[block.dataset]
+        tile, width, total = self.grid.tile(block.first), len(block.models), self._totals[block.dataset]
         for place, model in enumerate(block.models):
             states = statuses[place::width]
             tally = self._tallies[tile][model]
@@ -408,7 +414,7 @@ class Board:
         before, after : array of int8, shape (n_cells,)
             Its statuses.
         """
-        tile = self.grid.tile(block)
+        tile = self.grid.tile(block.first)
         unknown = []
         self.blocks_done += int((after != PENDING).all()) - int((before != PENDING).all())
         for cell, old, new in zip(block.cells(), before.tolist(), after.tolist(), strict=True):
@@ -429,7 +435,7 @@ class Board:
 
     def score(self, cell: Cell, value: float) -> None:
         """Take the NMI of a cell."""
-        key = cell.dataset, cell.design, cell.search, cell.p, cell.model
+        key = cell.dataset, way_of(cell), cell.p, cell.model
         units = self._curves.setdefault(key, {}).setdefault(cell.m, {})
         # the unit of replication: what is drawn again on its own
         unit = cell.mixture if cell.mixture is not None else cell.replicate
@@ -462,15 +468,8 @@ class Board:
             for key in self._touched_curves:
                 points = sorted(self._curves[key].items(), key=lambda point: point[0] or 0)
                 shown = [[m, *mean_of(units)] for m, units in points]
-                dataset, design, search, p, model = key
-                row = [
-                    dataset,
-                    variant(design, search),
-                    None if p is None else _name(p),
-                    model,
-                    shown,
-                    search,
-                ]
+                dataset, way, p, model = key
+                row = [dataset, variant(way), None if p is None else _name(p), model, shown, way]
                 self._series.put(key, self.version, to_json(row))
             self._touched.clear()
             self._touched_curves.clear()

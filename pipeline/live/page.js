@@ -274,7 +274,7 @@ const scores = () => {
   const picked = keys.filter((_, at) => at % step === 0);
   put("curves", picked.map((key) => {
     const [variant, p] = key.split("\n"), curves = panels.get(key);
-    const beside = flat.filter((curve) => curve[5] === null || curve[5] === curves[0][5]);
+    const beside = flat.filter((curve) => curve[5].every((value, at) => value === null || value === curves[0][5][at]));
     return figure(variant ? `p = ${p}, ${variant}` : `p = ${p}`, curves, beside, low, high);
   }));
   const models = Object.keys(grid.looks).filter((model) => mine.some((curve) => curve[3] === model));

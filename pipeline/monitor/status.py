@@ -17,7 +17,7 @@ from pipeline.common import at_hand, cells_left_out, duration, plural
 from pipeline.monitor.runs import RunState, last_lines, read_run_state
 from storage.cube.chunks import status_chunks
 from storage.cube.manifest import read_manifest
-from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING, node_paths
+from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.records import JobList, Progress
 from sweeps.file.spec import SweepSpec
@@ -204,8 +204,8 @@ def read_status(cube: Path) -> Status:
     datasets, blocks, done = [], 0, 0
     for plan in manifest.plans.values():
         counts = dict.fromkeys((DONE, FAILED, NO_SOLUTION), 0)
-        for node in node_paths(plan):
-            for _, states in status_chunks(manifest, node):
+        for node in plan.nodes:
+            for _, states in status_chunks(manifest, node.path):
                 blocks += 1
                 done += bool((states != PENDING).all())
                 for state in counts:

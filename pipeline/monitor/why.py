@@ -166,9 +166,9 @@ def _questions(cube: Path, cell: Cell) -> str:
     store = BlockStore(cube, read_only=True)
     plan = read_manifest(cube).plans[cell.dataset]
     for other in plan.m:
-        block = plan.block_of(replace(cell, m=other))
-        _, known = store.annotations(block)
-        if known[block.position(replace(cell, m=other)) // len(block.models)]:
+        like = replace(cell, m=other)
+        _, known = store.annotations(plan.block_of(like))
+        if known[plan.block_of(like).graph(like)]:
             asked = max(asked, other)
     for generation in RunFolder(cube).generations():
         for header, _ in replay(generation.journal):

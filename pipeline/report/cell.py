@@ -27,9 +27,9 @@ from pipeline.report.content import Content
 from pipeline.report.elements import spread
 from pipeline.report.figures import Drawn
 from pipeline.report.look import GREY, INK, PAPER, short
-from pipeline.scoring.tables import VARIANTS, row_cell
+from pipeline.scoring.tables import row_cell
 from sweeps.errors import InputError, Problem
-from sweeps.plan import Cell, DatasetPlan, find_cell
+from sweeps.plan import VARIANTS, Cell, DatasetPlan, find_cell
 from sweeps.words import BASELINES, baseline_of
 
 Labels = NDArray[np.int64]

@@ -27,7 +27,6 @@ from pipeline.scoring.ranking import RANKED
 from pipeline.scoring.scores import LABELS, QUALITIES
 from pipeline.scoring.tables import (
     TOO_FEW,
-    VARIANTS,
     cell_table,
     choice_table,
     compared,
@@ -47,7 +46,7 @@ from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import read_lease
 from storage.runfolder.records import FailureRecord, read_failures
 from sweeps.errors import InputError, Problem, collecting
-from sweeps.plan import Cell
+from sweeps.plan import VARIANTS, Cell
 from sweeps.shapes import CANDIDATES
 from sweeps.words import chooses
 

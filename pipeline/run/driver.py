@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from rich.console import Console
 
 from pipeline.common import duration, plural, span
-from pipeline.run.ledger import Collector, draws_of, in_turns, next_wave
+from pipeline.run.ledger import Collector, in_turns, next_wave
 from pipeline.run.progress import Clock, Display, Step, display
 from pipeline.run.request import Prepared, Wanted, aligned
 from pipeline.run.signals import uninterrupted
@@ -305,8 +305,8 @@ class Driver:
 
     def _drawn(self, clock: Clock) -> Iterator[Batch]:
         """Batches of cells whose pairs are drawn: a draw of every block of every data set, then more."""
-        blocks = [block for plan in self._plans for block in plan.blocks() if not asks(block.design)]
-        draws, handed = max(map(draws_of, blocks), default=0), 0
+        blocks = [block for plan in self._plans for block in plan.blocks() if not asks(block.first.design)]
+        draws, handed = max((block.n_graphs for block in blocks), default=0), 0
         while handed < draws:
             wave = next_wave(
                 handed,

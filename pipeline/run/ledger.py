@@ -6,7 +6,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from math import ceil
 from typing import Any, Protocol, TypeVar
 
@@ -55,20 +55,15 @@ WRITE_SECONDS = 0.05
 """Of a block, before one was written: some ten files, each of which the disk has to confirm."""
 
 
-def draws_of(block: Block) -> int:
-    """Number of draws in a block: mixtures, and redraws of the annotation graph for each."""
-    return block.n_cells // len(block.models)
-
-
 def with_draws(block: Block) -> Iterator[tuple[Cell, int]]:
     """Cells of a block in storage order, each with the rank of its draw.
 
     Mixtures vary before redraws of the annotations: they are what means are taken over.
     """
-    mixtures = 1 if block.mixtures is None else block.mixtures[1] - block.mixtures[0]
-    replicates = draws_of(block) // mixtures
+    mixtures = len(block.values("mixture"))
+    replicates = block.n_graphs // mixtures
     for position, cell in enumerate(block.cells()):
-        mixture, replicate = divmod(position // len(block.models), replicates)
+        mixture, replicate = divmod(position // block.per_graph, replicates)
         yield cell, replicate * mixtures + mixture
 
 
@@ -282,12 +277,8 @@ class Paths:
     def cells(self, path: AskedPath, m: int) -> list[Cell]:
         """Cells of this run with the first m answers of a path."""
         plan = self._plans[path.dataset]
-        found = (
-            Cell(path.dataset, path.mixture, path.p, m, path.replicate, model, path.design, search)
-            for search in plan.cell_searches
-            for model in plan.models
-        )
-        return list(filter(self._wanted.runs, found))
+        known = {axis: (value,) for axis, value in asdict(path).items()}
+        return list(filter(self._wanted.runs, plan.node_of[plan.models[0]].cells({**known, "m": (m,)})))
 
     def keeps(self, path: AskedPath, start: int) -> bool:
         """Whether a cell that is not in the cube needs the answers of a path from `start` on."""
@@ -343,8 +334,8 @@ class Paths:
     def _read_cube(self, plan: DatasetPlan) -> None:
         """Take the longest prefix of each path that the cube holds: annotations of its largest written m."""
         # the largest m first: what it holds says all that smaller ones do
-        for block in sorted(_asked_blocks(plan), key=lambda block: -(block.m or 0)):
-            graphs = [AskedPath.of(cell) for cell in block.cells() if cell.model == block.models[0]]
+        for block in sorted(_asked_blocks(plan), key=lambda block: -given(block.first.m)):
+            graphs = list(map(AskedPath.of, block.graph_cells()))
             lacking = [path in self._states and not len(self._states[path].answers) for path in graphs]
             if not any(lacking) or not self._store.has_status(block):
                 continue
@@ -376,7 +367,7 @@ class Paths:
 
 
 def _asked_blocks(plan: DatasetPlan) -> Iterable[Block]:
-    return (block for block in plan.blocks() if asks(block.design)) if plan.asked else ()
+    return (block for block in plan.blocks() if asks(block.first.design)) if plan.asked else ()
 
 
 COMPACT_BYTES = 64 * 2**20
@@ -483,9 +474,9 @@ class Collector:
         pairs are asked for wait for them: see `runnable`.
         """
         # Only this process writes: what the status said at the start holds for each cell until it is opened.
-        blocks = (block for block in self._wanted.blocks(plan) if not asks(block.design))
+        blocks = (block for block in self._wanted.blocks(plan) if not asks(block.first.design))
         for block, statuses in self._store.all_statuses(plan, blocks):
-            self._open_block(block, statuses, draws_of(block) if draws is None else draws.stop)
+            self._open_block(block, statuses, block.n_graphs if draws is None else draws.stop)
             for cell, rank in with_draws(block):
                 if (draws is None or rank in draws) and self._wanted.runs(cell):
                     yield from self.missing(cell)
@@ -504,7 +495,7 @@ class Collector:
             return []
         block = self._plans[cell.dataset].block_of(cell)
         if asks(cell.design):
-            draws = draws_of(block)
+            draws = block.n_graphs
         else:
             draws = 1 + next(rank for each, rank in with_draws(block) if each == cell)
         if draws > self._opened.get(block, 0):
@@ -720,8 +711,8 @@ class Collector:
 
         Those that were asked for are taken from their paths, or from the cube where no cell waited for them.
         """
-        cells = [cell for cell in block.cells() if cell.model == block.models[0]]
-        if asks(block.design):
+        cells = block.graph_cells()
+        if asks(block.first.design):
             asked = [self.paths.annotations(cell) for cell in cells]
             pairs = zip(asked, stored, strict=True)
             return np.stack([there if answers is None else answers for answers, there in pairs])

@@ -17,12 +17,13 @@ from pipeline.common import SAME_OPTIMUM
 from pipeline.scoring import tables
 from pipeline.scoring.ranking import RANKED
 from pipeline.scoring.scores import LABELS
-from pipeline.scoring.tables import DESIGN, SEARCH, VARIANTS
+from pipeline.scoring.tables import DESIGN, SEARCH
 from sweeps.file.search import Search
+from sweeps.plan import AXES, VARIANTS
 from sweeps.words import UNIFORM, is_model
 
 # Coordinates of a cell: equal in both cubes, they make a pair.
-PLACE = ("dataset", "mixture", "p", "m", "design", "replicate", "search", "model")
+PLACE = ("dataset", *AXES)
 GROUP = ("dataset", "p", "m", *VARIANTS, "model")
 COUNTED = ("n_cells", "n_missing", "n", "unit")
 FOUND = ("mean_a", "mean_b", "difference", "se", "wins_b", "wins_a", "ties")
@@ -32,7 +33,7 @@ TIE = 1e-6
 
 OBJECTIVE = "objective"
 # What cells of two searches share.
-SHARED = ["dataset", "mixture", "p", "m", "replicate", "model"]
+SHARED = ["dataset", *(axis for axis in AXES if axis not in VARIANTS)]
 ALL = "all data sets"
 COSTS = ("dataset", "model", "n_cells", "cpu", "hit_rate", "reference_hit_rate", "to_best")
 

@@ -20,13 +20,11 @@ from pipeline.common import SAME_OPTIMUM
 from pipeline.scoring.scores import SCORES, score_nodes
 from storage.cube.schema import DONE, STATUS_WORDS
 from sweeps.file.spec import AnnotationCount
-from sweeps.plan import Cell, DatasetPlan
+from sweeps.plan import AXES, VARIANTS, Cell, DatasetPlan
 from sweeps.shapes import CANDIDATES, CODES
 from sweeps.words import UNIFORM, baseline_of, chooses, is_model, shape_of
 
-DESIGN, SEARCH = "design", "search"
-# Coordinates of a cell that only some sweeps name: missing in all others.
-VARIANTS = (DESIGN, SEARCH)
+DESIGN, SEARCH = VARIANTS
 
 GROUP = ("dataset", "n_clusters", "p", "m", "m_over_n", *VARIANTS, "model")
 SUMMARY = (*GROUP, "score", "n_cells", "n_values", "n_missing", "n", "unit", "mean", "se", "median")
@@ -93,7 +91,8 @@ def cell_table(tree: xr.DataTree, plans: Mapping[str, DatasetPlan]) -> pd.DataFr
         ]
         if plan.supervised:
             frame = _frame(supervised, tree[plan.name].to_dataset(), plan)
-            frames.append(frame if plan.has_designs else frame.assign(**{DESIGN: plan.cell_designs[0]}))
+            # what has one value is no dimension of the cube
+            frames.append(frame.assign(**{dim.name: dim.values[0] for dim in plan.dims if not dim.stored}))
     if not frames:
         return pd.DataFrame(columns=list(COLUMNS))
     table = pd.concat([_complete(frame) for frame in frames], ignore_index=True)
@@ -142,13 +141,10 @@ def _complete(frame: pd.DataFrame) -> pd.DataFrame:
 
 def row_cell(row: pd.Series) -> Cell:
     """The cell of a row from `cell_table`."""
-
-    def value(key: str, kind: type) -> Any:
-        return None if pd.isna(row.get(key)) else kind(row[key])
-
-    keys = {"mixture": int, "p": float, "m": int, "replicate": int, DESIGN: str, SEARCH: str}
-    found = {key: value(key, kind) for key, kind in keys.items()}
-    return Cell(dataset=str(row["dataset"]), model=str(row["model"]), **found)
+    kinds: dict[str, type] = {"mixture": int, "p": float, "m": int, "replicate": int}
+    values = {axis: kinds.get(axis, str)(row[axis]) for axis in AXES if not pd.isna(row.get(axis))}
+    none: dict[str, Any] = dict.fromkeys(AXES)
+    return Cell(**none | values | {"dataset": str(row["dataset"])})
 
 
 def summary_table(cells: pd.DataFrame) -> pd.DataFrame:

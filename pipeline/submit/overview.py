@@ -401,13 +401,14 @@ def _questions(prepared: Prepared, plan: DatasetPlan, timing: Timing) -> tuple[i
 
 def _groups(plan: DatasetPlan) -> Iterator[tuple[Cell, int]]:
     """A cell of each group that is predicted to last equally long, and the number of cells of the group."""
-    mixture, mixtures = 0 if plan.mixtures else None, plan.mixtures or 1
-    for baseline in plan.baselines:
-        for search in plan.searches_of(baseline):
-            yield Cell(plan.name, mixture, None, None, None, baseline, None, search), mixtures
-    for p, m, search, model in product(plan.p, plan.m, plan.cell_searches, plan.models):
-        cell = Cell(plan.name, mixture, p, m, 0, model, None, search)
-        yield cell, mixtures * plan.replicates * len(plan.designs)
+    for node in plan.nodes:
+        alike = {dim.name: dim.values[:1] for dim in node.dims if dim.name in ALIKE}
+        cells = list(node.cells(alike))
+        yield from ((cell, node.n_cells // len(cells)) for cell in cells)
+
+
+ALIKE = ("mixture", "design", "replicate")
+"""Dimensions along which cells are predicted to last equally long."""
 
 
 def _given(search: Search) -> dict[str, Any]:

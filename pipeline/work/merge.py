@@ -231,8 +231,9 @@ def to_record(partials: list[Partial]) -> tuple[dict[str, Any], dict[str, NDArra
 def _coordinates(cell: Cell) -> list[Any]:
     """Coordinates of a cell for a record; design and search are left out where the sweep names none."""
     values = list(astuple(cell))
-    named = len(values) if cell.search is not None else -1 if cell.design is not None else -2
-    return values[:named]
+    while values[-1] is None:
+        values.pop()
+    return values
 
 
 def from_record(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> list[Partial]:

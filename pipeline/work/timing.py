@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
 from pathlib import Path
+from typing import Any
 
 from pipeline.work.records import Batch, Partial, PathPart, Science, Work
 from storage.files import PLAIN, Files
@@ -135,22 +135,31 @@ def pilot_cells(plan: DatasetPlan) -> list[Cell]:
     How pairs were chosen hardly changes the time: a design that need not ask for them first is taken if there
     is one.
     """
-    mixture = None if plan.mixtures is None else 0
-    cells = [
-        Cell(plan.name, mixture, None, None, None, baseline, None, search)
-        for baseline in plan.baselines
-        for search in plan.searches_of(baseline)
-    ]
-    if plan.models:
-        corners = product(
-            sorted({min(plan.p), max(plan.p)}),
-            sorted({min(plan.m), max(plan.m)}),
-            plan.models,
-            plan.cell_searches,
+    return [
+        cell
+        for node in plan.nodes
+        for cell in node.cells(
+            {dim.name: TIMED_ALONG[dim.name](dim.values) for dim in node.dims if dim.name in TIMED_ALONG}
         )
-        design = sorted(plan.cell_designs, key=asks)[0]
-        cells += [Cell(plan.name, mixture, p, m, 0, model, design, search) for p, m, model, search in corners]
-    return cells
+    ]
+
+
+def _first(values: Sequence[Any]) -> Sequence[Any]:
+    return values[:1]
+
+
+def _ends(values: Sequence[Any]) -> Sequence[Any]:
+    return sorted({min(values), max(values)})
+
+
+TIMED_ALONG: dict[str, Callable[[Sequence[Any]], Sequence[Any]]] = {
+    "mixture": _first,
+    "p": _ends,
+    "m": _ends,
+    "design": lambda designs: sorted(designs, key=asks)[:1],
+    "replicate": _first,
+}
+"""Which values of a dimension are timed, where not all of them are."""
 
 
 @dataclass

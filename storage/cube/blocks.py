@@ -1,4 +1,9 @@
-"""Blocks: the cells of one chunk position, written whole, status last."""
+"""Blocks: the cells of one chunk position, written whole, status last.
+
+`BlockStore` reads and writes them. Cells that are done are never changed: what is computed again is compared,
+bit for bit, and another value is a `CellMismatch`. To all methods a block is a table of arrays by name; the
+leading axis of each is the cells in the order of `block.cells()`, of annotations their graphs.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +22,7 @@ import zarr
 
 from storage.cube.chunks import status_chunks
 from storage.cube.manifest import ROOT_FILE, read_manifest
-from storage.cube.places import Place, Places, chunk_name
+from storage.cube.places import chunk_name
 from storage.cube.schema import ANSWERED, FAILED, FIELDS, NO_SOLUTION, PENDING, VARIABLES, result_names
 from storage.cube.store import DurableStore
 from storage.errors import storage_errors
@@ -28,137 +33,16 @@ from sweeps.plan import Block, Cell, DatasetPlan
 
 __all__ = ["BlockStore", "CellMismatch", "failed_cells", "unsolved_cells"]
 
+logger = logging.getLogger(__name__)
 
-# Two computations of one cell must agree bit for bit.
+Bools = npt.NDArray[np.bool_]
+Arrays = dict[str, npt.NDArray[Any]]
 
 UNPROMISED = ("seconds", "cpu_seconds")
 """Variables whose bits are not promised: times are those of one run."""
 
-Pair = tuple[npt.NDArray[Any], npt.NDArray[Any]]
-
-
-class CellMismatch(Exception):
-    """A done cell has another result when computed again.
-
-    Parameters
-    ----------
-    cell : Cell
-        The first such cell of the block.
-    values : dict of str to (array, array)
-        By variable, what is stored and what is new.
-    n_others : int
-        Number of further cells of the block that differ.
-    """
-
-    def __init__(self, cell: Cell, values: Mapping[str, Pair], n_others: int = 0) -> None:
-        self.cell = cell
-        self.values = dict(values)
-        self.n_others = n_others
-        shown = "; ".join(_describe(name, *pair) for name, pair in self.values.items())
-        others = f"; and {n_others} more cells of this block" if n_others else ""
-        super().__init__(f"{cell}: computed again with another result: {shown}{others}")
-
-    def __reduce__(self) -> tuple[type[CellMismatch], tuple[Cell, dict[str, Pair], int]]:
-        return CellMismatch, (self.cell, self.values, self.n_others)
-
-
-def compare_cells(
-    block: Block,
-    stored: Mapping[str, npt.NDArray[Any]],
-    new: Mapping[str, npt.NDArray[Any]],
-    annotations_known: npt.NDArray[np.bool_],
-) -> None:
-    """Compare the cells that are done with what was computed now.
-
-    Parameters
-    ----------
-    block : Block
-        Names the cells.
-    stored, new : mapping of str to array
-        In the layout of `BlockStore.write`. A cell that is pending in `new` says nothing.
-    annotations_known : array of bool, shape (n_mixtures · n_replicates,)
-        Where stored annotations belong to a done cell, of this block or of another model or search.
-
-    Raises
-    ------
-    CellMismatch
-        If one bit differs in anything but times.
-    """
-    both = np.isin(stored["status"], ANSWERED) & (new["status"] != PENDING)
-    names = [name for name in stored if name not in (*UNPROMISED, "annotations")]
-    differing = {name: differing_rows(stored[name], new[name]) & both for name in names}
-    if not block.unsupervised:
-        rows = differing_rows(stored["annotations"], new["annotations"]) & annotations_known
-        differing["annotations"] = np.repeat(rows, len(block.models)) & np.isin(new["status"], ANSWERED)
-    cells = np.any(list(differing.values()), axis=0)
-    if cells.any():
-        index = int(np.argmax(cells))
-        shown = compress(differing, (where[index] for where in differing.values()))
-        values = {name: (_item(block, stored, name, index), _item(block, new, name, index)) for name in shown}
-        raise CellMismatch(list(block.cells())[index], values, int(cells.sum()) - 1)
-
-
-def compare_set_back(
-    block: Block,
-    stored: Mapping[str, npt.NDArray[Any]],
-    new: Mapping[str, npt.NDArray[Any]],
-    waiting: npt.NDArray[np.bool_],
-) -> None:
-    """Compare what is left of cells that a repair made pending with what was computed now.
-
-    Parameters
-    ----------
-    block, stored, new
-        As for `compare_cells`. A row of fill values in `stored` was lost.
-    waiting : array of bool, shape (n_cells,)
-        Cells that are pending in the cube.
-
-    Raises
-    ------
-    CellMismatch
-        If one bit of what was not lost differs in anything but times.
-    """
-    again = np.asarray(waiting & np.isin(new["status"], ANSWERED))
-    kept = {}
-    for name, values in stored.items():
-        lost = ~differing_rows(values, np.full_like(values, VARIABLES[name].fill))
-        kept[name] = values.copy()
-        kept[name][lost] = new[name][lost]
-    kept["status"] = np.where(again, new["status"], PENDING)
-    graphs = np.asarray(again.reshape(-1, len(block.models)).any(axis=1))
-    compare_cells(block, kept, new, graphs)
-
-
-def _item(block: Block, results: Mapping[str, npt.NDArray[Any]], name: str, index: int) -> npt.NDArray[Any]:
-    row = index // len(block.models) if name == "annotations" else index
-    return np.asarray(results[name][row])
-
-
-def differing_rows(stored: npt.NDArray[Any], new: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Where two arrays have other bits, along their first axis: the one meaning of "the same bits"."""
-    unequal = _unequal(stored, new).reshape(len(stored), -1)
-    return np.asarray(unequal.any(axis=1))
-
-
-def _unequal(stored: npt.NDArray[Any], new: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    if stored.dtype.kind != "f":
-        return np.asarray(stored != new)
-    # Bits, not ==, which takes 0.0 for -0.0; but every NaN is the same missing value.
-    unequal = np.asarray(stored).view(np.uint64) != np.asarray(new).view(np.uint64)
-    return np.asarray(unequal & ~(np.isnan(stored) & np.isnan(new)))
-
-
-def _describe(name: str, stored: npt.NDArray[Any], new: npt.NDArray[Any]) -> str:
-    where = np.argwhere(np.atleast_1d(_unequal(stored, new)))
-    first = tuple(where[0]) if stored.ndim else ()
-    place = "[" + ", ".join(map(str, first)) + "]" if first else ""
-    count = f" ({len(where)} of {stored.size} values differ)" if stored.ndim else ""
-    return f"{name}{place} stored {stored[first].item()!r}, new {new[first].item()!r}{count}"
-
-
-logger = logging.getLogger(__name__)
-
-Arrays = dict[str, npt.NDArray[Any]]
+ANNOTATIONS = "annotations"
+"""The one variable of which several cells of a block share a row."""
 
 
 class BlockStore:
@@ -189,7 +73,7 @@ class BlockStore:
         self._manifest = manifest = read_manifest(path)
         self._plans = manifest.plans
         self._runs = manifest.runs
-        self._places = {name: Places(plan) for name, plan in self._plans.items()}
+        self._nodes = {node.path: node for plan in self._plans.values() for node in plan.nodes}
         with storage_errors(path):
             store = DurableStore(path, chunks=manifest.chunks, read_only=read_only, files=files)
             self._root = zarr.open_group(store, mode="r" if read_only else "r+", use_consolidated=True)
@@ -208,9 +92,9 @@ class BlockStore:
         array of int8, shape (n_cells,)
             `schema.PENDING`, `DONE`, `FAILED` or `NO_SOLUTION`, in the order of `block.cells()`.
         """
-        place = self._place(block)
+        self._check(block)
         with self._reading():
-            return self._read_array(block, place, "status")
+            return self._read(block, "status")
 
     def all_statuses(
         self, plan: DatasetPlan, blocks: Iterable[Block] | None = None
@@ -231,13 +115,13 @@ class BlockStore:
         """
         whole: dict[str, npt.NDArray[Any]] = {}
         for block in plan.blocks() if blocks is None else blocks:
-            place = self._place(block)
-            if place.node not in whole:
-                metadata = self._manifest.metadata[f"{place.node}/status"]
-                whole[place.node] = np.empty(metadata["shape"], np.int8)
-                for region, values in status_chunks(self._manifest, place.node):
-                    whole[place.node][region] = values
-            yield block, whole[place.node][place.region].reshape(-1)
+            self._check(block)
+            path = block.node.path
+            if path not in whole:
+                whole[path] = np.empty(self._manifest.metadata[f"{path}/status"]["shape"], np.int8)
+                for region, values in status_chunks(self._manifest, path):
+                    whole[path][region] = values
+            yield block, whole[path][block.region].reshape(-1)
 
     def cells(self, plans: Iterable[DatasetPlan], state: int) -> Iterator[tuple[Block, Cell]]:
         """Cells of some data sets whose `status` is `state`, each with its block."""
@@ -249,18 +133,16 @@ class BlockStore:
 
     def read(self, block: Block) -> Arrays:
         """All results of a block, in the layout of `write`; what is not done yet reads as fill values."""
-        place = self._place(block)
         statuses = self.statuses(block)
-        with self._reading():
-            if np.isin(statuses, ANSWERED).any():
-                results = {name: self._read_array(block, place, name) for name in self._names(block)}
-            else:
-                results = self._unwritten(block, place) | {"status": statuses}
-            if not block.unsupervised:
-                results["annotations"] = self._read_annotations(block, place)
-        return results
+        if np.isin(statuses, ANSWERED).any():
+            return self._read_all(block)
+        arrays = {name: self._fill(block, name) for name in self._names(block)} | {"status": statuses}
+        if not block.unsupervised:
+            with self._reading():
+                arrays[ANNOTATIONS] = self._read(block, ANNOTATIONS)
+        return arrays
 
-    def annotations(self, block: Block) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
+    def annotations(self, block: Block) -> tuple[npt.NDArray[np.int32], Bools]:
         """Annotations of a block with models that use them, and which of them are written.
 
         Returns
@@ -270,10 +152,10 @@ class BlockStore:
         known : array of bool, shape (n_mixtures · n_replicates,)
             Whether a cell of any model and search has been computed with them.
         """
-        place = self._place(block)
-        known = self._annotations_known(block, place)
+        self._check(block)
+        known = self._known(block)
         with self._reading():
-            return self._read_annotations(block, place), known
+            return self._read(block, ANNOTATIONS), known
 
     @property
     def made_here(self) -> bool:
@@ -311,131 +193,110 @@ class BlockStore:
         ValueError
             If names, shapes or types are not those above, or the block is not one of the cube.
         """
-        place = self._place(block)
-        new = self._checked(block, place, results)
-        _drop_unfinished(new, len(block.models))
+        self._check(block)
+        new = self._checked(block, results)
         statuses = self.statuses(block)
-        done = np.isin(statuses, ANSWERED)
-        known = self._annotations_known(block, place)
-        if (statuses == PENDING).any() and self.has_status(block):
-            self._compare_set_back(block, place, new, statuses == PENDING)
+        waiting, done, known = statuses == PENDING, np.isin(statuses, ANSWERED), self._known(block)
+        unfinished = ~np.isin(new["status"], ANSWERED)
+        alone = unfinished.reshape(-1, block.per_graph).all(axis=1)
+        for name in new.keys() - {"status"}:
+            new[name][alone if name == ANNOTATIONS else unfinished] = VARIABLES[name].fill
+        if waiting.any() and self.has_status(block):
+            self._compare_set_back(block, new, waiting)
         if done.any() or known.any():
-            self._keep_done(block, new, done, known)
+            stored = self.read(block)
+            compare_cells(block, stored, new, known)
+            for name in new:
+                kept = known if name == ANNOTATIONS else done
+                new[name][kept] = stored[name][kept]
+            if known.all():
+                new.pop(ANNOTATIONS, None)
         if done.all():
             return
         with storage_errors(self.path, sum(values.nbytes for values in new.values())):
-            self._write_files(block, place, new)
+            names = [name for name in self._names(block) if name in new and name != "status"]
+            for name in names:
+                self._write(block, name, new[name])
+            self._files.settle()
+            # All results are durable, names included, before the status says done.
+            for name in names:
+                sync_directory(self.path / block.node.path / name)
+            self._write_through(block, "status", new["status"])
 
     def has_status(self, block: Block) -> bool:
         """Whether the block was written: its status is there, whatever it says."""
-        place = self._place(block)
-        chunks = self._array(place.node, "status").chunks
-        position = tuple(part.start // length for part, length in zip(place.region, chunks, strict=True))
-        return os.path.lexists(self.path / place.node / "status" / chunk_name(position))
+        self._check(block)
+        return os.path.lexists(self.path / block.node.path / "status" / chunk_name(block.chunk))
 
     def set_back(self, block: Block) -> None:
         """Make all cells of a block pending, durably, whatever its status was.
 
         Its results stay, and `write` compares what of them is not a fill value with what is computed then.
         """
-        place = self._place(block)
-        with storage_errors(self.path):
-            self._write_array(place, "status", np.full(block.n_cells, PENDING, dtype=np.int8))
-            sync_directory(self.path / place.node / "status")
+        self.clear(block, "status")
 
     def clear(self, block: Block, name: str) -> None:
         """Put fill values in place of one array of a block that is pending, durably."""
-        place = self._place(block)
+        self._check(block)
         with storage_errors(self.path):
-            if name == "annotations":
-                graphs = block.n_cells // len(block.models)
-                self._write_annotations(place, np.full((graphs, block.m or 0, len(FIELDS)), -1))
-            else:
-                self._write_array(place, name, self._unwritten(block, place)[name])
-            sync_directory(self.path / place.node / name)
+            self._write_through(block, name, self._fill(block, name))
 
-    def _compare_set_back(
-        self, block: Block, place: Place, new: Arrays, waiting: npt.NDArray[np.bool_]
-    ) -> None:
-        with self._reading():
-            stored = {name: self._read_array(block, place, name) for name in self._names(block)}
-            if not block.unsupervised:
-                stored["annotations"] = self._read_annotations(block, place)
+    def _compare_set_back(self, block: Block, new: Arrays, waiting: Bools) -> None:
         try:
-            compare_set_back(block, stored, new, waiting)
+            compare_set_back(block, self._read_all(block), new, waiting)
         except CellMismatch as mismatch:
             if self.made_here:
                 raise
             logger.warning("%s; bits are promised only for equal software and CPU model", mismatch)
 
-    def _keep_done(
-        self, block: Block, new: Arrays, done: npt.NDArray[np.bool_], known: npt.NDArray[np.bool_]
-    ) -> None:
-        stored = self.read(block)
-        compare_cells(block, stored, new, known)
-        for name in self._names(block):
-            new[name][done] = stored[name][done]
-        if not block.unsupervised:
-            new["annotations"][known] = stored["annotations"][known]
-        if known.all():
-            del new["annotations"]
-
-    def _write_files(self, block: Block, place: Place, new: Arrays) -> None:
-        names = [name for name in (*self._names(block), "annotations") if name in new and name != "status"]
-        for name in names:
-            if name == "annotations":
-                self._write_annotations(place, new[name])
-            else:
-                self._write_array(place, name, new[name])
-        self._files.settle()
-        # All results are durable, names included, before the status says done.
-        for name in names:
-            sync_directory(self.path / place.node / name)
-        self._write_array(place, "status", new["status"])
-        sync_directory(self.path / place.node / "status")
-
-    def _write_array(self, place: Place, name: str, values: npt.NDArray[Any]) -> None:
-        self._array(place.node, name)[place.region] = values.reshape(place.shape + values.shape[1:])
-
-    def _write_annotations(self, place: Place, rows: npt.NDArray[Any]) -> None:
-        array = self._array(place.node, "annotations")
-        # Whole chunks: the last one is filled up to the end of the array.
-        length = min(ceil(rows.shape[1] / array.chunks[-2]) * array.chunks[-2], array.shape[-2])
-        padded = np.full((len(rows), length, len(FIELDS)), VARIABLES["annotations"].fill, dtype=array.dtype)
-        padded[:, : rows.shape[1]] = rows
-        shape = place.shape[: len(place.graphs)]
-        array[(*place.graphs, slice(0, length))] = padded.reshape(*shape, length, len(FIELDS))
-
-    def _read_annotations(self, block: Block, place: Place) -> npt.NDArray[Any]:
-        array, m = self._array(place.node, "annotations"), given(block.m)
-        values = np.asarray(array[(*place.graphs, slice(0, m))])
-        return values.reshape(-1, m, len(FIELDS))
-
-    def _annotations_known(self, block: Block, place: Place) -> npt.NDArray[np.bool_]:
+    def _known(self, block: Block) -> Bools:
+        """Annotations that belong to a cell with an answer, of this block or of another model or search."""
         if block.unsupervised:
-            return np.zeros(1, dtype=bool)
+            return np.zeros(block.n_graphs, dtype=bool)
         with self._reading():
-            statuses = np.asarray(self._array(place.node, "status")[place.graphs])
-        solvers = tuple(range(-place.solvers, 0))
-        known: npt.NDArray[np.bool_] = np.isin(statuses, ANSWERED).any(axis=solvers).reshape(-1)
-        return known
+            statuses = np.asarray(self._array(block, "status")[block.graph_region])
+        return np.asarray(np.isin(statuses, ANSWERED).reshape(block.n_graphs, -1).any(axis=1))
 
-    def _read_array(self, block: Block, place: Place, name: str) -> npt.NDArray[Any]:
-        values = np.asarray(self._array(place.node, name)[place.region])
-        return values.reshape(block.n_cells, *values.shape[len(place.region) :])
+    def _read_all(self, block: Block) -> Arrays:
+        with self._reading():
+            return {name: self._read(block, name) for name in self._names(block)}
 
-    def _unwritten(self, block: Block, place: Place) -> Arrays:
-        return {
-            name: np.full(shape, VARIABLES[name].fill, dtype=VARIABLES[name].dtype)
-            for name, shape in self._shapes(block, place).items()
-        }
+    def _read(self, block: Block, name: str) -> npt.NDArray[Any]:
+        shape = self._shape(block, name)
+        return np.asarray(self._array(block, name)[_part(block, name, shape)]).reshape(shape)
 
-    def _shapes(self, block: Block, place: Place) -> dict[str, tuple[int, ...]]:
-        arrays = {name: self._array(place.node, name) for name in self._names(block)}
-        return {name: (block.n_cells, *array.shape[len(place.region) :]) for name, array in arrays.items()}
+    def _write(self, block: Block, name: str, values: npt.NDArray[Any]) -> None:
+        array = self._array(block, name)
+        if name == ANNOTATIONS:
+            # Whole chunks: the last one is filled up to the end of the array.
+            length = min(ceil(values.shape[1] / array.chunks[-2]) * array.chunks[-2], array.shape[-2])
+            padded = np.full((len(values), length, len(FIELDS)), VARIABLES[name].fill, dtype=array.dtype)
+            padded[:, : values.shape[1]] = values
+            values = padded
+        part = _part(block, name, values.shape)
+        array[part] = values.reshape([each.stop - each.start for each in part])
 
-    def _array(self, node: str, name: str) -> zarr.Array[Any]:
-        path = f"{node}/{name}"
+    def _write_through(self, block: Block, name: str, values: npt.NDArray[Any]) -> None:
+        self._write(block, name, values)
+        sync_directory(self.path / block.node.path / name)
+
+    def _fill(self, block: Block, name: str) -> npt.NDArray[Any]:
+        """What reads where nothing is written."""
+        return np.full(self._shape(block, name), VARIABLES[name].fill, dtype=VARIABLES[name].dtype)
+
+    def _shape(self, block: Block, name: str) -> tuple[int, ...]:
+        """Of an array of the block, its leading axis as that of `write`."""
+        if name == ANNOTATIONS:
+            return block.n_graphs, given(block.first.m), len(FIELDS)
+        return (block.n_cells, *self._array(block, name).shape[len(block.region) :])
+
+    def _names(self, block: Block) -> tuple[str, ...]:
+        """Arrays of a block, the status last."""
+        *results, status = result_names(self._plans[block.dataset], block.models)
+        return (*results, *([] if block.unsupervised else [ANNOTATIONS]), status)
+
+    def _array(self, block: Block, name: str) -> zarr.Array[Any]:
+        path = f"{block.node.path}/{name}"
         if path not in self._arrays:
             # Chunks of fill values are written too: one that is missing has been lost.
             with zarr.config.set({"array.write_empty_chunks": True}):
@@ -452,10 +313,8 @@ class BlockStore:
             os.stat(self.path / ROOT_FILE)
             yield
 
-    def _checked(self, block: Block, place: Place, results: Mapping[str, npt.ArrayLike]) -> Arrays:
-        shapes = self._shapes(block, place)
-        if block.m is not None:
-            shapes["annotations"] = (block.n_cells // len(block.models), block.m, len(FIELDS))
+    def _checked(self, block: Block, results: Mapping[str, npt.ArrayLike]) -> Arrays:
+        shapes = {name: self._shape(block, name) for name in self._names(block)}
         problems = [f"{name}: unknown" for name in results if name not in shapes]
         problems += [f"{name}: missing" for name in shapes if name not in results]
         checked = {}
@@ -471,15 +330,16 @@ class BlockStore:
             raise ValueError(f"results of block {block} do not fit the cube: {'; '.join(sorted(problems))}")
         return checked
 
-    def _names(self, block: Block) -> tuple[str, ...]:
-        return result_names(self._plans[block.dataset], block.models)
-
-    def _place(self, block: Block) -> Place:
-        places = self._places.get(block.dataset)
-        place = None if places is None else places.locate(block)
-        if place is None:
+    def _check(self, block: Block) -> None:
+        node = self._nodes.get(block.node.path)
+        if node is None or not node.has_block(block):
             raise ValueError(f"{self.path} has no block {block}")
-        return place
+
+
+def _part(block: Block, name: str, shape: tuple[int, ...]) -> tuple[slice, ...]:
+    """Where an array of a block, of some shape behind its leading axis, is in that of the cube."""
+    leading = block.graph_region if name == ANNOTATIONS else block.region
+    return (*leading, *(slice(0, length) for length in shape[1:]))
 
 
 def failed_cells(cube: Path, plans: Iterable[DatasetPlan]) -> tuple[Cell, ...]:
@@ -492,9 +352,123 @@ def unsolved_cells(cube: Path, plans: Iterable[DatasetPlan]) -> tuple[Cell, ...]
     return tuple(cell for _, cell in BlockStore(cube, read_only=True).cells(plans, NO_SOLUTION))
 
 
-def _drop_unfinished(results: Arrays, n_models: int) -> None:
-    done = np.isin(results["status"], ANSWERED)
-    for name in results.keys() - {"status", "annotations"}:
-        results[name][~done] = VARIABLES[name].fill
-    if "annotations" in results:
-        results["annotations"][~done.reshape(-1, n_models).any(axis=1)] = VARIABLES["annotations"].fill
+# Two computations of one cell must agree bit for bit.
+
+
+class CellMismatch(Exception):
+    """A done cell has another result when computed again.
+
+    Parameters
+    ----------
+    cell : Cell
+        The first such cell of the block.
+    values : dict of str to (array, array)
+        By variable, what is stored and what is new.
+    n_others : int
+        Number of further cells of the block that differ.
+    """
+
+    def __init__(
+        self, cell: Cell, values: Mapping[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]], n_others: int = 0
+    ) -> None:
+        self.cell = cell
+        self.values = dict(values)
+        self.n_others = n_others
+        shown = "; ".join(_describe(name, *pair) for name, pair in self.values.items())
+        others = f"; and {n_others} more cells of this block" if n_others else ""
+        super().__init__(f"{cell}: computed again with another result: {shown}{others}")
+
+    def __reduce__(self) -> tuple[type[CellMismatch], tuple[Any, ...]]:
+        return CellMismatch, (self.cell, self.values, self.n_others)
+
+
+def compare_cells(
+    block: Block,
+    stored: Mapping[str, npt.NDArray[Any]],
+    new: Mapping[str, npt.NDArray[Any]],
+    annotations_known: Bools,
+) -> None:
+    """Compare the cells that are done with what was computed now.
+
+    Parameters
+    ----------
+    block : Block
+        Names the cells.
+    stored, new : mapping of str to array
+        In the layout of `BlockStore.write`. A cell that is pending in `new` says nothing.
+    annotations_known : array of bool, shape (n_mixtures · n_replicates,)
+        Where stored annotations belong to a done cell, of this block or of another model or search.
+
+    Raises
+    ------
+    CellMismatch
+        If one bit differs in anything but times.
+    """
+    differing = {}
+    for name in (name for name in stored if name not in UNPROMISED):
+        rows = differing_rows(stored[name], new[name])
+        if name == ANNOTATIONS:
+            rows = np.repeat(rows & annotations_known, block.per_graph) & np.isin(new["status"], ANSWERED)
+        else:
+            rows &= np.isin(stored["status"], ANSWERED) & (new["status"] != PENDING)
+        differing[name] = rows
+    cells = np.any(list(differing.values()), axis=0)
+    if cells.any():
+        index = int(np.argmax(cells))
+        values = {}
+        for name in (name for name in differing if differing[name][index]):
+            row = index // block.per_graph if name == ANNOTATIONS else index
+            values[name] = np.asarray(stored[name][row]), np.asarray(new[name][row])
+        raise CellMismatch(list(block.cells())[index], values, int(cells.sum()) - 1)
+
+
+def compare_set_back(
+    block: Block,
+    stored: Mapping[str, npt.NDArray[Any]],
+    new: Mapping[str, npt.NDArray[Any]],
+    waiting: Bools,
+) -> None:
+    """Compare what is left of cells that a repair made pending with what was computed now.
+
+    Parameters
+    ----------
+    block, stored, new
+        As for `compare_cells`. A row of fill values in `stored` was lost.
+    waiting : array of bool, shape (n_cells,)
+        Cells that are pending in the cube.
+
+    Raises
+    ------
+    CellMismatch
+        If one bit of what was not lost differs in anything but times.
+    """
+    again = np.asarray(waiting & np.isin(new["status"], ANSWERED))
+    kept = {}
+    for name, values in stored.items():
+        lost = ~differing_rows(values, np.full_like(values, VARIABLES[name].fill))
+        kept[name] = values.copy()
+        kept[name][lost] = new[name][lost]
+    kept["status"] = np.where(again, new["status"], PENDING)
+    compare_cells(block, kept, new, np.asarray(again.reshape(-1, block.per_graph).any(axis=1)))
+
+
+def differing_rows(stored: npt.NDArray[Any], new: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Where two arrays have other bits, along their first axis: the one meaning of "the same bits"."""
+    unequal = _unequal(stored, new).reshape(len(stored), -1)
+    return np.asarray(unequal.any(axis=1))
+
+
+def _unequal(stored: npt.NDArray[Any], new: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    if stored.dtype.kind != "f":
+        return np.asarray(stored != new)
+    # Bits, not ==, which takes 0.0 for -0.0; but every NaN is the same missing value.
+    unequal = np.asarray(stored).view(np.uint64) != np.asarray(new).view(np.uint64)
+    return np.asarray(unequal & ~(np.isnan(stored) & np.isnan(new)))
+
+
+def _describe(name: str, stored: npt.NDArray[Any], new: npt.NDArray[Any]) -> str:
+    where = np.argwhere(np.atleast_1d(_unequal(stored, new)))
+    first = tuple(where[0]) if stored.ndim else ()
+    place = "[" + ", ".join(map(str, first)) + "]" if first else ""
+    count = f" ({len(where)} of {stored.size} values differ)" if stored.ndim else ""
+    return f"{name}{place} stored {stored[first].item()!r}, new {new[first].item()!r}{count}"

@@ -101,7 +101,7 @@ def status_chunks(manifest: Manifest, node: str) -> Iterator[tuple[tuple[slice, 
     manifest : Manifest
         Of a cube on this machine.
     node : str
-        Path of a node; one without cells of its own has no block.
+        Path of a node.
 
     Yields
     ------
@@ -117,9 +117,7 @@ def status_chunks(manifest: Manifest, node: str) -> Iterator[tuple[tuple[slice, 
     StorageError
         If the file system refuses, or the cube has vanished.
     """
-    metadata = manifest.metadata.get(f"{node}/status")
-    if metadata is None:
-        return
+    metadata = manifest.metadata[f"{node}/status"]
     shape, lengths = metadata["shape"], metadata["chunk_grid"]["configuration"]["chunk_shape"]
     with storage_errors(manifest.path):
         os.stat(Path(manifest.path) / ROOT_FILE)  # without the cube, all of it would read as pending

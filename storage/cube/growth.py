@@ -17,13 +17,12 @@ from zarr.core.buffer import Buffer, default_buffer_prototype
 from zarr.storage import MemoryStore
 
 from storage.cube.manifest import (
-    CHECKSUM,
-    CHUNK_KEYS,
-    COMPRESSION,
     NAMES,
     ROOT_FILE,
     Manifest,
+    array_entry,
     commit,
+    group_entry,
     read_manifest,
     root_document,
     to_json,
@@ -32,13 +31,11 @@ from storage.cube.places import chunk_position
 from storage.cube.schema import (
     FIELDS,
     INPUTS,
-    ArraySpec,
     Role,
     array_specs,
-    group_attributes,
+    coordinate_values,
+    groups,
     input_names,
-    node_paths,
-    scored_shapes,
 )
 from storage.cube.store import CubeStore, open_cube
 from storage.errors import storage_errors
@@ -72,7 +69,6 @@ InputArrays = (
 None stands for what is not there. X and labels have a leading mixture axis where the plan has mixtures.
 """
 
-CODECS = (COMPRESSION, CHECKSUM)
 METADATA_FILE = "zarr.json"
 
 
@@ -116,46 +112,26 @@ def render(
     Template
         Of `/<name>` and of `/<name>/<baseline>` for each baseline.
     """
-    entries: dict[str, Buffer] = {}
-    store = MemoryStore(entries)
-    template = Template()
-    template.metadata[plan.name] = _group(group_attributes(plan))
-    template.metadata |= {path: _group({}) for path in node_paths(plan)[1:]}
-    values = coordinate_values(plan)
-    data = _input_values(plan, inputs) if inputs else {}
+    template = Template({path: group_entry(of) for path, of in groups(plan).items()})
+    coordinates, data = coordinate_values(plan), _input_values(plan, inputs) if inputs else {}
     for spec in array_specs(plan):
-        array = _array(store, entries, spec, committed.get(spec.path))
-        template.metadata[spec.path] = json.loads(entries[f"{spec.path}/{METADATA_FILE}"].to_bytes())
+        # Chunk files that exist fix the chunk lengths: a grown array changes its shape alone.
+        entry = {**committed.get(spec.path, array_entry(spec)), "shape": list(spec.shape)}
+        template.metadata[spec.path] = entry
         if spec.variable.role is Role.COORDINATE:
-            array[...] = values[spec.variable.name]
-            template.coordinates |= _chunk_files(entries, spec.path)
+            template.coordinates |= _chunk_files(spec.path, entry, coordinates[spec.variable.name])
         elif spec.variable.role is Role.INPUT and data:
-            array[...] = data[spec.variable.name]
-            template.inputs |= _chunk_files(entries, spec.path)
+            template.inputs |= _chunk_files(spec.path, entry, data[spec.variable.name])
     return template
 
 
-def coordinate_values(plan: DatasetPlan) -> dict[str, npt.NDArray[Any]]:
-    """Values of every coordinate, in order of arrival."""
-    counts = np.asarray(plan.m, dtype=np.int64)
-    values = {
-        "p": np.asarray(plan.p, dtype=np.float64),
-        "m": counts,
-        "m_over_n": counts / plan.n_samples,
-        "replicate": np.arange(plan.replicates, dtype=np.int64),
-        "mixture": np.arange(plan.mixtures or 0, dtype=np.int64),
-        "model": np.asarray(plan.models, dtype=object),
-        "field": np.asarray(FIELDS, dtype=object),
-    }
-    if plan.has_designs:
-        values["design"] = np.asarray(plan.designs, dtype=object)
-    if plan.searches:
-        values["search"] = np.asarray(plan.searches, dtype=object)
-    if plan.feature_names:
-        values["feature"] = np.asarray(plan.feature_names, dtype=object)
-    if shapes := scored_shapes(plan):
-        values["candidate"] = np.asarray(shapes, dtype=object)
-    return values
+def _chunk_files(path: str, entry: Mapping[str, Any], values: npt.NDArray[Any]) -> dict[str, bytes]:
+    """Chunk files of an array as zarr encodes them."""
+    content = default_buffer_prototype().buffer.from_bytes(to_json(entry))
+    files: dict[str, Buffer] = {METADATA_FILE: content}
+    with zarr.config.set({"array.write_empty_chunks": True}):
+        zarr.open_array(MemoryStore(files), mode="r+")[...] = values
+    return {f"{path}/{name}": file.to_bytes() for name, file in files.items() if name != METADATA_FILE}
 
 
 def chunk_counts(entry: Mapping[str, Any]) -> tuple[int, ...]:
@@ -173,29 +149,6 @@ def is_committed(key: str, committed: Mapping[str, Mapping[str, Any]]) -> bool:
         return False
     counts = chunk_counts(entry)
     return len(position) == len(counts) and all(i < n for i, n in zip(position, counts, strict=True))
-
-
-def _array(
-    store: MemoryStore, entries: dict[str, Buffer], spec: ArraySpec, committed: Mapping[str, Any] | None
-) -> zarr.Array[Any]:
-    # Chunk files that exist fix the chunk lengths: a grown array changes its shape alone.
-    if committed is not None:
-        content = to_json({**committed, "shape": list(spec.shape)})
-        entries[f"{spec.path}/{METADATA_FILE}"] = default_buffer_prototype().buffer.from_bytes(content)
-        return zarr.open_array(store, path=spec.path, mode="r+")
-    return zarr.create_array(
-        store,
-        name=spec.path,
-        shape=spec.shape,
-        chunks=spec.chunks,
-        dtype=spec.variable.dtype,
-        fill_value=spec.variable.fill,
-        dimension_names=spec.dims,
-        attributes=spec.variable.attributes,
-        chunk_key_encoding={"name": CHUNK_KEYS["name"], **CHUNK_KEYS["configuration"]},
-        compressors=CODECS,
-        config={"write_empty_chunks": True},
-    )
 
 
 def _input_values(plan: DatasetPlan, inputs: InputArrays) -> dict[str, npt.NDArray[Any]]:
@@ -220,15 +173,6 @@ def named(inputs: InputArrays) -> dict[str, npt.NDArray[Any]]:
     """Inputs that are there, by name."""
     pairs = zip(INPUTS, inputs, strict=False)
     return {name: values for name, values in pairs if values is not None}
-
-
-def _group(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    return {"zarr_format": 3, "node_type": "group", "attributes": dict(attributes)}
-
-
-def _chunk_files(entries: Mapping[str, Buffer], path: str) -> dict[str, bytes]:
-    keys = [key for key in entries if key.rpartition("/")[0] == path and not key.endswith(METADATA_FILE)]
-    return {key: entries[key].to_bytes() for key in keys}
 
 
 T = TypeVar("T")

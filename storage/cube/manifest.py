@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from storage.cube.places import ChunkFiles
-from storage.cube.schema import ArraySpec, Role, array_specs, group_attributes, node_paths
+from storage.cube.schema import ArraySpec, Role, array_specs, groups
 from storage.errors import storage_errors
 from storage.files import LONGEST_ROOT, PLAIN, Files, read_regular, sync_directory
 from storage.provenance import RunRecord
@@ -125,7 +125,7 @@ def name_problems(where: str, spec: SweepSpec, plan: DatasetPlan) -> list[Proble
     wrong += [each for each in methods if each.name in unnamed]
     # a data set that was not available when designs were added has fewer
     other = [design for design in plan.designs if design not in spec.grid.design]
-    if plan.supervised and (other or plan.has_designs != (len(spec.grid.design) > 1)):
+    if plan.supervised and (other or (len(plan.designs) > 1) != (len(spec.grid.design) > 1)):
         problems.append(Problem(f"{place} designs", shown(plan.designs), f"of {shown(spec.grid.design)}"))
     if not plan.supervised and plan.designs != DEFAULT:
         problems.append(Problem(f"{place} designs", shown(plan.designs), "none without annotations"))
@@ -144,7 +144,7 @@ CHUNK_KEYS: dict[str, Any] = {"name": "default", "configuration": {"separator": 
 """Chunks of an array lie side by side: one directory to make durable, none to make while results come in."""
 
 SERIALIZERS = {
-    "string": {"name": "vlen-utf8"},
+    "string": {"name": "vlen-utf8", "configuration": {}},
     "int8": {"name": "bytes"},  # one byte has no order
 }
 BYTES: dict[str, Any] = {"name": "bytes", "configuration": {"endian": "little"}}
@@ -158,7 +158,9 @@ MOST_CELLS = 10**8
 MOST_CHUNK_BYTES = 2**32
 """A chunk is written and read whole, and several copies of it are in memory at once."""
 
-ARRAY_KEYS = {"chunk_grid", "attributes", "storage_transformers"}
+FREE = {"chunk_grid", "attributes", "storage_transformers"}
+"""Keys of an array that may have one of several values."""
+
 ROOT: dict[str, Any] = {"zarr_format": 3, "node_type": "group"}
 INLINE: dict[str, Any] = {"kind": "inline", "must_understand": False}
 NO_METADATA: dict[str, Any] = {**INLINE, "metadata": {}}
@@ -190,13 +192,13 @@ def layout_problems(path: Place, plans: Iterable[DatasetPlan], metadata: object)
         return
     plans = list(plans)
     specs = {spec.path: spec for plan in plans for spec in array_specs(plan)}
-    groups = {node: attributes for plan in plans for node, attributes in _groups(plan).items()}
-    for key in sorted(metadata.keys() - specs.keys() - groups.keys()):
+    nodes = {path: group_entry(of) for plan in plans for path, of in groups(plan).items()}
+    for key in sorted(metadata.keys() - specs.keys() - nodes.keys()):
         yield Problem(f"{path}/{key}", f"{_kind(metadata[key])}", "no such variable")
-    for key in sorted((specs.keys() | groups.keys()) - metadata.keys()):
+    for key in sorted((specs.keys() | nodes.keys()) - metadata.keys()):
         yield Problem(f"{path}/{key}", "no metadata", "those of this variable or group")
-    for key in sorted(metadata.keys() & (specs.keys() | groups.keys())):
-        expected = _array_entry(specs[key]) if key in specs else groups[key]
+    for key in sorted(metadata.keys() & (specs.keys() | nodes.keys())):
+        expected = array_entry(specs[key]) if key in specs else nodes[key]
         yield from _entry_problems(f"{path}/{key}", metadata[key], expected, specs.get(key))
         yield from _directory_problems(Path(path) / key)
 
@@ -227,22 +229,19 @@ def size_problems(where: str, plan: DatasetPlan) -> Iterator[Problem]:
             yield Problem(f"{where}{spec.path}", found, f"at most {MOST_CHUNK_BYTES:,}", hint)
 
 
-def codecs(dtype: str) -> list[dict[str, Any]]:
-    """The codecs of an array, from values to what stands in a chunk file."""
-    return [SERIALIZERS.get(dtype, BYTES), COMPRESSION, CHECKSUM]
-
-
 def _entry_problems(
     where: str, entry: object, expected: Mapping[str, Any], spec: ArraySpec | None
 ) -> Iterator[Problem]:
     if not isinstance(entry, Mapping):
         yield Problem(where, "metadata that are not a table", "zarr metadata")
         return
-    known = expected.keys() | (ARRAY_KEYS if spec else {"consolidated_metadata"})
+    known = expected.keys() | (FREE if spec else {"consolidated_metadata"})
     for key in sorted(entry.keys() - known):
         yield Problem(where, f"a key {key[:60]!r}", f"one of {', '.join(sorted(known))}")
-    for key, wanted in expected.items():
-        found = _codecs(entry.get(key)) if key == "codecs" else entry.get(key)
+    for key in sorted(expected.keys() - FREE if spec else expected.keys()):
+        found, wanted = entry.get(key), expected[key]
+        if key == "codecs":
+            found, wanted = _codecs(found), _codecs(wanted)
         if _text(found) != _text(wanted):
             name = "type" if key == "data_type" else key
             yield Problem(where, f"{name} {_text(found)}", _text(wanted))
@@ -302,29 +301,27 @@ def _is_length(value: object, least: int, most: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
-def _array_entry(spec: ArraySpec) -> dict[str, Any]:
+def array_entry(spec: ArraySpec) -> dict[str, Any]:
+    """Metadata of an array, as zarr writes them."""
     fill = spec.variable.fill
     return {
-        "node_type": "array",
-        "zarr_format": 3,
+        "shape": list(spec.shape),
         "data_type": spec.variable.dtype,
-        "shape": spec.shape,
-        "dimension_names": spec.dims or None,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(spec.chunks)}},
         "chunk_key_encoding": CHUNK_KEYS,
         "fill_value": "NaN" if isinstance(fill, float) else fill,
-        "codecs": codecs(spec.variable.dtype),
+        "codecs": [SERIALIZERS.get(spec.variable.dtype, BYTES), COMPRESSION, CHECKSUM],
+        "attributes": spec.variable.attributes,
+        **({"dimension_names": list(spec.dims)} if spec.dims else {}),
+        "zarr_format": 3,
+        "node_type": "array",
+        "storage_transformers": [],
     }
 
 
-def _groups(plan: DatasetPlan) -> dict[str, dict[str, Any]]:
-    return {
-        node: {
-            "zarr_format": 3,
-            "node_type": "group",
-            "attributes": group_attributes(plan) if node == plan.name else {},
-        }
-        for node in node_paths(plan)
-    }
+def group_entry(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Metadata of a group."""
+    return {"zarr_format": 3, "node_type": "group", "attributes": dict(attributes)}
 
 
 def _directory_problems(path: Path) -> Iterator[Problem]:

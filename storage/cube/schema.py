@@ -1,12 +1,20 @@
-"""Every variable of the cube, declared once."""
+"""Every variable of the cube, declared once: `VARIABLES`.
+
+Which arrays a data set has, `array_specs`, follows from that table and from the nodes of its plan: results
+have the dimensions of their node, annotations those that they depend on, inputs the mixture. The template of
+a new cube, the check of one that is there and the writing of blocks all go by these.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from sweeps.plan import DatasetPlan
 from sweeps.shapes import CANDIDATES, CODES, SCORED, widest_dims
@@ -53,12 +61,6 @@ class Variable:
         For people; attribute `long_name`.
     units : str
         Attribute `units`, where there is one.
-    adaptive : bool
-        Only in sweeps whose cells may end before their last restart.
-    choice : bool
-        Only of models that choose their shape of covariances.
-    prediction : bool
-        Only of models that predict held-out annotations: those that choose, or all that the sweep asks.
     """
 
     name: str
@@ -68,9 +70,6 @@ class Variable:
     fill: float | int | str
     text: str
     units: str = ""
-    adaptive: bool = False
-    choice: bool = False
-    prediction: bool = False
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -86,125 +85,76 @@ class Variable:
         return attributes
 
 
-VARIABLES = {
-    variable.name: variable
-    for variable in (
-        Variable(
+_ROWS: dict[Role, tuple[tuple[Any, ...], ...]] = {
+    Role.RESULT: (
+        (
             "log_likelihood",
-            Role.RESULT,
-            ("restart",),
+            "restart",
             "float64",
-            math.nan,
             "objective of each restart: log-likelihood or log-posterior",
             "nats",
         ),
-        Variable("labels", Role.RESULT, ("sample",), "int16", -1, "cluster of each sample, best restart"),
-        Variable(
-            "centroids",
-            Role.RESULT,
-            ("cluster", "feature"),
-            "float64",
-            math.nan,
-            "cluster means, best restart",
-        ),
-        Variable(
-            "covariances",
-            Role.RESULT,
-            ("cluster",),
-            "float64",
-            math.nan,
-            "variance of each cluster, best restart",
-        ),
-        Variable("best_restart", Role.RESULT, (), "int32", -1, "restart of the highest objective"),
-        Variable("restarts_done", Role.RESULT, (), "int32", 0, "restarts that were run"),
-        Variable("seconds", Role.RESULT, (), "float64", math.nan, "time in kernels, all restarts", "s"),
-        Variable(
-            "cpu_seconds",
-            Role.RESULT,
-            (),
-            "float64",
-            math.nan,
-            "CPU time of the thread in kernels, all restarts",
-            "s",
-        ),
-        Variable(
-            "unseen_mass",
-            Role.RESULT,
-            (),
-            "float64",
-            math.nan,
-            "estimated probability that a restart finds a new optimum",
-            adaptive=True,
-        ),
-        Variable(
-            "covariance_shape",
-            Role.RESULT,
-            (),
-            "int8",
-            -1,
-            "shape of covariances that the cell chose, or -1",
-            choice=True,
-        ),
-        Variable(
-            "held_out",
-            Role.RESULT,
-            ("candidate",),
-            "float64",
-            math.nan,
-            "log loss of held-out annotations, by shape",
-            "nats",
-            prediction=True,
-        ),
-        Variable(
-            "held_out_right",
-            Role.RESULT,
-            ("candidate",),
-            "float64",
-            math.nan,
-            "share of held-out annotations predicted, by shape",
-            prediction=True,
-        ),
-        Variable("status", Role.RESULT, (), "int8", PENDING, "state of the cell"),
-        Variable(
+        ("labels", "sample", "int16", "cluster of each sample, best restart"),
+        ("centroids", "cluster feature", "float64", "cluster means, best restart"),
+        ("covariances", "cluster", "float64", "variance of each cluster, best restart"),
+        ("best_restart", "", "int32", "restart of the highest objective"),
+        ("restarts_done", "", "int32", "restarts that were run", "", 0),
+        ("seconds", "", "float64", "time in kernels, all restarts", "s"),
+        ("cpu_seconds", "", "float64", "CPU time of the thread in kernels, all restarts", "s"),
+        ("unseen_mass", "", "float64", "estimated probability that a restart finds a new optimum"),
+        ("covariance_shape", "", "int8", "shape of covariances that the cell chose, or -1"),
+        ("held_out", "candidate", "float64", "log loss of held-out annotations, by shape", "nats"),
+        ("held_out_right", "candidate", "float64", "share of held-out annotations predicted, by shape"),
+        ("status", "", "int8", "state of the cell", "", PENDING),
+    ),
+    Role.ANNOTATION: (
+        (
             "annotations",
-            Role.ANNOTATION,
-            ("annotation", "field"),
+            "annotation field",
             "int32",
-            -1,
             "pairs of samples i and j, kind 0 must-link, 1 cannot-link",
         ),
-        Variable("X", Role.INPUT, ("sample", "feature"), "float64", math.nan, "features as used"),
-        Variable("labels_true", Role.INPUT, ("sample",), "int16", -1, "true class of each sample"),
-        Variable(
+    ),
+    Role.INPUT: (
+        ("X", "sample feature", "float64", "features as used"),
+        ("labels_true", "sample", "int16", "true class of each sample"),
+        (
             "annotation_pool",
-            Role.INPUT,
-            ("pooled", "field"),
+            "pooled field",
             "int32",
-            -1,
             "annotations of a file that those of cells are drawn from",
         ),
-        Variable("p", Role.COORDINATE, ("p",), "float64", math.nan, "accuracy of the annotations"),
-        Variable("m", Role.COORDINATE, ("m",), "int64", -1, "number of annotations"),
-        Variable("m_over_n", Role.COORDINATE, ("m",), "float64", math.nan, "annotations per sample"),
-        Variable("design", Role.COORDINATE, ("design",), "string", "", "how annotated pairs were chosen"),
-        Variable("search", Role.COORDINATE, ("search",), "string", "", "how solutions were searched for"),
-        Variable("replicate", Role.COORDINATE, ("replicate",), "int64", -1, "redraw of the annotations"),
-        Variable("mixture", Role.COORDINATE, ("mixture",), "int64", -1, "draw of the data"),
-        Variable("feature", Role.COORDINATE, ("feature",), "string", "", "name of each feature"),
-        Variable("sample", Role.INPUT, ("sample",), "string", "", "name of each sample"),
-        Variable("model", Role.COORDINATE, ("model",), "string", "", "what is maximised"),
-        Variable("field", Role.COORDINATE, ("field",), "string", "", "column of an annotation"),
-        Variable(
-            "candidate",
-            Role.COORDINATE,
-            ("candidate",),
-            "string",
-            "",
-            "shape of covariances that a cell can choose",
-            prediction=True,
-        ),
-    )
+        ("sample", "sample", "string", "name of each sample"),
+    ),
+    Role.COORDINATE: (
+        ("p", "p", "float64", "accuracy of the annotations"),
+        ("m", "m", "int64", "number of annotations"),
+        ("m_over_n", "m", "float64", "annotations per sample"),
+        ("design", "design", "string", "how annotated pairs were chosen"),
+        ("search", "search", "string", "how solutions were searched for"),
+        ("replicate", "replicate", "int64", "redraw of the annotations"),
+        ("mixture", "mixture", "int64", "draw of the data"),
+        ("feature", "feature", "string", "name of each feature"),
+        ("model", "model", "string", "what is maximised"),
+        ("field", "field", "string", "column of an annotation"),
+        ("candidate", "candidate", "string", "shape of covariances that a cell can choose"),
+    ),
 }
+"""By role: name, dimensions behind the leading ones, type, meaning; units, and a fill value of its own."""
+
+_FILLS: dict[str, float | int | str] = {"f": math.nan, "i": -1, "s": ""}
+"""What is not written yet, by the first letter of its type."""
+
+
+def _variable(
+    role: Role, name: str, dims: str, dtype: str, text: str, units: str = "", fill: int | None = None
+) -> Variable:
+    return Variable(
+        name, role, tuple(dims.split()), dtype, _FILLS[dtype[0]] if fill is None else fill, text, units
+    )
+
+
+VARIABLES = {row[0]: _variable(role, *row) for role, rows in _ROWS.items() for row in rows}
 
 COVARIANCE_TEXTS = {
     ("feature",): "variances of each cluster by feature, best restart",
@@ -221,44 +171,56 @@ SCORED_TEXT = "shape of covariances that a cell can choose, or has"
 ALL_RESULTS = tuple(name for name, variable in VARIABLES.items() if variable.role is Role.RESULT)
 """Variables that a cell can have, status last: the order of writing."""
 
-OPTIONAL = ("adaptive", "choice", "prediction")
-RESULTS = tuple(name for name in ALL_RESULTS if not any(getattr(VARIABLES[name], kind) for kind in OPTIONAL))
-"""Variables that every cell has."""
-
-INPUTS = ("X", "labels_true", "annotation_pool", "sample")
+INPUTS = tuple(name for name, variable in VARIABLES.items() if variable.role is Role.INPUT)
 """Variables that a node may have been given, in the order in which they are handed over."""
+
+
+ONLY: dict[str, Callable[[DatasetPlan, Sequence[str]], bool]] = {
+    "unseen_mass": lambda plan, models: plan.adaptive,
+    "covariance_shape": lambda plan, models: any(map(chooses, models)),
+    "held_out": lambda plan, models: any(holds_out(model, plan.held_out) for model in models),
+    "held_out_right": lambda plan, models: any(holds_out(model, plan.held_out) for model in models),
+    "labels_true": lambda plan, models: plan.has_labels,
+    "annotation_pool": lambda plan, models: plan.n_annotations > 0,
+    "sample": lambda plan, models: bool(plan.sample_names),
+}
+"""Of results and inputs that only some nodes and blocks have: by the plan, and their models.
+
+A block without a model that chooses its shape has no files of what was chosen: so a cube of other models can
+grow by one that does.
+"""
 
 
 def input_names(plan: DatasetPlan) -> tuple[str, ...]:
     """Inputs that the node of a data set has."""
-    has = {"labels_true": plan.has_labels, "sample": bool(plan.sample_names)}
-    has["annotation_pool"] = plan.n_annotations > 0
-    return tuple(name for name in INPUTS if has.get(name, True))
+    return tuple(name for name in INPUTS if name not in ONLY or ONLY[name](plan, ()))
 
 
 def result_names(plan: DatasetPlan, models: Iterable[str]) -> tuple[str, ...]:
-    """Variables that a node, or a block, of some models of a data set has, in the order of writing.
-
-    A block without a model that chooses its shape has no files of what was chosen: so a cube of other models
-    can grow by one that does.
-    """
+    """Variables that a node, or a block, of some models of a data set has, in the order of writing."""
     of = tuple(models)
-    has = {
-        "adaptive": plan.adaptive,
-        "choice": any(map(chooses, of)),
-        "prediction": any(holds_out(model, plan.held_out) for model in of),
-    }
-    return tuple(
-        name
-        for name in ALL_RESULTS
-        if all(has[kind] or not getattr(VARIABLES[name], kind) for kind in OPTIONAL)
-    )
+    return tuple(name for name in ALL_RESULTS if name not in ONLY or ONLY[name](plan, of))
 
 
 def scored_shapes(plan: DatasetPlan) -> tuple[str, ...]:
     """Shapes on the dimension `candidate`; none if nothing is held out."""
     of_choice = CANDIDATES if any(map(chooses, plan.models)) else ()
     return SCORED if plan.held_out and plan.supervised else of_choice
+
+
+def _coordinates(plan: DatasetPlan) -> dict[str, Sequence[Any]]:
+    """Values of every coordinate, not yet in memory: a plan may say more than fits there."""
+    values: dict[str, Sequence[Any]] = {dim.name: dim.values for dim in plan.dims if dim.stored}
+    if plan.supervised:
+        values |= {"m_over_n": [m / plan.n_samples for m in plan.m], "field": FIELDS}
+    values |= {"feature": plan.feature_names, "candidate": scored_shapes(plan)}
+    return {name: each for name, each in values.items() if len(each)}
+
+
+def coordinate_values(plan: DatasetPlan) -> dict[str, npt.NDArray[Any]]:
+    """Values of every coordinate that the node of a data set has, in order of arrival."""
+    types = {name: variable.dtype.replace("string", "O") for name, variable in VARIABLES.items()}
+    return {name: np.array(each, dtype=types[name]) for name, each in _coordinates(plan).items()}
 
 
 @dataclass(frozen=True)
@@ -277,26 +239,6 @@ class ArraySpec:
         return f"{self.node}/{self.variable.name}"
 
 
-def baseline_node(dataset: str, baseline: str) -> str:
-    """Path of the node of a baseline."""
-    return f"{dataset}/{baseline}"
-
-
-def graph_dims(plan: DatasetPlan) -> tuple[str, ...]:
-    """Dimensions of an annotation graph, beside the mixture."""
-    return ("p", "m", *(("design",) if plan.has_designs else ()), "replicate")
-
-
-def grid_dims(plan: DatasetPlan) -> tuple[str, ...]:
-    """Dimensions of the cell, of a data set with models that use annotations, beside the mixture."""
-    return (*graph_dims(plan), *search_dims(plan.cell_searches), "model")
-
-
-def search_dims(searches: tuple[str | None, ...]) -> tuple[str, ...]:
-    """Dimension of the searches of a cell: none where the sweep has one alone."""
-    return () if searches == (None,) else ("search",)
-
-
 def array_specs(plan: DatasetPlan) -> list[ArraySpec]:
     """All arrays of one data set, those of its baselines included.
 
@@ -310,78 +252,8 @@ def array_specs(plan: DatasetPlan) -> list[ArraySpec]:
     list of ArraySpec
         Coordinates first, then inputs, then results.
     """
-    mixture, (p, m, *others) = ("mixture",) if plan.mixtures is not None else (), graph_dims(plan)
-    coordinates = (*mixture, *((p, m, "m_over_n", *others, "model", "field") if plan.supervised else ()))
-    coordinates += search_dims(plan.cell_searches)
-    coordinates += ("candidate",) if scored_shapes(plan) else ()
-    coordinates += ("feature",) if plan.feature_names else ()
-    specs = [_array_spec(plan, plan.name, _coordinate(name, plan), ()) for name in coordinates]
-    specs += [_array_spec(plan, plan.name, VARIABLES[name], mixture) for name in input_names(plan)]
-    if plan.supervised:
-        specs += [
-            _array_spec(plan, plan.name, result_variable(name, plan.models), mixture + grid_dims(plan))
-            for name in result_names(plan, plan.models)
-        ]
-        specs.append(_array_spec(plan, plan.name, VARIABLES["annotations"], mixture + graph_dims(plan)))
-    for baseline in plan.baselines:
-        node, cell = baseline_node(plan.name, baseline), mixture + search_dims(plan.searches_of(baseline))
-        specs += [
-            _array_spec(plan, node, result_variable(name, [baseline]), cell)
-            for name in result_names(plan, [baseline])
-        ]
-    return specs
-
-
-def result_variable(name: str, models: Iterable[str]) -> Variable:
-    """A result as a node of some models has it: covariances have the form of the widest of their shapes."""
-    variable = VARIABLES[name]
-    dims = widest_dims(map(shape_of, models)) if name == "covariances" else ()
-    return replace(variable, dims=variable.dims + dims, text=COVARIANCE_TEXTS[dims]) if dims else variable
-
-
-def group_attributes(plan: DatasetPlan) -> dict[str, object]:
-    """Attributes of the node of a data set: sizes are dimensions, so only what they do not say."""
-    attributes: dict[str, object] = {"source": plan.source, "checksum": plan.checksum}
-    if plan.class_names:
-        attributes["class_names"] = list(plan.class_names)
-    if plan.n_annotations:
-        attributes["annotations"] = f"drawn without replacement from the {plan.n_annotations} of a file"
-        attributes["annotations_checksum"] = plan.annotations_checksum
-    if plan.supervised:
-        attributes["coordinates"] = "m_over_n"
-        if not plan.has_designs and plan.designs != DEFAULT:
-            attributes["design"] = plan.designs[0]
-    return attributes
-
-
-def node_paths(plan: DatasetPlan) -> list[str]:
-    """Groups of one data set: its own, and one for each baseline."""
-    return [plan.name, *(baseline_node(plan.name, baseline) for baseline in plan.baselines)]
-
-
-def _coordinate(name: str, plan: DatasetPlan) -> Variable:
-    texts = {"candidate": SCORED_TEXT} if plan.held_out else {}
-    texts |= {"p": TOLD_TEXT} if plan.n_annotations else {}
-    variable = VARIABLES[name]
-    return replace(variable, text=texts[name]) if name in texts else variable
-
-
-def _array_spec(plan: DatasetPlan, node: str, variable: Variable, leading: tuple[str, ...]) -> ArraySpec:
-    dims = leading + variable.dims
-    lengths = _dim_lengths(plan)
-    chunks = lengths if variable.role is Role.COORDINATE else lengths | _chunk_lengths(plan)
-    return ArraySpec(node, variable, dims, tuple(lengths[d] for d in dims), tuple(chunks[d] for d in dims))
-
-
-def _dim_lengths(plan: DatasetPlan) -> dict[str, int]:
-    return {
-        "mixture": plan.mixtures or 0,
-        "p": len(plan.p),
-        "m": len(plan.m),
-        "design": len(plan.designs),
-        "replicate": plan.replicates,
-        "search": len(plan.cell_searches),
-        "model": len(plan.models),
+    dims = {dim.name: dim for dim in plan.dims if dim.stored}
+    lengths = {
         "restart": plan.restarts,
         "sample": plan.n_samples,
         "cluster": plan.n_clusters,
@@ -391,9 +263,58 @@ def _dim_lengths(plan: DatasetPlan) -> dict[str, int]:
         "pooled": plan.n_annotations,
         "field": len(FIELDS),
         "candidate": len(scored_shapes(plan)),
-    }
+    } | {name: len(dim.values) for name, dim in dims.items()}
+    chunks = lengths | {name: dim.chunk for name, dim in dims.items()}
+
+    def spec(node: str, variable: Variable, leading: Iterable[str] = ()) -> ArraySpec:
+        names = (*leading, *variable.dims)
+        # those of a coordinate, which is never written in part, are as long as it was at first
+        parts = lengths if variable.role is Role.COORDINATE else chunks
+        return ArraySpec(
+            node, variable, names, tuple(lengths[d] for d in names), tuple(parts[d] for d in names)
+        )
+
+    mixture = [name for name in ("mixture",) if name in dims]
+    specs = [spec(plan.name, _coordinate(name, plan)) for name in _coordinates(plan)]
+    specs += [spec(plan.name, VARIABLES[name], mixture) for name in input_names(plan)]
+    for node in plan.nodes:
+        leading, models = [dim.name for dim in node.stored], node.dims[-1].values
+        specs += [
+            spec(node.path, result_variable(name, models), leading) for name in result_names(plan, models)
+        ]
+        if not node.baseline:
+            of_graph = [dim.name for dim in node.stored if dim.of_graph]
+            specs.append(spec(node.path, VARIABLES["annotations"], of_graph))
+    return specs
 
 
-def _chunk_lengths(plan: DatasetPlan) -> dict[str, int]:
-    chunks = {"mixture": plan.mixture_chunk, "replicate": plan.replicate_chunk, "model": plan.model_chunk}
-    return chunks | dict.fromkeys(("p", "m", "design", "search"), 1)
+def _coordinate(name: str, plan: DatasetPlan) -> Variable:
+    texts = {"candidate": SCORED_TEXT} if plan.held_out else {}
+    texts |= {"p": TOLD_TEXT} if plan.n_annotations else {}
+    variable = VARIABLES[name]
+    return replace(variable, text=texts[name]) if name in texts else variable
+
+
+def result_variable(name: str, models: Iterable[str]) -> Variable:
+    """A result as a node of some models has it: covariances have the form of the widest of their shapes."""
+    variable = VARIABLES[name]
+    dims = widest_dims(map(shape_of, models)) if name == "covariances" else ()
+    return replace(variable, dims=variable.dims + dims, text=COVARIANCE_TEXTS[dims]) if dims else variable
+
+
+def groups(plan: DatasetPlan) -> dict[str, dict[str, Any]]:
+    """Attributes of the groups of one data set by path: its own, and one for each baseline.
+
+    Sizes are dimensions, so only what these do not say.
+    """
+    attributes: dict[str, object] = {"source": plan.source, "checksum": plan.checksum}
+    if plan.class_names:
+        attributes["class_names"] = list(plan.class_names)
+    if plan.n_annotations:
+        attributes["annotations"] = f"drawn without replacement from the {plan.n_annotations} of a file"
+        attributes["annotations_checksum"] = plan.annotations_checksum
+    if plan.supervised:
+        attributes["coordinates"] = "m_over_n"
+        if len(plan.designs) == 1 and plan.designs != DEFAULT:
+            attributes["design"] = plan.designs[0]
+    return {plan.name: attributes} | {node.path: {} for node in plan.nodes if node.baseline}

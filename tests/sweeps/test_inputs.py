@@ -230,7 +230,7 @@ def _gone(name: str, **_: object) -> None:
 def test_an_unavailable_data_set_is_an_error_or_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sweeps.inputs.load.load_builtin", _gone)
+    monkeypatch.setattr("sweeps.inputs.load_builtin", _gone)
     both = ["ecoli", {"name": "mine", "path": "mine.csv", "label_column": "class"}]
     (problem,) = said(tmp_path, datasets=both)
     assert "'ecoli', which is not available: nowhere" in problem

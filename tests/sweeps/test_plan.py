@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import groupby, product
 
 import pytest
 
 from sweeps.errors import InputError
-from sweeps.plan import Cell, DatasetPlan, MethodPlan, find_cell, find_cells
+from sweeps.plan import AskedPath, Cell, DatasetPlan, MethodPlan, find_cell, find_cells
 
 REAL = DatasetPlan(
     name="iris",
@@ -41,51 +42,81 @@ SEARCHED = replace(
 )
 
 
-@pytest.mark.parametrize("plan", [REAL, MIXTURES], ids=["real", "mixtures"])
-def test_blocks_hold_every_cell_once(plan: DatasetPlan) -> None:
-    cells = [cell for block in plan.blocks() for cell in block.cells()]
+@pytest.mark.parametrize("plan", [REAL, MIXTURES, SEARCHED], ids=["real", "mixtures", "searched"])
+def test_every_cell_is_in_the_block_it_finds_and_nowhere_else(plan: DatasetPlan) -> None:
+    mixtures = [None] if plan.mixtures is None else range(plan.mixtures)
+    designs = plan.designs if len(plan.designs) > 1 else (None,)
+    searches = plan.searches or (None,)
     wanted = {
-        Cell(plan.name, mixture, p, m, replicate, model)
-        for mixture in ([None] if plan.mixtures is None else range(plan.mixtures))
-        for p, m, replicate, model in [
-            (None, None, None, "unsupervised"),
-            *[(p, m, r, model) for p in plan.p for m in plan.m for r in range(4) for model in plan.models],
-        ]
+        Cell(plan.name, *values)
+        for values in product(mixtures, plan.p, plan.m, range(4), plan.models, designs, searches)
     }
+    for name in plan.baselines:
+        own = (None,) if name == "kmeans" else searches
+        wanted |= {
+            Cell(plan.name, *of, name, None, search)
+            for of in product(mixtures, *[[None]] * 3)
+            for search in own
+        }
+    cells = [cell for block in plan.blocks() for cell in block.cells()]
     assert len(cells) == len(set(cells)) == plan.n_cells
     assert set(cells) == wanted
+    for block in plan.blocks():
+        assert block.n_cells == len(list(block.cells()))
+        for position, cell in enumerate(block.cells()):
+            assert plan.has(cell)
+            assert plan.block_of(cell) == block
+            assert (block.position(cell), block.graph(cell)) == (position, position // block.per_graph)
+        assert len({(cell.mixture, cell.replicate) for cell in block.cells()}) == block.n_graphs
+    calls = {"pckmeans": 2, "kmeans": 3}
+    assert plan.n_restarts == sum(calls.get(cell.model, 50) for cell in cells)
 
 
 def test_a_block_is_one_chunk_position() -> None:
     assert len(list(REAL.blocks())) == 1 + 2 * 3
     assert len(list(MIXTURES.blocks())) == 2 + 2 * 3 * 2 * 2 * 2
     block = list(MIXTURES.blocks())[-1]
-    assert (block.mixtures, block.replicates, block.models) == ((3, 6), (2, 4), ("posterior",))
+    assert (block.chunk, block.models) == ((1, 1, 2, 1, 1), ("posterior",))
     assert [(cell.mixture, cell.replicate) for cell in block.cells()] == [
         (3, 2), (3, 3), (4, 2), (4, 3), (5, 2), (5, 3),
     ]  # fmt: skip
+    with pytest.raises(ValueError, match="replicate"):
+        block.position(replace(block.first, replicate=0))
 
 
-def test_searches_are_a_coordinate_of_all_that_searches() -> None:
-    cells = [cell for block in SEARCHED.blocks() for cell in block.cells()]
-    assert len(cells) == len(set(cells)) == SEARCHED.n_cells == 6 * (2 * 3 * 2 * 4 * 2 * 2 + 2 + 1)
-    assert all(map(SEARCHED.has, cells))
-    assert {cell.search for cell in cells if cell.model == "unsupervised"} == {"quick", "long"}
-    assert {cell.search for cell in cells if cell.model == "kmeans"} == {None}
-    calls = {"likelihood": 50, "pckmeans": 2, "unsupervised": 50, "kmeans": 3}
-    assert SEARCHED.n_restarts == sum(calls[cell.model] for cell in cells)
-    for cell in cells:
-        assert not SEARCHED.has(replace(cell, search="other"))
-        assert SEARCHED.has(replace(cell, search=None)) == (cell.model == "kmeans")
-    assert not REAL.has(Cell("iris", None, 0.8, 75, 0, "posterior", None, "quick"))
+def test_blocks_follow_each_other_by_accuracy_count_design_and_search() -> None:
+    """The order of runs: what chunks hold several values of varies first."""
+    blocks = [str(block) for block in SEARCHED.blocks()]
+    assert blocks[:4] == [
+        "mixtures_k2/unsupervised/search=quick/mixtures=0:3",
+        "mixtures_k2/unsupervised/search=quick/mixtures=3:6",
+        "mixtures_k2/unsupervised/search=long/mixtures=0:3",
+        "mixtures_k2/unsupervised/search=long/mixtures=3:6",
+    ]
+    grid = [name.split("/")[1:] for name in blocks if "p=" in name]
+    assert grid[0] == ["p=0.8", "m=75", "design=uniform", "search=quick", "mixtures=0:3", "replicates=0:2"]
+    assert [len(list(groupby(row[:n] for row in grid))) for n in (1, 2, 3, 4)] == [2, 6, 12, 24]
 
 
-@pytest.mark.parametrize("plan", [REAL, MIXTURES, SEARCHED], ids=["real", "mixtures", "searched"])
-def test_each_cell_finds_its_block(plan: DatasetPlan) -> None:
-    for block in plan.blocks():
-        assert block.n_cells == len(list(block.cells()))
-        for cell in block.cells():
-            assert plan.block_of(cell) == block
+def test_values_of_other_types_are_no_cell() -> None:
+    cell = Cell("iris", None, 0.8, 75, 0, "posterior")
+    assert REAL.has(cell)
+    for changes in (
+        *({"replicate": value} for value in (None, -1, 4, 1.0, True, "0")),
+        *({"p": value} for value in (None, 0.85, "0.8", float("nan"), True)),
+        *({"m": value} for value in (None, 76, "75")),
+        {"mixture": 0}, {"model": "conditional"}, {"design": "uniform"}, {"search": "quick"},
+    ):  # fmt: skip
+        assert not REAL.has(replace(cell, **changes)), changes
+    # p counts in steps of 1e-9, as random streams do
+    assert replace(REAL, p=(0.1 + 0.2,)).has(replace(cell, p=0.3))
+    baseline = Cell("mixtures_k2", 5, None, None, None, "unsupervised")
+    assert MIXTURES.has(baseline)
+    assert not any(MIXTURES.has(replace(baseline, **{key: 0})) for key in ("p", "m", "replicate"))
+    path = AskedPath("mixtures_k2", 5, 0.8, 3, "active")
+    assert SEARCHED.has_path(path)
+    for changes in ({"mixture": 6}, {"p": 0.9}, {"replicate": 4}, {"design": "uniform"}, {"design": "x"}):
+        assert not SEARCHED.has_path(replace(path, **changes)), changes
 
 
 def test_a_plan_without_supervised_models_has_the_baseline_alone() -> None:
@@ -94,14 +125,22 @@ def test_a_plan_without_supervised_models_has_the_baseline_alone() -> None:
     assert plan.n_cells == 1
 
 
-def test_cells_and_blocks_have_names_people_can_read() -> None:
+def test_a_node_that_grew_has_the_blocks_it_had_as_far_as_they_are_whole() -> None:
+    grown = replace(REAL, p=(*REAL.p, 0.9), replicates=6)
+    blocks, (node,) = list(REAL.blocks())[1:], [each for each in grown.nodes if not each.baseline]
+    assert all(map(node.has_block, blocks))
+    other = replace(REAL, p=REAL.p[::-1]).nodes[-1]
+    assert not any(map(other.has_block, blocks)), "the values of its positions are others"
+    fewer = replace(REAL, replicates=3)
+    assert not any(fewer.nodes[-1].has_block(block) for block in blocks)
+    assert not any(replace(REAL, searches=("a", "b")).nodes[-1].has_block(block) for block in blocks)
+
+
+def test_cells_have_names_people_can_read() -> None:
     assert str(Cell("iris", None, 0.8, 75, 3, "posterior")) == "iris/p=0.8/m=75/replicate=3/posterior"
-    assert str(Cell("mix", 2, None, None, None, "unsupervised")) == "mix/mixture=2/unsupervised"
     searched = Cell("mix", 2, 0.8, 75, 3, "likelihood", "active", "long")
     assert str(searched) == "mix/mixture=2/p=0.8/m=75/design=active/replicate=3/search=long/likelihood"
-    assert str(SEARCHED.block_of(searched)).endswith(
-        "m=75/design=active/search=long/mixtures=0:3/replicates=2:4"
-    )
+    assert str(AskedPath.of(searched)) == "mix/mixture=2/p=0.8/design=active/replicate=3"
     alone = Cell("mix", 2, None, None, None, "unsupervised", None, "long")
     assert str(alone) == "mix/mixture=2/search=long/unsupervised"
 
@@ -176,7 +215,8 @@ def test_a_search_is_named_where_there_are_several() -> None:
         (
             "searched_k2/x",
             "(the form is DATASET/mixture=NUMBER/p=ACCURACY/m=NUMBER/design=DESIGN/replicate=NUMBER"
-            "/search=SEARCH/MODEL, or DATASET/mixture=NUMBER/search=SEARCH/BASELINE)",
+            "/search=SEARCH/MODEL, or DATASET/mixture=NUMBER/BASELINE, or DATASET/mixture=NUMBER"
+            "/search=SEARCH/BASELINE)",
         ),
     ):
         with pytest.raises(InputError, match=re.escape(words)):

@@ -155,7 +155,7 @@ def test_the_message_names_array_cells_file_and_remedy(cube: Path) -> None:
     with pytest.raises(DamagedChunk) as caught:
         labels.compute()
     assert str(caught.value) == said
-    block = next(block for block in PLANS[0].blocks() if (block.p, block.m) == (0.9, 4))
+    block = next(block for block in PLANS[0].blocks() if (block.first.p, block.first.m) == (0.9, 4))
     with pytest.raises(DamagedChunk) as caught:
         BlockStore(cube).read(block)
     assert str(caught.value) == said

@@ -19,7 +19,7 @@ from processes.crash import Crash, crash_everywhere, crashing
 
 from storage.cube.blocks import BlockStore
 from storage.cube.growth import create, grow, open_cube
-from storage.cube.schema import RESULTS
+from storage.cube.schema import result_names
 from sweeps.plan import DatasetPlan
 
 Plans = list[DatasetPlan]
@@ -178,7 +178,9 @@ def test_write_block(base: Path, tmp_path: Path) -> None:
     changes = crash_everywhere(root, copies(base, root), write, check)
     assert changes[-1].endswith("status/c.1.0.0.0"), "the rename of the status is the last change"
     of_the_cube = [change for change in changes if f"{base.name}/" in change]
-    assert len(of_the_cube) == len(RESULTS) + len(["annotations"]), "one rename for each file"
+    assert len(of_the_cube) == len([*result_names(plan, block.models), "annotations"]), (
+        "one rename for each file"
+    )
 
 
 def test_the_injector_stops_everything_after_the_crash(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from pipeline.run.signals import Stopped
 from pipeline.work.records import Chosen, Partial, Science, Work
 from storage.cube.blocks import BlockStore
 from storage.cube.manifest import read_manifest
-from storage.cube.places import Places
+from storage.cube.places import chunk_name
 from storage.cube.schema import DONE, PENDING, result_names
 from storage.runfolder import lease
 from storage.runfolder.folder import RunFolder
@@ -137,14 +137,9 @@ def quick(solver: Solver) -> Iterator[None]:
 
 def chunk_files(plan: DatasetPlan, block: Block, names: dict[str, str]) -> dict[str, str]:
     """Those of some files that hold results of a block."""
-    place = Places(plan).locate(block)
-    assert place is not None
-    lengths = [1, 1, plan.replicate_chunk, *([1] if plan.searches else []), plan.model_chunk]
-    if plan.mixtures is not None:
-        lengths = [plan.mixture_chunk, *lengths]
-    position = [str(part.start // length) for part, length in zip(place.region, lengths, strict=False)]
-    prefix = ".".join(["c", *position])
-    places = [f"{place.node}/{name}/{prefix}" for name in result_names(plan, block.models)]
+    places = [
+        f"{block.node.path}/{name}/{chunk_name(block.chunk)}" for name in result_names(plan, block.models)
+    ]
     return {name: names[name] for name in names if any(name == p or name.startswith(f"{p}.") for p in places)}
 
 

@@ -14,6 +14,7 @@ import xarray as xr
 from storage.cube.blocks import BlockStore
 from storage.cube.places import chunk_position
 from storage.cube.schema import DONE
+from sweeps.errors import given
 from sweeps.file import spec as sweepfile
 from sweeps.plan import Block, Cell, DatasetPlan
 from sweeps.shapes import CANDIDATES, CODES, DIMS, SCORED, widened, widest_dims
@@ -115,7 +116,7 @@ def draw_block(plan: DatasetPlan, block: Block) -> dict[str, np.ndarray]:
     cells = [draw_cell(plan, cell) for cell in block.cells()]
     results = {name: np.stack([cell[name] for cell in cells]) for name in cells[0]}
     if not block.unsupervised:
-        graphs = {(cell.mixture, cell.replicate): None for cell in block.cells()}
+        graphs = [(cell.mixture, cell.replicate) for cell in block.graph_cells()]
         results["annotations"] = np.stack([draw_annotations(plan, block, *graph) for graph in graphs])
     return results
 
@@ -124,11 +125,11 @@ def draw_annotations(
     plan: DatasetPlan, block: Block, mixture: int | None, replicate: int | None
 ) -> np.ndarray:
     """Annotations of one graph: the same for every model."""
-    assert block.m is not None
-    text = f"{block.dataset} {mixture} {block.p} {block.m} {replicate}"
+    p, m = block.first.p, given(block.first.m)
+    text = f"{block.dataset} {mixture} {p} {m} {replicate}"
     rng = np.random.default_rng(zlib.crc32(text.encode()))
-    pairs = rng.integers(0, plan.n_samples, (block.m, 2))
-    return np.column_stack([pairs, rng.integers(0, 2, block.m)]).astype(np.int32)
+    pairs = rng.integers(0, plan.n_samples, (m, 2))
+    return np.column_stack([pairs, rng.integers(0, 2, m)]).astype(np.int32)
 
 
 def fill(path: Path, plans: Iterable[DatasetPlan]) -> None:

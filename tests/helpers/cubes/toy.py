@@ -10,17 +10,18 @@ import numpy as np
 import xarray as xr
 
 from storage.cube.blocks import BlockStore
-from storage.cube.growth import coordinate_values, create
+from storage.cube.growth import create
 from storage.cube.schema import (
     DONE,
     FAILED,
     PENDING,
     ArraySpec,
     array_specs,
+    coordinate_values,
     result_names,
 )
 from sweeps.file.spec import SweepSpec, load
-from sweeps.plan import Block, Cell, DatasetPlan
+from sweeps.plan import Block, DatasetPlan
 from sweeps.shapes import CANDIDATES, CODES
 from sweeps.words import chooses, shape_of
 
@@ -103,7 +104,7 @@ def _draw(rng: np.random.Generator, spec: ArraySpec, plan: DatasetPlan) -> np.nd
         return roots @ roots.swapaxes(-1, -2) + np.eye(plan.n_features)
     if name == "status":
         return np.full(shape, DONE, dtype="i1")
-    if spec.variable.choice or spec.variable.prediction:
+    if name in ("covariance_shape", "held_out", "held_out_right"):
         return _draw_choice(rng, spec, plan)
     return rng.uniform(0.5, 1.5, size=shape)
 
@@ -157,21 +158,11 @@ def write(path: Path, *plans: DatasetPlan, spec: dict[str, Any]) -> None:
 
 
 def _block(plan: DatasetPlan, block: Block, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    node = f"{plan.name}/{block.models[0]}" if block.unsupervised else plan.name
-    cells = [_position(plan, cell) for cell in block.cells()]
-    results = {
-        name: np.stack([values[f"{node}/{name}"][cell] for cell in cells])
-        for name in result_names(plan, block.models)
-    }
+    def rows(name: str, region: tuple[slice, ...]) -> np.ndarray:
+        array = values[f"{block.node.path}/{name}"]
+        return array[region].reshape(-1, *array.shape[len(region) :])
+
+    results = {name: rows(name, block.region) for name in result_names(plan, block.models)}
     if not block.unsupervised:
-        graphs = list(dict.fromkeys(cell[:-1] for cell in cells))
-        drawn = np.stack([values[f"{node}/annotations"][graph] for graph in graphs])
-        results["annotations"] = drawn[:, : block.m]
+        results["annotations"] = rows("annotations", block.graph_region)[:, : block.first.m]
     return results
-
-
-def _position(plan: DatasetPlan, cell: Cell) -> tuple[int, ...]:
-    place = () if cell.mixture is None else (cell.mixture,)
-    if cell.p is None or cell.m is None or cell.replicate is None:
-        return place
-    return (*place, plan.p.index(cell.p), plan.m.index(cell.m), cell.replicate, plan.models.index(cell.model))

@@ -48,13 +48,15 @@ def test_each_place_has_a_tile_of_its_own_where_there_is_room() -> None:
     places: dict[int, set[object]] = {}
     for each in grid.plans.values():
         for block in each.blocks():
-            tile = grid.tile(block)
-            places.setdefault(tile, set()).add((block.dataset, block.p, block.m, block.design))
+            tile = grid.tile(block.first)
+            places.setdefault(tile, set()).add(
+                (block.dataset, block.first.p, block.first.m, block.first.design)
+            )
             assert {grid.tile(cell) for cell in block.cells()} == {tile}
             assert set(block.models) <= set(grid.models(tile))
     assert sorted(places) == list(range(grid.n_tiles))
     assert all(len(found) == 1 for found in places.values())
-    panel = grid.panel(grid.tile(next(b for b in plan.blocks() if b.design == "active")))
+    panel = grid.panel(grid.tile(next(b.first for b in plan.blocks() if b.first.design == "active")))
     assert (panel.dataset, panel.variant) == ("a", "active")
     assert (panel.rows, panel.columns) == (("0.8", "0.9"), ("12", "24"))
 
@@ -76,12 +78,12 @@ def test_searches_have_panels_and_baselines_rows() -> None:
     assert [panel.variant for panel in others] == [
         "uniform, quick", "uniform, long", "active, quick", "active, long",
     ]  # fmt: skip
-    tiles = [grid.tile(block) for block in plan.blocks()]
+    tiles = [grid.tile(block.first) for block in plan.blocks()]
     assert len(set(tiles)) == len(tiles) == grid.n_tiles - 1
     (nothing,) = set(range(grid.n_tiles)) - set(tiles)
     assert grid.models(nothing) == (), "a method has no search, and stands in the first row"
     for block in plan.blocks():
-        assert set(block.models) <= set(grid.models(grid.tile(block)))
+        assert set(block.models) <= set(grid.models(grid.tile(block.first)))
 
 
 @pytest.mark.parametrize(("n_p", "n_m"), [(100, 100), (2, 5000), (500, 1)])
@@ -90,7 +92,7 @@ def test_neighbours_of_a_large_grid_share_a_tile(n_p: int, n_m: int) -> None:
     plan = make_plan(p=p, m=tuple(range(1, n_m + 1)), baselines=())
     grid = Grid([plan])
     assert LEAST_TILES < grid.n_tiles <= MOST_TILES
-    tiles = [grid.tile(block) for block in plan.blocks()]
+    tiles = [grid.tile(block.first) for block in plan.blocks()]
     assert set(tiles) == set(range(grid.n_tiles))
     (panel,) = grid.panels
     assert len(panel.rows) * len(panel.columns) == grid.n_tiles
@@ -273,8 +275,8 @@ def test_nothing_new_is_no_new_version() -> None:
     assert board.advance() == before + 1
     found = sorted(json.loads(board.series_since(before)), key=lambda curve: curve[3])
     assert found == [
-        ["b", "", "0.9", "likelihood", [[4, 0.5, None, 1]], None],  # one mixture
-        ["b", "", None, "unsupervised", [[None, 0.5, None, 1]], None],
+        ["b", "", "0.9", "likelihood", [[4, 0.5, None, 1]], [None, None]],  # one mixture
+        ["b", "", None, "unsupervised", [[None, 0.5, None, 1]], [None, None]],
     ]
 
 

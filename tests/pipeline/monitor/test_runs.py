@@ -113,7 +113,7 @@ def test_another_user_of_the_group_sees_the_cube_and_is_told_whose_the_run_is(
         store = BlockStore(cube)
         block = next(iter(read_manifest(cube).plans["iris"].blocks()))
         store.set_back(block)
-        store._write_array(store._place(block), "status", np.full(block.n_cells, FAILED, np.int8))
+        store._write(block, "status", np.full(block.n_cells, FAILED, np.int8))
         store.set_back(list(read_manifest(cube).plans["iris"].blocks())[1])
         for path in (run, *run.rglob("*")):
             os.chown(path, SOMEBODY, SOMEBODY)

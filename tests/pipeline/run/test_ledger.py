@@ -20,7 +20,6 @@ from pipeline.run.ledger import (
     WRITE_SECONDS,
     Collector,
     Paths,
-    draws_of,
     in_turns,
     next_wave,
     with_draws,
@@ -44,7 +43,7 @@ from sweeps.plan import AskedPath, Cell
 def test_mixtures_vary_before_redraws() -> None:
     plan = make_plan(mixtures=3, replicates=2, models=("likelihood", "posterior"))
     (block,) = (block for block in plan.blocks() if not block.unsupervised)
-    assert draws_of(block) == 6
+    assert block.n_graphs == 6
     ranks = {(cell.mixture, cell.replicate, cell.model): rank for cell, rank in with_draws(block)}
     order = [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)]
     assert ranks == {(*draw, model): rank for rank, draw in enumerate(order) for model in plan.models}
@@ -268,7 +267,7 @@ def write(cube: Path, m: int) -> None:
     """Finish the blocks of one m of the design that asks."""
     store = BlockStore(cube)
     for block in ASKING_PLAN.blocks():
-        if block.m == m and block.design == "active":
+        if block.first.m == m and block.first.design == "active":
             arrays = draw_block(ASKING_PLAN, block)
             arrays["annotations"] = np.stack([answers(path)[:m] for path in (FIRST_PATH, SECOND_PATH)])
             store.write(block, arrays)

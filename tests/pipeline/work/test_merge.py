@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cubes.small import make_plan
 
 from pipeline.common import best_of
 from pipeline.work.merge import BlockResult, CellResult, Mismatch, from_record, to_record
@@ -17,6 +18,13 @@ from sweeps.plan import Block, Cell
 
 CELL = Cell("iris", None, 0.9, 75, 1, "posterior")
 OBJECTIVES = np.array([-3.0, -1.0, -2.0, -1.0, -5.0])
+
+
+def block_of(replicates: range, *models: str) -> Block:
+    plan = make_plan(
+        "iris", m=(75,), replicates=replicates.stop, replicate_chunk=len(replicates), models=models
+    )
+    return plan.block_of(Cell("iris", None, 0.9, 75, replicates.start, models[0]))
 
 
 def partial(start: int, stop: int, objectives: np.ndarray = OBJECTIVES, cell: Cell = CELL) -> Partial:
@@ -145,7 +153,7 @@ def test_a_cell_must_choose_the_same_wherever_it_runs(other: Chosen) -> None:
 
 
 def test_a_choice_is_laid_into_its_block() -> None:
-    block = Block("iris", 0.9, 75, None, (1, 2), ("posterior", "posterior-auto"))
+    block = block_of(range(1, 2), "posterior", "posterior-auto")
     results = {cell: CellResult(cell, 5) for cell in block.cells()}
     results[CELL].add(partial(0, 5))
     results[CHOOSING].add(chosen(0, 5))
@@ -173,7 +181,7 @@ def test_scores_of_every_model_pass_through_journal_and_block() -> None:
     assert record["held_out"].shape == record["held_out_right"].shape == (2, 5)
     found = from_record(header, record)
     assert [each.chosen is None for each in found] == [False, False, True]
-    block = Block("iris", 0.9, 75, None, (1, 2), ("posterior", "posterior-auto"))
+    block = block_of(range(1, 2), "posterior", "posterior-auto")
     results = {cell: CellResult(cell, 5) for cell in block.cells()}
     for before, after in zip(parts[:2], found[:2], strict=True):
         assert before.chosen is not None
@@ -192,7 +200,7 @@ def test_scores_of_every_model_pass_through_journal_and_block() -> None:
     np.testing.assert_array_equal(with_shapes["held_out"], [FIXED.held_out, EVERY.held_out])
     np.testing.assert_array_equal(with_shapes["held_out_right"], [FIXED.right, EVERY.right])
     # a block without a model that chooses has no such array
-    alone = Block("iris", 0.9, 75, None, (1, 2), ("posterior",))
+    alone = block_of(range(1, 2), "posterior")
     narrow = {name: values[:1] for name, values in arrays.items()}
     BlockResult(alone, {CELL: results[CELL]}).into(narrow)
     np.testing.assert_array_equal(narrow["held_out"], [FIXED.held_out])
@@ -203,7 +211,7 @@ def test_covariances_are_laid_into_the_form_of_the_node(
     shape: tuple[int, ...], wide: tuple[int, ...]
 ) -> None:
     cell = replace(CELL, model="posterior" if len(shape) == 1 else "posterior-diagonal")
-    block = Block("iris", 0.9, 75, None, (1, 2), (cell.model,))
+    block = block_of(range(1, 2), cell.model)
     values = np.random.default_rng(3).random(shape)
     result = CellResult(cell, 5)
     result.add(replace(partial(0, 5, cell=cell), covariances=values))
@@ -218,7 +226,7 @@ def test_covariances_are_laid_into_the_form_of_the_node(
 
 
 def test_finished_cells_are_laid_over_what_the_cube_holds() -> None:
-    block = Block("iris", 0.9, 75, None, (0, 3), ("posterior",))
+    block = block_of(range(3), "posterior")
     cells = list(block.cells())
     done, failed = CellResult(cells[1], 5), CellResult(cells[2], 5)
     result = BlockResult(block, {cells[1]: done, cells[2]: failed})
@@ -249,7 +257,7 @@ def test_finished_cells_are_laid_over_what_the_cube_holds() -> None:
 def test_a_large_block_is_looked_at_once_however_many_batches_it_takes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    block = Block("iris", 0.9, 75, None, (0, 300), ("posterior",))
+    block = block_of(range(300), "posterior")
     cells = {cell: CellResult(cell, 1) for cell in block.cells()}
     looks = []
     status = CellResult.status.fget
@@ -324,7 +332,7 @@ def test_calls_without_an_objective_are_not_made_again() -> None:
 
 
 def test_a_cell_without_a_solution_keeps_its_times_alone() -> None:
-    block = Block("iris", 0.9, 75, None, (1, 2), ("mine",))
+    block = block_of(range(1, 2), "mine")
     arrays = {
         "status": np.zeros(1, np.int8),
         "log_likelihood": np.full((1, 5), NAN),

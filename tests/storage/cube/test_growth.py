@@ -30,10 +30,8 @@ from hypothesis import strategies as st
 
 from storage.cube.blocks import BlockStore
 from storage.cube.growth import (
-    Template,
     align,
     chunk_counts,
-    coordinate_values,
     create,
     differences,
     grow,
@@ -42,7 +40,7 @@ from storage.cube.growth import (
     render,
 )
 from storage.cube.manifest import Manifest, append_run, name_problems, read_manifest
-from storage.cube.schema import DONE, array_specs
+from storage.cube.schema import DONE, array_specs, coordinate_values
 from storage.damage import scan
 from storage.errors import StorageError
 from storage.files import PLAIN
@@ -75,13 +73,6 @@ def test_zarr_reads_back_what_was_rendered(tmp_path: Path) -> None:
             assert np.array_equal(found, fill, equal_nan=found.dtype.kind == "f"), spec.path
 
 
-def test_results_have_metadata_but_no_chunks() -> None:
-    template = render(PLAN, {}, draw_inputs(PLAN))
-    written = {key.rpartition("/")[0] for key in template.coordinates | template.inputs}
-    assert written == {f"a/{name}" for name in (*coordinate_values(PLAN), "X", "labels_true")}
-    assert render(PLAN, {}, None).inputs == {}
-
-
 def test_a_grown_array_keeps_all_but_its_shape() -> None:
     """Chunk lengths above all: files that are there would mean other cells."""
     old = render(PLAN, {}, draw_inputs(PLAN)).metadata
@@ -109,14 +100,6 @@ def test_annotations_of_a_file_are_inputs_that_must_agree_with_the_plan() -> Non
     for wrong in (None, pool[:1]):
         with pytest.raises(ValueError, match="annotations of a have shape"):
             render(plan, {}, (X, labels, wrong))
-
-
-def test_rendering_is_repeatable() -> None:
-    """Growth compares files byte for byte, and rewrites those that differ."""
-    first, second = (render(PLAN, {}, draw_inputs(PLAN)) for _ in range(2))
-    assert first == second
-    assert json.loads(first.metadata_files()["a/X/zarr.json"]) == first.metadata["a/X"]
-    assert Template() == Template({}, {}, {})
 
 
 @given(st.lists(st.tuples(st.integers(1, 7), st.integers(1, 4)), min_size=1, max_size=2))
@@ -319,10 +302,6 @@ def test_every_difference_is_shown_at_once() -> None:
 
 STRONG = {"crossover": "labels", "mutation": 0.2, "relocation": "components"}
 LENGTHS = {"population": 5, "offspring": 8, "generations": 20, "patience": 4}
-PUBLISHED_SAID = (
-    "population 10, offspring 10, generations 10, patience 0, crossover 'centroids', mutation 1.0,"
-)
-STRONG_SAID = "population 5, offspring 8, generations 20, patience 4, crossover 'labels', mutation 0.2,"
 
 
 @pytest.mark.parametrize(
@@ -331,52 +310,35 @@ STRONG_SAID = "population 5, offspring 8, generations 20, patience 4, crossover 
         (
             {},
             STRONG | LENGTHS,
-            f"search.method: found 'strong' ({STRONG_SAID} relocation 'components'),"
-            f" expected 'published' ({PUBLISHED_SAID} relocation 'annotated'), as in the"
-            ' cube (to grow this cube write method = "published" under [search], and no key that says'
-            " otherwise; or use another name)",
+            ["method: found 'strong' (population 5", "expected 'published'", 'method = "published" under'],
         ),
         (
             STRONG | LENGTHS | {"relocation": "all"},
             {},
-            f"search.method: found 'published' ({PUBLISHED_SAID} relocation 'annotated'),"
-            f" expected 'strong' ({STRONG_SAID} relocation 'all'), as in the cube (to grow"
-            ' this cube write method = "strong", relocation = "all" under [search], and no key that says'
-            " otherwise; or use another name)",
+            ["method: found 'published'", "expected 'strong'", 'method = "strong", relocation = "all" under'],
         ),
+        # what "strong" was before it had lengths of its own
         (
-            STRONG | {"relocation": "all"},
-            STRONG,
-            "search.relocation: found 'components', expected 'all', as in the cube (to grow this cube write"
-            ' relocation = "all" under [search], and no key that says otherwise; or use another name)',
-        ),
-        (  # what "strong" was before it had lengths of its own
             STRONG,
             STRONG | {"patience": 4},
-            "search.patience: found 4, expected 0, as in the cube (to grow this cube write patience = 0 under"
-            " [search], and no key that says otherwise; or use another name)",
+            ["patience: found 4, expected 0", "write patience = 0 under [search]"],
         ),
-        (  # what a file with these two keys asked for before there was a method, and what it asks for now
+        # what a file with these two keys asked for before there was a method, and what it asks for now
+        (
             {"crossover": "labels", "mutation": 0.2},
             STRONG,
-            "search.relocation: found 'components', expected 'annotated', as in the cube (to grow this cube"
-            ' write relocation = "annotated" under [search], and no key that says otherwise; or use another'
-            " name)",
+            ["relocation: found 'components', expected 'annotated'", 'write relocation = "annotated" under'],
         ),
-        (
-            {},
-            {"mutation": 0.9},
-            "search.mutation: found 0.9, expected 1.0, as in the cube (to grow this cube write mutation = 1.0"
-            " under [search], and no key that says otherwise; or use another name)",
-        ),
+        ({}, {"mutation": 0.9}, ["mutation: found 0.9, expected 1.0", "write mutation = 1.0 under [search]"]),
     ],
 )
 def test_another_search_is_refused_with_what_the_file_has_to_say(
-    of_cube: dict[str, Any], of_file: dict[str, Any], said: str
+    of_cube: dict[str, Any], of_file: dict[str, Any], said: list[str]
 ) -> None:
     cube, asked = (make_spec(search={"generations": 10, **given}) for given in (of_cube, of_file))
     (problem,) = differences(manifest(OLD, spec=cube), asked, [OLD])
-    assert str(problem) == f"tiny.zarr: {said}"
+    assert str(problem).startswith("tiny.zarr: search.")
+    assert all(words in str(problem) for words in said)
 
 
 def test_a_sweep_is_the_one_in_its_dump() -> None:
@@ -536,40 +498,8 @@ def test_a_new_cube_opens_lazily_without_a_warning_and_holds_nothing(cube: Path)
     assert (tree["a/annotations"].values == -1).all()
     for name in ("log_likelihood", "centroids", "covariances", "seconds"):
         assert np.isnan(tree["a"][name].values).all()
-
-
-def test_inputs_and_coordinates_are_stored_as_given(cube: Path) -> None:
-    tree = read_whole(cube)
-    for plan in ALL:
-        features, labels = draw_inputs(plan)
-        assert np.array_equal(tree[plan.name]["X"], features)
-        assert ("labels_true" in tree[plan.name]) == (labels is not None)
-        if labels is not None:
-            assert np.array_equal(tree[plan.name]["labels_true"], labels)
-    node = tree["a"]
-    assert node["p"].values.tolist() == [0.9, 0.8]
-    assert node["m"].values.tolist() == [6, 4]
-    assert node["m_over_n"].dims == ("m",)
-    assert node["model"].values.tolist() == ["likelihood", "posterior"]
-    assert node["field"].values.tolist() == ["i", "j", "kind"]
-    assert tree["b"]["mixture"].values.tolist() == [0, 1, 2, 3]
-    assert set(node.coords) == {"p", "m", "m_over_n", "replicate", "model", "field"}
-
-
-def test_coordinates_select(cube: Path) -> None:
-    node = open_cube(cube)["a"].to_dataset()
-    chosen = node.sel(p=0.8, m=4, model="posterior")
-    assert chosen.sizes["replicate"] == 2
-    assert node["status"].to_dataframe().shape == (16, 2)
-    assert [name for name, _ in node.groupby("model")] == ["likelihood", "posterior"]
-
-
-def test_units_and_text_land_in_the_cube(cube: Path) -> None:
-    tree = open_cube(cube)
+    assert set(tree["a"].coords) == {"p", "m", "m_over_n", "replicate", "model", "field"}
     assert tree["a"]["log_likelihood"].attrs["units"] == "nats"
-    assert "log-posterior" in tree["a"]["log_likelihood"].attrs["long_name"]
-    assert tree["a"]["seconds"].attrs["units"] == "s"
-    assert tree["a"]["seconds"].dtype.kind == "f"
     assert tree["a"]["status"].attrs["flag_meanings"] == "pending done failed no_solution"
     assert all(variable.attrs.get("long_name") for variable in tree["a"].data_vars.values())
     assert tree["a"].attrs["checksum"] == REAL.checksum
@@ -585,14 +515,6 @@ def test_create_refuses_what_is_there(cube: Path, tmp_path: Path) -> None:
     assert files(tmp_path) == before
 
 
-def test_inputs_must_fit_their_plan(tmp_path: Path) -> None:
-    features, labels = draw_inputs(REAL)
-    for wrong in ((features[1:], labels), (features, None), (features, labels[1:])):
-        with pytest.raises(ValueError, match="plan"):
-            create(tmp_path / "x.zarr", [REAL], lambda plan, wrong=wrong: wrong, SPEC)
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_no_permission_is_said_with_the_path(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
@@ -601,8 +523,6 @@ def test_no_permission_is_said_with_the_path(tmp_path: Path) -> None:
 
 
 GROWTHS: dict[str, dict[str, Any]] = {
-    "p": {"p": (0.9, 0.8, 0.85)},
-    "m": {"m": (6, 4, 9, 1)},
     "replicates": {"replicates": 6},
     "everything": {"p": (0.9, 0.8, 1.0), "m": (6, 4, 15), "replicates": 4},
 }
@@ -631,15 +551,6 @@ def test_a_grown_cube_holds_what_one_made_so_at_once_does(tmp_path: Path, change
         assert grown[path].to_dataset(inherit=False).identical(expected[path].to_dataset(inherit=False))
 
 
-def test_mixtures_grow(tmp_path: Path) -> None:
-    cube = made(tmp_path / "x.zarr", [MIXTURE_OF_CUBE])
-    fill(cube, [MIXTURE_OF_CUBE])
-    grown = grow_and_fill(cube, [replace(MIXTURE_OF_CUBE, mixtures=6)])
-    assert np.array_equal(grown["b"]["X"], draw_inputs(replace(MIXTURE_OF_CUBE, mixtures=6))[0])
-    assert (grown["b"]["status"] == DONE).all()
-    assert grown["b/unsupervised"]["labels"].sizes["mixture"] == 6
-
-
 def test_other_mixtures_under_the_same_recipe_are_refused(tmp_path: Path) -> None:
     cube = made(tmp_path / "x.zarr", [MIXTURE_OF_CUBE])
     before = files(cube)
@@ -652,16 +563,6 @@ def test_other_mixtures_under_the_same_recipe_are_refused(tmp_path: Path) -> Non
     with pytest.raises(InputError, match="other mixtures"):
         grow(cube, [larger], redrawn, SPEC)
     assert files(cube) == before
-
-
-def test_one_model_grows_to_two(tmp_path: Path) -> None:
-    one = make_plan("a", models=("posterior",))
-    cube = made(tmp_path / "x.zarr", [one])
-    fill(cube, [one])
-    (two,) = align(read_manifest(cube), [make_plan("a", models=("likelihood", "posterior"))])
-    grown = grow_and_fill(cube, [two])
-    assert grown["a"]["model"].values.tolist() == ["posterior", "likelihood"]
-    assert (grown["a"]["status"] == DONE).all()
 
 
 @pytest.mark.parametrize(
@@ -691,8 +592,8 @@ def test_a_model_that_chooses_its_shape_joins_one_that_does_not(
     assert [damage.key for damage in scan(cube).damaged] == [f"a/held_out/c.0.0.0.{at}.0"]
 
 
-@pytest.mark.parametrize("second", ["conditional-auto", "posterior-common"])
-def test_a_cube_with_annotations_held_out_grows(tmp_path: Path, second: str) -> None:
+def test_a_cube_with_annotations_held_out_grows(tmp_path: Path) -> None:
+    second = "posterior-common"
     one = make_plan("a", models=("posterior-full",), held_out=True)
     cube = made(tmp_path / "x.zarr", [one])
     fill(cube, [one])
@@ -705,12 +606,11 @@ def test_a_cube_with_annotations_held_out_grows(tmp_path: Path, second: str) -> 
     assert scan(cube).damaged == ()
     node = grown["a"].to_dataset()
     assert (node["status"] == DONE).all()
-    assert ("covariance_shape" in node) == (second == "conditional-auto")
+    assert "covariance_shape" not in node
     assert node["candidate"].values.tolist() == ["spherical", "diagonal", "tied", "full", "common"]
     there = node["held_out"].notnull().all(["p", "m", "replicate"])
     assert there.sel(model="posterior-full").values.tolist() == [False, False, False, True, False]
-    chosen = [True] * 4 + [False] if second == "conditional-auto" else [False] * 4 + [True]
-    assert there.sel(model=second).values.tolist() == chosen
+    assert there.sel(model=second).values.tolist() == [False] * 4 + [True]
     (cube / "a" / "held_out_right" / "c.0.0.0.0.0").unlink()
     assert [damage.key for damage in scan(cube).damaged] == ["a/held_out_right/c.0.0.0.0.0"]
 
@@ -738,6 +638,7 @@ def test_a_second_baseline_is_added(tmp_path: Path) -> None:
     )
     assert two.baselines == ("unsupervised", "unsupervised-common")
     grown = grow_and_fill(cube, [two])
+    assert np.array_equal(grown["a"]["X"], draw_inputs(two)[0])
     for baseline in two.baselines:
         assert (grown[f"a/{baseline}"]["status"] == DONE).all()
         assert grown[f"a/{baseline}"]["labels"].sizes["mixture"] == 4
@@ -773,10 +674,12 @@ def test_a_cube_of_wide_covariances_takes_in_narrower_ones(tmp_path: Path) -> No
 
 def test_a_new_set_leaves_unavailable_ones_in_place(cube: Path) -> None:
     spec = make_spec("abcd")
+    append_run(cube, RunRecord(run=1))
     grow(cube, [make_plan("d")], draw_inputs, spec)
     assert list(open_cube(cube).children) == ["a", "b", "c", "d"]
     assert list(read_manifest(cube).plans) == ["a", "b", "c", "d"]
     assert read_manifest(cube).spec == spec
+    assert read_manifest(cube).runs == (RunRecord(run=1),)
 
 
 def test_nothing_new_changes_nothing(cube: Path) -> None:
@@ -784,12 +687,6 @@ def test_nothing_new_changes_nothing(cube: Path) -> None:
     before = {name: (cube / name).stat().st_ino for name in files(cube)}
     grow(cube, ALL, draw_inputs, SPEC)
     assert {name: (cube / name).stat().st_ino for name in files(cube)} == before
-
-
-def test_growth_keeps_the_history_of_runs(cube: Path) -> None:
-    append_run(cube, RunRecord(run=1))
-    grow(cube, [*ALL, make_plan("d")], draw_inputs, SPEC)
-    assert read_manifest(cube).runs == (RunRecord(run=1),)
 
 
 def test_growth_that_is_none_is_refused_before_anything_is_written(cube: Path) -> None:

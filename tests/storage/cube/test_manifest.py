@@ -19,7 +19,6 @@ from storage.cube.manifest import (
     MOST_CELLS,
     ROOT_FILE,
     append_run,
-    codecs,
     layout_problems,
     plan_to_json,
     read_manifest,
@@ -38,6 +37,8 @@ PLANS = {
     "c": make_plan("c", models=(), p=(), m=(), has_labels=False),
     "d": make_plan("d", adaptive=True, baselines=()),
     "e": make_plan("e", held_out=True),
+    "g": make_plan("g", n_annotations=9, annotations_checksum="c0ffee"),
+    "h": make_plan("h", designs=("uniform", "active"), searches=("a", "b")),
     "f": make_plan("f", baselines=("ward",), methods=(MethodPlan("ward", 1),)),
 }
 
@@ -57,26 +58,11 @@ def test_plans_come_back_from_json_to_the_bit() -> None:
     problems: list[Problem] = []
     assert read_plans("cube", stored(**PLANS), problems) == PLANS
     assert problems == []
-
-
-def test_a_cube_without_adaptive_stop_is_as_older_versions_wrote_it() -> None:
-    assert not {"adaptive", "methods"} & plan_to_json(PLANS["a"]).keys()
-    assert plan_to_json(PLANS["d"])["adaptive"] is True
-    assert stored(f=PLANS["f"])["f"]["methods"] == [{"name": "ward", "restarts": 1}]
-
-
-def test_a_cube_that_holds_nothing_out_is_as_older_versions_wrote_it() -> None:
-    assert "held_out" not in plan_to_json(PLANS["a"])
-    assert plan_to_json(PLANS["e"])["held_out"] is True
-
-
-def test_a_cube_whose_annotations_are_drawn_is_as_older_versions_wrote_it() -> None:
-    assert not {"n_annotations", "annotations_checksum"} & plan_to_json(PLANS["a"]).keys()
-    own = replace(PLANS["a"], n_annotations=9, annotations_checksum="c0ffee")
-    assert plan_to_json(own)["n_annotations"] == 9
-    problems: list[Problem] = []
-    assert read_plans("cube", stored(a=own), problems) == {"a": own}
-    assert problems == []
+    # what only some need, older versions did not write
+    required = {field.name for field in fields(DatasetPlan) if field.default is MISSING} | {"scale"}
+    assert plan_to_json(PLANS["a"]).keys() == required
+    own = {"d": "adaptive", "e": "held_out", "f": "methods", "g": "n_annotations", "h": "searches"}
+    assert all(key in plan_to_json(PLANS[name]) for name, key in own.items())
 
 
 @pytest.mark.parametrize("change", [{"n_annotations": 3}, {"mixtures": 2, "mixture_chunk": 2}])
@@ -212,7 +198,7 @@ def test_missing_and_unknown_entries_are_all_named() -> None:
     ]
 
 
-@pytest.mark.parametrize("metadata", [None, [], "text", 3])
+@pytest.mark.parametrize("metadata", [None, 3])
 def test_no_consolidated_metadata_at_all(metadata: object) -> None:
     assert found(metadata) == [f"{CUBE}: found no consolidated metadata, expected an entry for each node"]
 
@@ -248,7 +234,15 @@ def test_chunks_of_what_grows_may_be_those_at_creation(
 
 
 @pytest.mark.parametrize(
-    "attributes", [{"scale_factor": 2.0}, {"_FillValue": 0}, {"units": "nats", "missing_value": 1}]
+    "attributes",
+    [
+        {"scale_factor": 2.0},
+        {"units": "nats", "missing_value": 1},
+        {"units": 3},
+        {"long_name": None},
+        {"flag_values": "0 1"},
+        {"flag_values": [0, "1"]},
+    ],
 )
 def test_attributes_that_xarray_would_act_on_are_refused(attributes: dict[str, object]) -> None:
     entries = metadata()
@@ -287,7 +281,6 @@ def test_every_array_is_compressed_then_summed() -> None:
     assert {tuple(codec["name"] for codec in chain[1:]) for chain in stored.values()} == {("zstd", "crc32c")}
     names = {path: chain[0]["name"] for path, chain in stored.items()}
     assert (names["a/model"], names["a/labels"], names["a/status"]) == ("vlen-utf8", "bytes", "bytes")
-    assert [codecs(dtype)[0]["name"] for dtype in ("string", "int8")] == ["vlen-utf8", "bytes"]
 
 
 ZSTD = {"level": 0, "checksum": False}
@@ -297,15 +290,10 @@ ZSTD = {"level": 0, "checksum": False}
     "configuration",
     [
         ZSTD | {"level": 99},
-        ZSTD | {"level": "0"},
         ZSTD | {"level": False},
-        ZSTD | {"checksum": 0},
         ZSTD | {"more": 1},
-        {"level": 0},
         {},
         None,
-        [],
-        3,
     ],
 )
 def test_the_whole_configuration_of_a_codec_counts(configuration: object) -> None:
@@ -313,16 +301,6 @@ def test_the_whole_configuration_of_a_codec_counts(configuration: object) -> Non
     entries["a/X"]["codecs"][1]["configuration"] = configuration
     (text,) = found(entries)
     assert text.startswith(f"{CUBE}/a/X: found codecs ")
-
-
-@pytest.mark.parametrize("codec", [None, 3, "zstd", [], {}, {"name": None}, {"name": "crc32c", "more": 1}])
-def test_what_is_no_codec_is_a_problem(codec: object) -> None:
-    entries = metadata()
-    entries["a/X"]["codecs"][2] = codec
-    (text,) = found(entries)
-    assert text.startswith(f"{CUBE}/a/X: found codecs ")
-    entries["a/X"]["codecs"] = codec
-    assert len(found(entries)) == 1
 
 
 def test_an_empty_configuration_may_be_left_out() -> None:
@@ -333,17 +311,7 @@ def test_an_empty_configuration_may_be_left_out() -> None:
     assert found(entries) == []
 
 
-@pytest.mark.parametrize(
-    "attributes", [{"units": 3}, {"long_name": None}, {"flag_values": "0 1"}, {"flag_values": [0, "1"]}]
-)
-def test_attributes_of_other_types_are_refused(attributes: dict[str, object]) -> None:
-    entries = metadata()
-    entries["a/status"]["attributes"] |= attributes
-    (text,) = found(entries)
-    assert text.startswith(f"{CUBE}/a/status: found attributes ")
-
-
-@pytest.mark.parametrize("value", [3, [], {"kind": "inline"}, {"metadata": {"a": 3}}])
+@pytest.mark.parametrize("value", [3, {"metadata": {"a": 3}}])
 def test_a_group_below_the_root_holds_no_metadata_of_others(value: object) -> None:
     entries = metadata()
     entries["a"]["consolidated_metadata"] = value
@@ -365,13 +333,6 @@ def edit(cube: Path, change: Any) -> None:
     document = json.loads((cube / ROOT_FILE).read_bytes())
     change(document)
     (cube / ROOT_FILE).write_text(json.dumps(document))
-
-
-def test_plans_and_spec_come_back_exactly(cube: Path) -> None:
-    manifest = read_manifest(cube)
-    assert manifest.plans == {"a": PLAN}
-    assert manifest.spec == SPEC
-    assert manifest.runs == ()
 
 
 def test_root_is_what_zarr_itself_would_consolidate(cube: Path) -> None:
@@ -438,22 +399,16 @@ def test_files_and_nothing_are_refused(tmp_path: Path) -> None:
 
 
 def test_another_format_version_is_refused_with_both_said(cube: Path) -> None:
+    assert read_manifest(cube).plans == {"a": PLAN}
+    assert read_manifest(cube).spec == SPEC
     edit(cube, lambda root: root["attributes"].update(format_version=99))
     with pytest.raises(InputError, match="found format version 99, expected format version 2"):
         read_manifest(cube)
-
-
-@pytest.mark.parametrize("key", ["spec", "datasets", "runs"])
-def test_a_damaged_manifest_is_refused(cube: Path, key: str) -> None:
-    edit(cube, lambda root: root["attributes"].pop(key))
-    with pytest.raises(InputError, match=f"damaged manifest.*{key}"):
-        read_manifest(cube)
-
-
-def test_fields_of_another_release_are_refused(cube: Path) -> None:
-    edit(cube, lambda root: root["attributes"]["datasets"]["a"].pop("checksum"))
-    with pytest.raises(InputError, match="data set a: checksum: found nothing, expected this key"):
-        read_manifest(cube)
+    edit(cube, lambda root: root["attributes"].update(format_version=2))
+    for key in ("runs", "datasets", "spec"):
+        edit(cube, lambda root, key=key: root["attributes"].pop(key))
+        with pytest.raises(InputError, match=f"damaged manifest.*{key}"):
+            read_manifest(cube)
 
 
 def test_arrays_of_objects_are_refused_before_anything_is_decoded(cube: Path) -> None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from cubes.small import make_plan
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.cube.places import ChunkFiles, Place, Places, chunk_name, chunk_position
+from storage.cube.places import ChunkFiles, chunk_name, chunk_position
 from storage.cube.schema import array_specs
-from sweeps.plan import Block, DatasetPlan, MethodPlan
+from sweeps.plan import DatasetPlan, MethodPlan
 
 MODELS = ("likelihood", "posterior-full", "conditional")
 
@@ -39,87 +37,23 @@ def plans(draw: st.DrawFn) -> DatasetPlan:
     )
 
 
+@settings(max_examples=40, deadline=None)
 @given(plans())
 def test_blocks_tile_each_node_and_hold_its_cells_in_order(plan: DatasetPlan) -> None:
-    lead = () if plan.mixtures is None else (plan.mixtures,)
-    ways = (len(plan.designs),) if plan.has_designs else ()
-    searches = (len(plan.searches),) if plan.searches else ()
-    grid = (*lead, len(plan.p), len(plan.m), *ways, plan.replicates, *searches, len(plan.models))
-    hits = {"a": np.zeros(grid, int)}
-    for name in plan.baselines:
-        alone = () if plan.searches_of(name) == (None,) else searches
-        hits[f"a/{name}"] = np.zeros((*lead, *alone), int)
-    places = Places(plan)
+    shapes = {spec.node: spec for spec in array_specs(plan) if spec.variable.name == "status"}
+    hits = {path: np.zeros(spec.shape, int) for path, spec in shapes.items()}
+    lists = {"p": plan.p, "m": plan.m, "design": plan.designs, "search": plan.searches, "model": plan.models}
     for block in plan.blocks():
-        place = places.locate(block)
-        assert place is not None
-        hits[place.node][place.region] += 1
-        assert np.prod(place.shape, dtype=int) == block.n_cells
-        for cell, index in zip(block.cells(), np.ndindex(*place.shape), strict=True):
-            position = [part.start + i for part, i in zip(place.region, index, strict=True)]
-            if plan.mixtures is not None:
-                assert cell.mixture == position.pop(0)
-            if block.unsupervised:
-                assert [plan.searches[at] for at in position] == ([cell.search] if cell.search else [])
-            else:
-                if plan.searches:
-                    assert cell.search == plan.searches[position.pop(-2)]
-                at_p, at_m, *design, replicate, model = position
-                assert cell.design == (plan.designs[design[0]] if design else plan.cell_designs[0])
-                assert (plan.p[at_p], plan.m[at_m]) == (cell.p, cell.m)
-                assert (replicate, plan.models[model]) == (cell.replicate, cell.model)
+        path = block.node.path
+        hits[path][block.region] += 1
+        lengths = [part.stop - part.start for part in block.region]
+        assert np.prod(lengths, dtype=int) == block.n_cells
+        for cell, index in zip(block.cells(), np.ndindex(*lengths), strict=True):
+            for dim, part, at in zip(shapes[path].dims, block.region, index, strict=True):
+                value = getattr(cell, dim)
+                assert part.start + at == (lists[dim].index(value) if dim in lists else value)
     for node, count in hits.items():
         assert (count == 1).all(), node
-
-
-PLAN = make_plan(
-    "a",
-    p=(0.9, 0.8),
-    m=(6, 4),
-    replicates=4,
-    replicate_chunk=2,
-    models=("likelihood", "posterior"),
-    model_chunk=1,
-)
-BLOCK = Block("a", 0.8, 6, None, (2, 4), ("posterior",))
-
-
-def test_a_place_by_hand() -> None:
-    found = Places(PLAN).locate(BLOCK)
-    assert found == Place("a", (slice(1, 2), slice(0, 1), slice(2, 4), slice(1, 2)), 1)
-    assert found.shape == (1, 1, 2, 1)
-    baseline = Block("a", None, None, None, None, ("unsupervised",))
-    assert Places(PLAN).locate(baseline) == Place("a/unsupervised", (), 0)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"p": 0.85},
-        {"m": 5},
-        {"replicates": (1, 3)},
-        {"replicates": (2, 3)},
-        {"replicates": (4, 6)},
-        {"replicates": None},
-        {"mixtures": (0, 1)},
-        {"models": ("conditional",)},
-        {"models": ("likelihood", "posterior")},
-        {"p": None},
-        {"design": "active"},
-        {"design": "uniform"},
-        {"search": "quick"},
-    ],
-)
-def test_a_block_off_the_chunks_has_no_place(changes: dict[str, object]) -> None:
-    assert Places(PLAN).locate(replace(BLOCK, **changes)) is None
-
-
-def test_accuracies_are_those_that_share_a_random_stream() -> None:
-    """0.1 + 0.2 and 0.3 are one coordinate: p counts in steps of 1e-9."""
-    plan = make_plan("a", p=(0.9, 0.1 + 0.2))
-    found = Places(plan).locate(Block("a", 0.3, 4, None, (0, 2), ("likelihood",)))
-    assert found is not None
-    assert found.region[0] == slice(1, 2)
 
 
 @pytest.mark.parametrize(
@@ -141,32 +75,31 @@ def test_chunk_positions_in_file_names(name: str, position: tuple[int, ...] | No
         assert chunk_name(position) == name
 
 
+@settings(max_examples=40, deadline=None)
 @given(plans())
 def test_each_chunk_file_leads_back_to_the_blocks_that_write_it(plan: DatasetPlan) -> None:
     chunks = ChunkFiles(
         [plan], {"a/annotations": {"chunk_grid": {"configuration": {"chunk_shape": [1, 3, 3]}}}}
     )
-    places, lengths = Places(plan), {spec.path: spec.chunks for spec in array_specs(plan)}
+    lengths = {spec.path: spec.chunks for spec in array_specs(plan)}
     for block in plan.blocks():
-        place = places.locate(block)
-        assert place is not None
+        path = block.node.path
         position = tuple(
-            part.start // length
-            for part, length in zip(place.region, lengths[f"{place.node}/status"], strict=True)
+            part.start // length for part, length in zip(block.region, lengths[f"{path}/status"], strict=True)
         )
-        key = f"{place.node}/labels/{chunk_name((*position, 0))}"
-        status = f"{place.node}/status/{chunk_name(position)}"
+        key = f"{path}/labels/{chunk_name((*position, 0))}"
+        status = f"{path}/status/{chunk_name(position)}"
         assert list(chunks.blocks(key)) == list(chunks.blocks(status)) == [block]
         assert chunks.is_expected(key, {status}.__contains__)
         assert not chunks.is_expected(key, set[str]().__contains__)
         assert not chunks.is_expected(status, {status}.__contains__)
-        assert str(next(block.cells())) in chunks.name(key)
+        assert str(block.first) in chunks.name(key)
         if not block.unsupervised:
             for part in range(5):  # chunks of three annotations
-                key = f"a/annotations/{chunk_name((*position[: len(place.graphs)], part, 0))}"
+                key = f"a/annotations/{chunk_name((*position[: len(block.graph_region)], part, 0))}"
                 found = list(chunks.blocks(key))
                 assert (block in found) == chunks.is_expected(key, {status}.__contains__)
-                assert (block in found) == (3 * part < (block.m or 0))
+                assert (block in found) == (3 * part < (block.first.m or 0))
     for key in ("a/X/c.0.0", "a/p/c.0"):
         assert list(chunks.blocks(key)) == []
         assert chunks.is_expected(key, set[str]().__contains__) == ("a/p" not in key or plan.supervised)

@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 from cubes.small import make_plan
 
-from storage.cube.growth import coordinate_values
 from storage.cube.schema import (
     COVARIANCE_TEXTS,
-    RESULTS,
     SCORED_TEXT,
     TOLD_TEXT,
     VARIABLES,
     Role,
     array_specs,
-    group_attributes,
+    coordinate_values,
+    groups,
     result_names,
 )
 from sweeps.shapes import CANDIDATES
 
+RESULTS = result_names(make_plan(), ["likelihood"])
 CELL = ("p", "m", "replicate", "model")
 PROMISED = {
     "log_likelihood": ((*CELL, "restart"), "f8", np.nan),
@@ -154,16 +154,12 @@ def test_annotations_of_a_file_stand_in_the_node_and_p_is_what_models_are_told()
     pool = specs["a/annotation_pool"]
     assert (pool.dims, pool.shape, pool.chunks) == (("pooled", "field"), (9, 3), (9, 3))
     assert specs["a/p"].variable.attributes["long_name"].startswith("accuracy the models are told")
-    assert group_attributes(plan)["annotations"] == "drawn without replacement from the 9 of a file"
-    assert group_attributes(plan)["annotations_checksum"] == "c0ffee"
+    assert groups(plan)["a"]["annotations"] == "drawn without replacement from the 9 of a file"
+    assert groups(plan)["a"]["annotations_checksum"] == "c0ffee"
     drawn = {spec.path: spec for spec in array_specs(make_plan())}
     assert specs.keys() - drawn.keys() == {"a/annotation_pool"}
     assert drawn["a/p"].variable.attributes["long_name"] == "accuracy of the annotations"
-    assert "annotations" not in group_attributes(make_plan())
-
-
-def test_status_is_written_last() -> None:
-    assert RESULTS[-1] == "status"
+    assert "annotations" not in groups(make_plan())["a"]
 
 
 def test_fill_values_are_no_valid_coordinates() -> None:

@@ -23,7 +23,7 @@ from storage.cube.chunks import holds, unpacked_size
 from storage.cube.growth import create, grow, open_cube
 from storage.cube.manifest import Manifest
 from storage.cube.places import ChunkFiles
-from storage.cube.schema import DONE, FAILED, PENDING, RESULTS
+from storage.cube.schema import DONE, FAILED, PENDING, result_names
 from storage.cube.store import DurableStore
 from storage.errors import DamagedChunk
 from sweeps.errors import InputError
@@ -51,7 +51,7 @@ def test_durable_store_never_makes_a_vanished_cube(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("size", [0, 1, 8, 255, 256, 300, 65_791, 65_792, 70_000, 3_000_000])
+@pytest.mark.parametrize("size", [0, 255, 256, 65_791, 65_792, 3_000_000])
 def test_a_frame_says_how_many_bytes_it_holds(size: int) -> None:
     content = np.random.default_rng(0).bytes(size)
     assert unpacked_size(Zstd(level=0).encode(content)) == size
@@ -107,6 +107,8 @@ def test_a_frame_of_the_right_size_that_is_none_is_not_what_a_chunk_holds() -> N
 
 # Opening a cube: lazy, sorted, masked by a snapshot of the status.
 
+RESULTS = result_names(make_plan(), ["likelihood"])
+
 PLAN = make_plan("a", p=(0.9, 0.8), m=(6, 4), models=("likelihood", "posterior"))
 
 
@@ -154,7 +156,7 @@ def test_accuracies_and_counts_rise_with_their_cells(cube: Path) -> None:
     assert node["m_over_n"].values.tolist() == [0.8, 1.0, 1.2]
     for block in PLAN.blocks():
         if not block.unsupervised:
-            labels = node["labels"].sel(p=block.p, m=block.m).values
+            labels = node["labels"].sel(p=block.first.p, m=block.first.m).values
             assert np.array_equal(labels.reshape(block.n_cells, -1), draw_block(PLAN, block)["labels"])
 
 
@@ -165,7 +167,7 @@ def test_what_is_not_done_is_masked(cube: Path) -> None:
     status = zarr.open_array(cube / "a" / "status", mode="r+")
     status[0, 0, 0, 1] = FAILED
     status[0, 0, 1, :] = PENDING
-    node = open_cube(cube)["a"].sel(p=block.p, m=block.m)
+    node = open_cube(cube)["a"].sel(p=block.first.p, m=block.first.m)
     done = node["status"].values == DONE
     assert done.tolist() == [[True, False], [False, False]]
     expected = draw_block(PLAN, block)
@@ -200,10 +202,6 @@ def test_a_tree_travels_to_a_worker(cube: Path) -> None:
     fill(cube, [PLAN])
     tree = open_cube(cube)
     assert pickle.loads(pickle.dumps(tree)).load().identical(tree.load())
-
-
-def test_data_sets_are_listed(cube: Path) -> None:
-    assert list(open_cube(str(cube)).children) == ["a", "b"]
 
 
 def test_no_cube_is_said(tmp_path: Path, cube: Path) -> None:
