@@ -1,4 +1,15 @@
-"""Machine code of one kernel on disk: loaded by whoever needs it, compiled by one process at a time."""
+"""Machine code of kernels on disk: loaded by whoever needs it, compiled by one process at a time.
+
+`cache_folder` chooses the folder, `KernelCache` keeps the files of one kernel in it, and `compile_alone` lets
+one process compile. numba's own cache goes stale: it checks the source file of a kernel, not those of the
+kernels it calls. Here the folder is named after everything the machine code depends on.
+
+The files are pickles: who can write to them can run code as the user. So a folder is used only if nobody but
+the user and root can change or replace it (`OwnFolder`). A path alone is not enough: who can write to any
+folder on the way can put another in its place. So a path is walked from the root, each step relative to the
+open folder before it, and what lies in the last one is reached through its descriptor: nothing done to the
+path later leads elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +17,6 @@ import atexit
 import errno
 import fcntl
 import functools
-import gc
 import hashlib
 import logging
 import os
@@ -30,214 +40,6 @@ from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.serialize import dumps
 
-# Folders that nobody but the user and root can change or replace, opened once and held.
-#
-# A path alone is not enough: who can write to any folder on the way can put another folder in its place. So
-# a
-# path is walked from the root, each step relative to the open folder before it, and what lies in the last
-# one
-# is reached through its descriptor: nothing done to the path afterwards leads elsewhere.
-
-MOST_LINKS = 40
-
-# O_PATH, where there is one: a folder on the way may be searched and not read (mode 0711).
-_STEP = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
-_FILE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-
-
-class OwnFolder:
-    """A folder of the user's alone (mode 0700), and the files in it.
-
-    Parameters
-    ----------
-    root : Path
-        Absolute; the folder that holds it. Made, with those above it, if missing.
-    name : str
-        Its name in `root`; made if missing.
-
-    Raises
-    ------
-    PermissionError
-        If somebody else could change or replace it; the text names the place, its owner and mode, and what
-        helps.
-    OSError
-        If it cannot be made, or holds no file.
-    """
-
-    def __init__(self, root: Path, name: str) -> None:
-        self.path = root / name
-        self._folder = _open_own(root, name)
-        probe = f"probe-{secrets.token_hex(8)}"
-        self.write(probe, b"")
-        self.remove(probe)
-
-    def holds(self, name: str) -> bool:
-        """Whether `read` would give something."""
-        try:
-            return _is_ours(os.stat(name, dir_fd=self._folder, follow_symlinks=False))
-        except FileNotFoundError:
-            return False
-
-    def read(self, name: str) -> bytes | None:
-        """Content of a file; None if there is none, or one that somebody else may have written."""
-        if not self.holds(name):
-            return None
-        with self.opened(name, os.O_RDONLY) as descriptor, open(descriptor, "rb", closefd=False) as file:
-            return file.read()
-
-    def write(self, name: str, content: bytes) -> None:
-        """Write a file in one step: readers see it whole or not at all."""
-        partial = f"{name}.{secrets.token_hex(8)}.partial"
-        descriptor = self._open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-        try:
-            with open(descriptor, "wb") as file:
-                file.write(content)
-            os.replace(partial, name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
-        except BaseException:
-            with suppress(OSError):
-                self.remove(partial)
-            raise
-
-    def remove(self, name: str) -> None:
-        """Remove a file, if there is one."""
-        with suppress(FileNotFoundError):
-            os.unlink(name, dir_fd=self._folder)
-
-    @contextmanager
-    def opened(self, name: str, flags: int) -> Iterator[int]:
-        """Descriptor of a file, opened with `flags`.
-
-        Raises
-        ------
-        PermissionError
-            If it is not a file of the user's alone.
-        """
-        descriptor = self._open(name, flags)
-        try:
-            found = os.fstat(descriptor)
-            if not _is_ours(found):
-                raise PermissionError(f"{self.path / name} {_state(found)}")
-            yield descriptor
-        finally:
-            os.close(descriptor)
-
-    def _open(self, name: str, flags: int) -> int:
-        return os.open(name, flags | _FILE, 0o600, dir_fd=self._folder)
-
-
-def _is_ours(found: os.stat_result) -> bool:
-    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
-
-
-def _open_own(root: Path, name: str) -> int:
-    above = open_trusted(root)
-    try:
-        with suppress(FileExistsError):
-            os.mkdir(name, 0o700, dir_fd=above)
-        if stat.S_ISLNK(os.stat(name, dir_fd=above, follow_symlinks=False).st_mode):
-            raise PermissionError(f"{root / name} is a link")
-        folder = os.open(name, _STEP | os.O_NOFOLLOW, dir_fd=above)
-    finally:
-        os.close(above)
-    found = os.fstat(folder)
-    problem = None
-    if found.st_uid != os.geteuid():
-        problem = "remove it if you can"
-    elif found.st_mode & 0o077:
-        problem = f"chmod 700 {root / name}"
-    if problem:
-        os.close(folder)
-        raise PermissionError(f"{root / name} {_state(found)}: {problem}")
-    return folder
-
-
-def open_trusted(path: Path) -> int:
-    """Open a folder that nobody but the user and root can change or replace; made if missing, as its parents.
-
-    Each folder on the way, and each link, belongs to the user or to root, and others cannot write there. A
-    sticky folder such as /tmp may be passed: only owners can rename what lies in it, and the owner of that is
-    looked at next. The last one may not be: anybody could put files there. Links are followed step by step,
-    under the same rule.
-
-    Parameters
-    ----------
-    path : Path
-        One that is relative is walked from the root as well.
-
-    Returns
-    -------
-    int
-        A descriptor, to be closed by the caller.
-
-    Raises
-    ------
-    PermissionError
-        With the place, its owner and mode, and what helps.
-    OSError
-        If a folder can be neither found nor made.
-    """
-    here, ahead, links = Path("/"), list(reversed(path.absolute().parts)), 0
-    folder: int | None = None
-    try:
-        while ahead:
-            name = ahead.pop()
-            found = _look(name, folder)
-            if stat.S_ISLNK(found.st_mode):
-                _check_owner(here / name, found)
-                links += 1
-                if links > MOST_LINKS:
-                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-                # A target that is absolute begins with "/", which leads back to the root.
-                ahead += reversed(PurePath(os.readlink(name, dir_fd=folder)).parts)
-                continue
-            step = os.open(name, _STEP | os.O_NOFOLLOW, dir_fd=folder)
-            if folder is not None:
-                os.close(folder)
-            folder = step
-            here = here / name
-            _check(here, os.fstat(folder), is_last=not ahead)
-    except BaseException:
-        if folder is not None:
-            os.close(folder)
-        raise
-    if folder is None:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-    return folder
-
-
-def _look(name: str, folder: int | None) -> os.stat_result:
-    try:
-        return os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        with suppress(FileExistsError):
-            os.mkdir(name, 0o700, dir_fd=folder)
-        return os.stat(name, dir_fd=folder, follow_symlinks=False)
-
-
-def _check(place: Path, found: os.stat_result, *, is_last: bool) -> None:
-    _check_owner(place, found)
-    mode = found.st_mode
-    if mode & 0o022 and (is_last or not mode & stat.S_ISVTX):
-        who = "go" if mode & 0o002 else "g"
-        raise PermissionError(f"{place} {_state(found)}: chmod {who}-w {place}")
-
-
-def _check_owner(place: Path, found: os.stat_result) -> None:
-    if found.st_uid not in (0, os.geteuid()):
-        raise PermissionError(f"{place} {_state(found)}: neither yours (user {os.geteuid()}) nor root's")
-
-
-def _state(found: os.stat_result) -> str:
-    mode = stat.S_IMODE(found.st_mode)
-    return f"belongs to user {found.st_uid} and group {found.st_gid}, mode {mode:04o}"
-
-
-# Folder of compiled kernels.
-#
-# numba's own cache goes stale: it checks the source file of a kernel, not those of the kernels it calls.
-# Here
-# the folder is named after everything the machine code depends on.
-
 logger = logging.getLogger(__name__)
 
 REMOTE_FILESYSTEMS = frozenset(
@@ -246,11 +48,54 @@ REMOTE_FILESYSTEMS = frozenset(
 )
 """Types of file systems seen by several nodes: numba's cache is not safe there."""
 
-TEMPORARY = ("/tmp", "/var/tmp")
-"""Tried where the user's own temporary directory is not safe."""
-
 OF_THIS_RUN = "SWEEP_CACHE_OF_THIS_RUN"
 """Environment variable that tells the processes of a run of the folder that one of them made."""
+
+SAY_AFTER, WAIT_AT_MOST, POLL = 5.0, 120.0, 0.05
+"""Seconds that another process compiles before that is said, before this one compiles too; between looks."""
+
+MOST_LINKS = 40
+
+
+# Which folder.
+
+
+def cache_folder() -> OwnFolder | None:
+    """Folder for compiled kernels, made if needed.
+
+    `SWEEP_CACHE_DIR` if it is set; else the user's cache, or the node's temporary directory where the former
+    is on a network file system. Where somebody else could write, a folder of this run alone takes its place:
+    it ends with this process, and processes that it starts find it and do not warn again.
+
+    Returns
+    -------
+    OwnFolder or None
+        None, with a warning in the log, if no folder can be used at all.
+    """
+    name = f"kernels-{fingerprint()}"
+    try:
+        return OwnFolder(_root(), name)
+    except (OSError, RuntimeError) as error:  # the latter of a home that is not known
+        why = error
+    given = os.environ.get(OF_THIS_RUN)
+    if given and os.path.isdir(given):
+        with suppress(OSError):
+            return OwnFolder(Path(given), name)
+    try:
+        root = tempfile.mkdtemp(prefix="sweep-kernels-")
+        try:
+            folder = OwnFolder(Path(root).absolute(), name)
+        except OSError:
+            os.rmdir(root)  # only if empty: others may have put anything in its place
+            raise
+    except OSError:
+        text = "compiled kernels are not cached, each process compiles again: %s (see SWEEP_CACHE_DIR)"
+        logger.warning(text, why)
+        return None
+    atexit.register(_remove, root, os.getpid())
+    os.environ[OF_THIS_RUN] = root
+    logger.warning("compiled kernels are kept for this run only: %s (see SWEEP_CACHE_DIR)", why)
+    return folder
 
 
 def fingerprint() -> str:
@@ -265,34 +110,10 @@ def fingerprint() -> str:
     package = Path(__file__).parent
     for source in sorted(package.rglob("*.py")):
         digest.update(source.relative_to(package).as_posix().encode() + b"\0" + source.read_bytes() + b"\0")
-    for word in (
-        numba.__version__,
-        llvmlite.__version__,
-        np.__version__,
-        llvmlite.binding.get_host_cpu_name(),
-        llvmlite.binding.get_host_cpu_features().flatten(),
-    ):
+    cpu = (llvmlite.binding.get_host_cpu_name(), llvmlite.binding.get_host_cpu_features().flatten())
+    for word in (numba.__version__, llvmlite.__version__, np.__version__, *cpu):
         digest.update(word.encode() + b"\0")
     return digest.hexdigest()[:24]
-
-
-def cache_folder() -> OwnFolder | None:
-    """Folder for compiled kernels, made if needed.
-
-    `SWEEP_CACHE_DIR` if it is set; else the user's cache, or the node's temporary directory where the former
-    is on a network file system. Files there are pickles, and who can write them can run code as the user:
-    where somebody else could, a folder of this run alone takes its place.
-
-    Returns
-    -------
-    OwnFolder or None
-        None, with a warning in the log, if no folder can be used at all.
-    """
-    name = f"kernels-{fingerprint()}"
-    try:
-        return OwnFolder(_root(), name)
-    except (OSError, RuntimeError) as error:
-        return _folder_of_this_run(name, str(error))
 
 
 def _root() -> Path:
@@ -303,33 +124,6 @@ def _root() -> Path:
     if not on_remote_filesystem(cache):
         return cache / "sweep"
     return Path(tempfile.gettempdir()) / f"sweep-cache-{os.getuid()}"
-
-
-def _folder_of_this_run(name: str, why: str) -> OwnFolder | None:
-    """A folder that ends with this process; processes that it starts find it, and do not warn again."""
-    given = os.environ.get(OF_THIS_RUN)
-    if given and os.path.isdir(given):
-        with suppress(OSError):
-            return OwnFolder(Path(given), name)
-    for place in dict.fromkeys((tempfile.gettempdir(), *TEMPORARY)):
-        try:
-            root = tempfile.mkdtemp(prefix="sweep-kernels-", dir=place)
-        except OSError:
-            continue
-        try:
-            folder = OwnFolder(Path(root).absolute(), name)
-        except OSError:
-            with suppress(OSError):  # only if empty: others may have put anything in its place
-                os.rmdir(root)
-            continue
-        atexit.register(_remove, root, os.getpid())
-        os.environ[OF_THIS_RUN] = root
-        logger.warning("compiled kernels are kept for this run only: %s (see SWEEP_CACHE_DIR)", why)
-        return folder
-    logger.warning(
-        "compiled kernels are not cached, each process compiles again: %s (see SWEEP_CACHE_DIR)", why
-    )
-    return None
 
 
 def _remove(root: str, process: int) -> None:
@@ -362,13 +156,173 @@ def on_remote_filesystem(path: Path, mounts: Path = Path("/proc/mounts")) -> boo
     return kind in REMOTE_FILESYSTEMS
 
 
-SAY_AFTER, WAIT_AT_MOST = 5.0, 120.0
-"""Seconds that another process may compile before that is said, and before this one compiles too."""
+# Folders that nobody but the user and root can change or replace.
 
-POLL = 0.05
+# O_PATH, where there is one: a folder on the way may be searched and not read (mode 0711).
+_STEP = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
 
-RARELY = (50_000, 20, 50)
-"""Thresholds of the garbage collector: a fifteenth less time, for 30 MB more."""
+
+class OwnFolder:
+    """A folder of the user's alone (mode 0700), held open, and the files in it.
+
+    Parameters
+    ----------
+    root : Path
+        Absolute; the folder that holds it. Made, with those above it, if missing.
+    name : str
+        Its name in `root`; made if missing.
+
+    Raises
+    ------
+    PermissionError
+        If somebody else could change or replace it; the text names the place, its owner and mode, and what
+        helps.
+    OSError
+        If it cannot be made, or holds no file.
+    """
+
+    def __init__(self, root: Path, name: str) -> None:
+        self.path = root / name
+        above = open_trusted(root)
+        try:
+            with suppress(FileExistsError):
+                os.mkdir(name, 0o700, dir_fd=above)
+            self._folder = os.open(name, _STEP, dir_fd=above)
+        finally:
+            os.close(above)
+        found = os.fstat(self._folder)
+        if found.st_uid != os.geteuid() or found.st_mode & 0o077:
+            os.close(self._folder)
+            raise PermissionError(f"{self.path} {_state(found)}: chmod 700 {self.path}, or remove it")
+        probe = f"probe-{secrets.token_hex(8)}"
+        self.write(probe, b"")
+        self.remove(probe)
+
+    def holds(self, name: str) -> bool:
+        """Whether `read` would give something."""
+        try:
+            return _is_ours(os.stat(name, dir_fd=self._folder, follow_symlinks=False))
+        except FileNotFoundError:
+            return False
+
+    def read(self, name: str) -> bytes | None:
+        """Content of a file; None if there is none, or one that somebody else may have written."""
+        if not self.holds(name):
+            return None
+        with self.opened(name, os.O_RDONLY) as descriptor, open(descriptor, "rb", closefd=False) as file:
+            return file.read()
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file in one step: readers see it whole or not at all."""
+        partial = f"{name}.{secrets.token_hex(8)}.partial"
+        try:
+            new = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+            with self.opened(partial, new) as descriptor, open(descriptor, "wb", closefd=False) as file:
+                file.write(content)
+            os.replace(partial, name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        except BaseException:
+            with suppress(OSError):
+                self.remove(partial)
+            raise
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if there is one."""
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=self._folder)
+
+    @contextmanager
+    def opened(self, name: str, flags: int) -> Iterator[int]:
+        """Descriptor of a file, opened with `flags`.
+
+        Raises
+        ------
+        PermissionError
+            If it is not a file of the user's alone.
+        """
+        # Not blocking: something else may stand there, such as a pipe.
+        descriptor = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600, dir_fd=self._folder)
+        try:
+            found = os.fstat(descriptor)
+            if not _is_ours(found):
+                raise PermissionError(f"{self.path / name} {_state(found)}")
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+
+def open_trusted(path: Path) -> int:
+    """Open a folder that nobody but the user and root can change or replace; made if missing, as its parents.
+
+    Each folder on the way, and each link, belongs to the user or to root, and others cannot write there. A
+    sticky folder such as /tmp may be passed: only owners can rename what lies in it, and the owner of that is
+    looked at next. The last one may not be: anybody could put files there. Links are followed step by step,
+    under the same rule.
+
+    Parameters
+    ----------
+    path : Path
+        One that is relative is walked from the root as well.
+
+    Returns
+    -------
+    int
+        A descriptor, to be closed by the caller.
+
+    Raises
+    ------
+    PermissionError
+        With the place, its owner and mode, and what helps.
+    OSError
+        If a folder can be neither found nor made.
+    """
+    here, ahead, links = Path("/"), list(reversed(path.absolute().parts)), 0
+    folder = os.open("/", _STEP)
+    with ExitStack() as passed:
+        passed.callback(os.close, folder)
+        while ahead:
+            name = ahead.pop()
+            found = _found_or_made(name, folder)
+            if found.st_uid not in (0, os.geteuid()):
+                whose = f"neither yours (user {os.geteuid()}) nor root's"
+                raise PermissionError(f"{here / name} {_state(found)}: {whose}")
+            if stat.S_ISLNK(found.st_mode):
+                links += 1
+                if links > MOST_LINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+                # A target that is absolute begins with "/", which leads back to the root.
+                ahead += reversed(PurePath(os.readlink(name, dir_fd=folder)).parts)
+                continue
+            folder = os.open(name, _STEP, dir_fd=folder)
+            passed.callback(os.close, folder)
+            here = here / name
+            opened = os.fstat(folder)
+            mode = opened.st_mode
+            is_passed = ahead and mode & stat.S_ISVTX
+            if opened.st_uid not in (0, os.geteuid()) or (mode & 0o022 and not is_passed):
+                helps = f"chmod {'go' if mode & 0o002 else 'g'}-w {here}"
+                raise PermissionError(f"{here} {_state(opened)}: {helps}")
+        return os.dup(folder)
+
+
+def _found_or_made(name: str, folder: int) -> os.stat_result:
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        with suppress(FileExistsError):
+            os.mkdir(name, 0o700, dir_fd=folder)
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+
+
+def _is_ours(found: os.stat_result) -> bool:
+    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
+
+
+def _state(found: os.stat_result) -> str:
+    mode = stat.S_IMODE(found.st_mode)
+    return f"belongs to user {found.st_uid} and group {found.st_gid}, mode {mode:04o}"
+
+
+# The files of a kernel.
 
 
 class KernelCache(_Cache):  # type: ignore[misc]  # numba has no types
@@ -407,7 +361,7 @@ class KernelCache(_Cache):  # type: ignore[misc]  # numba has no types
         try:
             return self._folder.holds(self._file(signature, target_context.codegen()))
         except OSError as error:
-            warn_not_cached(self._folder, str(error))
+            warn_not_cached(self._folder, error)
             return False
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -416,11 +370,10 @@ class KernelCache(_Cache):  # type: ignore[misc]  # numba has no types
         name = self._file(sig, target_context.codegen())
         try:
             content = self._folder.read(name)
-            if content is None:
-                return None
-            return CompileResult._rebuild(target_context, *pickle.loads(content))
+            if content is not None:
+                return CompileResult._rebuild(target_context, *pickle.loads(content))
         except OSError as error:
-            warn_not_cached(self._folder, str(error))
+            warn_not_cached(self._folder, error)
         except Exception as error:  # pickle may raise anything for damaged bytes
             logger.debug("machine code of a kernel cannot be read: %r", error)
             with suppress(OSError):  # written again after the compilation
@@ -434,16 +387,12 @@ class KernelCache(_Cache):  # type: ignore[misc]  # numba has no types
         try:
             self._folder.write(self._file(sig, data.codegen), dumps(data._reduce()))
         except OSError as error:
-            warn_not_cached(self._folder, str(error))
+            warn_not_cached(self._folder, error)
 
     def enable(self) -> None:
-        """Nothing to do: it is always on."""
+        """Nothing to do: it is always on, and files of another source have other names."""
 
-    def disable(self) -> None:
-        """Nothing to do: it is always on."""
-
-    def flush(self) -> None:
-        """Nothing to do: files of another source have other names."""
+    disable = flush = enable
 
     def _file(self, signature: Any, codegen: Any) -> str:
         key = repr((str(signature), codegen.magic_tuple(), self._source))
@@ -455,17 +404,24 @@ def _digest_of_file(path: str) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
-_warned: list[str] = []
-_said: list[str] = []
-_compiling: list[OwnFolder] = []
+_said: set[str] = set()
 
 
-def warn_not_cached(folder: OwnFolder, why: str) -> None:
+def warn_not_cached(folder: OwnFolder, why: OSError) -> None:
     """Warn, once in a process, that the next one has to compile again."""
-    if not _warned:
-        _warned.append(why)
-        text = "compiled kernels are not cached in %s, each process compiles again: %s (see SWEEP_CACHE_DIR)"
-        logger.warning(text, folder.path, why)
+    text = "compiled kernels are not cached in %s, each process compiles again: %s (see SWEEP_CACHE_DIR)"
+    _say_once(logging.WARNING, text, folder.path, why)
+
+
+def _say_once(level: int, text: str, *arguments: object) -> None:
+    if text not in _said:
+        _said.add(text)
+        logger.log(level, text, *arguments)
+
+
+# One process at a time.
+
+_compiling: list[OwnFolder] = []
 
 
 def compile_alone(kernel: Any, folder: OwnFolder) -> None:
@@ -481,29 +437,12 @@ def compile_alone(kernel: Any, folder: OwnFolder) -> None:
             # A kernel that another one calls is compiled under the lock of that one.
             if _compiling or is_there():
                 return compile_or_load(signature)
-            _say_that_it_compiles(folder)
-            with lock(folder, is_there), rare_collections():
+            text = "compiling the kernels, which may take half a minute; later calls find them in %s"
+            _say_once(logging.INFO, text, folder.path)
+            with lock(folder, is_there):
                 return compile_or_load(signature)
 
     kernel.compile = compile_or_wait
-
-
-@contextmanager
-def rare_collections() -> Iterator[None]:
-    """Let Python look for garbage less often: a compilation makes many objects, and most of them stay."""
-    thresholds = gc.get_threshold()
-    gc.set_threshold(*RARELY)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*thresholds)
-
-
-def _say_that_it_compiles(folder: OwnFolder) -> None:
-    if not _said:
-        _said.append("")
-        text = "compiling the kernels, which may take half a minute; later calls find them in %s"
-        logger.info(text, folder.path)
 
 
 @contextmanager
@@ -518,22 +457,21 @@ def lock(folder: OwnFolder, is_there: Callable[[], bool]) -> Iterator[None]:
         Whether another process has written what is wanted: then there is no need of the lock. Many may wait,
         and all of them load at once.
     """
-    with ExitStack() as stack:
+    with ExitStack() as held:
         try:
-            descriptor = stack.enter_context(folder.opened("lock", os.O_RDWR | os.O_CREAT))
-            _take(descriptor, is_there, folder)
+            _take(held.enter_context(folder.opened("lock", os.O_RDWR | os.O_CREAT)), is_there, folder)
         except OSError as error:
-            warn_not_cached(folder, str(error))
+            warn_not_cached(folder, error)
         if is_there():
-            stack.close()
+            held.close()
         _compiling.append(folder)
-        stack.callback(_compiling.clear)
+        held.callback(_compiling.clear)
         yield
 
 
 def _take(descriptor: int, is_there: Callable[[], bool], folder: OwnFolder) -> None:
     """Lock a file; return without the lock once there is what is wanted, or the wait was too long."""
-    began, is_said = time.monotonic(), False
+    began = time.monotonic()
     while True:
         with suppress(BlockingIOError):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -543,9 +481,9 @@ def _take(descriptor: int, is_there: Callable[[], bool], folder: OwnFolder) -> N
             text = "another process has been compiling the kernels in %s for %.0f s: compiling them here too"
             logger.warning(text, folder.path, waited)
             return
-        if waited > SAY_AFTER and not is_said:
-            is_said = True
-            logger.info("waiting for another process, which compiles the kernels in %s", folder.path)
+        if waited > SAY_AFTER:
+            text = "waiting for another process, which compiles the kernels in %s"
+            _say_once(logging.INFO, text, folder.path)
         time.sleep(POLL)
         if is_there():
             return

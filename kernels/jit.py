@@ -8,6 +8,7 @@ keep their order, compiled or not.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -17,7 +18,7 @@ import numba.core.config
 from llvmlite import ir
 from numba.core import cgutils, typed_passes, types, untyped_passes
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler, Flags
+from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import PassManager
 from numba.core.datamodel import models
 from numba.core.imputils import impl_ret_borrowed
@@ -36,27 +37,66 @@ from numba.extending import (
 from kernels.cache import KernelCache, OwnFolder, cache_folder, compile_alone, warn_not_cached
 from kernels.interrupt import call
 
-# Named tuples that kernels hand to each other by pointer: which, without loading the compiler.
+# The doors: which kernels Python calls, and which are parts of those.
 
+F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
 
-_declared: list[type] = []
-_listeners: list[Callable[[type], None]] = []
+FOLDER: OwnFolder | None = None if numba.core.config.DISABLE_JIT else cache_folder()
+
+
+def jit(function: F) -> F:
+    """Compile a kernel on its first call; keep the machine code in the project's own folder.
+
+    Kernels allocate nothing, not even by copying one slice onto another: without numba's runtime (`_nrt`) no
+    array is reference counted, and counting the arrays of a search took four fifths of its time. Memory comes
+    from Python: `state.new_state` and its like.
+    """
+    compiled = _njit(function)
+    kernel = cast(Any, compiled)
+    if not numba.core.config.DISABLE_JIT:
+        kernel.__class__ = Entry
+    if FOLDER is not None:
+        try:
+            kernel._cache = KernelCache(function, FOLDER)
+            compile_alone(kernel, FOLDER)
+        except OSError as error:
+            warn_not_cached(FOLDER, error)
+    return compiled
+
+
+def jit_inner(function: F) -> F:
+    """As `jit`, for a kernel that other kernels alone call: it has no way in from Python."""
+    # Said, as numba hands the options of a caller down to what is compiled on its behalf.
+    return _njit(function, no_cpython_wrapper=True, pipeline_class=InnerCompiler, forceinline=False)
+
+
+def jit_part(function: F) -> F:
+    """As `jit_inner`, for a part of another kernel: always joined to it, for speed of a few percent.
+
+    By LLVM: numba's own joining gives the same machine code, but types the part again at each place.
+    """
+    return _njit(function, no_cpython_wrapper=True, pipeline_class=InnerCompiler, forceinline=True)
+
+
+def _njit(function: F, **options: Any) -> F:
+    fixed = {"nogil": True, "error_model": "numpy", "fastmath": False, "parallel": False}
+    compiled = numba.njit(no_cfunc_wrapper=True, _nrt=False, **fixed, **options)(function)
+    return cast(F, compiled)
+
+
+class Entry(CPUDispatcher):  # type: ignore[misc]  # numba has no types
+    """A kernel that Python calls: Ctrl-C ends it."""
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Compile it if needed, and run it."""
+        return call(super().__call__, arguments)
 
 
 def by_pointer(cls: C) -> C:
     """Have kernels hand over instances of a named tuple by pointer; they read its fields, by name alone."""
-    _declared.append(cls)
-    for listen in _listeners:
-        listen(cls)
+    typeof_impl.register(cls, _typeof)
     return cls
-
-
-def on_each(listen: Callable[[type], None]) -> None:
-    """Call a function with each such class, those declared later too."""
-    for cls in _declared:
-        listen(cls)
-    _listeners.append(listen)
 
 
 # How kernels hand tuples of arrays to each other by pointer.
@@ -79,11 +119,6 @@ class Pointer(types.Type):
         # Not the types of all fields: the name of each kernel repeats it, in each module, for each call.
         digest = hashlib.sha256(str(fields).encode()).hexdigest()[:16]
         super().__init__(name=f"{fields.instance_class.__name__}*{digest}")
-
-
-def register(cls: type) -> None:
-    """Have numba take instances of a named tuple for a `Pointer`."""
-    typeof_impl.register(cls, _typeof)
 
 
 def _typeof(value: Any, context: Any) -> Pointer | None:
@@ -170,20 +205,14 @@ def _field(context: Any, builder: Any, pointer: Pointer, value: Any, name: str) 
     return impl_ret_borrowed(context, builder, kind, _load(builder, address, held))
 
 
+@functools.cache
 def _offsets(pointer: Pointer, context: Any) -> list[int]:
     """Bytes from the start of a tuple to each of its fields."""
-    if pointer not in _known_offsets:
-        laid, data = context.get_value_type(pointer.fields), context.target_data
-        places = range(len(pointer.fields.types))
-        if isinstance(laid, ir.ArrayType):  # of a tuple whose fields are all of one type
-            size = laid.element.get_abi_size(data)
-            _known_offsets[pointer] = [place * size for place in places]
-        else:
-            _known_offsets[pointer] = [laid.get_element_offset(data, place) for place in places]
-    return _known_offsets[pointer]
-
-
-_known_offsets: dict[Pointer, list[int]] = {}
+    laid, data = context.get_value_type(pointer.fields), context.target_data
+    places = range(len(pointer.fields.types))
+    if isinstance(laid, ir.ArrayType):  # of a tuple whose fields are all of one type
+        return [place * laid.element.get_abi_size(data) for place in places]
+    return [laid.get_element_offset(data, place) for place in places]
 
 
 def _load(builder: Any, address: Any, kind: Any) -> Any:
@@ -230,19 +259,6 @@ arrays, `literally`, `literal_unroll`, `with` and numba's own joining: what need
 class InnerCompiler(Compiler):  # type: ignore[misc]  # numba has no types
     """numba's compiler, with fewer passes, and an `InnerLibrary` in the place of machine code."""
 
-    def __init__(
-        self,
-        typing_context: Any,
-        target_context: Any,
-        library: Any,
-        args: Any,
-        return_type: Any,
-        flags: Flags,
-        locals_: Any,
-    ) -> None:
-        options = _shared(flags)
-        super().__init__(typing_context, target_context, library, args, return_type, options, locals_)
-
     def define_pipelines(self) -> list[PassManager]:
         """The one list of passes."""
         manager = PassManager("kernels")
@@ -256,33 +272,6 @@ class InnerCompiler(Compiler):  # type: ignore[misc]  # numba has no types
         library = InnerLibrary(self.state.targetctx.codegen(), function.__qualname__)
         self.state.library = library
         return super().compile_extra(function)
-
-
-class _SharedFlags(Flags):  # type: ignore[misc]  # numba has no types
-    """Options of kernels, one object for all that have the same.
-
-    numba looks up its own functions by the options of the caller, some dozens of times for each operator: by
-    value, with the same hash for all options, this was a tenth of a compilation.
-    """
-
-    __slots__ = ()
-
-    def copy(self) -> _SharedFlags:
-        """Itself: nobody changes the options of a kernel once it is being compiled."""
-        return self
-
-    def __hash__(self) -> int:
-        return id(self)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-
-_flags: dict[str, _SharedFlags] = {}
-
-
-def _shared(flags: Flags) -> _SharedFlags:
-    return _flags.setdefault(flags.summary(), _SharedFlags(flags))
 
 
 class InnerLibrary(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
@@ -314,69 +303,3 @@ class _NoEnvironment:
     @staticmethod
     def set_env(name: str, environment: Any) -> None:
         """Do nothing: the address would be looked up among machine code."""
-
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-on_each(register)
-
-FOLDER: OwnFolder | None = None if numba.core.config.DISABLE_JIT else cache_folder()
-
-
-class Entry(CPUDispatcher):  # type: ignore[misc]  # numba has no types
-    """A kernel that Python calls: Ctrl-C ends it."""
-
-    def __call__(self, *arguments: Any) -> Any:
-        """Compile it if needed, and run it."""
-        return call(super().__call__, arguments)
-
-
-def jit(function: F) -> F:
-    """Compile a kernel on its first call; keep the machine code in the project's own folder.
-
-    Kernels allocate nothing, not even by copying one slice onto another: without numba's runtime (`_nrt`) no
-    array is reference counted, and counting the arrays of a search took four fifths of its time. Memory comes
-    from Python: `state.new_state` and its like.
-    """
-    compiled = _njit(function)
-    kernel = cast(Any, compiled)
-    if not numba.core.config.DISABLE_JIT:
-        kernel.__class__ = Entry
-    if FOLDER is not None:
-        try:
-            kernel._cache = KernelCache(function, FOLDER)
-            compile_alone(kernel, FOLDER)
-        except OSError as error:
-            warn_not_cached(FOLDER, str(error))
-    return compiled
-
-
-def jit_part(function: F) -> F:
-    """As `jit_inner`, for a part of another kernel: always joined to it, for speed of a few percent.
-
-    By LLVM: numba's own joining gives the same machine code, but types the part again at each place.
-    """
-    return _compile_inner(function, forceinline=True)
-
-
-def jit_inner(function: F) -> F:
-    """As `jit`, for a kernel that other kernels alone call: it has no way in from Python."""
-    # Said, as numba hands the options of a caller down to what is compiled on its behalf.
-    return _compile_inner(function, forceinline=False)
-
-
-def _compile_inner(function: F, **options: Any) -> F:
-    return _njit(function, no_cpython_wrapper=True, pipeline_class=InnerCompiler, **options)
-
-
-def _njit(function: F, **options: Any) -> F:
-    compiled = numba.njit(
-        nogil=True,
-        error_model="numpy",
-        fastmath=False,
-        parallel=False,
-        no_cfunc_wrapper=True,
-        _nrt=False,
-        **options,
-    )(function)
-    return cast(F, compiled)

@@ -1,9 +1,9 @@
-"""The settings of the search and of its objective: each declared once, here.
+"""The settings of the search and of its objective, and what features must be: each declared once, here.
 
 The table `[search]` of a sweep file, the options of `sweep fit`, the parameters of the estimator and the
 checks of all three derive from `OFFERED`: the method, which names values of some settings, and all settings,
-which override it. Beyond those doors there are values alone. Only the standard library is loaded: commands
-that solve nothing import this too.
+which override it. Beyond those doors there are values alone. `spread_problem` is their one check of features.
+Only the standard library is loaded: commands that solve nothing import this too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,11 @@ import math
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 TERMS = ("unsupervised", "likelihood", "posterior", "conditional")
 """Annotation terms of the objective, by name."""
@@ -336,3 +340,55 @@ def method_words(settings: SearchSettings) -> str:
     method, others = method_of(settings)
     said = ", ".join(f"{name} {value}" for name, value in others.items() if name not in LENGTHS)
     return " with ".join(filter(None, [method, said]))
+
+
+# Features: what they must be for their squares to be numbers, one check for every door.
+
+LARGEST, LEAST = 1e304, 1e-300
+"""Of the sum of all squared deviations, and of their mean: between them squares and sums keep digits."""
+
+MARGIN = 1e6
+
+
+def spread_problem(X: NDArray[np.float64]) -> tuple[str, str, str] | None:
+    """What keeps a table from being clustered.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Features, finite, at least one.
+
+    Returns
+    -------
+    tuple of str, or None
+        What was found, what was expected, and a remedy.
+    """
+    import numpy as np
+
+    if (X[0] == X).all():
+        return f"{len(X)} rows without any variance", "samples that differ", ""
+    # Almost every table is far from both bounds, and told so without copies of it.
+    width = max(1, 2**20 // len(X))
+    with np.errstate(all="ignore"):
+        starts = range(0, X.shape[1], width)
+        variance = sum(float(X[:, start : start + width].var(axis=0).sum()) for start in starts) / X.shape[1]
+        if variance > LEAST * MARGIN and variance * X.size < LARGEST / MARGIN:
+            return None
+
+    def in_units(values: NDArray[np.float64], exponents: NDArray[np.intc]) -> NDArray[np.float64]:
+        first = exponents // 2  # in two steps, as 2^1074 is no number
+        found: NDArray[np.float64] = np.ldexp(np.ldexp(values, -first), first - exponents)
+        return found
+
+    # All in units of powers of two, which round nothing: of each column for its mean, of all for the squares.
+    halves = 0.5 * X
+    exponents = np.frexp(np.abs(halves).max(axis=0))[1]
+    deviations = halves - np.ldexp(in_units(halves, exponents).mean(axis=0), exponents)
+    exponent = np.frexp(np.abs(deviations).max())[1]
+    total = float(np.square(in_units(deviations, exponent)).sum())
+    logs = 2.0 * float(exponent + 1) * math.log(2.0)
+    if total > 0.0 and math.log(total) + logs > math.log(LARGEST):
+        return "values whose squares overflow", "smaller values", "use another unit"
+    if total == 0.0 or math.log(total / X.size) + logs < math.log(LEAST):
+        return "values whose squares underflow", "larger values", "use another unit"
+    return None

@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from kernels.partition.relocation import collect
 from kernels.partition.state import State, new_state
 from kernels.problem.data import MUST, Data, Floats, Layer, layer_weights, pair_accuracies
 from kernels.problem.problem import Problem, build_problem
-from kernels.rng import below
 from kernels.search.genetic import run_restart
 from kernels.settings import CANDIDATES, FOLD_GENERATIONS, FOLDS, Settings
 
@@ -29,6 +28,11 @@ UNSURE = 1e-3
 
 HELD_OUT = 2**31
 """Start of the spawn keys of the folds: beyond the number of any restart."""
+
+
+def below(seed: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:
+    """A stream below another, without counting up the other's children."""
+    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *key))
 
 
 class Annotations(NamedTuple):
@@ -114,24 +118,16 @@ def list_annotations(layers: Sequence[Layer], seed: np.random.SeedSequence) -> A
     seed : numpy.random.SeedSequence
         Of the folds.
     """
-    parts = []
+    parts = [(np.empty((0, 2), np.int64), np.empty(0, bool), *np.empty((2, 0)), *np.empty((3, 0), np.int64))]
     for number, layer in enumerate(layers):
         pairs = np.asarray(layer.pairs, dtype=np.int64).reshape(-1, 2)
         rows = np.flatnonzero(pairs[:, 0] != pairs[:, 1])
-        parts.append(
-            (
-                pairs[rows],
-                np.full(len(rows), layer.kind == MUST),
-                layer_weights(layer)[rows],
-                pair_accuracies(layer)[rows],
-                np.full(len(rows), layer.annotator),
-                np.full(len(rows), number),
-                rows,
-            )
+        must, who, where = (
+            np.full(len(rows), each) for each in (layer.kind == MUST, layer.annotator, number)
         )
-    if not parts:
-        none = np.empty(0, dtype=np.int64)
-        parts.append((none.reshape(0, 2), none == 0, np.empty(0), np.empty(0), none, none, none))
+        parts.append(
+            (pairs[rows], must, layer_weights(layer)[rows], pair_accuracies(layer)[rows], who, where, rows)
+        )
     columns = dict(zip(Annotations._fields, map(np.concatenate, zip(*parts, strict=True)), strict=False))
     different, names = np.unique(np.sort(columns["pairs"], axis=1), axis=0, return_inverse=True)
     order = np.random.default_rng(below(seed, HELD_OUT)).permutation(len(different))
@@ -179,14 +175,9 @@ def held_out(
         tested = annotations.folds == fold
         if not tested.any():
             continue
-        problem = build_problem(
-            X,
-            _without(layers, annotations, tested),
-            n_clusters=n_clusters,
-            model=model,
-            covariance=covariance,
-            settings=settings,
-        )
+        seen = _without(layers, annotations, tested)
+        given: dict[str, Any] = {"n_clusters": n_clusters, "model": model, "covariance": covariance}
+        problem = build_problem(X, seen, settings=settings, **given)
         rng = np.random.default_rng(below(seed, HELD_OUT + 1 + fold))
         labels = run_restart(problem, short, rng).labels
         shares = label_probabilities(problem, labels)
@@ -256,14 +247,9 @@ def _without(layers: Sequence[Layer], annotations: Annotations, tested: NDArray[
     for number, layer in enumerate(layers):
         kept = np.ones(len(layer.pairs), dtype=bool)
         kept[annotations.rows[tested & (annotations.layers == number)]] = False
-        left.append(
-            replace(
-                layer,
-                pairs=layer.pairs[kept],
-                weights=None if layer.weights is None else np.asarray(layer.weights)[kept],
-                accuracies=None if layer.accuracies is None else np.asarray(layer.accuracies)[kept],
-            )
-        )
+        of_pairs = {"pairs": layer.pairs, "weights": layer.weights, "accuracies": layer.accuracies}
+        given = {name: np.asarray(each)[kept] for name, each in of_pairs.items() if each is not None}
+        left.append(replace(layer, **given))  # type: ignore[arg-type]
     return left
 
 
@@ -403,19 +389,8 @@ def choose_covariance(
             f"{annotations.n_pairs} annotated pairs are too few to choose a shape, {LEAST_PAIRS} are needed"
         )
         return Choice(simplest, {}, f"{found}: covariances are {simplest}")
-    predictions = {
-        covariance: held_out(
-            X,
-            layers,
-            annotations,
-            n_clusters=n_clusters,
-            model=model,
-            covariance=covariance,
-            settings=settings,
-            seed=seed,
-        )
-        for covariance in candidates
-    }
+    given: dict[str, Any] = {"n_clusters": n_clusters, "model": model, "settings": settings, "seed": seed}
+    predictions = {shape: held_out(X, layers, annotations, covariance=shape, **given) for shape in candidates}
     return Choice(simplest_of_the_best(predictions), predictions)
 
 

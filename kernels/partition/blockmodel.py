@@ -1,11 +1,7 @@
-"""The annotation model "conditional": each annotated pair is right with its accuracy.
+"""What annotations add to a gain: tables of the block models, and the model "conditional".
 
-Equations (36) to (38) of docs/model.md.
-
-All that matters of a partition is which pairs share a cluster. `State.agreed` holds, for the layer of
-annotations of known accuracy, their value in nats, and for a layer of unknown accuracy its agreeing weight; a
-pair that comes to share a cluster adds its weight to it. A candidate costs O(1) a layer once the links are
-set.
+`refresh_size_terms` sets, after each relocation, the part of a block model's gain that depends on source and
+target alone; the functions of "conditional" follow it. `kernels.partition.gains` puts both together.
 """
 
 from __future__ import annotations
@@ -19,9 +15,7 @@ from kernels.partition.state import State
 from kernels.partition.statistics import array_log, prior_rate, proportions_gain, sum_of_squares
 from kernels.problem.data import LARGEST_ACCURACY, LIKELIHOOD, POSTERIOR, Data, Floats
 
-# The part of the block model's gain that depends on source and target alone.
-#
-# Equations (22) and (23) of docs/model.md.
+# Block models (equations (22) and (23) of docs/model.md).
 #
 # A relocation of a sample with annotations a_r changes the sizes of two clusters, and with them the
 # denominators n_r n_s + (1 + delta_rs) lambda_rs of all rates. What that does to the counts as they are goes
@@ -30,13 +24,10 @@ from kernels.problem.data import LARGEST_ACCURACY, LIKELIHOOD, POSTERIOR, Data, 
 # here.
 #
 # The prior's lambda depends on all sizes: lambda' = lambda e^u, the same u for both rates of a layer. As a
-# function of u, log(n n + lambda e^u) has the first derivative q = lambda / (n n + lambda) and the second
-# q (1 - q), which grows by at most the factor e^|u|. The tables hold the logarithms at lambda, `base` adds
-# the
-# first order of the counts as they are, and `slack` bounds the rest: u² e^|u| / 2 · m · max q (1 - q) for
-# the
-# second order, and |u| max q for each annotation carried along. A candidate whose gain lies within that
-# bound
+# function of u, log(n n + lambda e^u) has the first derivative q = lambda / (n n + lambda) and the second q
+# (1 - q), which grows by at most the factor e^|u|. The tables hold the logarithms at lambda, `base` adds the
+# first order of the counts as they are, and `slack` bounds the rest: u² e^|u| / 2 · m · max q (1 - q) for the
+# second order, and |u| max q for each annotation carried along. A candidate whose gain lies within that bound
 # of the threshold is evaluated term by term, so every decision is that of the exact objective.
 
 NOW, JOIN, LEAVE, SWAP, RATE = 0, 1, 2, 3, 4
@@ -82,10 +73,9 @@ def add_likelihood_base(data: Data, state: State, layer: int) -> None:
 def set_logs(data: Data, state: State, layer: int) -> None:
     """Set the denominators of the layer at the current rates, their logarithms, and the shares of lambda.
 
-    The first 4 K² places of `denominators` end as shares q, in the order of `logs`; the last K² stay e^u.
+    All but the last of the `denominators`, in the order of `logs`, end as shares q; the last stay e^u.
     """
     n_clusters = data.n_clusters
-    area = n_clusters * n_clusters
     rate = prior_rate(data, layer, sum_of_squares(state.sizes))
     state.rates[layer] = rate
     inner = 2.0 * rate
@@ -97,26 +87,25 @@ def set_logs(data: Data, state: State, layer: int) -> None:
         n_r = float(state.sizes[r])
         for c in range(n_clusters):
             n_c = float(state.sizes[c])
-            place = r * n_clusters + c
-            values[place] = n_r * n_c + outer
-            values[place + area] = n_r * n_c + n_r + outer
-            values[place + 2 * area] = n_r * n_c - n_c + outer
-            values[place + 3 * area] = (n_r - 1.0) * (n_c + 1.0) + outer
-            values[place + 4 * area] = 1.0 + (n_c - n_r + 1.0) * slope
-        place = r * n_clusters + r
+            values[NOW, r, c] = n_r * n_c + outer
+            values[JOIN, r, c] = n_r * n_c + n_r + outer
+            values[LEAVE, r, c] = n_r * n_c - n_c + outer
+            values[SWAP, r, c] = (n_r - 1.0) * (n_c + 1.0) + outer
+            values[RATE, r, c] = 1.0 + (n_c - n_r + 1.0) * slope
         # On the diagonal (1 + delta) lambda is 2 lambda_in; nothing moves from r to r: 1, with logarithm 0.
-        values[place] = n_r * n_r + inner
-        values[place + area] = (n_r + 1.0) * (n_r + 1.0) + inner
-        values[place + 2 * area] = (n_r - 1.0) * (n_r - 1.0) + inner
-        values[place + 3 * area] = 1.0
-        values[place + 4 * area] = 1.0
-    array_log(values, state.logs[layer].reshape(5 * area))
-    for place in range(4 * area):
-        values[place] = outer / values[place]
-    for r in range(n_clusters):
-        place = r * n_clusters + r
-        for table in range(3):
-            values[place + table * area] *= inner / outer
+        values[NOW, r, r] = n_r * n_r + inner
+        values[JOIN, r, r] = (n_r + 1.0) * (n_r + 1.0) + inner
+        values[LEAVE, r, r] = (n_r - 1.0) * (n_r - 1.0) + inner
+        values[SWAP, r, r] = 1.0
+        values[RATE, r, r] = 1.0
+    size = 5 * n_clusters * n_clusters
+    array_log(values.reshape(size), state.logs[layer].reshape(size))
+    for table in range(RATE):
+        for r in range(n_clusters):
+            for c in range(n_clusters):
+                values[table, r, c] = outer / values[table, r, c]
+            if table != SWAP:
+                values[table, r, r] *= inner / outer
 
 
 @jit_part
@@ -125,7 +114,7 @@ def add_posterior_base(data: Data, state: State, layer: int) -> None:
     n_clusters = data.n_clusters
     counts = state.edge_counts[layer]
     logs = state.logs[layer]
-    shares = state.denominators.reshape((5, n_clusters, n_clusters))
+    shares = state.denominators
     sides = state.sides
     side_changes(counts, logs, sides[0], sides[1])
     total_share = side_changes(counts, shares, sides[2], sides[3])
@@ -208,6 +197,14 @@ def corner_change(counts: Floats, table: Floats, s: int, t: int) -> float:
     return float(
         counts[s, t] * (table[SWAP, s, t] - table[JOIN, s, t] - table[LEAVE, s, t] + table[NOW, s, t])
     )
+
+
+# The model "conditional": each annotated pair is right with its accuracy (equations (36) to (38)).
+#
+# All that matters of a partition is which pairs share a cluster. `State.agreed` holds, for the layer of
+# annotations of known accuracy, their value in nats, and for a layer of unknown accuracy its agreeing weight;
+# a pair that comes to share a cluster adds its weight to it. A candidate costs O(1) a layer once the links
+# are set.
 
 
 @jit_part

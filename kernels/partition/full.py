@@ -143,16 +143,6 @@ def set_tied_distances(data: Data, state: State, sample: int) -> None:
 
 
 @jit_inner
-def cross_product(data: Data, state: State, sample: int, source: int, target: int) -> float:
-    """A' A^-1 b of the differences to two means, for the shape "tied"."""
-    product = state.vectors[data.n_clusters + 1]
-    total = 0.0
-    for d in range(data.Z.shape[1]):
-        total += (product[d] - state.vectors[source, d]) * (data.Z[sample, d] - state.means[d, target])
-    return total
-
-
-@jit_inner
 def set_full_gains(data: Data, state: State, sample: int, source: int) -> float:
     """Set the gains to their part in gmm; a bound on the error of what leaving the source gains, nats."""
     size = state.sizes[source]
@@ -178,10 +168,13 @@ def set_tied_gains(data: Data, state: State, sample: int, source: int) -> float:
     half = -0.5 * data.feature_weight * (data.Z.shape[0] + data.freedom)
     share = size / (size - 1.0) if size > 1 else 0.0
     left = 1.0 - share * state.distances[source]
+    product = state.vectors[data.n_clusters + 1]
     least = 1.0
     for target in range(data.n_clusters):
         joining = state.join[0, target]
-        cross = cross_product(data, state, sample, source, target)
+        cross = 0.0  # a' A^-1 b of the differences to the two means
+        for d in range(data.Z.shape[1]):
+            cross += (product[d] - state.vectors[source, d]) * (data.Z[sample, d] - state.means[d, target])
         ratio = left * (1.0 + joining * state.distances[target]) + share * joining * cross * cross
         ratio = max(ratio, LEAST_SHARE)
         least = min(least, ratio)
@@ -191,35 +184,20 @@ def set_tied_gains(data: Data, state: State, sample: int, source: int) -> float:
 
 @jit_inner
 def exact_full_gain(data: Data, state: State, sample: int, source: int, target: int) -> float:
-    """Change of gmm, from members."""
+    """Change of gmm, from members: of two scatters, or of that of all but the sample, which joins either."""
+    size = state.sizes[target]
     if data.shape == TIED:
-        return exact_tied_gain(data, state, sample, source, target)
-    before, after = logdets_about(data, state, sample, source)
-    size = state.sizes[source]
-    gain = shaped_term(data, size - 1, before) - shaped_term(data, size, after)
-    before, after = logdets_about(data, state, sample, target)
-    size = state.sizes[target]
-    return gain + shaped_term(data, size + 1, after) - shaped_term(data, size, before)
-
-
-@jit_inner
-def logdets_about(data: Data, state: State, sample: int, cluster: int) -> tuple[float, float]:
-    """Log-determinants of the scatter of a cluster without the sample, and with it."""
-    before, rise = factorise_without(data, state, sample, cluster, cluster)
-    return before, before + rise
-
-
-@jit_inner
-def exact_tied_gain(data: Data, state: State, sample: int, source: int, target: int) -> float:
-    """Change of gmm from the scatter of all members but the sample, which joins either cluster."""
-    n_dims = data.Z.shape[1]
-    _, before = factorise_without(data, state, sample, source, ONLY)
-    vector = state.vectors[data.n_clusters]
-    size = state.sizes[target]
-    for d in range(n_dims):
-        vector[d] = data.Z[sample, d] - state.means[d, target]
-    after = math.log1p(size / (size + 1.0) * solved_square(state.matrix, vector))
-    return float(0.5 * data.feature_weight * (data.Z.shape[0] + data.freedom) * (before - after))
+        _, before = factorise_without(data, state, sample, source, ONLY)
+        vector = state.vectors[data.n_clusters]
+        for d in range(data.Z.shape[1]):
+            vector[d] = data.Z[sample, d] - state.means[d, target]
+        after = math.log1p(size / (size + 1.0) * solved_square(state.matrix, vector))
+        return float(0.5 * data.feature_weight * (data.Z.shape[0] + data.freedom) * (before - after))
+    n_source = state.sizes[source]
+    logdet, rise = factorise_without(data, state, sample, source, source)
+    gain = shaped_term(data, n_source - 1, logdet) - shaped_term(data, n_source, logdet + rise)
+    logdet, rise = factorise_without(data, state, sample, target, target)
+    return gain + shaped_term(data, size + 1, logdet + rise) - shaped_term(data, size, logdet)
 
 
 @jit_inner
@@ -272,21 +250,14 @@ def relocate_scatter(data: Data, state: State, sample: int, source: int, target:
     """Move the sample, in scatter and inverse alone: means and sizes are still those before."""
     size = state.sizes[source]
     if data.shape == FULL and size <= 2:
-        clear(data, state, source)
+        set_multiple_of_identity(state.scatter[source], data.ridge)
+        set_multiple_of_identity(state.inverse[source], 1.0 / data.ridge)
+        state.logdets[source] = data.Z.shape[1] * math.log(data.ridge)
+        state.drift[source] = grain(data, state, source)
     elif size > 1:
         update(data, state, sample, source, -size / (size - 1.0))
     size = state.sizes[target]
     update(data, state, sample, target, size / (size + 1.0))
-
-
-@jit_inner
-def clear(data: Data, state: State, place: int) -> None:
-    """Set a scatter matrix to that of a single sample."""
-    n_dims = data.Z.shape[1]
-    set_multiple_of_identity(state.scatter[place], data.ridge)
-    set_multiple_of_identity(state.inverse[place], 1.0 / data.ridge)
-    state.logdets[place] = n_dims * math.log(data.ridge)
-    state.drift[place] = grain(data, state, place)
 
 
 @jit_inner

@@ -32,9 +32,8 @@ from kernels.partition.relocation import error_after_removal
 from kernels.partition.state import State
 from kernels.partition.statistics import (
     cluster_term,
-    is_pooled_degenerate,
+    is_degenerate,
     pooled_error,
-    pooled_term,
     prior_rate,
     proportions_gain,
     sum_of_squares,
@@ -54,9 +53,7 @@ from kernels.problem.data import (
     Floats,
 )
 
-# Gain of one relocation, term by term: the fallback of the fast evaluation, and its reference in tests.
-#
-# Equation (20) of docs/model.md.
+# Gain of one relocation, term by term: the fallback of the fast evaluation (equation (20) of docs/model.md).
 
 
 @jit_inner
@@ -91,7 +88,8 @@ def exact_spherical_gain(data: Data, state: State, sample: int, source: int, tar
         for k in range(data.n_clusters):
             if k != source and k != target:
                 after += state.errors[k]
-        return pooled_term(data, after) - pooled_term(data, before)
+        n_samples = data.X.shape[0]
+        return cluster_term(data, n_samples, after) - cluster_term(data, n_samples, before)
     gain = cluster_term(data, state.sizes[source] - 1, left) - cluster_term(
         data, state.sizes[source], state.errors[source]
     )
@@ -137,6 +135,9 @@ def count_change(links: Floats, own: float, r: int, c: int, source: int, target:
     if r == c:
         return float(at_r * (2.0 * links[r] + own))
     return float(at_r * links[c] + at_c * links[r])
+
+
+# The fast evaluation of all targets.
 
 
 @jit_part
@@ -214,7 +215,7 @@ def set_links(data: Data, state: State, sample: int) -> float:
 def set_gains(data: Data, state: State, sample: int, degree: float) -> float:
     """Gain in nats of moving `sample`, whose links are set, to every cluster, 0 for its own; the largest.
 
-    A gain may be off by the slack of size_terms; one that this could move across the threshold is exact.
+    A gain may be off by the slack of blockmodel; one that this could move across the threshold is exact.
     """
     source = int(np.int64(state.labels[sample]))
     doubt = 0.0
@@ -230,15 +231,13 @@ def set_gains(data: Data, state: State, sample: int, degree: float) -> float:
             doubt = set_tied_gains(data, state, sample, source)
         else:
             doubt = set_full_gains(data, state, sample, source)
-    if data.model == LIKELIHOOD:
-        add_size_gains(data, state, source, degree)
+    if data.model == CONDITIONAL:
+        add_agreement_gains(data, state, source)
+    else:
+        if data.model == LIKELIHOOD:
+            add_size_gains(data, state, source, degree)
         for layer in range(data.totals.shape[0]):
             add_count_gains(data, state, layer, sample, source)
-    elif data.model == POSTERIOR:
-        for layer in range(data.totals.shape[0]):
-            add_rate_gains(data, state, layer, sample, source)
-    elif data.model == CONDITIONAL:
-        add_agreement_gains(data, state, source)
     largest = 0.0
     for target in range(data.n_clusters):
         if target != source:
@@ -288,8 +287,8 @@ def set_pooled_gains(data: Data, state: State, sample: int, source: int) -> None
         joining = state.join[0, target] * state.distances[target]
         ratio = (removal + joining) / (before + prior)
         # Near -1, 1 + ratio has lost the digits that the sum of what is left still has.
-        if ratio < -0.5 or is_pooled_degenerate(data, min(before, rest + joining)):
-            state.gains[target] = pooled_term(data, rest + joining) - state.terms[0]
+        if ratio < -0.5 or is_degenerate(data, n_samples, min(before, rest + joining)):
+            state.gains[target] = cluster_term(data, n_samples, rest + joining) - state.terms[0]
         else:
             state.gains[target] = half * math.log1p(ratio)
 
@@ -304,37 +303,10 @@ def add_size_gains(data: Data, state: State, source: int, degree: float) -> None
 
 @jit_part
 def add_count_gains(data: Data, state: State, layer: int, sample: int, source: int) -> None:
-    """Add the change of half the sum of m_rs log m_rs."""
-    n_clusters = data.n_clusters
-    table = data.x_log_x
-    counts = state.edge_counts[layer]
-    before = state.count_terms[layer]
-    links = state.links[layer]
-    touched = state.touched[layer]
-    own = data.self_weights[sample, layer]
-    gains = state.gains
-    here = links[source]
-    common = 0.5 * (x_log_x(table, counts[source, source] - 2.0 * here - own) - before[source, source])
-    for place in range(state.n_touched[layer]):
-        r = touched[place]
-        if r != source:
-            link = links[r]
-            removal = x_log_x(table, counts[source, r] - link) - before[source, r]
-            common += removal
-            kept = gains[r] - removal
-            for t in range(n_clusters):
-                gains[t] += x_log_x(table, counts[r, t] + link) - before[r, t]
-            gains[r] = kept
-    for t in range(n_clusters):
-        there = links[t]
-        between = x_log_x(table, counts[source, t] + here - there) - before[source, t]
-        within = x_log_x(table, counts[t, t] + 2.0 * there + own) - before[t, t]
-        gains[t] += common + between + 0.5 * within
+    """Add the change of half the sum of m_rs log m_rs, less the logarithms the annotations carry along.
 
-
-@jit_part
-def add_rate_gains(data: Data, state: State, layer: int, sample: int, source: int) -> None:
-    """Add the change of half the sum of m_rs log m_rs, less the logarithms the annotations carry along."""
+    Those are 0 without a prior on the rates, where `add_size_gains` has them of all layers together.
+    """
     n_clusters = data.n_clusters
     table = data.x_log_x
     counts = state.edge_counts[layer]

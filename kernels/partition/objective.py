@@ -14,7 +14,6 @@ from kernels.partition.state import State, new_state
 from kernels.partition.statistics import (
     cluster_term,
     pooled_error,
-    pooled_term,
     prior_rate,
     proportions_term,
     shaped_term,
@@ -29,7 +28,7 @@ def terms(data: Data, state: State) -> tuple[float, float, float]:
     """gmm, annotation term and prior of a partition whose statistics are set; 0 where the model lacks one."""
     gmm = data.unit_term
     if data.shape == COMMON:
-        gmm = pooled_term(data, pooled_error(data, state))
+        gmm = cluster_term(data, data.X.shape[0], pooled_error(data, state))
     elif data.shape == TIED:
         gmm += shaped_term(data, data.Z.shape[0], state.logdets[0])
     elif data.shape > COMMON:

@@ -20,11 +20,10 @@ from kernels.partition.statistics import (
     collect_gaussians,
     error_without,
     pooled_error,
-    pooled_term,
     shaped_term,
     x_log_x,
 )
-from kernels.problem.data import COMMON, CONDITIONAL, DEGENERATE, DIAGONAL, SPHERICAL, TIED, Data
+from kernels.problem.data import COMMON, CONDITIONAL, DEGENERATE, DIAGONAL, TIED, Data, Floats
 
 
 @jit_inner
@@ -47,9 +46,7 @@ def collect(data: Data, state: State) -> None:
 @jit_inner
 def refresh(data: Data, state: State) -> None:
     """Set what is derived from sizes, squared errors and edge counts."""
-    if data.shape == COMMON:
-        refresh_pooled(data, state)
-    elif data.shape == SPHERICAL:
+    if data.shape <= COMMON:
         refresh_gaussians(data, state)
     else:
         refresh_shaped(data, state)
@@ -66,7 +63,7 @@ def refresh_gaussians(data: Data, state: State) -> None:
     """Set the terms, and `join`: coefficients from a squared distance to the gain of joining a cluster.
 
     The squared error becomes error + join[0] d² + prior; a cluster is then degenerate up to join[3], and
-    gains join[1] log(that) + join[2] if it is not.
+    gains join[1] log(that) + join[2] if it is not. Under a common variance the first row alone counts.
     """
     n_features = data.X.shape[1]
     for k in range(data.n_clusters):
@@ -82,15 +79,9 @@ def refresh_gaussians(data: Data, state: State) -> None:
             state.join[3, k] = 0.0  # no cluster is degenerate under a variance prior
         elif size == 0:
             state.join[3, k] = 1e300  # one sample is degenerate, whatever its distance
-
-
-@jit_part
-def refresh_pooled(data: Data, state: State) -> None:
-    """Set the term of all clusters, and the first row of `join`, under a common variance."""
-    state.terms[:] = 0.0
-    state.terms[0] = pooled_term(data, pooled_error(data, state))
-    for k in range(data.n_clusters):
-        state.join[0, k] = state.sizes[k] / (state.sizes[k] + 1.0)
+    if data.shape == COMMON:
+        state.terms[:] = 0.0
+        state.terms[0] = cluster_term(data, data.X.shape[0], pooled_error(data, state))
 
 
 @jit_inner
@@ -167,27 +158,29 @@ def relocate(data: Data, state: State, sample: int, target: int) -> None:
         relocate_agreement(data, state, source, target)
     else:
         for layer in range(data.totals.shape[0]):
-            relocate_edges(data, state, layer, sample, source, target)
+            links = state.links[layer]
+            own = data.self_weights[sample, layer]
+            move_edges(state.edge_counts[layer], links, links[source], own, source, target)
     state.counters[STALE] = 1
     state.counters[RELOCATIONS] += 1
     refresh(data, state)
 
 
 @jit_part
-def relocate_edges(data: Data, state: State, layer: int, sample: int, source: int, target: int) -> None:
-    """Change the edge counts of one layer as `sample` goes from `source` to `target`."""
-    counts = state.edge_counts[layer]
-    links = state.links[layer]
-    own = data.self_weights[sample, layer]
-    for place in range(state.n_touched[layer]):
-        r = state.touched[layer, place]
+def move_edges(counts: Floats, links: Floats, here: float, own: float, source: int, target: int) -> None:
+    """Change the edge counts of one layer as samples go from `source` to `target`.
+
+    `links` are their annotations with each cluster, `here` those with what stays in the source, and `own`
+    those among themselves, twice, and self pairs.
+    """
+    for r in range(len(links)):
         if r != source and r != target:
             counts[source, r] -= links[r]
             counts[r, source] -= links[r]
             counts[target, r] += links[r]
             counts[r, target] += links[r]
-    between = links[source] - links[target]
+    between = here - links[target]
     counts[source, target] += between
     counts[target, source] += between
-    counts[source, source] -= 2.0 * links[source] + own
+    counts[source, source] -= 2.0 * here + own
     counts[target, target] += 2.0 * links[target] + own

@@ -179,7 +179,7 @@ def is_degenerate(data: Data, size: int, error: float) -> bool:
 
 @jit_part
 def cluster_term(data: Data, size: int, error: float) -> float:
-    """Part of one cluster in gmm, nats."""
+    """Part in gmm of one cluster, or of all under a common variance, nats (docs/model.md, eqs. (5), (34))."""
     if is_degenerate(data, size, error):
         return 0.0
     n_features = data.X.shape[1]
@@ -196,26 +196,6 @@ def pooled_error(data: Data, state: State) -> float:
     for k in range(data.n_clusters):
         total += state.errors[k]
     return total
-
-
-@jit_part
-def is_pooled_degenerate(data: Data, error: float) -> bool:
-    """Whether a common variance is degenerate at this squared error of all clusters."""
-    if data.kappa > 0.0:
-        return False
-    return bool(error <= DEGENERATE * data.total_variance * data.X.shape[1] * data.X.shape[0])
-
-
-@jit_part
-def pooled_term(data: Data, error: float) -> float:
-    """Value of gmm under a common variance (docs/model.md, eq. (34)), nats."""
-    if is_pooled_degenerate(data, error):
-        return 0.0
-    n_samples, n_features = data.X.shape
-    scaled = error + data.kappa * n_features * data.total_variance
-    freedom = n_features * (n_samples + data.kappa)
-    scale = -0.5 * data.feature_weight * freedom
-    return float(scale * (1.0 + math.log(scaled) - data.log_freedom[n_samples]))
 
 
 @jit_part

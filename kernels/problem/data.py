@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernels.jit import by_pointer
 from kernels.settings import LARGEST_WEIGHT, LEAST_WEIGHT, WEIGHTS
 
 Floats = NDArray[np.float64]
@@ -33,7 +32,6 @@ IMPROVEMENT = 1e-9
 """A gain counts only above this, in nats: far above rounding, so that no sample moves to and fro."""
 
 
-@by_pointer
 class Data(NamedTuple):
     """Constant input of the search.
 
@@ -43,7 +41,7 @@ class Data(NamedTuple):
     """
 
     X: Floats  # (n_samples, n_features), centred: what seeding, k-means and crossover see
-    Z: Floats  # (n_samples, n_dims): what the Gaussians see: X itself, or see `kernels.problem.whitening`
+    Z: Floats  # (n_samples, n_dims): what the Gaussians see: X itself, or see `kernels.problem.shapes`
     n_clusters: int
     model: int
     shape: int  # of the covariances
@@ -181,47 +179,34 @@ def check_layer(layer: Layer, number: int, n_samples: int, model: str) -> None:
     ValueError
         With the number of the layer and what was found.
     """
-    where = f"annotation layer {number}"
-    _check_pairs(layer, where, n_samples)
-    if layer.weights is not None:
-        weights = np.asarray(layer.weights, dtype=np.float64)
-        if weights.shape != (len(layer.pairs),):
-            raise ValueError(f"{where}: weights have shape {weights.shape}, expected ({len(layer.pairs)},)")
-        if not ((weights >= LEAST_WEIGHT) & (weights <= LARGEST_WEIGHT)).all():
-            found = f"{weights.min()} to {weights.max()}"
-            raise ValueError(f"{where}: weights go from {found}, expected each {WEIGHTS}")
-    if model == "posterior" and (layer.accuracy is None or not 0.0 < layer.accuracy <= 1.0):
-        raise ValueError(f"{where}: accuracy is {layer.accuracy}, expected a number in (0, 1]")
-    if model == "conditional":
-        _check_accuracies(layer, where)
+    for found, expected in _problems(layer, n_samples, model):
+        raise ValueError(f"annotation layer {number}: {found}, expected {expected}")
 
 
-def _check_pairs(layer: Layer, where: str, n_samples: int) -> None:
+def _problems(layer: Layer, n_samples: int, model: str) -> Iterator[tuple[str, str]]:
+    """What is wrong and what was expected, each of which the next check relies on."""
     pairs = np.asarray(layer.pairs)
     if layer.kind not in (MUST, CANNOT):
-        raise ValueError(
-            f"{where}: kind is {layer.kind}, expected {MUST} (must-link) or {CANNOT} (cannot-link)"
-        )
+        yield f"kind is {layer.kind}", f"{MUST} (must-link) or {CANNOT} (cannot-link)"
     if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
-        raise ValueError(
-            f"{where}: pairs are {pairs.dtype} of shape {pairs.shape}, expected integers (n_pairs, 2)"
-        )
+        yield f"pairs are {pairs.dtype} of shape {pairs.shape}", "integers (n_pairs, 2)"
     if pairs.min() < 0 or pairs.max() >= n_samples:
-        raise ValueError(
-            f"{where}: indices go from {pairs.min()} to {pairs.max()}, expected 0 to {n_samples - 1}"
-        )
-
-
-def _check_accuracies(layer: Layer, where: str) -> None:
-    if layer.accuracy is not None and not 0.0 <= layer.accuracy <= 1.0:
-        raise ValueError(f"{where}: accuracy is {layer.accuracy}, expected a number in [0, 1] or none")
-    if layer.accuracies is None:
-        return
-    given = np.asarray(layer.accuracies, dtype=np.float64)
-    if given.shape != (len(layer.pairs),):
-        raise ValueError(f"{where}: accuracies have shape {given.shape}, expected ({len(layer.pairs)},)")
-    if (~np.isnan(given) & ~((given >= 0.0) & (given <= 1.0))).any():
-        raise ValueError(f"{where}: accuracies must be in [0, 1], or NaN where they are not given")
+        yield f"indices go from {pairs.min()} to {pairs.max()}", f"0 to {n_samples - 1}"
+    weights, shape = layer_weights(layer), (len(pairs),)
+    if weights.shape != shape:
+        yield f"weights have shape {weights.shape}", f"{shape}"
+    if not ((weights >= LEAST_WEIGHT) & (weights <= LARGEST_WEIGHT)).all():
+        yield f"weights go from {weights.min()} to {weights.max()}", f"each {WEIGHTS}"
+    if model == "posterior" and (layer.accuracy is None or not 0.0 < layer.accuracy <= 1.0):
+        yield f"accuracy is {layer.accuracy}", "a number in (0, 1]"
+    if model == "conditional":
+        if layer.accuracy is not None and not 0.0 <= layer.accuracy <= 1.0:
+            yield f"accuracy is {layer.accuracy}", "a number in [0, 1] or none"
+        given = np.full(shape, np.nan) if layer.accuracies is None else np.asarray(layer.accuracies, float)
+        if given.shape != shape:
+            yield f"accuracies have shape {given.shape}", f"{shape}"
+        if ((given < 0.0) | (given > 1.0)).any():
+            yield f"accuracies go from {np.nanmin(given)} to {np.nanmax(given)}", "each in [0, 1], or NaN"
 
 
 # The annotation part of `Data`: layers as sorted rows of partners.
@@ -244,146 +229,79 @@ class Graph(NamedTuple):
     apart: float = 0.0
 
 
-class Adjacency(NamedTuple):
-    """Fields of `Data` of the same names."""
+def adjacency(layers: Sequence[Layer], n_samples: int, model: str) -> dict[str, Any]:
+    """Fields of `Data` that say who is annotated with whom: symmetric, rows ordered by sample, then layer.
 
-    row_start: NDArray[np.int32]
-    partners: NDArray[np.int32]
-    weights: Floats
-    self_weights: Floats
-    totals: Floats
-    spread: Floats
-    attracts: NDArray[np.bool_]
-    n_known: int
-    apart: Floats
-    x_log_x: Floats
-
-
-def block_adjacency(layers: Sequence[Layer], n_samples: int) -> Adjacency:
-    """Adjacency of the block models: the layers as they are, with counts as weights."""
-    graphs = [
-        Graph(
-            np.asarray(layer.pairs, dtype=np.int64), layer_weights(layer), _spread(layer), layer.kind == MUST
-        )
-        for layer in layers
-    ]
-    row_start, partners, weights, self_weights = _symmetric(graphs, n_samples)
-    totals = (self_weights.sum(axis=0) + _row_sums(row_start, weights, n_samples, len(graphs))) / 2.0
-    spread = np.array([graph.spread for graph in graphs], dtype=np.float64)
-    return Adjacency(
-        row_start,
-        partners,
-        weights,
-        self_weights,
-        totals,
-        spread,
-        np.array([graph.attracts for graph in graphs], dtype=np.bool_),
-        0,
-        np.zeros(len(graphs)),
-        _table(weights, self_weights, totals),
-    )
-
-
-def conditional_adjacency(layers: Sequence[Layer], n_samples: int) -> Adjacency:
-    """Adjacency of the model "conditional" (model.md, eq. (36)): what a pair adds when it shares a cluster.
-
-    Annotations of known accuracy p are one layer with the weights ± w log(p / (1 - p)), in nats. Those of
-    unknown accuracy are a layer for each annotator with the weights ± w. Self pairs are left out.
+    Block models have the layers as they are, with counts as weights; "conditional" those of eq. (36).
     """
-    known = _known_graph(layers)
-    unknown = [_unknown_graph(layers, who) for who in sorted({layer.annotator for layer in layers})]
-    n_known = int(len(known.pairs) > 0)
-    graphs = [known] * n_known + [graph for graph in unknown if len(graph.pairs)]
-    row_start, partners, weights, self_weights = _symmetric(graphs, n_samples)
-    totals = np.array([graph.total for graph in graphs], dtype=np.float64)
-    apart = np.array([graph.apart for graph in graphs], dtype=np.float64)
-    return Adjacency(
-        row_start,
-        partners,
-        weights,
-        self_weights,
-        totals,
-        np.ones(len(graphs)),
-        np.ones(len(graphs), dtype=np.bool_),
-        n_known,
-        apart,
-        np.empty(0),
-    )
-
-
-def annotated_samples(layers: Sequence[Layer], n_samples: int) -> NDArray[np.bool_]:
-    """Which samples have an annotation, self pairs included; shape (n_samples,)."""
-    annotated = np.zeros(n_samples, dtype=np.bool_)
-    for layer in layers:
-        annotated[np.asarray(layer.pairs)] = True
-    return annotated
-
-
-def _known_graph(layers: Sequence[Layer]) -> Graph:
-    pairs = [np.empty((0, 2), dtype=np.int64)]
-    weights = [np.empty(0)]
-    apart = 0.0
-    for layer in layers:
-        ends, counts, p = _others(layer)
-        known = ~np.isnan(p)
-        right, wrong = np.log(p[known]), np.log1p(-p[known])
-        together, parted = (right, wrong) if layer.kind == MUST else (wrong, right)
-        pairs.append(ends[known])
-        weights.append(counts[known] * (together - parted))
-        apart += float(np.sum(counts[known] * parted))
-    return Graph(np.concatenate(pairs), np.concatenate(weights), apart=apart)
-
-
-def _unknown_graph(layers: Sequence[Layer], annotator: int) -> Graph:
-    pairs = [np.empty((0, 2), dtype=np.int64)]
-    weights = [np.empty(0)]
-    total = apart = 0.0
-    for layer in layers:
-        if layer.annotator == annotator:
-            ends, counts, p = _others(layer)
-            unknown = np.isnan(p)
-            pairs.append(ends[unknown])
-            weights.append(counts[unknown] if layer.kind == MUST else -counts[unknown])
-            total += float(counts[unknown].sum())
-            apart += 0.0 if layer.kind == MUST else float(counts[unknown].sum())
-    return Graph(np.concatenate(pairs), np.concatenate(weights), total=total, apart=apart)
-
-
-def _others(layer: Layer) -> tuple[NDArray[np.int64], Floats, Floats]:
-    """Pairs, weights and accuracies of a layer without its self pairs."""
-    pairs = np.asarray(layer.pairs, dtype=np.int64)
-    other = pairs[:, 0] != pairs[:, 1]
-    return pairs[other], layer_weights(layer)[other], pair_accuracies(layer)[other]
-
-
-def _symmetric(
-    graphs: Sequence[Graph], n_samples: int
-) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats, Floats]:
-    """Symmetric adjacency of all layers, rows ordered by sample, then layer; self pairs apart."""
+    is_conditional = model == "conditional"
+    by_source = _conditional_graphs(layers) if is_conditional else {}
+    graphs = [by_source[source] for source in sorted(by_source)] or [
+        Graph(np.asarray(layer.pairs, np.int64), layer_weights(layer), _spread(layer), layer.kind == MUST)
+        for layer in layers
+        if not is_conditional
+    ]
     n_layers = len(graphs)
     keys = [np.empty(0, dtype=np.int64)]
     values = [np.empty(0)]
     self_weights = np.zeros((n_samples, n_layers))
-    for number, (pairs, weights, *_) in enumerate(graphs):
+    for number, (pairs, given, *_) in enumerate(graphs):
         own = pairs[:, 0] == pairs[:, 1]
         # add.at: += would count a repeated index once.
-        np.add.at(self_weights[:, number], pairs[own, 0], 2.0 * weights[own])
+        np.add.at(self_weights[:, number], pairs[own, 0], 2.0 * given[own])
         for first, second in (pairs[~own].T, pairs[~own, ::-1].T):
             # One key sorts by sample, layer and partner, and is the same for repeated pairs.
             keys.append((first * n_layers + number) * n_samples + second)
-            values.append(weights[~own])
+            values.append(given[~own])
     entries, inverse = np.unique(np.concatenate(keys), return_inverse=True)
     if len(entries) > LARGEST_INDEX:
         raise ValueError(f"{len(entries) // 2} annotated pairs are more than {LARGEST_INDEX // 2}")
     rows = entries // n_samples
-    row_start = np.searchsorted(rows, np.arange(n_samples * n_layers + 1)).astype(np.int32)
-    summed = np.bincount(inverse, weights=np.concatenate(values), minlength=len(entries)).astype(np.float64)
-    return row_start, (entries % n_samples).astype(np.int32), summed, self_weights
+    weights = np.bincount(inverse, weights=np.concatenate(values), minlength=len(entries)).astype(np.float64)
+    if is_conditional:
+        totals = np.array([graph.total for graph in graphs], dtype=np.float64)
+    else:
+        sums = np.bincount(rows % max(n_layers, 1), weights=weights, minlength=n_layers)
+        totals = (self_weights.sum(axis=0) + sums) / 2.0
+    return {
+        "row_start": np.searchsorted(rows, np.arange(n_samples * n_layers + 1)).astype(np.int32),
+        "partners": (entries % n_samples).astype(np.int32),
+        "weights": weights,
+        "self_weights": self_weights,
+        "totals": totals,
+        "spread": np.array([graph.spread for graph in graphs], dtype=np.float64),
+        "attracts": np.array([graph.attracts for graph in graphs], dtype=np.bool_),
+        "n_known": sum(not is_unknown for is_unknown, _ in by_source),
+        "apart": np.array([graph.apart for graph in graphs], dtype=np.float64),
+        "x_log_x": np.empty(0) if is_conditional else _table(weights, self_weights, totals),
+    }
 
 
-def _row_sums(row_start: NDArray[np.int32], weights: Floats, n_samples: int, n_layers: int) -> Floats:
-    layer = np.repeat(np.arange(n_samples * n_layers), np.diff(row_start)) % max(n_layers, 1)
-    return np.bincount(layer, weights=weights, minlength=n_layers).astype(np.float64)
+def _conditional_graphs(layers: Sequence[Layer]) -> dict[tuple[bool, int], Graph]:
+    """What a pair adds when it shares a cluster (model.md, eq. (36)), self pairs left out.
+
+    Annotations of known accuracy p are one layer with the weights ± w log(p / (1 - p)), in nats. Those of
+    unknown accuracy are a layer for each annotator with the weights ± w. By whether it is unknown, and who.
+    """
+    graphs: dict[tuple[bool, int], Graph] = {}
+    for layer in layers:
+        pairs, accuracies = np.asarray(layer.pairs, dtype=np.int64), pair_accuracies(layer)
+        for source in ((False, 0), (True, layer.annotator)):
+            is_unknown, _ = source
+            chosen = (np.isnan(accuracies) == is_unknown) & (pairs[:, 0] != pairs[:, 1])
+            if not chosen.any():
+                continue
+            counts, p = layer_weights(layer)[chosen], accuracies[chosen]
+            right, wrong = (np.ones(len(p)), np.zeros(len(p))) if is_unknown else (np.log(p), np.log1p(-p))
+            together, parted = (right, wrong) if layer.kind == MUST else (wrong, right)
+            before = graphs.get(source, Graph(np.empty((0, 2), np.int64), np.empty(0)))
+            graphs[source] = Graph(
+                np.concatenate([before.pairs, pairs[chosen]]),
+                np.concatenate([before.weights, counts * (together - parted)]),
+                total=before.total + float(counts.sum()) * is_unknown,
+                apart=before.apart + float(np.sum(counts * parted)),
+            )
+    return graphs
 
 
 def _spread(layer: Layer) -> float:

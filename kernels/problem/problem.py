@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernels.problem.data import (
     CANNOT,
-    COMMON,
     CONDITIONAL,
     DEGENERATE,
     LIKELIHOOD,
@@ -22,16 +21,13 @@ from kernels.problem.data import (
     Data,
     Floats,
     Layer,
-    annotated_samples,
-    block_adjacency,
+    adjacency,
     check_layer,
-    conditional_adjacency,
     inferred_accuracies,
     layers_from_annotations,
 )
 from kernels.problem.shapes import SPHERES, coordinates, prior_of
-from kernels.settings import COVARIANCES, DEFAULT, SINGULAR, TERMS, ObjectiveSettings, require
-from kernels.spread import spread_problem
+from kernels.settings import COVARIANCES, DEFAULT, SINGULAR, TERMS, ObjectiveSettings, require, spread_problem
 
 MODELS = dict(zip(TERMS, (UNSUPERVISED, LIKELIHOOD, POSTERIOR, CONDITIONAL), strict=True))
 
@@ -121,32 +117,45 @@ def build_problem(
         If the input has no valid solution; the text says what was found.
     """
     features = np.array(X, dtype=np.float64, order="C")
-    _check_model(model, covariance, n_clusters, settings)
-    _check_features(features, n_clusters, settings.min_cluster_size)
+    _check(features, model, covariance, n_clusters, settings)
     means = _column_means(features)
     features -= means
-    shape = _shape(features, np.asarray(X, dtype=np.float64), n_clusters, covariance, settings)
-    total_variance = float(np.mean(np.square(features)))
+    strength, kappa = float(settings.covariance_prior), float(settings.variance_prior)
+    given = np.asarray(X, dtype=np.float64)
+    fields, kept, log_volume = _gaussians(features, given, n_clusters, covariance, strength)
     weight = settings.feature_weight
+    weight = effective_weight(fields["Z"]) if isinstance(weight, str) else float(weight)
     used = [] if model == "unsupervised" else [layer for layer in layers if len(layer.pairs)]
+    n_samples, n_features = features.shape
     for number, layer in enumerate(used):
-        check_layer(layer, number, len(features), model)
-    data = _layout(
-        features,
-        used,
-        n_clusters,
-        model,
-        shape,
-        settings.min_cluster_size,
-        float(settings.variance_prior),
-        total_variance,
-        effective_weight(shape.Z) if isinstance(weight, str) else float(weight),
-        settings.proportions == "free",
+        check_layer(layer, number, n_samples, model)
+    annotated = np.zeros(n_samples, dtype=np.bool_)
+    for layer in used:
+        annotated[np.asarray(layer.pairs)] = True
+    # The tables reach n_samples + 1: gains look up the size of a cluster with one sample more.
+    sizes = np.arange(n_samples + 2, dtype=np.float64)
+    freedom = n_features * (sizes + kappa) if covariance in SPHERES else sizes + fields["freedom"]
+    data = Data(
+        X=features,
+        n_clusters=int(n_clusters),
+        model=MODELS[model],
+        min_size=int(settings.min_cluster_size),
+        kappa=kappa,
+        total_variance=float(np.mean(np.square(features))),
+        feature_weight=weight,
+        proportions=settings.proportions == "free",
+        unit_term=-weight * n_samples * log_volume,
+        annotated=np.flatnonzero(annotated).astype(np.int32),
+        unannotated=np.flatnonzero(~annotated).astype(np.int32),
+        log_size=np.log(np.maximum(sizes, 1.0)),
+        log_freedom=np.log(np.where(freedom > 0, freedom, 1.0)),
+        **fields,
+        **adjacency(used, n_samples, model),
     )
-    return Problem(data, means, model, covariance, shape.kept)
+    return Problem(data, means, model, covariance, kept)
 
 
-def _check_model(model: str, covariance: str, n_clusters: int, settings: ObjectiveSettings) -> None:
+def _check(X: Floats, model: str, covariance: str, n_clusters: int, settings: ObjectiveSettings) -> None:
     if model not in MODELS:
         raise ValueError(f"model is {model!r}, expected one of {', '.join(MODELS)}")
     if covariance not in COVARIANCES:
@@ -158,9 +167,7 @@ def _check_model(model: str, covariance: str, n_clusters: int, settings: Objecti
     if not 1 <= n_clusters <= np.iinfo(np.int16).max:
         raise ValueError(f"n_clusters is {n_clusters}, expected 1 to {np.iinfo(np.int16).max}")
     require(settings, ObjectiveSettings)
-
-
-def _check_features(X: Floats, n_clusters: int, min_cluster_size: int) -> None:
+    min_cluster_size = settings.min_cluster_size
     if X.ndim != 2 or 0 in X.shape:
         raise ValueError(f"X has shape {X.shape}, expected (n_samples, n_features), neither of them 0")
     not_finite = np.argwhere(~np.isfinite(X))
@@ -174,16 +181,13 @@ def _check_features(X: Floats, n_clusters: int, min_cluster_size: int) -> None:
         found, expected, hint = wrong
         raise ValueError(f"X: found {found}, expected {expected}" + (f" ({hint})" if hint else ""))
     if len(X) < n_clusters * min_cluster_size:
-        raise ValueError(
-            f"{len(X)} samples are fewer than "
-            f"n_clusters × min_cluster_size = {n_clusters} × {min_cluster_size}"
-        )
+        least = f"n_clusters × min_cluster_size = {n_clusters} × {min_cluster_size}"
+        raise ValueError(f"{len(X)} samples are fewer than {least}")
     # The first rows nearly always hold enough distinct ones; sorting all rows takes longer than the layout.
-    if n_clusters <= len(np.unique(X[: 8 * n_clusters], axis=0)):
-        return
-    distinct = len(np.unique(X, axis=0))
-    if n_clusters > distinct:
-        raise ValueError(f"n_clusters is {n_clusters}, but X has only {distinct} distinct rows")
+    if n_clusters > len(np.unique(X[: 8 * n_clusters], axis=0)):
+        distinct = len(np.unique(X, axis=0))
+        if n_clusters > distinct:
+            raise ValueError(f"n_clusters is {n_clusters}, but X has only {distinct} distinct rows")
 
 
 def _column_means(X: Floats) -> Floats:
@@ -215,73 +219,25 @@ def effective_weight(X: ArrayLike) -> float:
     return float(np.trace(covariance) ** 2 / (len(covariance) * np.sum(np.square(covariance))))
 
 
-class _Shape(NamedTuple):
-    code: int
-    Z: Floats
-    kept: NDArray[np.int64]
-    log_volume: float = 0.0
-    ridge: float = 0.0
-    freedom: float = 0.0
-    ground: float = 0.0
-    reach: float = 0.0
-    floors: Floats = np.empty(0)
+def _gaussians(
+    X: Floats, given: Floats, n_clusters: int, covariance: str, strength: float
+) -> tuple[dict[str, Any], NDArray[np.int64], float]:
+    """Fields of `Data` that a shape of covariance has, the features it keeps, and their `log_volume`.
 
-
-def _shape(X: Floats, given: Floats, n_clusters: int, covariance: str, settings: ObjectiveSettings) -> _Shape:
-    """What a shape needs, `X` being the features as given, centred."""
-    code = COVARIANCES.index(covariance)
+    `X` are the features as given, centred.
+    """
+    fields = {"shape": COVARIANCES.index(covariance), "Z": X, "floors": np.empty(0)}
+    fields |= {"ridge": 0.0, "freedom": 0.0, "ground": 0.0, "reach": 0.0}
     if covariance in SPHERES:
-        return _Shape(code, X, np.arange(X.shape[1]))
+        return fields, np.arange(X.shape[1]), 0.0
     Z, kept, log_volume = coordinates(given, covariance)
     n_dims = len(kept)
-    ridge, freedom = prior_of(covariance, n_dims, n_clusters, float(settings.covariance_prior))
+    ridge, freedom = prior_of(covariance, n_dims, n_clusters, strength)
     if ridge == 0.0:
         # In the units of X, which decide what the 0 of a degenerate cluster is worth.
         Z = np.ascontiguousarray(X[:, kept])
-        return _Shape(code, Z, kept, floors=DEGENERATE * np.mean(np.square(Z), axis=0))
+        return fields | {"Z": Z, "floors": DEGENERATE * np.mean(np.square(Z), axis=0)}, kept, 0.0
     ground = freedom * n_dims * (math.log(ridge) - math.log(freedom) + 1.0)
     reach = float(np.abs(Z).max()) / math.sqrt(ridge)
-    return _Shape(code, Z, kept, log_volume, ridge, freedom, ground, reach)
-
-
-def _layout(
-    X: Floats,
-    layers: list[Layer],
-    n_clusters: int,
-    model: str,
-    shape: _Shape,
-    min_size: int,
-    kappa: float,
-    total_variance: float,
-    feature_weight: float,
-    proportions: bool,
-) -> Data:
-    n_samples, n_features = X.shape
-    adjacency = (conditional_adjacency if model == "conditional" else block_adjacency)(layers, n_samples)
-    annotated = annotated_samples(layers, n_samples)
-    # The tables reach n_samples + 1: gains look up the size of a cluster with one sample more.
-    sizes = np.arange(n_samples + 2, dtype=np.float64)
-    freedom = n_features * (sizes + kappa) if shape.code <= COMMON else sizes + shape.freedom
-    return Data(
-        X=X,
-        Z=shape.Z,
-        n_clusters=int(n_clusters),
-        model=MODELS[model],
-        shape=shape.code,
-        ridge=shape.ridge,
-        freedom=shape.freedom,
-        ground=shape.ground,
-        reach=shape.reach,
-        floors=shape.floors,
-        unit_term=-feature_weight * n_samples * shape.log_volume,
-        min_size=int(min_size),
-        kappa=kappa,
-        total_variance=total_variance,
-        feature_weight=feature_weight,
-        proportions=proportions,
-        annotated=np.flatnonzero(annotated).astype(np.int32),
-        unannotated=np.flatnonzero(~annotated).astype(np.int32),
-        log_size=np.log(np.maximum(sizes, 1.0)),
-        log_freedom=np.log(np.where(freedom > 0, freedom, 1.0)),
-        **adjacency._asdict(),
-    )
+    fields |= {"Z": Z, "ridge": ridge, "freedom": freedom, "ground": ground, "reach": reach}
+    return fields, kept, log_volume

@@ -1,10 +1,15 @@
-"""Hybrid genetic search: one restart (docs/model.md, section 3)."""
+"""Hybrid genetic search: one restart (docs/model.md, section 3).
+
+`run_restart` is the way in. `_search` is the loop, which knows roles alone: a solution is begun, or bred from
+two parents, repaired, improved and stored; a generation is ranked, until too many of them gained nothing. The
+roles stand below it, in that order.
+"""
 
 from __future__ import annotations
 
 import functools
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +17,23 @@ from numpy.typing import NDArray
 from kernels.jit import by_pointer, jit, jit_inner, jit_part
 from kernels.partition.gains import squared_distances
 from kernels.partition.objective import objective_terms
-from kernels.partition.state import CAPS, EVALUATIONS, LOCAL_SEARCHES, RELOCATIONS, State, new_state
+from kernels.partition.state import (
+    CAPS,
+    EVALUATIONS,
+    LOCAL_SEARCHES,
+    RELOCATIONS,
+    State,
+    allocate,
+    new_state,
+    sizes_of,
+)
 from kernels.problem.data import COMMON, Data, Floats
 from kernels.problem.problem import CANNOT, MUST, Layer, Problem, build_problem
-from kernels.problem.shapes import SPHERES, Prior, shaped_covariances, spherical_covariances
-from kernels.rng import draw_below
+from kernels.problem.shapes import Prior, shaped_covariances, spherical_covariances
 from kernels.search.local_search import (
     MAX_RELOCATION_PASSES,
     Component,
+    draw_below,
     local_search,
     new_component,
     relocate_components,
@@ -29,10 +43,158 @@ from kernels.settings import SearchSettings, require
 
 __all__ = ["Restart", "SearchSettings", "run_restart", "warm_up"]
 
+CLONE = 1e-7
+"""Two solutions whose objectives differ by no more, in nats, and whose sorted sizes agree are clones."""
 
-# The settings as the compiled search takes them.
+MAX_KMEANS_ITERATIONS = 200
 
-SIZES = ("population", "offspring", "generations")
+
+class Restart(NamedTuple):
+    """Best solution of one restart, and the work it took.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_samples,), int16
+        Cluster of every sample.
+    objective, gmm, sbm, prior : float
+        Nats, from scratch; the first is the sum of the others. `sbm` is the annotation term: ann of
+        docs/model.md, eq. (36), for "conditional".
+    sizes : ndarray of shape (n_clusters,), int64
+        Samples per cluster; none is empty.
+    centroids : ndarray of shape (n_clusters, n_features)
+        Means of the features as given.
+    covariances : ndarray of shape (n_clusters,) and, as the shape has it, n_features once or twice
+        As of `kernels.scores.cluster_covariances`, with the variance prior if there is one; 0 for a
+        degenerate cluster.
+    local_searches, evaluations, relocations, caps_reached : int
+        Local searches made, candidate relocations tried in both phases, relocations of phase 1, and how often
+        a limit on rounds, passes or k-means iterations ended a loop.
+    """
+
+    labels: NDArray[np.int16]
+    objective: float
+    gmm: float
+    sbm: float
+    prior: float
+    sizes: NDArray[np.int64]
+    centroids: Floats
+    covariances: Floats
+    local_searches: int
+    evaluations: int
+    relocations: int
+    caps_reached: int
+
+
+def run_restart(
+    problem: Problem,
+    settings: SearchSettings,
+    rng: np.random.Generator,
+    start: NDArray[np.int16] | None = None,
+) -> Restart:
+    """Run the hybrid genetic search once (docs/model.md, section 3).
+
+    Parameters
+    ----------
+    problem : Problem
+        Data, annotations and model.
+    settings : SearchSettings
+        Size and method. The sizes may be smaller than a user can ask for: a population of 1 without offspring
+        is one local search.
+    rng : numpy.random.Generator
+        The only source of randomness.
+    start : ndarray of shape (n_samples,), int16, optional
+        A partition that the first solution comes from in place of k-means; clusters below the least size are
+        filled. The result is no worse.
+
+    Returns
+    -------
+    Restart
+
+    Raises
+    ------
+    ValueError
+        If the settings leave no two parents to choose from, or one of them is out of range, or if the start
+        is no partition of the samples into the clusters.
+    """
+    size, made = settings.population, settings.offspring * settings.generations
+    if size < 1 or settings.offspring < 0 or settings.generations < 0 or (size == 1 and made > 0):
+        raise ValueError(f"{settings}: expected a population of 2 or more, or of 1 without offspring")
+    require(settings, SearchSettings, but=("population", "offspring", "generations"))
+    first = np.empty(0, np.int16) if start is None else np.ascontiguousarray(start, dtype=np.int16)
+    if start is not None and (
+        start.shape != (problem.n_samples,) or start.min() < 0 or start.max() >= problem.n_clusters
+    ):
+        raise ValueError(
+            f"start has shape {start.shape} and labels {start.min(initial=0)} to {start.max(initial=0)},"
+            f" expected ({problem.n_samples},) and 0 to {problem.n_clusters - 1}"
+        )
+    warm_up()
+    labels, counters = _best(problem, settings, rng, first)
+    data = problem.data
+    sizes = np.bincount(labels, minlength=data.n_clusters)
+    centroids = np.zeros((data.n_clusters, data.X.shape[1]))
+    np.add.at(centroids, labels, data.X)
+    centroids /= sizes[:, None]
+    clusters = (data.X, labels, sizes, centroids)
+    if data.shape <= COMMON:
+        covariances = spherical_covariances(*clusters, data.shape == COMMON, data.kappa, data.total_variance)
+    else:
+        prior_of_shape = Prior(data.ridge, data.freedom)
+        covariances = shaped_covariances(*clusters, problem.covariance, problem.kept, prior_of_shape)
+    gmm, sbm, prior = objective_terms(problem, labels)
+    work = (int(counters[each]) for each in (LOCAL_SEARCHES, EVALUATIONS, RELOCATIONS, CAPS))
+    return Restart(
+        labels, gmm + sbm + prior, gmm, sbm, prior, sizes, centroids + problem.means, covariances, *work
+    )
+
+
+def _best(
+    problem: Problem, settings: SearchSettings, rng: np.random.Generator, start: NDArray[np.int16]
+) -> tuple[NDArray[np.int16], NDArray[np.int64]]:
+    """Labels of the best solution found, and the counters."""
+    data = problem.data
+    if settings.relocation != "annotated":
+        every = np.arange(problem.n_samples, dtype=np.int32)
+        data = data._replace(annotated=every, unannotated=every[:0])
+    is_bounded = (data.kappa if data.shape <= COMMON else data.ridge) > 0.0
+    if is_bounded:
+        # Under a variance prior the solution does not depend on the units of X, but the last bits of the
+        # objective do, and they would decide between two solutions that are equally good. So in units near
+        # the standard deviation, a power of two: that rounds nothing.
+        unit = 2.0 ** (math.frexp(data.total_variance)[1] // 2)
+        X = data.X / unit
+        Z = X if data.shape <= COMMON else data.Z
+        data = data._replace(X=X, Z=Z, total_variance=data.total_variance / unit**2, unit_term=0.0)
+    schedule = Schedule(
+        int(settings.population),
+        int(settings.offspring),
+        int(settings.generations),
+        int(settings.patience),
+        settings.crossover == "labels",
+        float(settings.mutation),
+        settings.relocation == "components",
+    )
+    state = new_state(data)
+    population = new_population(data, schedule.population + schedule.offspring)
+    matching = new_matching(data.n_clusters, state.stop)
+    search = Search(data, schedule, state, population, matching, new_component(data, state))
+    labels = population.labels[_search(search, rng, start)].copy()
+    if is_bounded:
+        # Numbered by their first samples: one order, and so one objective, in all units.
+        _, firsts, inverse = np.unique(labels, return_index=True, return_inverse=True)
+        labels = np.argsort(np.argsort(firsts))[inverse].astype(np.int16)
+    return labels, state.counters
+
+
+@functools.cache
+def warm_up() -> None:
+    """Compile, or load from the cache, all that a restart needs."""
+    # One model is enough: the types of Data, and so the machine code, are the same for all.
+    X = np.arange(12.0).reshape(6, 2)
+    layers = [Layer(MUST, np.array([[0, 1]]), None, 0.9), Layer(CANNOT, np.array([[0, 5]]), None, 0.9)]
+    problem = build_problem(X, layers, n_clusters=2, model="posterior")
+    labels, _ = _best(problem, SearchSettings(2, 1, 1), np.random.default_rng(0), np.empty(0, np.int16))
+    objective_terms(problem, labels)
 
 
 @by_pointer
@@ -48,37 +210,90 @@ class Schedule(NamedTuple):
     by_components: bool
 
 
-def schedule_of(settings: SearchSettings) -> Schedule:
-    """Settings with the types the search is compiled for."""
-    return Schedule(
-        int(settings.population),
-        int(settings.offspring),
-        int(settings.generations),
-        int(settings.patience),
-        settings.crossover == "labels",
-        float(settings.mutation),
-        settings.relocation == "components",
-    )
+@by_pointer
+class Population(NamedTuple):
+    """Solutions by place; `ranking` lists the places in use, best first after `select`.
 
-
-def check_settings(settings: SearchSettings) -> None:
-    """Raise ValueError if a setting is out of range; the text names all that are.
-
-    The sizes may be smaller than a user can ask for: a population of 1 without offspring is one local search.
+    Centroids have shape (n_features, n_clusters), as in `State.means`.
     """
-    size, made = settings.population, settings.offspring * settings.generations
-    if size < 1 or settings.offspring < 0 or settings.generations < 0 or (size == 1 and made > 0):
-        raise ValueError(f"{settings}: expected a population of 2 or more, or of 1 without offspring")
-    require(settings, SearchSettings, but=SIZES)
+
+    labels: Annotated[NDArray[np.int16], "capacity samples"]
+    centroids: Annotated[Floats, "capacity features clusters"]
+    objectives: Annotated[Floats, "capacity"]
+    sizes: Annotated[NDArray[np.int64], "capacity clusters"]  # sorted
+    ranking: NDArray[np.int64]  # (capacity,)
+    clones: Annotated[NDArray[np.int64], "capacity"]  # scratch
+    child: Annotated[Floats, "features clusters"]  # centroids of the next solution
+    progress: NDArray[np.float64]  # (2,): best objective of a generation, and generations since it rose
 
 
-# Operators that make new partitions: seeding, k-means, crossover, mutation, repair.
-#
-# Equations (16) and (17) of docs/model.md.
-#
-# Centroids have shape (n_features, n_clusters) here, as in `State.means`.
+def new_population(data: Data, capacity: int) -> Population:
+    """Memory for `capacity` solutions."""
+    ranking = np.arange(capacity, dtype=np.int64)
+    sizes = sizes_of(data) | {"capacity": capacity}
+    return allocate(Population, sizes, ranking=ranking, progress=np.array([-np.inf, 0.0]))
 
-MAX_KMEANS_ITERATIONS = 200
+
+@by_pointer
+class Search(NamedTuple):
+    """All that a restart works on."""
+
+    data: Data
+    schedule: Schedule
+    state: State
+    population: Population
+    matching: Matching
+    component: Component
+
+    @property
+    def stop(self) -> NDArray[np.int64]:
+        """Flag that ends it, see `kernels.interrupt`."""
+        return self.state.stop
+
+
+@jit
+def _search(search: Search, rng: np.random.Generator, start: NDArray[np.int16]) -> int:
+    """Place of the best solution found; the first one comes from `start`, unless that is empty."""
+    data, state, population, schedule = search.data, search.state, search.population, search.schedule
+    survivors = int(np.int64(0))  # no literal: what takes ranks would be compiled for that too
+    for generation in range(schedule.generations + 1):
+        born = schedule.offspring if generation > 0 else schedule.population
+        for rank in range(survivors, survivors + born):
+            if state.stop[0] != 0:
+                return 0
+            if generation > 0:
+                breed(search, rng, rank)
+            else:
+                begin(search, rng, rank, start)
+            repair(data, state, population.child)
+            objective = improve(search, rng, rank)
+            store(data, population, rank, state, objective)
+        select(population, survivors + born)
+        if has_stalled(population, schedule.patience):
+            break
+        survivors = schedule.population
+    return int(population.ranking[0])
+
+
+# Begun: by k-means++ and k-means (eq. (16) of docs/model.md), or from a partition that is given.
+
+
+@jit_part
+def begin(search: Search, rng: np.random.Generator, rank: int, start: NDArray[np.int16]) -> None:
+    """Set labels and the child's centroids, with `state.sizes` and `state.own` as `assign_closest` does."""
+    data, state, centroids = search.data, search.state, search.population.child
+    if rank > 0 or len(start) == 0:
+        seed_centroids(data, state, rng, centroids)
+        kmeans(data, state, centroids)
+        return
+    state.sizes[:] = 0
+    for i in range(len(start)):
+        state.labels[i] = start[i]
+        state.sizes[start[i]] += 1
+    update_centroids(data, state, centroids)
+    for i in range(len(start)):
+        squared_distances(data.X[i], centroids, state.distances)
+        state.own[i] = state.distances[start[i]]
 
 
 @jit_inner
@@ -175,48 +390,30 @@ def update_centroids(data: Data, state: State, centroids: Floats) -> None:
                 centroids[d, k] /= state.sizes[k]
 
 
-@jit_part
-def adopt(data: Data, state: State, labels: NDArray[np.int16], centroids: Floats) -> None:
-    """Take a partition as it is, its centroids at the means.
-
-    Sets `state.sizes` and `state.own` as `assign_closest` does.
-    """
-    state.sizes[:] = 0
-    for i in range(len(labels)):
-        state.labels[i] = labels[i]
-        state.sizes[labels[i]] += 1
-    update_centroids(data, state, centroids)
-    for i in range(len(labels)):
-        squared_distances(data.X[i], centroids, state.distances)
-        state.own[i] = state.distances[labels[i]]
+# Bred: from two parents (eq. (17) of docs/model.md).
 
 
 @jit_part
-def repair(data: Data, state: State, centroids: Floats) -> None:
-    """Fill clusters below the least size, lowest index first, with the sample farthest from its own centroid.
-
-    Takes from clusters above the least size only; an empty cluster's centroid moves onto the sample. Needs
-    `state.sizes` and `state.own` of these centroids.
-    """
-    n_samples, n_features = data.X.shape
-    for k in range(data.n_clusters):
-        while state.sizes[k] < data.min_size and state.stop[0] == 0:
-            farthest = -1
-            for i in range(n_samples):
-                if state.sizes[state.labels[i]] > data.min_size and (
-                    farthest < 0 or state.own[i] > state.own[farthest]
-                ):
-                    farthest = i
-            total = 0.0
-            for d in range(n_features):
-                if state.sizes[k] == 0:
-                    centroids[d, k] = data.X[farthest, d]
-                difference = data.X[farthest, d] - centroids[d, k]
-                total += difference * difference
-            state.sizes[state.labels[farthest]] -= 1
-            state.sizes[k] += 1
-            state.labels[farthest] = k
-            state.own[farthest] = total
+def breed(search: Search, rng: np.random.Generator, count: int) -> None:
+    """Set the child's centroids, and labels, from two distinct solutions of the first `count`."""
+    data, state, population, matching = search.data, search.state, search.population, search.matching
+    first = draw_below(rng, count)
+    second = draw_below(rng, count - 1)
+    if second >= first:  # uniform over the others
+        second += 1
+    mother = population.ranking[first]
+    father = population.ranking[second]
+    child = population.child
+    cross(rng, population.centroids[mother], population.centroids[father], child, matching)
+    mutation = search.schedule.mutation
+    mutated = mutation >= 1.0 or rng.random() < mutation
+    if mutated:
+        mutate(data, rng, child)
+    if mutated or not search.schedule.by_labels:
+        state.labels[:] = -1
+        assign_closest(data, state, child)
+    else:
+        blend(data, state, rng, population.labels[mother], population.labels[father], child, matching)
 
 
 @jit_inner
@@ -278,71 +475,57 @@ def mutate(data: Data, rng: np.random.Generator, centroids: Floats) -> None:
         centroids[d, dropped] = data.X[sample, d]
 
 
-# The solutions a restart keeps, and which of them survive a generation (docs/model.md, section 3).
-
-CLONE = 1e-7
-"""Two solutions whose objectives differ by no more, in nats, and whose sorted sizes agree are clones."""
-
-
-@by_pointer
-class Population(NamedTuple):
-    """Solutions by place; `ranking` lists the places in use, best first after `select`."""
-
-    labels: NDArray[np.int16]  # (capacity, n_samples)
-    centroids: Floats  # (capacity, n_features, n_clusters)
-    objectives: Floats  # (capacity,)
-    sizes: NDArray[np.int64]  # (capacity, n_clusters), sorted
-    ranking: NDArray[np.int64]  # (capacity,)
-    clones: NDArray[np.int64]  # (capacity,): scratch
-    child: Floats  # (n_features, n_clusters): centroids of the next solution
-
-
-def new_population(data: Data, capacity: int) -> Population:
-    """Memory for `capacity` solutions."""
-    n_samples, n_features = data.X.shape
-    return Population(
-        labels=np.zeros((capacity, n_samples), dtype=np.int16),
-        centroids=np.zeros((capacity, n_features, data.n_clusters)),
-        objectives=np.zeros(capacity),
-        sizes=np.zeros((capacity, data.n_clusters), dtype=np.int64),
-        ranking=np.arange(capacity, dtype=np.int64),
-        clones=np.zeros(capacity, dtype=np.int64),
-        child=np.zeros((n_features, data.n_clusters)),
-    )
-
-
-@jit_inner
-def store(data: Data, population: Population, rank: int, state: State, objective: float) -> None:
-    """Keep the partition in `state`, whose statistics stem from members, at `rank`."""
-    place = population.ranking[rank]
-    n_clusters = data.n_clusters
-    for i in range(len(state.labels)):
-        population.labels[place, i] = state.labels[i]
-    if data.shape > COMMON:
-        update_centroids(data, state, population.centroids[place])
-    else:
-        for d in range(len(state.means)):
-            for k in range(n_clusters):
-                population.centroids[place, d, k] = state.means[d, k]
-    population.objectives[place] = objective
-    sizes = population.sizes[place]
-    for k in range(n_clusters):
-        hole = k
-        while hole > 0 and sizes[hole - 1] > state.sizes[k]:
-            sizes[hole] = sizes[hole - 1]
-            hole -= 1
-        sizes[hole] = state.sizes[k]
+# Repaired, improved and stored.
 
 
 @jit_part
-def are_clones(population: Population, first: int, second: int) -> bool:
-    """Whether two places hold the same solution, as far as objective and sizes tell."""
-    if abs(population.objectives[first] - population.objectives[second]) > CLONE:
-        return False
-    for k in range(population.sizes.shape[1]):
-        if population.sizes[first, k] != population.sizes[second, k]:
-            return False
-    return True
+def repair(data: Data, state: State, centroids: Floats) -> None:
+    """Fill clusters below the least size, lowest index first, with the sample farthest from its own centroid.
+
+    Takes from clusters above the least size only; an empty cluster's centroid moves onto the sample. Needs
+    `state.sizes` and `state.own` of these centroids.
+    """
+    n_samples, n_features = data.X.shape
+    for k in range(data.n_clusters):
+        while state.sizes[k] < data.min_size and state.stop[0] == 0:
+            farthest = -1
+            for i in range(n_samples):
+                if state.sizes[state.labels[i]] > data.min_size and (
+                    farthest < 0 or state.own[i] > state.own[farthest]
+                ):
+                    farthest = i
+            total = 0.0
+            for d in range(n_features):
+                if state.sizes[k] == 0:
+                    centroids[d, k] = data.X[farthest, d]
+                difference = data.X[farthest, d] - centroids[d, k]
+                total += difference * difference
+            state.sizes[state.labels[farthest]] -= 1
+            state.sizes[k] += 1
+            state.labels[farthest] = k
+            state.own[farthest] = total
+
+
+@jit_inner
+def improve(search: Search, rng: np.random.Generator, count: int) -> float:
+    """Search locally, and move components as long as that gains; the objective, nats.
+
+    Moves of components cost time: they are tried for solutions that would survive, and are new.
+    """
+    data, state, population = search.data, search.state, search.population
+    objective = local_search(data, state, rng)
+    if not search.schedule.by_components:
+        return objective
+    size = search.schedule.population
+    worst = population.objectives[population.ranking[size - 1]] if count >= size else -np.inf
+    for _ in range(MAX_RELOCATION_PASSES):
+        if objective <= worst or not is_new(population, count, objective):
+            return objective
+        if relocate_components(data, state, rng, search.component) == 0:
+            return objective
+        objective = local_search(data, state, rng)
+    state.counters[CAPS] += 1
+    return objective
 
 
 @jit_part
@@ -352,6 +535,26 @@ def is_new(population: Population, count: int, objective: float) -> bool:
         if abs(population.objectives[population.ranking[rank]] - objective) <= CLONE:
             return False
     return True
+
+
+@jit_inner
+def store(data: Data, population: Population, rank: int, state: State, objective: float) -> None:
+    """Keep the partition in `state`, whose statistics stem from members, at `rank`."""
+    place = population.ranking[rank]
+    for i in range(len(state.labels)):
+        population.labels[place, i] = state.labels[i]
+    update_centroids(data, state, population.centroids[place])
+    population.objectives[place] = objective
+    sizes = population.sizes[place]
+    for k in range(data.n_clusters):
+        hole = k
+        while hole > 0 and sizes[hole - 1] > state.sizes[k]:
+            sizes[hole] = sizes[hole - 1]
+            hole -= 1
+        sizes[hole] = state.sizes[k]
+
+
+# Ranked, and the end of a search that gains nothing.
 
 
 @jit_inner
@@ -384,260 +587,22 @@ def select(population: Population, count: int) -> None:
         ranking[n_singles + rank] = clones[rank]
 
 
-class Restart(NamedTuple):
-    """Best solution of one restart, and the work it took.
-
-    Parameters
-    ----------
-    labels : ndarray of shape (n_samples,), int16
-        Cluster of every sample.
-    objective, gmm, sbm, prior : float
-        Nats, from scratch; the first is the sum of the others. `sbm` is the annotation term: ann of
-        docs/model.md, eq. (36), for "conditional".
-    sizes : ndarray of shape (n_clusters,), int64
-        Samples per cluster; none is empty.
-    centroids : ndarray of shape (n_clusters, n_features)
-        Means of the features as given.
-    covariances : ndarray of shape (n_clusters,) and, as the shape has it, n_features once or twice
-        As of `kernels.scores.cluster_covariances`, with the variance prior if there is one; 0 for a
-        degenerate cluster.
-    local_searches, evaluations, relocations, caps_reached : int
-        Local searches made, candidate relocations tried in both phases, relocations of phase 1, and how often
-        a limit on rounds, passes or k-means iterations ended a loop.
-    """
-
-    labels: NDArray[np.int16]
-    objective: float
-    gmm: float
-    sbm: float
-    prior: float
-    sizes: NDArray[np.int64]
-    centroids: Floats
-    covariances: Floats
-    local_searches: int
-    evaluations: int
-    relocations: int
-    caps_reached: int
-
-
-@jit
-def _search(
-    data: Data,
-    state: State,
-    population: Population,
-    matching: Matching,
-    component: Component,
-    rng: np.random.Generator,
-    schedule: Schedule,
-    start: NDArray[np.int16],
-) -> int:
-    """Place of the best solution found; the first one comes from `start`, unless that is empty."""
-    size, offspring = schedule.population, schedule.offspring
-    count = int(np.int64(0))  # no literal: `store` would be compiled for that too
-    best = -np.inf
-    idle = 0
-    for made in range(size + offspring * schedule.generations):
-        if state.stop[0] != 0:
-            break
-        if made == 0 and len(start) > 0:
-            adopt(data, state, start, population.child)
-        elif made < size:
-            seed_centroids(data, state, rng, population.child)
-            kmeans(data, state, population.child)
-        else:
-            breed(data, state, rng, population, matching, count, schedule)
-        repair(data, state, population.child)
-        objective = local_search(data, state, rng)
-        # Moves of components cost time: they are tried for solutions that would survive, and are new.
-        worst = population.objectives[population.ranking[size - 1]] if made >= size else -np.inf
-        for _ in range(MAX_RELOCATION_PASSES):
-            if not (
-                schedule.by_components
-                and objective > worst
-                and is_new(population, count, objective)
-                and relocate_components(data, state, rng, component) > 0
-            ):
-                break
-            objective = local_search(data, state, rng)
-        else:
-            state.counters[CAPS] += 1
-        store(data, population, count, state, objective)
-        count += 1
-        if count == size + offspring or made + 1 == size:
-            select(population, count)
-            count = size
-            leading = population.objectives[population.ranking[0]]
-            idle = 0 if leading > best + CLONE else idle + 1
-            best = max(best, leading)
-            # idle > 0: a patience of 0 never stops the search.
-            if idle == schedule.patience and idle > 0:
-                break
-    return int(population.ranking[0])
+@jit_part
+def are_clones(population: Population, first: int, second: int) -> bool:
+    """Whether two places hold the same solution, as far as objective and sizes tell."""
+    if abs(population.objectives[first] - population.objectives[second]) > CLONE:
+        return False
+    for k in range(population.sizes.shape[1]):
+        if population.sizes[first, k] != population.sizes[second, k]:
+            return False
+    return True
 
 
 @jit_part
-def breed(
-    data: Data,
-    state: State,
-    rng: np.random.Generator,
-    population: Population,
-    matching: Matching,
-    count: int,
-    schedule: Schedule,
-) -> None:
-    """Set the child's centroids, and labels, from two distinct solutions of the first `count`."""
-    first = draw_below(rng, count)
-    second = draw_below(rng, count - 1)
-    if second >= first:  # uniform over the others
-        second += 1
-    mother = population.ranking[first]
-    father = population.ranking[second]
-    cross(rng, population.centroids[mother], population.centroids[father], population.child, matching)
-    mutated = schedule.mutation >= 1.0 or rng.random() < schedule.mutation
-    if mutated:
-        mutate(data, rng, population.child)
-    if mutated or not schedule.by_labels:
-        state.labels[:] = -1
-        assign_closest(data, state, population.child)
-    else:
-        blend(
-            data, state, rng, population.labels[mother], population.labels[father], population.child, matching
-        )
-
-
-def _best(
-    problem: Problem, settings: SearchSettings, rng: np.random.Generator, start: NDArray[np.int16]
-) -> tuple[NDArray[np.int16], NDArray[np.int64]]:
-    """Labels of the best solution found, and the counters."""
-    schedule = schedule_of(settings)
-    data = problem.data if settings.relocation == "annotated" else _relocating_all(problem.data)
-    is_bounded = (data.kappa if data.shape <= COMMON else data.ridge) > 0.0
-    if is_bounded:
-        data = _in_own_units(data)
-    state = new_state(data)
-    population = new_population(data, schedule.population + schedule.offspring)
-    matching, component = new_matching(data.n_clusters, state.stop), new_component(data, state)
-    place = _search(data, state, population, matching, component, rng, schedule, start)
-    labels = population.labels[place].copy()
-    return _by_first_appearance(labels) if is_bounded else labels, state.counters
-
-
-def _relocating_all(data: Data) -> Data:
-    """The same problem with all samples in phase 1."""
-    every = np.arange(data.X.shape[0], dtype=np.int32)
-    return data._replace(annotated=every, unannotated=every[:0])
-
-
-def _in_own_units(data: Data) -> Data:
-    """The same problem in units near the standard deviation, a power of two: that rounds nothing.
-
-    Under a variance prior the solution does not depend on the units of X, but the last bits of the objective
-    do, and they would decide between two solutions that are equally good.
-    """
-    unit = 2.0 ** (math.frexp(data.total_variance)[1] // 2)
-    X = data.X / unit
-    Z = X if data.shape <= COMMON else data.Z
-    return data._replace(X=X, Z=Z, total_variance=data.total_variance / unit**2, unit_term=0.0)
-
-
-def _by_first_appearance(labels: NDArray[np.int16]) -> NDArray[np.int16]:
-    """The same clusters, numbered by their first samples: one order, and so one objective, in all units."""
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[inverse].astype(np.int16)
-
-
-NO_START = np.empty(0, dtype=np.int16)
-
-
-def run_restart(
-    problem: Problem,
-    settings: SearchSettings,
-    rng: np.random.Generator,
-    start: NDArray[np.int16] | None = None,
-) -> Restart:
-    """Run the hybrid genetic search once (docs/model.md, section 3).
-
-    Parameters
-    ----------
-    problem : Problem
-        Data, annotations and model.
-    settings : SearchSettings
-        Size and method.
-    rng : numpy.random.Generator
-        The only source of randomness.
-    start : ndarray of shape (n_samples,), int16, optional
-        A partition that the first solution comes from in place of k-means; clusters below the least size are
-        filled. The result is no worse.
-
-    Returns
-    -------
-    Restart
-
-    Raises
-    ------
-    ValueError
-        If the settings leave no two parents to choose from, or one of them is out of range, or if the start
-        is no partition of the samples into the clusters.
-    """
-    check_settings(settings)
-    if start is not None:
-        _check_start(start, problem)
-    warm_up()
-    start = NO_START if start is None else np.ascontiguousarray(start, dtype=np.int16)
-    labels, counters = _best(problem, settings, rng, start)
-    gmm, sbm, prior = objective_terms(problem, labels)
-    sizes, centroids, covariances = _clusters(problem, labels)
-    return Restart(
-        labels,
-        gmm + sbm + prior,
-        gmm,
-        sbm,
-        prior,
-        sizes,
-        centroids,
-        covariances,
-        int(counters[LOCAL_SEARCHES]),
-        int(counters[EVALUATIONS]),
-        int(counters[RELOCATIONS]),
-        int(counters[CAPS]),
-    )
-
-
-def _check_start(start: NDArray[np.int16], problem: Problem) -> None:
-    n_samples = len(problem.data.X)
-    if start.shape != (n_samples,) or start.min() < 0 or start.max() >= problem.n_clusters:
-        raise ValueError(
-            f"start has shape {start.shape} and labels {start.min(initial=0)} to {start.max(initial=0)},"
-            f" expected ({n_samples},) and 0 to {problem.n_clusters - 1}"
-        )
-
-
-def _clusters(problem: Problem, labels: NDArray[np.int16]) -> tuple[NDArray[np.int64], Floats, Floats]:
-    data = problem.data
-    n_features = data.X.shape[1]
-    sizes = np.bincount(labels, minlength=data.n_clusters)
-    centroids = np.zeros((data.n_clusters, n_features))
-    np.add.at(centroids, labels, data.X)
-    centroids /= sizes[:, None]
-    if problem.covariance in SPHERES:
-        common = problem.covariance == "common"
-        covariances = spherical_covariances(
-            data.X, labels, sizes, centroids, common, data.kappa, data.total_variance
-        )
-    else:
-        prior = Prior(data.ridge, data.freedom)
-        covariances = shaped_covariances(
-            data.X, labels, sizes, centroids, problem.covariance, problem.kept, prior
-        )
-    return sizes, centroids + problem.means, covariances
-
-
-@functools.cache
-def warm_up() -> None:
-    """Compile, or load from the cache, all that a restart needs."""
-    # One model is enough: the types of Data, and so the machine code, are the same for all.
-    X = np.arange(12.0).reshape(6, 2)
-    layers = [Layer(MUST, np.array([[0, 1]]), None, 0.9), Layer(CANNOT, np.array([[0, 5]]), None, 0.9)]
-    problem = build_problem(X, layers, n_clusters=2, model="posterior")
-    labels, _ = _best(problem, SearchSettings(2, 1, 1), np.random.default_rng(0), NO_START)
-    objective_terms(problem, labels)
+def has_stalled(population: Population, patience: int) -> bool:
+    """Whether so many generations gained nothing, one that is just ranked included; never for 0."""
+    progress = population.progress
+    leading = population.objectives[population.ranking[0]]
+    progress[1] = 0.0 if leading > progress[0] + CLONE else progress[1] + 1.0
+    progress[0] = max(progress[0], leading)
+    return bool(patience > 0 and progress[1] == patience)

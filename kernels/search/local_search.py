@@ -1,12 +1,13 @@
-"""Local search: relocation of annotated samples, then assignment of the others.
+"""Local search: relocation of annotated samples, then assignment of the others, then whole components.
 
-Equations (18) to (24) of docs/model.md.
+Equations (18) to (24) of docs/model.md: `local_search`, which ends where no sample gains. Equations (40) and
+(41): `relocate_components`, for what single samples cannot do.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +16,16 @@ from kernels.jit import by_pointer, jit_inner, jit_part
 from kernels.partition.diagonal import logdet_of
 from kernels.partition.gains import set_distances, set_gains, set_links, squared_distances
 from kernels.partition.objective import terms
-from kernels.partition.relocation import collect, relocate
-from kernels.partition.state import CAPS, EVALUATIONS, LOCAL_SEARCHES, STALE, State
+from kernels.partition.relocation import collect, move_edges, relocate
+from kernels.partition.state import (
+    CAPS,
+    EVALUATIONS,
+    LOCAL_SEARCHES,
+    STALE,
+    State,
+    allocate,
+    sizes_of,
+)
 from kernels.partition.statistics import CANCELLATION, factorise, is_degenerate, pooled_error
 from kernels.problem.data import (
     COMMON,
@@ -29,303 +38,6 @@ from kernels.problem.data import (
     Data,
     Floats,
 )
-from kernels.rng import shuffle
-
-# Relocation of whole must-link components, once no relocation of a single sample gains any more.
-#
-# Equations (40) and (41) of docs/model.md.
-#
-# Samples that must-links hold together may be stuck: each of them alone would lose its links by leaving. A
-# component is a maximal set of samples of one cluster that must-links connect. A move is judged by the
-# objective of the partition after it, computed from its statistics: O(K²) a layer and target, for few sets.
-
-
-@by_pointer
-class Component(NamedTuple):
-    """A set of samples of one cluster, and the statistics of the partition with it elsewhere."""
-
-    members: NDArray[np.int32]  # (n_samples,): the first ones
-    root: NDArray[np.int32]  # (n_samples,): a sample that names the set, -1 if not yet met
-    mean: Floats  # (n_dims,)
-    scatter: Floats  # (n_dims, 1), or (n_dims, n_dims) for matrices: of the members about their mean
-    squares: Floats  # (n_dims, 1): scratch
-    links: Floats  # (n_layers, n_clusters): annotations with each cluster, those within the set twice
-    within: Floats  # (n_layers,): annotations within the set, twice, self pairs apart
-    selves: Floats  # (n_layers,): sum of A_ii
-    after: State  # sizes, errors, log-determinants, edge counts and agreement alone are its own
-
-
-def new_component(data: Data, state: State) -> Component:
-    """Memory for the sets of one search."""
-    n_samples, n_dims = data.Z.shape
-    n_layers = data.totals.shape[0]
-    after = state._replace(
-        sizes=np.zeros_like(state.sizes),
-        errors=np.zeros_like(state.errors),
-        logdets=np.zeros_like(state.logdets),
-        edge_counts=np.zeros_like(state.edge_counts),
-        agreed=np.zeros_like(state.agreed),
-    )
-    return Component(
-        np.zeros(n_samples, np.int32),
-        np.zeros(n_samples, np.int32),
-        np.zeros(n_dims),
-        np.zeros((n_dims, max(1, state.matrix.shape[1]))),
-        np.zeros((n_dims, 1)),
-        np.zeros((n_layers, data.n_clusters)),
-        np.zeros(n_layers),
-        np.zeros(n_layers),
-        after,
-    )
-
-
-@jit_inner
-def relocate_components(data: Data, state: State, rng: np.random.Generator, component: Component) -> int:
-    """Move each component to the cluster where the objective is highest; number of components moved."""
-    collect(data, state)
-    shuffle(rng, state.order)
-    component.root[:] = -1
-    moved = 0
-    for sample in state.order:
-        if state.stop[0] != 0:
-            break
-        if component.root[sample] < 0:
-            size = list_component(data, state, component, sample)
-            if 1 < size <= state.sizes[state.labels[sample]] - data.min_size:
-                moved += relocate_component(data, state, component, size)
-    return moved
-
-
-@jit_inner
-def list_component(data: Data, state: State, component: Component, sample: int) -> int:
-    """List the component of `sample`, which is in none yet; its size."""
-    n_layers = data.totals.shape[0]
-    members, root = component.members, component.root
-    members[0] = sample
-    root[sample] = sample
-    size = 1
-    reached = 0
-    while reached < size:
-        member = members[reached]
-        reached += 1
-        for layer in range(n_layers):
-            row = member * n_layers + layer
-            if data.attracts[layer]:
-                for entry in range(data.row_start[row], data.row_start[row + 1]):
-                    partner = data.partners[entry]
-                    together = state.labels[partner] == state.labels[sample]
-                    if data.weights[entry] > 0.0 and together and root[partner] < 0:
-                        root[partner] = sample
-                        members[size] = partner
-                        size += 1
-    return size
-
-
-@jit_part
-def relocate_component(data: Data, state: State, component: Component, size: int) -> int:
-    """Move the first `size` members to the best cluster; 1 if it is not their own, else 0."""
-    source = int(np.int64(state.labels[component.members[0]]))
-    error = set_mean(data, component, size)
-    set_component_links(data, state, component, size)
-    if data.shape <= COMMON:
-        squared_distances(component.mean, state.means, state.distances)
-        n_source = state.sizes[source]
-        # As `error_after_removal`, but not recomputed where digits cancel: the component then stays.
-        left = state.errors[source] - error - size * n_source / (n_source - size) * state.distances[source]
-        if left < CANCELLATION * state.errors[source]:
-            return 0
-    else:
-        left = logdet_without(data, state, component, size, source)
-        if math.isnan(left):
-            return 0
-    best = int(np.int64(source))  # the type that a target has: another would compile `relocate` twice
-    for target in range(data.n_clusters):
-        set_after(data, state, component, size, source, target)
-        if target != source:
-            n_target = state.sizes[target]
-            if data.shape <= COMMON:
-                component.after.errors[source] = left
-                joining = size * n_target / (n_target + size) * state.distances[target]
-                component.after.errors[target] += error + joining
-            elif data.shape == TIED:
-                component.after.logdets[0] = logdet_tied(data, state, component, size, source, target)
-            else:
-                component.after.logdets[source] = left
-                component.after.logdets[target] = logdet_with(data, state, component, size, target)
-        gmm, sbm, prior = terms(data, component.after)
-        state.gains[target] = gmm + sbm + prior
-    state.counters[EVALUATIONS] += data.n_clusters - 1
-    for target in range(data.n_clusters):
-        if state.gains[target] > state.gains[best]:
-            best = target
-    if state.gains[best] <= state.gains[source] + IMPROVEMENT:
-        return 0
-    for place in range(size):
-        member = component.members[place]
-        set_distances(data, state, member)
-        set_links(data, state, member)
-        relocate(data, state, member, best)
-    return 1
-
-
-@jit_inner
-def set_mean(data: Data, component: Component, size: int) -> float:
-    """Set the mean of the members; their squared error about it."""
-    n_features = data.Z.shape[1]
-    mean = component.mean
-    mean[:] = 0.0
-    for place in range(size):
-        for d in range(n_features):
-            mean[d] += data.Z[component.members[place], d]
-    for d in range(n_features):
-        mean[d] /= size
-    scatter = 0.0
-    for place in range(size):
-        for d in range(n_features):
-            difference = data.Z[component.members[place], d] - mean[d]
-            scatter += difference * difference
-    return scatter
-
-
-@jit_inner
-def logdet_without(data: Data, state: State, component: Component, size: int, source: int) -> float:
-    """Log-determinant of the source without the members, whose scatter it sets; NaN where digits cancel."""
-    n_dims = data.Z.shape[1]
-    scatter = component.scatter
-    scatter[:] = 0.0
-    for place in range(size):
-        z = data.Z[component.members[place]]
-        for d in range(n_dims):
-            difference = z[d] - component.mean[d]
-            for e in range(min(d + 1, scatter.shape[1])):
-                other = difference if data.shape == DIAGONAL else z[e] - component.mean[e]
-                scatter[d, e] += difference * other
-    n_source = state.sizes[source]
-    share = size * n_source / (n_source - size)
-    if data.shape == TIED:
-        return 0.0
-    if data.shape == FULL:
-        set_matrix(data, state, component, source, -1.0, -share)
-        return factorise(state.matrix)
-    for d in range(n_dims):
-        difference = component.mean[d] - state.means[d, source]
-        left = state.squares[d, source] - scatter[d, 0] - share * difference * difference
-        if left < CANCELLATION * state.squares[d, source]:
-            return np.nan
-        component.squares[d, 0] = left
-    return logdet_of(data, component.squares, n_source - size, 0)
-
-
-@jit_inner
-def logdet_with(data: Data, state: State, component: Component, size: int, target: int) -> float:
-    """Log-determinant of the target with the members, whose scatter is set."""
-    n_target = state.sizes[target]
-    share = size * n_target / (n_target + size)
-    if data.shape == FULL:
-        set_matrix(data, state, component, target, 1.0, share)
-        return factorise(state.matrix)
-    for d in range(data.Z.shape[1]):
-        difference = component.mean[d] - state.means[d, target]
-        component.squares[d, 0] = state.squares[d, target] + component.scatter[d, 0]
-        component.squares[d, 0] += share * difference * difference
-    return logdet_of(data, component.squares, n_target + size, 0)
-
-
-@jit_inner
-def logdet_tied(data: Data, state: State, component: Component, size: int, source: int, target: int) -> float:
-    """Log-determinant of the scatter of all clusters when the members have gone from one to another."""
-    n_source, n_target = state.sizes[source], state.sizes[target]
-    set_matrix(data, state, component, source, 0.0, -size * n_source / (n_source - size))
-    add_difference(data, state, component, target, size * n_target / (n_target + size))
-    return factorise(state.matrix)
-
-
-@jit_inner
-def set_matrix(
-    data: Data, state: State, component: Component, cluster: int, within: float, between: float
-) -> None:
-    """Set the scratch matrix: scatter of a cluster, some of the members', and of the difference of means."""
-    n_dims = data.Z.shape[1]
-    place = 0 if data.shape == TIED else cluster
-    for d in range(n_dims):
-        for e in range(d + 1):
-            state.matrix[d, e] = state.scatter[place, d, e] + within * component.scatter[d, e]
-    add_difference(data, state, component, cluster, between)
-
-
-@jit_inner
-def add_difference(data: Data, state: State, component: Component, cluster: int, scale: float) -> None:
-    """Add c v v' to the lower triangle of the scratch matrix, v from a cluster's mean to that of the set."""
-    for d in range(data.Z.shape[1]):
-        step = scale * (component.mean[d] - state.means[d, cluster])
-        for e in range(d + 1):
-            state.matrix[d, e] += step * (component.mean[e] - state.means[e, cluster])
-
-
-@jit_inner
-def set_component_links(data: Data, state: State, component: Component, size: int) -> None:
-    """Sum the annotations of the members with each cluster, and those among themselves."""
-    n_layers = data.totals.shape[0]
-    component.links[:] = 0.0
-    component.within[:] = 0.0
-    component.selves[:] = 0.0
-    for place in range(size):
-        member = component.members[place]
-        for layer in range(n_layers):
-            component.selves[layer] += data.self_weights[member, layer]
-            row = member * n_layers + layer
-            for entry in range(data.row_start[row], data.row_start[row + 1]):
-                partner = data.partners[entry]
-                component.links[layer, state.labels[partner]] += data.weights[entry]
-                if component.root[partner] == component.root[member]:
-                    component.within[layer] += data.weights[entry]
-
-
-@jit_inner
-def set_after(data: Data, state: State, component: Component, size: int, source: int, target: int) -> None:
-    """Set the statistics in `after`, except squared errors and log-determinants of the two clusters."""
-    after = component.after
-    for k in range(data.n_clusters):
-        after.sizes[k] = state.sizes[k]
-        after.errors[k] = state.errors[k]
-        after.logdets[k] = state.logdets[k]
-    for layer in range(data.totals.shape[0]):
-        after.agreed[layer] = state.agreed[layer]
-        if data.model != CONDITIONAL:
-            for r in range(data.n_clusters):
-                for c in range(data.n_clusters):
-                    after.edge_counts[layer, r, c] = state.edge_counts[layer, r, c]
-    if target != source:
-        after.sizes[source] -= size
-        after.sizes[target] += size
-        for layer in range(data.totals.shape[0]):
-            links = component.links[layer]
-            here = links[source] - component.within[layer]
-            if data.model == CONDITIONAL:
-                after.agreed[layer] += links[target] - here
-            else:
-                set_edges_after(data, component, layer, source, target, here)
-
-
-@jit_part
-def set_edges_after(
-    data: Data, component: Component, layer: int, source: int, target: int, here: float
-) -> None:
-    """Change the edge counts in `after`; `here` are the annotations with the rest of the source."""
-    counts = component.after.edge_counts[layer]
-    links = component.links[layer]
-    own = component.within[layer] + component.selves[layer]
-    for r in range(data.n_clusters):
-        if r != source and r != target:
-            counts[source, r] -= links[r]
-            counts[r, source] -= links[r]
-            counts[target, r] += links[r]
-            counts[r, target] += links[r]
-    counts[source, target] += here - links[target]
-    counts[target, source] += here - links[target]
-    counts[source, source] -= 2.0 * here + own
-    counts[target, target] += 2.0 * links[target] + own
-
 
 MAX_ROUNDS, MAX_RELOCATION_PASSES, MAX_ASSIGNMENT_PASSES = 100, 1000, 200
 
@@ -533,3 +245,277 @@ def set_shaped_costs(data: Data, state: State, precision: Floats, offset: Floats
             if data.shape == DIAGONAL:
                 precision[k] *= (size + 1.0) / size  # the ratios hold n / (n + 1)
             offset[k] = 0.5 * (logdet - n_dims * data.log_freedom[size])
+
+
+# Relocation of whole must-link components, once no relocation of a single sample gains any more.
+#
+# Equations (40) and (41) of docs/model.md.
+#
+# Samples that must-links hold together may be stuck: each of them alone would lose its links by leaving. A
+# component is a maximal set of samples of one cluster that must-links connect. A move is judged by the
+# objective of the partition after it, computed from its statistics: O(K²) a layer and target, for few sets.
+
+
+@by_pointer
+class Component(NamedTuple):
+    """A set of samples of one cluster, and the statistics of the partition with it elsewhere."""
+
+    members: Annotated[NDArray[np.int32], "samples"]  # the first ones
+    root: Annotated[NDArray[np.int32], "samples"]  # a sample that names the set, -1 if not yet met
+    mean: Annotated[Floats, "dims"]
+    scatter: Annotated[Floats, "dims width"]  # of the members about their mean; width 1 but for matrices
+    squares: Annotated[Floats, "dims 1"]  # scratch
+    links: Annotated[Floats, "layers clusters"]  # annotations with each cluster, those within the set twice
+    within: Annotated[Floats, "layers"]  # annotations within the set, twice, self pairs apart
+    selves: Annotated[Floats, "layers"]  # sum of A_ii
+    after: State  # sizes, errors, log-determinants, edge counts and agreement alone are its own
+
+
+def new_component(data: Data, state: State) -> Component:
+    """Memory for the sets of one search."""
+    own = ("sizes", "errors", "logdets", "edge_counts", "agreed")
+    after = state._replace(**{name: getattr(state, name).copy() for name in own})
+    return allocate(Component, sizes_of(data) | {"width": max(1, state.matrix.shape[1])}, after=after)
+
+
+@jit_inner
+def relocate_components(data: Data, state: State, rng: np.random.Generator, component: Component) -> int:
+    """Move each component to the cluster where the objective is highest; number of components moved."""
+    collect(data, state)
+    shuffle(rng, state.order)
+    component.root[:] = -1
+    moved = 0
+    for sample in state.order:
+        if state.stop[0] != 0:
+            break
+        if component.root[sample] < 0:
+            size = list_component(data, state, component, sample)
+            if 1 < size <= state.sizes[state.labels[sample]] - data.min_size:
+                moved += relocate_component(data, state, component, size)
+    return moved
+
+
+@jit_inner
+def list_component(data: Data, state: State, component: Component, sample: int) -> int:
+    """List the component of `sample`, which is in none yet; its size."""
+    n_layers = data.totals.shape[0]
+    members, root = component.members, component.root
+    members[0] = sample
+    root[sample] = sample
+    size = 1
+    reached = 0
+    while reached < size:
+        member = members[reached]
+        reached += 1
+        for layer in range(n_layers):
+            row = member * n_layers + layer
+            if data.attracts[layer]:
+                for entry in range(data.row_start[row], data.row_start[row + 1]):
+                    partner = data.partners[entry]
+                    together = state.labels[partner] == state.labels[sample]
+                    if data.weights[entry] > 0.0 and together and root[partner] < 0:
+                        root[partner] = sample
+                        members[size] = partner
+                        size += 1
+    return size
+
+
+@jit_part
+def relocate_component(data: Data, state: State, component: Component, size: int) -> int:
+    """Move the first `size` members to the best cluster; 1 if it is not their own, else 0."""
+    source = int(np.int64(state.labels[component.members[0]]))
+    error = set_mean(data, component, size)
+    set_component_links(data, state, component, size)
+    if data.shape <= COMMON:
+        squared_distances(component.mean, state.means, state.distances)
+        n_source = state.sizes[source]
+        # As `error_after_removal`, but not recomputed where digits cancel: the component then stays.
+        left = state.errors[source] - error - size * n_source / (n_source - size) * state.distances[source]
+        if left < CANCELLATION * state.errors[source]:
+            return 0
+    else:
+        left = logdet_without(data, state, component, size, source)
+        if math.isnan(left):
+            return 0
+    best = int(np.int64(source))  # the type that a target has: another would compile `relocate` twice
+    for target in range(data.n_clusters):
+        set_after(data, state, component, size, source, target)
+        if target != source:
+            n_target = state.sizes[target]
+            if data.shape <= COMMON:
+                component.after.errors[source] = left
+                joining = size * n_target / (n_target + size) * state.distances[target]
+                component.after.errors[target] += error + joining
+            elif data.shape == TIED:
+                leaving = -size * state.sizes[source] / (state.sizes[source] - size)
+                joining = size * state.sizes[target] / (state.sizes[target] + size)
+                set_matrix(data, state, component, source, 0.0, leaving)
+                add_difference(data, state, component, target, joining)
+                component.after.logdets[0] = factorise(state.matrix)
+            else:
+                component.after.logdets[source] = left
+                component.after.logdets[target] = logdet_with(data, state, component, size, target)
+        gmm, sbm, prior = terms(data, component.after)
+        state.gains[target] = gmm + sbm + prior
+    state.counters[EVALUATIONS] += data.n_clusters - 1
+    for target in range(data.n_clusters):
+        if state.gains[target] > state.gains[best]:
+            best = target
+    if state.gains[best] <= state.gains[source] + IMPROVEMENT:
+        return 0
+    for place in range(size):
+        member = component.members[place]
+        set_distances(data, state, member)
+        set_links(data, state, member)
+        relocate(data, state, member, best)
+    return 1
+
+
+@jit_inner
+def set_mean(data: Data, component: Component, size: int) -> float:
+    """Set the mean of the members; their squared error about it."""
+    n_features = data.Z.shape[1]
+    mean = component.mean
+    mean[:] = 0.0
+    for place in range(size):
+        for d in range(n_features):
+            mean[d] += data.Z[component.members[place], d]
+    for d in range(n_features):
+        mean[d] /= size
+    scatter = 0.0
+    for place in range(size):
+        for d in range(n_features):
+            difference = data.Z[component.members[place], d] - mean[d]
+            scatter += difference * difference
+    return scatter
+
+
+@jit_inner
+def logdet_without(data: Data, state: State, component: Component, size: int, source: int) -> float:
+    """Log-determinant of the source without the members, whose scatter it sets; NaN where digits cancel."""
+    n_dims = data.Z.shape[1]
+    scatter = component.scatter
+    scatter[:] = 0.0
+    for place in range(size):
+        z = data.Z[component.members[place]]
+        for d in range(n_dims):
+            difference = z[d] - component.mean[d]
+            for e in range(min(d + 1, scatter.shape[1])):
+                other = difference if data.shape == DIAGONAL else z[e] - component.mean[e]
+                scatter[d, e] += difference * other
+    n_source = state.sizes[source]
+    share = size * n_source / (n_source - size)
+    if data.shape == TIED:
+        return 0.0
+    if data.shape == FULL:
+        set_matrix(data, state, component, source, -1.0, -share)
+        return factorise(state.matrix)
+    for d in range(n_dims):
+        difference = component.mean[d] - state.means[d, source]
+        left = state.squares[d, source] - scatter[d, 0] - share * difference * difference
+        if left < CANCELLATION * state.squares[d, source]:
+            return np.nan
+        component.squares[d, 0] = left
+    return logdet_of(data, component.squares, n_source - size, 0)
+
+
+@jit_inner
+def logdet_with(data: Data, state: State, component: Component, size: int, target: int) -> float:
+    """Log-determinant of the target with the members, whose scatter is set."""
+    n_target = state.sizes[target]
+    share = size * n_target / (n_target + size)
+    if data.shape == FULL:
+        set_matrix(data, state, component, target, 1.0, share)
+        return factorise(state.matrix)
+    for d in range(data.Z.shape[1]):
+        difference = component.mean[d] - state.means[d, target]
+        component.squares[d, 0] = state.squares[d, target] + component.scatter[d, 0]
+        component.squares[d, 0] += share * difference * difference
+    return logdet_of(data, component.squares, n_target + size, 0)
+
+
+@jit_inner
+def set_matrix(
+    data: Data, state: State, component: Component, cluster: int, within: float, between: float
+) -> None:
+    """Set the scratch matrix: scatter of a cluster, some of the members', and of the difference of means."""
+    n_dims = data.Z.shape[1]
+    place = 0 if data.shape == TIED else cluster
+    for d in range(n_dims):
+        for e in range(d + 1):
+            state.matrix[d, e] = state.scatter[place, d, e] + within * component.scatter[d, e]
+    add_difference(data, state, component, cluster, between)
+
+
+@jit_inner
+def add_difference(data: Data, state: State, component: Component, cluster: int, scale: float) -> None:
+    """Add c v v' to the lower triangle of the scratch matrix, v from a cluster's mean to that of the set."""
+    for d in range(data.Z.shape[1]):
+        step = scale * (component.mean[d] - state.means[d, cluster])
+        for e in range(d + 1):
+            state.matrix[d, e] += step * (component.mean[e] - state.means[e, cluster])
+
+
+@jit_inner
+def set_component_links(data: Data, state: State, component: Component, size: int) -> None:
+    """Sum the annotations of the members with each cluster, and those among themselves."""
+    n_layers = data.totals.shape[0]
+    component.links[:] = 0.0
+    component.within[:] = 0.0
+    component.selves[:] = 0.0
+    for place in range(size):
+        member = component.members[place]
+        for layer in range(n_layers):
+            component.selves[layer] += data.self_weights[member, layer]
+            row = member * n_layers + layer
+            for entry in range(data.row_start[row], data.row_start[row + 1]):
+                partner = data.partners[entry]
+                component.links[layer, state.labels[partner]] += data.weights[entry]
+                if component.root[partner] == component.root[member]:
+                    component.within[layer] += data.weights[entry]
+
+
+@jit_inner
+def set_after(data: Data, state: State, component: Component, size: int, source: int, target: int) -> None:
+    """Set the statistics in `after`, except squared errors and log-determinants of the two clusters."""
+    after = component.after
+    for k in range(data.n_clusters):
+        after.sizes[k] = state.sizes[k]
+        after.errors[k] = state.errors[k]
+        after.logdets[k] = state.logdets[k]
+    if target != source:
+        after.sizes[source] -= size
+        after.sizes[target] += size
+    for layer in range(data.totals.shape[0]):
+        links = component.links[layer]
+        here = links[source] - component.within[layer]
+        after.agreed[layer] = state.agreed[layer]
+        if data.model == CONDITIONAL:
+            if target != source:
+                after.agreed[layer] += links[target] - here
+            continue
+        for r in range(data.n_clusters):
+            for c in range(data.n_clusters):
+                after.edge_counts[layer, r, c] = state.edge_counts[layer, r, c]
+        if target != source:
+            own = component.within[layer] + component.selves[layer]
+            move_edges(after.edge_counts[layer], links, here, own, source, target)
+
+
+# Draws that come out the same compiled and as plain Python.
+
+
+@jit_part
+def draw_below(rng: np.random.Generator, n: int) -> int:
+    """Whole number, uniform on 0 to n - 1."""
+    return min(int(rng.random() * n), n - 1)
+
+
+@jit_part
+def shuffle(rng: np.random.Generator, items: NDArray[Any]) -> None:
+    """Put `items` in random order, in place."""
+    for last in range(len(items) - 1, 0, -1):
+        chosen = draw_below(rng, last + 1)
+        kept = items[last]
+        items[last] = items[chosen]
+        items[chosen] = kept

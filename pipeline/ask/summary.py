@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.rng import below
+from kernels.choice.held_out import below
 from kernels.settings import AUTO, OFFERED
 from pipeline.ask.answers import check_answers_file
 from pipeline.ask.questions import WHAT, Outlook, Question, next_questions, questions_left

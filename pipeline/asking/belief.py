@@ -10,11 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.choice.held_out import choose_covariance
+from kernels.choice.held_out import below, choose_covariance
 from kernels.choice.held_out import warm_up as warm_up_predictions
 from kernels.problem.data import MUST, Layer
 from kernels.problem.problem import build_problem
-from kernels.rng import below
 from kernels.search.genetic import run_restart
 from kernels.search.sampling import Length, run_chain
 from kernels.settings import AUTO, Settings, settings_of

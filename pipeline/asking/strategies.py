@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.choice.held_out import below
 from kernels.problem.problem import MUST, build_problem, layers_from_annotations
-from kernels.rng import below
 from kernels.search.genetic import run_restart
 from kernels.settings import AUTO
 from pipeline.asking.belief import ASKING, Belief, believe, model_for

@@ -20,8 +20,16 @@ from sklearn.utils.validation import check_is_fitted
 from kernels.interrupt import new_flag, sharing
 from kernels.problem.data import CANNOT, MUST, Layer
 from kernels.problem.shapes import SPHERES
-from kernels.settings import AUTO, COVARIANCES, OFFERED, TERMS, Setting, settings_of, wrong_settings
-from kernels.spread import spread_problem
+from kernels.settings import (
+    AUTO,
+    COVARIANCES,
+    OFFERED,
+    TERMS,
+    Setting,
+    settings_of,
+    spread_problem,
+    wrong_settings,
+)
 from pipeline.asking.belief import believe
 from pipeline.asking.strategies import NAMES, choose
 from pipeline.fit.data_notes import data_notes

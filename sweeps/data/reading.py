@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.spread import spread_problem
+from kernels.settings import spread_problem
 from sweeps.data.builtin import find
 from sweeps.data.formats import (
     load_arrow,

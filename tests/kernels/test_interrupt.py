@@ -74,10 +74,8 @@ LINKS = np.random.default_rng(1).integers(20_000, size=(9000, 2))
 @pytest.mark.parametrize(
     ("shape", "how"),
     [
-        ((20_000, 10), {"n_clusters": 8, "model": "conditional"}),
         ((20_000, 10), {"n_clusters": 8, "model": "posterior", "accuracy": 0.8, "n_jobs": 2}),
         ((60_000, 100), {"n_clusters": 8, "covariance": "full", "model": "conditional"}),
-        ((60_000, 100), {"n_clusters": 8, "covariance": "tied", "model": "unsupervised"}),
         ((20_000, 100), {"n_clusters": 1000, "model": "unsupervised"}),
         ((20_000, 10), {"n_clusters": 3, "covariance": "auto", "model": "conditional"}),
         ((20_000, 10), {"n_clusters": 3, "confidence": True, "restarts": 1, "generations": 1}),
@@ -87,7 +85,7 @@ LINKS = np.random.default_rng(1).integers(20_000, size=(9000, 2))
 def test_a_fit_ends_and_the_estimator_fits_again(shape: tuple[int, int], how: dict[str, Any]) -> None:
     X = noise(*shape)
     estimator = AnnotatedClustering(**how, random_state=0)
-    with interrupted(1.0), pytest.raises(KeyboardInterrupt):
+    with interrupted(0.4), pytest.raises(KeyboardInterrupt):
         estimator.fit(X, must_link=LINKS[:, :2])
     assert not hasattr(estimator, "labels_")
     estimator.set_params(n_clusters=2, restarts=2)
@@ -112,13 +110,12 @@ def test_chains_and_probabilities_end(work: Callable[..., None]) -> None:
         work(problem, np.arange(20_000, dtype=np.int16) % 6)
 
 
-@pytest.mark.parametrize("arguments", [["-k", "5"], ["-k", "2..8"], ["-k", "5", "--confidence"]])
-def test_the_command_ends_with_130(arguments: list[str], tmp_path: Path) -> None:
+def test_the_command_ends_with_130(tmp_path: Path) -> None:
     table = tmp_path / "table.npy"
     np.save(table, noise(20_000, 10))
     with interrupted(1.5):
         done = CliRunner().invoke(
-            main, ["fit", str(table), *arguments, "--out", str(tmp_path / "labels.csv")]
+            main, ["fit", str(table), "-k", "2..8", "--out", str(tmp_path / "labels.csv")]
         )
     assert done.exit_code == 130, done.output
     assert [path.name for path in tmp_path.iterdir()] == ["table.npy"]
@@ -128,7 +125,7 @@ def test_what_looks_at_no_flag_is_left_alone() -> None:
     """As a compilation: the caller goes on, and the next kernel does not wait behind it."""
     state = SimpleNamespace(stop=new_flag())
     with interrupted(0.1), pytest.raises(KeyboardInterrupt):
-        call(lambda _: time.sleep(3), (state,))
+        call(lambda _: time.sleep(2), (state,))
     assert state.stop[0] == 1
     assert _left_alone[-1].is_alive()
     began = time.monotonic()
@@ -170,7 +167,7 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.parametrize(
-    ("leaving", "seconds", "most"), [("leave(130)", 60, 10.0), ("sys.exit(130)", 3, 20.0)]
+    ("leaving", "seconds", "most"), [("leave(130)", 60, 10.0), ("sys.exit(130)", 2, 20.0)]
 )
 def test_a_process_leaves_while_something_compiles(leaving: str, seconds: int, most: float) -> None:
     """At once by `leave`; else once the step of the compiler is over, as memory is taken down after that."""

@@ -18,8 +18,6 @@ from kernels.scores import (
     divergences,
     goldberger_kl,
     nmi,
-    spherical_divergences,
-    total_variance,
     whitening,
 )
 
@@ -54,28 +52,6 @@ def test_any_shapes_agree_with_the_direct_formula(shapes: tuple[str, str]) -> No
     for r, s in np.ndindex(3, 2):
         pair = as_matrices(first, 4)[r], as_matrices(second, 4)[s]
         assert values[r, s] == pytest.approx(direct(MEANS[r], pair[0], MEANS_TRUE[s], pair[1]), rel=1e-10)
-
-
-def test_wide_and_narrow_forms_give_the_same() -> None:
-    first, second = RNG.uniform(0.1, 2, 3), RNG.uniform(0.1, 2, 2)
-    expected = spherical_divergences(MEANS, first, MEANS_TRUE, second)
-    for wide in (first[:, None] + np.zeros(4), as_matrices(first, 4)):
-        for wide_true in (second, second[:, None] + np.zeros(4), as_matrices(second, 4)):
-            np.testing.assert_allclose(found(wide, wide_true), expected, rtol=1e-10)
-
-
-def test_units_of_the_features_do_not_matter() -> None:
-    first, second = matrices(3), matrices(2)
-    units = np.diag([1e-7, 1.0, 1e5, 30.0])
-    scaled = divergences(
-        WEIGHTS,
-        MEANS @ units,
-        units @ first @ units,
-        WEIGHTS_TRUE,
-        MEANS_TRUE @ units,
-        units @ second @ units,
-    )
-    np.testing.assert_allclose(scaled, found(first, second), rtol=1e-8)
 
 
 def test_directions_without_spread_are_left_out() -> None:
@@ -118,13 +94,14 @@ def test_whitening_makes_a_unit_matrix_of_as_many_directions_as_there_are() -> N
 
 
 @pytest.mark.parametrize("normalizer", NORMALIZERS)
-def test_nmi_agrees_with_scikit_learn(normalizer: str) -> None:
+def test_nmi_and_adjusted_rand_agree_with_scikit_learn(normalizer: str) -> None:
     rng = np.random.default_rng(0)
     for _ in range(20):
         truth = rng.integers(0, rng.integers(2, 6), size=50)
         found = np.where(rng.random(50) < 0.6, truth, rng.integers(0, 7, size=50)).astype(np.int16)
         wanted = normalized_mutual_info_score(truth, found, average_method=normalizer)
         assert nmi(truth, found, normalizer) == pytest.approx(wanted, abs=1e-12)
+        assert adjusted_rand(truth, found) == pytest.approx(adjusted_rand_score(truth, found), abs=1e-12)
 
 
 def test_nmi_hand_cases() -> None:
@@ -138,14 +115,6 @@ def test_nmi_hand_cases() -> None:
         nmi([0], [0], "sum")
     with pytest.raises(ValueError, match="shapes"):
         nmi([0, 1], [0])
-
-
-def test_adjusted_rand_agrees_with_scikit_learn() -> None:
-    rng = np.random.default_rng(1)
-    for _ in range(20):
-        truth = rng.integers(0, rng.integers(1, 6), size=50)
-        found = np.where(rng.random(50) < 0.6, truth, rng.integers(0, 7, size=50)).astype(np.int16)
-        assert adjusted_rand(truth, found) == pytest.approx(adjusted_rand_score(truth, found), abs=1e-12)
 
 
 def test_adjusted_rand_hand_cases() -> None:
@@ -288,27 +257,6 @@ def test_covariances_without_a_prior_and_of_an_empty_cluster() -> None:
             assert np.isfinite(found[[0, 2]]).all()
 
 
-def test_a_feature_that_is_linear_in_others_counts_once() -> None:
-    rng = np.random.default_rng(2)
-    X, labels = rng.normal(size=(40, 3)), np.repeat([0, 1], 20)
-    wider = np.column_stack([X, X[:, 0] - X[:, 2], np.full(40, 7.0)])
-    narrow, wide = (cluster_covariances(data, labels, 2, "full") for data in (X, wider))
-    np.testing.assert_allclose(wide[:, :3, :3], narrow, rtol=1e-12)
-    other = rng.permutation(labels)
-    kl = [
-        goldberger_kl(
-            *cluster_gaussians(data, other, 2)[:2],
-            cluster_covariances(data, other, 2, "full"),
-            *cluster_gaussians(data, labels, 2)[:2],
-            cluster_covariances(data, labels, 2, "full"),
-            1.0,
-        )
-        for data in (X, wider)
-    ]
-    assert kl[0] == pytest.approx(kl[1], rel=1e-8)
-    assert kl[0] > 0.001
-
-
 def test_centroid_index() -> None:
     truth = np.array([[0.0], [10.0], [20.0]])
     assert centroid_index(truth + 0.1, truth) == 0
@@ -325,8 +273,3 @@ def test_annotation_agreement() -> None:
     assert annotation_agreement([(0, 1, CANNOT)], labels) == 0.0
     assert np.isnan(annotation_agreement(np.full((4, 3), -1), labels))
     assert np.isnan(annotation_agreement(np.empty((0, 3), dtype=int), labels))
-
-
-def test_total_variance() -> None:
-    X = np.random.default_rng(0).normal(size=(50, 4)) * 3 + 7
-    assert total_variance(X) == pytest.approx(X.var(axis=0).mean())

@@ -1,27 +1,103 @@
-"""Ways into the two kernels that most tests and benchmarks call, with machine code that is kept."""
+"""Ways into kernels that only other kernels call: one that is compiled and kept, and one without a compiler.
+
+`collect`, `local_search`, `move`, `gains_of`, `exact`, `assign` and `relocate_all` are one kernel, compiled once
+on a machine. `plain` gives any kernel as Python has it, for small operators with small input.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import numba
 import numpy as np
+from numba.core.dispatcher import Dispatcher
 
-import kernels.partition.relocation as relocation
-import kernels.search.local_search as searching
 from kernels.jit import jit
-from kernels.partition.state import State
+from kernels.partition.gains import exact_gain, set_distances, set_gains, set_links
+from kernels.partition.relocation import collect as collect_statistics
+from kernels.partition.relocation import relocate
+from kernels.partition.state import State, new_state
 from kernels.problem.data import Data
+from kernels.search.local_search import assignment_pass, relocate_annotated
+from kernels.search.local_search import local_search as search_locally
 
-# As global names: the compiler looks no attribute of a module up.
-_collect = relocation.collect
-_local_search = searching.local_search
+COLLECT, MOVE, GAINS, EXACT, ASSIGN, RELOCATE, SEARCH = range(7)
+ANY = np.random.default_rng(0)
 
 
 @jit
+def _do(data: Data, state: State, rng: np.random.Generator, what: int, sample: int, target: int) -> float:
+    if what == COLLECT:
+        collect_statistics(data, state)
+    elif what == MOVE:
+        set_distances(data, state, sample)
+        set_links(data, state, sample)
+        relocate(data, state, sample, target)
+    elif what == GAINS:
+        degree = set_links(data, state, sample)
+        set_gains(data, state, sample, degree)
+        return degree
+    elif what == EXACT:
+        set_distances(data, state, sample)
+        set_links(data, state, sample)
+        return exact_gain(data, state, sample, target)
+    elif what == ASSIGN:
+        return float(assignment_pass(data, state))
+    elif what == RELOCATE:
+        return float(relocate_annotated(data, state, rng))
+    elif what == SEARCH:
+        return search_locally(data, state, rng)
+    return 0.0
+
+
 def collect(data: Data, state: State) -> None:
-    """See the kernel."""
-    _collect(data, state)
+    _do(data, state, ANY, COLLECT, 0, 0)
 
 
-@jit
+def move(data: Data, state: State, sample: int, target: int) -> None:
+    """Relocate a sample."""
+    _do(data, state, ANY, MOVE, sample, target)
+
+
+def gains_of(data: Data, state: State, sample: int) -> float:
+    """Set links and gains of a sample; its degree."""
+    return float(_do(data, state, ANY, GAINS, sample, 0))
+
+
+def exact(data: Data, state: State, sample: int, target: int) -> float:
+    """Gain, term by term."""
+    return float(_do(data, state, ANY, EXACT, sample, target))
+
+
+def assign(data: Data, state: State) -> int:
+    """A pass of phase 2; samples moved."""
+    return int(_do(data, state, ANY, ASSIGN, 0, 0))
+
+
+def relocate_all(data: Data, state: State, rng: np.random.Generator) -> int:
+    """Phase 1; relocations."""
+    return int(_do(data, state, rng, RELOCATE, 0, 0))
+
+
 def local_search(data: Data, state: State, rng: np.random.Generator) -> float:
-    """See the kernel."""
-    return _local_search(data, state, rng)
+    return float(_do(data, state, rng, SEARCH, 0, 0))
+
+
+def collected(data: Data, labels: np.ndarray) -> State:
+    """Workspace with the statistics of a partition."""
+    state = new_state(data)
+    state.labels[:] = labels
+    collect(data, state)
+    return state
+
+
+def plain(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel, and all that it calls, as Python has them: nothing is compiled."""
+    if numba.config.DISABLE_JIT or not isinstance(kernel, Dispatcher):
+        return kernel
+    function = kernel.py_func
+    names = set(function.__code__.co_names) & set(function.__globals__)
+    used = {name: plain(function.__globals__[name]) for name in names}
+    return FunctionType(function.__code__, function.__globals__ | used, function.__name__)

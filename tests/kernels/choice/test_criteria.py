@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from kernels.choice.criteria import annotation_parameters, criteria, feature_parameters
+from kernels.choice.criteria import annotation_parameters, criteria
 from kernels.problem.problem import CANNOT, MUST, Layer, build_problem
 from kernels.settings import Settings
 
@@ -71,14 +71,6 @@ def test_rates_of_a_block_model_by_hand() -> None:
     assert found.penalty == pytest.approx(alone.penalty + 1.5 * math.log(2.0) + 1.5 * math.log(1.0))
 
 
-def test_prior_of_the_rates_is_no_likelihood() -> None:
-    layers = (Layer(MUST, np.array([[0, 1], [2, 3]]), None, 0.9),)
-    found = criteria(build_problem(X, layers, n_clusters=2, model="posterior"), layers, LABELS)
-    free = criteria(build_problem(X, layers, n_clusters=2, model="likelihood"), layers, LABELS)
-    assert found.classification < free.classification
-    assert found.penalty == free.penalty
-
-
 def test_free_proportions_and_the_weight_of_features() -> None:
     plain = criteria(build_problem(X, **TWO), (), LABELS)
     free = criteria(build_problem(X, **TWO, settings=Settings(proportions="free")), (), LABELS)
@@ -108,14 +100,6 @@ def test_units_change_all_numbers_of_clusters_alike(covariance: str) -> None:
         two, three = (criteria(problem, (), np.arange(40) % problem.n_clusters) for problem in problems)
         differences.append(two.bic - three.bic)
     assert differences[0] == pytest.approx(differences[1], abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("covariance", "numbers"), [("spherical", 2), ("common", 1), ("diagonal", 6), ("tied", 6), ("full", 12)]
-)
-def test_numbers_of_each_shape(covariance: str, numbers: int) -> None:
-    features = np.random.default_rng(1).normal(size=(20, 3))
-    assert feature_parameters(build_problem(features, **TWO, covariance=covariance)) == 2 * 3 + numbers
 
 
 def test_two_annotators_have_two_accuracies() -> None:

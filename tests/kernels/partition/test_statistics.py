@@ -7,9 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from solving.from_python import from_python
+from solving.entries import plain
 from solving.oracles import adjacency, draw_case, draw_labels, rates
 
 from kernels.partition import statistics
@@ -20,7 +18,6 @@ from kernels.partition.statistics import (
     collect_gaussians,
     error_without,
     is_degenerate,
-    pooled_term,
     prior_rate,
     sum_of_squares,
 )
@@ -33,23 +30,23 @@ def test_array_log() -> None:
     from kernels.partition.statistics import array_log
 
     rng = np.random.default_rng(0)
-    values = np.concatenate([np.exp(rng.normal(0, 20, 5000)), 1 + rng.normal(0, 1e-6, 5000), [0.5, 1.0, 2.0]])
+    values = np.concatenate([np.exp(rng.normal(0, 20, 500)), 1 + rng.normal(0, 1e-6, 500), [0.5, 1.0, 2.0]])
     logs = np.empty_like(values)
-    from_python(array_log)(values, logs)
+    plain(array_log)(values, logs)
     np.testing.assert_array_max_ulp(logs, np.log(values), 3)
     assert logs[-2] == 0.0
 
 
 # The small matrices against numpy.
 
-factorise = from_python(statistics.factorise)
-invert = from_python(statistics.invert)
-solved_square = from_python(statistics.solved_square)
-quadratic_form = from_python(statistics.quadratic_form)
-multiply = from_python(statistics.multiply)
-add_outer = from_python(statistics.add_outer)
+factorise = plain(statistics.factorise)
+invert = plain(statistics.invert)
+solved_square = plain(statistics.solved_square)
+quadratic_form = plain(statistics.quadratic_form)
+multiply = plain(statistics.multiply)
+add_outer = plain(statistics.add_outer)
 
-SIZES = [1, 2, 3, 4, 5, 8, 11, 30]
+SIZES = [1, 3, 4, 5, 11]
 
 
 def draw(size: int) -> tuple[np.ndarray, np.ndarray]:
@@ -89,23 +86,20 @@ def test_no_factor_of_what_is_not_positive_definite() -> None:
         assert math.isnan(factorise(matrix))
 
 
-collect_edges = from_python(collect_edges)
-collect_gaussians = from_python(collect_gaussians)
-error_without = from_python(error_without)
-cluster_term = from_python(cluster_term)
-is_degenerate = from_python(is_degenerate)
-pooled_term = from_python(pooled_term)
-prior_rate = from_python(prior_rate)
-sum_of_squares = from_python(sum_of_squares)
+collect_edges = plain(collect_edges)
+collect_gaussians = plain(collect_gaussians)
+error_without = plain(error_without)
+cluster_term = plain(cluster_term)
+is_degenerate = plain(is_degenerate)
+prior_rate = plain(prior_rate)
+sum_of_squares = plain(sum_of_squares)
 
 
-@settings(deadline=None)  # the first call may compile
-@given(
-    st.lists(st.integers(0, 3), min_size=8, max_size=8),
-    st.sampled_from([0.0, 1e3, -1e6]),
-    st.integers(0, 7),
+@pytest.mark.parametrize("far", [0.0, 1e3, -1e6])
+@pytest.mark.parametrize(
+    "labels", [[0] * 8, [0, 1, 1, 0, 1, 1, 1, 0], [0, 1, 2, 3, 3, 2, 1, 3], [3, 1, 1, 1, 2, 2, 2, 2]]
 )
-def test_sizes_means_and_errors_are_those_of_the_members(labels: list[int], far: float, sample: int) -> None:
+def test_sizes_means_and_errors_are_those_of_the_members(labels: list[int], far: float) -> None:
     X = np.random.default_rng(sum(labels)).normal(size=(8, 3))
     data = build_problem(X + far, n_clusters=4, model="unsupervised").data
     state = new_state(data)
@@ -117,15 +111,16 @@ def test_sizes_means_and_errors_are_those_of_the_members(labels: list[int], far:
         mean = members.mean(axis=0) if len(members) else np.zeros(3)
         np.testing.assert_allclose(state.means[:, r], mean, atol=1e-12)
         assert state.errors[r] == pytest.approx(np.sum((members - mean) ** 2), abs=1e-9)
-    own = labels[sample]
-    others = data.X[(state.labels == own) & (np.arange(8) != sample)]
-    wanted = np.sum((others - others.mean(axis=0)) ** 2) if len(others) else 0.0
-    assert error_without(data, state, sample, own) == pytest.approx(wanted, abs=1e-9)
+    for sample in range(8):
+        own = labels[sample]
+        others = data.X[(state.labels == own) & (np.arange(8) != sample)]
+        wanted = np.sum((others - others.mean(axis=0)) ** 2) if len(others) else 0.0
+        assert error_without(data, state, sample, own) == pytest.approx(wanted, abs=1e-9)
 
 
 @pytest.mark.parametrize("model", ["likelihood", "posterior"])
 def test_edge_counts_are_sums_over_ordered_pairs(model: str) -> None:
-    for seed in range(5):
+    for seed in range(2):
         case = draw_case(seed, model=model, n_clusters=4, m=40)
         data = case.problem().data
         state = new_state(data)
@@ -162,7 +157,7 @@ def test_a_cluster_adds_the_maximum_over_its_variance(kappa: float) -> None:
     values = -0.5 * (n + kappa) * d * np.log(variances) - 0.5 * scatter / variances
     assert cluster_term(data, n, error) == pytest.approx(values.max(), abs=1e-6)
     everything = -0.5 * (24 + kappa) * d * np.log(variances) - 0.5 * scatter / variances
-    assert pooled_term(data, error) == pytest.approx(everything.max(), abs=1e-6)
+    assert cluster_term(data, 24, error) == pytest.approx(everything.max(), abs=1e-6)
 
 
 def test_degenerate_clusters_add_nothing_unless_the_variance_has_a_prior() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,11 +13,10 @@ from solving.oracles import adjacency
 
 from kernels.problem import data
 from kernels.problem.data import (
-    Adjacency,
-    annotated_samples,
-    block_adjacency,
+    adjacency as laid_out,
+)
+from kernels.problem.data import (
     check_layer,
-    conditional_adjacency,
     layer_weights,
     pair_accuracies,
 )
@@ -124,7 +125,11 @@ def layers(draw: st.DrawFn) -> list[Layer]:
     return drawn
 
 
-def dense(found: Adjacency) -> NDArray[np.float64]:
+def adjacency_of(given: list[Layer], model: str = "likelihood", n_samples: int = N) -> SimpleNamespace:
+    return SimpleNamespace(**laid_out(given, n_samples, model))
+
+
+def dense(found: SimpleNamespace) -> NDArray[np.float64]:
     """Matrices of all layers, shape (n_layers, N, N), from the rows as a kernel walks them."""
     n_layers = len(found.totals)
     matrices = np.zeros((n_layers, N, N))
@@ -140,7 +145,7 @@ def dense(found: Adjacency) -> NDArray[np.float64]:
 
 @given(layers())
 def test_block_layers_are_the_counts_of_each_pair(given_layers: list[Layer]) -> None:
-    found = block_adjacency(given_layers, N)
+    found = adjacency_of(given_layers)
     wanted = np.array([adjacency(layer, N) for layer in given_layers])
     np.testing.assert_array_equal(dense(found), wanted)
     np.testing.assert_array_equal(found.totals, wanted.sum(axis=(1, 2)) / 2)
@@ -156,7 +161,7 @@ def weighed(layer: Layer, weights: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @given(layers())
 def test_conditional_layers_hold_what_a_pair_adds_when_it_shares_a_cluster(given_layers: list[Layer]) -> None:
-    found = conditional_adjacency(given_layers, N)
+    found = adjacency_of(given_layers, "conditional")
     matrices = dense(found)
     known, signed = np.zeros((N, N)), {0: np.zeros((N, N)), 1: np.zeros((N, N))}
     apart, n_known, totals = 0.0, 0, {0: 0.0, 1: 0.0}
@@ -187,17 +192,11 @@ def test_conditional_layers_hold_what_a_pair_adds_when_it_shares_a_cluster(given
     assert found.x_log_x.size == 0
 
 
-@given(layers())
-def test_annotated_samples_are_those_in_any_pair(given_layers: list[Layer]) -> None:
-    wanted = {int(i) for layer in given_layers for i in layer.pairs.ravel()}
-    assert set(np.flatnonzero(annotated_samples(given_layers, N)).tolist()) == wanted
-
-
 def test_a_triangle_by_hand() -> None:
     """Sample 0 twice with 1, 2 with itself; 1 and 2 apart."""
     must = Layer(MUST, np.array([[0, 1], [1, 0], [2, 2]]), None, 0.8)
     cannot = Layer(CANNOT, np.array([[2, 1]]), np.array([3.0]), 0.8)
-    found = block_adjacency([must, cannot], 3)
+    found = adjacency_of([must, cannot], n_samples=3)
     assert found.row_start.tolist() == [0, 1, 1, 2, 3, 3, 4]
     assert found.partners.tolist() == [1, 0, 2, 1]
     assert found.weights.tolist() == [2.0, 2.0, 3.0, 3.0]
@@ -208,21 +207,20 @@ def test_a_triangle_by_hand() -> None:
 
 def test_the_table_of_logarithms_reaches_every_count_or_is_left_out() -> None:
     pairs = np.array([[0, 1], [1, 2]])
-    whole = block_adjacency([Layer(MUST, pairs, np.array([2.0, 3.0]))], 3).x_log_x
+    whole = adjacency_of([Layer(MUST, pairs, np.array([2.0, 3.0]))], n_samples=3).x_log_x
     assert len(whole) > 4 * 5
     counts = np.arange(1.0, len(whole))
     assert whole[0] == 0.0
     np.testing.assert_array_equal(whole[1:], counts * np.log(counts))
     for weights in (np.array([2.0, 0.5]), np.array([2.0, 1e7])):
-        assert block_adjacency([Layer(MUST, pairs, weights)], 3).x_log_x.size == 0
+        assert adjacency_of([Layer(MUST, pairs, weights)], n_samples=3).x_log_x.size == 0
     # Half weights that add up to whole ones per pair are counts.
-    twice = block_adjacency([Layer(MUST, np.repeat(pairs, 2, axis=0), np.full(4, 0.5))], 3)
+    twice = adjacency_of([Layer(MUST, np.repeat(pairs, 2, axis=0), np.full(4, 0.5))], n_samples=3)
     assert twice.x_log_x.size > 0
 
 
 def test_no_layers_at_all() -> None:
-    found = block_adjacency([], 3)
+    found = adjacency_of([], n_samples=3)
     assert found.totals.shape == (0,)
     assert found.row_start.tolist() == [0]
-    assert conditional_adjacency([], 3).n_known == 0
-    assert not annotated_samples([], 3).any()
+    assert adjacency_of([], "conditional", 3).n_known == 0

@@ -8,7 +8,7 @@ from scipy.stats import invgamma, invwishart, multivariate_normal
 
 from kernels.partition.objective import objective_terms
 from kernels.problem.problem import build_problem
-from kernels.problem.shapes import coordinates, independent_features, prior_of, unused_priors
+from kernels.problem.shapes import coordinates, independent_features, unused_priors
 from kernels.scores import cluster_covariances
 from kernels.settings import COVARIANCES, ObjectiveSettings
 
@@ -49,14 +49,6 @@ def test_constant_and_collinear_features_are_left_out() -> None:
     assert set(kept) < {1, 2, 3, 4}
     few = np.random.default_rng(0).normal(size=(5, 9))
     assert coordinates(few, "full").Z.shape == (5, 4)
-
-
-def test_strength_is_a_power_of_the_prior() -> None:
-    for covariance, n_dims in (("diagonal", 3), ("tied", 3), ("full", 5)):
-        one, other = (prior_of(covariance, n_dims, 4, strength) for strength in (1.0, 0.3))
-        assert other == pytest.approx((0.3 * one.ridge, 0.3 * one.freedom))
-        assert prior_of(covariance, n_dims, 4, 0.0) == (0.0, 0.0)
-    assert prior_of("full", 5, 4, 1.0) == pytest.approx((4 ** (-2 / 5), 7 + 5 + 1))
 
 
 @pytest.mark.parametrize("strength", [1.0, 0.25])
@@ -107,14 +99,6 @@ def test_variances_of_features_maximise_theirs() -> None:
             values = values - 0.5 * np.sum((members - members.mean()) ** 2) / variances
             values += invgamma(0.25, scale=0.5 * scale).logpdf(variances)
             assert np.argmax(values) == 500
-
-
-def test_tied_is_one_matrix_and_full_of_one_cluster_is_tied() -> None:
-    X, labels = draw(50, 3), np.arange(50) % 3
-    tied = cluster_covariances(X, labels, 3, "tied")
-    assert (tied == tied[0]).all()
-    ones = np.zeros(50, dtype=int)
-    np.testing.assert_array_equal(*(cluster_covariances(X, ones, 1, shape) for shape in ("tied", "full")))
 
 
 @pytest.mark.parametrize("covariance", COVARIANCES)

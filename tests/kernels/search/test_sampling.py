@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse.csgraph import connected_components
-from solving.from_python import from_python
+from solving.entries import plain
 from solving.oracles import Case, adjacency, draw_case, draw_labels, objective, partitions
 from solving.tiny import COVARIANCES
 
@@ -32,7 +32,7 @@ from kernels.search.sampling import (
 
 # Sets of samples that annotations join: drawn without a look at labels, and large enough to matter.
 
-grow = from_python(grow)
+grow = plain(grow)
 
 
 def sets(data: Data, seed: int, count: int) -> list[NDArray[np.int32]]:
@@ -49,7 +49,7 @@ def test_sets_are_joined_by_annotations(model: str) -> None:
     _, names = connected_components(links > 0, directed=False)
     data = case.problem().data
     for seed in data.annotated:
-        found = sets(data, int(seed), 300)
+        found = sets(data, int(seed), 100)
         component = np.flatnonzero(names == names[seed])
         assert all(members[0] == seed and len(set(members)) == len(members) for members in found)
         for members in found[:20]:
@@ -62,19 +62,19 @@ def test_sets_are_joined_by_annotations(model: str) -> None:
 
 def test_sets_have_a_largest_size() -> None:
     case = draw_case(0, n_samples=100, m=2000, model="likelihood")
-    found = sets(case.problem().data, 0, 50)
+    found = sets(case.problem().data, 0, 20)
     assert max(len(members) for members in found) == LARGEST_SET
     assert all(len(set(members)) == len(members) for members in found)
 
 
 # Matching of centroids against scipy and all permutations.
 
-match = from_python(match)
+match = plain(match)
 
 
 def test_match_agrees_with_scipy() -> None:
     rng = np.random.default_rng(0)
-    for size in [1, 2, 3, 5, 8, 13] * 8:
+    for size in [1, 2, 3, 5, 8, 13] * 2:
         cost = rng.random((size, size))
         if rng.random() < 0.3:
             cost = np.round(cost * 3)
@@ -87,7 +87,7 @@ def test_match_agrees_with_scipy() -> None:
         assert cost[np.arange(size), columns].sum() == pytest.approx(cost[rows, best].sum())
 
 
-@settings(deadline=None)  # the first call may compile
+@settings(deadline=None, max_examples=40)
 @given(
     st.integers(1, 5).flatmap(
         lambda k: st.lists(st.lists(st.integers(0, 4), min_size=k, max_size=k), min_size=k, max_size=k)
@@ -109,19 +109,20 @@ def test_no_permutation_costs_less(costs: list[list[int]]) -> None:
     assert cost[rows, matching.column_of].sum() == least
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=60)
 @given(st.integers(1, 5).flatmap(lambda k: st.lists(st.floats(), min_size=k * k, max_size=k * k)))
 def test_costs_that_are_no_numbers_end_with_some_permutation(costs: list[float]) -> None:
     size = int(len(costs) ** 0.5)
     matching = new_matching(size)
     for values in (np.arange(len(costs), dtype=float), np.array(costs)):
         matching.cost[:] = values.reshape(size, size)
-        match(matching)
+        with np.errstate(all="ignore"):  # as compiled
+            match(matching)
         assert sorted(matching.column_of.tolist()) == list(range(size))
 
 
 TERMS = ["unsupervised", "likelihood", "posterior", "conditional", "unknown"]
-LENGTH = Length(burn_in=100, draws=8000, thin=1)
+LENGTH = Length(burn_in=100, draws=4000, thin=1)
 BLOCKS = 20
 
 
@@ -169,13 +170,10 @@ def check(case: Case, chain: Chain) -> None:
         assert (np.abs(blocks.mean(axis=0) - expected) <= 5 * error + 0.002).all()
 
 
-@pytest.mark.parametrize("n_clusters", [2, 3])
 @pytest.mark.parametrize("covariance", COVARIANCES)
 @pytest.mark.parametrize("term", TERMS)
-def test_partitions_come_as_often_as_their_objective_says(
-    term: str, covariance: str, n_clusters: int
-) -> None:
-    case = case_of(1, term, covariance, n_clusters)
+def test_partitions_come_as_often_as_their_objective_says(term: str, covariance: str) -> None:
+    case = case_of(1, term, covariance, 2 + (TERMS.index(term) + COVARIANCES.index(covariance)) % 2)
     chain = drawn(case)
     check(case, chain)
     assert np.bincount(chain.labels[-1]).min() >= case.min_size
@@ -183,13 +181,19 @@ def test_partitions_come_as_often_as_their_objective_says(
         assert chain.objectives[draw] == pytest.approx(objective(case, chain.labels[draw]))
 
 
-@pytest.mark.parametrize("term", TERMS)
-def test_partitions_of_other_settings(term: str) -> None:
-    check(*both(replace(case_of(2, term), min_size=1)))
-    check(*both(replace(case_of(3, term, "common", 2), kappa=0.0, min_size=3)))
-    check(*both(replace(case_of(4, term, "full"), feature_weight=1.0, covariance_prior=3.0)))
-    check(*both(replace(case_of(5, term), min_size=1, feature_weight="effective")))
-    check(*both(replace(case_of(6, term, "diagonal"), proportions="free")))
+OTHERS = [
+    (2, "spherical", 3, {"min_size": 1}),
+    (3, "common", 2, {"kappa": 0.0, "min_size": 3}),
+    (4, "full", 3, {"feature_weight": 1.0, "covariance_prior": 3.0}),
+    (5, "spherical", 3, {"min_size": 1, "feature_weight": "effective"}),
+    (6, "diagonal", 3, {"proportions": "free"}),
+]
+
+
+@pytest.mark.parametrize(("place", "other"), list(enumerate(OTHERS)))
+def test_partitions_of_other_settings(place: int, other: tuple[int, str, int, dict[str, float]]) -> None:
+    seed, covariance, n_clusters, settings = other
+    check(*both(replace(case_of(seed, TERMS[place], covariance, n_clusters), **settings)))
 
 
 def both(case: Case) -> tuple[Case, Chain]:
