@@ -12,7 +12,6 @@ from click.testing import CliRunner, Result
 from cubes.rot import turn_bit
 from processes.sweeping import assert_same_bits, run, write_spec
 
-from pipeline.check.repair import repair_cube
 from pipeline.commands.main import main
 from storage.cube.manifest import ROOT_FILE
 from storage.runfolder.lease import Lease
@@ -47,6 +46,9 @@ def sweep(*arguments: object) -> Result:
 def test_repaired_and_submitted_again_it_has_the_same_bits(
     finished: Path, cube: Path, tmp_path: Path
 ) -> None:
+    found = sweep("verify", cube, "--checksums")
+    files = sum(file.is_file() for file in cube.rglob("c*"))
+    assert f"\n{files} files not checked for being in the right place" in found.stdout  # there are no digests
     for key in DAMAGED:
         turn_bit(cube / key)
     assert sweep("verify", cube, "--checksums").exit_code == 1
@@ -103,17 +105,6 @@ def test_no_cube_is_bad_input(tmp_path: Path) -> None:
     assert not (tmp_path / "tiny.run").exists()
 
 
-def test_progress_is_passed_on(cube: Path) -> None:
-    seen: list[str] = []
-
-    def progress(keys: list[str]) -> list[str]:
-        seen.extend(keys)
-        return keys
-
-    assert repair_cube(cube, data_dir=None, dry_run=True, progress=progress).damaged == ()
-    assert len(seen) > 100
-
-
 def pairs(cube: Path) -> dict[str, tuple[str, str]]:
     """Two chunk files of an array, each of which is as good as the other; of each array that has such."""
     found: dict[str, tuple[str, str]] = {}
@@ -149,13 +140,6 @@ def test_whole_files_in_the_place_of_others_are_found_and_computed_again(
     assert sweep("verify", noted, "--checksums").exit_code == 0
 
 
-def test_without_digests_it_is_said_that_places_are_not_checked(cube: Path) -> None:
-    found = sweep("verify", cube, "--checksums")
-    assert found.exit_code == 0
-    files = sum(file.is_file() for file in cube.rglob("c*"))
-    assert f"\n{files} files not checked for being in the right place" in found.stdout
-
-
 def other_seed(content: bytes) -> bytes:
     document = json.loads(content)
     document["attributes"]["spec"]["seed"] += 1
@@ -167,12 +151,10 @@ def other_seed(content: bytes) -> bytes:
     [
         other_seed,
         lambda content: content.replace(b'"p": [0.8, 1.0]', b'"p": [0.7, 1.0]'),
-        lambda content: content + b" ",
         lambda content: content[:100],
-        lambda content: b"[]",
         None,
     ],
-    ids=["seed", "p", "blank", "torn", "other", "gone"],
+    ids=["seed", "p", "torn", "gone"],
 )
 def test_a_root_file_that_no_run_wrote_is_found_and_put_back(
     noted: Path, tmp_path: Path, change: Callable[[bytes], bytes] | None

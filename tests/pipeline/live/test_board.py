@@ -26,11 +26,9 @@ from pipeline.live.board import (
     mean_of,
     nmi_of_many,
 )
-from pipeline.live.sources import Follower, settled_of
+from pipeline.live.sources import Follower
 from pipeline.report import look as report_look
 from pipeline.scoring.tables import cell_table
-from pipeline.work.merge import CellResult
-from pipeline.work.records import Partial, Work
 from storage.cube.growth import open_cube
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
@@ -61,13 +59,6 @@ def test_each_place_has_a_tile_of_its_own_where_there_is_room() -> None:
     assert (panel.rows, panel.columns) == (("0.8", "0.9"), ("12", "24"))
 
 
-def test_a_baseline_has_a_column() -> None:
-    names = ("unsupervised", "unsupervised-full")
-    grid = Grid([make_plan(baselines=names)])
-    assert (grid.panels[0].alone, grid.panels[0].columns) == (True, names)
-    assert [grid.models(tile) for tile in (0, 1)] == [names[:1], names[1:]]
-
-
 def test_searches_have_panels_and_baselines_rows() -> None:
     methods = (MethodPlan("k-means", 1),)
     baselines = ("unsupervised", "k-means")
@@ -86,7 +77,7 @@ def test_searches_have_panels_and_baselines_rows() -> None:
         assert set(block.models) <= set(grid.models(grid.tile(block.first)))
 
 
-@pytest.mark.parametrize(("n_p", "n_m"), [(100, 100), (2, 5000), (500, 1)])
+@pytest.mark.parametrize(("n_p", "n_m"), [(80, 60), (2, 4000)])
 def test_neighbours_of_a_large_grid_share_a_tile(n_p: int, n_m: int) -> None:
     p = tuple(round(0.5 + 0.5 * (k + 1) / n_p, 6) for k in range(n_p))
     plan = make_plan(p=p, m=tuple(range(1, n_m + 1)), baselines=())
@@ -104,21 +95,16 @@ def test_neighbours_of_a_large_grid_share_a_tile(n_p: int, n_m: int) -> None:
 # Scores of many cells at once, and bands, against one cell after the other.
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_nmi_of_many_is_that_of_each(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, k = int(rng.integers(1, 60)), int(rng.integers(1, 6))
     truth = rng.integers(0, k, n).astype(np.int16)
     labels = rng.integers(0, k + 2, (7, n)).astype(np.int16)
     labels[0], labels[1], labels[2] = truth, 0, (truth + 1) % k
+    truth[:] = truth if seed else 0  # one class
     expected = [nmi(truth, each) for each in labels]
     assert nmi_of_many(truth, labels) == pytest.approx(expected, abs=1e-12)
-
-
-def test_one_class_and_one_cluster() -> None:
-    one, two = np.zeros(4, np.int16), np.array([0, 0, 1, 1], np.int16)
-    assert nmi_of_many(one, np.stack([one, two])).tolist() == [1.0, 0.0]
-    assert nmi_of_many(two, np.stack([one, two])).tolist() == [0.0, 1.0]
 
 
 def units_of(rows: Iterable[tuple[int, float]]) -> dict[int | None, tuple[float, int]]:
@@ -142,14 +128,11 @@ def test_the_unit_counts_and_not_the_cell() -> None:
 # The page has the colours of the report.
 
 
-@pytest.mark.parametrize("model", [*MODEL_CODES, *BASELINES, *SHIPPED, "one-of-mine"])
-def test_a_model_has_the_colour_that_it_has_in_the_report(model: str) -> None:
-    color = report_look.mark(model).color
-    variable = report_look.VARIABLES.get(color)
-    assert look(model)["color"] == (f"var({variable})" if variable else color)
-
-
-def test_models_of_one_term_differ_in_their_lines() -> None:
+def test_a_model_has_the_colour_that_it_has_in_the_report() -> None:
+    for model in (*MODEL_CODES, *BASELINES, *SHIPPED, "one-of-mine"):
+        color = report_look.mark(model).color
+        variable = report_look.VARIABLES.get(color)
+        assert look(model)["color"] == (f"var({variable})" if variable else color)
     looks = [tuple(look(model).values()) for model in MODEL_CODES if model not in BASELINES]
     assert len(set(looks)) == len(looks)
 
@@ -208,7 +191,7 @@ def assert_same(board: Board, twin: Twin, seen: dict[int, list[list[object]]]) -
     assert set(seen) == set(range(board.grid.n_tiles))
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_counts_are_those_of_all_cells(seed: int) -> None:
     rng, twin, board = random.Random(seed), Twin(), Board(PLANS)
     blocks = [block for plan in PLANS for block in plan.blocks()]
@@ -281,28 +264,6 @@ def test_nothing_new_is_no_new_version() -> None:
 
 
 # Time, objective and NMI of the cells of a cube, against the tables of the report.
-
-CELL = Cell("a", None, 0.9, 4, 0, "likelihood")
-
-
-def result(*, failed: bool = False, solved: bool = True) -> CellResult:
-    found = CellResult(CELL, 3)
-    if failed:
-        found.failed = True
-        return found
-    labels = np.array([0, 1, 0, 1, 0], np.int16)
-    best = 1 if solved else -1
-    objectives = np.array([-3.0, -1.0, np.nan])
-    found.add(Partial(Work(CELL, 0, 3), objectives, best, labels, np.zeros((2, 2)), np.ones(2), 1.5, 1.0))
-    return found
-
-
-def test_what_is_shown_of_a_cell_that_ended() -> None:
-    done = settled_of(result())
-    assert (done.cell, done.status, done.seconds, done.best) == (CELL, DONE, 1.5, -1.0)
-    assert done.labels is not None
-    assert settled_of(result(solved=False)).labels is None
-    assert settled_of(result(failed=True)).status == FAILED
 
 
 def test_scores_and_times_are_those_of_the_report(finished: Path) -> None:

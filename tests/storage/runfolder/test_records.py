@@ -1,9 +1,8 @@
-"""The record of failures: what is appended comes back, whatever a kill or another release left."""
+"""Records of the run folder: whole or absent, and never of another format version without a word."""
 
 from __future__ import annotations
 
 import json
-import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -35,7 +34,6 @@ from storage.runfolder.records import (
     Pilot,
     Progress,
     StateFile,
-    Submission,
     TimedQuestions,
     TimedRestart,
     append_failure,
@@ -43,8 +41,6 @@ from storage.runfolder.records import (
     read_pilot,
 )
 from sweeps.errors import InputError
-
-# Records: whole or absent, and never of another format version without a word.
 
 
 class Example(FileRecord):
@@ -103,37 +99,13 @@ def test_another_format_version_is_said_with_the_way_out(tmp_path: Path, version
         Example.read(path)
 
 
-def test_a_file_system_that_refuses_is_said_of_record(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="vanished"):
-        Example(name="a").write(tmp_path / "gone" / "example.json")
-
-
 @given(st.text(st.characters(exclude_categories=())))
 def test_any_text_comes_back_as_it_was(name: str) -> None:
     """Also the path of a sweep file that is not UTF-8, which `sweep why` shows again."""
     assert Example.parse(Example(name=name).to_text(1), Path()) == Example(name=name)
 
 
-# Records of the head of a run: written in one step, read back, or none.
-
 HEAD = HeadRecord(spec="sweeps/uci.toml", data_dir="raw", job="12", node="n1", restarts=2, at=1.5)
-SUBMISSION = Submission(system="slurm", job="12", host="login", at=2.5)
-
-
-@pytest.mark.parametrize("record", [HEAD, SUBMISSION, HeadRecord(spec="s")])
-def test_records_come_back(tmp_path: Path, record: HeadRecord | Submission) -> None:
-    path = tmp_path / "record.json"
-    assert type(record).read(path) is None
-    record.write(path)
-    assert type(record).read(path) == record
-    assert [file.name for file in tmp_path.iterdir()] == ["record.json"]
-
-
-@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"spec": 3}', '{"spec": "s", "other": 1}'])
-def test_what_is_no_record_of_this_version_is_none(tmp_path: Path, content: str) -> None:
-    path = tmp_path / "head.json"
-    path.write_text(content)
-    assert HeadRecord.read(path) is None
 
 
 def test_the_next_state_keeps_who_it_is() -> None:
@@ -149,91 +121,62 @@ def test_the_next_state_keeps_who_it_is() -> None:
     assert HEAD.at == 1.5
 
 
-def test_a_folder_that_vanished_is_said(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="vanished"):
-        HEAD.write(tmp_path / "gone" / "head.json")
-
-
-def test_the_file_is_for_people_too(tmp_path: Path) -> None:
-    HEAD.write(tmp_path / "head.json")
-    text = (tmp_path / "head.json").read_text()
-    assert json.loads(text)["spec"] == "sweeps/uci.toml"
-    assert text.count("\n") > 5
-
-
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1e999"])
 def test_a_time_that_is_no_number_makes_no_record(tmp_path: Path, value: str) -> None:
     path = tmp_path / "head.json"
     HEAD.write(path)
     text = path.read_text()
-    assert '"at": 1.5' in text
     path.write_text(text.replace('"at": 1.5', f'"at": {value}'))
+    assert path.read_text() != text
     assert HeadRecord.read(path) is None
 
 
-# The list of worker jobs, as others read it.
+# What the driver and the watch of worker jobs write, as others read it.
+
+
+def job(number: int, workers: int = 1) -> JobRecord:
+    return JobRecord(name=f"sweep-a-{number}", job=str(number), node="n1", state="running", workers=workers)
 
 
 def test_the_list_of_jobs_is_written_when_it_changes(tmp_path: Path) -> None:
-    path = tmp_path / "jobs.json"
-    assert JobList.read(path) is None
+    path = tmp_path / "run" / "jobs.json"
     file = JobListFile(path, 2)
-    job = JobRecord(name="sweep-a-0", job="7", node="n1", state="running", workers=2)
-    file.show([job])
+    file.show([job(1)])  # for readers: a run does not end for a disk that refuses
+    path.parent.mkdir()
+    file.show([job(1)])
     before = path.stat().st_mtime_ns
-    file.show([job])
+    file.show([job(1)])
     assert path.stat().st_mtime_ns == before
-    file.lose(job, "was lost")
-    file.show([JobRecord(name="sweep-a-0", job="8", node="", state="pending (Priority)", workers=0)])
-    found = JobList.read(path)
-    assert found is not None
-    assert (found.wanted, found.running, found.workers, found.n_lost) == (2, 0, 0, 1)
-    assert (found.jobs[0].job, found.lost[0].job, found.lost[0].how) == ("8", "7", "was lost")
-    path.write_text('{"wanted": 2, "jobs"')
-    assert JobList.read(path) is None
-
-
-def lost(number: int) -> JobRecord:
-    return JobRecord(name=f"sweep-a-{number}", job=str(number), node="n1", state="running", workers=1)
-
-
-def test_the_last_jobs_lost_are_kept_and_all_are_counted(tmp_path: Path) -> None:
-    path = tmp_path / "jobs.json"
-    file = JobListFile(path, 3)
     for number in range(KEPT + 5):
-        file.lose(lost(number), "timeout")
-    file.show([])
+        file.lose(job(number), "was lost")
+    file.show([job(98, workers=3), job(99, workers=0)])
     found = JobList.read(path)
     assert found is not None
-    assert found.n_lost == KEPT + 5
-    assert [job.job for job in found.lost] == [str(number) for number in range(5, KEPT + 5)]
+    assert (found.wanted, found.running, found.workers, found.n_lost) == (2, 1, 3, KEPT + 5)
+    assert [lost.job for lost in found.lost] == [str(number) for number in range(5, KEPT + 5)]
+    shown = json.loads(json.dumps(found.to_dict()))
+    assert (shown["running"], shown["workers"], shown["jobs"][0]["workers"]) == (1, 3, 3)
 
 
-def test_running_jobs_are_those_with_workers(tmp_path: Path) -> None:
-    jobs = [lost(1), lost(2).model_copy(update={"workers": 3}), lost(3).model_copy(update={"workers": 0})]
-    JobListFile(tmp_path / "jobs.json", 3).show(jobs)
-    found = JobList.read(tmp_path / "jobs.json")
+def test_states_follow_each_other_slowly_but_the_last_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(records.time, "monotonic", lambda: clock[0])
+    file, path = StateFile(tmp_path / "state.json"), tmp_path / "state.json"
+    for restarts, now, written in ((1, 100.0, 1), (2, 101.0, 1), (3, 102.5, 3), (10, 102.6, 10)):
+        clock[0] = now
+        file.write(restarts, 10, 2, 4.5, (12, 48))
+        found = Progress.read(path)
+        assert found is not None
+        values = found.restarts, found.total, found.workers, found.left, found.asked, found.questions
+        assert values == (written, 10, 2, 4.5, 12, 48)
+    older = json.loads(path.read_text())
+    del older["asked"], older["questions"]
+    path.write_text(json.dumps(older))
+    found = Progress.read(path)
     assert found is not None
-    assert (found.running, found.workers) == (2, 4)
-    shown = found.to_dict()
-    assert (shown["running"], shown["workers"], shown["wanted"]) == (2, 4, 3)
-    assert json.loads(json.dumps(shown))["jobs"][1]["workers"] == 3
-
-
-def test_a_disk_that_refuses_is_tried_again(tmp_path: Path) -> None:
-    """The list is for readers: a run does not end for it."""
-    folder = tmp_path / "run"
-    file = JobListFile(folder / "jobs.json", 1)
-    file.show([lost(1)])
-    assert not folder.exists()
-    folder.mkdir()
-    file.show([lost(1)])
-    found = JobList.read(folder / "jobs.json")
-    assert found is not None
-    assert found.jobs == (lost(1),)
-
-
-# What a pilot leaves for the next run: times, and when and where they were measured.
+    assert (found.asked, found.questions) == (0, 0)
 
 
 def test_times_and_their_moment_survive_the_file(tmp_path: Path) -> None:
@@ -246,62 +189,16 @@ def test_times_and_their_moment_survive_the_file(tmp_path: Path) -> None:
     )
     pilot.write(generation.pilot, generation.files)
     assert read_pilot(generation.run) == pilot
+    older = json.loads(generation.pilot.read_text())
+    del older["moment"], older["timed"][0][5:]
+    generation.pilot.write_text(json.dumps(older))
+    found = read_pilot(generation.run)
+    assert (found.timed, found.moment) == ((TimedRestart("a", "posterior", 0.8, 10, 0.5),), None)
+    generation.pilot.write_text("{")
+    assert read_pilot(generation.run) == Pilot()
 
 
-def test_a_file_of_a_version_that_did_not_measure_the_processor_is_read(tmp_path: Path) -> None:
-    generation = next_generation(tmp_path / "tiny.zarr")
-    Pilot(timed=(TimedRestart("a", "posterior", 0.8, 10, 0.5),)).write(generation.pilot, generation.files)
-    values = json.loads(generation.pilot.read_text())
-    del values["moment"], values["timed"][0][6:]
-    generation.pilot.write_text(json.dumps(values))
-    (row,) = read_pilot(generation.run).timed
-    assert (row.seconds, row.busy) == (0.5, 1.0)
-    assert read_pilot(generation.run).moment is None
-
-
-def test_now_is_here() -> None:
-    moment = Moment.now()
-    assert moment.host == socket.gethostname()
-    assert moment.at == pytest.approx(time.time(), abs=60)
-    assert 0 <= moment.age < 60
-    assert moment.load >= 0
-
-
-# The state of a driver: written every few seconds, with the questions where there are any.
-
-
-def test_a_state_is_read_back(tmp_path: Path) -> None:
-    file = StateFile(tmp_path / "state.json")
-    file.write(3, 10, 2, 4.5, (12, 48))
-    found = Progress.read(tmp_path / "state.json")
-    assert found is not None
-    assert (found.restarts, found.total, found.workers, found.left) == (3, 10, 2, 4.5)
-    assert (found.asked, found.questions) == (12, 48)
-
-
-def test_states_follow_each_other_slowly_but_the_last_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = [100.0]
-    monkeypatch.setattr(records.time, "monotonic", lambda: clock[0])
-    file, path = StateFile(tmp_path / "state.json"), tmp_path / "state.json"
-    for restarts, now, written in ((1, 100.0, 1), (2, 101.0, 1), (3, 102.5, 3), (10, 102.6, 10)):
-        clock[0] = now
-        file.write(restarts, 10, 2, 1.0)
-        found = Progress.read(path)
-        assert found is not None
-        assert found.restarts == written
-
-
-def test_a_state_of_a_version_without_questions_has_none(tmp_path: Path) -> None:
-    path = tmp_path / "state.json"
-    StateFile(path).write(3, 10, 2, 4.5, (12, 48))
-    values = json.loads(path.read_text())
-    del values["asked"], values["questions"]
-    path.write_text(json.dumps(values))
-    found = Progress.read(path)
-    assert found is not None
-    assert (found.asked, found.questions) == (0, 0)
+# Failures: what is appended comes back, whatever a kill or another release left.
 
 
 @pytest.fixture
@@ -331,17 +228,10 @@ def failure(attempt: int = 1, **changes: Any) -> FailureRecord:
     return FailureRecord(**(values | {"attempt": attempt} | changes))
 
 
-def test_records_come_back_in_order(run: RunFolder, path: Path) -> None:
+def test_those_of_all_holders_come_each_once_and_in_order(run: RunFolder, path: Path) -> None:
     assert read_failures(run) == []
-    records = [failure(attempt, job="") for attempt in (1, 2, 3)]
-    for record in records:
-        append_failure(path, record)
-    assert read_failures(run) == records
-    assert path.read_text().count("\n") == 3, "one line each, whatever a traceback holds"
-
-
-def test_those_of_all_holders_come_each_once(run: RunFolder, path: Path) -> None:
     append_failure(path, failure(1))
+    assert path.read_text().count("\n") == 1, "one line each, whatever a traceback holds"
     second = Generation(run, 2)
     second.open()
     # What a holder does that is killed before it has removed what it took over.
@@ -366,17 +256,9 @@ def test_keys_of_later_releases_are_left_out(run: RunFolder, path: Path) -> None
     later["work"]["batch"] = 7
     path.write_text(json.dumps(later) + '\n[1]\n{"cell": 3}\nnull\n{"version": 2, "generation": 1}\n')
     assert read_failures(run) == [failure()]
-
-
-def test_another_format_version_is_said(run: RunFolder, path: Path) -> None:
     path.write_text('{"version": 3, "generation": 1}\n')
     with pytest.raises(InputError, match="format version 3, expected 2"):
         read_failures(run)
-
-
-def test_a_file_system_that_refuses_is_said(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="vanished"):
-        append_failure(tmp_path / "gone" / "failures.jsonl", failure())
 
 
 def test_a_directory_in_the_place_of_the_file_is_an_error_of_the_disk(run: RunFolder, path: Path) -> None:
@@ -384,6 +266,9 @@ def test_a_directory_in_the_place_of_the_file_is_an_error_of_the_disk(run: RunFo
     path.mkdir()
     with pytest.raises(StorageError, match=r"Is a directory"):
         read_failures(run)
+    for write in (HEAD.write, lambda path: append_failure(path, failure())):
+        with pytest.raises(StorageError, match="vanished"):
+            write(path / "gone" / "file")
 
 
 ANY = st.text(st.characters(exclude_categories=()), max_size=50)
