@@ -5,6 +5,7 @@ Designs that draw and one that asks, searches, methods, a chosen shape, mixtures
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -22,6 +23,7 @@ from processes.sweeping import assert_same_bits, run, start, wait_until, write_s
 
 import pipeline.work.tasks
 from pipeline.check.verify import verify
+from pipeline.monitor.status import read_status
 from pipeline.monitor.why import explain, failed_causes
 from pipeline.report.compare import write_comparison
 from pipeline.scoring.tables import cell_table
@@ -176,6 +178,13 @@ def test_the_cube_has_every_axis(reference: Path) -> None:
     pairs = asked.sel(m=20).values[..., :8, :2].reshape(-1, 8, 2)
     assert (pairs[..., 0] < pairs[..., 1]).all()
     assert all(len({tuple(pair) for pair in batch.tolist()}) == 8 for batch in pairs)
+
+
+def test_questions_are_counted(reference: Path) -> None:
+    state = json.loads(RunFolder(reference).last_run.state.read_text())
+    timed = 2 * 2 * 8  # two batches of a path of each data set, before anything is predicted
+    assert state["asked"] == state["questions"] == PATHS * 24 - timed
+    assert read_status(reference).to_dict()["complete"]
 
 
 def test_every_cell_and_path_is_verified(reference: Path, monkeypatch: pytest.MonkeyPatch) -> None:

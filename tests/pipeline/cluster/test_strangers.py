@@ -59,6 +59,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Popen
         yield process
 
 
+@pytest.mark.slow
 @users
 def test_the_attack_works_where_nothing_refuses_it(user: int) -> None:
     """Otherwise the next test would pass whatever it attacks."""

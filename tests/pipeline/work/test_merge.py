@@ -43,6 +43,92 @@ def partial(start: int, stop: int, objectives: np.ndarray = OBJECTIVES, cell: Ce
     )
 
 
+NAN = float("nan")
+CHOSEN = Chosen("diagonal", (0.5, 0.4, 0.39, 0.41), (0.7, 0.8, 0.8, 0.8))
+CHOOSING = replace(CELL, model="posterior-auto")
+
+
+def chosen(start: int, stop: int, choice: Chosen = CHOSEN, **changes: int) -> Partial:
+    """A result of a cell that chose its shape."""
+    found = partial(start, stop, cell=replace(CHOOSING, **changes))
+    form = {"spherical": (2,), "diagonal": (2, 3), "full": (2, 3, 3)}[choice.covariance]
+    return replace(found, covariances=np.full(form, 2.0), chosen=choice)
+
+
+FIXED = Chosen("spherical", (0.6, NAN, NAN, NAN, NAN), (0.7, NAN, NAN, NAN, NAN))
+EVERY = replace(CHOSEN, held_out=(*CHOSEN.held_out, NAN), right=(*CHOSEN.right, NAN))
+
+
+METHOD = replace(CELL, model="mine")
+
+
+def called(start: int, *objectives: float | None) -> Partial:
+    """Calls of a method: NaN for a solution without an objective, None for no solution."""
+    values = np.array([NAN if value is None else value for value in objectives])
+    solved = [place for place, value in enumerate(objectives) if value is not None]
+    best = max(
+        solved, key=lambda place: (-np.inf if np.isnan(values[place]) else values[place], -place), default=-1
+    )
+    found = (
+        partial(0, 1, values[:1], METHOD)
+        if solved and not np.isnan(values[0])
+        else partial(0, 1, cell=METHOD)
+    )
+    restart = start + best if solved else -1
+    return replace(
+        found,
+        work=Work(METHOD, start, start + len(objectives)),
+        objectives=values,
+        best_restart=restart,
+        labels=np.full(4, restart, np.int16),
+    )
+
+
+RECORDS = {
+    "restarts": [partial(0, 2), partial(2, 5, cell=Cell("mix", 3, None, None, None, "unsupervised"))],
+    "several shapes": [
+        replace(partial(0, 2, cell=replace(CELL, model=model)), covariances=np.full(shape, 0.5))
+        for model, shape in (
+            ("posterior", (2,)),
+            ("posterior-diagonal", (2, 3)),
+            ("posterior-full", (2, 3, 3)),
+        )
+    ],
+    "choices": [
+        chosen(0, 2),
+        partial(0, 2),
+        chosen(1, 3, Chosen("spherical", (NAN,) * 4, (NAN,) * 4), replicate=2),
+    ],
+    "scores of every model": [
+        chosen(0, 5, EVERY),
+        replace(partial(0, 5), chosen=FIXED),
+        partial(0, 5, cell=Cell("iris", None, None, None, None, "unsupervised")),
+    ],
+    "calls": [called(0, None), called(1, NAN, -2.0)],
+}
+
+
+@pytest.mark.parametrize("what", RECORDS)
+def test_a_journal_record_gives_back_what_went_in(what: str) -> None:
+    header, arrays = to_record(RECORDS[what])
+    for before, after in zip(RECORDS[what], from_record(header, arrays), strict=True):
+        for name in ("work", "best_restart", "solved", "seconds", "shape"):
+            assert getattr(before, name) == getattr(after, name)
+        assert (before.chosen is None) == (after.chosen is None)
+        assert before.chosen is None or after.chosen is None or before.chosen.is_same(after.chosen)
+        for name in ("objectives", "labels", "centroids", "covariances"):
+            one, other = getattr(before, name), getattr(after, name)
+            assert np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+            assert one.dtype == other.dtype
+
+
+def test_a_journal_record_has_as_many_arrays_for_a_thousand_cells_as_for_one() -> None:
+    assert len(to_record([partial(0, 2)] * 1000)[1]) == len(to_record([partial(0, 2)])[1])
+    assert to_record(RECORDS["several shapes"])[1]["covariances"].shape == (3, 2, 3, 3)
+    assert to_record(RECORDS["choices"])[1]["covariance_shape"].tolist() == [2, 0]
+    assert to_record(RECORDS["scores of every model"])[1]["held_out"].shape == (2, 5)
+
+
 def test_any_order_of_any_split_gives_the_same_cell() -> None:
     for cuts in [(0, 5), (0, 2, 5), (0, 1, 3, 5), (0, 1, 2, 3, 4, 5)]:
         parts = [partial(a, b) for a, b in itertools.pairwise(cuts)]
@@ -83,58 +169,6 @@ def test_an_objective_that_is_not_finite_is_no_result() -> None:
         best_of([1.0, float("nan")])
 
 
-def test_a_journal_record_gives_back_what_went_in() -> None:
-    parts = [partial(0, 2), partial(2, 5, cell=Cell("mix", 3, None, None, None, "unsupervised"))]
-    header, arrays = to_record(parts)
-    for before, after in zip(parts, from_record(header, arrays), strict=True):
-        assert before.work == after.work
-        assert (before.best_restart, before.seconds) == (after.best_restart, after.seconds)
-        for name in ("objectives", "labels", "centroids", "covariances"):
-            assert np.array_equal(getattr(before, name), getattr(after, name))
-            assert getattr(before, name).dtype == getattr(after, name).dtype
-
-
-def test_a_journal_record_has_as_many_arrays_for_a_thousand_cells_as_for_one() -> None:
-    assert len(to_record([partial(0, 2)] * 1000)[1]) == len(to_record([partial(0, 2)])[1])
-
-
-def test_a_journal_record_of_several_shapes_gives_back_what_went_in() -> None:
-    rng = np.random.default_rng(3)
-    shapes = {"posterior": (2,), "posterior-diagonal": (2, 3), "posterior-full": (2, 3, 3)}
-    parts = [
-        replace(partial(0, 2, cell=replace(CELL, model=model)), covariances=rng.random(shape))
-        for model, shape in shapes.items()
-    ]
-    header, arrays = to_record(parts)
-    assert arrays["covariances"].shape == (3, 2, 3, 3)
-    for before, after in zip(parts, from_record(header, arrays), strict=True):
-        assert np.array_equal(before.covariances, after.covariances)
-
-
-NAN = float("nan")
-CHOSEN = Chosen("diagonal", (0.5, 0.4, 0.39, 0.41), (0.7, 0.8, 0.8, 0.8))
-CHOOSING = replace(CELL, model="posterior-auto")
-
-
-def chosen(start: int, stop: int, choice: Chosen = CHOSEN, **changes: int) -> Partial:
-    """A result of a cell that chose its shape."""
-    found = partial(start, stop, cell=replace(CHOOSING, **changes))
-    form = {"spherical": (2,), "diagonal": (2, 3), "full": (2, 3, 3)}[choice.covariance]
-    return replace(found, covariances=np.full(form, 2.0), chosen=choice)
-
-
-def test_a_journal_record_of_choices_gives_back_what_went_in() -> None:
-    none = Chosen("spherical", (NAN,) * 4, (NAN,) * 4)
-    parts = [chosen(0, 2), partial(0, 2), chosen(1, 3, none, replicate=2)]
-    header, arrays = to_record(parts)
-    assert arrays["covariance_shape"].tolist() == [2, 0]
-    for before, after in zip(parts, from_record(header, arrays), strict=True):
-        assert np.array_equal(before.covariances, after.covariances)
-        assert (before.chosen is None) == (after.chosen is None)
-        assert before.chosen is None or after.chosen is None or before.chosen.is_same(after.chosen)
-        assert before.shape == after.shape
-
-
 def test_what_is_missing_of_a_cell_that_has_chosen_knows_it() -> None:
     result = CellResult(CHOOSING, 5)
     assert list(result.missing()) == [Work(CHOOSING, 0, 5)]
@@ -170,23 +204,11 @@ def test_a_choice_is_laid_into_its_block() -> None:
     assert arrays["covariances"][1].tolist() == [np.diag([2.0] * 3).tolist()] * 2
 
 
-FIXED = Chosen("spherical", (0.6, NAN, NAN, NAN, NAN), (0.7, NAN, NAN, NAN, NAN))
-EVERY = replace(CHOSEN, held_out=(*CHOSEN.held_out, NAN), right=(*CHOSEN.right, NAN))
-
-
 def test_scores_of_every_model_pass_through_journal_and_block() -> None:
-    baseline = partial(0, 5, cell=Cell("iris", None, None, None, None, "unsupervised"))
-    parts = [chosen(0, 5, EVERY), replace(partial(0, 5), chosen=FIXED), baseline]
-    header, record = to_record(parts)
-    assert record["held_out"].shape == record["held_out_right"].shape == (2, 5)
-    found = from_record(header, record)
-    assert [each.chosen is None for each in found] == [False, False, True]
+    found = from_record(*to_record(RECORDS["scores of every model"]))
     block = block_of(range(1, 2), "posterior", "posterior-auto")
     results = {cell: CellResult(cell, 5) for cell in block.cells()}
-    for before, after in zip(parts[:2], found[:2], strict=True):
-        assert before.chosen is not None
-        assert after.chosen is not None
-        assert before.chosen.is_same(after.chosen)
+    for after in found[:2]:
         results[after.work.cell].add(after)
     shapes = {"labels": (4,), "centroids": (2, 3), "covariances": (2, 3, 3), "log_likelihood": (5,)}
     names = ("best_restart", "restarts_done", "seconds", "cpu_seconds", "status")
@@ -270,31 +292,6 @@ def test_a_large_block_is_looked_at_once_however_many_batches_it_takes(
     assert len(looks) < 3 * len(cells)
 
 
-METHOD = replace(CELL, model="mine")
-
-
-def called(start: int, *objectives: float | None) -> Partial:
-    """Calls of a method: NaN for a solution without an objective, None for no solution."""
-    values = np.array([NAN if value is None else value for value in objectives])
-    solved = [place for place, value in enumerate(objectives) if value is not None]
-    best = max(
-        solved, key=lambda place: (-np.inf if np.isnan(values[place]) else values[place], -place), default=-1
-    )
-    found = (
-        partial(0, 1, values[:1], METHOD)
-        if solved and not np.isnan(values[0])
-        else partial(0, 1, cell=METHOD)
-    )
-    restart = start + best if solved else -1
-    return replace(
-        found,
-        work=Work(METHOD, start, start + len(objectives)),
-        objectives=values,
-        best_restart=restart,
-        labels=np.full(4, restart, np.int16),
-    )
-
-
 @pytest.mark.parametrize(
     ("calls", "status", "best"),
     [
@@ -354,14 +351,3 @@ def test_a_cell_without_a_solution_keeps_its_times_alone() -> None:
     assert found["seconds"].tolist() == [0.5]
     assert found["labels"].tolist() == [[-1] * 4]
     assert np.isnan(found["log_likelihood"]).all()
-
-
-def test_a_journal_record_of_calls_gives_back_what_went_in() -> None:
-    parts = [called(0, None), called(1, NAN, -2.0)]
-    for before, after in zip(parts, from_record(*to_record(parts)), strict=True):
-        assert (before.work, before.best_restart, before.solved) == (
-            after.work,
-            after.best_restart,
-            after.solved,
-        )
-        assert np.array_equal(before.objectives, after.objectives, equal_nan=True)

@@ -51,12 +51,12 @@ def test_names_say_where_and_which_questions() -> None:
 
 # Batches that are given up: which answers are of a task, and what is said of one that has none.
 
-CELL_OF_FAILURES = Cell("iris", None, 0.8, 20, 0, "posterior")
-OTHER = replace(CELL_OF_FAILURES, replicate=1)
-BATCH = Batch(Science(1, (), 3), "iris", (Work(CELL_OF_FAILURES, 2, 6), Work(OTHER, 0, 3)), 1.0)
-PATH_OF_FAILURES = AskedPath("iris", None, 0.8, 0, "confusion")
-ASKING_OF_FAILURES: Any = SimpleNamespace(batch=5)
-TASK = PathBatch(ASKING_OF_FAILURES, PATH_OF_FAILURES, NO_ANSWERS, 2, 1.0)
+FAILING = Cell("iris", None, 0.8, 20, 0, "posterior")
+OTHER = replace(FAILING, replicate=1)
+BATCH = Batch(Science(1, (), 3), "iris", (Work(FAILING, 2, 6), Work(OTHER, 0, 3)), 1.0)
+FAILING_PATH = AskedPath("iris", None, 0.8, 0, "confusion")
+OF_FIVE: Any = SimpleNamespace(batch=5)
+TASK = PathBatch(OF_FIVE, FAILING_PATH, NO_ANSWERS, 2, 1.0)
 
 
 def partial(work: Work) -> Partial:
@@ -71,25 +71,25 @@ def part(path: AskedPath, start: int, count: int) -> PathPart:
 @pytest.mark.parametrize(
     ("task", "result", "is_ours"),
     [
-        (BATCH, partial(Work(CELL_OF_FAILURES, 2, 6)), True),
-        (BATCH, partial(Work(CELL_OF_FAILURES, 2, 4)), True),  # an adaptive stop ends early
+        (BATCH, partial(Work(FAILING, 2, 6)), True),
+        (BATCH, partial(Work(FAILING, 2, 4)), True),  # an adaptive stop ends early
         (BATCH, Failure(Work(OTHER, 0, 3), "no", "", "", ""), True),
-        (BATCH, partial(Work(CELL_OF_FAILURES, 2, 7)), False),
-        (BATCH, partial(Work(CELL_OF_FAILURES, 0, 3)), False),
-        (BATCH, partial(Work(replace(CELL_OF_FAILURES, model="likelihood"), 2, 6)), False),
-        (BATCH, partial(Work(replace(CELL_OF_FAILURES, search="a"), 2, 6)), False),
-        (BATCH, Failure(Work(replace(CELL_OF_FAILURES, dataset="wine"), 2, 6), "no", "", "", ""), False),
-        (BATCH, part(PATH_OF_FAILURES, 0, 5), False),
-        (TASK, part(PATH_OF_FAILURES, 0, 10), True),
-        (TASK, PathFailure(PATH_OF_FAILURES, 5, 10, "no", "", "", ""), True),
-        (TASK, part(PATH_OF_FAILURES, 0, 15), False),
-        (TASK, part(replace(PATH_OF_FAILURES, replicate=1), 0, 5), False),
-        (TASK, PathFailure(PATH_OF_FAILURES, 10, 15, "no", "", "", ""), False),
-        (TASK, partial(Work(CELL_OF_FAILURES, 2, 6)), False),
+        (BATCH, partial(Work(FAILING, 2, 7)), False),
+        (BATCH, partial(Work(FAILING, 0, 3)), False),
+        (BATCH, partial(Work(replace(FAILING, model="likelihood"), 2, 6)), False),
+        (BATCH, partial(Work(replace(FAILING, search="a"), 2, 6)), False),
+        (BATCH, Failure(Work(replace(FAILING, dataset="wine"), 2, 6), "no", "", "", ""), False),
+        (BATCH, part(FAILING_PATH, 0, 5), False),
+        (TASK, part(FAILING_PATH, 0, 10), True),
+        (TASK, PathFailure(FAILING_PATH, 5, 10, "no", "", "", ""), True),
+        (TASK, part(FAILING_PATH, 0, 15), False),
+        (TASK, part(replace(FAILING_PATH, replicate=1), 0, 5), False),
+        (TASK, PathFailure(FAILING_PATH, 10, 15, "no", "", "", ""), False),
+        (TASK, partial(Work(FAILING, 2, 6)), False),
     ],
 )
 def test_an_answer_is_taken_for_its_own_task_alone(task: Any, result: Any, is_ours: bool) -> None:
-    ours = [partial(work) for work in BATCH.work] if task is BATCH else [part(PATH_OF_FAILURES, 0, 5)]
+    ours = [partial(work) for work in BATCH.work] if task is BATCH else [part(FAILING_PATH, 0, 5)]
     found = checked(task, [*ours, result])
     assert (found == [*ours, result]) if is_ours else isinstance(found, BatchLost)
 

@@ -133,7 +133,7 @@ def test_timings_that_cannot_be_written_are_the_disks_fault(tmp_path: Path) -> N
 
 # Predicted seconds of questions: from the batches that were timed, those of any other.
 
-PLAN_OF_TIMING = make_plan(p=(0.8, 0.9, 1.0), designs=("uniform", "active"))
+ASKED_PLAN = make_plan(p=(0.8, 0.9, 1.0), designs=("uniform", "active"))
 
 
 def part(p: float, start: int, seconds: float, batches: int = 1) -> PathPart:
@@ -142,7 +142,7 @@ def part(p: float, start: int, seconds: float, batches: int = 1) -> PathPart:
 
 
 def test_a_pilot_times_the_extreme_accuracies() -> None:
-    assert [(path.p, path.design) for path in pilot_paths(PLAN_OF_TIMING)] == [
+    assert [(path.p, path.design) for path in pilot_paths(ASKED_PLAN)] == [
         (0.8, "active"),
         (1.0, "active"),
     ]
@@ -153,12 +153,12 @@ def test_seconds_are_interpolated_over_answers_and_accuracies() -> None:
     timing = PathTiming()
     path = AskedPath("a", None, 0.9, 1, "active")
     assert timing.seconds(path, 0) == UNKNOWN_SECONDS
-    assert timing.missing(PLAN_OF_TIMING) == pilot_paths(PLAN_OF_TIMING)
+    assert timing.missing(ASKED_PLAN) == pilot_paths(ASKED_PLAN)
     for each in (part(0.8, 0, 1.0), part(0.8, 4, 6.0, batches=2), part(1.0, 0, 3.0)):
         timing.note(each, 4)
-    assert timing.missing(PLAN_OF_TIMING) == pilot_paths(PLAN_OF_TIMING)[1:]
+    assert timing.missing(ASKED_PLAN) == pilot_paths(ASKED_PLAN)[1:]
     timing.note(part(1.0, 4, 5.0), 4)
-    assert timing.missing(PLAN_OF_TIMING) == []
+    assert timing.missing(ASKED_PLAN) == []
     assert timing.seconds(AskedPath("a", None, 0.8, 0, "active"), 2) == 2.0
     assert timing.seconds(path, 4) == pytest.approx(4.0)
     assert timing.seconds(path, 100) == pytest.approx(4.0)
