@@ -11,7 +11,7 @@ import math
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -39,15 +39,12 @@ NAMES = ("feature_names", "class_names", "sample_names")
 
 def plan_to_json(plan: DatasetPlan) -> dict[str, Any]:
     """Fields of a plan, without those that only some cubes need: cubes older than these stay readable."""
-    record = asdict(plan)
-    for name in ("adaptive", "held_out", "methods", "n_annotations", "annotations_checksum", *NAMES):
-        if not record[name]:
-            del record[name]
-    if plan.designs == DEFAULT:
-        del record["designs"]
-    if not plan.searches:
-        del record["searches"]
-    return record
+    defaults = {each.name: each.default for each in fields(plan) if each.name != "scale"}
+    return {
+        name: value
+        for name, value in asdict(plan).items()
+        if getattr(plan, name) != defaults.get(name, MISSING)
+    }
 
 
 def read_plans(where: str, records: object, problems: list[Problem]) -> dict[str, DatasetPlan]:

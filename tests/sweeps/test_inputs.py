@@ -16,7 +16,7 @@ from sweeps.data.builtin import Unavailable
 from sweeps.errors import InputError
 from sweeps.file.reading import load_sweep
 from sweeps.file.spec import SweepSpec
-from sweeps.inputs import Inputs, MixtureSource, cell_annotations, draw_mixture
+from sweeps.inputs import Inputs, cell_annotations, draw_mixture
 from sweeps.plan import Cell
 from sweeps.seeds import annotation_seed, data_seed, order_seed
 
@@ -116,15 +116,9 @@ def test_mixtures_are_functions_of_their_coordinates(tmp_path: Path) -> None:
         assert labels is not None
         assert np.array_equal(labels, labels_true[mixture])
     rng = np.random.default_rng(data_seed(5, "mixtures_k3", 1))
-    assert np.array_equal(rng.uniform(-1, 1, size=(3, 4)), _centers(inputs.sources["mixtures_k3"], 1))
-    assert not np.array_equal(X[0], X[1])
-
-
-def _centers(source: object, mixture: int) -> np.ndarray:
-    """Centres of a mixture, from its own stream: the first numbers drawn."""
-    assert isinstance(source, MixtureSource)
-    rng = np.random.default_rng(data_seed(source.seed, source.recipe.name, mixture))
-    return rng.uniform(*source.recipe.center, size=(source.recipe.n_clusters, source.recipe.n_features))
+    drawn, labels = draw_mixture(rng, n_clusters=3, n_samples=20, n_features=4)
+    assert np.array_equal(X[1], drawn)
+    assert np.array_equal(labels_true[1], labels)
 
 
 def test_more_mixtures_keep_the_checksum_and_another_recipe_does_not(tmp_path: Path) -> None:
@@ -267,24 +261,6 @@ def test_annotations_of_a_file_are_of_no_other_design(tmp_path: Path) -> None:
 # Drawing of mixtures: the laws of docs/model.md, eq. (25), and the streams that must not move.
 
 
-def test_shapes_and_types() -> None:
-    X, labels = draw_mixture(np.random.default_rng(0), n_clusters=3)
-    assert X.shape == (200, 10)
-    assert X.dtype == np.float64
-    assert labels.shape == (200,)
-    assert labels.dtype == np.int16
-    assert set(labels.tolist()) == {0, 1, 2}
-
-
-def test_same_generator_same_bits() -> None:
-    first = draw_mixture(np.random.default_rng(5), n_clusters=4, n_samples=30, n_features=2)
-    second = draw_mixture(np.random.default_rng(5), n_clusters=4, n_samples=30, n_features=2)
-    other = draw_mixture(np.random.default_rng(6), n_clusters=4, n_samples=30, n_features=2)
-    assert np.array_equal(first[0], second[0])
-    assert np.array_equal(first[1], second[1])
-    assert not np.array_equal(first[0], other[0])
-
-
 def test_order_of_draws_is_centres_variances_labels_noise() -> None:
     X, labels = draw_mixture(np.random.default_rng(1), n_clusters=3, n_samples=20, n_features=2)
     rng = np.random.default_rng(1)
@@ -298,6 +274,8 @@ def test_order_of_draws_is_centres_variances_labels_noise() -> None:
 
 def test_first_draw_is_pinned() -> None:
     # a cube that was begun must go on with the same data
+    X, labels = draw_mixture(np.random.default_rng(0), n_clusters=3)
+    assert (X.shape, X.dtype, labels.dtype) == ((200, 10), np.float64, np.int16)
     X, labels = draw_mixture(np.random.default_rng(2021), n_clusters=2, n_samples=4, n_features=1)
     np.testing.assert_allclose(
         X[:, 0],
@@ -307,8 +285,8 @@ def test_first_draw_is_pinned() -> None:
     assert labels.tolist() == [1, 1, 1, 0]
 
 
-@pytest.mark.parametrize("variance", [0.25, 4.0])
-def test_variance_is_a_variance(variance: float) -> None:
+def test_variance_is_a_variance() -> None:
+    variance = 4.0
     X, labels = draw_mixture(
         np.random.default_rng(7), n_clusters=2, n_samples=40_000, variance_range=(variance, variance)
     )
@@ -316,31 +294,6 @@ def test_variance_is_a_variance(variance: float) -> None:
         members = X[labels == label]
         assert members.var(axis=0).mean() == pytest.approx(variance, rel=0.02)
         assert np.abs(members.mean(axis=0)).max() < 1.1
-
-
-def test_parameters_fill_their_intervals() -> None:
-    draws = [
-        draw_mixture(
-            np.random.default_rng(seed),
-            n_clusters=2,
-            n_samples=400,
-            center_range=(2, 4),
-            variance_range=(0, 1e-6),
-        )
-        for seed in range(100)
-    ]
-    centers = np.array([X[labels == label].mean(axis=0) for X, labels in draws for label in (0, 1)])
-    assert centers.min() == pytest.approx(2, abs=0.01)
-    assert centers.max() == pytest.approx(4, abs=0.01)
-    assert centers.mean() == pytest.approx(3, abs=0.05)
-    assert centers.var() == pytest.approx(4 / 12, rel=0.05)
-
-
-def test_labels_are_uniform_and_a_cluster_may_be_empty() -> None:
-    _, labels = draw_mixture(np.random.default_rng(8), n_clusters=5, n_samples=100_000, n_features=1)
-    np.testing.assert_allclose(np.bincount(labels) / 100_000, 0.2, atol=0.005)
-    _, few = draw_mixture(np.random.default_rng(8), n_clusters=5, n_samples=2, n_features=1)
-    assert len(few) == 2
 
 
 LABELS = (np.arange(30) % 3).astype(np.int16)
