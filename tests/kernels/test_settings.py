@@ -96,18 +96,6 @@ def test_what_the_method_says_is_judged_with_what_is_given() -> None:
     assert wrong(method="strong") == wrong(method="published") == []
 
 
-def test_a_method_that_does_not_exist_hides_no_other_problem() -> None:
-    expected = "one of strong, published"
-    for method in ("paper", None, 1, ["strong"]):
-        assert wrong(method=method, mutation=1) == [("method", repr(method), expected)]
-    found = wrong(method="paper", mutation=1, crossover="labels", min_cluster_size=None)
-    assert [(name, value) for name, value, _ in found] == [
-        ("method", "'paper'"),
-        ("mutation", "1"),
-        ("min_cluster_size", "None"),
-    ]
-
-
 @pytest.mark.parametrize(("method", "says"), [("strong", STRONG), ("published", PUBLISHED)])
 def test_a_method_says_what_is_not_given(method: str, says: dict[str, Any]) -> None:
     assert {each.name: each.of(method) for each in SETTINGS if each.by_method} == says

@@ -84,24 +84,6 @@ def test_free_proportions_and_the_weight_of_features() -> None:
     assert weighted.penalty == pytest.approx(0.25 * 6 * math.log(4.0))
 
 
-@pytest.mark.parametrize("covariance", ["spherical", "common", "diagonal", "tied", "full"])
-def test_units_change_all_numbers_of_clusters_alike(covariance: str) -> None:
-    rng = np.random.default_rng(7)
-    features = rng.normal(size=(40, 2))
-    settings = Settings(variance_prior=2.0)
-    differences = []
-    for scale in (1.0, 100.0):
-        problems = [
-            build_problem(
-                scale * features, **(TWO | {"n_clusters": k}), covariance=covariance, settings=settings
-            )
-            for k in (2, 3)
-        ]
-        two, three = (criteria(problem, (), np.arange(40) % problem.n_clusters) for problem in problems)
-        differences.append(two.bic - three.bic)
-    assert differences[0] == pytest.approx(differences[1], abs=1e-6)
-
-
 def test_two_annotators_have_two_accuracies() -> None:
     layers = [Layer(kind, np.array([[0, 1]]), annotator=who) for kind in (MUST, CANNOT) for who in (0, 1)]
     known = [replace(layer, accuracy=0.8) if layer.annotator else layer for layer in layers]

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize_scalar
 from solving.oracles import draw_case, draw_labels, objective
 from solving.tiny import COVARIANCES, MODELS
 
@@ -44,31 +43,12 @@ def test_of_certain_pairs_it_is_the_share_that_agrees() -> None:
     assert estimated_accuracy(predicted([1.0, 0.0], [8.0, 2.0])) == pytest.approx(found)
 
 
-def test_it_is_the_largest_likelihood() -> None:
-    shares = np.random.default_rng(3).uniform(0.2, 1.0, size=50)
-    found = estimated_accuracy(predicted(shares.tolist()))
-    best = minimize_scalar(
-        lambda p: -np.log(p * shares + (1 - p) * (1 - shares)).sum(),
-        bounds=(0.5, 0.999),
-        method="bounded",
-        options={"xatol": 1e-9},
-    )
-    assert found is not None
-    assert found.value == pytest.approx(best.x, abs=1e-5)
-
-
 @pytest.mark.parametrize(("share", "end"), [(0.999, 0.999), (0.001, 0.5), (0.5, 0.5)])
 def test_it_ends_at_the_ends(share: float, end: float) -> None:
     found = estimated_accuracy(predicted([share] * 5))
     assert found is not None
     assert found.value == end
     assert math.isnan(found.error)
-
-
-def test_without_probabilities_nothing_is_estimated() -> None:
-    none = HeldOut(np.zeros(2), np.ones(2, dtype=bool), np.ones(2))
-    assert estimated_accuracy(none) is None
-    assert estimated_accuracy(predicted([])) is None
 
 
 # The shape chosen is that which made the data; the simplest unless another is clearly better.

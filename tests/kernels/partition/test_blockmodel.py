@@ -161,12 +161,3 @@ def test_an_unknown_accuracy_is_the_agreeing_share_within_its_bounds() -> None:
     assert data.totals.tolist() == [4.0]
     found = [fitted_accuracy(data, 0, float(agreed)) for agreed in range(5)]
     assert found == [0.5, 0.5, 0.5, 0.75, 1 - 1e-6]
-
-
-def test_the_fitted_accuracy_is_the_most_likely_one() -> None:
-    pairs = np.array([[0, 1], [0, 2], [0, 3], [1, 2], [1, 3]])
-    data = build_problem(HAND, [Layer(MUST, pairs)], n_clusters=2, model="conditional").data
-    p = np.linspace(0.5, 1 - 1e-6, 2001)
-    for agreed in (1.0, 3.0, 4.0, 5.0):
-        others = agreed * np.log(p) + (5.0 - agreed) * np.log(1.0 - p)
-        assert agreement_value(data, 0, agreed) >= others.max() - 1e-12

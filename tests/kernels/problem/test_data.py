@@ -26,7 +26,6 @@ from kernels.problem.problem import (
     MUST,
     Layer,
     inferred_accuracies,
-    layers_from_annotations,
 )
 from kernels.settings import COVARIANCES, TERMS
 
@@ -51,14 +50,6 @@ def test_inferred_accuracies() -> None:
     assert list(found) == [1, 2, 5]
     assert found[2] == pytest.approx(3 / 8)
     assert np.isnan([found[1], found[5]]).all()
-
-
-def test_layers_from_annotations() -> None:
-    table = np.array([[0, 1, 0], [2, 2, 0], [3, 1, 1]], dtype=np.int32)
-    must, cannot = layers_from_annotations(table, 0.8)
-    assert (must.kind, cannot.kind, must.accuracy) == (MUST, CANNOT, 0.8)
-    assert must.pairs.tolist() == [[0, 1], [2, 2]]
-    assert cannot.pairs.tolist() == [[3, 1]]
 
 
 def test_weights_and_accuracies_of_each_pair() -> None:
@@ -217,10 +208,3 @@ def test_the_table_of_logarithms_reaches_every_count_or_is_left_out() -> None:
     # Half weights that add up to whole ones per pair are counts.
     twice = adjacency_of([Layer(MUST, np.repeat(pairs, 2, axis=0), np.full(4, 0.5))], n_samples=3)
     assert twice.x_log_x.size > 0
-
-
-def test_no_layers_at_all() -> None:
-    found = adjacency_of([], n_samples=3)
-    assert found.totals.shape == (0,)
-    assert found.row_start.tolist() == [0]
-    assert adjacency_of([], "conditional", 3).n_known == 0

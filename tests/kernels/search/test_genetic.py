@@ -149,18 +149,6 @@ def blobs(seed: int, n_samples: int = 40, n_clusters: int = 4, min_size: int = 2
     ).data
 
 
-def test_seeding_takes_distinct_samples_far_apart() -> None:
-    data = blobs(0, n_clusters=4)
-    rng = np.random.default_rng(0)
-    centroids, state = np.zeros((3, 4)), new_state(data)
-    for _ in range(5):
-        seed_centroids(data, state, rng, centroids)
-        rows = [int(np.flatnonzero((centroids[:, k] == data.X).all(axis=1))[0]) for k in range(4)]
-        assert len(set(rows)) == 4
-        squares = ((data.X[:, None] - centroids.T[None]) ** 2).sum(axis=2).min(axis=1)
-        np.testing.assert_allclose(state.own >= squares - 1e-12, True)
-
-
 def test_seeding_follows_squared_distances() -> None:
     """From the sample at 0, those at 1 and 3 are drawn 1 : 9."""
     data = build_problem(np.array([[0.0], [0.0], [1.0], [3.0]]), n_clusters=2, model="unsupervised").data
