@@ -1,4 +1,7 @@
-"""Under which names the pages of a run answer: a stranger's page may have a name of its own lead here."""
+"""What all rooms share: numbers and times in words, the best of several objectives, exit codes, own names.
+
+It imports nothing of the other rooms, and little else: every command loads it.
+"""
 
 from __future__ import annotations
 
@@ -24,18 +27,10 @@ class PlainFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Lines of a message, each with what goes before it."""
-        whole = _BARE.format(record)
-        lines = plain_lines(whole).split("\n")
-        return "\n".join(super(PlainFormatter, self).format(_with(record, line)) for line in lines)
-
-
-_BARE = logging.Formatter()
-"""Message and traceback alone."""
-
-
-def _with(record: logging.LogRecord, line: str) -> logging.LogRecord:
-    said = dict.fromkeys(("args", "exc_info", "exc_text", "stack_info"))
-    return logging.makeLogRecord(record.__dict__ | said | {"msg": line})
+        whole = logging.Formatter().format(record)  # message and traceback alone
+        bare = record.__dict__ | dict.fromkeys(("args", "exc_info", "exc_text", "stack_info"))
+        lines = [logging.makeLogRecord(bare | {"msg": line}) for line in plain_lines(whole).split("\n")]
+        return "\n".join(map(super().format, lines))
 
 
 def duration(seconds: float) -> str:
@@ -104,6 +99,8 @@ BAD_INPUT = 2
 FAILED_CELLS = 3
 """Finished, but cells failed; with `--strict`, also when data sets were skipped."""
 
+
+# Names under which the pages of a run answer: a stranger's page may have a name of its own lead here.
 
 NAMES = ("localhost", "127.0.0.1", "[::1]")
 """Of a page that listens on loopback, at any port: that of a tunnel may be another."""

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -98,27 +99,14 @@ def _cpu_model() -> str:
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
 
 
-def _built_from(note: Path) -> str:
-    """What the build left in a wheel."""
-    try:
-        return note.read_text(encoding="utf-8").strip()
-    except OSError:
-        return ""
-
-
 def _commit() -> str:
     """Commit of the checkout this package runs from, or was built from; empty where nobody knows."""
     root = Path(__file__).resolve().parents[1]
     if not (root / ".git").exists():
-        return _built_from(root / "storage" / "commit.txt")
-    try:
-        answer = subprocess.run(
-            ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40"],
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        with suppress(OSError):
+            return (root / "storage" / "commit.txt").read_text(encoding="utf-8").strip()  # left by the build
         return ""
-    return answer.stdout.strip()
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40"]
+    with suppress(OSError, subprocess.TimeoutExpired):
+        return subprocess.run(command, capture_output=True, text=True, timeout=10).stdout.strip()
+    return ""

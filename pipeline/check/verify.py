@@ -1,4 +1,7 @@
-"""Computing random cells of a cube again, to compare them bit by bit."""
+"""Whether a cube holds what was computed: every file against its checksum, random cells against their bits.
+
+`check_files` reads all files; `verify` computes cells again from coordinates and the inputs in the cube.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,6 @@ from sweeps.errors import InputError, Problem, cause_of
 from sweeps.inputs import RealSource, cell_annotations
 from sweeps.plan import AskedPath, Block, Cell
 from sweeps.words import SHIPPED, asks, is_model
-
-# Whether every file of a cube is as it was written.
 
 
 @dataclass(frozen=True)
@@ -97,9 +98,8 @@ def check_files(cube: Path, progress: Progress = iter) -> Checksums:
     """
     started = time.perf_counter()
     found = scan(cube, progress)
-    return Checksums(
-        cube, found.files, found.size, time.perf_counter() - started, found.damaged, found.unknown
-    )
+    seconds = time.perf_counter() - started
+    return Checksums(cube, found.files, found.size, seconds, found.damaged, found.unknown)
 
 
 CELLS_PER_PATH = 10

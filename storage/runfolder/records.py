@@ -1,4 +1,9 @@
-"""The record of failures: which cell, why, where, when and how often, a JSON document a line."""
+"""Records in the folder of a run: JSON that is whole or absent, and never a reason for a reader to fail.
+
+A `FileRecord` is a file of its own, read by `read` and written by `write`; `folder` names the files.
+Failures are lines of one file, by `append_failure` and `read_failures`. `JobListFile` and `StateFile` write
+theirs when it has changed, for commands that only read files.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +25,6 @@ from storage.files import PLAIN, Files
 from storage.runfolder.folder import RunFolder
 from sweeps.errors import InputError, Problem, one_line, plain_lines, shown
 from sweeps.plan import Cell
-
-# JSON records in the folder of a run: whole or absent, and never a reason for a reader to fail.
 
 VERSION = 2
 """Of every record; those of another version are refused with a message."""

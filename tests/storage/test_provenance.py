@@ -6,7 +6,10 @@ import json
 import re
 from pathlib import Path
 
-from storage.provenance import RunRecord, _built_from, fingerprint, run_record
+import pytest
+
+from storage import provenance
+from storage.provenance import RunRecord, fingerprint, run_record
 
 
 def test_a_record_is_plain_and_says_what_bits_depend_on() -> None:
@@ -20,7 +23,9 @@ def test_a_record_is_plain_and_says_what_bits_depend_on() -> None:
     assert {"xarray", "zarr", "distributed"} <= set(record.versions)
 
 
-def test_a_wheel_knows_what_it_was_built_from(tmp_path: Path) -> None:
-    assert _built_from(tmp_path / "commit.txt") == ""
-    (tmp_path / "commit.txt").write_text("0123abc-dirty\n")
-    assert _built_from(tmp_path / "commit.txt") == "0123abc-dirty"
+def test_a_wheel_knows_what_it_was_built_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provenance, "__file__", str(tmp_path / "storage" / "provenance.py"))
+    assert run_record({}).commit == ""
+    (tmp_path / "storage").mkdir()
+    (tmp_path / "storage" / "commit.txt").write_text("0123abc-dirty\n")
+    assert run_record({}).commit == "0123abc-dirty"

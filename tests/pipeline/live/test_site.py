@@ -192,26 +192,26 @@ def say(address: str, words: bytes, *, reset: bool = False) -> bytes:
 
 
 GET = f"GET {STATE} HTTP/1.1\r\n".encode()
-HERE_OF_SERVE = b"Host: 127.0.0.1\r\n"
+LOCAL = b"Host: 127.0.0.1\r\n"
 
 
 @pytest.mark.parametrize(
     ("words", "status"),
     [
-        (GET + HERE_OF_SERVE + b"\r\n", b"200"),
+        (GET + LOCAL + b"\r\n", b"200"),
         (GET + b"hOST: LOCALHOST:1\r\n\r\n", b"200"),
-        (GET + HERE_OF_SERVE + b"Origin: http://127.0.0.1\r\n\r\n", b"200"),
-        (GET + HERE_OF_SERVE + HERE_OF_SERVE + b"\r\n", b"403"),
-        (GET + HERE_OF_SERVE + b"Host: evil.example\r\n\r\n", b"403"),
-        (GET + HERE_OF_SERVE + b"Origin: http://evil.example\r\n\r\n", b"403"),
-        (GET + HERE_OF_SERVE + b"Origin: http://[\r\n\r\n", b"403"),
+        (GET + LOCAL + b"Origin: http://127.0.0.1\r\n\r\n", b"200"),
+        (GET + LOCAL + LOCAL + b"\r\n", b"403"),
+        (GET + LOCAL + b"Host: evil.example\r\n\r\n", b"403"),
+        (GET + LOCAL + b"Origin: http://evil.example\r\n\r\n", b"403"),
+        (GET + LOCAL + b"Origin: http://[\r\n\r\n", b"403"),
         (GET + b"\r\n", b"403"),
-        (b"GET http://[::1/ HTTP/1.1\r\n" + HERE_OF_SERVE + b"\r\n", b"400"),
-        (b"GET /sweep?since=\xff%ff\x00&since=%00 HTTP/1.1\r\n" + HERE_OF_SERVE + b"\r\n", b"200"),
+        (b"GET http://[::1/ HTTP/1.1\r\n" + LOCAL + b"\r\n", b"400"),
+        (b"GET /sweep?since=\xff%ff\x00&since=%00 HTTP/1.1\r\n" + LOCAL + b"\r\n", b"200"),
         (b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\n\r\n", b"414"),
         (GET + b"a: b\r\n" * 200 + b"\r\n", b"431"),
-        (b"HEAD /sweep HTTP/1.1\r\n" + HERE_OF_SERVE + b"\r\n", b"501"),
-        (b"POST /sweep HTTP/1.1\r\n" + HERE_OF_SERVE + b"Content-Length: 9\r\n\r\nGET / HTT", b"501"),
+        (b"HEAD /sweep HTTP/1.1\r\n" + LOCAL + b"\r\n", b"501"),
+        (b"POST /sweep HTTP/1.1\r\n" + LOCAL + b"Content-Length: 9\r\n\r\nGET / HTT", b"501"),
         (b"\x16\x03\x01\x02\x00", b"400"),
     ],
 )
@@ -226,10 +226,10 @@ def test_whatever_is_asked_is_answered(
 def test_clients_that_leave_or_stay_silent_cost_nothing(
     cube: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    whole = GET + HERE_OF_SERVE + b"\r\n"
+    whole = GET + LOCAL + b"\r\n"
     with served(cube) as address, ExitStack() as stack:
         port = int(address.split("/")[2].partition(":")[2])
-        for words in (b"", b"G", GET, GET + HERE_OF_SERVE, whole, whole * 50):
+        for words in (b"", b"G", GET, GET + LOCAL, whole, whole * 50):
             say(address, words, reset=True)
         for _ in range(2 * site.MOST_CONNECTIONS):
             stack.enter_context(socket.create_connection((LOOPBACK, port))).sendall(GET)
@@ -247,7 +247,7 @@ def test_a_fault_of_the_page_is_one_line(
 
     monkeypatch.setattr(FilesState, "document", fail)
     with served(cube) as address:
-        assert say(address, GET + HERE_OF_SERVE + b"\r\n") == b""
+        assert say(address, GET + LOCAL + b"\r\n") == b""
     assert "Traceback" not in capfd.readouterr().err
 
 

@@ -32,14 +32,14 @@ from sweeps.plan import Cell
 
 # A collector that tells a board of what it takes: the same as counting the cube.
 
-PLAN_OF_FEED = make_plan(p=(0.8, 0.9))
+GRID = make_plan(p=(0.8, 0.9))
 
 Start = Callable[..., "Run"]
 
 
 @pytest.fixture
 def cube(tmp_path: Path) -> Path:
-    return empty(tmp_path, PLAN_OF_FEED)
+    return empty(tmp_path, GRID)
 
 
 @pytest.fixture
@@ -59,18 +59,16 @@ class Run:
 
     def __init__(self, cube: Path, stack: ExitStack, wanted: Wanted | None) -> None:
         generation = next_generation(cube)
-        data = draw_inputs(PLAN_OF_FEED)
+        data = draw_inputs(GRID)
         self.collector = Collector(
             BlockStore(cube, files=generation.files),
             stack.enter_context(Journal(generation.journal, generation.files)),
-            Inputs((PLAN_OF_FEED,), {"a": RealSource(*data)}, {}),
+            Inputs((GRID,), {"a": RealSource(*data)}, {}),
             seed=7,
             failed=lambda record: append_failure(generation.failures, record),
             wanted=wanted or Wanted(),
         )
-        self.feed = Feed(
-            Board([PLAN_OF_FEED]), BlockStore(cube, read_only=True), lambda dataset, mixture: data[1]
-        )
+        self.feed = Feed(Board([GRID]), BlockStore(cube, read_only=True), lambda dataset, mixture: data[1])
         self.collector.tell(self.feed)
 
     def solve(self, work: Work) -> None:
@@ -98,7 +96,7 @@ def shown(feed: Feed | Follower) -> tuple[Any, ...]:
 
 def test_the_board_of_a_run_is_that_of_its_files(start: Start, cube: Path) -> None:
     run = start()
-    work = list(run.collector.left(PLAN_OF_FEED))
+    work = list(run.collector.left(GRID))
     run.solve(work[0])  # the baseline: a block of its own
     run.solve(work[1])
     assert shown(run.feed)[1:4] == (1, 1, 1)
@@ -113,7 +111,7 @@ def test_the_board_of_a_run_is_that_of_its_files(start: Start, cube: Path) -> No
 
 def test_a_resumed_run_shows_what_was_done_before(start: Start, cube: Path) -> None:
     first = start()
-    work = list(first.collector.left(PLAN_OF_FEED))
+    work = list(first.collector.left(GRID))
     for each in work[:3]:
         first.solve(each)
     first.solve(work[3])  # stays in the journal
@@ -123,7 +121,7 @@ def test_a_resumed_run_shows_what_was_done_before(start: Start, cube: Path) -> N
     assert after[0] == before[0] == read_status(cube).datasets
     assert after[5] == before[5]
     assert [rows[0][:7] for rows in after[4].values()] == [rows[0][:7] for rows in before[4].values()]
-    for each in again.collector.left(PLAN_OF_FEED):
+    for each in again.collector.left(GRID):
         again.solve(each)
     final = shown(again.feed)
     assert final[1:4] == (3, 0, 0)
@@ -132,12 +130,12 @@ def test_a_resumed_run_shows_what_was_done_before(start: Start, cube: Path) -> N
 
 def test_a_failed_cell_that_is_tried_again_moves(start: Start, cube: Path) -> None:
     first = start()
-    work = list(first.collector.left(PLAN_OF_FEED))
+    work = list(first.collector.left(GRID))
     first.fail(work[0])
     assert shown(first.feed)[0][0].failed == 1
     again = start(Wanted(retry_failed=True))
     assert shown(again.feed)[0][0].failed == 1
-    again.solve(next(iter(again.collector.left(PLAN_OF_FEED))))
+    again.solve(next(iter(again.collector.left(GRID))))
     (row,) = shown(again.feed)[0]
     assert (row.done, row.failed) == (1, 0)
 
@@ -147,11 +145,11 @@ def test_scores_wait_until_they_are_paid_for(
 ) -> None:
     monkeypatch.setattr(module, "CREDIT", -1.0)
     run = start()
-    for each in run.collector.left(PLAN_OF_FEED):
+    for each in run.collector.left(GRID):
         run.solve(each)
     found = shown(run.feed)
     assert found[0] == read_status(cube).datasets  # counts never wait
-    assert (run.feed.unread, found[5]) == (PLAN_OF_FEED.n_cells, {})
+    assert (run.feed.unread, found[5]) == (GRID.n_cells, {})
     monkeypatch.setattr(module, "CREDIT", 1.0)
     assert len(shown(run.feed)[5]) == 3
     assert run.feed.unread == 0
@@ -163,7 +161,7 @@ def test_a_page_that_fails_does_not_end_the_run(
     monkeypatch.setattr(module, "TURN_SECONDS", 0.01)
     run = start()
     monkeypatch.setattr(run.feed.board, "settle", lambda settled: 1 / 0)
-    work = list(run.collector.left(PLAN_OF_FEED))
+    work = list(run.collector.left(GRID))
     with run.feed:
         run.solve(work[0])
         deadline = time.monotonic() + 20
@@ -241,7 +239,7 @@ def test_a_damaged_journal_is_left_to_the_next_driver(cube: Path, at_once: None)
 def test_a_cube_that_has_grown_needs_a_new_board(cube: Path) -> None:
     follower = Follower(cube)
     assert not follower.outgrown
-    plans = [PLAN_OF_FEED, make_plan("b")]
+    plans = [GRID, make_plan("b")]
     grow(cube, plans, draw_inputs, make_spec("ab"))
     assert follower.outgrown
     assert [row.name for row in Follower(cube).board.datasets()] == ["a", "b"]
