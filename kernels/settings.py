@@ -1,9 +1,11 @@
-"""The settings of the search and of its objective, and what features must be: each declared once, here.
+"""What people may choose of a fit: each parameter declared once, here.
 
-The table `[search]` of a sweep file, the options of `sweep fit`, the parameters of the estimator and the
-checks of all three derive from `OFFERED`: the method, which names values of some settings, and all settings,
-which override it. Beyond those doors there are values alone. `spread_problem` is their one check of features.
-Only the standard library is loaded: commands that solve nothing import this too.
+`PARAMETERS` say what is fitted to what, `SETTINGS` how it is searched for and what is maximised; the method
+names values of some settings, which those that are given override. Sweep files, the options of `sweep fit`
+and `sweep ask`, the parameters of the estimator, the checks of all of them (`wrong_settings`) and their help
+derive from these. Beyond the doors there are values alone. `spread_problem` is their one
+check of features. Only the standard library is loaded: commands that
+solve nothing import this too.
 """
 
 from __future__ import annotations
@@ -40,6 +42,9 @@ FOLD_GENERATIONS = 5
 SINGULAR = ("tied", "full", AUTO)
 """Shapes whose likelihood is unbounded without a prior, or may be."""
 
+SCALES = ("none", "standard", "minmax")
+"""Ways to scale features; `sweeps.data.table.scale` does it."""
+
 LEAST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e12
 """Of an annotation: far beyond what anybody annotates; sums, squares and logarithms of these keep digits."""
 
@@ -49,15 +54,15 @@ WEIGHTS = f"a number from {LEAST_WEIGHT:g} to {LARGEST_WEIGHT:g}"
 
 @dataclass(frozen=True)
 class Setting:
-    """What is known of one setting.
+    """What is known of one parameter.
 
     Parameters
     ----------
     name : str
         As in the sweep file and of the estimator; the option of `sweep fit` has dashes.
-    default : int, float or str
-        Its type is that of the setting: a whole number, a finite number or one of some words. Of a setting
-        that goes by the method it is what "published" says.
+    default : int, float, str or None
+        Its type is that of the setting: a whole number, a finite number or one of some words; None where it
+        may be left out. Of a setting that goes by the method it is what "published" says.
     meaning : str
         One line, the help text.
     since : int
@@ -65,6 +70,10 @@ class Setting:
         out of what a cube keeps: cubes made before it stay growable.
     low, high : int, float or None
         Range, both ends included; None for no limit.
+    above : bool
+        Whether the lower end is not included.
+    flag : str
+        Option of `sweep fit`, where that is not the name.
     choices : tuple of str
         The words.
     words : tuple of str
@@ -74,11 +83,13 @@ class Setting:
     """
 
     name: str
-    default: int | float | str
+    default: int | float | str | None
     meaning: str
-    since: int
+    since: int = 1
     low: float = 0
     high: float | None = None
+    above: bool = False
+    flag: str = ""
     choices: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     strong: int | float | str | None = None
@@ -98,23 +109,30 @@ class Setting:
         """What it is where it is not given, in words; empty if that does not go by the method."""
         return f"{self.strong} if strong, {self.default} if published" if self.by_method else ""
 
-    def of(self, method: str) -> int | float | str:
+    def of(self, method: str) -> Any:
         """What a method says."""
-        return self.strong if self.strong is not None and method == "strong" else self.default
+        return self.strong if self.by_method and method == "strong" else self.default
 
     @property
     def option(self) -> str:
         """Option of `sweep fit`."""
-        return f"--{self.name.replace('_', '-')}"
+        return self.flag or f"--{self.name.replace('_', '-')}"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is a whole number."""
+        return isinstance(self.default, int)
 
     @property
     def expected(self) -> str:
         """What a value has to be, in words."""
         if self.choices:
             return f"one of {', '.join(self.choices)}"
-        if isinstance(self.default, float) and (self.low, self.high) == (0, 1):
+        if self.above:
+            return f"a number above {self.low}, at most {self.high}"
+        if not self.is_whole and (self.low, self.high) == (0, 1):
             return "a probability in [0, 1]"
-        noun = "a whole number" if isinstance(self.default, int) else "a finite number"
+        noun = "a whole number" if self.is_whole else "a finite number"
         limit = "" if self.high is None else f", at most {self.high}"
         return ", or ".join([f"{noun}, {self.low} or more{limit}", *self.words])
 
@@ -124,11 +142,12 @@ class Setting:
             return isinstance(value, str) and value in self.choices
         if isinstance(value, str):
             return value in self.words
-        kind = Integral if isinstance(self.default, int) else Real
-        if not isinstance(value, kind) or isinstance(value, bool):
+        if not isinstance(value, Integral if self.is_whole else Real) or isinstance(value, bool):
             return False
-        number = float(value)
-        return math.isfinite(number) and self.low <= number <= (math.inf if self.high is None else self.high)
+        number, most = float(value), math.inf if self.high is None else self.high
+        return (
+            math.isfinite(number) and self.low <= number <= most and not (self.above and number == self.low)
+        )
 
 
 def _declared(default: int | float | str, meaning: str, **more: Any) -> Any:
@@ -228,19 +247,74 @@ METHOD = Setting(
 """No setting of its own: choices of a method and of settings that come to the same values are one search."""
 
 OFFERED = (METHOD, *SETTINGS)
-"""What a sweep file, `sweep fit` and the estimator take."""
+"""What `[search]` of a sweep file takes, and `sweep fit` and the estimator beside `PARAMETERS`."""
+
+PARAMETERS = {
+    each.name: each
+    for each in (
+        # labels are int16, counted from 0
+        Setting("n_clusters", 2, "Number of clusters.", low=1, high=32_767, flag="-k"),
+        Setting(
+            "model",
+            None,
+            "What to maximise.  [default: posterior with --accuracy, likelihood with links, else"
+            " unsupervised]",
+            choices=TERMS,
+        ),
+        Setting(
+            "covariance",
+            "spherical",
+            "One variance for each cluster, or for all; one for each cluster and feature; one matrix for all"
+            " clusters, or for each; or the shape that held-out annotations speak for.",
+            choices=(*COVARIANCES, AUTO),
+        ),
+        Setting(
+            "accuracy",
+            None,
+            "Assumed share of correct annotations, for posterior and conditional.",
+            high=1,
+            above=True,
+        ),
+        Setting("restarts", 10, "Independent runs of the search.", low=1),
+        Setting("seed", 0, "Of all randomness: the same seed, the same result."),
+        Setting("scale", "none", "Of the features.", choices=SCALES),
+        Setting(
+            "missing", "error", "Rows with an empty cell: refused, or left out.", choices=("error", "drop")
+        ),
+        Setting(
+            "categories",
+            "error",
+            "Features of texts: refused, or a column of 0 and 1 for each of their texts.",
+            choices=("error", "onehot"),
+        ),
+    )
+}
+"""What is fitted to what, by name."""
 
 
-def wrong_settings(values: Mapping[str, Any]) -> Iterator[tuple[Setting, str, str]]:
-    """Every setting that is not possible, with the value found and what was expected, both in words.
+def wrong_settings(
+    values: Mapping[str, Any], parameters: Mapping[str, Setting] = PARAMETERS
+) -> Iterator[tuple[Setting, str, str]]:
+    """Every parameter and setting that is not possible, with what was found and expected, both in words.
 
     Parameters
     ----------
     values : mapping of str to object
-        The method and settings by name, and maybe the shape of the covariances as "covariance"; those left
-        out are not looked at, and neither are other names. Where there is a method, None stands for what it
-        says.
+        Parameters, the method and settings by name; those left out are not looked at, and neither are other
+        names. Where there is a method, None stands for what it says.
+    parameters : mapping of str to Setting
+        Those of a door, where they are not `PARAMETERS`.
     """
+    for name, parameter in parameters.items():
+        # None where that is the default stands for what the others say
+        found = values.get(name)
+        if found is not None or (name in values and parameter.default is not None):
+            if not parameter.allows(found):
+                yield parameter, repr(found), parameter.expected
+        elif (name, values.get("model")) == ("accuracy", "posterior") and not values.get(
+            "annotator_accuracy"
+        ):
+            yield parameter, "nothing", f"{parameter.expected}: posterior needs it"
     if "method" in values and not METHOD.allows(values["method"]):
         yield METHOD, repr(values["method"]), METHOD.expected
     taken = _with_method(values)
@@ -310,11 +384,12 @@ def settings_of(values: Mapping[str, Any]) -> Settings:
     method = values.get("method")
     said = {each.name: each.of(str(method if METHOD.allows(method) else METHOD.default)) for each in SETTINGS}
     given = {each.name: values[each.name] for each in SETTINGS if values.get(each.name) is not None}
-    return Settings(**{each.name: _converted(each, (said | given)[each.name]) for each in SETTINGS})
-
-
-def _converted(setting: Setting, value: Any) -> Any:
-    return value if isinstance(value, str) else type(setting.default)(value)
+    taken: dict[str, Any] = said | given
+    for each in SETTINGS:
+        if not isinstance(taken[each.name], str):
+            kind: Any = type(each.default)
+            taken[each.name] = kind(taken[each.name])
+    return Settings(**taken)
 
 
 def method_of(settings: SearchSettings) -> tuple[str, dict[str, Any]]:

@@ -19,11 +19,12 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Strict
 
+from kernels.settings import SCALES
 from sweeps.annotations.draw import MOST_ANNOTATIONS
 from sweeps.errors import InputError, Problem, collecting, did_you_mean, given
 from sweeps.records import Choice, Each, Listed, Real, Text, Whole
 from sweeps.seeds import accuracy_code
-from sweeps.words import DEFAULT, DESIGNS, SCALES, asks
+from sweeps.words import DEFAULT, DESIGNS, asks
 
 Name = Annotated[
     str,

@@ -1,4 +1,7 @@
-"""Names of the methods that come with sweep, to be set beside its models in the same cells."""
+"""Names that stay, as cubes hold them: designs, models, methods; and the strategies of asking.
+
+No arrays are loaded, as commands show and check these names before it is known what has to be computed.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +38,18 @@ DESIGNS = (*DRAWN, *ASKED)
 
 DEFAULT = (UNIFORM,)
 """The designs of a sweep that names none."""
+
+
+STRATEGIES = {
+    "information": "the pairs whose answers together say the most of who belongs together",
+    "uncertain": "those whose answers are hardest to predict, each taken alone",
+    "anchors": "a doubtful row against a sure one of its likeliest cluster",
+    "again": "answered pairs whose answers are in doubt, once more",
+    "farthest-first": "rows far apart, to find clusters and their members",
+    "committee": "pairs on which fits to resampled answers disagree",
+    "uniform": "any pairs",
+}
+"""Strategies of asking by name, and what each asks (`pipeline.asking.strategies`)."""
 
 
 def asks(design: str | None) -> bool:
@@ -125,22 +140,7 @@ def baseline_of(model: str) -> str:
     return model_of(UNSUPERVISED, SPHERICAL if chooses(model) else shape_of(model))
 
 
-# Names of the ways to scale features; `sweeps.data.tables.scale` does it.
-#
-# They stand alone: the options of a command are made from them, before it is known whether arrays are
-# needed.
-
-SCALES = ("none", "standard", "minmax")
-
-
-# Words of the keys of a table, that help shows before anything is read.
-
-MISSING = ("error", "drop")
-"""What becomes of rows with an empty cell."""
-
-CATEGORIES = ("error", "onehot")
-"""What becomes of features that are texts."""
-
+# Methods: those that come with sweep, to be set beside its models in the same cells.
 
 Uses = Literal["links", "nothing"]
 

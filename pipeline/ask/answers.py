@@ -13,7 +13,7 @@ from pathlib import Path
 from storage.errors import StorageError, storage_errors
 from storage.files import PLAIN, sync_directory
 from sweeps.annotations.draw import CANNOT, MUST
-from sweeps.annotations.files import ANNOTATOR, ASKED, Samples, columns_of, separator_of
+from sweeps.annotations.files import ANNOTATOR, Samples, columns_of, separator_of
 from sweeps.data.lines import MOST_BYTES, Lines, as_cell, read_lines
 from sweeps.data.text import Content
 from sweeps.errors import InputError, Problem, collecting
@@ -48,8 +48,8 @@ class AnswersFile:
         The file, as `check_answers_file` wants it; it is made if it is not there.
     annotator : str
         Who answers.
-    samples : Samples, optional
-        What samples are called; by their numbers from 1 without it.
+    samples : Samples
+        What samples are called.
 
     Raises
     ------
@@ -59,7 +59,7 @@ class AnswersFile:
         If the file is no question file any more, or cannot be written.
     """
 
-    def __init__(self, path: Path, annotator: str = ASKED, samples: Samples | None = None) -> None:
+    def __init__(self, path: Path, annotator: str, samples: Samples) -> None:
         self.path = path
         self.annotator = annotator
         self.samples = samples
@@ -69,10 +69,11 @@ class AnswersFile:
     def _open(self) -> None:
         with storage_errors(self.path):
             if not self.path.exists():
-                _make(self.path)
-            self._open_regular()
+                PLAIN.put(self.path, HEADER_LINE.encode())
+                sync_directory(self.path.absolute().parent)
+            self._file = self._opened()
 
-    def _open_regular(self) -> None:
+    def _opened(self) -> int:
         with opened(self.path, MOST_BYTES):  # a pipe would be waited for
             file = os.open(self.path, os.O_RDWR)
         try:
@@ -82,17 +83,15 @@ class AnswersFile:
                 os.pwrite(file, HEADER_LINE.encode(), os.fstat(file).st_size)
             lines = read_lines(self.path)
             _check_header(lines)
-            header = lines.text(0)
-            self._columns = columns_of(header)
-            self._separator = separator_of(header) or ","
+            self._columns = columns_of(lines.text(0))
+            self._separator = separator_of(lines.text(0)) or ","
             self._ends = [_end_last_line(file, self._separator, len(self._columns))]
-        except BlockingIOError:
+        except BaseException as error:
             os.close(file)
-            raise HeldError(f"{self.path} is open in another session") from None
-        except BaseException:
-            os.close(file)
+            if isinstance(error, BlockingIOError):
+                raise HeldError(f"{self.path} is open in another session") from None
             raise
-        self._file = file
+        return file
 
     def add(self, first: int, second: int, kind: int | None) -> None:
         """Write an answer on two samples from 0, `MUST` or `CANNOT`, or None for one that was skipped.
@@ -111,7 +110,7 @@ class AnswersFile:
                     self._open()
                 self._write(self._row(first, second, kind))
         except (StorageError, InputError, HeldError) as error:
-            names = " and ".join(self._names(first, second))
+            names = " and ".join(map(self.samples.text, (first, second)))
             raise NotSavedError(
                 f"this answer was not saved: {WORDS[kind]} on {names}, to {self.path}\n"
                 f"  {error}\nanswers saved before it are not touched by this session"
@@ -167,16 +166,10 @@ class AnswersFile:
             return True
         return (named.st_dev, named.st_ino) != (own.st_dev, own.st_ino) or own.st_size != self._ends[-1]
 
-    def _names(self, *pair: int) -> list[str]:
-        return [str(each + 1) if self.samples is None else self.samples.text(each) for each in pair]
-
-    def _cell(self, sample: int) -> str:
-        return str(sample + 1) if self.samples is None else self.samples.cell(sample)
-
     def _row(self, first: int, second: int, kind: int | None) -> bytes:
         cells = {
-            "i": self._cell(first),
-            "j": self._cell(second),
+            "i": self.samples.cell(first),
+            "j": self.samples.cell(second),
             ANNOTATOR: as_cell(self.annotator),
             "answer": WORDS[kind],
         }
@@ -211,12 +204,6 @@ def _check_header(lines: Lines) -> None:
         hint = "name a new file last: --annotations may be given several times"
         expected = "a header with the columns i, j and answer, for answers to be added, or no file yet"
         raise InputError([Problem(lines[0].where, repr(lines.text(0)[:60]), expected, hint)])
-
-
-def _make(path: Path) -> None:
-    """Put an empty answers file in place, in one step."""
-    PLAIN.put(path, HEADER_LINE.encode())
-    sync_directory(path.absolute().parent)
 
 
 def _end_last_line(file: int, separator: str, n_columns: int) -> int:

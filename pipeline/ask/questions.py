@@ -1,16 +1,20 @@
-"""The next questions: chosen by a strategy, without those asked before, and what each would settle."""
+"""The next questions, what each would settle, and about how many are left.
+
+`next_questions` chooses by a strategy, without pairs asked before; `questions_left` simulates answers until a
+share of the labels is right.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.asking.belief import Belief, claimed_wrong, share_at
+from pipeline.asking.belief import Belief, share_at
 from pipeline.asking.strategies import Pair, choose
 from pipeline.fit.inputs import answered
 from sweeps.annotations.draw import CANNOT, MUST
@@ -40,9 +44,6 @@ LEAST_ROUND = 500
 
 LEAST_ACCURACY = 0.55
 """Below it answers say next to nothing."""
-
-WHAT = "simulated as if the model were right, widened by a factor of 2"
-"""What the figures are, in words."""
 
 
 class Outlook(NamedTuple):
@@ -81,7 +82,7 @@ def questions_left(belief: Belief, level: float, n_answers: int, seed: np.random
     seed : numpy.random.SeedSequence
         Of all randomness; it is not changed.
     """
-    claimed, n_samples = claimed_wrong(belief), len(belief.X)
+    claimed, n_samples = belief.claimed_wrong, len(belief.X)
     if share_at(claimed, n_samples).mean >= level:
         return Outlook(0, 0)
     if share_at(0.0, n_samples).mean < level:
@@ -93,7 +94,7 @@ def questions_left(belief: Belief, level: float, n_answers: int, seed: np.random
     rng = np.random.default_rng(seed)
     part = _doubt_at(level, claimed, n_samples) / claimed
     courses = [_course(belief, part, rng) for _ in range(RUNS)]
-    if max(courses) >= LONGEST * len(belief.X):
+    if max(courses) >= LONGEST * n_samples:
         return Outlook(None, None, f"more than {LONGEST} for each row")
     low, high = np.quantile(courses, [0.05, 0.95])
     return Outlook(max(1, int(low / SPREAD)), max(1, int(np.ceil(high * SPREAD))))
@@ -113,8 +114,9 @@ def _doubt_at(level: float, claimed: float, n_samples: int) -> float:
 
 def _course(belief: Belief, part: float, rng: np.random.Generator) -> int:
     """Questions of one simulated course, until no more than a part of the doubt is left."""
-    shares = _smoothed(belief)
-    n_samples = len(shares)
+    # no membership is quite 0, so that no answer is impossible
+    n_draws, n_samples = len(belief.draws), len(belief.X)
+    shares = (belief.membership * n_draws + 0.5 / belief.n_clusters) / (n_draws + 0.5)
     truth = (shares.cumsum(axis=1) > rng.random((n_samples, 1))).argmax(axis=1)
     enough = part * float((1.0 - shares.max(axis=1)).sum())
     asked = 0
@@ -145,13 +147,6 @@ def _answer(
     shares[samples] = changed / changed.sum(axis=1, keepdims=True)
 
 
-def _smoothed(belief: Belief) -> NDArray[np.float64]:
-    """Memberships of which none is quite 0, so that no answer is impossible."""
-    n_draws, n_clusters = len(belief.draws), belief.n_clusters
-    shares: NDArray[np.float64] = (belief.membership * n_draws + 0.5 / n_clusters) / (n_draws + 0.5)
-    return shares
-
-
 SOON = 100
 """A pair that was skipped is not asked again before so many further answers."""
 
@@ -178,7 +173,7 @@ class Question:
     information : float
         Score by the measure of the strategy, in nats.
     settles : str
-        What the answer would settle, in words; samples and clusters count from 1.
+        What the answer would settle, in words; clusters count from 1.
     """
 
     first: int
@@ -195,7 +190,7 @@ def next_questions(
     strategy: str,
     count: int,
     seed: np.random.SeedSequence,
-    samples: Samples | None = None,
+    samples: Samples,
 ) -> list[Question]:
     """Choose the next questions, best first, no pair twice.
 
@@ -209,13 +204,13 @@ def next_questions(
     rows : sequence of Annotation or Skip
         Answers and skipped pairs so far, in the order of answering.
     strategy : str
-        One of `pipeline.asking.strategies.NAMES`.
+        One of `sweeps.words.STRATEGIES`.
     count : int
         Questions wanted.
     seed : numpy.random.SeedSequence
         Of all randomness; it is not changed.
-    samples : Samples, optional
-        What samples are called; by their numbers from 1 without it.
+    samples : Samples
+        What samples are called.
 
     Returns
     -------
@@ -224,20 +219,17 @@ def next_questions(
     """
     answers = answered(rows)
     table = np.array([(each.first, each.second, each.kind) for each in answers], dtype=np.int32)
-    chosen = choose(
-        belief,
-        table.reshape(-1, 3),
-        strategy=strategy,
-        count=count,
-        seed=seed,
-        left_out=skipped_lately(rows),
-    )
-    together = belief.together(chosen.pairs).tolist()
-    told = _Telling(belief, Counter((pair_of(each), each.kind) for each in answers), samples)
-    return [
-        Question(i, j, share, score, told.settles(i, j))
-        for (i, j), share, score in zip(chosen.pairs.tolist(), together, chosen.scores.tolist(), strict=True)
-    ]
+    how: Any = {"strategy": strategy, "count": count, "seed": seed}
+    pairs, scores = choose(belief, table.reshape(-1, 3), left_out=skipped_lately(rows), **how)
+    asked = Counter((pair_of(each), each.kind) for each in answers)
+    questions = []
+    for (i, j), share, score in zip(
+        pairs.tolist(), belief.together(pairs).tolist(), scores.tolist(), strict=True
+    ):
+        settles, yes, no = _settles(belief, i, j, samples), asked[(i, j), MUST], asked[(i, j), CANNOT]
+        before = f"; asked before: {yes} yes, {no} no" if yes or no else ""
+        questions.append(Question(i, j, share, score, settles + before))
+    return questions
 
 
 def pair_of(row: Row) -> Pair:
@@ -257,39 +249,24 @@ def skipped_lately(rows: Sequence[Row]) -> set[Pair]:
     return found
 
 
-class _Telling:
-    """Says in words what an answer would settle."""
+def _settles(belief: Belief, first: int, second: int, samples: Samples) -> str:
+    """What an answer would settle, in words."""
+    pair = [(samples.text(sample), _clusters(belief, sample)) for sample in (first, second)]
+    (a, in_a), (b, in_b) = pair
+    if len(in_a) == len(in_b) == 1:
+        where = f"both are in {in_a[0]}" if in_a == in_b else f"{a} is in {in_a[0]}, {b} in {in_b[0]}"
+        return f"a check: {where}"
+    said = []
+    for name, clusters in pair:
+        verb = "is in" if len(clusters) == 1 else "in"
+        said.append(f"{name} {verb} {' or '.join(clusters)}")
+    return "; ".join(said)
 
-    def __init__(self, belief: Belief, asked: Counter[tuple[Pair, int]], samples: Samples | None) -> None:
-        self.membership: NDArray[np.float64] = belief.membership
-        self.asked = asked
-        self.samples = samples
 
-    def name(self, sample: int) -> str:
-        return str(sample + 1) if self.samples is None else self.samples.text(sample)
-
-    def settles(self, first: int, second: int) -> str:
-        places = self._places(first), self._places(second)
-        if all(len(each) == 1 for each in places):
-            (a,), (b,) = places
-            text = (
-                f"a check: both are in {a}"
-                if a == b
-                else f"a check: {self.name(first)} is in {a}, {self.name(second)} in {b}"
-            )
-        else:
-            text = "; ".join(map(self._sample, (first, second), places))
-        yes, no = (self.asked[(first, second), kind] for kind in (MUST, CANNOT))
-        return f"{text}; asked before: {yes} yes, {no} no" if yes or no else text
-
-    def _places(self, sample: int) -> list[str]:
-        """Clusters that the sample may be in, the likeliest first; a single one without its share."""
-        shares = self.membership[sample]
-        order = np.argsort(-shares, kind="stable")[:NAMED]
-        if shares[order[0]] >= SURE:
-            return [str(order[0] + 1)]
-        return [f"{k + 1} ({shares[k]:.0%})" for k in order if shares[k] >= SLIGHT]
-
-    def _sample(self, sample: int, places: list[str]) -> str:
-        where = f"is in {places[0]}" if len(places) == 1 else f"in {' or '.join(places)}"
-        return f"{self.name(sample)} {where}"
+def _clusters(belief: Belief, sample: int) -> list[str]:
+    """Clusters that a sample may be in, the likeliest first; a single one without its share."""
+    shares = (belief.draws[:, sample, None] == np.arange(belief.n_clusters)).mean(axis=0)
+    order = np.argsort(-shares, kind="stable")[:NAMED]
+    if shares[order[0]] >= SURE:
+        return [str(order[0] + 1)]
+    return [f"{k + 1} ({shares[k]:.0%})" for k in order if shares[k] >= SLIGHT]

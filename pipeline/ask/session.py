@@ -1,4 +1,8 @@
-"""A session: questions one after the other, each answer saved before the next one is asked."""
+"""Questions for people: one after the other in a terminal, as a file to fill in, as JSON or as a table.
+
+A `Session` asks batch after batch through a `Terminal` or a `Pipe`, and each answer is saved before the next
+question; `csv_text`, `to_json` and `question_table` give one batch at once.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +16,10 @@ import termios
 import tty
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from itertools import count, zip_longest
+from typing import Any
 
 import click
 import numpy as np
@@ -28,7 +33,7 @@ from pipeline.ask.questions import Question
 from pipeline.ask.summary import (
     AskOptions,
     Standing,
-    belief_accuracy_given,
+    accuracy_given,
     confidence,
     fit_command,
     outlook_words,
@@ -50,41 +55,46 @@ class ClosedError(Exception):
     """Nobody is there to see a question."""
 
 
-class Size(NamedTuple):
-    """Of a terminal, in characters."""
+class Pipe:
+    """Lines on stdout, and lines from stdin, of which the first letter counts."""
 
-    width: int
-    height: int
-
-
-class Console(Protocol):
-    """What a session needs."""
-
-    def size(self) -> Size:
-        """Room for a question."""
+    def size(self) -> tuple[int, int]:
+        """Width and height of a usual terminal, in characters."""
+        return 80, 24
 
     def show(self, lines: Sequence[str]) -> None:
-        """Show a screen, in place of the last one where that can be."""
+        """Show the lines below the others."""
+        for line in ["", *lines]:
+            self.say(line)
 
     def say(self, text: str) -> None:
-        """Show one line more."""
+        """Show one line, with what the encoding lacks replaced."""
+        encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+        try:
+            click.echo(text.encode(encoding, "replace").decode(encoding))
+        except OSError as error:
+            raise ClosedError("the terminal was closed") from error
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Nothing is to be prepared for keys inside the block."""
+        yield
 
     def key(self) -> str:
-        """The next key, a small letter; an empty text at the end of the input."""
+        """First letter of the next line that is not blank, a small one; empty at the end of the input."""
+        lines = (line.strip() for line in iter(sys.stdin.readline, ""))
+        return next((line[0].lower() for line in lines if line), "")
 
-    def opened(self) -> AbstractContextManager[None]:
-        """Prepare for keys inside the block."""
 
-
-class Terminal:
+class Terminal(Pipe):
     """A real terminal: each question has the screen for itself, and keys need no Enter.
 
     Keys typed before a question is on the screen do not count: they were no answer to it.
     """
 
-    def size(self) -> Size:
+    def size(self) -> tuple[int, int]:
         """As it is now: it may have been resized."""
-        return Size(*shutil.get_terminal_size((80, 24)))
+        return shutil.get_terminal_size((80, 24))
 
     def show(self, lines: Sequence[str]) -> None:
         """Clear, and show."""
@@ -94,10 +104,6 @@ class Terminal:
             click.clear()
         for line in lines:
             self.say(line)
-
-    def say(self, text: str) -> None:
-        """Show one line."""
-        _echo(text)
 
     def key(self) -> str:
         """Wait for a key; for one that sends several characters, such as an arrow, these."""
@@ -122,48 +128,10 @@ class Terminal:
                 termios.tcsetattr(handle, termios.TCSADRAIN, before)
 
 
-class Pipe:
-    """Lines from stdin, of which the first letter counts."""
-
-    def size(self) -> Size:
-        """That of a usual terminal."""
-        return Size(80, 24)
-
-    def show(self, lines: Sequence[str]) -> None:
-        """Show the lines below the others."""
-        for line in ["", *lines]:
-            _echo(line)
-
-    def say(self, text: str) -> None:
-        """Show one line."""
-        _echo(text)
-
-    @contextmanager
-    def opened(self) -> Iterator[None]:
-        """Nothing is to be prepared."""
-        yield
-
-    def key(self) -> str:
-        """First letter of the next line that is not blank."""
-        for line in iter(sys.stdin.readline, ""):
-            if line.strip():
-                return str(line.strip()[0].lower())
-        return ""
-
-
 def drop_output() -> None:
     """Send nowhere what is still to be written: at its end Python would fail with it."""
     with suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
-
-
-def _echo(text: str) -> None:
-    """Print a line, with what the terminal's encoding lacks replaced."""
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    try:
-        click.echo(text.encode(encoding, "replace").decode(encoding))
-    except OSError as error:
-        raise ClosedError("the terminal was closed") from error
 
 
 # A question as lines of a terminal: two rows of the table side by side.
@@ -193,52 +161,31 @@ class Rows:
         Name of every row.
     columns : dict of str to sequence of str
         Other columns to show, by name.
-    samples : Samples, optional
-        What rows are called in files.
+    samples : Samples
+        What rows are called in files: by the index column, else by number.
     """
 
     values: NDArray[np.float64]
     feature_names: Sequence[str]
     names: Sequence[str] | None
     columns: dict[str, Sequence[str]]
-    samples: Samples | None = None
-
-    def key(self, sample: int) -> str:
-        """What stands for a row in files: its name in the index column, else its number."""
-        return str(sample + 1) if self.samples is None else self.samples.text(sample)
-
-    def cell(self, sample: int) -> str:
-        """The same for a cell of a spreadsheet."""
-        return str(sample + 1) if self.samples is None else self.samples.cell(sample)
+    samples: Samples
 
     def title(self, sample: int) -> str:
         """Number and name of a row."""
         name = f" {one_line(self.names[sample])}" if self.names else ""
-        return f"row {one_line(self.key(sample))}{name}"
+        return f"row {one_line(self.samples.text(sample))}{name}"
 
 
-def rows_of(inputs: FitInputs, names: str | None, show: Sequence[str], aside: Sequence[str]) -> Rows:
-    """What is to be shown of the table of a fit.
-
-    Parameters
-    ----------
-    inputs : FitInputs
-        With the texts of the columns `aside`.
-    names : str or None
-        Column of the names of rows.
-    show : sequence of str
-        Columns of texts to show.
-    aside : sequence of str
-        Columns that were left out of the features, in the order in which the table holds their texts.
-    """
+def rows_of(options: AskOptions, inputs: FitInputs) -> Rows:
+    """What is to be shown of the table of a fit."""
     table = inputs.table
-    texts = dict(zip(aside, table.aside, strict=True))
-    numbered = tuple(f"column {number + 1}" for number in range(table.X.shape[1]))
+    texts = dict(zip(options.fit.aside, table.aside, strict=True))
     return Rows(
         table.X,
-        table.feature_names or numbered,
-        texts[names] if names else None,
-        {column: texts[column] for column in show},
+        table.feature_names or tuple(f"column {number + 1}" for number in range(table.X.shape[1])),
+        texts[options.names] if options.names else None,
+        {column: texts[column] for column in options.show},
         inputs.samples,
     )
 
@@ -267,8 +214,8 @@ def question_lines(rows: Rows, first: int, second: int, width: int = 80, height:
 
     lines = [line("", rows.title(first), rows.title(second))]
     for name, texts in rows.columns.items():
-        for number, (a, b) in enumerate(zip(*_wrapped(texts, first, second, cell), strict=True)):
-            lines.append(line("" if number else name, a, b))
+        both = zip_longest(_wrapped(texts[first], cell), _wrapped(texts[second], cell), fillvalue="")
+        lines += [line("" if number else name, a, b) for number, (a, b) in enumerate(both)]
     order, n_features = by_difference(rows.values, first, second), len(rows.feature_names)
     room = max(height - len(lines), 1)
     shown = order if n_features <= room else order[: max(room - 1, 1)]
@@ -292,15 +239,9 @@ MOST_LINES = 3
 """Of a text that is shown."""
 
 
-def _wrapped(texts: Sequence[str], first: int, second: int, width: int) -> tuple[list[str], list[str]]:
-    """Both texts in as many lines, `MOST_LINES` at most."""
-    parts = [_cut(one_line(texts[sample]), width) for sample in (first, second)]
-    longest = max(map(len, parts))
-    a, b = ([*part, *[""] * (longest - len(part))] for part in parts)
-    return a, b
-
-
-def _cut(text: str, width: int) -> list[str]:
+def _wrapped(text: str, width: int) -> list[str]:
+    """A text in as many lines as it needs, `MOST_LINES` at most."""
+    text = one_line(text)
     lines: list[str] = []
     while text and len(lines) < MOST_LINES - 1 and cell_len(text) > width:
         taken = _prefix(text, width)
@@ -337,7 +278,7 @@ def one_line(text: str) -> str:
 # Questions as a file to fill in, as JSON, and as a table for a terminal.
 
 
-def csv_text(questions: Sequence[Question], rows: Rows, annotator: str = ASKED) -> str:
+def csv_text(questions: Sequence[Question], rows: Rows, annotator: str) -> str:
     """A question file: one row for each question, best first, the last column to be filled in.
 
     Parameters
@@ -355,21 +296,12 @@ def csv_text(questions: Sequence[Question], rows: Rows, annotator: str = ASKED) 
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["i", "j", "together", "information", "settles", *map(as_cell, beside), *named, "answer"])
+    who = [as_cell(annotator)] if named else []
     for each in questions:
-        numbers = (
-            rows.cell(each.first),
-            rows.cell(each.second),
-            f"{each.together:.3f}",
-            f"{each.information:.4f}",
-        )
-        cells = [
-            as_cell(one_line(column[sample]))
-            for column in texts.values()
-            for sample in (each.first, each.second)
-        ]
-        writer.writerow(
-            [*numbers, as_cell(each.settles), *cells, *([as_cell(annotator)] if named else []), ""]
-        )
+        pair = each.first, each.second
+        cells = [as_cell(one_line(column[sample])) for column in texts.values() for sample in pair]
+        shares = f"{each.together:.3f}", f"{each.information:.4f}"
+        writer.writerow([*map(rows.samples.cell, pair), *shares, as_cell(each.settles), *cells, *who, ""])
     return text.getvalue()
 
 
@@ -404,7 +336,7 @@ def to_json(options: AskOptions, standing: Standing, samples: Samples) -> dict[s
         "covariance": belief.covariance,
         "answers": {"yes": standing.n_yes, "no": standing.n_no, "skipped": standing.n_skipped},
         "accuracy": belief.accuracy,
-        "accuracy_given": belief_accuracy_given(options),
+        "accuracy_given": accuracy_given(options),
         "confidence": standing.share._asdict(),
         "until": until,
         "labels": belief.labels.tolist(),
@@ -416,12 +348,8 @@ def to_json(options: AskOptions, standing: Standing, samples: Samples) -> dict[s
 def question_table(questions: Sequence[Question], rows: Rows) -> Table:
     """Questions for a terminal."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    table.add_column(
-        "i", justify="right" if rows.names is None else "left", overflow="ellipsis", no_wrap=True
-    )
-    table.add_column(
-        "j", justify="right" if rows.names is None else "left", overflow="ellipsis", no_wrap=True
-    )
+    for side in "ij":
+        table.add_column(side, justify="right" if rows.names is None else "left", no_wrap=True)
     table.add_column("together", justify="right", no_wrap=True)
     table.add_column("nats", justify="right", no_wrap=True)
     table.add_column("what the answer would settle", ratio=1, overflow="fold")
@@ -436,7 +364,7 @@ NOTHING_LEFT = "no pair is left that was not asked; --strategy again asks those 
 SAID = {MUST: "together", CANNOT: "apart", None: "skipped"}
 
 Stand = Callable[[Sequence[Row], int, NDArray[np.int16] | None], Standing]
-"""From all answers, the number of the batch, and the solution before it."""
+"""From all answers, the number of the batch, and the solution before it: `pipeline.ask.summary.stand`."""
 
 
 class Session:
@@ -452,7 +380,7 @@ class Session:
         Answers before the session.
     file : AnswersFile
         Where answers go.
-    console : Console
+    console : Pipe
         Where questions go, and keys come from.
     stand : callable
         Fits and chooses.
@@ -464,7 +392,7 @@ class Session:
         table: Rows,
         rows: list[Row],
         file: AnswersFile,
-        console: Console,
+        console: Pipe,
         stand: Stand,
     ) -> None:
         self.options = options
@@ -487,51 +415,40 @@ class Session:
             If the disk, or the terminal, fails; answers that were saved stay.
         """
         start: NDArray[np.int16] | None = None
-        batch = 0
-        while True:
+        for batch in count():
             self.console.say(f"choosing the next {self.options.count} questions ...")
             standing = self.stand(self.rows, batch, start)
             if not standing.questions:
                 self.console.say(NOTHING_LEFT)
                 return
-            if not self._ask_all(standing):
-                return
+            queue = deque(standing.questions)
+            while queue:
+                key = self._key(queue[0], standing)
+                if key in ("", "q"):
+                    return
+                if key == "u":
+                    queue.extendleft(self._undo())
+                else:
+                    self._answer(queue.popleft(), KINDS[key])
             start = standing.belief.labels
-            batch += 1
 
-    def _ask_all(self, standing: Standing) -> bool:
-        """Ask the questions of a batch; whether to go on."""
-        queue = deque(standing.questions)
-        while queue:
-            self._show(queue[0], standing)
-            key = self.console.key()
-            while key not in ("", *KINDS, "u", "q"):
-                self.console.say(f"no such key: {KEYS}")
-                key = self.console.key()
-            if key in ("", "q"):
-                return False
-            if key == "u":
-                queue.extendleft(self._undo())
-            else:
-                self._answer(queue.popleft(), KINDS[key])
-        return True
-
-    def _show(self, question: Question, standing: Standing) -> None:
-        width, height = self.console.size()
-        lines = question_lines(self.table, question.first, question.second, width, height)
+    def _key(self, question: Question, standing: Standing) -> str:
+        """Show a question, and wait for one of the keys."""
+        lines = question_lines(self.table, question.first, question.second, *self.console.size())
         self.console.show([*self._progress(standing), "", *lines, "", QUESTION, KEYS])
+        while (key := self.console.key()) not in ("", *KINDS, "u", "q"):
+            self.console.say(f"no such key: {KEYS}")
+        return key
 
     def _progress(self, standing: Standing) -> list[str]:
         n_answers = sum(isinstance(row, Annotation) for row in self.rows)
         line = f"expected right: {confidence(standing)} of the labels, at {standing.n_answers} answers"
-        if standing.outlook is None:
-            left = ""
-        elif standing.outlook.high == 0:
-            left = f"{self.options.until:.0%} passed: q ends, answers still help"
-        else:
-            left = f"to {self.options.until:.0%}: {outlook_words(standing.outlook)}"
-        first = f"question {len(self.done) + 1}, {n_answers} answers so far{self.last}"
-        return [first, line, *([left] if left else [])]
+        lines = [f"question {len(self.done) + 1}, {n_answers} answers so far{self.last}", line]
+        if standing.outlook is not None and standing.outlook.high == 0:
+            lines.append(f"{self.options.until:.0%} passed: q ends, answers still help")
+        elif standing.outlook is not None:
+            lines.append(f"to {self.options.until:.0%}: {outlook_words(standing.outlook)}")
+        return lines
 
     def _answer(self, question: Question, kind: int | None) -> None:
         first, second = question.first, question.second
@@ -542,7 +459,10 @@ class Session:
             who = self.options.annotator
             self.rows.append(Annotation(self.file.path, 0, first, second, kind, 1.0, who))
         self.done.append(question)
-        self.last = f"; saved: {self.table.key(first)} and {self.table.key(second)} {SAID[kind]}"
+        self.last = f"; saved: {self._names(question)} {SAID[kind]}"
+
+    def _names(self, question: Question) -> str:
+        return " and ".join(map(self.table.samples.text, (question.first, question.second)))
 
     def _undo(self) -> list[Question]:
         """Take the last answer back; its question, to be asked again."""
@@ -556,5 +476,5 @@ class Session:
             return []
         self.rows.pop()
         question = self.done.pop()
-        self.last = f"; taken back: {self.table.key(question.first)} and {self.table.key(question.second)}"
+        self.last = f"; taken back: {self._names(question)}"
         return [question]

@@ -1,46 +1,50 @@
-"""What `sweep ask` says beside the questions: where the labels stand, and which command comes next."""
+"""What `sweep ask` is given, where the labels stand, and which command comes next.
+
+`read_ask` checks the options with the files, `stand` fits and chooses the next questions, `standing_lines`
+says what came out, and `ask_command` and `fit_command` are what to type next.
+"""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.choice.held_out import below
-from kernels.settings import AUTO, OFFERED
+from kernels.settings import AUTO, OFFERED, PARAMETERS
 from pipeline.ask.answers import check_answers_file
-from pipeline.ask.questions import WHAT, Outlook, Question, next_questions, questions_left
-from pipeline.asking.belief import Belief, Share, believe, expected_share
-from pipeline.asking.strategies import NAMES
 from pipeline.fit.inputs import (
     FitInputs,
     FitOptions,
     annotator_layers,
     answered,
+    place_problems,
     read_accuracies,
     read_inputs,
 )
 from sweeps.annotations.draw import MUST
-from sweeps.annotations.files import Row, read_answers
+from sweeps.annotations.files import ASKED, Row, read_answers
 from sweeps.errors import InputError, Problem, collecting, not_one_of
+from sweeps.words import STRATEGIES
 
-# Reading and checking what `sweep ask` is given.
+if TYPE_CHECKING:
+    from pipeline.ask.questions import Outlook, Question
+    from pipeline.asking.belief import Belief, Share
 
-COUNT, STRATEGY, RESTARTS = 20, "information", 3
-"""Defaults."""
+# Reading and checking what `sweep ask` is given: bad input is answered before a compiler is loaded.
+
+RESTARTS = 3
+"""Default."""
 
 SETTINGS = {"feature_weight": "effective", "proportions": "free"}
 """Settings that are others here than in `sweep fit`."""
 
 CHANCE = 0.5
 """Accuracy of an annotator who guesses."""
-
-ABOVE_CHANCE = f"a number above {CHANCE}, at most 1"
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ class AskOptions:
     count : int
         Questions wanted, or those of a batch.
     strategy : str
-        One of `NAMES`.
+        One of `STRATEGIES`.
     names : str or None
         Column with the names of rows.
     show : tuple of str
@@ -72,25 +76,20 @@ class AskOptions:
     """
 
     fit: FitOptions
-    count: int
-    strategy: str
-    names: str | None
-    show: tuple[str, ...]
-    out: Path | None
-    until: float | None
-    annotator: str
-    interactive: bool
-    as_json: bool
+    count: int = 20
+    strategy: str = "information"
+    names: str | None = None
+    show: tuple[str, ...] = ()
+    out: Path | None = None
+    until: float | None = None
+    annotator: str = ASKED
+    interactive: bool = False
+    as_json: bool = False
 
     @property
     def answers_path(self) -> Path:
         """Where a session writes: the last file of answers."""
         return self.fit.annotations[-1]
-
-
-def aside_of(names: str | None, show: tuple[str, ...], without: tuple[str, ...]) -> tuple[str, ...]:
-    """All columns that are no features, each once."""
-    return tuple(dict.fromkeys([*([names] if names else []), *show, *without]))
 
 
 def read_ask(options: AskOptions) -> FitInputs:
@@ -109,17 +108,16 @@ def read_ask(options: AskOptions) -> FitInputs:
         problems += check_answers_file(options.answers_path)
         if not options.answers_path.exists():
             fit = replace(fit, annotations=fit.annotations[:-1])
-    inputs: FitInputs | None = None
     with collecting(problems):
         inputs = read_inputs(fit)
-    if problems or inputs is None:
+    if problems:
         raise InputError(dict.fromkeys(problems))
     return inputs
 
 
 def _option_problems(options: AskOptions) -> Iterator[Problem]:
-    if options.strategy not in NAMES:
-        yield not_one_of("--strategy", options.strategy, NAMES)
+    if options.strategy not in STRATEGIES:
+        yield not_one_of("--strategy", options.strategy, STRATEGIES)
     if options.count < 1:
         yield Problem("-n", str(options.count), "1 or more")
     if options.until is not None and not 0 < options.until < 1:
@@ -128,32 +126,25 @@ def _option_problems(options: AskOptions) -> Iterator[Problem]:
         yield Problem("--annotator", repr(options.annotator), "a name")
     if options.fit.n_clusters == 1:
         yield Problem("-k", "1", "2 or more", "with one cluster all rows belong together")
-    yield from _accuracy_problems(options.fit)
+    if options.fit.accuracy is not None and 0 < options.fit.accuracy <= CHANCE:
+        hint = "answers that are right no more often than by chance say nothing"
+        yield Problem("--accuracy", str(options.fit.accuracy), f"a number above {CHANCE}, at most 1", hint)
     if not options.interactive:
         return
     if not options.fit.annotations:
         hint = "it is made if it is not there"
         yield Problem("--annotations", "nothing", "a file for the answers of --interactive", hint)
-    for option, given in {"--out": options.out is not None, "--json": options.as_json}.items():
-        if given:
-            expected = "one of the two"
-            yield Problem(option, "--interactive as well", expected, "a session writes to --annotations")
-
-
-def _accuracy_problems(fit: FitOptions) -> Iterator[Problem]:
-    hint = "answers that are right no more often than by chance say nothing"
-    if fit.accuracy is not None and 0 < fit.accuracy <= CHANCE:
-        yield Problem("--accuracy", str(fit.accuracy), ABOVE_CHANCE, hint)
+    hint = "a session writes to --annotations"
+    for option, is_given in {"--out": options.out is not None, "--json": options.as_json}.items():
+        if is_given:
+            yield Problem(option, "--interactive as well", "one of the two", hint)
 
 
 def _out_problems(out: Path) -> Iterator[Problem]:
     """Questions never overwrite answers."""
-    folder = out.absolute().parent
-    if not folder.is_dir():
-        yield Problem("--out", f"no folder {folder}", "a folder to write to")
-    elif out.is_dir():
-        yield Problem("--out", f"{out}, a folder", "a file")
-    elif out.exists():
+    wrong = list(place_problems("--out", out, overwrite=True))
+    yield from wrong
+    if not wrong and out.exists():
         try:
             is_unanswered = out.stat().st_size == 0 or not read_answers(out, 10**9)
         except InputError:
@@ -202,7 +193,6 @@ def stand(
     options: AskOptions,
     inputs: FitInputs,
     rows: Sequence[Row],
-    *,
     batch: int = 0,
     start: NDArray[np.int16] | None = None,
 ) -> Standing:
@@ -226,6 +216,10 @@ def stand(
     ValueError
         If the problem admits no solution.
     """
+    from kernels.choice.held_out import below
+    from pipeline.ask.questions import next_questions, questions_left
+    from pipeline.asking.belief import believe, expected_share
+
     fit, answers = options.fit, answered(rows)
     accuracies, _ = read_accuracies(fit.annotator_accuracy)
     seed = np.random.SeedSequence(fit.seed, spawn_key=(batch,) if batch else ())
@@ -243,23 +237,11 @@ def stand(
     outlook = None
     if options.until is not None:
         outlook = questions_left(belief, options.until, len(answers), below(seed, 5))
+    how: Any = {"strategy": options.strategy, "count": options.count, "seed": below(seed, 4)}
+    questions = next_questions(belief, rows, samples=inputs.samples, **how)
     n_yes = sum(each.kind == MUST for each in answers)
-    return Standing(
-        belief=belief,
-        questions=next_questions(
-            belief,
-            rows,
-            strategy=options.strategy,
-            count=options.count,
-            seed=below(seed, 4),
-            samples=inputs.samples,
-        ),
-        share=expected_share(belief),
-        outlook=outlook,
-        n_yes=n_yes,
-        n_no=len(answers) - n_yes,
-        n_skipped=len(rows) - len(answers),
-    )
+    n_no, n_skipped = len(answers) - n_yes, len(rows) - len(answers)
+    return Standing(belief, questions, expected_share(belief), outlook, n_yes, n_no, n_skipped)
 
 
 WHY_CONDITIONAL = (
@@ -279,10 +261,9 @@ def standing_lines(options: AskOptions, standing: Standing) -> list[str]:
     """Where the labels stand, for people."""
     belief = standing.belief
     skipped = f"; {standing.n_skipped} skipped" if standing.n_skipped else ""
-    is_given = belief_accuracy_given(options)
-    source = "as given" if is_given else "estimated from the answers"
-    if not is_given and standing.n_answers == 0:
-        source = "assumed before there are answers"
+    source = "estimated from the answers" if standing.n_answers else "assumed before there are answers"
+    if accuracy_given(options):
+        source = "as given"
     sizes = " ".join(str(int((belief.labels == k).sum())) for k in range(belief.n_clusters))
     lines = [
         f"answers    {standing.n_answers}: {standing.n_yes} yes, {standing.n_no} no{skipped}",
@@ -293,7 +274,7 @@ def standing_lines(options: AskOptions, standing: Standing) -> list[str]:
     if standing.outlook is not None:
         lines.append(f"until {options.until:<4g} {outlook_words(standing.outlook)}")
         if standing.outlook.high:
-            lines.append(f"           ({WHAT})")
+            lines.append("           (simulated as if the model were right, widened by a factor of 2)")
     return lines
 
 
@@ -305,21 +286,20 @@ def confidence(standing: Standing) -> str:
 
 def outlook_words(outlook: Outlook) -> str:
     """How many questions are left, in words."""
-    if outlook.low is None:
+    if outlook.low is None or outlook.high is None:
         return outlook.reason
     if not outlook.high:
         return "passed"
     return f"about {rounded(outlook.low)} to {rounded(outlook.high)} more questions"
 
 
-def rounded(count: int | None) -> int:
+def rounded(count: int) -> int:
     """A count with two digits that say something."""
-    count = count or 0
     digits = int(10 ** max(len(str(count)) - 2, 0))
     return round(count / digits) * digits
 
 
-def belief_accuracy_given(options: AskOptions) -> bool:
+def accuracy_given(options: AskOptions) -> bool:
     """Whether the accuracy of who answers was told."""
     names = [text.rpartition("=")[0] for text in options.fit.annotator_accuracy]
     return options.fit.accuracy is not None or options.annotator in names
@@ -327,29 +307,20 @@ def belief_accuracy_given(options: AskOptions) -> bool:
 
 def fit_command(options: AskOptions, answers: Path | None = None) -> str:
     """The `sweep fit` that takes all answers, as to be typed."""
-    words = [
-        *_shared(options, "fit", answers),
-        "--model",
-        "conditional",
-        "--covariance",
-        options.fit.covariance,
-    ]
-    aside = [part for column in options.fit.aside for part in ("--without", column)]
-    return broken([*words, *_settings(options), *aside])
+    words = _shared(options, "fit", answers)
+    words += ["--model", "conditional", "--covariance", options.fit.covariance, *_settings(options, {})]
+    return broken([*words, *_each("--without", options.fit.aside)])
 
 
 def ask_command(options: AskOptions, answers: Path | None = None, out: Path | None = None) -> str:
     """The `sweep ask` for the questions after these, as to be typed."""
+    own = AskOptions(options.fit)
     words = _shared(options, "ask", answers)
-    given: dict[str, tuple[Any, Any]] = {
-        "-n": (options.count, COUNT),
-        "--strategy": (options.strategy, STRATEGY),
-        "--covariance": (options.fit.covariance, AUTO),
-        "--restarts": (options.fit.restarts, RESTARTS),
-        "--names": (options.names, None),
-        "--until": (options.until, None),
-    }
-    words += [part for name, (found, usual) in given.items() if found != usual for part in (name, str(found))]
+    words += _unusual("-n", options.count, own.count)
+    words += _unusual("--strategy", options.strategy, own.strategy)
+    words += _unusual("--covariance", options.fit.covariance, AUTO)
+    words += _unusual("--restarts", options.fit.restarts, RESTARTS)
+    words += [*_unusual("--names", options.names), *_unusual("--until", options.until)]
     for column in options.fit.aside:
         if column in options.show:
             words += ["--show", column]
@@ -358,7 +329,16 @@ def ask_command(options: AskOptions, answers: Path | None = None, out: Path | No
     words += _settings(options, SETTINGS)
     if options.interactive:
         words.append("--interactive")
-    return broken([*words, *(["--out", str(out)] if out else [])])
+    return broken([*words, *_unusual("--out", out)])
+
+
+def _unusual(option: str, found: object, usual: object = None) -> list[str]:
+    """An option with its value, where that is not the usual one."""
+    return [] if found == usual else [option, str(found)]
+
+
+def _each(option: str, values: Iterable[object]) -> list[str]:
+    return [part for value in values for part in (option, str(value))]
 
 
 def broken(words: Sequence[str]) -> str:
@@ -385,30 +365,22 @@ def following(out: Path) -> Path:
 def _shared(options: AskOptions, command: str, answers: Path | None) -> list[str]:
     fit = options.fit
     words = ["sweep", command, str(fit.features), "-k", str(fit.n_clusters)]
-    files = [*fit.annotations, *([answers] if answers else [])]
-    given: list[tuple[str, Any, Any]] = [
-        ("--must-link", fit.must_link, None),
-        ("--cannot-link", fit.cannot_link, None),
-        *(("--annotations", path, None) for path in dict.fromkeys(files)),
-        ("--accuracy", fit.accuracy, None),
-        *(("--annotator-accuracy", text, None) for text in fit.annotator_accuracy),
-        *(("--columns", text, None) for text in fit.columns),
-        ("--index-column", fit.index_column, None),
-        ("--label-column", fit.label_column, None),
-        ("--missing", fit.missing, "error"),
-        ("--categories", fit.categories, "error"),
-        ("--sheet", fit.sheet, None),
-        ("--scale", fit.scale, "none"),
-        ("--seed", fit.seed, 0),
-    ]
-    return words + [part for name, found, usual in given if found != usual for part in (name, str(found))]
+    words += [*_unusual("--must-link", fit.must_link), *_unusual("--cannot-link", fit.cannot_link)]
+    words += _each("--annotations", dict.fromkeys([*fit.annotations, *([answers] if answers else [])]))
+    words += _unusual("--accuracy", fit.accuracy)
+    words += [*_each("--annotator-accuracy", fit.annotator_accuracy), *_each("--columns", fit.columns)]
+    words += _unusual("--index-column", fit.index_column) + _unusual("--label-column", fit.label_column)
+    for name in ("missing", "categories", "sheet", "scale", "seed"):
+        usual = PARAMETERS[name].default if name in PARAMETERS else None
+        words += _unusual(f"--{name}", getattr(fit, name), usual)
+    return words
 
 
-def _settings(options: AskOptions, usual: dict[str, Any] | None = None) -> list[str]:
+def _settings(options: AskOptions, usual: dict[str, Any]) -> list[str]:
     """Settings that are not the usual ones, as options."""
     words = []
     for each in OFFERED:
         found = options.fit.chosen.get(each.name)
-        if found is not None and found != (usual or {}).get(each.name, each.offered):
-            words += [each.option, str(found)]
+        if found is not None:
+            words += _unusual(each.option, found, usual.get(each.name, each.offered))
     return words

@@ -1,11 +1,15 @@
-"""What features and answers say of the labels so far: partitions given both (docs/model.md, section 9)."""
+"""What features and answers say of the labels so far: partitions given both (docs/model.md, section 9).
+
+`believe` fits and draws; of the `Belief` that it gives, strategies ask how likely pairs belong together, and
+`expected_share` says how many labels are right.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +38,8 @@ UNKNOWN, COUNTED = 0.9, 10.0
 MOST_ROWS = 2_000
 """A shape of covariances is chosen from so many: it takes twenty short searches, and the best one is seen."""
 
-LEAST_ACCURACY, MOST_ACCURACY = 0.5, 1.0
+LEAST_ACCURACY = 0.5
+"""Of an estimate: answers that are worse than guesses would be taken for their opposite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +74,11 @@ class Belief:
         """Share of the draws in which a sample is in a cluster, of shape (n_samples, n_clusters)."""
         return np.stack([(self.draws == k).mean(axis=0) for k in range(self.n_clusters)], axis=1)
 
+    @property
+    def claimed_wrong(self) -> float:
+        """Share of the labels of the draws that differ from the solution."""
+        return float((self.draws != self.labels).mean())
+
     def together(self, pairs: NDArray[np.integer]) -> NDArray[np.float64]:
         """Probability that the samples of each pair belong together, never quite 0 or 1.
 
@@ -77,14 +87,11 @@ class Belief:
         pairs : ndarray of shape (n_pairs, 2)
             Samples from 0.
         """
-        n_draws = len(self.draws)
-        shares: NDArray[np.float64] = (self.joined(pairs).sum(axis=0) + 0.5) / (n_draws + 1.0)
-        return shares
+        return np.asarray((self.joined(pairs).sum(axis=0) + 0.5) / (len(self.draws) + 1.0))
 
     def joined(self, pairs: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Whether each draw has the samples of each pair together, of shape (n_draws, n_pairs)."""
-        joined: NDArray[np.bool_] = self.draws[:, pairs[:, 0]] == self.draws[:, pairs[:, 1]]
-        return joined
+        return np.asarray(self.draws[:, pairs[:, 0]] == self.draws[:, pairs[:, 1]])
 
 
 def believe(
@@ -131,42 +138,26 @@ def believe(
     ValueError
         If the problem admits no solution.
     """
-    model = model_for(layers)
+
+    def stream(*key: int) -> np.random.Generator:
+        return np.random.default_rng(below(seed, *key))
+
+    fitted: Any = {"n_clusters": n_clusters, "model": model_for(layers), "settings": settings}
     if covariance == AUTO:
         warm_up_predictions()
-        some = _some_rows(X, layers, np.random.default_rng(below(seed, 6)))
-        covariance = choose_covariance(
-            *some, n_clusters=n_clusters, model=model, settings=settings, seed=below(seed, 0)
-        ).covariance
-    problem = build_problem(
-        X, layers, n_clusters=n_clusters, model=model, covariance=covariance, settings=settings
-    )
+        some = _some_rows(X, layers, stream(6))
+        covariance = choose_covariance(*some, seed=below(seed, 0), **fitted).covariance
+    problem = build_problem(X, layers, covariance=covariance, **fitted)
     runs = [
-        run_restart(
-            problem, settings, np.random.default_rng(below(seed, 1, restart)), None if restart else start
-        )
-        for restart in range(restarts)
+        run_restart(problem, settings, stream(1, number), None if number else start)
+        for number in range(restarts)
     ]
-    best = runs[best_of([run.objective for run in runs])]
+    best = runs[best_of([run.objective for run in runs])].labels
     length = Length(BURN_IN, DRAWS, THIN)
-    chains = [
-        run_chain(
-            problem,
-            best.labels,
-            best.labels,
-            length,
-            np.random.default_rng(below(seed, 2, chain)),
-        )
-        for chain in range(CHAINS)
-    ]
-    return Belief(
-        X=X,
-        labels=best.labels,
-        draws=np.concatenate([chain.labels for chain in chains]),
-        n_clusters=n_clusters,
-        accuracy=_estimated(layers, best.labels) if accuracy is None else accuracy,
-        covariance=covariance,
-    )
+    chains = [run_chain(problem, best, best, length, stream(2, number)).labels for number in range(CHAINS)]
+    if accuracy is None:
+        accuracy = _estimated(layers, best)
+    return Belief(X, best, np.concatenate(chains), n_clusters, accuracy, covariance)
 
 
 def _some_rows(
@@ -181,17 +172,16 @@ def _some_rows(
     kept = np.sort(rows[np.sort(np.unique(rows, return_index=True)[1])][:MOST_ROWS])
     place = np.full(len(X), -1)
     place[kept] = np.arange(len(kept))
-    return X[kept], [_within(layer, place) for layer in layers]
-
-
-def _within(layer: Layer, place: NDArray[np.int64]) -> Layer:
-    """The annotations between rows that have a place."""
-    pairs = place[layer.pairs].reshape(-1, 2)
-    some = (pairs >= 0).all(axis=1)
-    weights, accuracies = (
-        None if values is None else np.asarray(values)[some] for values in (layer.weights, layer.accuracies)
-    )
-    return replace(layer, pairs=pairs[some], weights=weights, accuracies=accuracies)
+    between = []
+    for layer in layers:
+        pairs = place[layer.pairs].reshape(-1, 2)
+        some = (pairs >= 0).all(axis=1)
+        weights, accuracies = (
+            None if values is None else np.asarray(values)[some]
+            for values in (layer.weights, layer.accuracies)
+        )
+        between.append(replace(layer, pairs=pairs[some], weights=weights, accuracies=accuracies))
+    return X[kept], between
 
 
 def model_for(layers: Sequence[Layer]) -> str:
@@ -206,7 +196,7 @@ def _estimated(layers: Sequence[Layer], labels: NDArray[np.int16]) -> float:
         joined = labels[layer.pairs[:, 0]] == labels[layer.pairs[:, 1]]
         right += float((joined == (layer.kind == MUST)).sum())
         total += len(layer.pairs)
-    return min(max(right / total, LEAST_ACCURACY), MOST_ACCURACY)
+    return max(right / total, LEAST_ACCURACY)
 
 
 # How many labels are right: what the model claims, corrected by what such claims were worth.
@@ -236,25 +226,19 @@ def expected_share(belief: Belief) -> Share:
     Draws agree with the solution more than classes do, as no data set is a mixture of Gaussians: what they
     claim is corrected. The ends of the interval are whole numbers of labels.
     """
-    return share_at(claimed_wrong(belief), len(belief.labels))
-
-
-def claimed_wrong(belief: Belief) -> float:
-    """Share of the labels of the draws that differ from the solution."""
-    return float((belief.draws != belief.labels).mean())
+    return share_at(belief.claimed_wrong, len(belief.labels))
 
 
 def share_at(claimed: float, n_samples: int) -> Share:
     """Share of the labels that are right, of the share that the draws claim is wrong."""
     wrong = (n_samples * claimed + 0.5) / (n_samples + 1.0)
     log_odds = math.log(wrong / (1.0 - wrong))
-    mean, low, high = (_right(line, log_odds, n_samples) for line in (MEAN, LEAST, MOST))
+    right = []
+    for intercept, slope in (MEAN, LEAST, MOST):
+        corrected = 1.0 / (1.0 + math.exp(-intercept - slope * log_odds))
+        # the half label that was added is taken away again
+        right.append(min(max(1.0 - (corrected * (n_samples + 1.0) - 0.5) / n_samples, 0.0), 1.0))
+    mean, low, high = right
     least = math.floor(n_samples * min(low, mean) + ROUNDING) / n_samples
     most = math.ceil(n_samples * max(high, mean) - ROUNDING) / n_samples
     return Share(mean, least, most)
-
-
-def _right(line: tuple[float, float], log_odds: float, n_samples: int) -> float:
-    """Share that is right, on a line; the half label that was added is taken away again."""
-    wrong = 1.0 / (1.0 + math.exp(-line[0] - line[1] * log_odds))
-    return min(max(1.0 - (wrong * (n_samples + 1.0) - 0.5) / n_samples, 0.0), 1.0)

@@ -1,9 +1,14 @@
-"""Strategies: from a belief and the answers so far to the pairs to ask next, best first."""
+"""Strategies: from a belief and the answers so far to the pairs to ask next, best first.
+
+`choose` takes pairs of a strategy by name that were not asked before, `next_answers` goes a batch further on
+a path of questions that an oracle answers. `STRATEGIES` has them all; what each is for is said in
+`sweeps.words`, which commands show before a compiler is loaded.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Set
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,21 +19,8 @@ from kernels.search.genetic import run_restart
 from kernels.settings import AUTO
 from pipeline.asking.belief import ASKING, Belief, believe, model_for
 from pipeline.methods.shipped.links import must_components
+from sweeps import words
 from sweeps.annotations.draw import answer_pairs
-
-# The strategies by name, with what each asks: commands check and show them before a compiler is loaded.
-
-NAMES = {
-    "information": "the pairs whose answers together say the most of who belongs together",
-    "uncertain": "those whose answers are hardest to predict, each taken alone",
-    "anchors": "a doubtful row against a sure one of its likeliest cluster",
-    "again": "answered pairs whose answers are in doubt, once more",
-    "farthest-first": "rows far apart, to find clusters and their members",
-    "committee": "pairs on which fits to resampled answers disagree",
-    "uniform": "any pairs",
-}
-"""Strategies of `pipeline.asking.strategies.STRATEGIES`, in the same order."""
-
 
 # Pairs to choose from: all of them, or where there are too many a sample of those that may matter.
 
@@ -79,8 +71,7 @@ def draw_pool(belief: Belief, answers: Pairs, rng: np.random.Generator) -> Pairs
 
 def all_pairs(n_samples: int) -> Pairs:
     """Every pair of two samples, the lower one first."""
-    first, second = np.triu_indices(n_samples, 1)
-    return np.column_stack([first, second])
+    return np.column_stack(np.triu_indices(n_samples, 1))
 
 
 def distinct(pairs: Pairs) -> Pairs:
@@ -124,21 +115,26 @@ def answer_information(variance: Floats, accuracy: float) -> Floats:
     """
     less_likely = 0.5 * (1.0 - np.sqrt(np.maximum(1.0 - 4.0 * variance, 0.0)))
     yes = accuracy * less_likely + (1.0 - accuracy) * (1.0 - less_likely)
-    found: Floats = np.maximum(entropy(yes) - entropy(np.array(accuracy)), 0.0)
-    return found
+    return np.asarray(np.maximum(entropy(yes) - entropy(np.array(accuracy)), 0.0))
 
 
 def entropy(p: Floats) -> Floats:
     """Of a yes or no, nats."""
     p = np.clip(p, 1e-15, 1.0 - 1e-15)
-    found: Floats = -(p * np.log(p) + (1.0 - p) * np.log1p(-p))
-    return found
+    return np.asarray(-(p * np.log(p) + (1.0 - p) * np.log1p(-p)))
 
 
 def scored(belief: Belief, pairs: Pairs) -> Scored:
     """Pairs with what each answer tells, taken alone."""
     shares = belief.together(pairs)
     return Scored(pairs, answer_information(shares * (1.0 - shares), belief.accuracy))
+
+
+def most_telling(belief: Belief, pairs: Pairs, count: int) -> Scored:
+    """The pairs that tell the most, each taken alone."""
+    found = scored(belief, pairs)
+    best = np.argsort(-found.scores, kind="stable")[:count]
+    return Scored(pairs[best], found.scores[best])
 
 
 # Questions before there is any answer.
@@ -186,7 +182,7 @@ def draw_spread(X: NDArray[np.float64], count: int, rng: np.random.Generator) ->
     chosen = [int(rng.integers(len(X)))]
     nearest = np.full(len(X), np.inf)
     while len(chosen) < count:
-        nearest = np.minimum(nearest, np.square(X - X[chosen[-1]]).sum(axis=1))
+        nearest = np.minimum(nearest, _squared_distances(X, chosen[-1]))
         nearest[chosen] = 0.0
         weights = nearest if nearest.any() else (~np.isin(np.arange(len(X)), chosen)).astype(float)
         chosen.append(int(rng.choice(len(X), p=weights / weights.sum())))
@@ -221,11 +217,10 @@ def farthest_first(belief: Belief, answers: Pairs, count: int, rng: np.random.Ge
         found += [(sample, int(other)) for other in order[np.sort(first)][: belief.n_clusters]]
         asked.append(sample)
         nearest = np.minimum(nearest, distances)
-    pairs = distinct(np.array(found, dtype=np.int64))[:count]
+    pairs = distinct(np.array(found, dtype=np.int64))
     if len(pairs) < count:  # every sample was asked: any pairs
-        rest = draw_pool(belief, answers, rng)
-        pairs = distinct(np.concatenate([pairs, rest]))[:count]
-    return scored(belief, pairs)
+        pairs = distinct(np.concatenate([pairs, draw_pool(belief, answers, rng)]))
+    return scored(belief, pairs[:count])
 
 
 def committee(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
@@ -238,14 +233,8 @@ def committee(belief: Belief, answers: Pairs, count: int, rng: np.random.Generat
     for _ in range(MEMBERS):
         drawn = answers[rng.integers(0, len(answers), size=len(answers))] if len(answers) else answers
         layers = layers_from_annotations(drawn, belief.accuracy) if len(drawn) else []
-        problem = build_problem(
-            belief.X,
-            layers,
-            n_clusters=belief.n_clusters,
-            model=model_for(layers),
-            covariance=belief.covariance,
-            settings=ASKING,
-        )
+        given: Any = {"n_clusters": belief.n_clusters, "covariance": belief.covariance}
+        problem = build_problem(belief.X, layers, model=model_for(layers), settings=ASKING, **given)
         members.append(run_restart(problem, ASKING, rng).labels)
     pairs = draw_pool(belief, answers, rng)
     votes = np.array([labels[pairs[:, 0]] == labels[pairs[:, 1]] for labels in members]).mean(axis=0)
@@ -254,8 +243,7 @@ def committee(belief: Belief, answers: Pairs, count: int, rng: np.random.Generat
 
 
 def _squared_distances(X: NDArray[np.float64], sample: int) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = np.square(X - X[sample]).sum(axis=1)
-    return found
+    return np.asarray(np.square(X - X[sample]).sum(axis=1))
 
 
 LEAST_NOISE = 1e-3
@@ -284,8 +272,7 @@ def uniform(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator
 
 def uncertain(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
     """The pairs whose answers are the hardest to predict, each taken alone."""
-    pairs = draw_pool(belief, answers, rng)
-    return _best(belief, pairs, count)
+    return most_telling(belief, draw_pool(belief, answers, rng), count)
 
 
 def information(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
@@ -351,29 +338,17 @@ def again(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) 
     asked = distinct(answers[:, :2])
     joined = belief.joined(asked)
     doubtful = asked[joined.any(axis=0) & ~joined.all(axis=0)]
-    first = _best(belief, doubtful, count)
+    first = most_telling(belief, doubtful, count)
     if len(first.pairs) == count:
         return first
     rest = information(belief, answers, 2 * count, rng)
     return scored(belief, distinct(np.concatenate([first.pairs, rest.pairs]))[:count])
 
 
-def _best(belief: Belief, pairs: Pairs, count: int) -> Scored:
-    """The pairs that tell the most, each taken alone."""
-    all_of_them = scored(belief, pairs)
-    best = np.argsort(-all_of_them.scores, kind="stable")[:count]
-    return Scored(pairs[best], all_of_them.scores[best])
-
-
-STRATEGIES: dict[str, Strategy] = {
-    "information": information,
-    "uncertain": uncertain,
-    "anchors": anchors,
-    "again": again,
-    "farthest-first": farthest_first,
-    "committee": committee,
-    "uniform": uniform,
-}
+FUNCTIONS: tuple[Strategy, ...] = (
+    information, uncertain, anchors, again, farthest_first, committee, uniform,
+)  # fmt: skip
+STRATEGIES = dict(zip(words.STRATEGIES, FUNCTIONS, strict=True))
 """All strategies by name."""
 
 
@@ -489,5 +464,4 @@ def next_answers(
         restarts=restarts,
     )
     rng = np.random.default_rng(below(seed, 3))
-    chosen = STRATEGIES[strategy](belief, path, count, rng)
-    return answer_pairs(rng, labels_true, chosen.pairs, p=p)
+    return answer_pairs(rng, labels_true, STRATEGIES[strategy](belief, path, count, rng).pairs, p=p)

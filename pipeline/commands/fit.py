@@ -1,44 +1,68 @@
-"""The `sweep fit` command."""
+"""The commands on one table: `sweep fit` clusters it, `sweep ask` chooses what to ask about it."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kernels.settings import AUTO, COVARIANCES, TERMS, method_words
-from pipeline.asking.strategies import NAMES
-from pipeline.commands.options import OneCount, Word, json_option, reported, show, takes_settings, takes_table
+from kernels.settings import AUTO, method_words
+from pipeline.commands.options import (
+    PLACE,
+    OneCount,
+    Word,
+    declared,
+    json_option,
+    progress_bar,
+    put_file,
+    reported,
+    show,
+    takes_settings,
+    takes_table,
+)
 from pipeline.common import INTERNAL, SAME_OPTIMUM, plural
 from sweeps.errors import unstyled
-from sweeps.words import SCALES
+from sweeps.words import STRATEGIES
 
 if TYPE_CHECKING:
     from pipeline.ask.summary import AskOptions, Standing
-    from pipeline.choosing import ClusterChoice
     from pipeline.fit.inputs import FitInputs, FitOptions, Judgement
-    from pipeline.fit.solve import Confidence, FitResult
+    from pipeline.fit.solve import FitResult
 
 
 UNSURE = 0.9
 """Labels of less confidence are counted in the summary."""
 
-file_type = click.Path(path_type=Path)
+INTERRUPTED = 130
+"""Exit code after Ctrl-C."""
+
+must_link_option = click.option(
+    "--must-link", type=PLACE, help="Lines 'i j weight': pairs said to be together."
+)
+cannot_link_option = click.option(
+    "--cannot-link", type=PLACE, help="Lines 'i j weight': pairs said to be apart."
+)
+annotator_accuracy_option = click.option(
+    "--annotator-accuracy",
+    multiple=True,
+    metavar="NAME=p",
+    help="Of one annotator, in place of --accuracy; may be repeated.",
+)
 
 
-@click.command()
-@click.argument("features", type=file_type)
-@click.option("--labels", type=file_type, help="True classes, one for each row: scores are given.")
-@click.option("--must-link", type=file_type, help="Lines 'i j weight': pairs said to be together.")
-@click.option("--cannot-link", type=file_type, help="Lines 'i j weight': pairs said to be apart.")
+@click.command("fit")
+@click.argument("features", type=PLACE)
+@click.option("--labels", type=PLACE, help="True classes, one for each row: scores are given.")
+@must_link_option
+@cannot_link_option
 @click.option(
     "--annotations",
-    type=file_type,
+    type=PLACE,
     multiple=True,
     help="Lines 'i j kind weight annotator': pairs said to be together (must) or apart (cannot); or answered"
     " questions of sweep ask; may be repeated.",
@@ -51,43 +75,22 @@ file_type = click.Path(path_type=Path)
     required=True,
     help="Number of clusters; or several, as 2..8 or 2,3,5: each is fitted, and one is chosen.",
 )
-@click.option(
-    "--model",
-    type=Word(TERMS),
-    help="What to maximise.  [default: posterior with --accuracy, likelihood with links, else unsupervised]",
-)
-@click.option(
-    "--covariance",
-    type=Word((*COVARIANCES, AUTO)),
-    default="spherical",
-    show_default=True,
-    help="One variance for each cluster, or for all; one for each cluster and feature; one matrix for all"
-    " clusters, or for each; or the shape that held-out annotations speak for.",
-)
-@click.option(
-    "--accuracy", type=float, help="Assumed share of correct annotations, for posterior and conditional."
-)
-@click.option(
-    "--annotator-accuracy",
-    multiple=True,
-    metavar="NAME=p",
-    help="Of one annotator, in place of --accuracy; may be repeated.",
-)
+@declared("model")
+@declared("covariance")
+@declared("accuracy")
+@annotator_accuracy_option
 @click.option(
     "--held-out/--no-held-out",
     default=True,
-    show_default=True,
     help="Predict annotations from fits that did not see them: five short searches.",
 )
-@click.option("--restarts", default=10, show_default=True, help="Independent runs of the search.")
+@declared("restarts")
 @takes_settings()
-@click.option(
-    "--seed", default=0, show_default=True, help="Of all randomness: the same seed, the same result."
-)
+@declared("seed")
 @click.option(
     "--confidence", is_flag=True, help="Say how sure each label is, by chains from the solution: takes time."
 )
-@click.option("--scale", type=Word(SCALES), default="none", show_default=True, help="Of the features.")
+@declared("scale")
 @click.option(
     "--drop",
     "--without",
@@ -99,10 +102,10 @@ file_type = click.Path(path_type=Path)
 @takes_table
 @click.option(
     "--out",
-    type=file_type,
+    type=PLACE,
     help="File to write the labels to, as CSV: index, label, and with --confidence that of each label.",
 )
-@click.option("--figure", type=file_type, help="Picture of the choice among several K: .svg, .png or .pdf.")
+@click.option("--figure", type=PLACE, help="Picture of the choice among several K: .svg, .png or .pdf.")
 @click.option("--force", is_flag=True, help="Overwrite --out and --figure if they are there.")
 @json_option
 def fit_command(
@@ -127,79 +130,52 @@ def fit_command(
     one called asked. Centroids and variances are those of the scaled features.
     """
     from pipeline.choosing import option_problems, read_counts
-    from pipeline.fit.inputs import FitOptions, read_inputs
+    from pipeline.fit.inputs import FitOptions, judge, labels_csv, read_inputs
 
     counts, wrong = read_counts(clusters)
     wrong += option_problems(() if wrong else counts, figure=figure, out=out, overwrite=force)
     options = FitOptions(n_clusters=counts[-1], **choices)
     with reported():
         inputs = read_inputs(options, out=out, overwrite=force, also=wrong)
-    for note in (*inputs.table.notes, *options.without_effect()):
-        click.echo(unstyled(f"note: {note}"), err=True)
+    _say_notes(*inputs.table.notes, *options.without_effect())
 
     # numba is loaded once there is something to solve: bad input is answered at once
-    from pipeline.fit.inputs import judge, labels_csv, write_whole
+    from pipeline.choosing import choose_clusters
     from pipeline.fit.solve import to_json
 
-    choice = _choose(options, inputs, counts) if len(counts) > 1 else None
-    if choice is None or confidence:
-        n_clusters = choice.chosen.n_clusters if choice else options.n_clusters
-        result = _fit(options, inputs, n_clusters, confidence)
-    else:
-        result = choice.chosen.result
+    fitted = partial(_fit, options, inputs)
+    choice = choose_clusters(inputs.X, inputs.layers, counts, fitted) if len(counts) > 1 else None
+    n_clusters = choice.chosen.n_clusters if choice else options.n_clusters
+    result = choice.chosen.result if choice else None
+    if result is None or confidence:
+        result = fitted(n_clusters, confidence=confidence)
     judgement = judge(inputs.annotations, result.best.labels, inputs.samples)
-    if out is not None:
-        with reported():
-            write_whole(out, labels_csv(inputs.samples, result))
-    if choice is not None and figure is not None:
-        from pipeline.choosing import draw_choice, picture
+    with reported():
+        if out is not None:
+            put_file(out, labels_csv(inputs.samples, result))
+        if choice and figure is not None:
+            from pipeline.choosing import draw_choice, picture
 
-        with reported():
-            write_whole(figure, picture(draw_choice(choice), figure))
+            put_file(figure, picture(draw_choice(choice), figure))
     if as_json:
-        chosen = {"choice": choice.to_json()} if choice else {}
         index = list(map(inputs.samples.told, range(len(inputs.X))))
-        names = {"index": index, "features": list(inputs.table.feature_names)}
-        click.echo(json.dumps(to_json(result) | names | judgement.to_json() | chosen, allow_nan=False))
-    else:
-        show([*(choice.lines(options.accuracy) if choice else []), *summary(result, judgement)])
-        for what, path in {"labels": out, "figure": figure}.items():
-            if path is not None:
-                click.echo(f"{what:<11}in {path}")
-        _next_questions(options, choice.chosen.n_clusters if choice else options.n_clusters)
+        document = to_json(result) | {"index": index, "features": list(inputs.table.feature_names)}
+        chosen = {"choice": choice.to_json()} if choice else {}
+        click.echo(json.dumps(document | judgement.to_json() | chosen, allow_nan=False))
+        return
+    show([*(choice.lines(options.accuracy) if choice else []), *summary(result, judgement)])
+    for what, path in {"labels": out, "figure": figure}.items():
+        if path is not None:
+            click.echo(f"{what:<11}in {path}")
+    _next_questions(replace(options, n_clusters=n_clusters))
 
 
-def _next_questions(options: FitOptions, n_clusters: int) -> None:
-    """Say how the next pairs to annotate are asked for, about the same table, with the settings of asking."""
-    from kernels.settings import AUTO
-    from pipeline.ask.summary import COUNT, RESTARTS, STRATEGY, AskOptions, ask_command
-    from sweeps.annotations.files import ASKED
-    from sweeps.data.table import expanded
-
-    ask = AskOptions(
-        fit=replace(
-            options,
-            n_clusters=n_clusters,
-            restarts=RESTARTS,
-            covariance=AUTO,
-            chosen={},
-            aside=tuple(map(str, expanded(options.drop, ()))),
-            drop=(),
-        ),
-        count=COUNT,
-        strategy=STRATEGY,
-        names=None,
-        show=(),
-        out=None,
-        until=None,
-        annotator=ASKED,
-        interactive=False,
-        as_json=False,
-    )
-    click.echo(f"next:\n{ask_command(ask)}", err=True)
+def _say_notes(*notes: str) -> None:
+    for note in notes:
+        click.echo(unstyled(f"note: {note}"), err=True)
 
 
-def _fit(options: FitOptions, inputs: FitInputs, n_clusters: int, confidence: bool = False) -> FitResult:
+def _fit(options: FitOptions, inputs: FitInputs, n_clusters: int, *, confidence: bool = False) -> FitResult:
     from pipeline.fit.solve import fit
 
     return fit(
@@ -214,14 +190,18 @@ def _fit(options: FitOptions, inputs: FitInputs, n_clusters: int, confidence: bo
         covariance=options.covariance,
         predict_annotations=options.held_out,
         confidence=confidence,
-        rounds=_progress_bar,
+        rounds=partial(progress_bar, title="restarts"),
     )
 
 
-def _choose(options: FitOptions, inputs: FitInputs, counts: tuple[int, ...]) -> ClusterChoice:
-    from pipeline.choosing import choose_clusters
+def _next_questions(options: FitOptions) -> None:
+    """Say how the next pairs to annotate are asked for, about the same table, with the settings of asking."""
+    from pipeline.ask.summary import RESTARTS, AskOptions, ask_command
+    from sweeps.data.table import expanded
 
-    return choose_clusters(inputs.X, inputs.layers, counts, lambda count: _fit(options, inputs, count))
+    aside = tuple(map(str, expanded(options.drop, ())))
+    usual = replace(options, restarts=RESTARTS, covariance=AUTO, chosen={}, aside=aside, drop=())
+    click.echo(f"next:\n{ask_command(AskOptions(usual))}", err=True)
 
 
 def summary(result: FitResult, judgement: Judgement) -> list[str]:
@@ -247,73 +227,46 @@ def summary(result: FitResult, judgement: Judgement) -> list[str]:
         for number, (shape, each) in enumerate(result.held_out.items())
     ]
     lines += judgement.lines()
-    if result.confidence is not None:
-        lines += _confidence_lines(result.confidence)
+    if (sure := result.confidence) is not None:
+        unsure = int((sure.confidence < UNSURE).sum())
+        lines += [
+            f"confidence {sure.expected_accuracy:.3f} of the labels expected right, if the model is;"
+            f" {unsure} below {UNSURE:g}",
+            f"chains     {sure.chains} from {plural(sure.starts, 'distinct restart')},"
+            f" R-hat {sure.r_hat:.3f}, agreement {sure.chain_agreement:.3f}, {sure.seconds:.3f} s",
+        ]
     lines.append(
         f"solver     {result.seconds:.3f} s, {result.local_searches} local searches,"
         f" {result.evaluations} candidate relocations"
     )
     if result.caps_reached:
         lines.append(f"note       {result.caps_reached} loops ended at their limit of passes")
-    lines += [f"note       {note}" for note in result.notes]
-    return lines
-
-
-def _confidence_lines(found: Confidence) -> list[str]:
-    unsure = int((found.confidence < UNSURE).sum())
-    return [
-        f"confidence {found.expected_accuracy:.3f} of the labels expected right, if the model is;"
-        f" {unsure} below {UNSURE:g}",
-        f"chains     {found.chains} from {plural(found.starts, 'distinct restart')}, R-hat {found.r_hat:.3f},"
-        f" agreement {found.chain_agreement:.3f}, {found.seconds:.3f} s",
-    ]
-
-
-def _progress_bar(restarts: Iterable[int]) -> Iterable[int]:
-    from rich.console import Console
-    from rich.progress import track
-
-    console = Console(stderr=True)
-    return track(restarts, "restarts", console=console, transient=True, disable=not console.is_terminal)
-
-
-# The `sweep ask` command.
-
-INTERRUPTED = 130
-"""Exit code after Ctrl-C."""
+    return [*lines, *(f"note       {note}" for note in result.notes)]
 
 
 @click.command()
-@click.argument("features", type=file_type)
+@click.argument("features", type=PLACE)
 @click.option("-k", "--n-clusters", type=OneCount(), required=True, help="Number of clusters.")
-@click.option("-n", "count", type=int, default=20, show_default=True, help="Questions, or those of a batch.")
+@click.option("-n", "count", type=int, default=20, help="Questions, or those of a batch.")
 @click.option(
     "--annotations",
-    type=file_type,
+    type=PLACE,
     multiple=True,
     help="Answers so far: files of questions that were filled in, or lines 'i j kind weight annotator'; may"
     " be repeated. --interactive adds to the last one, and makes it.",
 )
-@click.option("--must-link", type=file_type, help="Lines 'i j weight': pairs said to be together.")
-@click.option("--cannot-link", type=file_type, help="Lines 'i j weight': pairs said to be apart.")
-@click.option(
-    "--accuracy", type=float, help="Share of answers that are right.  [default: estimated from the answers]"
-)
-@click.option(
-    "--annotator-accuracy",
-    multiple=True,
-    metavar="NAME=p",
-    help="Of one annotator, in place of --accuracy; may be repeated.",
-)
-@click.option("--annotator", metavar="NAME", help="Who answers.  [default: asked]")
+@must_link_option
+@cannot_link_option
+@declared("accuracy", help="Share of answers that are right.  [default: estimated from the answers]")
+@annotator_accuracy_option
+@click.option("--annotator", default="asked", metavar="NAME", help="Who answers.")
 @click.option(
     "--strategy",
-    type=Word(tuple(NAMES)),
+    type=Word(tuple(STRATEGIES)),
     default="information",
-    show_default=True,
-    help="Which pairs: " + "; ".join(f"{name}: {meaning}" for name, meaning in NAMES.items()) + ".",
+    help="Which pairs: " + "; ".join(f"{name}: {meaning}" for name, meaning in STRATEGIES.items()) + ".",
 )
-@click.option("--out", type=file_type, help="File to write the questions to, to be filled in.")
+@click.option("--out", type=PLACE, help="File to write the questions to, to be filled in.")
 @click.option(
     "--until",
     type=float,
@@ -333,19 +286,11 @@ INTERRUPTED = 130
     metavar="COLUMN",
     help="Neither shown nor a feature; may be repeated.",
 )
-@click.option(
-    "--covariance",
-    type=Word((*COVARIANCES, AUTO)),
-    default=AUTO,
-    show_default=True,
-    help="As of sweep fit.",
-)
-@click.option("--restarts", default=3, show_default=True, help="Independent runs of the search.")
+@declared("covariance", default=AUTO, help="As of sweep fit.")
+@declared("restarts", default=3)
 @takes_settings(feature_weight="effective", proportions="free")
-@click.option(
-    "--seed", default=0, show_default=True, help="Of all randomness: the same seed, the same questions."
-)
-@click.option("--scale", type=Word(SCALES), default="none", show_default=True, help="Of the features.")
+@declared("seed", help="Of all randomness: the same seed, the same questions.")
+@declared("scale")
 @takes_table
 @json_option
 def ask(**given: Any) -> None:
@@ -361,68 +306,49 @@ def ask(**given: Any) -> None:
     alone whether their answers are right. Fit the answers with sweep fit --model conditional --covariance
     auto --feature-weight effective --proportions free.
     """
-    from pipeline.ask.summary import read_ask
+    from pipeline.ask.summary import AskOptions, read_ask
+    from pipeline.fit.inputs import FitOptions
 
-    options = _options(given)
-    with reported():
-        inputs = read_ask(options)
+    own = {each.name: given.pop(each.name) for each in fields(AskOptions) if each.name != "fit"}
+    names = [own["names"]] if own["names"] else []
+    aside = tuple(dict.fromkeys([*names, *own["show"], *given.pop("without")]))
+    fit = FitOptions(labels=None, model="conditional", held_out=False, aside=aside, **given)
+    options = AskOptions(fit, **own)
     try:
         with reported():
-            if options.interactive:
-                _interactive(options, inputs)
-            else:
-                _once(options, inputs)
+            (_interactive if options.interactive else _once)(options, read_ask(options))
     except OSError as error:
         click.echo(f"output: {error.strerror or error}", err=True)
         sys.exit(INTERNAL)
 
 
-def _options(given: dict[str, Any]) -> AskOptions:
-    from dataclasses import fields
-
-    from pipeline.ask.summary import AskOptions, aside_of
-    from pipeline.fit.inputs import FitOptions
-    from sweeps.annotations.files import ASKED
-
-    if given["annotator"] is None:
-        given["annotator"] = ASKED
-    own = {each.name: given.pop(each.name) for each in fields(AskOptions) if each.name != "fit"}
-    aside = aside_of(own["names"], own["show"], given.pop("without"))
-    fit = FitOptions(labels=None, model="conditional", held_out=False, aside=aside, **given)
-    return AskOptions(fit=fit, **own)
-
-
 def _once(options: AskOptions, inputs: FitInputs) -> None:
     """Choose one batch, and write or print it."""
-    from pipeline.ask.session import csv_text, rows_of, to_json
+    from pipeline.ask.session import csv_text, question_table, rows_of, to_json
     from pipeline.ask.summary import stand
-    from pipeline.fit.inputs import write_whole
 
-    _say_notes(inputs)
-    rows = rows_of(inputs, options.names, options.show, options.fit.aside)
+    _say_notes(*inputs.table.notes)
+    rows = rows_of(options, inputs)
     standing = stand(options, inputs, inputs.rows)
     if options.out is not None:
-        write_whole(options.out, csv_text(standing.questions, rows, options.annotator))
+        put_file(options.out, csv_text(standing.questions, rows, options.annotator))
     if options.as_json:
         click.echo(json.dumps(to_json(options, standing, inputs.samples), allow_nan=False))
-    elif options.out is not None:
-        click.echo(unstyled("\n".join(_words(options, standing))))
-    elif sys.stdout.isatty():
+        return
+    words = unstyled("\n".join(_words(options, standing)))
+    if options.out is None and not sys.stdout.isatty():
+        click.echo(csv_text(standing.questions, rows, options.annotator), nl=False)
+        click.echo(words, err=True)
+        return
+    if options.out is None:
         from rich.console import Console
 
-        from pipeline.ask.session import question_table
-
         Console().print(question_table(standing.questions, rows))
-        click.echo(unstyled("\n".join(_words(options, standing))))
-    else:
-        click.echo(csv_text(standing.questions, rows, options.annotator), nl=False)
-        click.echo("\n".join(_words(options, standing)), err=True)
+    click.echo(words)
 
 
 def _words(options: AskOptions, standing: Standing) -> list[str]:
     """Where the labels stand, and what comes next."""
-    from dataclasses import replace
-
     from pipeline.ask.summary import WHY_CONDITIONAL, ask_command, fit_command, following, standing_lines
 
     lines = standing_lines(options, standing)
@@ -431,30 +357,27 @@ def _words(options: AskOptions, standing: Standing) -> list[str]:
         lines.append(f"note       {n_asked} questions, as no other pair is left that was not asked")
     lines += [f"{'' if number else 'note':<11}{line}" for number, line in enumerate(WHY_CONDITIONAL)]
     if options.out is None:
-        filled = Path("ask.csv")
-        lines += ["to fill in the answers:", ask_command(options, out=filled)]
         session = replace(options, interactive=True)
-        lines += ["or to be asked here:", ask_command(session, answers=Path("answers.csv"))]
-        return lines
-    out = options.out
+        return [
+            *lines,
+            "to fill in the answers:",
+            ask_command(options, out=Path("ask.csv")),
+            "or to be asked here:",
+            ask_command(session, answers=Path("answers.csv")),
+        ]
     return [
         *lines,
-        f"{n_asked} questions in {out}: fill in the column answer, then for more of them",
-        ask_command(options, answers=out, out=following(out)),
+        f"{n_asked} questions in {options.out}: fill in the column answer, then for more of them",
+        ask_command(options, answers=options.out, out=following(options.out)),
         "and for the clusters",
-        fit_command(options, answers=out),
+        fit_command(options, answers=options.out),
     ]
-
-
-def _say_notes(inputs: FitInputs) -> None:
-    for note in inputs.table.notes:
-        click.echo(unstyled(f"note: {note}"), err=True)
 
 
 def _interactive(options: AskOptions, inputs: FitInputs) -> None:
     """Ask in the terminal until somebody quits."""
     from pipeline.ask.answers import AnswersFile, HeldError, NotSavedError
-    from pipeline.ask.session import ClosedError, Console, Pipe, Session, Terminal, drop_output, rows_of
+    from pipeline.ask.session import ClosedError, Pipe, Session, Terminal, drop_output, rows_of
     from pipeline.ask.summary import WHY_CONDITIONAL, ask_command, fit_command, stand
 
     try:
@@ -462,17 +385,11 @@ def _interactive(options: AskOptions, inputs: FitInputs) -> None:
     except HeldError as error:
         click.echo(str(error), err=True)
         sys.exit(INTERNAL)
-    console: Console = Terminal() if sys.stdin.isatty() and sys.stdout.isatty() else Pipe()
-    _say_notes(inputs)
-    rows = rows_of(inputs, options.names, options.show, options.fit.aside)
-    session = Session(
-        options,
-        rows,
-        inputs.rows,
-        file,
-        console,
-        lambda answers, batch, start: stand(options, inputs, answers, batch=batch, start=start),
-    )
+    console = Terminal() if sys.stdin.isatty() and sys.stdout.isatty() else Pipe()
+    _say_notes(*inputs.table.notes)
+    rows = rows_of(options, inputs)
+    session = Session(options, rows, inputs.rows, file, console, partial(stand, options, inputs))
+    code = 0
     try:
         with console.opened():
             session.run()
@@ -480,13 +397,11 @@ def _interactive(options: AskOptions, inputs: FitInputs) -> None:
         code = INTERRUPTED
     except ClosedError:
         drop_output()
-        sys.exit(0)
+        return
     except NotSavedError as error:
-        click.echo(f"\n{error}", err=True)
-        click.echo(f"{len(session.done)} answers and skips of this session were saved", err=True)
+        done = f"{len(session.done)} answers and skips of this session were saved"
+        click.echo(f"\n{error}\n{done}", err=True)
         sys.exit(INTERNAL)
-    else:
-        code = 0
     finally:
         file.close()
     try:

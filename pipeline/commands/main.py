@@ -1,4 +1,8 @@
-"""The `sweep` command."""
+"""The `sweep` command: its group, and the commands on runs, plans, schemas and data sets.
+
+Those on tables are in `fit`, those on cubes in `results`, those on methods in `methods`. A command loads what
+it needs when it runs: help, and what is wrong with the words of a command line, come at once.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +14,21 @@ import sys
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from pipeline.commands.fit import ask, fit_command
 from pipeline.commands.methods import methods
 from pipeline.commands.options import (
+    PLACE,
     STDOUT,
-    cube_argument,
+    cube_of,
+    cube_or_spec_argument,
     data_dir_option,
+    find_cube,
+    find_run,
+    find_spec,
     json_option,
     next_step,
     nobody_reads,
@@ -27,44 +36,37 @@ from pipeline.commands.options import (
     results_option,
     show,
     spec_argument,
+    tell,
 )
 from pipeline.commands.results import compare, export, open_page, repair, report, verify
 from pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL, PlainFormatter
 from sweeps.errors import InputError, not_one_of
 
-if TYPE_CHECKING:
-    from sweeps.data.builtin import Record
-
-
 # Commands for runs in progress, waiting or ended: `sweep status`, `logs`, `cancel`, `why`.
 
 
 @click.command()
-@cube_argument
+@cube_or_spec_argument
 @results_option
 @json_option
 def status(cube_or_spec: Path, results: Path, as_json: bool) -> None:
     """Show the progress of a cube, or of the cube of a sweep file; reads files only."""
-    from pipeline.commands.options import find_run
     from pipeline.monitor.status import read_status
 
     with reported():
         state = read_status(find_run(cube_or_spec, results))
-    show(state.to_dict() if as_json else state.lines())
-    if not as_json and state.next_step is not None:
-        next_step(*state.next_step)
+    tell(state, as_json, *(state.next_step or ()))
 
 
 @click.command()
-@cube_argument
+@cube_or_spec_argument
 @results_option
-@click.option("-n", "--lines", type=click.IntRange(min=0), default=20, show_default=True)
+@click.option("-n", "--lines", type=click.IntRange(min=0), default=20)
 @click.option("-f", "--follow", is_flag=True, help="Keep showing what is added, until the run ends.")
 @click.option("--head", is_flag=True, help="What a detached head printed, in place of the driver's log.")
 @click.option("--job", metavar="ID", help="Logs of a worker job, by number or name.")
 def logs(cube_or_spec: Path, results: Path, lines: int, follow: bool, head: bool, job: str | None) -> None:
     """Show the end of the driver's log, or of another log of a run."""
-    from pipeline.commands.options import find_run
     from pipeline.monitor import runs as logs
 
     if head and job is not None:
@@ -82,51 +84,44 @@ def logs(cube_or_spec: Path, results: Path, lines: int, follow: bool, head: bool
 
 
 @click.command()
-@cube_argument
+@cube_or_spec_argument
 @results_option
 def cancel(cube_or_spec: Path, results: Path) -> None:
     """End the run of a cube, head and workers; what was finished is kept."""
-    from pipeline.commands.options import find_run
     from pipeline.monitor.cancel import CannotCancel
     from pipeline.monitor.cancel import cancel as end
-    from storage.errors import StorageError
 
-    try:
-        # Also of what is ended: records of another format version are bad input.
-        with reported():
-            cube = find_run(cube_or_spec, results)
+    # records of another format version are bad input
+    with reported():
+        cube = find_run(cube_or_spec, results)
+        try:
             end(cube, click.echo)
-    except (CannotCancel, StorageError) as error:
-        click.echo(str(error), err=True)
-        sys.exit(INTERNAL)
+        except CannotCancel as error:
+            click.echo(str(error), err=True)
+            sys.exit(INTERNAL)
     next_step("status", cube)
 
 
 @click.command()
-@cube_argument
+@cube_or_spec_argument
 @click.argument("cell", required=False)
 @results_option
 @json_option
 def why(cube_or_spec: Path, cell: str | None, results: Path, as_json: bool) -> None:
     """Show the state of CELL, why it failed, and how to run it alone; without CELL, list the failed cells."""
-    from pipeline.commands.options import find_cube
     from pipeline.monitor.why import explain, failed_causes
 
     with reported():
         cube = find_cube(cube_or_spec, results)
         if cell is not None:
-            found = explain(cube, cell, cube_or_spec if cube_or_spec.suffix == ".toml" else None)
-            show(found.to_dict() if as_json else found.lines())
+            tell(explain(cube, cell, cube_or_spec if cube_or_spec.suffix == ".toml" else None), as_json)
             return
         causes = failed_causes(cube)
     if as_json:
         show(causes)
         return
     show([f"{name}: {cause}" for name, cause in causes.items()] or ["no cell is marked failed"])
-    if causes:
-        next_step("why", cube, next(iter(causes)))
-    else:
-        next_step("report", cube)
+    next_step(*(("why", cube, next(iter(causes))) if causes else ("report", cube)))
 
 
 # `sweep schema`: what an editor needs to complete and check the files people write.
@@ -137,13 +132,10 @@ def why(cube_or_spec: Path, cell: str | None, results: Path, as_json: bool) -> N
 def schema(cluster: bool) -> None:
     """Print the JSON Schema of the sweep file."""
     if cluster:
-        from pipeline.cluster.profiles import cluster_schema
-
-        click.echo(cluster_schema(), nl=False)
+        from pipeline.cluster.profiles import cluster_schema as printed
     else:
-        from sweeps.file.reading import sweep_schema
-
-        click.echo(sweep_schema(), nl=False)
+        from sweeps.file.reading import sweep_schema as printed
+    click.echo(printed(), nl=False)
 
 
 # The `sweep datasets` commands.
@@ -216,7 +208,8 @@ def check_datasets(names: tuple[str, ...], data_dir: Path | None, as_json: bool)
         click.echo(json.dumps([asdict(record) for record in records], indent=2))
     else:
         for record in records:
-            click.echo(_checked(record))
+            found = f"good, {record.source}" if record.source else f"MISSING: {'; '.join(record.reasons)}"
+            click.echo(f"{record.name}: {found}")
         missing = [record.name for record in records if not record.source]
         next_step(*(("datasets", "fetch", *missing) if missing else ("submit", "sweeps/uci.toml")))
     sys.exit(COMPLETE if all(record.source for record in records) else INTERNAL)
@@ -229,12 +222,6 @@ def _known(names: tuple[str, ...]) -> tuple[str, ...]:
     if unknown:
         raise InputError(not_one_of("NAME", name, BUILTIN) for name in unknown)
     return names or tuple(BUILTIN)
-
-
-def _checked(record: Record) -> str:
-    if record.source:
-        return f"{record.name}: good, {record.source}"
-    return f"{record.name}: MISSING: {'; '.join(record.reasons)}"
 
 
 INTERRUPTS = 128
@@ -258,17 +245,18 @@ def set_verbose(ctx: click.Context, param: click.Parameter, verbose: bool) -> No
     """Log more, where it is asked for: before the command, or behind it."""
     if verbose:
         ctx.find_root().obj = True
-        os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "info")
-        _set_levels(logging.DEBUG)
+        _log(logging.DEBUG, "info")
+
+
+def _log(level: int, of_distributed: str) -> None:
+    # distributed sets its own level when it is imported, at which it logs every connection
+    os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", of_distributed)
+    for package in ("pipeline", "storage", "sweeps", "kernels"):
+        logging.getLogger(package).setLevel(level)
 
 
 verbose_option = click.option(
-    "-v",
-    "--verbose",
-    is_flag=True,
-    expose_value=False,
-    callback=set_verbose,
-    help="Log more on stderr.",
+    "-v", "--verbose", is_flag=True, expose_value=False, callback=set_verbose, help="Log more on stderr."
 )
 
 
@@ -296,7 +284,7 @@ class Sweep(click.Group):
             leave(INTERRUPTS + signal.SIGINT)
 
 
-@click.group(cls=Sweep, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Sweep, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.version_option(package_name="sweep-clustering", prog_name="sweep")
 @verbose_option
 @click.pass_context
@@ -306,28 +294,14 @@ def main(ctx: click.Context) -> None:
     if not any(isinstance(handler, Echo) for handler in root.handlers):
         root.addHandler(Echo())
     if not ctx.obj:
-        # distributed sets its own level when it is imported, at which it logs every connection.
-        os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "warning")
-        _set_levels(logging.INFO)
-
-
-def _set_levels(level: int) -> None:
-    for package in ("pipeline", "storage", "sweeps", "kernels"):
-        logging.getLogger(package).setLevel(level)
+        _log(logging.INFO, "warning")
 
 
 @main.command()
 @spec_argument
 @results_option
-@click.option(
-    "--profile", default="local", show_default=True, help="Compute cluster to use, named in cluster.yaml."
-)
-@click.option(
-    "--cluster",
-    "cluster_file",
-    type=click.Path(path_type=Path),
-    help="cluster.yaml to take instead of searching.",
-)
+@click.option("--profile", default="local", help="Compute cluster to use, named in cluster.yaml.")
+@click.option("--cluster", "cluster_file", type=PLACE, help="cluster.yaml to take instead of searching.")
 @click.option(
     "--workers",
     type=click.IntRange(min=0),
@@ -359,7 +333,7 @@ def submit(spec: Path, as_json: bool, **choices: Any) -> None:
     """Run the sweep file SPEC, or resume it where it stopped."""
     from rich.console import Console
 
-    from pipeline.commands.options import cube_of, find_spec
+    from pipeline.monitor.status import read_status
     from pipeline.run.request import Options
     from pipeline.submit.submission import submit as run
 
@@ -376,7 +350,10 @@ def submit(spec: Path, as_json: bool, **choices: Any) -> None:
     with reported():
         cube = cube_of(path, options.results)
     if as_json:
-        show(_state(cube) | {"exit_code": code})
+        state: dict[str, Any] = {"cube": str(cube)}  # all there is where no cube was created
+        with suppress(InputError):
+            state = read_status(cube).to_dict()
+        show(state | {"exit_code": code})
     elif code == COMPLETE:
         next_step(*(("status", cube) if options.detach else ("report", cube)))
     elif code == FAILED_CELLS:
@@ -384,17 +361,6 @@ def submit(spec: Path, as_json: bool, **choices: Any) -> None:
     elif code > INTERRUPTS:
         next_step("submit", spec)
     sys.exit(code)
-
-
-def _state(cube: Path) -> dict[str, Any]:
-    """The status of a cube; of one that was not created its place alone."""
-    from pipeline.monitor.status import read_status
-    from sweeps.errors import InputError
-
-    try:
-        return read_status(cube).to_dict()
-    except InputError:
-        return {"cube": str(cube)}
 
 
 @main.command()
@@ -419,8 +385,6 @@ def plan(
     data_dir: Path | None,
 ) -> None:
     """Show how much work SPEC is: cells, restarts, batches, files and bytes."""
-    from pipeline.commands.options import find_spec
-
     if resolved:
         from sweeps.file.reading import as_file, as_toml, load_sweep
 
@@ -436,15 +400,14 @@ def plan(
         overview = plan_overview(
             prepare(path, results=results, data_dir=data_dir), workers=workers, pilot=pilot
         )
-    show(overview.to_dict() if as_json else overview.lines())
-    if not as_json:
-        next_step("submit", spec)
+    tell(overview, as_json, "submit", spec)
 
 
-main.add_command(datasets)
-main.add_command(methods)
-main.add_command(fit_command, "fit")
-for command in (ask, cancel, compare, export, logs, open_page, repair, report, schema, status, verify, why):
+COMMANDS = (
+    ask, cancel, compare, datasets, export, fit_command, logs, methods, open_page, repair, report, schema,
+    status, verify, why,
+)  # fmt: skip
+for command in COMMANDS:
     main.add_command(command)
 for command in (*main.commands.values(), *datasets.commands.values(), *methods.commands.values()):
     if not isinstance(command, click.Group):

@@ -54,7 +54,13 @@ def template() -> None:
 
 @methods.command("check")
 @click.argument("method", metavar="NAME|FILE.py:FUNCTION|MODULE:FUNCTION")
-@click.option("--options", default="{}", metavar="JSON", help="Options of every call, as one JSON object.")
+@click.option(
+    "--options",
+    default="{}",
+    show_default=False,
+    metavar="JSON",
+    help="Options of every call, as one JSON object.",
+)
 @click.option(
     "--uses",
     type=Word(USES),
@@ -64,7 +70,6 @@ def template() -> None:
     "--time-limit",
     type=click.FloatRange(min=0, min_open=True),
     default=10.0,
-    show_default=True,
     metavar="SECONDS",
     help="Longest time of a call; each has 30 samples at most.",
 )

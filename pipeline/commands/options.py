@@ -1,4 +1,8 @@
-"""Options and guards that commands share."""
+"""What commands share: the places their arguments name, options made from declarations, guards, output.
+
+`find_spec`, `find_cube` and `find_run` say what an argument names; `declared` makes an option of a parameter
+that `kernels.settings` declares; inside `reported` every problem ends the command with its exit code.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +11,22 @@ import io
 import json
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kernels.settings import OFFERED, Setting
+from kernels.settings import OFFERED, PARAMETERS, Setting
 from pipeline.common import BAD_INPUT, INTERNAL, plural
-from storage.remote import Place, place_of
-from storage.runfolder.folder import CUBE_SUFFIX, RunFolder, cube_path
 from sweeps.errors import InputError, Problem, unstyled
-from sweeps.words import CATEGORIES, MISSING
 
-# What the arguments of commands name: a sweep file, a cube, a run.
+if TYPE_CHECKING:
+    from storage.remote import Place
+
+# What the arguments of commands name: a sweep file, a cube, a run. Storage and what reads sweep files are
+# loaded where they are needed: help needs neither, and a command that is given a cube no sweep file.
 
 
 def find_spec(path: Path) -> tuple[Path, bool]:
@@ -35,18 +40,17 @@ def find_spec(path: Path) -> tuple[Path, bool]:
     if path.exists():
         return path, False
     shipped = Path(__file__).resolve().parents[2] / "sweeps"
-    if (
-        path.suffix == ".toml"
-        and path.parent in (Path("."), Path("sweeps"))
-        and (shipped / path.name).is_file()
-    ):
+    installed = [file.name for file in sorted(shipped.glob("*.toml"))]
+    if path.name in installed and path.parent in (Path("."), Path("sweeps")):
         return shipped / path.name, True
-    names = ", ".join(sorted(f"sweeps/{file.name}" for file in shipped.glob("*.toml")))
+    names = ", ".join(f"sweeps/{name}" for name in installed)
     raise InputError([Problem(str(path), "no such file", f"a sweep file, or an installed one: {names}")])
 
 
 def find_place(path: Path, results: Path) -> Place:
     """Cube that is only read: at an address, or as `find_cube` finds it."""
+    from storage.remote import place_of
+
     place = place_of(path)
     return place if isinstance(place, str) else find_cube(path, results)
 
@@ -59,6 +63,8 @@ def find_cube(path: Path, results: Path) -> Path:
     InputError
         If there is neither.
     """
+    from storage.remote import place_of
+
     place = place_of(path)
     if isinstance(place, str):
         raise InputError([Problem(place, "an address", "a cube on this machine")])
@@ -85,9 +91,9 @@ def find_run(path: Path, results: Path) -> Path:
     InputError
         If there is neither a cube nor a run, or if the run folder leads out of its directory.
     """
-    cube = path
-    if path.suffix == ".toml":
-        cube = cube_of(path, results)
+    from storage.runfolder.folder import CUBE_SUFFIX, RunFolder
+
+    cube = cube_of(path, results) if path.suffix == ".toml" else path
     run = RunFolder(cube)
     run.check()
     known = cube.suffix == CUBE_SUFFIX and run.path.is_dir()
@@ -102,38 +108,47 @@ def cube_of(path: Path, results: Path) -> Path:
     InputError
         If there is no such file, or it is no sweep file.
     """
-    # Loaded here: a command that is given a cube does not need what reads sweep files.
+    from storage.runfolder.folder import cube_path
     from sweeps.file.reading import load_sweep
 
     spec, _ = find_spec(path)
     return cube_path(results, load_sweep(spec).name)
 
 
-results_option = click.option(
-    "--results",
-    type=click.Path(path_type=Path),
-    default="results",
-    show_default=True,
-    help="Folder of the cubes.",
-)
+PLACE = click.Path(path_type=Path)
+
+results_option = click.option("--results", type=PLACE, default="results", help="Folder of the cubes.")
 data_dir_option = click.option(
     "--data-dir",
-    type=click.Path(path_type=Path),
+    type=PLACE,
     envvar="SWEEP_DATA_DIR",
     show_envvar=True,
     help="Folder with raw data files, searched first.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-cube_argument = click.argument("cube_or_spec", metavar="CUBE|SPEC", type=click.Path(path_type=Path))
-spec_argument = click.argument("spec", type=click.Path(path_type=Path))
+cube_argument = click.argument("cube", type=PLACE)
+cube_or_spec_argument = click.argument("cube_or_spec", metavar="CUBE|SPEC", type=PLACE)
+spec_argument = click.argument("spec", type=PLACE)
+
+
+# Parameters and settings as options of a command. Help shows words and ranges; they are checked with files
+# and other options, so that all problems are said at once.
 
 
 class Word(click.Choice[str]):
-    """A word of some, which help shows; it is checked with files and other options, to report all at once."""
+    """A word of some."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Any word."""
         return value
+
+
+class Whole(click.IntRange):
+    """A whole number."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Any whole number."""
+        return click.INT.convert(value, param, ctx)
 
 
 class OneCount(click.types.IntParamType):
@@ -149,49 +164,115 @@ class OneCount(click.types.IntParamType):
         return super().convert(value, param, ctx)
 
 
-TABLE_OPTIONS = (
-    click.option(
-        "--columns",
-        multiple=True,
-        metavar="COLUMN",
-        help="The features: columns of FEATURES by header, or position from 0; several with commas, or the"
-        " option repeated.  [default: all that are nothing else]",
-    ),
-    click.option(
-        "--index-column", metavar="COLUMN", help="Names of the rows, each once; annotations may use them."
-    ),
-    click.option("--label-column", metavar="COLUMN", help="True classes in FEATURES."),
-    click.option(
-        "--missing",
-        type=Word(MISSING),
-        default="error",
-        show_default=True,
-        help="Rows with an empty cell: refused, or left out.",
-    ),
-    click.option(
-        "--categories",
-        type=Word(CATEGORIES),
-        default="error",
-        show_default=True,
-        help="Features of texts: refused, or a column of 0 and 1 for each of their texts.",
-    ),
-    click.option("--sheet", metavar="NAME", help="Of an .xlsx workbook.  [default: the first]"),
-)
-"""What the columns of a table are."""
+class Real(click.FloatRange):
+    """A number, or one of the words of its setting."""
+
+    words: tuple[str, ...] = ()
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Any number; what is none is a word, the right one or a wrong one, where there are words."""
+        try:
+            return click.FLOAT.convert(value, param, ctx)
+        except click.BadParameter:
+            if self.words:
+                return value
+            raise
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        """The words beside the number."""
+        return "|".join(["FLOAT", *self.words]) if self.words else super().get_metavar(param, ctx)
 
 
-def takes_table(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of a table."""
-    for option in reversed(TABLE_OPTIONS):
+Command = Callable[..., None]
+
+
+def declared(setting: Setting | str, **others: Any) -> Callable[[Command], Command]:
+    """Option of a parameter or setting.
+
+    Parameters
+    ----------
+    setting : Setting or str
+        As declared, or the name of one of `PARAMETERS`.
+    **others
+        What differs from the declaration: `default`, `help`.
+    """
+    setting = PARAMETERS[setting] if isinstance(setting, str) else setting
+    kind: Any = Word(setting.choices)
+    if not setting.choices:
+        bounded: Any = Whole if setting.is_whole else Real
+        kind = bounded(setting.low, setting.high, min_open=setting.above)
+        kind.words = setting.words
+    given = {
+        "type": kind,
+        "default": setting.offered,
+        "show_default": setting.unless_given or True,
+        "help": setting.meaning,
+    }
+    return click.option(setting.option, **given | others)
+
+
+def takes_settings(**others: int | float | str) -> Callable[[Command], Command]:
+    """Add an option for each setting and for the method; the command gets all, by name, as `chosen`.
+
+    Parameters
+    ----------
+    **others : int, float or str
+        Defaults that are others than the declared ones.
+    """
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def with_settings(**given: Any) -> None:
+            chosen = {each.name: given.pop(each.name) for each in OFFERED}
+            command(chosen=chosen, **given)
+
+        # click shows first what was added last
+        for each in reversed(OFFERED):
+            declared(each, default=others.get(each.name, each.offered))(with_settings)
+        return with_settings
+
+    return decorate
+
+
+def takes_table(command: Command) -> Command:
+    """Add the options that say what the columns of a table are."""
+    options = (
+        click.option(
+            "--columns",
+            multiple=True,
+            metavar="COLUMN",
+            help="The features: columns of FEATURES by header, or position from 0; several with commas, or"
+            " the option repeated.  [default: all that are nothing else]",
+        ),
+        click.option(
+            "--index-column", metavar="COLUMN", help="Names of the rows, each once; annotations may use them."
+        ),
+        click.option("--label-column", metavar="COLUMN", help="True classes in FEATURES."),
+        declared("missing"),
+        declared("categories"),
+        click.option("--sheet", metavar="NAME", help="Of an .xlsx workbook.  [default: the first]"),
+    )
+    for option in reversed(options):
         command = option(command)
     return command
+
+
+# Guards, and what is shown.
 
 
 @contextmanager
 def reported() -> Iterator[None]:
     """Show every problem of a bad input on stderr and leave with exit code 2; with 1 where the disk fails."""
     try:
-        yield
+        try:
+            yield
+        except OSError as error:
+            if not isinstance(error.filename, str):
+                raise
+            from storage.errors import storage_errors
+
+            with storage_errors(Path(error.filename)):
+                raise
     except InputError as error:
         click.echo(f"{plural(len(error.problems), 'problem')}, nothing was started:", err=True)
         for problem in error.problems:
@@ -201,19 +282,22 @@ def reported() -> Iterator[None]:
         click.echo(f"out of memory, nothing was started ({str(error) or 'ulimit -v'})", err=True)
         sys.exit(INTERNAL)
     except Exception as error:
-        from storage.errors import StorageError, storage_errors  # help needs nothing of storage
+        from storage.errors import StorageError
 
-        found: Exception = error
-        if isinstance(error, OSError) and isinstance(error.filename, str):
-            try:
-                with storage_errors(Path(error.filename)):
-                    raise error
-            except StorageError as named:
-                found = named
-        if not isinstance(found, StorageError):
+        if not isinstance(error, StorageError):
             raise
-        click.echo(str(found), err=True)
+        click.echo(str(error), err=True)
         sys.exit(INTERNAL)
+
+
+def put_file(path: Path, content: str | bytes) -> None:
+    """Put a file in place in one step: a reader sees the old one or the new one."""
+    from storage.files import PLAIN
+
+    try:
+        PLAIN.put(path, content.encode() if isinstance(content, str) else content)
+    except OSError as error:  # of a file beside it, which would have become this one
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 STDOUT = "standard output"
@@ -265,76 +349,17 @@ def show(document: Any) -> None:
         click.echo(json.dumps(document, indent=2, allow_nan=False))
 
 
-# The settings of the search as options of a command.
-
-Command = Callable[..., None]
-
-
-def takes_settings(**others: int | float | str) -> Callable[[Command], Command]:
-    """Add an option for each setting and for the method; the command gets all, by name, as `chosen`.
-
-    Parameters
-    ----------
-    **others : int, float or str
-        Defaults that are others than the declared ones.
-    """
-
-    def decorate(command: Command) -> Command:
-        @functools.wraps(command)
-        def with_settings(**given: Any) -> None:
-            chosen = {each.name: given.pop(each.name) for each in OFFERED}
-            command(chosen=chosen, **given)
-
-        # click shows first what was added last
-        for setting in reversed(OFFERED):
-            option = click.option(
-                setting.option,
-                type=_type(setting),
-                default=others.get(setting.name, setting.offered),
-                show_default=setting.unless_given or True,
-                help=setting.meaning,
-            )
-            option(with_settings)
-        return with_settings
-
-    return decorate
+def tell(found: Any, as_json: bool, *following: object) -> None:
+    """Print what a command found: lines for people, and the command that comes next; or one JSON document."""
+    show(found.to_dict() if as_json else found.lines())
+    if following and not as_json:
+        next_step(*following)
 
 
-def _type(setting: Setting) -> click.ParamType[Any]:
-    if setting.choices:
-        return Word(setting.choices)
-    if setting.words:
-        return _RealOrWord(setting.low, setting.high, setting.words)
-    kind: Any = _Whole if isinstance(setting.default, int) else _Real
-    numbers: click.ParamType[Any] = kind(setting.low, setting.high)
-    return numbers
+def progress_bar(steps: Iterable[Any], title: str = "files") -> Iterable[Any]:
+    """What is gone through, with a bar on a terminal."""
+    from rich.console import Console
+    from rich.progress import track
 
-
-# Help shows the ranges; they are checked with files and other options, so that all problems are said at once.
-
-
-class _Whole(click.IntRange):
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return click.INT.convert(value, param, ctx)
-
-
-class _Real(click.FloatRange):
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return click.FLOAT.convert(value, param, ctx)
-
-
-class _RealOrWord(_Real):
-    """What is no number is a word: the right one or, as is checked later, a wrong one."""
-
-    def __init__(self, low: float, high: float | None, words: tuple[str, ...]) -> None:
-        super().__init__(low, high)
-        self.words = words
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        try:
-            return super().convert(value, param, ctx)
-        except click.BadParameter:
-            return value
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        return "|".join(["FLOAT", *self.words])
+    console = Console(stderr=True)
+    return track(steps, title, console=console, transient=True, disable=not console.is_terminal)

@@ -1,9 +1,8 @@
-"""Commands that check what cubes hold, and set it right: `sweep verify`, `repair`."""
+"""Commands on what cubes hold: `report`, `open`, `export`, `compare` show it, `verify`, `repair` check it."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,23 +10,28 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeline.commands.options import (
+    PLACE,
     Word,
+    beside,
     cube_argument,
+    cube_or_spec_argument,
     data_dir_option,
+    find_cube,
+    find_place,
+    find_run,
     json_option,
     next_step,
+    progress_bar,
     reported,
     results_option,
     show,
+    tell,
 )
 from pipeline.common import COMPLETE, INTERNAL
-from sweeps.errors import InputError, collecting, not_one_of
+from sweeps.errors import InputError, Problem, collecting, not_one_of
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
-
-
-# The commands that show what cubes hold.
 
 
 class ScoreName(Word):
@@ -52,16 +56,16 @@ class ScoreName(Word):
 
 
 @click.command()
-@click.argument("cube", type=click.Path(path_type=Path))
+@cube_argument
 @results_option
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=PLACE,
     help="Folder of the page, tables and figures.  [default: beside the cube]",
 )
 @click.option(
     "--against",
-    type=click.Path(path_type=Path),
+    type=PLACE,
     help="CSV of published means (p, n_clusters, m, model, metric, value) to compare with.",
 )
 @click.option("--cell", help="Cell of the scatter plots, such as iris/p=0.9/m=75/replicate=0/posterior.")
@@ -73,7 +77,6 @@ def report(
 
     CUBE may be an address (https://, s3://), of which nothing but the cube is read.
     """
-    from pipeline.commands.options import beside, find_place
     from pipeline.report.write import write_report
 
     with reported():
@@ -88,13 +91,12 @@ def report(
 
 
 @click.command("open")
-@cube_argument
+@cube_or_spec_argument
 @results_option
 @click.option("--port", type=click.IntRange(1, 65_535), help="Of the page.  [default: a free one]")
 @click.option("--no-browser", is_flag=True, help="Print the address, and open no browser.")
 def open_page(cube_or_spec: Path, results: Path, port: int | None, no_browser: bool) -> None:
     """Show the page of a run of CUBE in a browser, from files alone, until Ctrl-C; changes nothing."""
-    from pipeline.commands.options import find_run
     from pipeline.live.site import address_of, serving
 
     with reported(), serving(find_run(cube_or_spec, results), port or 0) as server:
@@ -120,19 +122,16 @@ def show_in_browser(address: str) -> None:
 
 
 @click.command()
-@click.argument("cube", type=click.Path(path_type=Path))
+@cube_argument
 @results_option
 @click.option(
     "--format",
     "how",
     type=Word(("csv", "parquet", "netcdf")),
     default="csv",
-    show_default=True,
     help="Tables in CSV or parquet, or grids in netCDF.",
 )
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="Folder of the files.  [default: beside the cube]"
-)
+@click.option("--out", type=PLACE, help="Folder of the files.  [default: beside the cube]")
 @click.option("--force", is_flag=True, help="Overwrite files that are there.")
 @click.option(
     "--scores",
@@ -143,9 +142,6 @@ def show_in_browser(address: str) -> None:
 )
 def export(cube: Path, results: Path, how: str, out: Path | None, force: bool, only_scores: bool) -> None:
     """Write labels, scores and summaries of CUBE for other programs."""
-    from pipeline.commands.options import beside, find_cube, find_place
-    from sweeps.errors import Problem
-
     with reported():
         given = {"--out": out is not None, "--force": force, "--format": how != "csv"}
         problems = [
@@ -174,8 +170,8 @@ def export(cube: Path, results: Path, how: str, out: Path | None, force: bool, o
 
 
 @click.command()
-@click.argument("cube_a", type=click.Path(path_type=Path))
-@click.argument("cube_b", type=click.Path(path_type=Path))
+@click.argument("cube_a", type=PLACE)
+@click.argument("cube_b", type=PLACE)
 @results_option
 @click.option(
     "--score",
@@ -186,7 +182,7 @@ def export(cube: Path, results: Path, how: str, out: Path | None, force: bool, o
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=PLACE,
     help="Folder of the tables and figures.  [default: beside CUBE_B]",
 )
 @json_option
@@ -197,7 +193,6 @@ def compare(
 
     Either may be an address (https://, s3://).
     """
-    from pipeline.commands.options import beside, find_place
     from pipeline.report.compare import write_comparison
     from pipeline.scoring.ranking import RANKED
     from pipeline.scoring.scores import LABELS
@@ -215,22 +210,19 @@ def compare(
             f"{Path(second).stem}-against-{Path(first).stem}.compare"
         )
         comparison = write_comparison(first, second, folder, scores or RANKED)
-    show(comparison.to_dict() if as_json else comparison.lines())
-    if not as_json:
-        next_step("report", second)
+    tell(comparison, as_json, "report", second)
 
 
 @click.command()
-@click.argument("cube", type=click.Path(path_type=Path))
+@cube_argument
 @results_option
 @click.option(
     "--sample",
     type=click.IntRange(min=1),
     default=10,
-    show_default=True,
     help="Number of cells, drawn at random.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the choice.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the choice.")
 @click.option(
     "--checksums", is_flag=True, help="Read every file of CUBE and check its checksum; compute nothing."
 )
@@ -244,36 +236,29 @@ def verify(
     cube: Path, results: Path, sample: int, seed: int, checksums: bool, run_methods: bool, as_json: bool
 ) -> None:
     """Compute random cells of CUBE again and compare bits; exit with 1 if any differs."""
-    from pipeline.commands.options import find_cube
-
     with reported():
         path = find_cube(cube, results)
         if checksums:
             from pipeline.check.verify import check_files
 
             found = check_files(path, progress_bar)
-            show(found.to_dict() if as_json else found.lines())
-            if not as_json:
-                next_step("report" if found.good else "repair", path)
+            tell(found, as_json, "report" if found.good else "repair", path)
             sys.exit(COMPLETE if found.good else INTERNAL)
         from pipeline.check.verify import verify as check
 
         verification = check(path, sample=sample, seed=seed, run_methods=run_methods)
-    show(verification.to_dict() if as_json else verification.lines())
-    if not as_json:
-        next_step(*(("report", path) if verification.good else ("verify", path, "--checksums")))
+    tell(verification, as_json, *(("report", path) if verification.good else ("verify", path, "--checksums")))
     sys.exit(COMPLETE if verification.good else INTERNAL)
 
 
 @click.command()
-@click.argument("cube", type=click.Path(path_type=Path))
+@cube_argument
 @results_option
 @click.option("--dry-run", is_flag=True, help="Show what would be done; change nothing.")
 @data_dir_option
 def repair(cube: Path, results: Path, dry_run: bool, data_dir: Path | None) -> None:
     """Find damaged files of CUBE, and have what they held computed again by the next submit."""
     from pipeline.check.repair import repair_cube
-    from pipeline.commands.options import find_cube
     from storage.runfolder.lease import LeaseHeld
 
     with reported():
@@ -291,12 +276,3 @@ def repair(cube: Path, results: Path, dry_run: bool, data_dir: Path | None) -> N
     else:
         next_step("verify", path, *(["--checksums"] if done.damaged else []))
     sys.exit(INTERNAL if done.lost else COMPLETE)
-
-
-def progress_bar(keys: list[str]) -> Iterable[str]:
-    """Files that are read, with a bar on a terminal."""
-    from rich.console import Console
-    from rich.progress import track
-
-    console = Console(stderr=True)
-    return track(keys, "files", console=console, transient=True, disable=not console.is_terminal)

@@ -11,6 +11,7 @@ from scipy.sparse.csgraph import connected_components
 
 from kernels.problem.data import DEGENERATE
 from kernels.problem.shapes import ROUNDING
+from pipeline.common import plural
 
 FAINT = 1e-9
 """Standard deviation of a feature over that of all, below which it tells no samples apart."""
@@ -63,7 +64,7 @@ def constant_notes(X: NDArray[np.float64]) -> Iterator[str]:
     """Features in which no sample differs, but by rounding."""
     count = int(constant(X).sum())
     if count:
-        features = counted(count, "feature is constant", "features are constant")
+        features = plural(count, "feature is constant", "features are constant")
         yield f"{features}, of {X.shape[1]}: no sample differs in them, but they count as dimensions"
 
 
@@ -73,7 +74,7 @@ def faint_notes(X: NDArray[np.float64]) -> Iterator[str]:
     faint = deviations <= FAINT * np.sqrt(np.mean(np.square(deviations)))
     count = int((faint & ~constant(X)).sum())
     if count:
-        features = counted(count, "feature varies", "features vary")
+        features = plural(count, "feature varies", "features vary")
         effect = "with one variance for all features it tells no samples apart, but counts as a dimension"
         yield f"{features} by less than {FAINT:g} of all, of {X.shape[1]}: {effect}; scale the features"
 
@@ -99,8 +100,3 @@ def repeat_notes(groups: NDArray[np.integer]) -> Iterator[str]:
             "a cluster of them alone adds nothing to the objective, so that units decide whether it is found"
         )
         yield f"{groups.max()} of {groups.sum()} rows are (nearly) equal: {effect}; {BOUND}"
-
-
-def counted(count: int, one: str, more: str) -> str:
-    """A number of things."""
-    return f"{count} {one if count == 1 else more}"

@@ -1,29 +1,34 @@
-"""The search as an estimator with scikit-learn's conventions."""
+"""The search as an estimator with scikit-learn's conventions.
+
+`AnnotatedClustering` is what people use; below it stand the checks of what it is given, and what makes
+declared settings its parameters.
+"""
 
 from __future__ import annotations
 
 import inspect
 import textwrap
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from numbers import Integral, Real
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from numbers import Integral
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernels.interrupt import new_flag, sharing
-from kernels.problem.data import CANNOT, MUST, Layer
+from kernels.problem.data import CANNOT, MUST
 from kernels.problem.shapes import SPHERES
 from kernels.settings import (
     AUTO,
-    COVARIANCES,
     OFFERED,
+    PARAMETERS,
     TERMS,
     Setting,
     settings_of,
@@ -31,315 +36,30 @@ from kernels.settings import (
     wrong_settings,
 )
 from pipeline.asking.belief import believe
-from pipeline.asking.strategies import NAMES, choose
+from pipeline.asking.strategies import choose
 from pipeline.fit.data_notes import data_notes
-from pipeline.fit.links import (
-    Given,
-    LinkTables,
-    Names,
-    Reader,
-    annotator_problems,
-    joined,
-    names_of,
-    same_names,
-    unmasked,
-)
-from pipeline.fit.solve import Confidence, FitResult, assignment_costs, contradiction_notes, fit, together
-from sweeps.errors import InputError, Problem, collecting, not_one_of
-
-# The settings of the search as parameters of an estimator.
-
-Estimator = TypeVar("Estimator", bound=type)
-
-PLACE = "**settings : as declared"
-"""Line of a docstring where the settings are described."""
-
-
-def with_settings(estimator: Estimator) -> Estimator:
-    """Give a class whose `__init__` takes `**settings` the signature and the docstring that name them.
-
-    scikit-learn, `inspect` and tools that show help read both, so a declared setting is a parameter.
-    """
-    init = vars(estimator)["__init__"]
-    signature = inspect.signature(init)
-    own = [each for each in signature.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
-    init.__signature__ = signature.replace(parameters=own + [_parameter(each) for each in OFFERED])
-    if estimator.__doc__ is not None:  # there is none under `python -OO`
-        described = "\n".join(map(_described, OFFERED))
-        estimator.__doc__ = inspect.cleandoc(estimator.__doc__).replace(PLACE, described)
-    return estimator
-
-
-def _parameter(setting: Setting) -> inspect.Parameter:
-    return inspect.Parameter(
-        setting.name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=setting.offered,
-        annotation=f"{_kind(setting)} | None" if setting.by_method else _kind(setting),
-    )
-
-
-def _described(setting: Setting) -> str:
-    words = ", ".join(f'"{word}"' for word in setting.choices)
-    kind = f"{{{words}}}" if words else _kind(setting)
-    default = f'"{setting.default}"' if words and not setting.by_method else setting.offered
-    by_method = f" None: {setting.unless_given}." if setting.by_method else ""
-    meaning = textwrap.fill(setting.meaning + by_method, 106, initial_indent="    ", subsequent_indent="    ")
-    return f"{setting.name} : {kind}, default={default}\n{meaning}"
-
-
-def _kind(setting: Setting) -> str:
-    number = type(setting.default).__name__
-    return " or ".join([number, *(f'"{word}"' for word in setting.words)])
-
-
-def with_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Every setting by name: the one given, as it is, else its default.
-
-    Raises
-    ------
-    TypeError
-        If there is no such setting.
-    """
-    defaults = {each.name: each.offered for each in OFFERED}
-    unknown = settings.keys() - defaults.keys()
-    if unknown:
-        raise TypeError(f"unexpected parameters: {', '.join(sorted(unknown))}")
-    return {**defaults, **settings}
-
-
-# Restarts side by side.
-
-Result = TypeVar("Result")
-
-
-def runner(n_jobs: int | None) -> Callable[[Callable[[int], Result], Iterable[int]], Iterable[Result]]:
-    """What `map` does, so many calls at a time.
-
-    Threads, as the search holds no lock and shares the table with no copy.
-
-    Parameters
-    ----------
-    n_jobs : int or None
-        As of `joblib.Parallel`.
-    """
-
-    def run(function: Callable[[int], Result], numbers: Iterable[int]) -> Iterable[Result]:
-        flag = new_flag()  # that of the thread that waits for all of them
-
-        def one(number: int) -> Result:
-            with sharing(flag):
-                return function(number)
-
-        found: Iterable[Result] = Parallel(n_jobs=n_jobs, require="sharedmem")(
-            delayed(one)(number) for number in numbers
-        )
-        return found
-
-    return run
-
-
-# Checking what the estimator is given.
+from pipeline.fit.inputs import annotator_problems, model_of
+from pipeline.fit.links import Given, LinkTables, Names, Reader, names_of, same_names, unmasked
+from pipeline.fit.solve import assignment_costs, contradiction_notes, fit, together
+from sweeps.errors import InputError, Problem, collecting, did_you_mean, not_one_of
+from sweeps.words import STRATEGIES
 
 OUTSIDE = ("error", "drop")
 """What may become of links of samples that X does not have."""
 
+CHOICES = PARAMETERS | {"model": replace(PARAMETERS["model"], default=AUTO, choices=(AUTO, *TERMS))}
+"""Parameters as declared; here the model that goes by what is known has a name."""
+
+CONFIDENCE = {
+    "membership_": "membership",
+    "confidence_": "confidence",
+    "label_draws_": "draws",
+    "r_hat_": "r_hat",
+    "chain_agreement_": "chain_agreement",
+}
+"""Attributes that only a fit with `confidence` has."""
+
 LARGEST_DRAWN_SEED = np.iinfo(np.int32).max
-
-
-def draw_seed(random_state: int | np.random.RandomState | None) -> int:
-    """Seed of a fit: the number given, else one that is drawn."""
-    if random_state is None or isinstance(random_state, np.random.RandomState):
-        return int(check_random_state(random_state).randint(LARGEST_DRAWN_SEED))
-    return int(random_state)
-
-
-def check_inputs(
-    parameters: Mapping[str, Any],
-    must_link: LinkTables | None,
-    cannot_link: LinkTables | None,
-    n_samples: int,
-    *,
-    X: object = None,
-    samples: ArrayLike | None = None,
-    before: Given | None = None,
-) -> tuple[Given, Names | None]:
-    """Check parameters with links, and lay out the links.
-
-    Parameters
-    ----------
-    parameters : mapping
-        As of `AnnotatedClustering.get_params`.
-    must_link, cannot_link : links
-        As of `AnnotatedClustering.fit`.
-    n_samples : int
-        Samples the links refer to.
-    X : object
-        The table as it was given: a data frame has the names of its rows.
-    samples : array_like of shape (n_samples,), optional
-        Names of the rows, before those of X.
-    before : Given, optional
-        Annotations that these are added to.
-
-    Returns
-    -------
-    given : Given
-        The links, with those before.
-    names : Names or None
-        What links call samples.
-
-    Raises
-    ------
-    InputError
-        With the problems of all parameters and all links.
-    """
-    problems = list(_parameter_problems(parameters))
-    # wrong accuracies have been reported by now, and the layers are not used
-    right = not problems
-    accuracy, own = (parameters["accuracy"], parameters["annotator_accuracy"]) if right else (None, None)
-    names: Names | None = None
-    given = Given()
-    with collecting(problems):
-        unmasked("samples", samples)
-        names = names_of(X, samples, n_samples)
-        reader = Reader(n_samples, names, drop=parameters["links_outside"] == "drop")
-        given = reader.read(must_link, cannot_link, None if accuracy is None else float(accuracy), own)
-    if before is not None:
-        given = joined(before, given)
-    if right and not problems:
-        needs_all = parameters["model"] == "posterior" or (parameters["model"] == AUTO and bool(own))
-        # an annotator may come with later links
-        mentioned = own if before is None else {}
-        problems += annotator_problems(given, accuracy, own, mentioned or (), needs_all=needs_all)
-    if problems:
-        raise InputError(problems)
-    return given, names
-
-
-def _parameter_problems(parameters: Mapping[str, Any]) -> Iterator[Problem]:
-    for name in ("n_clusters", "restarts"):
-        if not (_is_whole(parameters[name]) and parameters[name] >= 1):
-            yield Problem(name, repr(parameters[name]), "a whole number, 1 or more")
-    for setting, found, expected in wrong_settings(parameters):
-        yield Problem(setting.name, found, expected)
-    model, accuracy = parameters["model"], parameters["accuracy"]
-    if not (isinstance(model, str) and model in (AUTO, *TERMS)):
-        known = AUTO, *TERMS
-        yield not_one_of("model", model, known)
-    covariance = parameters["covariance"]
-    if not (isinstance(covariance, str) and covariance in (*COVARIANCES, AUTO)):
-        yield not_one_of("covariance", covariance, (*COVARIANCES, AUTO))
-    own = parameters["annotator_accuracy"]
-    if accuracy is None:
-        if model == "posterior" and own is None:
-            yield Problem("accuracy", "None", "a number above 0, at most 1", "posterior needs it")
-    elif not (_is_real(accuracy) and 0 < accuracy <= 1):
-        yield Problem("accuracy", repr(accuracy), "None or a number above 0, at most 1")
-    yield from _annotator_accuracy_problems(own)
-    if parameters["links_outside"] not in OUTSIDE:
-        yield not_one_of("links_outside", parameters["links_outside"], OUTSIDE)
-    n_jobs = parameters["n_jobs"]
-    if n_jobs is not None and not (_is_whole(n_jobs) and n_jobs != 0):
-        yield Problem("n_jobs", repr(n_jobs), "None or a whole number other than 0", "-1 is all cores")
-    if not isinstance(parameters["confidence"], (bool, np.bool_)):
-        yield Problem("confidence", repr(parameters["confidence"]), "True or False")
-    state = parameters["random_state"]
-    if not (state is None or isinstance(state, np.random.RandomState) or (_is_whole(state) and state >= 0)):
-        yield Problem("random_state", repr(state), "None, a RandomState or a whole number, 0 or more")
-
-
-def _annotator_accuracy_problems(own: Any) -> Iterator[Problem]:
-    if own is None:
-        return
-    if not isinstance(own, Mapping):
-        yield Problem("annotator_accuracy", repr(own), "None or a mapping of names to numbers")
-        return
-    for name, value in own.items():
-        if not isinstance(name, str):
-            yield Problem("annotator_accuracy", f"annotator {name!r}", "a name, a text")
-        elif not (_is_real(value) and 0 < value <= 1):
-            yield Problem(f"annotator_accuracy of {name}", repr(value), "a number above 0, at most 1")
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def _is_real(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def check_features(estimator: object, X: ArrayLike, min_samples: int = 1) -> NDArray[np.float64]:
-    """Features as a table of finite numbers.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As of `sklearn.utils.check_array`; for a fit, also if squares are no numbers or nothing varies.
-    """
-    unmasked("X", X)
-    with np.errstate(over="ignore", invalid="ignore"):  # it adds all values up
-        checked: NDArray[np.float64] = check_array(
-            X, dtype=np.float64, ensure_min_samples=min_samples, estimator=estimator, input_name="X"
-        )
-    wrong = spread_problem(checked) if min_samples > 1 else None
-    if wrong:
-        raise InputError([Problem("X", *wrong)])
-    return checked
-
-
-def feature_names(X: object) -> NDArray[np.object_] | None:
-    """Names of the columns of a data frame; None for anything else, or if they are not texts.
-
-    Raises
-    ------
-    TypeError
-        If only some of the names are texts.
-    """
-    names = np.asarray(getattr(X, "columns", ()), dtype=object)
-    texts = [isinstance(name, str) for name in names]
-    if any(texts) and not all(texts):
-        kinds = sorted({type(name).__name__ for name in names})
-        raise TypeError(f"columns of X have names of kinds {', '.join(kinds)}, expected texts only or none")
-    return names if any(texts) else None
-
-
-def check_same_features(estimator: Any, X: ArrayLike) -> NDArray[np.float64]:
-    """Features of the kind the estimator was fitted to.
-
-    Raises
-    ------
-    ValueError
-        If their number or their names differ.
-    """
-    owner = type(estimator).__name__
-    fitted, given = getattr(estimator, "feature_names_in_", None), feature_names(X)
-    if fitted is not None and given is not None:
-        _check_names(list(given), list(fitted))
-    elif fitted is not None or given is not None:
-        named, nameless = ("the fit", "X") if given is None else ("X", "the fit")
-        text = f"{owner}: columns of {named} have names, those of {nameless} have none; taken in order"
-        warnings.warn(text, UserWarning, stacklevel=4)
-    features = check_features(estimator, X)
-    found, expected = features.shape[1], estimator.n_features_in_
-    if found != expected:
-        # the wording is what check_estimator looks for
-        raise ValueError(f"X has {found} features, but {owner} is expecting {expected} features as input")
-    return features
-
-
-def _check_names(given: list[str], fitted: list[str]) -> None:
-    if given == fitted:
-        return
-    differences = []
-    for title, names in (("unknown", set(given) - set(fitted)), ("missing", set(fitted) - set(given))):
-        if names:
-            differences.append(f"{title}: {', '.join(sorted(names))}")
-    text = "; ".join(differences) or f"found {', '.join(given)}, expected the order {', '.join(fitted)}"
-    raise ValueError(f"columns of X are not those of the fit: {text}")
-
-
-# What to ask next, and answers that are added to a fit: the part of the estimator that goes step by step.
 
 QUERY = 1_000_000
 """First part of the key of the random streams of queries: restarts have the numbers below."""
@@ -349,6 +69,9 @@ MOST_RESTARTS = 3
 
 LEAST_RESTARTS = 3
 """`partial_fit` runs one restart of so many, one at least."""
+
+FARTHEST = 1e300
+"""Nats: of larger costs neither differences nor sums are numbers."""
 
 
 class Query(NamedTuple):
@@ -373,253 +96,7 @@ class Query(NamedTuple):
     positions: NDArray[np.int64]
 
 
-class Asking:
-    """Methods of `AnnotatedClustering` that need a fit: `query` and `partial_fit`."""
-
-    def query(self, n: int = 20, *, strategy: str = "information") -> Query:
-        """Choose the pairs whose answers help most, given all annotations so far.
-
-        The annotation term is the conditional one, whatever the model of the fit: "posterior" and
-        "likelihood" would take the choice of the pairs, and not only their answers, as evidence. So should
-        be that of the fits: `model="conditional"`. Shape of the covariances and settings are those of the
-        estimator. A pair that has been annotated does not come again, but by the strategy "again".
-
-        Parameters
-        ----------
-        n : int, default=20
-            Pairs wanted.
-        strategy : {"information", "uncertain", "anchors", "again", "farthest-first", "committee", "uniform"}
-            "information": the pairs whose answers together say the most of who belongs together.
-            "uncertain": those whose answers are hardest to predict, each taken alone. "anchors": a doubtful
-            sample against a sure one. "again": annotated pairs whose annotations are in doubt, once more.
-            "farthest-first" and "committee" are baselines of others; "uniform" are any pairs.
-
-        Returns
-        -------
-        Query
-            Pairs with what is known of them; fewer than wanted if no other pair is left. The same again until
-            annotations are added.
-
-        Raises
-        ------
-        NotFittedError
-            Before a fit.
-        ValueError
-            If n or the strategy is not possible, or the accuracy of the estimator is not above 1/2.
-        """
-        check_is_fitted(self)
-        own: Any = self
-        problems = list(_query_problems(n, strategy, own.accuracy))
-        given = Given()
-        with collecting(problems):
-            given = self._given()
-        if problems:
-            raise InputError(problems)
-        answers = _answers(given.layers)
-        key = QUERY, len(answers)
-        belief = believe(
-            own.X_fit_,
-            [layer for layer in given.layers if len(layer.pairs)],
-            n_clusters=int(own.n_clusters),
-            accuracy=None if own.accuracy is None else float(own.accuracy),
-            seed=np.random.SeedSequence(own.seed_, spawn_key=(*key, 0)),
-            covariance=own.covariance,
-            restarts=min(int(own.restarts), MOST_RESTARTS),
-            settings=settings_of(vars(self)),
-            start=own.labels_.astype(np.int16),
-        )
-        found = choose(
-            belief,
-            answers,
-            strategy=strategy,
-            count=int(n),
-            seed=np.random.SeedSequence(own.seed_, spawn_key=(*key, 1)),
-        )
-        positions, names = found.pairs.astype(np.int64), self._names()
-        pairs = positions if names is None else names.take(positions)
-        return Query(pairs, belief.together(found.pairs), found.scores, positions)
-
-    def partial_fit(
-        self,
-        X: ArrayLike,
-        y: object = None,
-        *,
-        must_link: LinkTables | None = None,
-        cannot_link: LinkTables | None = None,
-        samples: ArrayLike | None = None,
-    ) -> Any:
-        """Add annotations to those of the fits before, and fit again from the solution there is.
-
-        The samples are those of the fit: annotations are what is added, and they stay in `must_link_` and
-        `cannot_link_`. The first restart begins with `labels_`, so that the solution is no worse than a local
-        search makes the old one; there are a third of `restarts`, one at least. Without a fit before it is
-        `fit`.
-
-        Parameters
-        ----------
-        X : array_like of shape (n_samples, n_features)
-            Features of the fit.
-        y : object
-            Not used.
-        must_link, cannot_link : array_like of shape (n_links, 2) or (n_links, 3), or dict of such, optional
-            New annotations, as of `fit`; of annotators there are, or of others.
-        samples : array_like of shape (n_samples,), optional
-            Names of the rows, those of the fit.
-
-        Returns
-        -------
-        AnnotatedClustering
-            The estimator itself.
-
-        Raises
-        ------
-        ValueError, TypeError
-            As of `fit`, or if X is not that of the fit; the earlier fit is kept.
-        """
-        own: Any = self
-        if not hasattr(own, "X_fit_"):
-            return own.fit(X, must_link=must_link, cannot_link=cannot_link, samples=samples)
-        features = check_same_features(own, X)
-        if not np.array_equal(features, own.X_fit_):
-            found = f"another table, of shape {features.shape}"
-            expected = f"that of the fit, of shape {own.X_fit_.shape}"
-            raise InputError([Problem("X", found, expected, "fit takes new samples")])
-        given, names = check_inputs(
-            own.get_params(deep=False), must_link, cannot_link, len(features),
-            X=X, samples=samples, before=self._given(),
-        )  # fmt: skip
-        if not same_names(names, self._names(), len(features)):
-            found, expected = _told(names), f"as in the fit: {_told(self._names())}"
-            raise InputError([Problem("X", found, expected, "links would name other samples")])
-        own._fit(
-            features,
-            given,
-            start=own.labels_.astype(np.int16),
-            restarts=max(1, int(own.restarts) // LEAST_RESTARTS),
-        )
-        return self
-
-    def _given(self) -> Given:
-        """Annotations so far, with the parameters as they are now."""
-        own: Any = self
-        links = own.must_link_, own.cannot_link_
-        return check_inputs(own.get_params(deep=False), *links, len(own.X_fit_), before=Given())[0]
-
-    def _names(self) -> Names | None:
-        """What links of the fit call samples."""
-        index = getattr(self, "sample_names_in_", None)
-        return None if index is None else Names(index, "the index of the fit")
-
-
-def _told(names: Names | None) -> str:
-    return (
-        "rows without names" if names is None else f"rows named {', '.join(map(repr, names.labels[:3]))} ..."
-    )
-
-
-def _query_problems(n: Any, strategy: Any, accuracy: Any) -> Iterator[Problem]:
-    if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
-        yield Problem("n", repr(n), "a whole number, 1 or more")
-    if not isinstance(strategy, str) or strategy not in NAMES:
-        yield not_one_of("strategy", strategy, NAMES)
-    if isinstance(accuracy, (int, float)) and 0 < accuracy <= 0.5:
-        hint = "answers that are right no more often than by chance say nothing"
-        yield Problem("accuracy", repr(accuracy), "None, or a number above 0.5, at most 1", hint)
-
-
-def _answers(layers: Sequence[Layer]) -> NDArray[np.int32]:
-    """Columns i, j and kind of all annotations."""
-    tables = [
-        np.column_stack([layer.pairs, np.full(len(layer.pairs), layer.kind)]).astype(np.int32)
-        for layer in layers
-    ]
-    return np.concatenate([np.empty((0, 3), np.int32), *tables])
-
-
-# What a fitted estimator says of samples without annotations.
-
-FARTHEST = 1e300
-"""Nats: of larger costs neither differences nor sums are numbers."""
-
-
-class Density:
-    """Methods of `AnnotatedClustering` for new samples: `predict` and `score`."""
-
-    def predict(self, X: ArrayLike) -> NDArray[np.int32]:
-        """Cluster of the largest density (docs/model.md, eqs. (24) and (50)), the lowest on ties.
-
-        A degenerate cluster receives nothing.
-
-        Parameters
-        ----------
-        X : array_like of shape (n_samples, n_features)
-            Features of samples without annotations.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), int32
-            Labels.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or all clusters are degenerate.
-        """
-        cheapest: NDArray[np.int32] = self._costs(X).argmin(axis=1).astype(np.int32)
-        return cheapest
-
-    def score(self, X: ArrayLike, y: object = None) -> float:
-        """Mean log-density of samples with their clusters, in nats; the larger, the better.
-
-        The mean over samples of max_r [log N(x; μ_r, Σ_r) + log π_r]: every sample belongs to the cluster
-        that `predict` gives; π_r is 1 / K, or the share of the cluster if proportions are free, as in the
-        model. It is a lower bound of the mean log-density of the mixture. Annotations play no part.
-
-        Parameters
-        ----------
-        X : array_like of shape (n_samples, n_features)
-            Features.
-        y : object
-            Not used.
-
-        Returns
-        -------
-        float
-            Nats per sample.
-
-        Raises
-        ------
-        ValueError
-            As of `predict`.
-        """
-        own: Any = self
-        lowest = self._costs(X).min(axis=1)
-        n_clusters, n_dims = len(own.cluster_centers_), len(own.features_used_)
-        return float(-lowest.mean() - 0.5 * n_dims * np.log(2 * np.pi) - np.log(n_clusters))
-
-    def _costs(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Minus log-density and log K π_r, but for a constant, of shape (n_samples, n_clusters)."""
-        own: Any = self
-        check_is_fitted(self)
-        features = check_same_features(self, X)
-        if not own.covariances_.any():
-            raise ValueError("all clusters are degenerate: none can receive a sample (see variance_prior)")
-        covariances = own.covariances_
-        if own.covariance_ == "tied":
-            covariances = np.broadcast_to(covariances, (len(own.cluster_centers_), *covariances.shape))
-        with np.errstate(over="ignore", invalid="ignore"):
-            costs = assignment_costs(features, own.cluster_centers_, covariances, own.features_used_)
-        far = np.flatnonzero(~(costs.min(axis=1) < FARTHEST))
-        if len(far):
-            found = "values whose squares overflow"
-            raise InputError([Problem(f"X, row {far[0]}", found, "smaller values", "use another unit")])
-        if own.proportions == "free":
-            costs -= np.log(own.sizes_ / own.sizes_.mean())
-        return costs
-
-
-@with_settings
-class AnnotatedClustering(Asking, Density, ClusterMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Semi-supervised clustering with inaccurate pairwise annotations.
 
     Gaussians for the features and a model of the annotations, fitted together by the hybrid genetic search
@@ -761,7 +238,10 @@ class AnnotatedClustering(Asking, Density, ClusterMixin, BaseEstimator):  # type
         self.n_jobs = n_jobs
         self.confidence = confidence
         self.random_state = random_state
-        self.__dict__.update(with_defaults(settings))
+        defaults = {each.name: each.offered for each in OFFERED}
+        if unknown := settings.keys() - defaults.keys():
+            raise TypeError(f"unexpected parameters: {', '.join(sorted(unknown))}")
+        self.__dict__.update(defaults | settings)
 
     def fit(
         self,
@@ -814,12 +294,15 @@ class AnnotatedClustering(Asking, Density, ClusterMixin, BaseEstimator):  # type
             If features are constant, there are as many clusters as distinct rows, or the clusters contradict
             more annotations than their accuracies explain.
         """
-        names, features = feature_names(X), check_features(self, X, min_samples=2)
-        given, rows = check_inputs(
-            self.get_params(deep=False), must_link, cannot_link, len(features), X=X, samples=samples
-        )
+        fresh = AnnotatedClustering()  # what it says of the features is kept if the fit is
+        features = check_features(fresh, X, reset=True)
+        given, rows = self._checked(must_link, cannot_link, len(features), X=X, samples=samples)
         self._fit(features, given, restarts=int(self.restarts))
-        self._keep_names(features.shape[1], names, rows)
+        fresh.sample_names_in_ = None if rows is None else rows.index
+        for name in ("n_features_in_", "feature_names_in_", "sample_names_in_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+            if getattr(fresh, name, None) is not None:
+                setattr(self, name, getattr(fresh, name))
         return self
 
     def _fit(
@@ -830,29 +313,116 @@ class AnnotatedClustering(Asking, Density, ClusterMixin, BaseEstimator):  # type
         restarts: int,
         start: NDArray[np.int16] | None = None,
     ) -> None:
-        seed = draw_seed(self.random_state)
+        seed, model = self.random_state, self.model
+        if seed is None or isinstance(seed, np.random.RandomState):
+            seed = check_random_state(seed).randint(LARGEST_DRAWN_SEED)
+        if model == AUTO:
+            known = self.accuracy is not None or bool(self.annotator_accuracy)
+            model = model_of(known, bool(given.layers))
         result = fit(
             features,
             given.layers,
             n_clusters=int(self.n_clusters),
             covariance=self.covariance,
-            model=self._chosen_model(has_links=bool(given.layers)),
+            model=model,
             restarts=restarts,
             settings=settings_of(vars(self)),
-            seed=seed,
+            seed=int(seed),
             confidence=bool(self.confidence),
             start=start,
             run=runner(self.n_jobs),
         )
-        self.seed_ = seed
+        best = result.best
+        self.seed_ = int(seed)
         self.X_fit_ = features.copy()  # questions come later, and the caller's array may change
         self.must_link_, self.cannot_link_ = (given.of_kind(kind) for kind in (MUST, CANNOT))
         self.links_dropped_ = given.dropped
-        self._keep(result)
+        self.labels_ = best.labels.astype(np.int32)
+        self.cluster_centers_ = best.centroids
+        self.covariance_, self.covariances_ = result.covariance, result.covariances
+        self.held_out_ = result.predictions
+        self.features_used_ = result.kept
+        self.sizes_ = best.sizes
+        self.objective_, self.gmm_, self.sbm_, self.prior_ = best.objective, best.gmm, best.sbm, best.prior
+        self.model_, self.feature_weight_ = result.model, result.feature_weight
+        self.restart_objectives_, self.best_restart_ = result.restart_objectives, result.best_restart
+        self.caps_reached_ = result.caps_reached
+        self.notes_ = list(result.notes)
         self.annotator_accuracies_ = given.agreement(self.labels_)
-        self._warn_if_all_dropped(given)
-        self._warn_if_degenerate()
-        self._warn_of_inputs(features, given.layers)
+        for attribute, name in CONFIDENCE.items():
+            self.__dict__.pop(attribute, None)  # of an earlier fit
+            if result.confidence is not None:
+                setattr(self, attribute, getattr(result.confidence, name))
+        for kind, text in self._warnings(given):
+            warnings.warn(text, kind, stacklevel=3)
+
+    def _warnings(self, given: Given) -> Iterator[tuple[type[Warning], str]]:
+        if given.dropped and given.dropped == given.total:
+            yield UserWarning, f"all {given.total} links were left out: X has not both samples of any of them"
+        flat = self.covariances_.reshape(len(self.covariances_), -1)
+        degenerate = np.flatnonzero(~flat.any(axis=1))
+        if len(degenerate) and self.covariance_ != "tied":
+            clusters = ", ".join(map(str, degenerate))
+            prior = "variance_prior" if self.covariance_ in SPHERES else "covariance_prior"
+            text = f"degenerate clusters, of variance 0: {clusters}; {prior} above 0 rules them out"
+            yield ConvergenceWarning, text
+        notes = data_notes(self.X_fit_, int(self.n_clusters), may_degenerate=False)
+        for text in (*notes, *contradiction_notes(given.layers, self.labels_)):
+            yield UserWarning, text
+
+    def _checked(
+        self,
+        must_link: LinkTables | None,
+        cannot_link: LinkTables | None,
+        n_samples: int,
+        *,
+        X: object = None,
+        samples: ArrayLike | None = None,
+        before: Given | None = None,
+    ) -> tuple[Given, Names | None]:
+        """Links with those before, and what links call samples, after a check of them and of all parameters.
+
+        Raises
+        ------
+        InputError
+            With the problems of all parameters and all links.
+        """
+        parameters = self.get_params(deep=False)
+        problems = list(_parameter_problems(parameters))
+        # wrong accuracies have been reported by now, and the layers are not used
+        right = not problems
+        accuracy, own = (self.accuracy, self.annotator_accuracy) if right else (None, None)
+        names: Names | None = None
+        given = Given()
+        with collecting(problems):
+            unmasked("samples", samples)
+            names = names_of(X, samples, n_samples)
+            reader = Reader(n_samples, names, drop=self.links_outside == "drop")
+            known = None if accuracy is None else float(accuracy)
+            given = reader.read(must_link, cannot_link, known, own, before)
+        if right and not problems:
+            needs_all = self.model == "posterior" or (self.model == AUTO and bool(own))
+            problems += annotator_problems(
+                "annotator_accuracy",
+                own or {},
+                given.annotators,
+                # an annotator may come with later links
+                mentioned=own if own and given.annotators and before is None else (),
+                needs_all=needs_all and accuracy is None,
+                for_all="accuracy",
+            )
+        if problems:
+            raise InputError(problems)
+        return given, names
+
+    def _given(self) -> Given:
+        """Annotations so far, with the parameters as they are now."""
+        return self._checked(self.must_link_, self.cannot_link_, len(self.X_fit_), before=Given())[0]
+
+    def _names(self) -> Names | None:
+        """What links of the fit call samples."""
+        index = getattr(self, "sample_names_in_", None)
+        return None if index is None else Names(index, "the index of the fit")
 
     def fit_predict(
         self,
@@ -902,64 +472,330 @@ class AnnotatedClustering(Asking, Density, ClusterMixin, BaseEstimator):  # type
         draws: NDArray[np.int16] = self.label_draws_
         return together(draws, Reader(draws.shape[1], self._names()).pairs(pairs))
 
-    def _chosen_model(self, has_links: bool) -> str:
-        if self.model != AUTO:
-            return self.model
-        if self.accuracy is not None or self.annotator_accuracy:
-            return "posterior"
-        return "likelihood" if has_links else "unsupervised"
+    def query(self, n: int = 20, *, strategy: str = "information") -> Query:
+        """Choose the pairs whose answers help most, given all annotations so far.
 
-    def _keep(self, result: FitResult) -> None:
-        best = result.best
-        self.labels_ = best.labels.astype(np.int32)
-        self.cluster_centers_ = best.centroids
-        self.covariance_ = result.covariance
-        self.covariances_ = result.covariances
-        self.held_out_ = result.predictions
-        self.features_used_ = result.kept
-        self.sizes_ = best.sizes
-        self.objective_, self.gmm_, self.sbm_, self.prior_ = best.objective, best.gmm, best.sbm, best.prior
-        self.model_ = result.model
-        self.feature_weight_ = result.feature_weight
-        self.restart_objectives_ = result.restart_objectives
-        self.best_restart_ = result.best_restart
-        self.caps_reached_ = result.caps_reached
-        self.notes_ = list(result.notes)
-        self._keep_confidence(result.confidence)
+        The annotation term is the conditional one, whatever the model of the fit: "posterior" and
+        "likelihood" would take the choice of the pairs, and not only their answers, as evidence. So should
+        be that of the fits: `model="conditional"`. Shape of the covariances and settings are those of the
+        estimator. A pair that has been annotated does not come again, but by the strategy "again".
 
-    def _keep_confidence(self, found: Confidence | None) -> None:
-        names = ("membership_", "confidence_", "label_draws_", "r_hat_", "chain_agreement_")
-        for name in names:
-            self.__dict__.pop(name, None)  # of an earlier fit
-        if found is not None:
-            values = found.membership, found.confidence, found.draws, found.r_hat, found.chain_agreement
-            self.__dict__.update(zip(names, values, strict=True))
+        Parameters
+        ----------
+        n : int, default=20
+            Pairs wanted.
+        strategy : {"information", "uncertain", "anchors", "again", "farthest-first", "committee", "uniform"}
+            "information": the pairs whose answers together say the most of who belongs together.
+            "uncertain": those whose answers are hardest to predict, each taken alone. "anchors": a doubtful
+            sample against a sure one. "again": annotated pairs whose annotations are in doubt, once more.
+            "farthest-first" and "committee" are baselines of others; "uniform" are any pairs.
 
-    def _keep_names(self, n_features: int, names: NDArray[Any] | None, rows: Names | None) -> None:
-        self.n_features_in_ = n_features
-        kept = {"feature_names_in_": names, "sample_names_in_": None if rows is None else rows.index}
-        for name, value in kept.items():
-            self.__dict__.pop(name, None)  # of an earlier fit
-            if value is not None:
-                setattr(self, name, value)
+        Returns
+        -------
+        Query
+            Pairs with what is known of them; fewer than wanted if no other pair is left. The same again until
+            annotations are added.
 
-    def _warn_if_all_dropped(self, given: Given) -> None:
-        if given.dropped and given.dropped == given.total:
-            text = f"all {given.total} links were left out: X has not both samples of any of them"
-            warnings.warn(text, UserWarning, stacklevel=4)
+        Raises
+        ------
+        NotFittedError
+            Before a fit.
+        ValueError
+            If n or the strategy is not possible, or the accuracy of the estimator is not above 1/2.
+        """
+        check_is_fitted(self)
+        problems = []
+        if not _is_whole(n) or n < 1:
+            problems.append(Problem("n", repr(n), "a whole number, 1 or more"))
+        if not isinstance(strategy, str) or strategy not in STRATEGIES:
+            problems.append(not_one_of("strategy", strategy, STRATEGIES))
+        accuracy = self.accuracy
+        if isinstance(accuracy, (int, float)) and 0 < accuracy <= 0.5:
+            hint = "answers that are right no more often than by chance say nothing"
+            expected = "None, or a number above 0.5, at most 1"
+            problems.append(Problem("accuracy", repr(accuracy), expected, hint))
+        given = Given()
+        with collecting(problems):
+            given = self._given()
+        if problems:
+            raise InputError(problems)
+        tables = [np.column_stack([each.pairs, np.full(len(each.pairs), each.kind)]) for each in given.layers]
+        answers = np.concatenate([np.empty((0, 3)), *tables]).astype(np.int32)
 
-    def _warn_if_degenerate(self) -> None:
+        def seed(part: int) -> np.random.SeedSequence:
+            return np.random.SeedSequence(self.seed_, spawn_key=(QUERY, len(answers), part))
+
+        belief = believe(
+            self.X_fit_,
+            [layer for layer in given.layers if len(layer.pairs)],
+            n_clusters=int(self.n_clusters),
+            accuracy=None if accuracy is None else float(accuracy),
+            seed=seed(0),
+            covariance=self.covariance,
+            restarts=min(int(self.restarts), MOST_RESTARTS),
+            settings=settings_of(vars(self)),
+            start=self.labels_.astype(np.int16),
+        )
+        found = choose(belief, answers, strategy=strategy, count=int(n), seed=seed(1))
+        positions, names = found.pairs.astype(np.int64), self._names()
+        pairs = positions if names is None else names.take(positions)
+        return Query(pairs, belief.together(found.pairs), found.scores, positions)
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        *,
+        must_link: LinkTables | None = None,
+        cannot_link: LinkTables | None = None,
+        samples: ArrayLike | None = None,
+    ) -> Any:
+        """Add annotations to those of the fits before, and fit again from the solution there is.
+
+        The samples are those of the fit: annotations are what is added, and they stay in `must_link_` and
+        `cannot_link_`. The first restart begins with `labels_`, so that the solution is no worse than a local
+        search makes the old one; there are a third of `restarts`, one at least. Without a fit before it is
+        `fit`.
+
+        Parameters
+        ----------
+        X : array_like of shape (n_samples, n_features)
+            Features of the fit.
+        y : object
+            Not used.
+        must_link, cannot_link : array_like of shape (n_links, 2) or (n_links, 3), or dict of such, optional
+            New annotations, as of `fit`; of annotators there are, or of others.
+        samples : array_like of shape (n_samples,), optional
+            Names of the rows, those of the fit.
+
+        Returns
+        -------
+        AnnotatedClustering
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As of `fit`, or if X is not that of the fit; the earlier fit is kept.
+        """
+        if not hasattr(self, "X_fit_"):
+            return self.fit(X, must_link=must_link, cannot_link=cannot_link, samples=samples)
+        features = check_features(self, X)
+        if not np.array_equal(features, self.X_fit_):
+            found = f"another table, of shape {features.shape}"
+            expected = f"that of the fit, of shape {self.X_fit_.shape}"
+            raise InputError([Problem("X", found, expected, "fit takes new samples")])
+        before = self._given()
+        given, names = self._checked(
+            must_link, cannot_link, len(features), X=X, samples=samples, before=before
+        )
+        if not same_names(names, self._names(), len(features)):
+            found, expected = _told(names), f"as in the fit: {_told(self._names())}"
+            raise InputError([Problem("X", found, expected, "links would name other samples")])
+        restarts = max(1, int(self.restarts) // LEAST_RESTARTS)
+        self._fit(features, given, start=self.labels_.astype(np.int16), restarts=restarts)
+        return self
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int32]:
+        """Cluster of the largest density (docs/model.md, eqs. (24) and (50)), the lowest on ties.
+
+        A degenerate cluster receives nothing.
+
+        Parameters
+        ----------
+        X : array_like of shape (n_samples, n_features)
+            Features of samples without annotations.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), int32
+            Labels.
+
+        Raises
+        ------
+        ValueError
+            If X does not have the features of the fit, or all clusters are degenerate.
+        """
+        cheapest: NDArray[np.int32] = self._costs(X).argmin(axis=1).astype(np.int32)
+        return cheapest
+
+    def score(self, X: ArrayLike, y: object = None) -> float:
+        """Mean log-density of samples with their clusters, in nats; the larger, the better.
+
+        The mean over samples of max_r [log N(x; μ_r, Σ_r) + log π_r]: every sample belongs to the cluster
+        that `predict` gives; π_r is 1 / K, or the share of the cluster if proportions are free, as in the
+        model. It is a lower bound of the mean log-density of the mixture. Annotations play no part.
+
+        Parameters
+        ----------
+        X : array_like of shape (n_samples, n_features)
+            Features.
+        y : object
+            Not used.
+
+        Returns
+        -------
+        float
+            Nats per sample.
+
+        Raises
+        ------
+        ValueError
+            As of `predict`.
+        """
+        lowest = self._costs(X).min(axis=1)
+        n_clusters, n_dims = len(self.cluster_centers_), len(self.features_used_)
+        return float(-lowest.mean() - 0.5 * n_dims * np.log(2 * np.pi) - np.log(n_clusters))
+
+    def _costs(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Minus log-density and log K π_r, but for a constant, of shape (n_samples, n_clusters)."""
+        check_is_fitted(self)
+        features = check_features(self, X)
+        covariances = self.covariances_
+        if not covariances.any():
+            raise ValueError("all clusters are degenerate: none can receive a sample (see variance_prior)")
         if self.covariance_ == "tied":
-            return
-        flat = self.covariances_.reshape(len(self.covariances_), -1)
-        degenerate = np.flatnonzero(~flat.any(axis=1))
-        if len(degenerate):
-            clusters = ", ".join(map(str, degenerate))
-            prior = "variance_prior" if self.covariance_ in SPHERES else "covariance_prior"
-            text = f"degenerate clusters, of variance 0: {clusters}; {prior} above 0 rules them out"
-            warnings.warn(text, ConvergenceWarning, stacklevel=4)
+            covariances = np.broadcast_to(covariances, (len(self.cluster_centers_), *covariances.shape))
+        with np.errstate(over="ignore", invalid="ignore"):
+            costs = assignment_costs(features, self.cluster_centers_, covariances, self.features_used_)
+        far = np.flatnonzero(~(costs.min(axis=1) < FARTHEST))
+        if len(far):
+            found = "values whose squares overflow"
+            raise InputError([Problem(f"X, row {far[0]}", found, "smaller values", "use another unit")])
+        if self.proportions == "free":
+            costs -= np.log(self.sizes_ / self.sizes_.mean())
+        return costs
 
-    def _warn_of_inputs(self, features: NDArray[np.float64], layers: list[Layer]) -> None:
-        found = data_notes(features, int(self.n_clusters), may_degenerate=False)
-        for text in (*found, *contradiction_notes(layers, self.labels_)):
-            warnings.warn(text, UserWarning, stacklevel=4)
+
+Result = TypeVar("Result")
+
+
+def runner(n_jobs: int | None) -> Callable[[Callable[[int], Result], Iterable[int]], Iterable[Result]]:
+    """What `map` does, so many calls at a time.
+
+    Threads, as the search holds no lock and shares the table with no copy.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        As of `joblib.Parallel`.
+    """
+
+    def run(function: Callable[[int], Result], numbers: Iterable[int]) -> Iterable[Result]:
+        flag = new_flag()  # that of the thread that waits for all of them
+
+        def one(number: int) -> Result:
+            with sharing(flag):
+                return function(number)
+
+        found: Iterable[Result] = Parallel(n_jobs=n_jobs, require="sharedmem")(
+            delayed(one)(number) for number in numbers
+        )
+        return found
+
+    return run
+
+
+# Checking what the estimator is given.
+
+
+def _parameter_problems(parameters: Mapping[str, Any]) -> Iterator[Problem]:
+    for setting, found, expected in wrong_settings(parameters, CHOICES):
+        value = parameters[setting.name]
+        hint = did_you_mean(value, setting.choices) if isinstance(value, str) else ""
+        yield Problem(setting.name, found, expected, hint)
+    own = parameters["annotator_accuracy"]
+    if own is not None and not isinstance(own, Mapping):
+        yield Problem("annotator_accuracy", repr(own), "None or a mapping of names to numbers")
+    elif own:
+        accuracy = PARAMETERS["accuracy"]
+        for name, value in own.items():
+            if not isinstance(name, str):
+                yield Problem("annotator_accuracy", f"annotator {name!r}", "a name, a text")
+            elif not accuracy.allows(value):
+                yield Problem(f"annotator_accuracy of {name}", repr(value), accuracy.expected)
+    if parameters["links_outside"] not in OUTSIDE:
+        yield not_one_of("links_outside", parameters["links_outside"], OUTSIDE)
+    n_jobs = parameters["n_jobs"]
+    if n_jobs is not None and not (_is_whole(n_jobs) and n_jobs != 0):
+        yield Problem("n_jobs", repr(n_jobs), "None or a whole number other than 0", "-1 is all cores")
+    if not isinstance(parameters["confidence"], (bool, np.bool_)):
+        yield Problem("confidence", repr(parameters["confidence"]), "True or False")
+    state = parameters["random_state"]
+    if not (state is None or isinstance(state, np.random.RandomState) or (_is_whole(state) and state >= 0)):
+        yield Problem("random_state", repr(state), "None, a RandomState or a whole number, 0 or more")
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _told(names: Names | None) -> str:
+    if names is None:
+        return "rows without names"
+    return f"rows named {', '.join(map(repr, names.labels[:3]))} ..."
+
+
+def check_features(estimator: object, X: ArrayLike, *, reset: bool = False) -> NDArray[np.float64]:
+    """Features as a table of finite numbers: those that the estimator was fitted to, or is with `reset`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As of `sklearn.utils.validation.validate_data`; for a fit, also if squares are no numbers or nothing
+        varies.
+    """
+    unmasked("X", X)
+    with np.errstate(over="ignore", invalid="ignore"):  # it adds all values up
+        checked: NDArray[np.float64] = validate_data(
+            estimator, X, reset=reset, dtype=np.float64, ensure_min_samples=2 if reset else 1
+        )
+    wrong = spread_problem(checked) if reset else None
+    if wrong:
+        raise InputError([Problem("X", *wrong)])
+    return checked
+
+
+# The settings of the search as parameters of the estimator: a declared setting is one.
+
+PLACE = "**settings : as declared"
+"""Line of the docstring where the settings are described."""
+
+
+def name_settings(estimator: type) -> None:
+    """Give a class whose `__init__` takes `**settings` the signature and the docstring that name them.
+
+    scikit-learn, `inspect` and tools that show help read both.
+    """
+    init = vars(estimator)["__init__"]
+    signature = inspect.signature(init)
+    own = [each for each in signature.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
+    named = [
+        inspect.Parameter(
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=each.offered,
+            annotation=f"{_kind(each)} | None" if each.by_method else _kind(each),
+        )
+        for each in OFFERED
+    ]
+    init.__signature__ = signature.replace(parameters=own + named)
+    if estimator.__doc__ is not None:  # there is none under `python -OO`
+        described = "\n".join(map(_described, OFFERED))
+        estimator.__doc__ = inspect.cleandoc(estimator.__doc__).replace(PLACE, described)
+
+
+def _described(setting: Setting) -> str:
+    words = ", ".join(f'"{word}"' for word in setting.choices)
+    kind = f"{{{words}}}" if words else _kind(setting)
+    default = f'"{setting.default}"' if words and not setting.by_method else setting.offered
+    by_method = f" None: {setting.unless_given}." if setting.by_method else ""
+    meaning = textwrap.fill(setting.meaning + by_method, 106, initial_indent="    ", subsequent_indent="    ")
+    return f"{setting.name} : {kind}, default={default}\n{meaning}"
+
+
+def _kind(setting: Setting) -> str:
+    return " or ".join([type(setting.default).__name__, *(f'"{word}"' for word in setting.words)])
+
+
+name_settings(AnnotatedClustering)

@@ -1,220 +1,40 @@
-"""Reading and checking what `sweep fit` is given."""
+"""Reading and checking what `sweep fit` is given, and how its annotators come out.
+
+`FitOptions` has what the options say, `read_inputs` reads the files and checks all of it together, and
+`judge` compares the annotations with the solution. Bad input is answered before a compiler is loaded: what is
+of the kernels is imported where arrays are good.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 import math
-import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.problem.problem import CANNOT, MUST, Layer, inferred_accuracies
-from kernels.problem.shapes import SPHERES, unused_priors
-from kernels.settings import AUTO, COVARIANCES, DEFAULT, TERMS, Settings, settings_of, wrong_settings
-from pipeline.fit.data_notes import constant
-from pipeline.fit.solve import FitResult
+from kernels.settings import DEFAULT, PARAMETERS, TERMS, Settings, settings_of, wrong_settings
+from sweeps.annotations.draw import CANNOT, MUST
 from sweeps.annotations.files import KIND_NAMES, Annotation, Row, Samples, read_answers, read_links
 from sweeps.data.lines import to_number
 from sweeps.data.reading import read_table
-from sweeps.data.table import MAX_CLASSES, LabelledTable, SampleRows, TableChoice, read_labels, scale
-from sweeps.errors import InputError, Problem, collecting, did_you_mean, given, not_one_of
-from sweeps.words import SCALES
+from sweeps.data.table import LabelledTable, SampleRows, TableChoice, read_labels, scale
+from sweeps.errors import InputError, Problem, collecting, did_you_mean, given
 
-# Annotators of a fit: the layers made for each, and how far the solution agrees with each.
+if TYPE_CHECKING:
+    from kernels.problem.data import Layer
+    from pipeline.fit.solve import FitResult
 
 SHOWN = 5
 """Contradictions that people see; the JSON has them all."""
 
-
-def annotator_names(annotations: Iterable[Annotation]) -> list[str]:
-    """Names in the order they first appear."""
-    return list(dict.fromkeys(annotation.annotator for annotation in annotations))
-
-
-def annotator_layers(
-    annotations: Sequence[Annotation], accuracies: Mapping[str, float], accuracy: float | None
-) -> list[Layer]:
-    """A layer for each annotator and kind, must-links first; annotators are numbered as they appear.
-
-    Parameters
-    ----------
-    annotations : sequence of Annotation
-        Of all files.
-    accuracies : mapping of str to float
-        Accuracy of each annotator that has one of its own; those of lines come first.
-    accuracy : float or None
-        Accuracy of the others.
-    """
-    names = annotator_names(annotations)
-    groups: dict[tuple[str, int], list[Annotation]] = {
-        (name, kind): [] for name in names for kind in KIND_NAMES
-    }
-    for annotation in annotations:
-        groups[annotation.annotator, annotation.kind].append(annotation)
-    return [
-        _layer(own, accuracies.get(name, accuracy), names.index(name))
-        for (name, _), own in groups.items()
-        if own
-    ]
-
-
-def _layer(annotations: Sequence[Annotation], accuracy: float | None, number: int) -> Layer:
-    pairs = np.array([(item.first, item.second) for item in annotations], dtype=np.int64)
-    counts = np.array([item.count for item in annotations], dtype=np.float64)
-    of_lines = np.array([item.accuracy for item in annotations], dtype=np.float64)  # None becomes NaN
-    own = None if np.isnan(of_lines).all() else of_lines
-    return Layer(annotations[0].kind, pairs, counts, accuracy, own, number)
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """How annotators come out of a fit.
-
-    Parameters
-    ----------
-    accuracies : dict of str to (float or None)
-        Share of each annotator's annotations that agrees with the partition, self pairs left out; None if
-        there are no others.
-    counts : dict of str to float
-        Annotations of each annotator, self pairs included.
-    contradictions : list of Annotation
-        All that the partition contradicts, in the order of files and lines. A sample that cannot be linked
-        with itself is among them.
-    samples : Samples or None
-        What samples are called; by their numbers from 1 without it.
-    """
-
-    accuracies: dict[str, float | None]
-    counts: dict[str, float]
-    contradictions: list[Annotation]
-    samples: Samples | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values; lines, and samples without names, count from 1 and weights are those of the files."""
-        return {
-            "annotator_accuracies": self.accuracies,
-            "contradictions": [self._as_in_file(annotation) for annotation in self.contradictions],
-        }
-
-    def lines(self) -> list[str]:
-        """A line for each annotator, and the first contradictions, for people."""
-        if not self.counts:
-            return []
-        shown = [f"           {self._text(annotation)}" for annotation in self.contradictions[:SHOWN]]
-        beyond = len(self.contradictions) - len(shown)
-        more = [f"           and {beyond} more (--json lists all)"] if beyond else []
-        title = ["contradicted by the clusters"] if shown else []
-        return [*map(self._line, self.counts), *title, *shown, *more]
-
-    def _line(self, name: str) -> str:
-        accuracy = self.accuracies[name]
-        contradicted = sum(item.count for item in self.contradictions if item.annotator == name)
-        found = "unknown" if accuracy is None else f"{accuracy:.3f}"
-        counts = f"{contradicted:g} of {self.counts[name]:g} annotations contradicted"
-        return f"annotator  {name}: accuracy {found}, {counts}"
-
-    def _told(self, sample: int) -> str | int:
-        return sample + 1 if self.samples is None else self.samples.told(sample)
-
-    def _as_in_file(self, annotation: Annotation) -> dict[str, Any]:
-        return {
-            "i": self._told(annotation.first),
-            "j": self._told(annotation.second),
-            "kind": KIND_NAMES[annotation.kind],
-            "weight": annotation.weight,
-            "annotator": annotation.annotator,
-            "file": str(annotation.file),
-            "line": annotation.line,
-        }
-
-    def _text(self, annotation: Annotation) -> str:
-        pair = f"{self._told(annotation.first)} {self._told(annotation.second)} {KIND_NAMES[annotation.kind]}"
-        place = f"{annotation.file}, line {annotation.line}"
-        return f"{place}: {pair} {annotation.weight:g} {annotation.annotator}"
-
-
-def judge(
-    annotations: Sequence[Annotation], labels: NDArray[np.integer], samples: Samples | None = None
-) -> Judgement:
-    """Compare annotations with a partition.
-
-    Parameters
-    ----------
-    annotations : sequence of Annotation
-        Of all files.
-    labels : ndarray of shape (n_samples,)
-        The partition.
-    samples : Samples, optional
-        What samples are called.
-    """
-    names = annotator_names(annotations)
-    shares = inferred_accuracies(annotator_layers(annotations, {}, None), labels)
-    accuracies = {name: None if math.isnan(shares[n]) else shares[n] for n, name in enumerate(names)}
-    counts = dict.fromkeys(names, 0.0)
-    for item in annotations:
-        counts[item.annotator] += item.count
-    contradictions = [item for item in annotations if not _agrees(item, labels)]
-    return Judgement(accuracies, counts, contradictions, samples)
-
-
-def _agrees(annotation: Annotation, labels: NDArray[np.integer]) -> bool:
-    together = labels[annotation.first] == labels[annotation.second]
-    return bool(together == (annotation.kind == MUST))
-
-
-# Labels of a fit as a table: one row for each sample.
-
-INDEX, LABEL, CONFIDENCE = "index", "label", "confidence"
-
-
-def labels_csv(samples: Samples, result: FitResult) -> str:
-    """Labels as CSV: what the sample is called, its label from 0, and how sure it is if that was asked for.
-
-    A sample without a name is called by the number of its row from 1.
-
-    Parameters
-    ----------
-    samples : Samples
-        What the samples are called.
-    result : FitResult
-        The fit.
-    """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    found = result.confidence
-    writer.writerow([INDEX, LABEL, *([CONFIDENCE] if found else [])])
-    for position, label in enumerate(result.best.labels.tolist()):
-        sure = [f"{found.confidence[position]:.4f}"] if found else []
-        writer.writerow([samples.cell(position), label, *sure])
-    return text.getvalue()
-
-
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Put a file in place in one step: a reader sees the old one or the new one.
-
-    Raises
-    ------
-    OSError
-        With its name, if it cannot be written; what was there stays.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        raise OSError(error.errno or 0, error.strerror or str(error), str(path)) from error
-    finally:
-        temporary.unlink(missing_ok=True)
+OWN_ACCURACY = "--annotator-accuracy"
 
 
 @dataclass(frozen=True)
@@ -257,26 +77,14 @@ class FitOptions:
     @property
     def choice(self) -> TableChoice:
         """What the columns of the table are."""
-        return TableChoice(
-            columns=self.columns,
-            drop=self.drop,
-            index_column=self.index_column,
-            label_column=self.label_column,
-            missing=self.missing,
-            categories=self.categories,
-            sheet=self.sheet,
-            aside=self.aside,
-            as_options=True,
-        )
+        names = TableChoice.__dataclass_fields__.keys() - {"as_options"}
+        return TableChoice(**{name: getattr(self, name) for name in names}, as_options=True)
 
     @property
     def chosen_model(self) -> str:
         """The model asked for, else the most that is known allows."""
-        if self.model is not None:
-            return self.model
-        if self.accuracy is not None or self.annotator_accuracy:
-            return "posterior"
-        return "likelihood" if self.has_links else "unsupervised"
+        known = self.accuracy is not None or bool(self.annotator_accuracy)
+        return self.model or model_of(known, self.has_links)
 
     @property
     def has_links(self) -> bool:
@@ -285,11 +93,14 @@ class FitOptions:
 
     def without_effect(self) -> list[str]:
         """What is given, but not seen by the model."""
-        notes = []
-        given = {"--accuracy": self.accuracy is not None, "--annotator-accuracy": self.annotator_accuracy}
-        for option, is_given in given.items():
-            if is_given and self.chosen_model not in ("posterior", "conditional"):
-                notes.append(f"{option} is not used by the model {self.chosen_model!r}")
+        from kernels.problem.shapes import unused_priors
+
+        accuracies = {"--accuracy": self.accuracy is not None, OWN_ACCURACY: self.annotator_accuracy}
+        notes = [
+            f"{option} is not used by the model {self.chosen_model!r}"
+            for option, is_given in accuracies.items()
+            if is_given and self.chosen_model not in ("posterior", "conditional")
+        ]
         if self.has_links and self.chosen_model == "unsupervised":
             notes.append("the model 'unsupervised' does not see the links; they are only scored")
         for name in unused_priors([self.covariance]):
@@ -297,6 +108,11 @@ class FitOptions:
                 option = f"--{name.replace('_', '-')}"
                 notes.append(f"{option} is not used by {self.covariance} covariances")
         return notes
+
+
+def model_of(accuracy_known: bool, has_links: bool) -> str:
+    """The model where none is named: the most that is known allows."""
+    return "posterior" if accuracy_known else "likelihood" if has_links else "unsupervised"
 
 
 @dataclass(frozen=True, eq=False)
@@ -363,89 +179,39 @@ def read_inputs(
     labels: NDArray[np.int16] | None = None
     with collecting(problems):
         table = read_table(options.features, options.choice)
-        problems += _size_problems(options, table)
-        if options.covariance not in SPHERES and constant(table.X).all():
-            found = "features that vary by no more than rounding"
-            problems.append(
-                Problem(str(options.features), found, "samples that differ", "subtract what they share")
-            )
+        problems += _table_problems(options, table)
     with collecting(problems):
         labels = _labels(options, table)
     accuracies, wrong = read_accuracies(options.annotator_accuracy)
     problems += wrong
-    samples = _samples(options, table)
+    # Without a table annotation files are still checked, as far as the number of samples does not matter; not
+    # where names of samples would be in it.
+    samples = None if options.index_column else Samples(SampleRows(sys.maxsize))
+    if table is not None:
+        samples = Samples(table.rows or SampleRows(len(table.X)))
     rows, unread = _rows(options, samples) if samples else ([], [])
     problems += unread
-    annotations = answered(rows)
-    problems += _annotator_problems(options, annotations, accuracies, all_read=not unread)
+    annotations, model = answered(rows), options.chosen_model
+    problems += annotator_problems(
+        OWN_ACCURACY,
+        accuracies,
+        annotator_names(annotations),
+        mentioned=() if unread else accuracies,  # else the name may be in a file that is wrong
+        needs_all=model == "posterior" and options.accuracy is None and bool(options.annotator_accuracy),
+        for_all="--accuracy",
+    )
+    problems += _column_problems(annotations, model)
     if problems or table is None:
         raise InputError(problems)
     layers = annotator_layers(annotations, accuracies, options.accuracy)
     return FitInputs(scale(table.X, options.scale), labels, rows, layers, table, given(samples))
 
 
-def _samples(options: FitOptions, table: LabelledTable | None) -> Samples | None:
-    """What annotation files may name.
-
-    Without a table they are still checked, as far as the number of samples does not matter; not where names
-    of samples would be in it.
-    """
-    if table is not None:
-        return Samples(table.rows or SampleRows(len(table.X)))
-    return None if options.index_column else Samples(SampleRows(sys.maxsize))
-
-
-def _rows(options: FitOptions, samples: Samples) -> tuple[list[Row], list[Problem]]:
-    """What all files say that are right, and the problems of the others."""
-    found: list[Row] = []
-    problems: list[Problem] = []
-    for kind, path in ((MUST, options.must_link), (CANNOT, options.cannot_link)):
-        if path is not None:
-            with collecting(problems):
-                found += read_links(path, samples, kind)
-    for path in options.annotations:
-        with collecting(problems):
-            found += read_answers(path, samples)
-    return found, problems
-
-
-def _annotator_problems(
-    options: FitOptions, annotations: list[Annotation], accuracies: dict[str, float], *, all_read: bool
-) -> Iterator[Problem]:
-    names = annotator_names(annotations)
-    if all_read:  # else the name may be in a file that is wrong
-        yield from name_problems(accuracies, names)
-    if options.chosen_model == "posterior" and options.accuracy is None and options.annotator_accuracy:
-        yield from missing_problems(accuracies, names)
-    yield from column_problems(annotations, options.chosen_model)
-
-
 def _option_problems(options: FitOptions) -> Iterator[Problem]:
-    words = {
-        "--model": (options.chosen_model, TERMS),
-        "--covariance": (options.covariance, (*COVARIANCES, AUTO)),
-        "--scale": (options.scale, SCALES),
-    }
-    for option, (word, known) in words.items():
-        if word not in known:
-            yield not_one_of(option, word, known)
-    at_least = {
-        "-k": (options.n_clusters, 1),
-        "--restarts": (options.restarts, 1),
-        "--seed": (options.seed, 0),
-    }
-    for name, (value, least) in at_least.items():
-        if value < least:
-            yield Problem(name, str(value), f"{least} or more")
-    if options.n_clusters >= MAX_CLASSES:
-        yield Problem("-k", str(options.n_clusters), f"less than {MAX_CLASSES}")
-    for setting, found, expected in wrong_settings({**options.chosen, "covariance": options.covariance}):
-        yield Problem(setting.option, found, expected)
-    if options.accuracy is None:
-        if options.chosen_model == "posterior" and not options.annotator_accuracy:
-            yield Problem("--accuracy", "nothing", "a number above 0, at most 1", "posterior needs it")
-    elif not 0 < options.accuracy <= 1:
-        yield Problem("--accuracy", str(options.accuracy), "a number above 0, at most 1")
+    values = {name: getattr(options, name) for name in PARAMETERS.keys() - {"missing", "categories"}}
+    own = {"model": options.chosen_model, "annotator_accuracy": options.annotator_accuracy}
+    for setting, found, expected in wrong_settings({**values, **options.chosen, **own}):
+        yield Problem(setting.option, found, expected, did_you_mean(found.strip("'"), setting.choices))
 
 
 def place_problems(option: str, path: Path | None, overwrite: bool) -> Iterator[Problem]:
@@ -461,7 +227,7 @@ def place_problems(option: str, path: Path | None, overwrite: bool) -> Iterator[
         yield Problem(option, f"{path}, which is there already", "a new file", "--force overwrites it")
 
 
-def _size_problems(options: FitOptions, table: LabelledTable) -> Iterator[Problem]:
+def _table_problems(options: FitOptions, table: LabelledTable) -> Iterator[Problem]:
     n_samples, distinct = len(table.X), len(np.unique(table.X, axis=0))
     least = options.settings.min_cluster_size
     if options.n_clusters > distinct:
@@ -470,6 +236,12 @@ def _size_problems(options: FitOptions, table: LabelledTable) -> Iterator[Proble
     elif options.n_clusters * least > n_samples > 0:
         found = f"{options.n_clusters} clusters of {least} or more for {n_samples} samples"
         yield Problem("-k", found, "samples enough", "see --min-cluster-size")
+    if options.covariance not in ("spherical", "common"):
+        from pipeline.fit.data_notes import constant
+
+        if constant(table.X).all():
+            found = "features that vary by no more than rounding"
+            yield Problem(str(options.features), found, "samples that differ", "subtract what they share")
 
 
 def _labels(options: FitOptions, table: LabelledTable | None) -> NDArray[np.int16] | None:
@@ -493,8 +265,21 @@ def _labels(options: FitOptions, table: LabelledTable | None) -> NDArray[np.int1
     return codes
 
 
-OPTION = "--annotator-accuracy"
-ACCURACY = "a number above 0, at most 1"
+def _rows(options: FitOptions, samples: Samples) -> tuple[list[Row], list[Problem]]:
+    """What all files say that are right, and the problems of the others."""
+    found: list[Row] = []
+    problems: list[Problem] = []
+    for kind, path in ((MUST, options.must_link), (CANNOT, options.cannot_link)):
+        if path is not None:
+            with collecting(problems):
+                found += read_links(path, samples, kind)
+    for path in options.annotations:
+        with collecting(problems):
+            found += read_answers(path, samples)
+    return found, problems
+
+
+# Accuracies of annotators.
 
 
 def read_accuracies(texts: Sequence[str]) -> tuple[dict[str, float], list[Problem]]:
@@ -512,42 +297,219 @@ def read_accuracies(texts: Sequence[str]) -> tuple[dict[str, float], list[Proble
     for text in texts:
         name, equals, cell = text.rpartition("=")
         if not (equals and name):
-            problems.append(Problem(OPTION, repr(text), "NAME=p"))
+            problems.append(Problem(OWN_ACCURACY, repr(text), "NAME=p"))
             continue
         accuracy = to_number(cell)
         if name in accuracies:
-            problems.append(Problem(f"{OPTION} {name}", "a second accuracy", "one for each annotator"))
-        if accuracy is None or not 0 < accuracy <= 1:
-            problems.append(Problem(f"{OPTION} {name}", repr(cell), ACCURACY))
+            problems.append(Problem(f"{OWN_ACCURACY} {name}", "a second accuracy", "one for each annotator"))
+        if accuracy is None or not PARAMETERS["accuracy"].allows(accuracy):
+            expected = PARAMETERS["accuracy"].expected
+            problems.append(Problem(f"{OWN_ACCURACY} {name}", repr(cell), expected))
             accuracy = math.nan
         accuracies[name] = accuracy
     return accuracies, problems
 
 
-def name_problems(accuracies: Mapping[str, float], names: Sequence[str]) -> Iterator[Problem]:
-    """Accuracies of annotators that no file has."""
-    for name in accuracies:
+def annotator_problems(
+    where: str,
+    accuracies: Mapping[str, float],
+    names: Sequence[str],
+    *,
+    mentioned: Iterable[str],
+    needs_all: bool,
+    for_all: str,
+) -> Iterator[Problem]:
+    """Accuracies of annotators that are not there, and annotators whose accuracy is missing.
+
+    Parameters
+    ----------
+    where : str
+        Option or parameter that has the accuracies.
+    accuracies : mapping of str to float
+        By annotator.
+    names : sequence of str
+        Annotators there are.
+    mentioned : iterable of str
+        Names that have to be among them.
+    needs_all : bool
+        Whether each annotator needs an accuracy.
+    for_all : str
+        Option or parameter that gives it to those who have none of their own.
+    """
+    for name in mentioned:
         if name not in names:
             expected = f"one of {', '.join(names[:20])}" if names else "no name, as there are no annotations"
-            yield Problem(OPTION, f"annotator {name!r}", expected, did_you_mean(name, names))
+            yield Problem(where, f"annotator {name!r}", expected, did_you_mean(str(name), names))
+    if needs_all:
+        hint = f"or {for_all}, for all that have none of their own"
+        for name in names:
+            if name not in accuracies:
+                expected = PARAMETERS["accuracy"].expected
+                yield Problem(where, f"nothing for annotator {name!r}", expected, hint)
 
 
-def missing_problems(accuracies: Mapping[str, float], names: Sequence[str]) -> Iterator[Problem]:
-    """Annotators without an accuracy, where the model needs one of each."""
-    for name in names:
-        if name not in accuracies:
-            found = f"nothing for annotator {name!r}"
-            yield Problem(OPTION, found, ACCURACY, "or --accuracy for all that have none of their own")
-
-
-def column_problems(annotations: Sequence[Annotation], model: str) -> Iterator[Problem]:
+def _column_problems(annotations: Sequence[Annotation], model: str) -> Iterator[Problem]:
     """Accuracies of single lines, where the model has no place for them; one problem for each file."""
     if model not in TERMS or model == "conditional":
         return
-    with_accuracy = [annotation for annotation in annotations if annotation.accuracy is not None]
-    for file in dict.fromkeys(annotation.file for annotation in with_accuracy):
-        lines = [annotation.line for annotation in with_accuracy if annotation.file == file]
-        others = f", and {len(lines) - 1} more such lines" if len(lines) > 1 else ""
-        found = f"an accuracy in the sixth column{others}"
-        expected = f"none with the model {model!r}"
-        yield Problem(f"{file}, line {lines[0]}", found, expected, "--model conditional takes it")
+    lines: dict[Path, list[int]] = {}
+    for annotation in annotations:
+        if annotation.accuracy is not None:
+            lines.setdefault(annotation.file, []).append(annotation.line)
+    for file, (first, *more) in lines.items():
+        others = f", and {len(more)} more such lines" if more else ""
+        found, expected = f"an accuracy in the sixth column{others}", f"none with the model {model!r}"
+        yield Problem(f"{file}, line {first}", found, expected, "--model conditional takes it")
+
+
+# Annotators of a fit: the layers made for each, and how far the solution agrees with each.
+
+
+def annotator_names(annotations: Iterable[Annotation]) -> list[str]:
+    """Names in the order they first appear."""
+    return list(dict.fromkeys(annotation.annotator for annotation in annotations))
+
+
+def annotator_layers(
+    annotations: Sequence[Annotation], accuracies: Mapping[str, float], accuracy: float | None
+) -> list[Layer]:
+    """A layer for each annotator and kind, must-links first; annotators are numbered as they appear.
+
+    Parameters
+    ----------
+    annotations : sequence of Annotation
+        Of all files.
+    accuracies : mapping of str to float
+        Accuracy of each annotator that has one of its own; those of lines come first.
+    accuracy : float or None
+        Accuracy of the others.
+    """
+    from kernels.problem.data import Layer
+
+    names = annotator_names(annotations)
+    groups: dict[tuple[str, int], list[Annotation]] = {
+        (name, kind): [] for name in names for kind in KIND_NAMES
+    }
+    for annotation in annotations:
+        groups[annotation.annotator, annotation.kind].append(annotation)
+    layers = []
+    for (name, kind), own in groups.items():
+        if own:
+            pairs = np.array([(item.first, item.second) for item in own], dtype=np.int64)
+            counts = np.array([item.count for item in own], dtype=np.float64)
+            of_lines = np.array([item.accuracy for item in own], dtype=np.float64)  # None becomes NaN
+            told = None if np.isnan(of_lines).all() else of_lines
+            layers.append(Layer(kind, pairs, counts, accuracies.get(name, accuracy), told, names.index(name)))
+    return layers
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """How annotators come out of a fit.
+
+    Parameters
+    ----------
+    accuracies : dict of str to (float or None)
+        Share of each annotator's annotations that agrees with the partition, self pairs left out; None if
+        there are no others.
+    counts : dict of str to float
+        Annotations of each annotator, self pairs included.
+    contradictions : list of Annotation
+        All that the partition contradicts, in the order of files and lines. A sample that cannot be linked
+        with itself is among them.
+    samples : Samples
+        What samples are called.
+    """
+
+    accuracies: dict[str, float | None]
+    counts: dict[str, float]
+    contradictions: list[Annotation]
+    samples: Samples
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; lines, and samples without names, count from 1 and weights are those of the files."""
+        return {
+            "annotator_accuracies": self.accuracies,
+            "contradictions": [
+                {
+                    "i": self.samples.told(item.first),
+                    "j": self.samples.told(item.second),
+                    "kind": KIND_NAMES[item.kind],
+                    "weight": item.weight,
+                    "annotator": item.annotator,
+                    "file": str(item.file),
+                    "line": item.line,
+                }
+                for item in self.contradictions
+            ],
+        }
+
+    def lines(self) -> list[str]:
+        """A line for each annotator, and the first contradictions, for people."""
+        lines = []
+        for name, accuracy in self.accuracies.items():
+            contradicted = sum(item.count for item in self.contradictions if item.annotator == name)
+            share = "unknown" if accuracy is None else f"{accuracy:.3f}"
+            counts = f"{contradicted:g} of {self.counts[name]:g} annotations contradicted"
+            lines.append(f"annotator  {name}: accuracy {share}, {counts}")
+        if self.contradictions:
+            lines.append("contradicted by the clusters")
+        for item in self.contradictions[:SHOWN]:
+            pair = f"{self.samples.told(item.first)} {self.samples.told(item.second)}"
+            text = f"{pair} {KIND_NAMES[item.kind]} {item.weight:g} {item.annotator}"
+            lines.append(f"           {item.file}, line {item.line}: {text}")
+        if len(self.contradictions) > SHOWN:
+            lines.append(f"           and {len(self.contradictions) - SHOWN} more (--json lists all)")
+        return lines
+
+
+def judge(annotations: Sequence[Annotation], labels: NDArray[np.integer], samples: Samples) -> Judgement:
+    """Compare annotations with a partition.
+
+    Parameters
+    ----------
+    annotations : sequence of Annotation
+        Of all files.
+    labels : ndarray of shape (n_samples,)
+        The partition.
+    samples : Samples
+        What samples are called.
+    """
+    from kernels.problem.data import inferred_accuracies
+
+    names = annotator_names(annotations)
+    shares = inferred_accuracies(annotator_layers(annotations, {}, None), labels)
+    counts = dict.fromkeys(names, 0.0)
+    for item in annotations:
+        counts[item.annotator] += item.count
+    return Judgement(
+        {name: None if math.isnan(shares[number]) else shares[number] for number, name in enumerate(names)},
+        counts,
+        [item for item in annotations if (labels[item.first] == labels[item.second]) != (item.kind == MUST)],
+        samples,
+    )
+
+
+# What is written: labels as a table of one row for each sample.
+
+
+def labels_csv(samples: Samples, result: FitResult) -> str:
+    """Labels as CSV: what the sample is called, its label from 0, and how sure it is if that was asked for.
+
+    A sample without a name is called by the number of its row from 1.
+
+    Parameters
+    ----------
+    samples : Samples
+        What the samples are called.
+    result : FitResult
+        The fit.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    found = result.confidence
+    writer.writerow(["index", "label", *(["confidence"] if found else [])])
+    for position, label in enumerate(result.best.labels.tolist()):
+        sure = [f"{found.confidence[position]:.4f}"] if found else []
+        writer.writerow([samples.cell(position), label, *sure])
+    return text.getvalue()

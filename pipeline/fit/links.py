@@ -1,4 +1,7 @@
-"""Annotations as the estimator takes them: tables of links, of one annotator or of several."""
+"""Annotations as the estimator takes them: tables of links, of one annotator or of several.
+
+`names_of` says what links call samples, and a `Reader` checks links of these and lays them out as `Given`.
+"""
 
 from __future__ import annotations
 
@@ -61,29 +64,24 @@ class Names:
         """The labels as Python has them; tuples of a MultiIndex."""
         return [plain(label) for label in self.index]
 
-    @cached_property
-    def _places(self) -> dict[Hashable, int]:
-        return {label: place for place, label in enumerate(self.labels)}
-
     def places(self, labels: Iterable[Any]) -> NDArray[np.int64]:
         """Place of each label, `OUTSIDE` of one that no sample has."""
-        return np.array([self._place(plain(label)) for label in labels], dtype=np.int64)
-
-    def _place(self, label: Any) -> int:
-        try:
-            return self._places.get(label, OUTSIDE)
-        except TypeError:  # what cannot be hashed is no label
-            return OUTSIDE
+        known = {label: place for place, label in enumerate(self.labels)}
+        found = []
+        for label in map(plain, labels):
+            try:
+                found.append(known.get(label, OUTSIDE))
+            except TypeError:  # what cannot be hashed is no label
+                found.append(OUTSIDE)
+        return np.array(found, dtype=np.int64)
 
     def take(self, places: NDArray[np.integer]) -> NDArray[Any]:
         """Labels of places, in the shape of those; tuples if they are of a MultiIndex."""
+        labels = np.asarray(self.index)
         if isinstance(self.index, pd.MultiIndex):
             labels = np.empty(len(self.index), dtype=object)
             labels[:] = self.labels
-        else:
-            labels = np.asarray(self.index)
-        taken: NDArray[Any] = labels[places]
-        return taken
+        return np.asarray(labels[places])
 
     def repeated(self) -> Problem | None:
         """What is wrong where links name samples by labels, and some have the same one."""
@@ -117,24 +115,19 @@ class Names:
             first.setdefault(repr(plain(label)), (row, plain(label)))
         such = ", ".join(repr(label) for label in self.labels[:3])
         found = f"{len(rows)} of {n_links} rows with labels that no row of X has"
-        yield Problem(where, found, f"labels of {self.source}, such as {such}", self._remedy(first.values()))
+        remedy = 'where X is a part of a table on purpose, links_outside="drop" leaves these links out'
+        are_places = all(isinstance(label, int) for _, label in first.values())
+        if are_places and not any(isinstance(label, int) for label in self.labels):
+            remedy = "X.to_numpy() has no labels: there, links are places from 0"
+        yield Problem(where, found, f"labels of {self.source}, such as {such}", remedy)
+        known = {str(each): each for each in self.labels[:MOST_COMPARED]}
         for text, (row, label) in list(first.items())[:SHOWN]:
-            yield Problem(f"{where}, row {row}", text, f"a label of {self.source}", self._meant(label))
+            meant = did_you_mean(label, known) if isinstance(label, str) else ""
+            if str(label) in known:  # 3 for '3', or the other way round
+                meant = f"did you mean {known[str(label)]!r}, of type {type(known[str(label)]).__name__}?"
+            yield Problem(f"{where}, row {row}", text, f"a label of {self.source}", meant)
         if len(first) > SHOWN:
             yield Problem(where, f"{len(first) - SHOWN} more unknown labels", f"labels of {self.source}")
-
-    def _remedy(self, unknown: Iterable[tuple[int, Any]]) -> str:
-        if all(isinstance(label, int) for _, label in unknown) and not any(
-            isinstance(label, int) for label in self.labels
-        ):
-            return "X.to_numpy() has no labels: there, links are places from 0"
-        return 'where X is a part of a table on purpose, links_outside="drop" leaves these links out'
-
-    def _meant(self, label: Any) -> str:
-        known = {str(each): each for each in self.labels[:MOST_COMPARED]}
-        if str(label) in known:  # 3 for '3', or the other way round
-            return f"did you mean {known[str(label)]!r}, of type {type(known[str(label)]).__name__}?"
-        return did_you_mean(str(label), known) if isinstance(label, str) else ""
 
 
 def plain(label: Any) -> Any:
@@ -170,15 +163,13 @@ def names_of(X: object, samples: ArrayLike | None, n_samples: int) -> Names | No
     """
     if samples is None:
         return Names(X.index, "the index of X") if isinstance(X, pd.DataFrame) else None
-    expected = f"shape ({n_samples},), a name for each row of X"
-    if isinstance(samples, (str, bytes)) or not (
-        hasattr(samples, "__len__") or hasattr(samples, "__array__")
-    ):
-        raise InputError([Problem("samples", repr(samples), expected)])
-    shape = np.shape(samples) if hasattr(samples, "shape") else (len(samples),)  # type: ignore[arg-type]
+    given: Any = samples
+    shape = np.shape(given) if hasattr(given, "shape") else (len(given),) if _is_list(given) else None
     if shape != (n_samples,):
-        raise InputError([Problem("samples", f"shape {shape}", expected)])
-    return Names(pd.Index(samples), "samples")
+        found = repr(samples) if shape is None else f"shape {shape}"
+        expected = f"shape ({n_samples},), a name for each row of X"
+        raise InputError([Problem("samples", found, expected)])
+    return Names(pd.Index(given), "samples")
 
 
 def same_names(one: Names | None, other: Names | None, n_samples: int) -> bool:
@@ -189,8 +180,6 @@ def same_names(one: Names | None, other: Names | None, n_samples: int) -> bool:
 
 LINKS = "links"
 """Annotator of links that name nobody, as of link files of `sweep fit`."""
-
-KINDS = {"must_link": MUST, "cannot_link": CANNOT}
 
 LinkTables = ArrayLike | Mapping[str, ArrayLike]
 """Links of one annotator, or those of several by name."""
@@ -222,9 +211,7 @@ class Given:
     def of_kind(self, kind: int) -> NDArray[np.float64] | dict[str, NDArray[np.float64]] | None:
         """Rows i, j, weight of a kind, as `fit` takes them: by annotator, unless none was named."""
         tables = {
-            self.annotators[layer.annotator]: np.column_stack([layer.pairs, layer_weights(layer)]).astype(
-                float
-            )
+            self.annotators[layer.annotator]: np.column_stack([1.0 * layer.pairs, layer_weights(layer)])
             for layer in self.layers
             if layer.kind == kind
         }
@@ -262,8 +249,9 @@ class Reader:
         cannot_link: LinkTables | None,
         accuracy: float | None = None,
         annotator_accuracy: Mapping[str, float] | None = None,
+        before: Given | None = None,
     ) -> Given:
-        """Check links, and lay them out.
+        """Check links, and lay them out; those before come first.
 
         Raises
         ------
@@ -271,32 +259,42 @@ class Reader:
             With the problems of all links.
         """
         problems: list[Problem] = []
-        found: dict[tuple[str, int], tuple[NDArray[np.int64], NDArray[np.float64], int]] = {}
+        before = before or Given()
+        found: dict[tuple[str, int], list[tuple[NDArray[np.integer], NDArray[np.float64]]]] = {}
+        for layer in before.layers:
+            found[before.annotators[layer.annotator], layer.kind] = [(layer.pairs, layer_weights(layer))]
+        dropped, total = before.dropped, before.total
         for where, kind, annotator, links in _tables(must_link, cannot_link, problems):
             with collecting(problems):
-                found[annotator, kind] = self._links(where, links)
-        if self.names is not None and any(len(pairs) or out for pairs, _, out in found.values()):
+                pairs, weights, outside = self._links(where, links)
+                found.setdefault((annotator, kind), []).append((pairs, weights))
+                dropped, total = dropped + outside, total + outside + len(pairs)
+        if self.names is not None and total > before.total:
             repeated = self.names.repeated()
             problems += [repeated] if repeated else []
         if problems:
             raise InputError(problems)
         annotators = list(dict.fromkeys(name for name, _ in found))
         own = annotator_accuracy or {}
-        layers = [
-            Layer(kind, *found[name, kind][:2], own.get(name, accuracy), None, number)
-            for number, name in enumerate(annotators)
-            for kind in (MUST, CANNOT)
-            if (name, kind) in found
-        ]
-        dropped = sum(out for _, _, out in found.values())
-        return Given(layers, annotators, dropped, dropped + sum(len(layer.pairs) for layer in layers))
+        layers = []
+        for number, name in enumerate(annotators):
+            for kind in (MUST, CANNOT):
+                if (name, kind) in found:
+                    pairs, weights = map(np.concatenate, zip(*found[name, kind], strict=True))
+                    layers.append(Layer(kind, pairs, weights, own.get(name, accuracy), None, number))
+        return Given(layers, annotators, dropped, total)
 
     def _links(self, where: str, links: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
         """Pairs of places, the annotations each stands for, and the number of links left out."""
         unmasked(where, links)
         if self.names is None:
             return *_by_place(where, links, self.n_samples), 0
-        first, second, weights = _columns(where, links)
+        first, second, *third = _cells(where, links)
+        try:
+            weights = np.asarray(third[0] if third else np.ones(len(first)), dtype=np.float64)
+        except (TypeError, ValueError):
+            found = "weights that are no numbers"
+            raise InputError([Problem(where, found, WEIGHTS, "the third column has the weights")]) from None
         problems = list(_weight_problems(where, weights))
         places = np.column_stack([self.names.places(first), self.names.places(second)])
         outside = places == OUTSIDE
@@ -317,14 +315,9 @@ class Reader:
             If they are no such table, or name a sample that does not exist.
         """
         unmasked("pairs", pairs)
-        if self.names is None:
-            table = _numbers("pairs", pairs)
-            width, found = table.shape[1], f"shape {table.shape}"
-        else:
-            columns = _cells("pairs", pairs)
-            width, found = len(columns), f"rows of {len(columns)}"
+        width = _numbers("pairs", pairs).shape[1] if self.names is None else len(_cells("pairs", pairs))
         if width != 2:
-            raise InputError([Problem("pairs", found, "shape (n_pairs, 2)")])
+            raise InputError([Problem("pairs", f"rows of {width}", "shape (n_pairs, 2)")])
         return self._links("pairs", pairs)[0]
 
 
@@ -332,17 +325,16 @@ def _tables(
     must_link: LinkTables | None, cannot_link: LinkTables | None, problems: list[Problem]
 ) -> Iterator[tuple[str, int, str, ArrayLike]]:
     """Where it is, kind, annotator and links of every table."""
-    for name, links in (("must_link", must_link), ("cannot_link", cannot_link)):
-        if isinstance(links, Mapping):
-            for annotator, own in links.items():
-                if isinstance(annotator, str) and annotator:
-                    yield f"{name} of {annotator}", KINDS[name], annotator, own
-                else:
-                    problems.append(
-                        Problem(name, f"annotator {annotator!r}", "a name, a text that is not empty")
-                    )
-        elif links is not None:
-            yield name, KINDS[name], LINKS, links
+    for name, kind, links in (("must_link", MUST, must_link), ("cannot_link", CANNOT, cannot_link)):
+        if links is not None and not isinstance(links, Mapping):
+            yield name, kind, LINKS, links
+            continue
+        for annotator, own in (links or {}).items():
+            if isinstance(annotator, str) and annotator:
+                yield f"{name} of {annotator}", kind, annotator, own
+            else:
+                found, expected = f"annotator {annotator!r}", "a name, a text that is not empty"
+                problems.append(Problem(name, found, expected))
 
 
 def _by_place(where: str, links: ArrayLike, n_samples: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -377,19 +369,6 @@ def _no_table(where: str, links: object, cells: str) -> InputError:
     return InputError([Problem(where, f"a {type(links).__name__} that makes no table of {cells}", SHAPES)])
 
 
-def _columns(where: str, links: ArrayLike) -> tuple[Sequence[Any], Sequence[Any], NDArray[np.float64]]:
-    """Labels of the first samples, of the second ones, and weights."""
-    columns = _cells(where, links)
-    if len(columns) == 2:
-        return columns[0], columns[1], np.ones(len(columns[0]))
-    try:
-        weights = np.asarray(columns[2], dtype=np.float64)
-    except (TypeError, ValueError):
-        found = "weights that are no numbers"
-        raise InputError([Problem(where, found, WEIGHTS, "the third column has the weights")]) from None
-    return columns[0], columns[1], weights
-
-
 def _cells(where: str, links: Any) -> list[Sequence[Any]]:
     """Two or three columns of a table whose cells may be labels of any kind."""
     if isinstance(links, pd.DataFrame) or (isinstance(links, np.ndarray) and links.ndim == 2):
@@ -397,15 +376,17 @@ def _cells(where: str, links: Any) -> list[Sequence[Any]]:
         if frame.shape[1] not in (2, 3):
             raise InputError([Problem(where, f"shape {frame.shape}", SHAPES)])
         return [list(frame.iloc[:, column]) for column in range(frame.shape[1])]
-    if isinstance(links, (str, bytes)) or not hasattr(links, "__len__"):
-        raise _no_table(where, links, "labels")
-    rows = list(links)
-    if any(isinstance(row, (str, bytes)) or not hasattr(row, "__len__") for row in rows):
+    rows = list(links) if _is_list(links) else []
+    if not _is_list(links) or not all(map(_is_list, rows)):
         raise _no_table(where, links, "labels")
     lengths = {len(row) for row in rows} or {2}
     if len(lengths) > 1 or not lengths <= {2, 3}:
         raise InputError([Problem(where, f"rows of {' and '.join(map(str, sorted(lengths)))} cells", SHAPES)])
     return [[row[column] for row in rows] for column in range(lengths.pop())]
+
+
+def _is_list(value: object) -> bool:
+    return hasattr(value, "__len__") and not isinstance(value, (str, bytes))
 
 
 def _weight_problems(where: str, weights: NDArray[np.float64]) -> Iterator[Problem]:
@@ -422,61 +403,3 @@ def _row_problems(
         others = f", and {len(rows) - 1} more such rows" if len(rows) > 1 else ""
         found = ", ".join(f"{cell:.15g}" for cell in cells[rows[0]])
         yield Problem(f"{where}, row {rows[0]}", found + others, expected, hint)
-
-
-def annotator_problems(
-    given: Given,
-    accuracy: float | None,
-    annotator_accuracy: Mapping[str, float] | None,
-    mentioned: Iterable[str],
-    *,
-    needs_all: bool,
-) -> Iterator[Problem]:
-    """Accuracies of annotators that are not there, and annotators whose accuracy is missing.
-
-    Parameters
-    ----------
-    given : Given
-        Annotations of the fit.
-    accuracy : float or None
-        Of annotators without one of their own; None if it is not known.
-    annotator_accuracy : mapping or None
-        By annotator.
-    mentioned : iterable of str
-        Names that must be there, if anybody is.
-    needs_all : bool
-        Whether the model needs the accuracy of each annotator.
-    """
-    own = annotator_accuracy or {}
-    for name in mentioned:
-        if given.annotators and name not in given.annotators:
-            expected = f"one of {', '.join(given.annotators[:20])}"
-            hint = did_you_mean(str(name), given.annotators)
-            yield Problem("annotator_accuracy", f"annotator {name!r}", expected, hint)
-    if needs_all and accuracy is None:
-        for name in given.annotators:
-            if name not in own:
-                found, hint = (
-                    f"nothing for annotator {name!r}",
-                    "or accuracy, for all that have none of their own",
-                )
-                yield Problem("annotator_accuracy", found, "a number above 0, at most 1", hint)
-
-
-def joined(before: Given, new: Given) -> Given:
-    """Annotations with those added: one layer for each annotator and kind."""
-    annotators = list(dict.fromkeys([*before.annotators, *new.annotators]))
-    layers = []
-    for number, name in enumerate(annotators):
-        for kind in (MUST, CANNOT):
-            own = [
-                layer
-                for given in (before, new)
-                for layer in given.layers
-                if layer.kind == kind and given.annotators[layer.annotator] == name
-            ]
-            if own:
-                pairs = np.concatenate([layer.pairs for layer in own])
-                weights = np.concatenate([layer_weights(layer) for layer in own])
-                layers.append(Layer(kind, pairs, weights, own[0].accuracy, None, number))
-    return Given(layers, annotators, before.dropped + new.dropped, before.total + new.total)

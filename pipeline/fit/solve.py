@@ -1,4 +1,9 @@
-"""One data set, one set of annotations, no cube: the best of some restarts."""
+"""One data set, one set of annotations, no cube: the best of some restarts, and what to know of it.
+
+`fit` gives a `FitResult`, which `to_json` makes plain; how sure its labels are is said by `find_confidence`,
+what to know before trusting it by the notes, and `assignment_costs` are what new samples cost in each of its
+clusters.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +34,10 @@ from kernels.scores import (
 from kernels.search.genetic import CLONE, Restart, run_restart, warm_up
 from kernels.search.sampling import Length, run_chain
 from kernels.settings import AUTO, CANDIDATES, Settings, method_words
-from pipeline.common import best_of
+from pipeline.common import best_of, plural
 from pipeline.fit.data_notes import (
     BOUND,
     constant_notes,
-    counted,
     crowding_notes,
     equal_rows,
     faint_notes,
@@ -202,18 +206,15 @@ def find_confidence(problem: Problem, runs: Sequence[Restart], best: int, seed: 
     began = time.perf_counter()
     starts = distinct_starts(runs, best)
     labels = runs[best].labels
-    draws = max(2, min(LENGTH.draws, LARGEST // (CHAINS * len(labels))))
-    chains = [
-        run_chain(
-            problem,
-            starts[chain % len(starts)].labels,
-            labels,
-            LENGTH._replace(draws=draws),
-            np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(STREAM, chain))),
-        )
-        for chain in range(CHAINS)
-    ]
-    shares = np.array([_membership(chain.labels, problem.n_clusters) for chain in chains])
+    length = LENGTH._replace(draws=max(2, min(LENGTH.draws, LARGEST // (CHAINS * len(labels)))))
+    chains = []
+    for chain in range(CHAINS):
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(STREAM, chain)))
+        chains.append(run_chain(problem, starts[chain % len(starts)].labels, labels, length, rng))
+    clusters = range(problem.n_clusters)
+    shares = np.array(
+        [np.stack([(chain.labels == k).mean(axis=0) for k in clusters], axis=1) for chain in chains]
+    )
     agreements = np.array([(chain.labels == labels).mean(axis=1) for chain in chains])
     return Confidence(
         labels=labels,
@@ -232,18 +233,14 @@ def distinct_starts(runs: Sequence[Restart], best: int) -> list[Restart]:
     starts = [runs[best]]
     for run in sorted(runs, key=lambda run: -run.objective):
         is_near = run.objective >= runs[best].objective - REACH
-        if is_near and not any(_are_clones(run, start) for start in starts):
+        are_clones = (
+            abs(run.objective - start.objective) <= CLONE
+            and (np.sort(run.sizes) == np.sort(start.sizes)).all()
+            for start in starts
+        )
+        if is_near and not any(are_clones):
             starts.append(run)
     return starts
-
-
-def _are_clones(first: Restart, second: Restart) -> bool:
-    is_close = abs(first.objective - second.objective) <= CLONE
-    return is_close and bool((np.sort(first.sizes) == np.sort(second.sizes)).all())
-
-
-def _membership(draws: NDArray[np.int16], n_clusters: int) -> NDArray[np.float64]:
-    return np.stack([(draws == k).mean(axis=0) for k in range(n_clusters)], axis=1)
 
 
 def split_r_hat(values: NDArray[np.float64]) -> float:
@@ -320,9 +317,7 @@ def solution_notes(X: NDArray[np.float64], best: Restart, problem: Problem) -> I
     str
         A sentence; none for most data.
     """
-    overall = total_variance(X)
-    groups = equal_rows(X)
-    n_clusters, variance_prior = problem.n_clusters, problem.data.kappa
+    groups, n_clusters = equal_rows(X), problem.n_clusters
     if problem.covariance not in SPHERES:
         yield from _shape_notes(X, best, problem)
         yield from crowding_notes(groups, n_clusters)
@@ -331,12 +326,52 @@ def solution_notes(X: NDArray[np.float64], best: Restart, problem: Problem) -> I
     yield from faint_notes(X)
     yield from crowding_notes(groups, n_clusters)
     sizes, _, variances = cluster_gaussians(X, best.labels, n_clusters)
+    ratios, has_prior = variances / total_variance(X), problem.data.kappa > 0
+    is_degenerate = (sizes <= 1) | (ratios <= DEGENERATE)
+    degenerate = int(is_degenerate.sum())
     if problem.covariance == "common":
-        yield from _common_notes(float(sizes @ variances) / (len(X) * overall), variance_prior)
-    elif variance_prior > 0:
-        yield from _bounded_notes(_degenerate(sizes, variances / overall))
-    else:
-        yield from _variance_notes(sizes, variances / overall, groups)
+        if float(sizes @ ratios) / len(X) < NEARLY_DEGENERATE:
+            start = "all clusters hold nothing but (nearly) equal rows: the common variance"
+            prior = "comes from the prior alone"
+            none = f"is next to 0, and the objective no measure of anything; {BOUND}"
+            yield f"{start} {prior if has_prior else none}"
+    elif has_prior and degenerate:
+        clusters = plural(degenerate, "cluster holds", "clusters hold")
+        yield f"{clusters} nothing but (nearly) equal rows: the variance comes from the prior alone"
+    elif not has_prior:
+        if degenerate:
+            clusters = plural(degenerate, "cluster is degenerate", "clusters are degenerate")
+            effect = "the variance is 0 and adds nothing to the objective, whose best then depends on units"
+            repeats = len(X) - len(groups)
+            rows = f"; {repeats} of {len(X)} rows repeat another one" if repeats else ""
+            yield f"{clusters}, a single row or (nearly) equal ones: {effect}; {BOUND}{rows}"
+        else:
+            yield from repeat_notes(groups)
+        near = int(((ratios < NEARLY_DEGENERATE) & ~is_degenerate).sum())
+        if near:
+            clusters = plural(near, "cluster has", "clusters have")
+            yield (
+                f"{clusters} a variance below {NEARLY_DEGENERATE:g} of the overall one: nearly equal rows,"
+                f" which outweigh the rest of the objective; {BOUND}"
+            )
+
+
+def _shape_notes(X: NDArray[np.float64], best: Restart, problem: Problem) -> Iterator[str]:
+    """Features that are left out, clusters that only the prior bounds, and degenerate ones without it."""
+    left = X.shape[1] - len(problem.kept)
+    if left:
+        features = plural(left, "feature is", "features are")
+        reason = "constant" if problem.covariance == "diagonal" else "constant, or given by the others,"
+        yield f"{features} {reason} and left out of the covariances, of {X.shape[1]}"
+    degenerate = int((~best.covariances.reshape(len(best.sizes), -1).any(axis=1)).sum())
+    if degenerate:
+        clusters = plural(degenerate, "cluster is degenerate", "clusters are degenerate")
+        effect = "it adds nothing to the objective, whose best then depends on units"
+        yield f"{clusters}, without variance in some feature: {effect}; {SHAPE_BOUND}"
+    few = int((best.sizes <= len(problem.kept)).sum())
+    if few and problem.covariance == "full":
+        clusters = plural(few, "cluster has", "clusters have")
+        yield f"{clusters} no more samples than features: its covariance owes much to the prior"
 
 
 def contradiction_notes(layers: Sequence[Layer], labels: NDArray[np.integer]) -> Iterator[str]:
@@ -378,67 +413,6 @@ def contradiction_notes(layers: Sequence[Layer], labels: NDArray[np.integer]) ->
         f"the clusters contradict {contradicted:.4g} of {total:.4g} annotations, {explains} explains"
         f" {expected:.3g} ± {error:.2g}: see that samples and kinds are those meant, and K"
     )
-
-
-def _shape_notes(X: NDArray[np.float64], best: Restart, problem: Problem) -> Iterator[str]:
-    """Features that are left out, clusters that only the prior bounds, and degenerate ones without it."""
-    left = X.shape[1] - len(problem.kept)
-    if left:
-        features = counted(left, "feature is", "features are")
-        reason = "constant" if problem.covariance == "diagonal" else "constant, or given by the others,"
-        yield f"{features} {reason} and left out of the covariances, of {X.shape[1]}"
-    degenerate = int((~best.covariances.reshape(len(best.sizes), -1).any(axis=1)).sum())
-    if degenerate:
-        clusters = counted(degenerate, "cluster is degenerate", "clusters are degenerate")
-        effect = "it adds nothing to the objective, whose best then depends on units"
-        yield f"{clusters}, without variance in some feature: {effect}; {SHAPE_BOUND}"
-    few = int((best.sizes <= len(problem.kept)).sum())
-    if few and problem.covariance == "full":
-        clusters = counted(few, "cluster has", "clusters have")
-        yield f"{clusters} no more samples than features: its covariance owes much to the prior"
-
-
-def _degenerate(sizes: NDArray[np.integer], ratios: NDArray[np.float64]) -> NDArray[np.bool_]:
-    return (sizes <= 1) | (ratios <= DEGENERATE)
-
-
-def _variance_notes(
-    sizes: NDArray[np.integer], ratios: NDArray[np.float64], groups: NDArray[np.integer]
-) -> Iterator[str]:
-    """What free variances without a prior run into, or are kept from by the rule of degenerate clusters."""
-    is_degenerate = _degenerate(sizes, ratios)
-    degenerate, near = int(is_degenerate.sum()), int(((ratios < NEARLY_DEGENERATE) & ~is_degenerate).sum())
-    n_samples, repeats = int(sizes.sum()), int(sizes.sum()) - len(groups)
-    if degenerate:
-        clusters = counted(degenerate, "cluster is degenerate", "clusters are degenerate")
-        effect = "the variance is 0 and adds nothing to the objective, whose best then depends on units"
-        rows = f"; {repeats} of {n_samples} rows repeat another one" if repeats else ""
-        yield f"{clusters}, a single row or (nearly) equal ones: {effect}; {BOUND}{rows}"
-    else:
-        yield from repeat_notes(groups)
-    if near:
-        clusters = counted(near, "cluster has", "clusters have")
-        yield (
-            f"{clusters} a variance below {NEARLY_DEGENERATE:g} of the overall one: nearly equal rows, which"
-            f" outweigh the rest of the objective; {BOUND}"
-        )
-
-
-def _bounded_notes(is_degenerate: NDArray[np.bool_]) -> Iterator[str]:
-    count = int(is_degenerate.sum())
-    if count:
-        clusters = counted(count, "cluster holds", "clusters hold")
-        yield f"{clusters} nothing but (nearly) equal rows: the variance comes from the prior alone"
-
-
-def _common_notes(ratio: float, variance_prior: float) -> Iterator[str]:
-    if ratio >= NEARLY_DEGENERATE:
-        return
-    start = "all clusters hold nothing but (nearly) equal rows: the common variance"
-    if variance_prior > 0:
-        yield f"{start} comes from the prior alone"
-    else:
-        yield f"{start} is next to 0, and the objective no measure of anything; {BOUND}"
 
 
 Rounds = Callable[[Iterable[int]], Iterable[int]]
@@ -730,7 +704,7 @@ def weighted_agreement(layers: Sequence[Layer], labels: NDArray[np.integer]) -> 
     """
     agreeing = total = 0.0
     for layer in layers:
-        weights = np.ones(len(layer.pairs)) if layer.weights is None else layer.weights
+        weights = layer_weights(layer)
         together = labels[layer.pairs[:, 0]] == labels[layer.pairs[:, 1]]
         agreeing += float(weights[together == (layer.kind == MUST)].sum())
         total += float(weights.sum())

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.settings import PARAMETERS, SCALES
 from sweeps.data.lines import (
     MOST_LINES,
     PROBLEMS_SHOWN,
@@ -25,8 +26,7 @@ from sweeps.data.lines import (
     split_cells,
     to_number,
 )
-from sweeps.errors import InputError, Problem, collecting, did_you_mean
-from sweeps.words import CATEGORIES, MISSING, SCALES
+from sweeps.errors import InputError, Problem, collecting, did_you_mean, not_one_of
 
 if TYPE_CHECKING:  # readers of formats make frames, and call what is here
     from sweeps.data.formats import Frame
@@ -207,11 +207,10 @@ class TableChoice:
 
     def problems(self, where: str) -> Iterator[Problem]:
         """What contradicts itself, whatever the table is."""
-        for name, words in (("missing", MISSING), ("categories", CATEGORIES)):
-            found = getattr(self, name)
-            if found not in words:
-                expected = f"one of {', '.join(words)}"
-                yield Problem(f"{where}, {self.key(name)}", repr(found), expected, did_you_mean(found, words))
+        for name in ("missing", "categories"):
+            found, known = getattr(self, name), PARAMETERS[name].choices
+            if found not in known:
+                yield not_one_of(f"{where}, {self.key(name)}", found, known)
         if self.columns and self.drop:
             hint = f"what {self.key('columns')} does not name is no feature already"
             yield Problem(

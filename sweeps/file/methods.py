@@ -1,4 +1,7 @@
-"""Methods of a sweep file: shipped ones by name, and one's own, of a package or of a file beside it."""
+"""Methods of a sweep file: shipped ones by name, and one's own, of a package or of a file beside it.
+
+A file has a `MethodEntry`, which names what is called; a cube keeps a `Method`, which says what it was.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import (
+    AfterValidator,
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
@@ -19,7 +23,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, core_schema
+from pydantic_core import CoreSchema
 
 from sweeps.errors import InputError, did_you_mean, shown
 from sweeps.files import read_file
@@ -179,46 +183,26 @@ class MethodEntry(Record):
         table = handler.resolve_ref_schema(handler(schema))
         return {"anyOf": [{"type": "string", "enum": list(SHIPPED)}, table]}
 
-    def found(self, folder: Path, restarts: int) -> Method:
-        """The method, with the checksum or version of its code.
-
-        Parameters
-        ----------
-        folder : Path
-            Of the sweep file.
-        restarts : int
-            The most that a cell has.
-
-        Raises
-        ------
-        pydantic_core.PydanticCustomError
-            If its file or its package is not there.
-        """
-        shipped = SHIPPED.get(self.call)
-        default = 1 if shipped is None else min(shipped.restarts, restarts)
-        kept = {key: getattr(self, key) for key in ("name", "call", "time_limit", "options")}
-        uses = self.uses or ("links" if shipped is None else shipped.uses)
-        code, path = _code(self.call, folder)
-        return Method(**kept, uses=uses, restarts=self.restarts or default, code=code, path=path)
-
-
-class Found:
-    """Makes of an entry the method; the context of validation has `folder` and `restarts` of the file."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.with_info_after_validator_function(_found, handler(source))
-
 
 def _found(entry: MethodEntry, info: ValidationInfo) -> Method:
+    """The method, with the checksum or version of its code.
+
+    The context of validation has the `folder` of the sweep file, and the most `restarts` that a cell has.
+    """
     context: Any = info.context
-    return entry.found(context["folder"], context["restarts"])
+    shipped = SHIPPED.get(entry.call)
+    default = 1 if shipped is None else min(shipped.restarts, context["restarts"])
+    kept = {key: getattr(entry, key) for key in ("name", "call", "time_limit", "options")}
+    uses = entry.uses or ("links" if shipped is None else shipped.uses)
+    code, path = _code(entry.call, context["folder"])
+    return Method(**kept, uses=uses, restarts=entry.restarts or default, code=code, path=path)
 
 
-class AsWritten:
+class MethodsWritten:
     """Methods as a sweep file asks for them."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        entry = Annotated[MethodEntry, Found()]
+        entry = Annotated[MethodEntry, AfterValidator(_found)]
         return handler.generate_schema(Annotated[tuple[entry, ...], Each(name_of, shortest=0)])
 
 

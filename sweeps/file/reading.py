@@ -1,4 +1,9 @@
-"""The sweep file as people write it, read into the sweep that it asks for."""
+"""The sweep file as people write it, read into the sweep that it asks for.
+
+`load_sweep` reads one, `as_file` and `as_toml` write a sweep as one, and `sweep_schema` is what editors check
+it with. What values of several tables rule out is marked before anything is validated, so that all problems
+come at once.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +27,10 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from kernels.settings import SINGULAR
+from kernels.settings import SCALES, SINGULAR
 from sweeps.data.registry import BUILTIN
 from sweeps.errors import InputError, Problem, closest, did_you_mean
-from sweeps.file.methods import AsWritten as MethodsWritten
-from sweeps.file.methods import Method, uses_links, within
+from sweeps.file.methods import Method, MethodsWritten, uses_links, within
 from sweeps.file.search import HELD_OUT, NAME, Search, Written, asked, names_several, tables_changed
 from sweeps.file.spec import (
     SCALE,
@@ -48,7 +52,7 @@ from sweeps.file.spec import (
 from sweeps.files import read_file
 from sweeps.plan import Clusters, Name, Scale
 from sweeps.records import ABSENT, EMPTY, Checked, Each, Record, StandIn, Terse, read, refusal
-from sweeps.words import ASKED, BASELINES, DEFAULT, DRAWN, MODEL_CODES, SCALES, shape_of
+from sweeps.words import ASKED, BASELINES, DEFAULT, DRAWN, MODEL_CODES, shape_of
 
 # The text of a sweep file as plain values, within bounds.
 
@@ -92,7 +96,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     except RecursionError:
         nested = True
     except ValueError as error:  # a whole number of more than 4,300 digits is no TOMLDecodeError
-        raise _refused(path, f"a TOML error: {error}", "a TOML file", _of_searches(text)) from error
+        raise _refused(path, f"a TOML error: {error}", "a TOML file", _both_forms(text)) from error
     if nested:
         raise _refused(path, f"tables or lists nested deeper than {MOST_NESTED} levels", "a sweep file")
     return values
@@ -111,7 +115,7 @@ def _is_nested(values: object) -> bool:
     return bool(level)
 
 
-def _of_searches(text: str) -> str:
+def _both_forms(text: str) -> str:
     """What to do about searches in both forms, of which the error of TOML says nothing to the point."""
     forms = set(re.findall(r"^[ \t]*(\[{1,2})[ \t]*search[ \t]*\]", text, flags=re.MULTILINE))
     return (
@@ -179,7 +183,7 @@ Entry = Annotated[
 ]
 
 
-class AsWritten:
+class DatasetsWritten:
     """Data sets as a sweep file asks for them; the context of validation has its `folder` and `scale`."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -251,7 +255,7 @@ class DataTable(Data):
 class GridTable(Grid):
     """What is crossed with what, as a sweep file has it."""
 
-    datasets: Annotated[tuple[Dataset, ...], AsWritten()] = Field(
+    datasets: Annotated[tuple[Dataset, ...], DatasetsWritten()] = Field(
         description=Grid.model_fields["datasets"].description
     )
     methods: Annotated[tuple[Method, ...], MethodsWritten()] = Field(
@@ -295,89 +299,54 @@ class SweepFile(SweepSpec):
 
     @model_validator(mode="before")
     @classmethod
-    def _is_bounded(cls, values: Any) -> Any:
-        """Shapes whose likelihood is unbounded need their prior: every cell of one would fail."""
+    def _mark_contradictions(cls, values: Any) -> Any:
+        """Put in place of a value what other tables rule out.
+
+        All of it is looked at before the values are validated, so that it is reported with what else is
+        wrong; what is misspelt may be meant to be right.
+        """
         grid = values.get("grid") if isinstance(values, Mapping) else None
         if not isinstance(grid, Mapping):
             return values
-        models = grid.get("models")
-        given = (
-            [model for model in models if isinstance(model, str) and model in MODEL_CODES]
-            if isinstance(models, list)
-            else []
-        )
-        wrong = [model for model in given if shape_of(model) in SINGULAR]
+        values, listed = dict(values), grid.get("models")
+        models = listed if isinstance(listed, list) else []
+        stop, restarts = values.get("stop"), grid.get("restarts")
+        if isinstance(stop, Mapping):  # a stop whose rule is never tested would do nothing
+            r_min = stop.get("r_min", Stop.model_fields["r_min"].default)
+            if type(r_min) is type(restarts) is int and r_min >= restarts > 1:
+                found = f"{r_min} of at most {restarts} restarts"
+                never = StandIn(found, "fewer than restarts of [grid]", "no cell could stop early")
+                values["stop"] = {**stop, "r_min": never}
+        designs = grid.get("design", list(DEFAULT))
+        if "ask" in values and isinstance(designs, list) and all(each in DRAWN for each in designs):
+            expected = f"one of {', '.join(ASKED)} in design of [grid]"
+            values["ask"] = StandIn("a table without a design that asks", expected)
+        # a method searches by itself: several searches would repeat it
+        if not listed and grid.get("methods") and names_several(values.get("search")):
+            expected = "one, or a model in [grid]: methods do not search"
+            values["search"] = StandIn("several searches without a model", expected)
+        # every cell of a shape whose likelihood is unbounded would fail without a prior
+        unbounded = [
+            model
+            for model in models
+            if isinstance(model, str) and model in MODEL_CODES and shape_of(model) in SINGULAR
+        ]
+        # predictions of annotations that no model has would be none
+        alone = bool(models) and all(model in BASELINES for model in models)
 
         def judged(search: Mapping[str, Any]) -> Mapping[str, Any]:
+            marked = dict(search)
+            if alone and search.get(HELD_OUT) is True:
+                expected = "false, or such a model in [grid]"
+                marked[HELD_OUT] = StandIn("true without a model that uses annotations", expected)
             prior = search.get("covariance_prior")
-            if type(prior) not in (int, float) or prior != 0:
-                return search
-            found = f"{prior!r} with {wrong[0]!r}"
-            needed = StandIn(found, "a number above 0", "diagonal covariances do without the prior")
-            return {**search, "covariance_prior": needed}
+            if unbounded and type(prior) in (int, float) and prior == 0:
+                found = f"{prior!r} with {unbounded[0]!r}"
+                hint = "diagonal covariances do without the prior"
+                marked["covariance_prior"] = StandIn(found, "a number above 0", hint)
+            return marked
 
-        return tables_changed(values, judged) if wrong else values
-
-    @model_validator(mode="before")
-    @classmethod
-    def _has_annotations_to_hold_out(cls, values: Any) -> Any:
-        """Predictions of annotations that no model has would be none."""
-        grid = values.get("grid") if isinstance(values, Mapping) else None
-        models = grid.get("models") if isinstance(grid, Mapping) else None
-        if not isinstance(models, list) or not models:
-            return values
-        # a misspelt model may be meant to use annotations
-        if not all(model in BASELINES for model in models):
-            return values
-        nothing = StandIn("true without a model that uses annotations", "false, or such a model in [grid]")
-        return tables_changed(
-            values, lambda search: {**search, HELD_OUT: nothing} if search.get(HELD_OUT) is True else search
-        )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _has_a_model_to_search(cls, values: Any) -> Any:
-        """A method searches by itself: several searches would repeat it."""
-        grid = values.get("grid") if isinstance(values, Mapping) else None
-        if not isinstance(grid, Mapping) or grid.get("models") or not grid.get("methods"):
-            return values
-        if not names_several(values.get("search")):
-            return values
-        nothing = StandIn(
-            "several searches without a model", "one, or a model in [grid]: methods do not search"
-        )
-        return {**values, "search": nothing}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _has_questions(cls, values: Any) -> Any:
-        """How to ask would be said in vain where no design asks."""
-        grid = values.get("grid") if isinstance(values, Mapping) else None
-        if not isinstance(grid, Mapping) or "ask" not in values:
-            return values
-        designs = grid.get("design", list(DEFAULT))
-        # a misspelt design may be meant to ask
-        if not isinstance(designs, list) or not all(design in DRAWN for design in designs):
-            return values
-        nothing = StandIn(
-            "a table without a design that asks", f"one of {', '.join(ASKED)} in design of [grid]"
-        )
-        return {**values, "ask": nothing}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _can_stop_early(cls, values: Any) -> Any:
-        """A stop whose rule is never tested would do nothing."""
-        # looked at before the values are validated, so that it is reported with what else is wrong
-        stop, grid = (values.get(key) if isinstance(values, Mapping) else None for key in ("stop", "grid"))
-        if not isinstance(stop, Mapping) or not isinstance(grid, Mapping):
-            return values
-        r_min, restarts = stop.get("r_min", Stop.model_fields["r_min"].default), grid.get("restarts")
-        if type(r_min) is not int or type(restarts) is not int or not r_min >= restarts > 1:
-            return values
-        found = f"{r_min} of at most {restarts} restarts"
-        never = StandIn(found, "fewer than restarts of [grid]", "no cell could stop early")
-        return {**values, "stop": {**stop, "r_min": never}}
+        return tables_changed(values, judged)
 
 
 def load_sweep(path: str | Path) -> SweepSpec:
@@ -429,7 +398,14 @@ def sweep_schema() -> str:
 
 def as_file(spec: SweepSpec) -> dict[str, Any]:
     """Tables of a sweep file that gives this sweep, every default filled in."""
-    searches = [_search(each) for each in spec.search]
+    # the method is for the reader: every key that goes by it is given, too
+    searches = [
+        ({} if each.name is None else {NAME: each.name})
+        | each.written()
+        | vars(each.settings)
+        | {HELD_OUT: each.held_out}
+        for each in spec.search
+    ]
     values = spec.dump() | {"search": searches if spec.search_names else searches[0]}
     grid = values["grid"]
     grid["datasets"] = [
@@ -447,12 +423,6 @@ def as_file(spec: SweepSpec) -> dict[str, Any]:
 def as_toml(spec: SweepSpec) -> str:
     """Text of a sweep file that gives this sweep, every default filled in."""
     return tomli_w.dumps(as_file(spec))
-
-
-def _search(search: Search) -> dict[str, Any]:
-    # the method is for the reader: every key that goes by it is given, too
-    name = {} if search.name is None else {NAME: search.name}
-    return name | search.written() | vars(search.settings) | {HELD_OUT: search.held_out}
 
 
 def _mixture(entry: Mixtures) -> dict[str, Any]:

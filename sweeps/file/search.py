@@ -1,4 +1,8 @@
-"""The table `[search]` of a sweep file: the settings that `kernels.settings` declares."""
+"""The table `[search]` of a sweep file: the settings that `kernels.settings` declares.
+
+A `Search` is what a cube keeps of one; `Written` and `Kept` are the types of one, or of several by name, in a
+file and in a cube.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sweep file: parsed once into frozen records, all of its problems reported together."""
+"""The sweep as it was understood: frozen records, of which a cube keeps the `dump` that `load` reads back."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pydantic import (
     Tag,
 )
 
+from kernels.settings import PARAMETERS
 from sweeps.file.methods import Method, name_of
 from sweeps.file.search import Kept, Search
 from sweeps.plan import Accuracy, Clusters, Name, Scale
@@ -35,7 +36,7 @@ from sweeps.records import (
 )
 from sweeps.seeds import accuracy_code
 from sweeps.shapes import DIMS
-from sweeps.words import BASELINES, CATEGORIES, DEFAULT, DESIGNS, MISSING, MODEL_CODES, asked_of
+from sweeps.words import BASELINES, DEFAULT, DESIGNS, MODEL_CODES, asked_of
 
 # The adaptive stop of restarts, as the sweep file states it.
 
@@ -129,6 +130,8 @@ class Ask(Record):
 ColumnKey = Annotated[str | int, Expected("a column's name or index")]
 Columns = Annotated[tuple[ColumnKey, ...], Each(repr)]
 
+MISSING, CATEGORIES = PARAMETERS["missing"], PARAMETERS["categories"]
+
 SCALE = "How the features are scaled; that of [data] where it is left out."
 
 
@@ -163,12 +166,8 @@ class UserTable(Named):
     label_column: Annotated[str | int | None, Expected("a column's name or index")] = Field(
         None, description="Column of the true labels, by name or index; left out where there are none."
     )
-    missing: Annotated[str, Choice(MISSING)] = Field(
-        "error", description="Rows with an empty cell: refused, or left out."
-    )
-    categories: Annotated[str, Choice(CATEGORIES)] = Field(
-        "error", description="Features of texts: refused, or a column of 0 and 1 for each of their texts."
-    )
+    missing: Annotated[str, Choice(MISSING.choices)] = Field("error", description=MISSING.meaning)
+    categories: Annotated[str, Choice(CATEGORIES.choices)] = Field("error", description=CATEGORIES.meaning)
     sheet: Annotated[str | int | None, Expected("a sheet's name or index")] = Field(
         None, description="Sheet of an .xlsx workbook, by name or index; the first where it is left out."
     )

@@ -80,6 +80,22 @@ def test_a_declaration_holds_together(setting: Setting) -> None:
     assert [value for value in odd if setting.allows(value)] == []
 
 
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"accuracy": None, "model": "posterior"}, ["accuracy"]),
+        ({"accuracy": None, "model": "posterior", "annotator_accuracy": {"ann": 0.9}}, []),
+        ({"accuracy": None, "model": None, "covariance": "auto", "restarts": 1, "seed": 0}, []),
+        ({"accuracy": 0.0, "model": "auto", "restarts": None, "scale": "log"},
+         ["model", "accuracy", "restarts", "scale"]),
+        ({"accuracy": 1, "n_clusters": 32_768, "missing": None, "categories": "one"},
+         ["n_clusters", "missing", "categories"]),
+    ],
+)  # fmt: skip
+def test_parameters_are_checked_with_the_settings(values: dict[str, Any], expected: list[str]) -> None:
+    assert [each.name for each, _, _ in wrong_settings(values)] == expected
+
+
 def wrong(**given: Any) -> list[tuple[str, str, str]]:
     return [(each.name, found, expected) for each, found, expected in wrong_settings(BY_METHOD | given)]
 

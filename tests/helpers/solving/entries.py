@@ -1,7 +1,7 @@
 """Ways into kernels that only other kernels call: one that is compiled and kept, and one without a compiler.
 
-`collect`, `local_search`, `move`, `gains_of`, `exact`, `assign` and `relocate_all` are one kernel, compiled once
-on a machine. `plain` gives any kernel as Python has it, for small operators with small input.
+`collect`, `local_search`, `move`, `gains_of`, `exact`, `assign` and `relocate_all` are one kernel, compiled
+once on a machine. `plain` gives any kernel as Python has it, for small operators with small input.
 """
 
 from __future__ import annotations

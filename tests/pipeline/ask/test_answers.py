@@ -11,9 +11,11 @@ import pytest
 
 from pipeline.ask.answers import AnswersFile, ChangedError, HeldError, NotSavedError, check_answers_file
 from sweeps.annotations.draw import CANNOT, MUST
-from sweeps.annotations.files import Annotation, Skip, read_answers
+from sweeps.annotations.files import Annotation, Samples, Skip, read_answers
+from sweeps.data.table import SampleRows
 from sweeps.errors import Problem
 
+SAMPLES = Samples(SampleRows(9))
 HEADER = "i,j,annotator,answer\n"
 
 
@@ -27,7 +29,7 @@ def problems(path: Path) -> list[Problem]:
 
 
 def test_rows_are_added_and_taken_back(path: Path) -> None:
-    file = AnswersFile(path, "ann, the first")
+    file = AnswersFile(path, "ann, the first", SAMPLES)
     assert path.read_text() == HEADER
     for kind in (MUST, CANNOT, None):
         file.add(0, 4, kind)
@@ -46,10 +48,12 @@ def test_rows_are_added_and_taken_back(path: Path) -> None:
 
 
 def test_earlier_sessions_cannot_be_undone(path: Path) -> None:
-    file = AnswersFile(path)
+    file = AnswersFile(path, "asked", SAMPLES)
     file.add(0, 1, MUST)
     file.close()
-    again = AnswersFile(path)
+    again = AnswersFile(path, "asked", SAMPLES)
+    with pytest.raises(HeldError):
+        AnswersFile(path, "asked", SAMPLES)
     with pytest.raises(IndexError):
         again.undo()
     again.close()
@@ -58,7 +62,7 @@ def test_earlier_sessions_cannot_be_undone(path: Path) -> None:
 
 def test_columns_of_a_file_that_is_there_are_kept(path: Path) -> None:
     path.write_text("i;j;together;settles;answer\n3;4;0.5;x;yes\n5;6;0.5;y;\n")
-    file = AnswersFile(path)
+    file = AnswersFile(path, "asked", SAMPLES)
     file.add(6, 7, None)
     file.close()
     assert path.read_text().endswith("5;6;0.5;y;\n7;8;;;skip\n")
@@ -80,7 +84,7 @@ def test_columns_of_a_file_that_is_there_are_kept(path: Path) -> None:
 )
 def test_a_last_line_is_ended_or_was_none(end: str, kept: str, path: Path) -> None:
     path.write_bytes((HEADER + end).encode())
-    file = AnswersFile(path)
+    file = AnswersFile(path, "asked", SAMPLES)
     file.add(6, 7, MUST)
     file.close()
     assert path.read_bytes().decode() == HEADER + kept + "7,8,asked,yes\n"
@@ -89,7 +93,7 @@ def test_a_last_line_is_ended_or_was_none(end: str, kept: str, path: Path) -> No
 @pytest.mark.parametrize("text", ["", "# nothing yet", "\n\n"])
 def test_a_file_without_a_header_that_is_empty_gets_one(text: str, path: Path) -> None:
     path.write_text(text)
-    AnswersFile(path).close()
+    AnswersFile(path, "asked", SAMPLES).close()
     assert path.read_text().startswith(text)
     assert path.read_text().endswith(HEADER)
     assert read_answers(path, 9) == []
@@ -108,7 +112,7 @@ def test_a_failing_disk_leaves_whole_rows(
     code: int, words: str, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A part of a row is written, and then no more; without a code the system itself refuses."""
-    file = AnswersFile(path)
+    file = AnswersFile(path, "asked", SAMPLES)
     file.add(0, 1, MUST)
     size, limits = path.stat().st_size, resource.getrlimit(resource.RLIMIT_FSIZE)
     real = os.pwrite
@@ -142,7 +146,7 @@ def test_a_failing_disk_leaves_whole_rows(
 def test_a_file_that_another_program_spoilt_is_named(spoilt: bytes | str, tmp_path: Path) -> None:
     path = tmp_path / "folder" / "answers.csv"
     path.parent.mkdir()
-    file = AnswersFile(path)
+    file = AnswersFile(path, "asked", SAMPLES)
     file.add(0, 1, MUST)
     if isinstance(spoilt, bytes):
         path.write_bytes(spoilt)
@@ -159,7 +163,7 @@ def test_a_file_that_another_program_spoilt_is_named(spoilt: bytes | str, tmp_pa
 
 
 def test_what_an_editor_wrote_meanwhile_stays(path: Path) -> None:
-    file = AnswersFile(path)
+    file = AnswersFile(path, "asked", SAMPLES)
     file.add(0, 1, MUST)
     edited = path.read_text() + "8,9,bob,no\n"
     path.with_name("new").write_text(edited)
@@ -172,14 +176,6 @@ def test_what_an_editor_wrote_meanwhile_stays(path: Path) -> None:
     file.add(4, 5, MUST)
     file.close()
     assert path.read_text() == HEADER + "5,6,asked,yes\n"
-
-
-def test_two_sessions_do_not_share_a_file(path: Path) -> None:
-    first = AnswersFile(path)
-    with pytest.raises(HeldError):
-        AnswersFile(path)
-    first.close()
-    AnswersFile(path).close()
 
 
 def test_problems_are_found_before_a_session(path: Path, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import os
 import pty
@@ -10,36 +9,33 @@ import select
 import sys
 import termios
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 from beliefs import random_belief
 from rich.cells import cell_len
-from rich.console import Console
 
 from pipeline.ask.answers import AnswersFile
 from pipeline.ask.questions import Outlook, Question
 from pipeline.ask.session import (
     BESIDE,
-    ClosedError,
     Pipe,
     Rows,
     Session,
-    Size,
     Terminal,
     by_difference,
     csv_text,
-    fitted,
-    one_line,
     question_lines,
-    question_table,
 )
 from pipeline.ask.summary import AskOptions, Standing
 from pipeline.asking.belief import Share
-from pipeline.fit.inputs import FitOptions, write_whole
-from sweeps.annotations.files import Annotation, Row, Skip, read_answers
+from pipeline.fit.inputs import FitOptions
+from sweeps.annotations.files import Annotation, Row, Samples, Skip, read_answers
+from sweeps.data.table import SampleRows
+
+SAMPLES = Samples(SampleRows(12))
 
 # Where keys come from.
 
@@ -48,7 +44,7 @@ def test_lines_of_a_pipe_are_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("yes\n\n  No\nq"))
     pipe = Pipe()
     assert [pipe.key() for _ in range(4)] == ["y", "n", "q", ""]
-    assert pipe.size() == Size(80, 24)
+    assert pipe.size() == (80, 24)
 
 
 class Screen:
@@ -113,15 +109,6 @@ def test_characters_that_the_terminal_lacks_are_replaced(monkeypatch: pytest.Mon
     assert stream.buffer.getvalue() == b"\na?b\n"  # type: ignore[attr-defined]
 
 
-def test_a_closed_output_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(text: str) -> None:
-        raise BrokenPipeError
-
-    monkeypatch.setattr("click.echo", fail)
-    with pytest.raises(ClosedError):
-        Pipe().say("?")
-
-
 # A question as lines of a terminal.
 
 VALUES = np.array([[1.0, 5.0, 0.0], [1.5, 5.0, 100.0], [3.0, 5.0, 110.0]])
@@ -131,7 +118,7 @@ def rows(n_features: int = 3, **columns: list[str]) -> Rows:
     rng = np.random.default_rng(0)
     values = VALUES if n_features == 3 else rng.normal(size=(3, n_features))
     names = ["width", "flat", "height"] if n_features == 3 else [f"feature {n}" for n in range(n_features)]
-    return Rows(values, names, ["Ann", "Bob", "Eve"], dict(columns))
+    return Rows(values, names, ["Ann", "Bob", "Eve"], dict(columns), SAMPLES)
 
 
 def test_two_rows_side_by_side_those_that_differ_most_first() -> None:
@@ -156,12 +143,6 @@ def test_every_size_fits(width: int, height: int, n_features: int) -> None:
         assert len(lines) <= max(height - BESIDE, 4) + 4
 
 
-def test_what_does_not_fit_is_counted() -> None:
-    lines = question_lines(rows(100), 0, 1, 80, 24)
-    assert len(lines) == 24 - BESIDE
-    assert lines[-1] == f"and {100 - (24 - BESIDE - 2)} features that differ less"
-
-
 def test_long_texts_have_three_lines_cut_between_words() -> None:
     lines = question_lines(rows(text=["many words " * 40, "short", ""]), 0, 1, 80, 24)
     assert [line.split("  ")[0] for line in lines[1:4]] == ["text", "", ""]
@@ -170,21 +151,14 @@ def test_long_texts_have_three_lines_cut_between_words() -> None:
     assert lines[4].startswith("height")
 
 
-def test_text_that_a_terminal_would_obey_is_harmless() -> None:
-    assert one_line("a\x1b[2Jb\n\tc") == "a [2Jb c"
-    assert fitted("abcdef", 4) == "abc…"
-    assert fitted("ab", 4) == "ab  "
-    assert fitted("abc", 0) == ""
-
-
 # Questions as a file to fill in.
 
 QUESTIONS = [
     Question(0, 2, 0.5004, 0.36812, '1 in 1 (61%) or 3 (37%); 3 is in "3"'),
     Question(1, 2, 0.25, 0.1, "a check: both are in 1"),
 ]
-PLAIN = Rows(np.zeros((3, 1)), ("a",), None, {})
-NAMED = Rows(np.zeros((3, 1)), ("a",), ["Ann, B.", "Bob\n", "#Eve"], {"text": ["x", "y", ";"]})
+PLAIN = Rows(np.zeros((3, 1)), ("a",), None, {}, SAMPLES)
+NAMED = Rows(np.zeros((3, 1)), ("a",), ["Ann, B.", "Bob\n", "#Eve"], {"text": ["x", "y", ";"]}, SAMPLES)
 
 
 def filled(text: str, tmp_path: Path, words: list[str]) -> list[object]:
@@ -206,53 +180,11 @@ def test_a_filled_file_is_read_as_answered(rows: Rows, annotator: str, tmp_path:
     assert (second.first, second.second, second.kind) == (1, 2, 1)
 
 
-def test_columns() -> None:
-    header, first, _ = csv.reader(csv_text(QUESTIONS, NAMED, "ann").splitlines())
-    assert dict(zip(header, first, strict=True)) == {
-        "i": "1",
-        "j": "3",
-        "together": "0.500",
-        "information": "0.3681",
-        "settles": QUESTIONS[0].settles,
-        "name_i": "Ann, B.",
-        "name_j": "#Eve",
-        "text_i": "x",
-        "text_j": ";",
-        "annotator": "ann",
-        "answer": "",
-    }
-    assert csv_text([], PLAIN) == "i,j,together,information,settles,answer\n"
-
-
-def test_a_file_is_written_whole_or_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "ask.csv"
-    write_whole(path, "old")
-
-    def fail(handle: int) -> None:
-        raise OSError("disk full")
-
-    monkeypatch.setattr("os.fsync", fail)
-    with pytest.raises(OSError, match="disk full"):
-        write_whole(path, "new")
-    assert path.read_text() == "old"
-    assert [each.name for each in tmp_path.iterdir()] == ["ask.csv"]
-
-
-@pytest.mark.parametrize("rows", [PLAIN, NAMED])
-def test_the_table_fits_a_terminal(rows: Rows) -> None:
-    console = Console(width=80, force_terminal=False)
-    with console.capture() as capture:
-        console.print(question_table(QUESTIONS, rows))
-    lines = capture.get().splitlines()
-    assert max(map(len, lines)) <= 80
-    assert any("0.50" in line and "0.368" in line for line in lines)
-
-
-TABLE = Rows(np.arange(24.0).reshape(12, 2), ("a", "b"), None, {})
+TABLE = Rows(np.arange(24.0).reshape(12, 2), ("a", "b"), None, {}, SAMPLES)
 FIT = FitOptions(Path("x.csv"), None, None, None, 3, "conditional", None, 3, 0, "none")
 
 
-class Script:
+class Script(Pipe):
     """A console that types keys, and keeps what it was shown."""
 
     def __init__(self, keys: str) -> None:
@@ -260,25 +192,14 @@ class Script:
         self.screens: list[list[str]] = []
         self.said: list[str] = []
 
-    def size(self) -> Size:
-        return Size(80, 24)
-
     def show(self, lines: Sequence[str]) -> None:
         self.screens.append(list(lines))
 
     def say(self, text: str) -> None:
         self.said.append(text)
 
-    def opened(self) -> AbstractContextManager[None]:
-        return nullcontext()
-
     def key(self) -> str:
-        if not self.keys:
-            return ""
-        key = self.keys.pop(0)
-        if key == "^":
-            raise KeyboardInterrupt
-        return key
+        return self.keys.pop(0) if self.keys else ""
 
 
 class Course:
@@ -301,8 +222,8 @@ def run(
     path: Path, keys: str, until: float | None = None, outlook: Outlook | None = None
 ) -> tuple[Script, Course]:
     console, course = Script(keys), Course(outlook)
-    file = AnswersFile(path)
-    options = AskOptions(FIT, 2, "information", None, (), None, until, "asked", True, False)
+    file = AnswersFile(path, "asked", SAMPLES)
+    options = AskOptions(FIT, 2, until=until, interactive=True)
     try:
         Session(options, TABLE, [], file, console, course).run()
     finally:
@@ -328,16 +249,11 @@ def test_keys_become_rows(tmp_path: Path) -> None:
 
 
 def test_undo_goes_back_over_batches_and_no_further(tmp_path: Path) -> None:
-    console, _ = run(tmp_path / "a", "yyuuunyq")
+    console, _ = run(tmp_path / "a", "yyuuuxnyq")
+    assert any(text.startswith("no such key") for text in console.said)
     assert answers(tmp_path / "a") == [(0, 1, 1), (0, 2, 0)]
     assert any("nothing of this session to undo" in lines[0] for lines in console.screens)
     assert any("taken back: 1 and 3" in lines[0] for lines in console.screens)
-
-
-def test_other_keys_are_refused(tmp_path: Path) -> None:
-    console, _ = run(tmp_path / "a", "x yq")
-    assert sum(text.startswith("no such key") for text in console.said) == 2
-    assert len(answers(tmp_path / "a")) == 1
 
 
 def test_it_ends_where_keys_or_pairs_end(tmp_path: Path) -> None:
@@ -346,12 +262,6 @@ def test_it_ends_where_keys_or_pairs_end(tmp_path: Path) -> None:
     console, _ = run(tmp_path / "b", "ynynynyn")
     assert len(answers(tmp_path / "b")) == 6
     assert console.said[-1].startswith("no pair is left")
-
-
-def test_an_interrupt_leaves_what_was_answered(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "a", "yn^")
-    assert len(answers(tmp_path / "a")) == 2
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,8 @@ from pipeline.ask.summary import (
     WIDTH,
     AskOptions,
     Standing,
-    aside_of,
     ask_command,
     fit_command,
-    following,
-    outlook_words,
     read_ask,
     rounded,
     stand,
@@ -44,32 +41,13 @@ def options(tmp_path: Path) -> AskOptions:
     fit = FitOptions(
         tmp_path / "x.csv", None, None, None, 3, "conditional", None, 3, 0, "none", aside=("name",)
     )
-    return AskOptions(fit, 5, "information", "name", (), None, None, "asked", False, False)
+    return AskOptions(fit, names="name")
 
 
 def problems(options: AskOptions, **fit: Any) -> list[str]:
     with pytest.raises(InputError) as caught:
         read_ask(replace(options, fit=replace(options.fit, **fit)))
     return [str(problem) for problem in caught.value.problems]
-
-
-def test_files_are_read_as_by_fit(options: AskOptions, tmp_path: Path) -> None:
-    (tmp_path / "lines").write_text("1 2 must 1 ann\n")
-    (tmp_path / "asked.csv").write_text("i,j,answer\n3,4,no\n5,6,skip\n7,8,\n")
-    (tmp_path / "must").write_text("9 10\n")
-    files = tmp_path / "lines", tmp_path / "asked.csv"
-    found = read_ask(
-        replace(options, fit=replace(options.fit, annotations=files, must_link=tmp_path / "must"))
-    )
-    assert len(found.rows) == 4
-    assert [each.annotator for each in found.annotations] == ["links", "ann", "asked"]
-    assert found.table.feature_names == ("a", "b")
-    assert found.table.aside[0][1] == "row 1"
-
-
-def test_columns_come_once() -> None:
-    assert aside_of("id", ("text", "id"), ("text", "class")) == ("id", "text", "class")
-    assert aside_of(None, (), ()) == ()
 
 
 def test_all_problems_at_once(options: AskOptions, tmp_path: Path) -> None:
@@ -83,14 +61,6 @@ def test_all_problems_at_once(options: AskOptions, tmp_path: Path) -> None:
         "--out", str(tmp_path / "absent"),
     ]  # fmt: skip
     assert "did you mean 'anchors'?" in found[0]
-
-
-@pytest.mark.parametrize("accuracy", [0.5, 0.2, 0.0, 1.5])
-def test_an_annotator_who_guesses_says_nothing(accuracy: float, options: AskOptions) -> None:
-    (problem,) = problems(options, accuracy=accuracy)
-    assert problem.startswith(f"--accuracy: found {accuracy}")
-    (problem,) = problems(options, annotator_accuracy=(f"asked={accuracy}",), annotations=())[:1]
-    assert problem.startswith("--annotator-accuracy")
 
 
 def test_a_session_makes_its_file_and_the_others_must_be_there(options: AskOptions, tmp_path: Path) -> None:
@@ -131,7 +101,7 @@ def given(tmp_path: Path) -> tuple[AskOptions, FitInputs]:
         tmp_path / "x.data", None, None, None, 3, "conditional", None, 2, 0, "none",
         annotations=(tmp_path / "a",), covariance="spherical",
     )  # fmt: skip
-    options = AskOptions(fit, 4, "information", None, (), None, 0.9, "asked", False, False)
+    options = AskOptions(fit, 4, until=0.9)
     return options, read_ask(options)
 
 
@@ -143,6 +113,8 @@ def test_answers_are_counted_and_questions_chosen(given: tuple[AskOptions, FitIn
     assert found.share.mean > 0.9
     assert found.outlook == (0, 0, "")
     assert not {(0, 1), (0, 11), (2, 3), (4, 5)} & {(each.first, each.second) for each in found.questions}
+    assert stand(options, inputs, inputs.rows).questions == found.questions
+    assert stand(options, inputs, inputs.rows, 1, found.belief.labels).questions != found.questions
 
 
 def test_accuracy_is_that_of_who_answers(given: tuple[AskOptions, FitInputs]) -> None:
@@ -155,31 +127,12 @@ def test_accuracy_is_that_of_who_answers(given: tuple[AskOptions, FitInputs]) ->
     assert stand(options, inputs, inputs.rows).belief.accuracy == pytest.approx(12 / 13)
 
 
-def test_batches_differ_and_repeat(given: tuple[AskOptions, FitInputs]) -> None:
-    options, inputs = given
-    uniform = replace(options, strategy="uniform")
-    first = stand(uniform, inputs, inputs.rows)
-    assert stand(uniform, inputs, inputs.rows).questions == first.questions
-    second = stand(uniform, inputs, inputs.rows, batch=1, start=first.belief.labels)
-    assert second.questions != first.questions
-
-
 CHOSEN = {each.name: SETTINGS.get(each.name, each.offered) for each in OFFERED}
+TABLE = Path("my table.csv")
 FIT = FitOptions(
-    Path("my table.csv"),
-    None,
-    None,
-    None,
-    3,
-    "conditional",
-    None,
-    3,
-    0,
-    "none",
-    covariance="auto",
-    chosen=CHOSEN,
+    TABLE, None, None, None, 3, "conditional", None, 3, 0, "none", covariance="auto", chosen=CHOSEN
 )
-OPTIONS = AskOptions(FIT, 20, "information", None, (), None, None, "asked", False, False)
+OPTIONS = AskOptions(FIT)
 
 
 def words(command: str) -> list[str]:
@@ -213,11 +166,6 @@ def test_commands_have_what_differs_from_their_defaults() -> None:
     assert words(fit_command(other))[-6:] == ["--without", "id", "--without", "text", "--without", "class"]
 
 
-def test_files_of_questions_are_numbered() -> None:
-    names = [following(Path(name)).name for name in ("ask.csv", "ask2.csv", "a9", "7.csv")]
-    assert names == ["ask2.csv", "ask3.csv", "a10", "8.csv"]
-
-
 def test_standing_in_lines() -> None:
     belief = made_up([[0, 0, 1, 1, 2]] * 3)
     share = Share(0.83, 0.74, 0.91)
@@ -237,11 +185,6 @@ def test_standing_in_lines() -> None:
     assert standing_lines(told, none)[1] == "accuracy   0.90, as given"
 
 
-@pytest.mark.parametrize(("count", "shown"), [(7, 7), (42, 42), (187, 190), (1234, 1200), (None, 0)])
-def test_counts_have_two_digits(count: int | None, shown: int) -> None:
+@pytest.mark.parametrize(("count", "shown"), [(7, 7), (42, 42), (187, 190), (1234, 1200)])
+def test_counts_have_two_digits(count: int, shown: int) -> None:
     assert rounded(count) == shown
-
-
-def test_outlook_in_words() -> None:
-    assert outlook_words(Outlook(0, 0)) == "passed"
-    assert outlook_words(Outlook(None, None, "why")) == "why"

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from pipeline.asking import strategies
 from pipeline.asking.belief import Belief
 from pipeline.asking.strategies import (
-    NAMES,
     STRATEGIES,
     Pairs,
     Scored,
@@ -25,29 +24,12 @@ from pipeline.asking.strategies import (
     distinct,
     draw_pool,
     draw_spread,
-    entropy,
     farthest_first,
     information,
     next_answers,
-    scored,
 )
 
-# Names of strategies.
-
-
-def test_every_strategy_has_a_name_and_a_meaning() -> None:
-    assert list(NAMES) == list(STRATEGIES)
-    assert all(NAMES.values())
-
-
 # Pairs to choose from.
-
-
-def test_all_pairs_of_few_samples_each_once_in_random_order() -> None:
-    belief = random_belief(0)
-    pairs = draw_pool(belief, NO_ANSWERS, np.random.default_rng(0))
-    assert sorted(map(tuple, pairs.tolist())) == [(i, j) for i in range(12) for j in range(i + 1, 12)]
-    assert not np.array_equal(pairs, all_pairs(12))
 
 
 def test_a_sample_of_many_pairs_has_doubtful_samples_often(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,21 +75,6 @@ def test_information_is_that_of_the_joint_table(together: float, accuracy: float
     assert found[0] == pytest.approx(expected, abs=1e-12)
 
 
-def test_an_annotator_who_tosses_a_coin_tells_nothing() -> None:
-    assert answer_information(np.array([0.25]), 0.5)[0] == 0.0
-
-
-def test_entropy_of_certain_and_even() -> None:
-    np.testing.assert_allclose(entropy(np.array([0.0, 0.5, 1.0])), [0.0, math.log(2), 0.0], atol=1e-12)
-
-
-def test_scores_are_those_of_the_shares_of_draws() -> None:
-    belief = made_up([[0, 0, 1], [0, 1, 1], [0, 1, 1], [0, 1, 1]], accuracy=1.0)
-    found = scored(belief, np.array([[0, 1], [0, 2]]))
-    shares = np.array([1.5 / 5, 0.5 / 5])
-    np.testing.assert_allclose(found.scores, entropy(shares))
-
-
 # The first questions.
 
 
@@ -126,18 +93,6 @@ def test_samples_of_a_clique_are_far_from_each_other() -> None:
     assert np.mean(found) > 2.9
 
 
-@pytest.mark.parametrize("n_samples", [2, 3, 4])
-def test_few_samples_have_few_pairs(n_samples: int) -> None:
-    belief = made_up(np.zeros((3, n_samples), dtype=int))
-    pairs = cold_start(belief, 100, np.random.default_rng(0)).pairs
-    assert len(pairs) == n_samples * (n_samples - 1) // 2
-
-
-def test_equal_rows_are_drawn_once_each() -> None:
-    drawn = draw_spread(np.zeros((5, 2)), 5, np.random.default_rng(0))
-    assert sorted(drawn.tolist()) == [0, 1, 2, 3, 4]
-
-
 # Strategies of others.
 
 
@@ -148,13 +103,6 @@ def test_the_farthest_sample_is_asked_against_its_nearest_of_each_group() -> Non
     found = farthest_first(belief, answers, 3, np.random.default_rng(0))
     # 30 is the farthest: against 11 of one group, against 1 of the other; then 5, which is 4 away from 1
     np.testing.assert_array_equal(found.pairs, [[3, 4], [1, 4], [1, 5]])
-
-
-def test_without_answers_the_first_sample_is_drawn() -> None:
-    X = np.array([[0.0], [1.0], [10.0], [11.0]])
-    belief = made_up(np.tile([0, 0, 1, 1], (3, 1)), X=X)
-    found = farthest_first(belief, NO_ANSWERS, 2, np.random.default_rng(0))
-    assert abs(X[found.pairs[0, 0], 0] - X[found.pairs[0, 1], 0]) >= 9.0
 
 
 def test_a_committee_asks_where_resampled_answers_divide_it() -> None:
@@ -194,22 +142,6 @@ def test_more_are_asked_for_until_enough_are_left(monkeypatch: pytest.MonkeyPatc
     )
 
 
-def test_again_may_ask_again() -> None:
-    belief = random_belief(0)
-    answers = np.array([(1, 0, 1), (2, 3, 0)])
-    again = choose(belief, answers, strategy="again", count=66, seed=SEED)
-    others = choose(belief, answers, strategy="uncertain", count=66, seed=SEED)
-    assert {(0, 1), (2, 3)} <= {tuple(pair) for pair in again.pairs.tolist()}
-    assert len(others.pairs) == 66 - 2
-
-
-def test_the_same_seed_chooses_the_same() -> None:
-    first, second = (
-        choose(random_belief(1), NO_ANSWERS, strategy="uniform", count=9, seed=SEED) for _ in range(2)
-    )
-    assert first.pairs.tolist() == second.pairs.tolist()
-
-
 ANSWERS = np.array([[0, 1, 0], [2, 5, 1], [5, 2, 0], [3, 3, 0], [1, 4, 0]])
 
 
@@ -219,7 +151,7 @@ ONE = np.array([[0, 1, 0]])
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("answers", [NO_ANSWERS, ANSWERS], ids=["cold", "answers"])
-@pytest.mark.parametrize("count", [1, 20, 66, 100])
+@pytest.mark.parametrize("count", [1, 20, 100])
 def test_pairs_come_once_and_are_as_many_as_asked(
     strategy: str, answers: NDArray[np.int_], count: int
 ) -> None:
@@ -229,15 +161,6 @@ def test_pairs_come_once_and_are_as_many_as_asked(
     assert (found.pairs[:, 0] < found.pairs[:, 1]).all()
     assert len({tuple(pair) for pair in found.pairs.tolist()}) == len(found.pairs)
     assert (found.scores >= 0).all()
-    again = STRATEGIES[strategy](belief, answers, count, np.random.default_rng(0))
-    np.testing.assert_array_equal(found.pairs, again.pairs)
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_belief_without_doubt_still_has_questions(strategy: str) -> None:
-    belief = made_up(np.tile([0, 0, 0, 1, 1, 1], (9, 1)))
-    found = STRATEGIES[strategy](belief, NO_ANSWERS, 5, np.random.default_rng(0))
-    assert len(found.pairs) == 5
 
 
 @pytest.mark.parametrize("accuracy", [0.7, 0.9, 1.0])
@@ -262,18 +185,6 @@ def test_information_is_the_greedy_choice_by_remaining_variance(seed: int, accur
         before.append(at)
 
 
-def test_information_does_not_ask_the_same_thing_twice() -> None:
-    # samples 0 to 4 change cluster together: one answer settles all of them; sample 9 changes alone
-    draws = np.repeat([[0, 0, 0, 0, 0, 0, 1, 1, 1, 1]], 20, axis=0)
-    draws[:10, :5] = 1
-    draws[::2, 9] = 0
-    found = information(made_up(draws), ONE, 2, np.random.default_rng(0))
-    asked = [set(pair) for pair in found.pairs.tolist()]
-    assert sum(9 in pair for pair in asked) == 1
-    uncertain = STRATEGIES["uncertain"](made_up(draws), NO_ANSWERS, 25, np.random.default_rng(0))
-    assert len(uncertain.pairs) == 25
-
-
 def test_anchors_put_doubtful_samples_against_sure_ones() -> None:
     draws = np.repeat([[0, 0, 0, 1, 1, 1]], 10, axis=0)
     draws[:4, 2] = 1
@@ -291,31 +202,25 @@ def test_again_asks_doubtful_answers_first() -> None:
     assert found.pairs[0].tolist() == [2, 4]
 
 
-def test_an_accuracy_of_one_half_asks_anything() -> None:
-    belief: Belief = random_belief(1, accuracy=0.5)
-    assert answer_noise(0.5) == np.inf
-    found = information(belief, ONE, 10, np.random.default_rng(0))
-    assert len(found.pairs) == 10
-    assert (found.scores == 0).all()
-
-
-# Paths of questions.
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_batch_has_every_pair_once_and_the_same_bits_again(strategy: str) -> None:
-    rng = np.random.default_rng(0)
+@pytest.mark.parametrize("strategy", ["information", "committee"])
+def test_a_batch_of_a_path_has_every_pair_once_and_the_same_bits_again(strategy: str) -> None:
     labels_true = np.repeat([0, 1], 12).astype(np.int16)
-    X = rng.normal(size=(24, 2)) + 2.0 * labels_true[:, None]
+    X = np.random.default_rng(0).normal(size=(24, 2)) + 2.0 * labels_true[:, None]
     path = np.array([[0, 1, 0], [2, 20, 1]], dtype=np.int32)
-
-    def batch() -> np.ndarray:
-        seed = np.random.SeedSequence(3, spawn_key=(1, 2))
-        return next_answers(X, labels_true, path, n_clusters=2, p=0.9, strategy=strategy, count=10, seed=seed)
-
-    found = batch()
-    assert found.shape == (10, 3)
-    assert found.dtype == np.int32
-    assert len({tuple(pair) for pair in found[:, :2].tolist()}) == 10
-    assert (found[:, 0] < found[:, 1]).all()
-    np.testing.assert_array_equal(found, batch())
+    first, again = (
+        next_answers(
+            X,
+            labels_true,
+            path,
+            n_clusters=2,
+            p=0.9,
+            strategy=strategy,
+            count=10,
+            seed=SEED,
+            covariance="full",
+        )
+        for _ in range(2)
+    )
+    assert (first.shape, first.dtype) == ((10, 3), np.int32)
+    assert len({tuple(pair) for pair in first[:, :2].tolist()}) == 10
+    np.testing.assert_array_equal(first, again)

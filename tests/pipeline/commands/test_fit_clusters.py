@@ -83,20 +83,6 @@ def test_the_table_comes_first_and_the_figure_is_written(run: Run) -> None:
     assert run("x.data", "-k", "2,3", "--figure", "c.svg", "--force").exit_code == 0
 
 
-def test_bad_input_is_said_at_once(run: Run) -> None:
-    result = run("x.data", "-k", "4..2,x", "--figure", "c.gif", "--model", "postirior")
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    first, *lines = result.stderr.splitlines()
-    assert first == "4 problems, nothing was started:"
-    assert [line.split(":")[0].strip() for line in lines] == ["-k", "-k", "--figure", "--model"]
-    large = run("x.data", "-k", "2..31")
-    assert large.exit_code == 2
-    assert "-k: found 31 clusters for 30 distinct rows of x.data" in large.stderr
-    alone = run("x.data", "-k", "3", "--figure", "c.png")
-    assert "--figure: found -k 3, one number, expected several to compare, as -k 2..8" in alone.stderr
-
-
 def test_questions_are_for_one_number(run: Run) -> None:
     result = CliRunner().invoke(ask, ["x.data", "-k", "2..4"])
     assert result.exit_code == 2

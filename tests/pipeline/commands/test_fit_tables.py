@@ -6,7 +6,6 @@ import json
 import shlex
 from pathlib import Path
 
-import pytest
 from click.testing import CliRunner
 from processes.commandline import sweep
 
@@ -73,36 +72,6 @@ def test_rows_that_are_left_out_are_not_annotated(tmp_path: Path) -> None:
     assert f"line 2: found sample '2', {expected}" in result.stderr
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "kind\none kind\none kind\none kind\nanother\nanother\nanother\n",
-        "one kind\none kind\none kind\nanother\nanother\nanother\n",
-        "index,label\n1,one kind\n2,one kind\n3,one kind\n4,another\n5,another\n6,another\n",
-    ],
-)
-def test_labels_with_blanks_and_headers(text: str, tmp_path: Path) -> None:
-    table, labels = tmp_path / "x.csv", tmp_path / "labels.csv"
-    table.write_text(MESSY)
-    labels.write_text(text)
-    command = [
-        str(table),
-        "-k",
-        "2",
-        "--columns",
-        "width,height",
-        "--missing",
-        "drop",
-        "--labels",
-        str(labels),
-    ]
-    result = CliRunner().invoke(fit_command, [*command, "--json"])
-    assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["scores"]["nmi"] == 1
-    both = CliRunner().invoke(fit_command, [*command, "--label-column", "kind"])
-    assert "--labels: found --label-column as well, expected one of them" in both.stderr
-
-
 def test_the_next_command_asks_about_the_same_table(tmp_path: Path) -> None:
     table = tmp_path / "x.csv"
     table.write_text(MESSY)
@@ -114,9 +83,3 @@ def test_the_next_command_asks_about_the_same_table(tmp_path: Path) -> None:
     asked = sweep(*arguments, "-n", 2)
     assert asked.exit_code == 0, asked.output
     assert "features used: width, height (2)" in asked.stderr
-
-
-def test_a_name_with_a_comma_is_quoted_in_the_list(tmp_path: Path) -> None:
-    table = tmp_path / "x.csv"
-    table.write_text('"width, mm",height\n' + "".join(f"{n % 3}.5,{n}.25\n" for n in range(9)))
-    assert "features used: 'width, mm', height (2)" in sweep("fit", table, "-k", 2, "--restarts", 1).stderr

@@ -8,21 +8,16 @@ import shutil
 import signal
 import subprocess
 import sys
-import webbrowser
 from pathlib import Path
-from unittest.mock import Mock
 from urllib.request import urlopen
 
 import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
-from cubes import toy
-from cubes.reported import make
 from cubes.rot import turn_bit
 from processes.commandline import sweep
 
 from pipeline.commands.main import main
-from pipeline.commands.results import progress_bar, show_in_browser
 from sweeps.errors import InputError, Problem
 
 # The commands that show what cubes hold, and how they end on bad input.
@@ -71,15 +66,6 @@ def test_names_of_scores_are_completed() -> None:
     assert [item.value for item in found] == ["centroid_index"]
 
 
-def test_everything_wrong_with_a_comparison_is_said_at_once(tmp_path: Path) -> None:
-    result = sweep("compare", tmp_path / "a.zarr", tmp_path / "b.zarr", "--score", "nmo", "--score", "ars")
-    assert result.exit_code == 2
-    assert "4 problems, nothing was started" in result.stderr
-    assert "--score: found 'nmo', expected one of nmi" in result.stderr
-    for name in ("a.zarr: found no such directory", "b.zarr: found no such directory", "found 'ars'"):
-        assert name in result.stderr
-
-
 def test_open_serves_the_page_until_it_is_interrupted(finished: Path) -> None:
     command = [sys.executable, "-m", "pipeline", "open", str(finished / "tiny.zarr"), "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -99,35 +85,6 @@ def test_open_takes_a_cube_that_is_there(tmp_path: Path) -> None:
     found = sweep("open", tmp_path / "none.zarr", "--no-browser")
     assert found.exit_code == 2
     assert "none.zarr: found no such directory" in found.stderr
-
-
-def test_a_browser_of_text_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened: list[str] = []
-
-    class Browser:
-        def open(self, address: str) -> None:
-            opened.append(address)
-
-    monkeypatch.setattr(webbrowser, "get", Browser)
-    show_in_browser("http://here")
-    assert opened == ["http://here"]
-    monkeypatch.setattr(webbrowser, "get", lambda: webbrowser.GenericBrowser("false"))
-    show_in_browser("http://here")
-    monkeypatch.setattr(webbrowser, "get", Mock(side_effect=webbrowser.Error))
-    show_in_browser("http://here")
-    assert opened == ["http://here"]
-
-
-@pytest.mark.usefixtures("page_alone")
-def test_a_report_in_json(tmp_path: Path) -> None:
-    shown = sweep("report", make(tmp_path, toy.plan("iris")), "--out", tmp_path / "report", "--json")
-    assert shown.exit_code == 0, shown.output
-    found = json.loads(shown.stdout)
-    assert found["page"] == str(tmp_path / "report" / "report.html")
-    assert all(Path(file).is_file() for file in found["files"])
-    assert found["cells"] == {"done": 23, "failed": 1, "pending": 1}
-    rows = [row for row in found["summary"] if row["score"] == "nmi" and row["model"] == "posterior"]
-    assert {row["unit"] for row in rows} == {"redraws"}
 
 
 @pytest.fixture
@@ -167,16 +124,3 @@ def test_a_repair_says_what_it_would_do_and_does_it(damaged: Path) -> None:
     assert done.stderr.splitlines()[-1].startswith("next: sweep submit ")
     assert sweep_of_cubes("verify", damaged, "--checksums").exit_code == 0
     assert sweep_of_cubes("status", damaged, "--json").stdout.count('"left": 4') == 2  # of iris, and of all
-
-
-@pytest.mark.parametrize("command", [["verify", "--checksums"], ["repair"], ["repair", "--dry-run"]])
-def test_what_is_no_cube_is_bad_input(tmp_path: Path, command: list[str]) -> None:
-    for path in (tmp_path / "none.zarr", tmp_path):
-        result = sweep_of_cubes(*command, path)
-        assert result.exit_code == 2
-        assert "nothing was started" in result.stderr
-
-
-def test_progress_passes_every_file_on(capsys: pytest.CaptureFixture[str]) -> None:
-    assert list(progress_bar(["a", "b"])) == ["a", "b"]
-    assert capsys.readouterr().out == ""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from pathlib import Path
 
 import numpy as np
 import pytest
-from processes.commandline import sweep
 from processes.sweeping import run
 
 from pipeline.fit.data_notes import data_notes, equal_rows
@@ -52,18 +50,6 @@ def test_a_sweep_says_so_before_it_starts(tmp_path: Path, caplog: pytest.LogCapt
     assert constant.startswith("odd: 1 feature is constant, of 3")
     assert repeats.startswith("odd: 2 of 8 rows are (nearly) equal")
     assert crowded.startswith("drawn_k6: as many clusters as rows")
-
-
-def test_the_plan_says_so(tmp_path: Path) -> None:
-    spec = write_sweep(tmp_path, k=7, prior=1.0)
-    notes = json.loads(sweep("plan", spec, "--results", tmp_path, "--json").stdout)["notes"]
-    assert list(notes) == ["odd", "drawn_k6"]
-    assert notes["odd"][1].startswith("as many clusters as distinct rows (7 of 8)")
-    assert len(notes["odd"]) == 2
-    assert "NOTE data set odd: as many" in sweep("plan", spec, "--results", tmp_path).stdout
-    for shape in ("common", "diagonal", "tied", "full"):
-        wide = write_sweep(tmp_path, model=f"unsupervised-{shape}")
-        assert "(nearly) equal" not in sweep("plan", wide, "--results", tmp_path).stdout
 
 
 @pytest.mark.parametrize("place", [0.0, 0.5, 0.25])

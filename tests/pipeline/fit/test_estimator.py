@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import inspect
 import json
 import math
@@ -13,77 +12,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import grimp
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from joblib import parallel_config
 from scipy.sparse import coo_array
 from scipy.stats import multivariate_normal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.model_selection import cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from solving.blobs import far_clusters
 
 from kernels.problem.problem import CANNOT, MODELS, MUST, Layer
-from kernels.settings import OFFERED, Settings
-from pipeline.asking.strategies import NAMES
+from kernels.settings import PARAMETERS, Settings
 from pipeline.commands.fit import fit_command
-from pipeline.fit.estimator import AnnotatedClustering, runner, with_defaults, with_settings
-from pipeline.fit.inputs import FitOptions
+from pipeline.fit.estimator import AnnotatedClustering, runner
 from pipeline.fit.solve import fit
 from sweeps.errors import InputError
-
-# Settings of the search as parameters of an estimator.
-
-
-@with_settings
-class Example:
-    """An estimator.
-
-    Parameters
-    ----------
-    n_clusters : int
-        Number of clusters.
-    **settings : as declared
-    """
-
-    def __init__(self, n_clusters: int, *, seed: int = 0, **settings: Any) -> None:
-        self.settings = with_defaults(settings)
-
-
-def test_every_setting_is_a_keyword_with_its_default_or_none() -> None:
-    parameters = inspect.signature(Example).parameters
-    assert list(parameters) == ["n_clusters", "seed", *(setting.name for setting in OFFERED)]
-    for setting in OFFERED:
-        parameter = parameters[setting.name]
-        assert parameter.kind is inspect.Parameter.KEYWORD_ONLY
-        assert parameter.default == setting.offered
-        assert ("None" in parameter.annotation) == (parameter.default is None) == setting.by_method
-
-
-def test_the_docstring_describes_every_setting() -> None:
-    text = inspect.getdoc(Example) or ""
-    assert "as declared" not in text
-    for setting in OFFERED:
-        assert f"\n{setting.name} : " in text
-    assert max(map(len, text.splitlines())) <= 110
-
-
-def test_settings_left_out_have_their_default() -> None:
-    _, first, *_ = OFFERED
-    found = Example(3, **{first.name: "mine"}).settings
-    assert found == {setting.name: setting.offered for setting in OFFERED} | {first.name: "mine"}
-
-
-def test_a_parameter_that_does_not_exist_is_an_error() -> None:
-    with pytest.raises(TypeError, match="unexpected parameters: also, popluation"):
-        Example(3, popluation=3, also=4)
-
 
 # Restarts side by side: in order, at once, and the same bits.
 
@@ -92,8 +37,7 @@ def fitted_bits(estimator: AnnotatedClustering) -> dict[str, bytes]:
     return {name: pickle.dumps(value) for name, value in vars(estimator).items() if name.endswith("_")}
 
 
-@pytest.mark.parametrize("n_jobs", [2, -1])
-@pytest.mark.parametrize("covariance", ["spherical", "full"])
+@pytest.mark.parametrize(("n_jobs", "covariance"), [(2, "spherical"), (-1, "full")])
 def test_the_number_of_jobs_changes_no_bit(n_jobs: int, covariance: str) -> None:
     X = np.random.default_rng(3).normal(size=(150, 3))
     given: dict[str, Any] = {
@@ -123,23 +67,6 @@ def test_calls_are_at_once_and_results_in_order() -> None:
     assert list(runner(2)(meet, range(4))) == [0, 1, 4, 9]
 
 
-def test_one_call_at_a_time_unless_the_context_says_otherwise() -> None:
-    def thread(_: int) -> str:
-        return threading.current_thread().name
-
-    assert set(runner(None)(thread, range(3))) == {threading.current_thread().name}
-    with parallel_config("threading", n_jobs=2):
-        assert threading.current_thread().name not in set(runner(None)(thread, range(3)))
-
-
-def test_an_error_of_a_call_is_that_of_the_whole() -> None:
-    def fail(number: int) -> int:
-        raise ValueError(f"number {number}")
-
-    with pytest.raises(ValueError, match="number 0"):
-        runner(2)(fail, range(1))
-
-
 # What the estimator is given: forms of links, data frames, and everything that can be wrong.
 
 KNOWN_SHAPES = "spherical, common, diagonal, tied, full, auto"
@@ -154,11 +81,6 @@ MUST_LINKS = [[0, 1], [4, 4], [10, 11], [0, 1], [3, 29]]
 @pytest.fixture(scope="module")
 def blobs() -> np.ndarray:
     return far_clusters()[0]
-
-
-def small_of_inputs(n_clusters: int = 3, **changes: Any) -> AnnotatedClustering:
-    settings = {"restarts": 2, "generations": 2, "random_state": 5}
-    return AnnotatedClustering(n_clusters, **(settings | changes))
 
 
 @pytest.mark.parametrize("model", ["likelihood", "posterior"])
@@ -181,19 +103,11 @@ def test_forms_of_the_same_links(model: str) -> None:
         pd.DataFrame(columns, index=table[:, 0]),
         [tuple(row) for row in table.tolist()],
     ]
-    estimators = [small_of_inputs(model=model, accuracy=0.8).fit(noise, cannot_link=form) for form in forms]
+    estimators = [small(model=model, accuracy=0.8).fit(noise, cannot_link=form) for form in forms]
     assert len({estimator.objective_ for estimator in estimators}) == 1
     assert len({estimator.labels_.tobytes() for estimator in estimators}) == 1
-    heavier = small_of_inputs(model=model, accuracy=0.8).fit(noise, cannot_link=table * [1, 1, 2])
+    heavier = small(model=model, accuracy=0.8).fit(noise, cannot_link=table * [1, 1, 2])
     assert heavier.objective_ != estimators[0].objective_
-
-
-def test_links_of_no_pair_are_no_links(blobs: np.ndarray) -> None:
-    without = small_of_inputs(model="likelihood").fit(blobs)
-    for links in ([], np.empty((0, 2), dtype=int), np.empty((0, 3))):
-        estimator = small_of_inputs().fit(blobs, must_link=links)
-        assert estimator.model_ == "likelihood"
-        assert estimator.objective_ == without.objective_
 
 
 def problems(estimator: AnnotatedClustering, X: object, **links: Any) -> list[str]:
@@ -205,47 +119,32 @@ def problems(estimator: AnnotatedClustering, X: object, **links: Any) -> list[st
 @pytest.mark.parametrize(
     ("name", "value", "problem"),
     [
-        ("n_clusters", 0, "found 0, expected a whole number, 1 or more"),
-        ("n_clusters", 2.0, "found 2.0, expected a whole number, 1 or more"),
-        ("n_clusters", True, "found True, expected a whole number, 1 or more"),
-        ("n_clusters", "2", "found '2', expected a whole number, 1 or more"),
+        ("n_clusters", 2.0, f"found 2.0, expected {PARAMETERS['n_clusters'].expected}"),
+        ("n_clusters", True, f"found True, expected {PARAMETERS['n_clusters'].expected}"),
         ("restarts", 0, "found 0, expected a whole number, 1 or more"),
-        ("generations", 0, "found 0, expected a whole number, 1 or more, at most 1000000"),
         ("min_cluster_size", None, "found None, expected a whole number, 1 or more"),
-        ("population", 1, "found 1, expected a whole number, 2 or more, at most 10000"),
-        ("offspring", 0, "found 0, expected a whole number, 1 or more, at most 10000"),
-        ("min_cluster_size", -1, "found -1, expected a whole number, 1 or more"),
         ("model", "likelyhood",
          f"found 'likelyhood', expected one of {KNOWN_MODELS} (did you mean 'likelihood'?)"),
         ("model", ["auto"], f"found ['auto'], expected one of {KNOWN_MODELS}"),
         ("model", None, f"found None, expected one of {KNOWN_MODELS}"),
         ("covariance", "shared", f"found 'shared', expected one of {KNOWN_SHAPES}"),
-        ("covariance", None, f"found None, expected one of {KNOWN_SHAPES}"),
-        ("accuracy", 0, "found 0, expected None or a number above 0, at most 1"),
-        ("accuracy", math.nan, "found nan, expected None or a number above 0, at most 1"),
-        ("accuracy", "high", "found 'high', expected None or a number above 0, at most 1"),
-        ("variance_prior", -0.5, "found -0.5, expected a finite number, 0 or more"),
+        ("accuracy", 0, "found 0, expected a number above 0, at most 1"),
+        ("accuracy", math.nan, "found nan, expected a number above 0, at most 1"),
+        ("accuracy", "high", "found 'high', expected a number above 0, at most 1"),
         ("variance_prior", math.inf, "found inf, expected a finite number, 0 or more"),
-        ("variance_prior", None, "found None, expected a finite number, 0 or more"),
-        ("patience", 1.5, "found 1.5, expected a whole number, 0 or more, at most 1000000"),
-        ("crossover", "label", "found 'label', expected one of centroids, labels"),
-        ("mutation", "half", "found 'half', expected a probability in [0, 1]"),
         ("method", None, "found None, expected one of strong, published"),
-        ("method", "publishd", "found 'publishd', expected one of strong, published"),
         ("relocation", ["all"], "found ['all'], expected one of annotated, all, components"),
         ("n_jobs", 0, "found 0, expected None or a whole number other than 0 (-1 is all cores)"),
-        ("n_jobs", 1.0, "found 1.0, expected None or a whole number other than 0 (-1 is all cores)"),
         ("n_jobs", "all", "found 'all', expected None or a whole number other than 0 (-1 is all cores)"),
         ("links_outside", "dorp", "found 'dorp', expected one of error, drop (did you mean 'drop'?)"),
-        ("links_outside", None, "found None, expected one of error, drop"),
         ("annotator_accuracy", 0.9, "found 0.9, expected None or a mapping of names to numbers"),
         ("annotator_accuracy", {1: 0.9}, "found annotator 1, expected a name, a text"),
+        ("confidence", 1, "found 1, expected True or False"),
         ("random_state", -1, "found -1, expected None, a RandomState or a whole number, 0 or more"),
-        ("random_state", 0.5, "found 0.5, expected None, a RandomState or a whole number, 0 or more"),
     ],
 )  # fmt: skip
 def test_bad_parameter(name: str, value: object, problem: str, blobs: np.ndarray) -> None:
-    assert problems(small_of_inputs().set_params(**{name: value}), blobs)[:1] == [f"{name}: {problem}"]
+    assert problems(small().set_params(**{name: value}), blobs)[:1] == [f"{name}: {problem}"]
 
 
 @pytest.mark.parametrize(
@@ -272,47 +171,43 @@ def test_bad_parameter(name: str, value: object, problem: str, blobs: np.ndarray
 )  # fmt: skip
 def test_bad_links(links: object, problem: str, blobs: np.ndarray) -> None:
     text = problem.format("shape (n_links, 2) or (n_links, 3)")
-    assert problems(small_of_inputs(), blobs, cannot_link=links) == [f"cannot_link{text}"]
+    assert problems(small(), blobs, cannot_link=links) == [f"cannot_link{text}"]
 
 
 def test_all_problems_at_once(blobs: np.ndarray) -> None:
-    bad = small_of_inputs(
-        0, model="posterior", restarts=-3, accuracy=3, annotator_accuracy={"ann": 2, "bob": True}
-    )
+    bad = small(0, model="posterior", restarts=-3, accuracy=3, annotator_accuracy={"ann": 2, "bob": True})
     found = problems(bad, blobs, must_link=[[0, 77, -1]], cannot_link="none")
     assert [line.partition(":")[0] for line in found] == [
-        "n_clusters", "restarts", "accuracy", "annotator_accuracy of ann", "annotator_accuracy of bob",
+        "n_clusters", "accuracy", "restarts", "annotator_accuracy of ann", "annotator_accuracy of bob",
         "must_link, row 0", "must_link, row 0", "cannot_link",
     ]  # fmt: skip
-    assert found[2] == "accuracy: found 3, expected None or a number above 0, at most 1"
-    (found, *_) = problems(small_of_inputs(model="posterior"), blobs)
-    assert found == "accuracy: found None, expected a number above 0, at most 1 (posterior needs it)"
+    (found, *_) = problems(small(model="posterior"), blobs)
+    assert found == "accuracy: found nothing, expected a number above 0, at most 1: posterior needs it"
 
 
 def test_data_frames(blobs: np.ndarray) -> None:
     frame = pd.DataFrame(blobs, columns=["a", "b"], index=np.arange(30)[::-1])
     places = np.array(MUST_LINKS)
-    estimator = small_of_inputs().fit(frame, must_link=29 - places)  # links name rows by the index
-    plain = small_of_inputs().fit(blobs, must_link=places)
+    estimator = small().fit(frame, must_link=29 - places)  # links name rows by the index
+    plain = small().fit(blobs, must_link=places)
     assert estimator.feature_names_in_.tolist() == ["a", "b"]
     assert estimator.labels_.tolist() == plain.labels_.tolist()
     assert estimator.must_link_.tolist() == plain.must_link_.tolist() == [[*row, 1] for row in MUST_LINKS]
     assert estimator.predict(frame).tolist() == plain.predict(blobs).tolist()
-    with pytest.warns(UserWarning, match="columns of the fit have names, those of X have none") as caught:
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
         estimator.predict(blobs)
-    assert caught[0].filename == __file__
-    with pytest.warns(UserWarning, match="columns of X have names, those of the fit have none"):
+    with pytest.warns(UserWarning, match="fitted without feature names"):
         plain.score(frame)
     for other, text in [
-        (frame.rename(columns={"b": "c"}), "unknown: c; missing: b$"),
-        (frame[["b"]], ": missing: a$"),
-        (frame[["b", "a"]], "found b, a, expected the order a, b$"),
+        (frame.rename(columns={"b": "c"}), "unseen at fit time:\n- c\n.*now missing:\n- b"),
+        (frame[["b"]], "now missing:\n- a"),
+        (frame[["b", "a"]], "must be in the same order"),
     ]:
         for method in (estimator.predict, estimator.score):
-            with pytest.raises(ValueError, match=f"^columns of X are not those of the fit.*{text}"):
+            with pytest.raises(ValueError, match=f"(?s)feature names should match.*{text}"):
                 method(other)
-    with pytest.raises(TypeError, match="names of kinds int, str"):
-        small_of_inputs().fit(frame.rename(columns={"b": 1}))
+    with pytest.raises(TypeError, match="string names"):
+        small().fit(frame.rename(columns={"b": 1}))
     estimator.fit(frame.rename(columns={"a": 0, "b": 1}))
     assert not hasattr(estimator, "feature_names_in_")
     assert estimator.predict(blobs).tolist() == estimator.labels_.tolist()
@@ -333,18 +228,18 @@ def test_masked_values_are_not_taken_as_good(where: str) -> None:
 
 # The estimator that asks: pairs to annotate next, and annotations that are added.
 
-SMALL_OF_ASKING: dict[str, Any] = {"restarts": 3, "generations": 2, "random_state": 5, "model": "conditional"}
+ASKING: dict[str, Any] = {"restarts": 3, "generations": 2, "random_state": 5, "model": "conditional"}
 
 
 @pytest.fixture(scope="module")
-def blobs_of_asking() -> tuple[np.ndarray, np.ndarray]:
+def near_blobs() -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     labels = np.repeat([0, 1, 2], 20)
     return rng.normal(size=(60, 2)) + 2.0 * np.eye(3, 2)[labels], labels
 
 
-def small_of_asking(**parameters: Any) -> AnnotatedClustering:
-    return AnnotatedClustering(n_clusters=3, **{**SMALL_OF_ASKING, **parameters})
+def asking(**parameters: Any) -> AnnotatedClustering:
+    return AnnotatedClustering(n_clusters=3, **{**ASKING, **parameters})
 
 
 def truth(labels: np.ndarray, pairs: np.ndarray) -> dict[str, np.ndarray]:
@@ -352,12 +247,10 @@ def truth(labels: np.ndarray, pairs: np.ndarray) -> dict[str, np.ndarray]:
     return {"must_link": pairs[together], "cannot_link": pairs[~together]}
 
 
-@pytest.mark.parametrize("strategy", NAMES)
-def test_pairs_are_new_and_the_same_again(
-    strategy: str, blobs_of_asking: tuple[np.ndarray, np.ndarray]
-) -> None:
-    X, _ = blobs_of_asking
-    estimator = small_of_asking().fit(X, must_link=[[0, 1], [5, 2]], cannot_link=[[0, 59, 2]])
+@pytest.mark.parametrize("strategy", ["information", "again", "uniform"])
+def test_pairs_are_new_and_the_same_again(strategy: str, near_blobs: tuple[np.ndarray, np.ndarray]) -> None:
+    X, _ = near_blobs
+    estimator = asking().fit(X, must_link=[[0, 1], [5, 2]], cannot_link=[[0, 59, 2]])
     found = estimator.query(12, strategy=strategy)
     assert found.pairs.shape == (12, 2)
     assert found.pairs.dtype == np.int64
@@ -372,40 +265,14 @@ def test_pairs_are_new_and_the_same_again(
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("model", ["unsupervised", "likelihood", "posterior", "conditional"])
-@pytest.mark.parametrize("covariance", ["spherical", "auto"])
-def test_any_fit_can_ask(model: str, covariance: str, blobs_of_asking: tuple[np.ndarray, np.ndarray]) -> None:
-    X, labels = blobs_of_asking
-    estimator = small_of_asking(model=model, covariance=covariance, accuracy=0.9).fit(X)
-    found = estimator.query(6)
-    estimator.partial_fit(X, **truth(labels, found.pairs))
-    assert len(estimator.query(6).pairs) == 6
-
-
-def test_answers_add_up_and_questions_help(blobs_of_asking: tuple[np.ndarray, np.ndarray]) -> None:
-    X, labels = blobs_of_asking
-    estimator = small_of_asking(feature_weight="effective").fit(X)
-    assert (estimator.must_link_, estimator.cannot_link_) == (None, None)
-    rights = []
-    for batch in range(5):
-        estimator.partial_fit(X, **truth(labels, estimator.query(20).pairs))
-        n_links = sum(
-            len(links) for links in (estimator.must_link_, estimator.cannot_link_) if links is not None
-        )
-        assert n_links == 20 * (batch + 1)
-        share = (estimator.labels_[:, None] == estimator.labels_) == (labels[:, None] == labels)
-        rights.append(share.mean())
-    assert rights[-1] > max(rights[0], 0.95)
-
-
-def test_a_partial_fit_is_the_fit_of_all_annotations(blobs_of_asking: tuple[np.ndarray, np.ndarray]) -> None:
-    X, labels = blobs_of_asking
+def test_a_partial_fit_is_the_fit_of_all_annotations(near_blobs: tuple[np.ndarray, np.ndarray]) -> None:
+    X, labels = near_blobs
     pairs = np.random.default_rng(1).integers(0, 60, size=(40, 2))
     first, second = truth(labels, pairs[:20]), truth(labels, pairs[20:])
-    stepwise = small_of_asking(restarts=9).partial_fit(X, **first)
+    stepwise = asking(restarts=9).partial_fit(X, **first)
     before = stepwise.labels_
     stepwise.partial_fit(X, **second)
-    whole = small_of_asking(restarts=9).fit(X, **truth(labels, pairs))
+    whole = asking(restarts=9).fit(X, **truth(labels, pairs))
     assert len(whole.restart_objectives_) == 9
     assert len(stepwise.restart_objectives_) == 3
     assert stepwise.objective_ == pytest.approx(whole.objective_)
@@ -414,8 +281,8 @@ def test_a_partial_fit_is_the_fit_of_all_annotations(blobs_of_asking: tuple[np.n
     assert before.shape == stepwise.labels_.shape
 
 
-def test_it_begins_with_the_solution_there_is(blobs_of_asking: tuple[np.ndarray, np.ndarray]) -> None:
-    X, _ = blobs_of_asking
+def test_it_begins_with_the_solution_there_is(near_blobs: tuple[np.ndarray, np.ndarray]) -> None:
+    X, _ = near_blobs
     # one restart of a search that does next to nothing: what is not kept is not found again
     search = {"restarts": 1, "generations": 1, "population": 2, "offspring": 1}
     kept, anew = [], []
@@ -429,19 +296,19 @@ def test_it_begins_with_the_solution_there_is(blobs_of_asking: tuple[np.ndarray,
     assert min(anew) < -1e-3
 
 
-def test_a_later_change_of_the_table_does_not_matter(blobs_of_asking: tuple[np.ndarray, np.ndarray]) -> None:
-    X = blobs_of_asking[0].copy()
-    estimator = small_of_asking().fit(X)
+def test_a_later_change_of_the_table_does_not_matter(near_blobs: tuple[np.ndarray, np.ndarray]) -> None:
+    X = near_blobs[0].copy()
+    estimator = asking().fit(X)
     before = estimator.query(5).pairs
     X[:] = 0.0
     np.testing.assert_array_equal(estimator.query(5).pairs, before)
 
 
-def test_what_is_wrong_is_said_and_the_fit_is_kept(blobs_of_asking: tuple[np.ndarray, np.ndarray]) -> None:
-    X, _ = blobs_of_asking
+def test_what_is_wrong_is_said_and_the_fit_is_kept(near_blobs: tuple[np.ndarray, np.ndarray]) -> None:
+    X, _ = near_blobs
     with pytest.raises(NotFittedError):
-        small_of_asking().query(3)
-    estimator = small_of_asking().fit(X)
+        asking().query(3)
+    estimator = asking().fit(X)
     labels = estimator.labels_
     with pytest.raises(InputError) as caught:
         estimator.set_params(accuracy=0.5).query(0, strategy="anchor")
@@ -458,19 +325,13 @@ def test_what_is_wrong_is_said_and_the_fit_is_kept(blobs_of_asking: tuple[np.nda
     assert estimator.must_link_ is None
 
 
-def test_all_pairs_run_out() -> None:
-    X = np.arange(5.0)[:, None] ** 2
-    estimator = AnnotatedClustering(n_clusters=2, restarts=1, random_state=0, variance_prior=1.0).fit(X)
-    assert len(estimator.query(100).pairs) == 10
-
-
-@pytest.mark.parametrize("index", [[f"s{row}" for row in range(60)], np.arange(60)[::-1], np.arange(60) * 2])
+@pytest.mark.parametrize("index", [[f"s{row}" for row in range(60)], np.arange(60)[::-1]])
 def test_questions_have_the_labels_of_the_table(
-    index: Any, blobs_of_asking: tuple[np.ndarray, np.ndarray]
+    index: Any, near_blobs: tuple[np.ndarray, np.ndarray]
 ) -> None:
-    X, labels = blobs_of_asking
+    X, labels = near_blobs
     frame = pd.DataFrame(X, index=index)
-    named, plain = small_of_asking().fit(frame), small_of_asking().fit(X)
+    named, plain = asking().fit(frame), asking().fit(X)
     for _ in range(2):
         asked, by_place = named.query(8), plain.query(8)
         assert asked.positions.tolist() == by_place.positions.tolist() == by_place.pairs.tolist()
@@ -479,57 +340,31 @@ def test_questions_have_the_labels_of_the_table(
         named.partial_fit(frame, must_link=asked.pairs[together], cannot_link=asked.pairs[~together])
         plain.partial_fit(X, **truth(labels, by_place.pairs))
         assert named.labels_.tobytes() == plain.labels_.tobytes()
-    again = small_of_asking(confidence=True).fit(frame)
+    again = asking(confidence=True).fit(frame)
     pairs = np.array([[0, 5], [20, 59]])
-    expected = small_of_asking(confidence=True).fit(X).together(pairs)
+    expected = asking(confidence=True).fit(X).together(pairs)
     assert again.together(frame.index.to_numpy()[pairs]).tolist() == expected.tolist()
     with pytest.raises(InputError, match="pairs: found rows of 3"):
         again.together(frame.index.to_numpy()[[[0, 1, 2]]])
 
 
-def test_rows_keep_their_names(blobs_of_asking: tuple[np.ndarray, np.ndarray]) -> None:
-    X, _ = blobs_of_asking
+def test_rows_keep_their_names(near_blobs: tuple[np.ndarray, np.ndarray]) -> None:
+    X, _ = near_blobs
     frame = pd.DataFrame(X, index=[f"s{row}" for row in range(60)])
-    named = small_of_asking().fit(frame)
+    named = asking().fit(frame)
     for other in (X, frame.set_axis(frame.index[::-1]), frame.reset_index(drop=True)):
         with pytest.raises(
             InputError, match=r"X: found .*, expected as in the fit: rows named 's0', 's1', 's2'"
         ):
             named.partial_fit(other)
     with pytest.raises(InputError, match=r"rows named 's0'.*, expected as in the fit: rows without names"):
-        small_of_asking().fit(X).partial_fit(frame)
+        asking().fit(X).partial_fit(frame)
     named.partial_fit(X, must_link=[["s1", "s2"]], samples=frame.index)
     assert named.must_link_.tolist() == [[1, 2, 1]]
-    small_of_asking().fit(X).partial_fit(pd.DataFrame(X))  # numbers from 0 are places
-
-
-def test_annotators_come_step_by_step(blobs_of_asking: tuple[np.ndarray, np.ndarray]) -> None:
-    X, _ = blobs_of_asking
-    accuracies = {"ann": 0.9, "bob": 0.8}
-    estimator = small_of_asking(annotator_accuracy=accuracies).fit(X)
-    estimator.partial_fit(X, must_link={"ann": [[0, 1]]})
-    estimator.partial_fit(X, must_link={"bob": [[1, 2]]}, cannot_link={"ann": [[0, 59]]})
-    assert {who: rows.tolist() for who, rows in estimator.must_link_.items()} == {
-        "ann": [[0, 1, 1]], "bob": [[1, 2, 1]],
-    }  # fmt: skip
-    assert list(estimator.cannot_link_) == ["ann"]
-    whole = small_of_asking(annotator_accuracy=accuracies)
-    whole.fit(X, must_link={"ann": [[0, 1]], "bob": [[1, 2]]}, cannot_link={"ann": [[0, 59]]})
-    assert whole.objective_ == pytest.approx(estimator.objective_)
-    assert len(estimator.query(4).pairs) == 4
+    asking().fit(X).partial_fit(pd.DataFrame(X))  # numbers from 0 are places
 
 
 # What a fit says of samples without annotations: clusters and densities.
-
-
-@pytest.fixture(scope="module")
-def noise_of_density() -> np.ndarray:
-    """Forty samples without clusters."""
-    return np.random.default_rng(3).normal(size=(40, 3))
-
-
-def small_of_density(n_clusters: int = 3, **changes: Any) -> AnnotatedClustering:
-    return AnnotatedClustering(n_clusters, **({"restarts": 2, "generations": 2, "random_state": 5} | changes))
 
 
 def slow_costs(estimator: AnnotatedClustering, x: np.ndarray) -> list[float]:
@@ -547,7 +382,7 @@ def test_predict_and_score_against_one_sample_at_a_time() -> None:
     rng = np.random.default_rng(8)
     # a wide and a narrow cluster: the closest centre is not always the cheapest
     X = np.concatenate([rng.normal(0, 5, size=(60, 2)), rng.normal(4, 0.3, size=(60, 2))])
-    estimator = small_of_density(2).fit(X)
+    estimator = small(2).fit(X)
     other = rng.normal(2, 4, size=(200, 2))
     costs = np.array([slow_costs(estimator, x) for x in other])
     predicted = estimator.predict(other)
@@ -559,40 +394,20 @@ def test_predict_and_score_against_one_sample_at_a_time() -> None:
     assert estimator.score(other) == pytest.approx(expected, rel=1e-12)
 
 
-def test_labels_without_annotations_are_those_predicted(noise_of_density: np.ndarray) -> None:
-    estimator = small_of_density().fit(noise_of_density)
-    assert estimator.sizes_.min() > estimator.min_cluster_size
-    assert estimator.predict(noise_of_density).tolist() == estimator.labels_.tolist()
-
-
-def test_score_is_a_density(noise_of_density: np.ndarray) -> None:
-    estimator = small_of_density().fit(noise_of_density)
-    n_samples, n_features = noise_of_density.shape
+def test_score_is_a_density(noise: np.ndarray) -> None:
+    estimator = small().fit(noise)
+    n_samples, n_features = noise.shape
     dropped = 0.5 * n_samples * n_features * math.log(2 * math.pi) + n_samples * math.log(3)
-    assert n_samples * estimator.score(noise_of_density) == pytest.approx(
-        estimator.objective_ - dropped, rel=1e-12
-    )
+    assert n_samples * estimator.score(noise) == pytest.approx(estimator.objective_ - dropped, rel=1e-12)
     clusters = zip(estimator.cluster_centers_, estimator.covariances_, strict=True)
-    mixture = (
-        sum(multivariate_normal(mean, variance).pdf(noise_of_density) for mean, variance in clusters) / 3
-    )
-    assert (
-        estimator.score(noise_of_density)
-        < np.log(mixture).mean()
-        < estimator.score(noise_of_density) + math.log(3)
-    )
-
-
-def test_ties_go_to_the_lowest_cluster() -> None:
-    estimator = small_of_density(2).fit([[-3.0], [-1.0], [1.0], [3.0]])
-    assert sorted(estimator.cluster_centers_.ravel().tolist()) == [-2, 2]
-    assert estimator.predict([[0.0]]).tolist() == [0]
+    mixture = sum(multivariate_normal(mean, variance).pdf(noise) for mean, variance in clusters) / 3
+    assert estimator.score(noise) < np.log(mixture).mean() < estimator.score(noise) + math.log(3)
 
 
 def test_nothing_is_predicted_if_all_clusters_are_degenerate() -> None:
     X = np.repeat([[0.0], [100.0]], 3, axis=0)
     with pytest.warns(ConvergenceWarning, match="variance 0: 0, 1;"), pytest.warns(UserWarning, match="rows"):
-        estimator = small_of_density(2).fit(X)
+        estimator = small(2).fit(X)
     assert len(set(estimator.labels_)) == 2
     for method in (estimator.predict, estimator.score):
         with pytest.raises(ValueError, match="all clusters are degenerate"):
@@ -601,12 +416,6 @@ def test_nothing_is_predicted_if_all_clusters_are_degenerate() -> None:
 
 CANNOT_LINKS = [[0, 15, 2], [21, 11, 0.5], [7, 7, 1]]
 SMALL: dict[str, Any] = {"restarts": 2, "generations": 2, "random_state": 5}
-METHODS: dict[str, dict[str, Any]] = {
-    "strong": {"population": 5, "offspring": 8, "patience": 4}
-    | {"crossover": "labels", "mutation": 0.2, "relocation": "components"},
-    "published": {"population": 10, "offspring": 10, "patience": 0}
-    | {"crossover": "centroids", "mutation": 1.0, "relocation": "annotated"},
-}
 
 
 @pytest.fixture(scope="module")
@@ -621,9 +430,7 @@ def small(n_clusters: int = 3, **changes: Any) -> AnnotatedClustering:
 
 # No check is expected to fail: the list of exceptions is empty. `check_array_api_input` is skipped by
 # scikit-learn itself unless SCIPY_ARRAY_API is set.
-@parametrize_with_checks(
-    [AnnotatedClustering(restarts=2, generations=2, confidence=sure) for sure in (False, True)]
-)
+@parametrize_with_checks([AnnotatedClustering(restarts=2, generations=2)])
 def test_conventions_of_scikit_learn(estimator: AnnotatedClustering, check: Callable[..., None]) -> None:
     check(estimator)
 
@@ -631,15 +438,10 @@ def test_conventions_of_scikit_learn(estimator: AnnotatedClustering, check: Call
 @pytest.mark.parametrize(
     "changes",
     [
-        {"model": "unsupervised"},
-        {"model": "likelihood"},
         {"model": "posterior", "accuracy": 0.8},
-        {"model": "conditional"},
         {"model": "conditional", "accuracy": 0.7, "covariance": "common"},
         {"accuracy": 0.9, "min_cluster_size": 5, "variance_prior": 1.5, "random_state": 2**40},
-        {"method": "published"},
         {"method": "published", "crossover": "labels", "mutation": 0.5},
-        {"relocation": "all"},
     ],
 )
 def test_same_bits_as_the_command(changes: dict[str, Any], noise: np.ndarray, tmp_path: Path) -> None:
@@ -692,33 +494,6 @@ def test_every_parameter_reaches_the_search(noise: np.ndarray) -> None:
     assert estimator.sizes_.min() >= 7
 
 
-@pytest.mark.parametrize(("method", "keys"), METHODS.items())
-def test_a_method_is_its_settings(method: str, keys: dict[str, Any], noise: np.ndarray) -> None:
-    given: dict[str, Any] = {"accuracy": 0.7, "generations": 3, "restarts": 4, "random_state": 3}
-    named = AnnotatedClustering(4, method=method, **given).fit(noise, cannot_link=CANNOT_LINKS)
-    other = next(name for name in METHODS if name != method)
-    by_keys = AnnotatedClustering(4, method=other, **keys, **given).fit(noise, cannot_link=CANNOT_LINKS)
-    assert named.restart_objectives_.tobytes() == by_keys.restart_objectives_.tobytes()
-    assert named.labels_.tolist() == by_keys.labels_.tolist()
-    another = AnnotatedClustering(4, method=other, **given).fit(noise, cannot_link=CANNOT_LINKS)
-    assert another.restart_objectives_.tobytes() != named.restart_objectives_.tobytes()
-
-
-def test_terms_add_up(blobs: np.ndarray) -> None:
-    estimator = small(accuracy=0.9).fit(blobs, must_link=MUST_LINKS)
-    assert estimator.objective_ == estimator.gmm_ + estimator.sbm_ + estimator.prior_
-    assert estimator.objective_ == estimator.restart_objectives_[estimator.best_restart_]
-    assert np.bincount(estimator.labels_).tolist() == estimator.sizes_.tolist() == [10, 10, 10]
-
-
-def test_defaults_are_those_of_the_command() -> None:
-    """Those of the settings of the search are compared where they are declared, in test_settings.py."""
-    parameters = AnnotatedClustering().get_params()
-    options = {option.name: option.default for option in fit_command.params}
-    for name in ("restarts", "covariance"):
-        assert parameters[name] == options[name]
-
-
 def test_parameters_are_plain_to_see() -> None:
     signature = inspect.signature(AnnotatedClustering)
     assert not [each for each in signature.parameters.values() if each.kind is each.VAR_KEYWORD]
@@ -730,18 +505,6 @@ def test_parameters_are_plain_to_see() -> None:
         AnnotatedClustering(populaton=3)
     with pytest.raises(ValueError, match="populaton"):
         AnnotatedClustering().set_params(populaton=3)
-
-
-@pytest.mark.parametrize("accuracy", [None, 0.9])
-@pytest.mark.parametrize("links", [None, [], [[0, 1]]])
-@pytest.mark.parametrize("model", [None, "unsupervised", "likelihood"])
-def test_model_is_chosen_as_by_the_command(
-    model: str | None, links: list[list[int]] | None, accuracy: float | None, blobs: np.ndarray
-) -> None:
-    given: dict[str, Any] = dict.fromkeys(inspect.signature(FitOptions).parameters)
-    given |= {"model": model, "accuracy": accuracy, "cannot_link": None if links is None else Path("some")}
-    estimator = small(model=model or "auto", accuracy=accuracy).fit(blobs, cannot_link=links)
-    assert estimator.model_ == FitOptions(**given).chosen_model
 
 
 def test_degenerate_cluster_is_announced_and_receives_nothing() -> None:
@@ -756,32 +519,6 @@ def test_degenerate_cluster_is_announced_and_receives_nothing() -> None:
     bounded = small(2, variance_prior=1.0).fit(X)
     assert bounded.covariances_.min() > 0
     assert bounded.predict(X).tolist() == bounded.labels_.tolist()
-
-
-def test_features_that_tell_nothing_are_announced() -> None:
-    X = np.random.default_rng(0).normal(size=(12, 2))
-    with pytest.warns(UserWarning, match="1 feature is constant, of 3") as caught:
-        small(2).fit(np.column_stack([X, np.ones(12)]))
-    assert caught[0].filename == __file__
-    with pytest.warns(UserWarning, match="as many clusters as rows"):
-        small(12, variance_prior=1.0, min_cluster_size=1).fit(X)
-    estimator = small(2, min_cluster_size=3).fit(np.concatenate([X, X[:1]]))
-    (note,) = estimator.notes_
-    assert note.startswith("2 of 13 rows are (nearly) equal")
-
-
-def test_links_move_samples_unless_the_model_does_not_see_them() -> None:
-    rng = np.random.default_rng(6)
-    X, labels = rng.normal(size=(60, 2)) + 1.5 * np.repeat([[0], [1]], 30, axis=0), np.repeat([0, 1], 30)
-    pairs = rng.integers(60, size=(400, 2))
-    together = labels[pairs[:, 0]] == labels[pairs[:, 1]]
-    links = {"must_link": pairs[together], "cannot_link": pairs[~together]}
-    alone, blind = small(2).fit(X), small(2, model="unsupervised").fit(X, **links)
-    assert blind.labels_.tobytes() == alone.labels_.tobytes()
-    assert (blind.objective_, blind.sbm_, blind.prior_) == (alone.objective_, 0, 0)
-    seeing = small(2, accuracy=0.99).fit_predict(X, **links)
-    assert len(set(zip(seeing.tolist(), labels.tolist(), strict=True))) == 2
-    assert len(set(zip(alone.labels_.tolist(), labels.tolist(), strict=True))) > 2
 
 
 def test_problem_without_solution_keeps_the_earlier_fit(blobs: np.ndarray) -> None:
@@ -813,17 +550,6 @@ def test_random_state(noise: np.ndarray) -> None:
         assert drawn.restart_objectives_.tobytes() != fits["number"].restart_objectives_.tobytes()
 
 
-def test_global_state_governs_none_as_elsewhere_in_scikit_learn(noise: np.ndarray) -> None:
-    before = np.random.get_state()  # noqa: NPY002
-    try:
-        np.random.seed(1)  # noqa: NPY002
-        first = small(random_state=None).fit(noise).seed_
-        np.random.seed(1)  # noqa: NPY002
-        assert small(random_state=None).fit(noise).seed_ == first
-    finally:
-        np.random.set_state(before)  # noqa: NPY002
-
-
 def test_clones_and_copies(blobs: np.ndarray) -> None:
     estimator = small(accuracy=0.9, variance_prior=0.1).fit(blobs, must_link=MUST_LINKS)
     copy = clone(estimator)
@@ -834,39 +560,3 @@ def test_clones_and_copies(blobs: np.ndarray) -> None:
     restored = pickle.loads(pickle.dumps(estimator))
     assert restored.predict(blobs).tolist() == estimator.predict(blobs).tolist()
     assert restored.score(blobs) == estimator.score(blobs)
-
-
-def test_true_labels_are_not_used(blobs: np.ndarray) -> None:
-    estimator, other = small().fit(blobs), small().fit(blobs, ["no", "labels"])
-    assert fitted_bits(estimator) == fitted_bits(other)
-    assert small().fit_predict(blobs, "none").tolist() == estimator.labels_.tolist()
-    assert estimator.score(blobs, 1) == estimator.score(blobs)
-
-
-def test_links_reach_the_last_step_of_a_pipeline(blobs: np.ndarray) -> None:
-    steps = make_pipeline(StandardScaler(), small())
-    steps.fit(blobs, annotatedclustering__must_link=MUST_LINKS)
-    scaled = StandardScaler().fit_transform(blobs)
-    direct = small().fit(scaled, must_link=MUST_LINKS)
-    assert fitted_bits(steps[-1]) == fitted_bits(direct)
-    assert direct.model_ == "likelihood"
-
-
-def test_score_serves_model_selection(blobs: np.ndarray) -> None:
-    shuffled = np.random.default_rng(0).permutation(blobs)
-    mean = {k: cross_val_score(small(k), shuffled).mean() for k in (1, 2, 3)}
-    assert max(mean, key=lambda k: mean[k]) == 3
-
-
-def test_example_of_the_documentation() -> None:
-    (example,) = doctest.DocTestFinder(recurse=False).find(AnnotatedClustering, "AnnotatedClustering")
-    assert doctest.DocTestRunner().run(example) == (0, 5)
-
-
-def test_no_scheduler_is_imported() -> None:
-    graph = grimp.build_graph(
-        "pipeline", "storage", "kernels", "sweeps", include_external_packages=True, cache_dir=None
-    )
-    known = graph.find_upstream_modules("pipeline.fit.estimator")
-    assert "pipeline.fit.solve" in known
-    assert known.isdisjoint({"distributed", "dask", "dask_jobqueue", "click"})

@@ -75,7 +75,7 @@ def test_pairs_are_checked(noise: np.ndarray) -> None:
     estimator = small(confidence=True).fit(noise)
     for pairs, text in [
         ([[0, 40]], "found 0, 40, expected whole numbers 0 to 39"),
-        ([[0, 1, 2]], r"found shape \(1, 3\), expected shape \(n_pairs, 2\)"),
+        ([[0, 1, 2]], r"found rows of 3, expected shape \(n_pairs, 2\)"),
         ([0, 1], r"found shape \(2,\)"),
         ("some", "a str that makes no table"),
     ]:

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from kernels.problem.data import CANNOT, MUST
 from pipeline.commands.fit import fit_command
 from pipeline.fit.estimator import AnnotatedClustering
-from pipeline.fit.links import Given, Names, Reader, joined, names_of, plain, same_names
+from pipeline.fit.links import Given, Names, Reader, same_names
 from sweeps.errors import InputError
 
 # What links call samples: labels of an index, of any kind.
@@ -43,52 +43,6 @@ def test_places_of_labels(index: Any, asked: list[Any], places: list[int]) -> No
     assert names(index).places(asked).tolist() == places
 
 
-@pytest.mark.parametrize("index", [["a", "b", "c"], [7, 0, 3], [("x", 1), ("x", 2), ("y", 1)], DAYS])
-def test_labels_of_places_come_back(index: Any) -> None:
-    found = names(index)
-    pairs = np.array([[0, 2], [1, 1]])
-    labels = found.take(pairs)
-    assert labels.shape == (2, 2)
-    assert found.places(labels.ravel()).tolist() == pairs.ravel().tolist()
-
-
-def test_where_names_are_from() -> None:
-    X = np.zeros((3, 1))
-    frame = pd.DataFrame(X, index=["a", "b", "c"])
-    assert names_of(X, None, 3) is None
-    assert names_of(X.tolist(), None, 3) is None
-    found = names_of(frame, None, 3)
-    assert found is not None
-    assert found.labels == ["a", "b", "c"]
-    for given in (["x", "y", "z"], np.array(["x", "y", "z"]), pd.Series(list("xyz")), pd.Index(list("xyz"))):
-        named = names_of(frame, given, 3)
-        assert named is not None
-        assert named.labels == ["x", "y", "z"]
-
-
-@pytest.mark.parametrize(
-    ("given", "text"),
-    [
-        (["x", "y"], r"samples: found shape \(2,\), expected shape \(3,\), a name for each row of X"),
-        (np.zeros((3, 2)), r"samples: found shape \(3, 2\), expected shape \(3,\)"),
-        ("xyz", "samples: found 'xyz', expected shape"),
-        (3, "samples: found 3, expected shape"),
-    ],
-)
-def test_names_that_are_none(given: Any, text: str) -> None:
-    with pytest.raises(InputError, match=text):
-        names_of(np.zeros((3, 1)), given, 3)
-
-
-def test_labels_that_repeat() -> None:
-    assert names(["a", "b"]).repeated() is None
-    found = names(["b", "a", "b", "c", "c", "b"]).repeated()
-    assert str(found) == (
-        "the index of X: found 'b' on 3 rows, and 1 more labels that repeat, expected a label of its own for"
-        " each row (links name rows by these labels; reset_index(drop=True) numbers the rows)"
-    )
-
-
 def test_unknown_labels_are_told_with_the_nearest() -> None:
     cells = [(0, "anne"), (2, "bob"), (2, "zoe"), (5, "bob")]
     found = [
@@ -109,12 +63,6 @@ def test_unknown_labels_are_told_with_the_nearest() -> None:
     many = list(names(["a"]).unknown("must_link", [(row, f"x{row}") for row in range(25)], 25))
     assert len(many) == 12
     assert str(many[-1]) == "must_link: found 15 more unknown labels, expected labels of the index of X"
-
-
-def test_labels_as_python_has_them() -> None:
-    assert plain([np.int64(1), ["a", np.float64(2.5)]]) == (1, ("a", 2.5))
-    assert type(plain(np.int64(1))) is int
-    assert plain(np.datetime64("2024-01-02")) == pd.Timestamp("2024-01-02")
 
 
 def test_the_same_names() -> None:
@@ -231,14 +179,6 @@ def test_places_cannot_be_dropped(noise: np.ndarray) -> None:
     assert "name its rows: by the index of a data frame, or by samples=" in found
 
 
-def test_labels_that_repeat_are_refused_where_links_use_them(noise: np.ndarray) -> None:
-    frame = pd.DataFrame(noise, index=["a", "b"] * 20)
-    assert small().fit(frame).labels_.shape == (40,)
-    assert small().fit(frame, must_link=[]).labels_.shape == (40,)
-    (found,) = problems(small(), frame, must_link=[["a", "b"]])
-    assert found.startswith("the index of X: found 'a' on 20 rows, and 1 more labels that repeat")
-
-
 @pytest.mark.parametrize(
     ("links", "text"),
     [
@@ -260,20 +200,6 @@ def test_labels_that_repeat_are_refused_where_links_use_them(noise: np.ndarray) 
 def test_tables_of_labels_that_are_wrong(links: object, text: str, noise: np.ndarray) -> None:
     (found,) = problems(small(), pd.DataFrame(noise, index=LABELS), must_link=links)
     assert found.startswith(text)
-
-
-def test_all_that_is_wrong_at_once(noise: np.ndarray) -> None:
-    found = problems(
-        small(0, n_jobs=0),
-        pd.DataFrame(noise, index=LABELS),
-        must_link={"ann": [["s0", "s01"]], "bob": "none"},
-        cannot_link={"ann": [["s00", "s01", -1]], 3: [["s00", "s01"]]},
-    )
-    assert [line.partition(":")[0] for line in found] == [
-        "n_clusters", "n_jobs", "must_link of ann", "must_link of ann, row 0", "must_link of bob",
-        "cannot_link of ann, row 0", "cannot_link",
-    ]  # fmt: skip
-    assert "found 's0', expected a label of the index of X (did you mean 's" in found[3]
 
 
 FILE = """1 2 must 1 ann
@@ -327,31 +253,6 @@ def test_annotators_have_the_bits_of_the_command(
         assert estimator.annotator_accuracies_ == document["annotator_accuracies"]
 
 
-def test_annotators_are_kept_apart(noise: np.ndarray) -> None:
-    apart = small(model="conditional").fit(noise, **BY_ANNOTATOR)
-    assert list(apart.must_link_) == ["ann", "bob"]
-    assert apart.cannot_link_["ann"].tolist() == [[0, 15, 2]]
-    pooled = {name: np.concatenate([np.column_stack([np.array(rows)[:, :2], np.ones(len(rows))])
-                                    for rows in tables.values()])
-              for name, tables in BY_ANNOTATOR.items()}  # fmt: skip
-    together = small(model="conditional").fit(noise, **pooled)
-    assert together.sbm_ != apart.sbm_
-    assert list(together.annotator_accuracies_) == ["links"]
-    named = small(model="conditional").fit(noise, **{name: {"links": rows} for name, rows in pooled.items()})
-    assert same(named, together)
-    none = small().fit(noise, must_link={})
-    assert (none.must_link_, none.annotator_accuracies_, none.model_) == (None, {}, "unsupervised")
-    alone = small(model="likelihood").fit(noise, cannot_link={"ann": [[3, 3]], "bob": []})
-    assert alone.annotator_accuracies_ == {"ann": None, "bob": None}
-
-
-def test_share_of_annotations_that_agree_by_hand() -> None:
-    X = np.array([[0.0], [0.1], [5.0], [5.1]])
-    links = {"must_link": {"ann": [[0, 1, 3], [1, 2, 1]]}, "cannot_link": {"bob": [[0, 3], [2, 3], [1, 1]]}}
-    estimator = small(2, model="unsupervised").fit(X, **links)
-    assert estimator.annotator_accuracies_ == {"ann": 0.75, "bob": 0.5}
-
-
 def test_accuracies_of_annotators_that_are_wrong(noise: np.ndarray) -> None:
     some = {"ann": 0.9, "bbo": 0.8}
     assert problems(small(model="posterior", annotator_accuracy=some), noise, **BY_ANNOTATOR) == [
@@ -369,8 +270,7 @@ def test_accuracies_of_annotators_that_are_wrong(noise: np.ndarray) -> None:
 def test_annotations_add_up_by_annotator() -> None:
     reader = Reader(9)
     first = reader.read({"ann": [[0, 1]], "bob": [[1, 2]]}, None)
-    second = reader.read({"cyd": [[3, 4]], "bob": [[5, 6, 2]]}, {"ann": [[7, 8]]})
-    both = joined(first, second)
+    both = reader.read({"cyd": [[3, 4]], "bob": [[5, 6, 2]]}, {"ann": [[7, 8]]}, before=first)
     assert both.annotators == ["ann", "bob", "cyd"]
     found = [(layer.annotator, layer.kind, layer.pairs.tolist()) for layer in both.layers]
     assert found == [

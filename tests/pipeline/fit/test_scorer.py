@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import pickle
 from typing import Any
 
@@ -11,9 +10,7 @@ import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 from pipeline import AnnotatedClustering, LinkScorer
 from sweeps.errors import InputError
@@ -68,52 +65,6 @@ def test_folds_by_hand(table: pd.DataFrame, links: dict[str, np.ndarray]) -> Non
     assert len(set(expected)) > 1
 
 
-def test_a_grid_finds_the_shape_that_annotations_speak_for(
-    table: pd.DataFrame, links: dict[str, np.ndarray]
-) -> None:
-    grid = {"covariance": ["spherical", "diagonal"], "model": ["conditional", "unsupervised"]}
-    search = GridSearchCV(small(), grid, scoring=LinkScorer(**links), cv=FOLDS).fit(table, **links)
-    assert search.best_params_ == {"covariance": "diagonal", "model": "conditional"}
-    assert search.best_score_ > 0.85
-    assert search.best_estimator_.links_dropped_ == 0
-    whole = small(covariance="diagonal", model="conditional").fit(table, **links)
-    assert search.best_estimator_.labels_.tobytes() == whole.labels_.tobytes()
-    by_density = GridSearchCV(small(), {"covariance": ["spherical", "diagonal"]}, cv=FOLDS).fit(
-        table, **links
-    )
-    assert by_density.best_params_ == {"covariance": "diagonal"}
-
-
-def test_samples_go_through_a_pipeline(table: pd.DataFrame, links: dict[str, np.ndarray]) -> None:
-    """A scaler hands on an array; the names go beside it, and scikit-learn takes the same rows of both."""
-    steps = make_pipeline(StandardScaler(), small(covariance="diagonal"))
-    prefix = "annotatedclustering__"
-    params = {f"{prefix}{name}": rows for name, rows in links.items()}
-    given = {"scoring": LinkScorer(**links), "cv": FOLDS, "error_score": "raise"}
-    by_samples = cross_val_score(
-        steps, table, params=params | {f"{prefix}samples": table.index.to_numpy()}, **given
-    )
-    as_frame = make_pipeline(StandardScaler().set_output(transform="pandas"), small(covariance="diagonal"))
-    assert by_samples.tolist() == cross_val_score(as_frame, table, params=params, **given).tolist()
-    with pytest.raises(InputError, match="makes no table of numbers"):
-        cross_val_score(steps, table, params=params, **given)
-
-
-def test_an_array_needs_the_names_beside_it(table: pd.DataFrame, links: dict[str, np.ndarray]) -> None:
-    places = {name: table.index.get_indexer(rows.ravel()).reshape(-1, 2) for name, rows in links.items()}
-    X, estimator = table.to_numpy(), small(covariance="diagonal")
-    with pytest.raises(InputError, match="if X is a part of a table, name its rows"):
-        cross_val_score(estimator, X, cv=FOLDS, params=places, error_score="raise")
-    by_places = cross_validate(
-        estimator, X, cv=FOLDS, params=places | {"samples": np.arange(120)}, return_estimator=True
-    )
-    by_labels = cross_validate(estimator, table, cv=FOLDS, params=links, return_estimator=True)
-    assert by_places["test_score"].tolist() == by_labels["test_score"].tolist()
-    for one, other in zip(by_places["estimator"], by_labels["estimator"], strict=True):
-        assert one.links_dropped_ == other.links_dropped_ > 0
-        assert one.labels_.tobytes() == other.labels_.tobytes()
-
-
 def test_a_part_is_refused_unless_links_may_be_dropped(
     table: pd.DataFrame, links: dict[str, np.ndarray]
 ) -> None:
@@ -121,17 +72,6 @@ def test_a_part_is_refused_unless_links_may_be_dropped(
         ValueError, match=r"All the 4 fits failed[\s\S]*links_outside=.drop. leaves these links out"
     ):
         GridSearchCV(small(), {"links_outside": ["error"]}, cv=FOLDS).fit(table, **links)
-
-
-def test_as_many_links_as_samples_stay_whole_by_annotator(table: pd.DataFrame) -> None:
-    """scikit-learn takes a table with a row for each sample for one of samples: not so a dict."""
-    labels = table.index.to_numpy()
-    must = np.column_stack([labels, labels])
-    for links, kept in ((must, False), ({"links": must}, True)):
-        folds = cross_validate(
-            small(), table, cv=FOLDS, params={"must_link": links}, return_estimator=True, error_score="raise"
-        )
-        assert all((each.links_dropped_ == 30) is kept for each in folds["estimator"])
 
 
 def test_metadata_are_routed(table: pd.DataFrame, links: dict[str, np.ndarray]) -> None:
@@ -171,8 +111,3 @@ def test_what_cannot_be_scored() -> None:
     assert [problem.where for problem in raised.value.problems] == ["estimator", "X"]
     with pytest.raises(InputError, match="must_link: found a str"):
         LinkScorer("links")(estimator, X)
-
-
-def test_example_of_the_documentation() -> None:
-    (example,) = doctest.DocTestFinder(recurse=False).find(LinkScorer, "LinkScorer")
-    assert doctest.DocTestRunner().run(example) == (0, 6)

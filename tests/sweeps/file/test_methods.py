@@ -9,11 +9,9 @@ from pathlib import Path
 import pytest
 
 from sweeps.errors import InputError
-from sweeps.file.methods import Method, checksum
+from sweeps.file.methods import checksum
 from sweeps.file.reading import as_toml, load_sweep
-from sweeps.file.spec import SweepSpec, load
-from sweeps.inputs import load_inputs
-from sweeps.plan import MethodPlan
+from sweeps.file.spec import SweepSpec
 from sweeps.words import SHIPPED
 
 CODE = "def cluster(X, n_clusters, *links, **more):\n    return [0] * len(X)\n"
@@ -57,32 +55,13 @@ def faults(write: Write, methods: str, **more: str) -> list[str]:
     return [f"{each.where.removeprefix('a.toml [grid] ')}: {each.found}" for each in raised.value.problems]
 
 
-def test_what_is_neither_a_name_nor_a_table_is_said(write: Write) -> None:
-    assert faults(write, '1, ["ward"], true, "ward", 2024-01-01, {}, ""') == [
-        "methods[0]: 1",
-        "methods[1]: ['ward']",
-        "methods[2]: true",
-        "methods[4]: datetime.date(2024, 1, 1)",
-        *faults(write, '"k-means", "ward", "cop-kmeans", "pckmeans", "spectral-links", {}, ""'),
-    ]
-    with pytest.raises(InputError, match=r"methods\[0\]: found 1, expected the name of a method, or a table"):
-        write("1")
-
-
 def test_a_shipped_method_by_its_name(write: Write) -> None:
     (method,) = write('"cop-kmeans"').grid.methods
     assert (method.name, method.call, method.uses, method.path) == ("cop-kmeans", "cop-kmeans", "links", "")
     assert method.restarts == min(SHIPPED["cop-kmeans"].restarts, 5)
-
-
-def test_the_version_of_the_library_is_what_a_shipped_method_of_it_is_known_by(write: Write) -> None:
-    (method,) = write('"k-means"').grid.methods
-    assert method.code.startswith("scikit-learn ")
-
-
-def test_a_shipped_method_with_options_needs_no_other_name(write: Write) -> None:
     (method,) = write('{call = "ward", options = {linkage = "average"}}').grid.methods
     assert (method.name, method.options) == ("ward", {"linkage": "average"})
+    assert method.code.startswith("scikit-learn ")
 
 
 def test_a_file_beside_the_sweep_is_known_by_its_checksum(write: Write, tmp_path: Path) -> None:
@@ -148,20 +127,6 @@ def test_a_sweep_of_methods_alone_needs_no_models_and_one_without_links_no_annot
     assert write('"pckmeans"', models="").grid.models == ()
     grid = write('"k-means"', models="", annotations="").grid
     assert (grid.supervised, grid.p, grid.m) == ((), (), ())
-    assert faults(write, "", models="") == ["methods: an empty list"]
-
-
-def test_links_need_annotations(write: Write) -> None:
-    for entry in ('"pckmeans"', '{name = "mine", call = "mine.py:cluster"}'):
-        found = faults(write, entry, models="", annotations="")
-        assert found == [f"{key}: nothing" for key in ("p", "m", "replicates")]
-
-
-def test_the_dump_is_read_back_and_a_sweep_without_methods_has_none(write: Write, tmp_path: Path) -> None:
-    spec = write('{name = "mine", call = "mine.py:cluster", options = {a = [1, 2.5, "x", true]}}')
-    assert load("cube", spec.dump()) == spec
-    (tmp_path / "b.toml").write_text((tmp_path / "a.toml").read_text().split("methods")[0] + "restarts = 5\n")
-    assert "methods" not in load_sweep(tmp_path / "b.toml").dump()["grid"]
 
 
 def test_the_resolved_file_gives_the_same_methods(write: Write, tmp_path: Path) -> None:
@@ -172,69 +137,6 @@ def test_the_resolved_file_gives_the_same_methods(write: Write, tmp_path: Path) 
     found = load_sweep(again).grid.methods
     assert [each.science for each in found] == [each.science for each in spec.grid.methods]
     assert [each.path for each in found] == [each.path for each in spec.grid.methods]
-
-
-def test_plans_know_the_restarts_of_each_method(write: Write) -> None:
-    spec = write('"k-means", {name = "mine", call = "mine.py:cluster", restarts = 2}')
-    (plan,) = load_inputs(spec, "a.toml").plans
-    assert plan.methods == (MethodPlan("k-means", 5), MethodPlan("mine", 2))
-    assert [plan.restarts_of(name) for name in ("posterior", "k-means", "mine")] == [5, 5, 2]
-    assert plan.n_restarts == 2 * (5 + 2) + 5 + 5
-    assert plan.model_chunk == 1
-
-
-def test_every_fault_at_once(write: Write) -> None:
-    entries = (
-        '"kmeans"',
-        '{name = "far", call = "nowhere.py:cluster", restarts = 6}',
-        '{name = "none", call = "mine.py:clusters"}',
-        '{call = "mine.py:cluster"}',
-        '{name = "posterior", call = "mine.py:cluster"}',
-        '{name = "ward", call = "mine.py:cluster"}',
-        '{name = "there", call = "no_such_package.module:f", options = {a = 1979-05-27}}',
-        '{name = "w", call = "ward", uses = "links"}',
-        '{name = "z", call = "ward", color = 1}',
-        '{name = "u", call = "warde"}',
-        '{name = "t", call = "ward", time_limit = 0}',
-    )
-    found = faults(write, ", ".join(entries))
-    assert [each.partition(": ")[0] for each in found] == [
-        "methods[0]",
-        "methods[1] call",
-        "methods[1] restarts",
-        "methods[2] call",
-        "methods[3] name",
-        "methods[4] name",
-        "methods[5] name",
-        "methods[6] call",
-        "methods[6] options",
-        "methods[7] uses",
-        "methods[8]",
-        "methods[9] call",
-        "methods[10] time_limit",
-    ]
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b"def cluster(:\n", b"\xff\xfe", b"#" * 2**20 + b"#\n"],
-)
-def test_a_file_that_is_no_code_is_refused(write: Write, tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "bad.py"
-    path.write_bytes(content)
-    (fault,) = faults(write, '{name = "bad", call = "bad.py:cluster"}')
-    assert fault.startswith(f"methods[0] call: {path}")
-
-
-def test_names_are_used_once(write: Write) -> None:
-    own = '{name = "mine", call = "mine.py:cluster"}'
-    assert faults(write, f"{own}, {own}") == ["methods[1]: {'name': 'mine', 'call': 'mine.py:cluster'} again"]
-
-
-def test_a_kept_method_is_checked_like_any_other_record() -> None:
-    with pytest.raises(InputError):
-        load("cube", {"name": "a", "seed": 1, "grid": {"methods": [{"name": "a/b"}]}})
-    assert Method(name="a", call="ward", restarts=1).options == {}
 
 
 @pytest.mark.parametrize("kind", ["/dev/zero", "link", "fifo", "folder", "long", "nested"])

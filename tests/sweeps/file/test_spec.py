@@ -37,12 +37,6 @@ def datasets(folder: Path, text: str) -> tuple[Any, ...]:
     return load_sweep(path).grid.datasets
 
 
-def problems(folder: Path, text: str) -> list[str]:
-    with pytest.raises(InputError) as caught:
-        datasets(folder, text)
-    return [str(problem) for problem in caught.value.problems]
-
-
 @pytest.mark.parametrize("name", BUILTIN)
 def test_a_name_and_a_table_with_the_name_are_the_same(tmp_path: Path, name: str) -> None:
     assert datasets(tmp_path, f'"{name}"') == datasets(tmp_path, f'{{name = "{name}"}}')
@@ -85,48 +79,6 @@ def test_mixtures_give_a_data_set_for_each_number_of_clusters(tmp_path: Path) ->
     assert (default.name, default.center) == ("mixtures_k2", (-1.0, 1.0))
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ('"iriss"', ["'iriss'", "did you mean 'iris'?"]),
-        ('"tables/own.csv"', ["'tables/own.csv'", 'a table of your own is {name = "...", path = "..."}']),
-        ("3", ["found 3"]),
-        ('"iris", {name = "iris", path = "x"}', ["the name 'iris' again, expected a name used once"]),
-        ('{path = "x"}', ["name: found nothing, expected this key"]),
-        ('{name = "a b", path = "x"}', ["'a b'", "a name of letters, digits, '.', '_' and '-'"]),
-        ('{name = ".a", path = "x"}', ["found '.a'"]),
-        (
-            f'{{name = "{"a" * 101}", path = "x"}}',
-            ["found 'aaa", "letters, digits, '.', '_' and '-', at most 100"],
-        ),
-        ('{name = "a", path = ""}', ["path: found ''"]),
-        ('{name = "a", path = "x", label_column = true}', ["label_column: found true"]),
-        ('{name = "a", path = "x", n_clusters = 0}', ["n_clusters: found 0"]),
-        ('{name = "a", path = "x", colour = 1}', ["unknown key 'colour'"]),
-        ('{name = "iris", scale = "log"}', ["scale: found 'log', expected one of none, standard, minmax"]),
-        ("{mixture = {n_clusters = [2]}}", ["count: found nothing, expected this key"]),
-        ("{mixture = {n_clusters = [], count = 1}}", ["n_clusters: found an empty list"]),
-        ("{mixture = {n_clusters = [2, 2], count = 1}}", ["n_clusters[1]: found 2 again"]),
-        (
-            "{mixture = {n_clusters = [2], count = 1, center = [1, 0]}}",
-            ["center: found [1, 0]", "low ≤ high"],
-        ),
-        (
-            "{mixture = {n_clusters = [2], count = 1, variance = [-1, 1]}}",
-            ["variance: found [-1, 1]", "0 ≤ low"],
-        ),
-        (
-            "{mixture = {n_clusters = [2], count = 1, variance = [0, 0]}}",
-            ["variance: found [0, 0]", "0 < high"],
-        ),
-    ],
-)
-def test_what_is_refused(tmp_path: Path, text: str, said: list[str]) -> None:
-    found = "\n".join(problems(tmp_path, text))
-    for words in said:
-        assert words in found
-
-
 SHIPPED = sorted(Path(sweeps.__file__).parent.glob("*.toml"))
 
 
@@ -162,10 +114,3 @@ def test_what_no_sweep_has_written_is_refused(
     with pytest.raises(InputError) as refused:
         load("the cube", dump)
     assert str(refused.value).startswith(said)
-
-
-def test_resolving_again_changes_nothing(spec: SweepSpec) -> None:
-    assert type(spec) is SweepSpec
-    assert [count.resolve(100) for count in load("the cube", spec.dump()).grid.m] == [
-        count.resolve(100) for count in spec.grid.m
-    ]
