@@ -119,14 +119,6 @@ def test_what_is_kept_is_small() -> None:
     assert [path.name for path in KEPT.rglob("*") if path.is_file() and path.stat().st_size >= 2**20] == []
 
 
-def test_folders_stay_surveyable() -> None:
-    folders = [KEPT, *(path for path in KEPT.rglob("*") if path.is_dir() and path.name != "__pycache__")]
-    entries = {
-        folder.name: sum(path.name != "__pycache__" for path in folder.iterdir()) for folder in folders
-    }
-    assert {name: count for name, count in entries.items() if count > 12} == {}
-
-
 def test_gap_is_that_of_the_true_labels(build: Any) -> None:
     truth = build("truth")
     name, cells = "mixtures-p08", 50 * 17

@@ -71,8 +71,7 @@ def test_a_missing_package_is_nowhere() -> None:
     assert (location("this") or ROOT).name == "this.py"  # a module, not a package
 
 
-@pytest.mark.parametrize("form", SHADOWS)
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize(("package", "form"), zip(PACKAGES, SHADOWS * 2, strict=True))
 def test_a_shadowed_package_is_named_and_not_imported(package: str, form: str, tmp_path: Path) -> None:
     stranger = shadow(tmp_path, package, form)
     code = (
@@ -181,7 +180,7 @@ def test_worker_processes_do_not_look_in_the_current_folder(tmp_path: Path) -> N
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("how", ["-O", "-OO", "1", "2"])
+@pytest.mark.parametrize("how", ["-O", "2"])
 def test_python_without_checks_is_refused_before_anything_is_made(tmp_path: Path, how: str) -> None:
     write_spec(tmp_path)
     variables, option = ({}, [how]) if how.startswith("-") else ({"PYTHONOPTIMIZE": how}, [])

@@ -26,7 +26,6 @@ p = [0.8, 1.0]
 m = [10, "1N"]
 replicates = 2
 models = ["unsupervised", "likelihood", "posterior", "conditional"]
-methods = ["pckmeans"]
 restarts = 2
 """
 

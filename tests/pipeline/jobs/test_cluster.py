@@ -321,6 +321,17 @@ def test_nobody_without_the_credentials_is_let_in(cluster_file: Path, tmp_path: 
     assert job.name not in slurm_site.queue()
 
 
+def scratch(shell: str, place: str, temporary: Path) -> Path:
+    """Folder that the lines of a job make, looked at: it is private, and its user's."""
+    lines = SCRATCH.format(place=place) + "\necho $DASK_TEMPORARY_DIRECTORY"
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    done = subprocess.run([shell, "-c", lines], env=environment, capture_output=True, text=True, check=True)
+    found = Path(done.stdout.strip())
+    assert not found.is_symlink()
+    assert (found.stat().st_uid, found.stat().st_mode & 0o777) == (os.getuid(), 0o700)
+    return found
+
+
 @pytest.mark.parametrize("there", ["nothing", "open", "link", "of another user"])
 @pytest.mark.parametrize("shell", ["sh", "bash"])
 def test_scratch_is_private_whatever_is_there(there: str, shell: str, tmp_path: Path) -> None:
@@ -333,17 +344,10 @@ def test_scratch_is_private_whatever_is_there(there: str, shell: str, tmp_path: 
         usual.mkdir()
         usual.chmod(0o777)
     if there == "of another user":
-        if os.geteuid() != 0:
-            pytest.skip("only root can give a folder away")
-        os.chown(usual, NOBODY, NOBODY)
-    lines = SCRATCH.format(place="${TMPDIR:-/tmp}") + "\necho $DASK_TEMPORARY_DIRECTORY"
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    done = subprocess.run([shell, "-c", lines], env=environment, capture_output=True, text=True, check=True)
-    found = Path(done.stdout.strip())
+        give_away(usual)
+    found = scratch(shell, "${TMPDIR:-/tmp}", tmp_path)
     assert found.parent == tmp_path
     assert (found == usual) == (there in ("nothing", "open"))
-    assert not found.is_symlink()
-    assert (found.stat().st_uid, found.stat().st_mode & 0o777) == (os.getuid(), 0o700)
 
 
 @pytest.mark.parametrize("place", ["open to all", "open to the group", "of another user"])
@@ -351,16 +355,16 @@ def test_scratch_is_private_whatever_is_there(there: str, shell: str, tmp_path: 
 def test_scratch_is_nowhere_that_others_may_replace_it(place: str, shell: str, tmp_path: Path) -> None:
     tmp_path.chmod({"open to all": 0o777, "open to the group": 0o770}.get(place, 0o1777))
     if place == "of another user":
-        if os.geteuid() != 0:
-            pytest.skip("only root can give a folder away")
-        os.chown(tmp_path, NOBODY, NOBODY)
-    lines = SCRATCH.format(place=tmp_path) + "\necho $DASK_TEMPORARY_DIRECTORY"
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    done = subprocess.run([shell, "-c", lines], env=environment, capture_output=True, text=True, check=True)
-    found = Path(done.stdout.strip())
+        give_away(tmp_path)
+    found = scratch(shell, str(tmp_path), tmp_path)
     assert found.parent == Path("/tmp")
-    assert (found.stat().st_uid, found.stat().st_mode & 0o777) == (os.getuid(), 0o700)
     found.rmdir()
+
+
+def give_away(folder: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a folder away")
+    os.chown(folder, NOBODY, NOBODY)
 
 
 def status_of_page(port: int, path: str) -> int | None:
