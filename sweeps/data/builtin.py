@@ -111,7 +111,7 @@ def find_in_folder(entry: Entry, folder: Path) -> tuple[bytes, Path]:
 def _path_in_folder(entry: Entry, folder: Path) -> Path:
     if not folder.is_dir():
         raise Missing(f"{folder} does not exist")
-    published = PurePosixPath(unquote(urlsplit(entry.published.url).path)).name
+    published = PurePosixPath(unquote(urlsplit(entry.url).path)).name
     paths = sorted(folder.iterdir())
     found = [path for path in paths if path.name == entry.file]
     found += [path for path in paths if _letters(path.name) == _letters(published)]
@@ -202,7 +202,7 @@ def download_raw(entry: Entry, cache: Path) -> Path:
     import pooch
 
     pooch.get_logger().setLevel(logging.ERROR)  # its messages would come between those of the command
-    url = entry.published.url
+    url = entry.url
     try:
         files = pooch.create(
             cache, base_url="", registry={entry.file: entry.sha256}, urls={entry.file: url}, retry_if_failed=1
@@ -357,7 +357,7 @@ def check(name: str, *, data_dir: Path | None = None) -> Record:
         reasons = unavailable.reasons
     entry = _entry(name)
     sizes = entry.n_samples, entry.n_features, entry.n_clusters
-    return Record(name, *sizes, entry.published.licence, entry.published.landing_page, source, reasons)
+    return Record(name, *sizes, entry.licence, entry.landing_page, source, reasons)
 
 
 def catalogue(data_dir: Path | None = None) -> list[Record]:
@@ -429,7 +429,7 @@ def _sklearn_loader(entry: Entry, folder: Path) -> tuple[np.ndarray, np.ndarray]
 
 
 def _from_network(entry: Entry, download: bool) -> Found:
-    url = entry.published.url
+    url = entry.url
     if not download:
         raise Missing(f"{url}: not downloaded yet")
     path = download_raw(entry, user_cache())

@@ -1,33 +1,17 @@
-"""The built-in data sets: their raw files, checksums, addresses and how each is read."""
+"""The built-in data sets, as `registry.toml` has them, and how their raw files are read."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
 from sweeps.data.table import LabelledTable
-
-UCI = "https://archive.ics.uci.edu"
-
-
-class Published(NamedTuple):
-    """Where a data set is published.
-
-    Parameters
-    ----------
-    url : str
-        Public download: the raw file, or a zip that holds it.
-    landing_page, licence : str
-        Page that describes it, and the licence named there.
-    """
-
-    url: str
-    landing_page: str
-    licence: str
 
 
 @dataclass(frozen=True)
@@ -40,8 +24,10 @@ class Entry:
         Name in sweep files.
     file, sha256 : str
         Raw file and its checksum; the same file inside a zip has the same checksum.
-    published : Published
-        Where it is published.
+    url : str
+        Public download: the raw file, or a zip that holds it.
+    landing_page, licence : str
+        Page that describes it, and the licence named there.
     n_samples : int
         Rows after preprocessing.
     class_names : tuple of str
@@ -52,8 +38,8 @@ class Entry:
         Columns of the features, 0-based, half-open.
     class_column : int
         Column of the class.
-    separator : str or None
-        Between cells; None for any number of spaces or tabs.
+    separator : str
+        Between cells; empty for any number of spaces or tabs.
     header_lines : int
         Lines to skip at the top.
     comment : str
@@ -69,13 +55,15 @@ class Entry:
     name: str
     file: str
     sha256: str
-    published: Published
+    url: str
+    landing_page: str
+    licence: str
     n_samples: int
     class_names: tuple[str, ...]
     checksum: str
     features: tuple[int, int]
     class_column: int
-    separator: str | None = ","
+    separator: str = ","
     header_lines: int = 0
     comment: str = ""
     missing: str = ""
@@ -94,136 +82,13 @@ class Entry:
         return len(self.class_names)
 
 
-def _uci(number: int, slug: str) -> Published:
-    page = f"{UCI}/dataset/{number}/{slug}"
-    return Published(f"{UCI}/static/public/{number}/{slug}.zip", page, "CC BY 4.0")
+def _entry(name: str, keys: Mapping[str, Any]) -> Entry:
+    values: dict[str, Any] = {key: tuple(each) if type(each) is list else each for key, each in keys.items()}
+    return Entry(name, **values)
 
 
-_IRIS = ("Iris-setosa", "Iris-versicolor", "Iris-virginica")
-
-_OF_IRIS = ("sepal length (cm)", "sepal width (cm)", "petal length (cm)", "petal width (cm)")
-_OF_WINE = (
-    *("alcohol", "malic_acid", "ash", "alcalinity_of_ash", "magnesium", "total_phenols", "flavanoids"),
-    *("nonflavanoid_phenols", "proanthocyanins", "color_intensity", "hue", "od280/od315_of_diluted_wines"),
-    "proline",
-)
-
-_ENTRIES = (
-    Entry(
-        name="diabetes",
-        file="Diabetes.csv",
-        sha256="dcb19ac4fedb1aedac8c863f14263d83b2f0a36f38c6305bebdae9bfd91ec213",
-        published=Published(
-            url="https://vincentarelbundock.github.io/Rdatasets/csv/heplots/Diabetes.csv",
-            landing_page="https://vincentarelbundock.github.io/Rdatasets/doc/heplots/Diabetes.html",
-            licence="GPL (R package heplots, Rdatasets)",
-        ),
-        n_samples=145,
-        class_names=("Chemical_Diabetic", "Normal", "Overt_Diabetic"),
-        checksum="20414adbfb50c14543f51d17a8063bdfaae195dab42b62087d3c7e08f3d22e99",
-        features=(1, 6),
-        class_column=6,
-        header_lines=1,
-    ),
-    Entry(
-        name="iris",
-        file="bezdekIris.data",
-        sha256="0fed2a99db77ec533a62dc66894d3ec6df3b58b6a8f3cf4a6b47e4086b7f97dc",
-        published=_uci(53, "iris"),
-        n_samples=150,
-        class_names=_IRIS,
-        checksum="2613d25e36da3d900ec82fe3fd1e929d86487f3d5c6bcb80bca02c8d5b38022d",
-        features=(0, 4),
-        class_column=4,
-        sklearn="load_iris",
-        feature_names=_OF_IRIS,
-    ),
-    Entry(
-        name="iris-uci",
-        file="iris.data",
-        sha256="6f608b71a7317216319b4d27b4d9bc84e6abd734eda7872b71a458569e2656c0",
-        published=_uci(53, "iris"),
-        n_samples=150,
-        class_names=_IRIS,
-        checksum="4a40a7186b686b2a8111a1a61c2d5f44d2f98fe8522f5d4682e324dd1b19b946",
-        features=(0, 4),
-        class_column=4,
-        feature_names=_OF_IRIS,
-    ),
-    Entry(
-        name="wine",
-        file="wine.data",
-        sha256="6be6b1203f3d51df0b553a70e57b8a723cd405683958204f96d23d7cd6aea659",
-        published=_uci(109, "wine"),
-        n_samples=178,
-        class_names=("1", "2", "3"),
-        checksum="fe403efbc99600cce561067dc51103bb694ff73d3b499904fbf21f7de7cb6782",
-        features=(1, 14),
-        class_column=0,
-        sklearn="load_wine",
-        feature_names=_OF_WINE,
-    ),
-    Entry(
-        name="thyroid",
-        file="new-thyroid.data",
-        sha256="0760039b928ecba5170f377b8fd96caaf55ed26f9861511c52f81395a9d8227a",
-        published=_uci(102, "thyroid+disease"),
-        n_samples=215,
-        class_names=("1", "2", "3"),
-        checksum="eff15b99044d0f867bb36af26a0f8f9eabe3e4d5d37777362e49d3cd50838ce5",
-        features=(1, 6),
-        class_column=0,
-    ),
-    Entry(
-        name="vertebral",
-        file="column_3C_weka.arff",
-        sha256="cf768854cf4cf42b3a3b792a239a81ebfd4fbfafc25fbe2a19d15b3f73249879",
-        published=_uci(212, "vertebral+column"),
-        n_samples=310,
-        class_names=("Hernia", "Normal", "Spondylolisthesis"),
-        checksum="853d8d0372300bcb2f1c8c0b5e2f985d6ff601ef11b40235d77146f8d7fbbd35",
-        features=(0, 6),
-        class_column=6,
-        comment="@",
-    ),
-    Entry(
-        name="ecoli",
-        file="ecoli.data",
-        sha256="008bd8fbb1d8b34040c3c8c4e987cac2a7ebf116e008b140cc6441be5261ba1d",
-        published=_uci(39, "ecoli"),
-        n_samples=336,
-        class_names=("cp", "im", "imL", "imS", "imU", "om", "omL", "pp"),
-        checksum="6e57f6183a8cc088f5135814c1c9ef8759612f67cf2cd7e91098e75ee2f6382b",
-        features=(1, 8),
-        class_column=8,
-        separator=None,
-    ),
-    Entry(
-        name="breast-cancer",
-        file="breast-cancer-wisconsin.data",
-        sha256="402c585309c399237740f635ef9919dc512cca12cbeb20de5e563a4593f22b64",
-        published=_uci(15, "breast+cancer+wisconsin+original"),
-        n_samples=683,
-        class_names=("2", "4"),
-        checksum="ce44b595df7688c88a88306934211f4f753ac7cfd3d977420354b01fbdf5df3c",
-        features=(1, 10),
-        class_column=10,
-        missing="?",
-    ),
-    Entry(
-        name="pendigits-389",
-        file="pendigits.tra",
-        sha256="e2b9eb9f0d0467e2b64a4816a3420edf2b8043447576f4b84337aba44a9f97d3",
-        published=_uci(81, "pen+based+recognition+of+handwritten+digits"),
-        n_samples=2157,
-        class_names=("3", "8", "9"),
-        checksum="af86bf20569497bddc95708f505466cd4016ce23d370fc00cf4e7bb730b7ec53",
-        features=(0, 16),
-        class_column=16,
-    ),
-)
-
-REGISTRY: Mapping[str, Entry] = MappingProxyType({entry.name: entry for entry in _ENTRIES})
+_TABLES: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+REGISTRY: Mapping[str, Entry] = MappingProxyType({name: _entry(name, keys) for name, keys in _TABLES.items()})
 BUILTIN: tuple[str, ...] = tuple(REGISTRY)
 
 
@@ -241,7 +106,10 @@ def parse_raw(content: bytes, entry: Entry) -> LabelledTable:
     start, stop = entry.features
     rows: list[list[float]] = []
     labels: list[int] = []
-    for cells in _rows(content, entry):
+    for line in content.decode("utf-8").splitlines()[entry.header_lines :]:
+        if not line.strip() or line[0] in entry.comment:
+            continue
+        cells = [cell.strip() for cell in line.split(entry.separator or None)]
         features = cells[start:stop]
         label = cells[entry.class_column]
         if label not in codes or entry.missing in features:
@@ -251,9 +119,3 @@ def parse_raw(content: bytes, entry: Entry) -> LabelledTable:
     return LabelledTable(
         np.array(rows), np.array(labels, dtype=np.int16), entry.class_names, entry.feature_names
     )
-
-
-def _rows(content: bytes, entry: Entry) -> list[list[str]]:
-    lines = content.decode("utf-8").splitlines()[entry.header_lines :]
-    kept = (line for line in lines if line.strip() and line[0] not in entry.comment)
-    return [[cell.strip() for cell in line.split(entry.separator)] for line in kept]

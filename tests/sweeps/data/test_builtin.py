@@ -49,7 +49,7 @@ ENTRY = replace(
     name="tiny",
     file="tiny.data",
     sha256=sha256(RAW).hexdigest(),
-    published=REGISTRY["iris-uci"].published._replace(url="http://unused.invalid/deep/tiny+set.zip"),
+    url="http://unused.invalid/deep/tiny+set.zip",
     class_names=("1", "2"),
     features=(1, 3),
     class_column=0,
@@ -147,7 +147,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
 
     def publish(base: str) -> str:
         url = f"{base}/tiny+set.zip"
-        entry = replace(ENTRY, published=ENTRY.published._replace(url=url))
+        entry = replace(ENTRY, url=url)
         monkeypatch.setattr("sweeps.data.builtin.REGISTRY", {"tiny": entry})
         return url
 
@@ -260,7 +260,7 @@ def test_full_disk_leaves_nothing(server: Server, cache: Path, monkeypatch: pyte
 
 
 def test_addresses_are_the_published_ones() -> None:
-    addresses = {name: REGISTRY[name].published.url for name in BUILTIN}
+    addresses = {name: REGISTRY[name].url for name in BUILTIN}
     assert addresses["wine"] == "https://archive.ics.uci.edu/static/public/109/wine.zip"
     assert addresses["diabetes"] == "https://vincentarelbundock.github.io/Rdatasets/csv/heplots/Diabetes.csv"
     assert all(url.startswith("https://") for url in addresses.values())
@@ -381,7 +381,7 @@ def test_members_that_would_fill_the_memory_are_not_unpacked(monkeypatch: pytest
 
 
 def test_the_raw_file_itself_goes_before_a_zip(tmp_path: Path) -> None:
-    published = Path(ENTRY_OF_SOURCES.published.url).name
+    published = Path(ENTRY_OF_SOURCES.url).name
     files = folder(
         tmp_path / "data", {published: zipped({"own.data": RAW_OF_SOURCES}), "own.data": RAW_OF_SOURCES}
     )
@@ -450,7 +450,7 @@ def test_checksum_is_the_registered_one_from_raw_file_zip_and_cache(
 ) -> None:
     entry = REGISTRY[name]
     raw = raw_data / entry.file
-    zip_name = Path(entry.published.url).name
+    zip_name = Path(entry.url).name
     zips = folder(tmp_path / "zips", {zip_name: zipped({f"some/where/{entry.file}": raw.read_bytes()})})
     cache = folder(tmp_path / "filled", {entry.file: raw.read_bytes()})
     from_raw = load_builtin(name, data_dir=raw.parent)
@@ -538,7 +538,7 @@ def test_unavailable_says_what_each_source_had(nowhere: Path, tmp_path: Path) ->
     assert caught.value.reasons == (
         f"{files} holds no new-thyroid.data or thyroid+disease.zip",
         f"{nowhere} does not exist",
-        f"{REGISTRY['thyroid'].published.url}: not downloaded yet",
+        f"{REGISTRY['thyroid'].url}: not downloaded yet",
     )
     copy = pickle.loads(pickle.dumps(caught.value))
     assert (copy.name, copy.reasons) == (caught.value.name, caught.value.reasons)

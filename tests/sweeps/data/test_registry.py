@@ -16,9 +16,9 @@ def test_every_entry_is_complete(entry: Entry) -> None:
     assert REGISTRY[entry.name] is entry
     assert re.fullmatch("[0-9a-f]{64}", entry.sha256)
     assert re.fullmatch("[0-9a-f]{64}", entry.checksum)
-    for address in (entry.published.url, entry.published.landing_page):
+    for address in (entry.url, entry.landing_page):
         assert address.startswith("https://")
-    assert entry.published.licence
+    assert entry.licence
     start, stop = entry.features
     assert entry.n_features == stop - start > 0
     assert not start <= entry.class_column < stop, "the class is no feature"
@@ -62,7 +62,7 @@ def test_a_raw_file_by_hand() -> None:
 
 
 def test_runs_of_blanks_separate_cells() -> None:
-    entry = replace(ENTRY, separator=None, header_lines=0)
+    entry = replace(ENTRY, separator="", header_lines=0)
     assert parse_raw(b"a  1 \t 2\n  b 3   4\n", entry).X.tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
 
