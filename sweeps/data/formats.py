@@ -279,7 +279,7 @@ class Frame:
         others = np.zeros(len(columns), dtype=np.intp)
         is_empty = np.zeros(self.n_rows, dtype=np.bool_)
         start = n_words = 0
-        for part in self.parts(columns):
+        for part in self.parts(columns) if columns else ():
             rows = slice(start, start + len(part[0]))
             for number, column in enumerate(part):
                 X[rows, number], n_others, missing, n_values = self._numbers(column)
@@ -422,16 +422,20 @@ def read_npz_table(path: Path, choice: TableChoice) -> LabelledTable:
     texts: dict[str, list[str]] = {}
     with opened_of_arrays(path) as archive:
         with collecting(problems):
-            X = _features(path, archive)
+            _check_features(f"{path}, array {FEATURES!r}", _header(path, archive, FEATURES))
+            X = archive.read(FEATURES, np.float64)
         with collecting(problems):
             label = _label(path, archive, choice)
         names = [*([label] if label else []), *_array_names(path, choice, problems), *choice.aside]
         for name in dict.fromkeys(names):
             with collecting(problems):
                 texts[name] = _texts(path, archive, name)
-    if not problems:
-        problems += [_length_problem(path, name, len(each), X, label) for name, each in texts.items()
-                     if len(each) != len(X)]  # fmt: skip
+    for name, each in () if problems else texts.items():
+        if len(each) != len(X):
+            expected = f"one for each of {len(X)} rows"
+            is_label = name == label
+            where = str(path) if is_label else f"{path}, array {name!r}"
+            problems.append(Problem(where, f"{len(each)} {'classes' if is_label else 'texts'}", expected))
     if problems:
         raise InputError(problems)
     return _selected(path, X, texts, label, choice)
@@ -525,25 +529,12 @@ def _array_names(path: Path, choice: TableChoice, problems: list[Problem]) -> li
     return []
 
 
-def _features(path: Path, archive: Archive) -> NDArray[np.float64]:
-    header = _header(path, archive, FEATURES)
-    _check_features(f"{path}, array {FEATURES!r}", header)
-    return archive.read(FEATURES, np.float64)
-
-
 def _check_features(where: str, header: Header) -> None:
     if len(header.shape) != 2 or header.dtype.kind not in "biuf":
         raise _wrong(where, header, "numbers of shape (samples, features)")
     if 0 in header.shape:
         raise InputError([Problem(where, f"shape {header.shape}", "at least one sample and one feature")])
     check_size(where, *header.shape, MOST_ROWS)
-
-
-def _length_problem(path: Path, name: str, length: int, X: NDArray[np.float64], label: str | None) -> Problem:
-    expected = f"one for each of {len(X)} rows"
-    if name == label:
-        return Problem(str(path), f"{length} classes", expected)
-    return Problem(f"{path}, array {name!r}", f"{length} texts", expected)
 
 
 def _label(path: Path, archive: Archive, choice: TableChoice) -> str | None:
@@ -598,6 +589,9 @@ def _wrong(where: str, header: Header, expected: str) -> InputError:
 EXTRA = "pip install 'sweep-clustering[tables]'"
 MOST_SHEET = 2**22
 """Cells of a sheet, empty ones and all."""
+
+ROWS, CELLS = 2**8, 2**18
+"""Taken at once, at least and together: the work beside them is little, and so is their memory as texts."""
 
 MOST_PARTS = 2**18
 """Columns of row groups, or of batches: each takes some 40 microseconds."""
@@ -672,8 +666,7 @@ def _parquet(path: Path, file: IO[bytes]) -> _Stored:
 
     def batches(columns: Sequence[int]) -> Iterator[Any]:
         names = None if twice else [schema.field(column).name for column in columns]
-        n_rows = _rows_at_once(schema, range(len(schema)) if twice else columns)
-        for batch in table.iter_batches(n_rows, columns=names, use_threads=False):
+        for batch in table.iter_batches(max(ROWS, CELLS // len(schema)), columns=names, use_threads=False):
             yield batch.select(list(columns)) if twice else batch
 
     return _Stored(schema, found.num_rows, batches)
@@ -691,7 +684,7 @@ def _feather(path: Path, file: IO[bytes]) -> _Stored:
 
     def batches(columns: Sequence[int]) -> Iterator[Any]:
         options = ipc.IpcReadOptions(included_fields=list(columns), use_threads=False)
-        reader, n_rows = ipc.open_file(file, options=options), _rows_at_once(schema, columns)
+        reader, n_rows = ipc.open_file(file, options=options), max(ROWS, CELLS // len(schema))
         for number in range(reader.num_record_batches):
             batch = reader.get_batch(number)
             for start in range(0, batch.num_rows, n_rows):
@@ -708,14 +701,6 @@ def _check_parts(path: Path, n_parts: int, n_columns: int) -> None:
         found = f"{n_parts:,} parts of {n_columns:,} columns"
         hint = "write it again with more rows in each row group or batch"
         raise InputError([Problem(str(path), found, f"at most {MOST_PARTS:,} columns of parts", hint)])
-
-
-def _rows_at_once(schema: Any, columns: Sequence[int]) -> int:
-    """So many that their cells take little, and the work beside them is little as well."""
-    import pyarrow as pa
-
-    has_texts = not all(pa.types.is_primitive(schema.field(column).type) for column in columns)
-    return max(256, (2**14 if has_texts else 2**20) // len(columns))
 
 
 def _stored(
@@ -756,7 +741,11 @@ def _frame(path: Path, choice: TableChoice, stored: _Stored) -> Frame:
         return _series(path, stored, [columns[column] for column in chosen])
 
     texts = [text_of(cell) for (part,) in _series(path, stored, named) for cell in part] if named else []
-    return Frame(path, parts, stored.n_rows, len(columns), header, _row_place(path, header), tuple(texts))
+
+    def place(row: int, column: int) -> str:
+        return f"{path}, row {row + 1}, column {column + 1} ({header[column]})"
+
+    return Frame(path, parts, stored.n_rows, len(columns), header, place, tuple(texts))
 
 
 def _series(path: Path, stored: _Stored, fields: Sequence[int]) -> Iterator[list[Any]]:
@@ -787,10 +776,6 @@ def _series(path: Path, stored: _Stored, fields: Sequence[int]) -> Iterator[list
         raise ValueError(f"{n_rows:,} rows of {stored.n_rows:,}")
 
 
-def _row_place(path: Path, header: list[str]) -> Callable[[int, int], str]:
-    return lambda row, column: f"{path}, row {row + 1}, column {column + 1} ({header[column]})"
-
-
 def _sheet(path: Path, choice: TableChoice) -> Frame:
     try:
         import openpyxl
@@ -812,7 +797,8 @@ def _sheet(path: Path, choice: TableChoice) -> Frame:
         except Exception as error:  # a workbook is XML, of which anything may come
             raise _broken(path, error, "an .xlsx workbook") from error
     first = [text_of(cell) for cell in rows[0]] if rows else []
-    begin = int(bool(rows) and _is_header(first, choice))
+    is_header = any(name in first for name in choice.named) or all(to_number(cell) is None for cell in first)
+    begin = int(bool(rows) and is_header)
     if len(rows) == begin:
         raise InputError([Problem(f"{path}, sheet {sheet.title!r}", "no rows", "at least one sample")])
 
@@ -842,10 +828,6 @@ def _check_members(path: Path, members: Sequence[zipfile.ZipInfo]) -> None:
             raise InputError([Problem(str(path), found, f"at most {most:,}", hint)])
     if len(members) > MOST_MEMBERS:
         raise InputError([Problem(str(path), f"{len(members):,} parts", f"at most {MOST_MEMBERS:,}")])
-
-
-def _is_header(cells: list[str], choice: TableChoice) -> bool:
-    return any(name in cells for name in choice.named) or all(to_number(cell) is None for cell in cells)
 
 
 def _rows(path: Path, sheet: Any) -> tuple[list[list[Any]], list[int]]:

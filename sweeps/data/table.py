@@ -636,11 +636,7 @@ def select(table: Frame, choice: TableChoice, problems: list[Problem]) -> Labell
     check_size(table.path, 1, table.width, MOST_LINES)
     roles = _roles(table, choice, problems)
     check_size(f"{table.path}, features", table.n_rows, len(roles.features), MOST_LINES)
-    numbers = Numbers(
-        np.empty((table.n_rows, 0)), np.zeros(0, np.intp), np.zeros(table.n_rows, dtype=np.bool_)
-    )
-    if roles.features:
-        numbers = table.numbers(roles.features)
+    numbers = table.numbers(roles.features)
     kept = np.ones(table.n_rows, dtype=np.bool_)
     if choice.missing == "drop":
         kept = _complete(table, roles, numbers)
@@ -656,7 +652,9 @@ def select(table: Frame, choice: TableChoice, problems: list[Problem]) -> Labell
     if roles.label is not None:
         label = roles.label
         with collecting(problems):
-            encoded = _classes(table, label, rows)
+            encoded = encode_classes(
+                _picked(table.texts(label), rows), lambda row: table.where(int(rows[row]), label)
+            )
     of_rows = SampleRows(table.n_rows)
     with collecting(problems):
         of_rows = _rows(table, choice, roles.index, rows)
@@ -805,11 +803,6 @@ def _comma_hint(cell: str) -> str:
     return "decimal commas are read in text whose cells are separated by semicolons" if is_one else ""
 
 
-def _classes(table: Frame, label: int, rows: NDArray[np.intp]) -> Encoded:
-    where: Callable[[int], str] = lambda i: table.where(int(rows[i]), label)  # noqa: E731
-    return encode_classes(_picked(table.texts(label), rows), where)
-
-
 def _rows(table: Frame, choice: TableChoice, index: int | None, rows: NDArray[np.intp]) -> SampleRows:
     """What the samples are in the file; names that do not tell its rows apart are refused, or not taken."""
     kept = None if len(rows) == table.n_rows else rows
@@ -821,14 +814,13 @@ def _rows(table: Frame, choice: TableChoice, index: int | None, rows: NDArray[np
     wrong = [row for row, name in enumerate(names) if not name or counts[name] > 1]
     if wrong:
         expected = f"another name in each row, as {choice.key('index_column')}"
-        raise InputError(
-            counted(wrong, lambda row: Problem(table.where(row, index), _twice(names[row]), expected))
-        )
+
+        def problem(row: int) -> Problem:
+            found = f"{names[row][:60]!r}, more than once" if names[row] else "an empty cell"
+            return Problem(table.where(row, index), found, expected)
+
+        raise InputError(counted(wrong, problem))
     return SampleRows(table.n_rows, kept, names)
-
-
-def _twice(name: str) -> str:
-    return f"{name[:60]!r}, more than once" if name else "an empty cell"
 
 
 def _picked(cells: Sequence[str], rows: NDArray[np.intp]) -> tuple[str, ...]:
