@@ -16,7 +16,7 @@ from sweeps.annotations.draw import CANNOT, MUST
 from sweeps.annotations.files import ANNOTATOR, Samples, columns_of, separator_of
 from sweeps.data.lines import MOST_BYTES, Lines, as_cell, read_lines
 from sweeps.data.text import Content
-from sweeps.errors import InputError, Problem, collecting
+from sweeps.errors import InputError, Problem, collecting, given
 from sweeps.files import opened
 
 HEADER = ("i", "j", ANNOTATOR, "answer")
@@ -78,13 +78,12 @@ class AnswersFile:
             file = os.open(self.path, os.O_RDWR)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if not read_lines(self.path):  # blank lines and comments
+            if read_lines(self.path).first is None:  # blank lines and comments
                 _end_last_line(file, ",", 0)
                 os.pwrite(file, HEADER_LINE.encode(), os.fstat(file).st_size)
-            lines = read_lines(self.path)
-            _check_header(lines)
-            self._columns = columns_of(lines.text(0))
-            self._separator = separator_of(lines.text(0)) or ","
+            header = _header(read_lines(self.path))
+            self._columns = columns_of(header)
+            self._separator = separator_of(header) or ","
             self._ends = [_end_last_line(file, self._separator, len(self._columns))]
         except BaseException as error:
             os.close(file)
@@ -192,18 +191,21 @@ def check_answers_file(path: Path) -> Iterator[Problem]:
     with collecting(problems):
         with opened(path, MOST_BYTES):  # a pipe takes no answers
             lines = read_lines(path)
-        if lines:
-            _check_header(lines)
+        if lines.first is not None:
+            _header(lines)
         if not os.access(path, os.W_OK):
             raise InputError([Problem(str(path), "a file that cannot be written", "one that can")])
     yield from problems
 
 
-def _check_header(lines: Lines) -> None:
-    if separator_of(lines.text(0)) is None:
+def _header(lines: Lines) -> str:
+    """The first line, where it is the header of a file that takes answers."""
+    first = given(lines.first)
+    if separator_of(first.text) is None:
         hint = "name a new file last: --annotations may be given several times"
         expected = "a header with the columns i, j and answer, for answers to be added, or no file yet"
-        raise InputError([Problem(lines[0].where, repr(lines.text(0)[:60]), expected, hint)])
+        raise InputError([Problem(first.where, repr(first.text[:60]), expected, hint)])
+    return first.text
 
 
 def _end_last_line(file: int, separator: str, n_columns: int) -> int:

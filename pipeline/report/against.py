@@ -126,7 +126,7 @@ def read_published(path: Path) -> list[Published]:
     InputError
         With every line that is wrong.
     """
-    lines = read_lines(path)
+    lines = list(read_lines(path))
     if not lines:
         head = "p,n_clusters,m,model,metric,value"
         raise InputError([Problem(str(path), "nothing", f"a line of columns: {head}")])

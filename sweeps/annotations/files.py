@@ -29,7 +29,7 @@ from sweeps.data.lines import (
 )
 from sweeps.data.table import SampleRows
 from sweeps.data.text import Content
-from sweeps.errors import InputError, Problem, collecting, did_you_mean
+from sweeps.errors import InputError, Problem, collecting, did_you_mean, given
 
 # How annotation files name samples: by the rows of the table, or by the names it gives them.
 
@@ -387,9 +387,10 @@ def read_questions(lines: Lines, samples: Samples) -> list[Row]:
     InputError
         With every problem of every row.
     """
-    header = lines.text(0)
+    first = given(lines.first)
+    header = first.text
     reader = _Reader(lines.path, separator_of(header) or ",", columns_of(header), samples)
-    problems = list(_header_problems(lines[0], reader.columns))
+    problems = list(_header_problems(first, reader.columns))
     if problems:
         raise InputError(problems)
     rows: list[Row] = []
@@ -545,7 +546,8 @@ def read_answers(path: Path, samples: Samples | int) -> list[Row]:
     """
     named = Samples.of(samples)
     lines = read_lines(path)
-    if lines and separator_of(lines.text(0)) is not None:
+    first = lines.first
+    if first is not None and separator_of(first.text) is not None:
         return read_questions(lines, named)
     return [*each_line(lines, lambda line: _annotation(line, path, named))]
 

@@ -8,10 +8,10 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, overload
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,9 +32,6 @@ LONGEST_LINE = 2**23
 
 BOM = b"\xef\xbb\xbf"
 GZIP = b"\x1f\x8b"
-PLAIN = np.ones(256, dtype=np.bool_)
-PLAIN[[*range(33), ord("#"), *range(127, 256)]] = False
-"""First bytes of a line that has content; after others only its whole text tells."""
 
 
 class Line(NamedTuple):
@@ -50,7 +47,7 @@ class Line(NamedTuple):
         return f"{self.path}, line {self.number}"
 
 
-class Lines(Sequence[Line]):
+class Lines:
     """The lines with content of a text, made when they are asked for: a large file has millions.
 
     Parameters
@@ -65,37 +62,22 @@ class Lines(Sequence[Line]):
     def __init__(self, path: Path, content: bytes) -> None:
         self.path = path
         self.content = content
-        values = np.frombuffer(content, dtype=np.uint8)
-        ends = np.append(np.flatnonzero(values == ord("\n")), len(content))
-        starts = np.append(0, ends[:-1] + 1)
-        kept = PLAIN[values[np.minimum(starts, len(values) - 1)]] if content else np.array([False])
-        for line in np.flatnonzero(~kept).tolist():
-            text = content[starts[line] : ends[line]].decode().strip()
-            kept[line] = bool(text) and not text.startswith("#")
-        self.numbers = np.flatnonzero(kept) + 1
-        self.starts, self.ends = starts[kept], ends[kept]
 
-    def text(self, position: int) -> str:
-        """Text of one line, stripped."""
-        start, end = self.starts[position], self.ends[position]
-        if end - start > LONGEST_LINE:
-            where, found = f"{self.path}, line {self.numbers[position]}", f"{end - start:,} bytes"
-            raise InputError([Problem(where, found, f"at most {LONGEST_LINE:,} in a line")])
-        return self.content[start:end].decode().strip()
+    def __iter__(self) -> Iterator[Line]:
+        for number, content in enumerate(io.BytesIO(self.content), start=1):
+            text = content.decode().strip()
+            if not text or text.startswith("#"):
+                continue
+            line = Line(self.path, number, text)
+            if len(content) > LONGEST_LINE:
+                found, expected = f"{len(content):,} bytes", f"at most {LONGEST_LINE:,} in a line"
+                raise InputError([Problem(line.where, found, expected)])
+            yield line
 
-    def __len__(self) -> int:
-        return len(self.starts)
-
-    @overload
-    def __getitem__(self, position: int) -> Line: ...
-
-    @overload
-    def __getitem__(self, position: slice) -> Sequence[Line]: ...
-
-    def __getitem__(self, position: int | slice) -> Line | Sequence[Line]:
-        if isinstance(position, slice):
-            return [self[each] for each in range(*position.indices(len(self)))]
-        return Line(self.path, int(self.numbers[position]), self.text(position))
+    @property
+    def first(self) -> Line | None:
+        """The first of them, if there is one."""
+        return next(iter(self), None)
 
 
 def read_lines(path: Path) -> Lines:

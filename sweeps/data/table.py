@@ -19,7 +19,6 @@ from kernels.settings import PARAMETERS, SCALES
 from sweeps.data.lines import (
     MOST_LINES,
     PROBLEMS_SHOWN,
-    Lines,
     counted,
     read_lines,
     shortened,
@@ -556,12 +555,12 @@ def read_labels(path: Path, n_rows: int | None = None) -> Encoded:
     InputError
         If the file cannot be read or is empty, and as `encode_classes`.
     """
-    lines = read_lines(path)
+    lines = [(line.text, line.number) for line in read_lines(path)]
     entries = _of_lines(lines, n_rows) if n_rows else None
     if entries is None:
         entries = []
-        for position in range(len(lines)):
-            entries += [(cell, position) for cell in split_cells(lines.text(position))]
+        for text, number in lines:
+            entries += [(cell, number) for cell in split_cells(text)]
             if n_rows and len(entries) > n_rows + 1:
                 found, expected = f"more than {n_rows:,} labels", f"{n_rows:,}, one for each row"
                 raise InputError([Problem(str(path), found, expected)])
@@ -572,26 +571,28 @@ def read_labels(path: Path, n_rows: int | None = None) -> Encoded:
         raise InputError([Problem(str(path), "no classes", "one per sample")])
     values, places = zip(*entries, strict=True)
     try:
-        return encode_classes(values, lambda i: lines[places[i]].where)
+        return encode_classes(values, lambda i: f"{path}, line {places[i]}")
     except InputError as error:
         raise InputError(shortened(path, error.problems)) from None
 
 
-def _of_lines(lines: Lines, n_rows: int) -> list[tuple[str, int]] | None:
+def _of_lines(lines: list[tuple[str, int]], n_rows: int) -> list[tuple[str, int]] | None:
     """Class and line of each sample, where each has a line; None where lines do not say so."""
     begin = len(lines) - n_rows
     if begin not in (0, 1):
         return None
-    separator = ";" if ";" in lines.text(0) else ""
-    header = [cell.lower() for cell in split_cells(lines.text(0), separator)] if begin else []
+    first = lines[0][0]
+    separator = ";" if ";" in first else ""
+    header = [cell.lower() for cell in split_cells(first, separator)] if begin else []
     if len(header) > 1 and header.count(LABEL) == 1:
         column = header.index(LABEL)
-        rows = [split_cells(lines.text(i), separator) for i in range(1, len(lines))]
-        return [(row[column] if column < len(row) else "", i) for i, row in enumerate(rows, start=1)]
-    cells = [lines.text(i).strip('"') for i in range(len(lines))]
-    if begin and (to_number(cells[0]) is not None or cells[0] in cells[1:]):
+        rows = [(split_cells(text, separator), number) for text, number in lines[1:]]
+        return [(row[column] if column < len(row) else "", number) for row, number in rows]
+    cells = [(text.strip('"'), number) for text, number in lines]
+    header_cell = cells[0][0]
+    if begin and (to_number(header_cell) is not None or any(cell == header_cell for cell, _ in cells[1:])):
         return None
-    return [(cell, i) for i, cell in enumerate(cells)][begin:]
+    return cells[begin:]
 
 
 # From the columns of a table to samples: features, classes, names, and rows that are left out.

@@ -16,7 +16,7 @@ from sweeps.errors import InputError, Problem
 def test_lines_with_content_keep_their_numbers(tmp_path: Path) -> None:
     path = tmp_path / "own.txt"
     path.write_bytes("\ufeff first \r\n\n  # remark\n\ta # b\x0cc\n  \nlast".encode())
-    lines = read_lines(path)
+    lines = list(read_lines(path))
     assert [(line.number, line.text) for line in lines] == [(1, "first"), (4, "a # b\x0cc"), (6, "last")]
     assert lines[1].where == f"{path}, line 4"
 
