@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 
+import google_crc32c
 import pytest
 import zarr
 from cubes import toy
 from cubes.writer import next_generation
+from numcodecs import Zstd
 
 from pipeline.monitor.runs import RunState
 from pipeline.monitor.status import DatasetStatus, Status, read_status
 from storage.cube.manifest import append_run
 from storage.cube.schema import NO_SOLUTION
+from storage.errors import DamagedChunk
 from storage.provenance import run_record
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import Holder, Lease, LeaseState
@@ -54,6 +59,33 @@ def test_cells_and_blocks_are_counted_by_state(cube: Path) -> None:
     lines = found.lines()
     assert lines[-1] == "not running: submit again to resume"
     assert found.at_hand is None  # the sweep of this cube names no ecoli
+
+
+def test_what_takes_long_to_load_is_not_loaded(cube: Path) -> None:
+    code = "import pathlib, sys; from pipeline.monitor.status import read_status\n"
+    code += "print(read_status(pathlib.Path(sys.argv[1])).blocks)\n"
+    code += "print(*({'zarr', 'xarray', 'numba', 'dask'} & set(sys.modules)))"
+    found = subprocess.run([sys.executable, "-c", code, cube], capture_output=True, text=True, check=True)
+    assert found.stdout == "5\n\n"
+
+
+def test_damage_of_a_status_is_named_and_not_counted(cube: Path) -> None:
+    first, second, *_ = sorted((cube / "iris" / "status").glob("c.*"))
+    content = first.read_bytes()
+    for change, found in ((content[:-1], "has changed"), (bytes(4), "has changed"), (b"", "has changed")):
+        first.write_bytes(change)
+        with pytest.raises(DamagedChunk, match=found):
+            read_status(cube)
+    packed = bytes(Zstd().encode(bytes(99)))
+    first.write_bytes(packed + google_crc32c.value(packed).to_bytes(4, "little"))
+    with pytest.raises(DamagedChunk, match="is the file of another chunk"):
+        read_status(cube)
+    first.unlink()
+    first.symlink_to(second)
+    with pytest.raises(InputError, match="a link"):
+        read_status(cube)
+    first.unlink()
+    assert read_status(cube).datasets[0].left > 1  # nothing was written there
 
 
 def test_cells_without_a_solution_are_shown_where_there_are_any(cube: Path) -> None:
