@@ -57,7 +57,7 @@ def copies(base: Path, root: Path) -> Callable[[int], Path]:
 
 def looks_like_one_of(path: Path, states: list[xr.DataTree]) -> None:
     """Anybody can open it, without a warning, and sees one of the states whole."""
-    plain = small.load(path)
+    plain = small.read_whole(path)
     assert any(plain.identical(state) for state in states)
     assert open_cube(path)["a"]["status"].sizes == plain["a"]["status"].sizes
 
@@ -98,7 +98,7 @@ def test_grow(base: Path, tmp_path: Path, plans: Plans) -> None:
     old_results = result_files(base)
     undisturbed = copies(base, tmp_path / "undisturbed")(0)
     grow(undisturbed, plans, draw_inputs, SPEC, next_files(undisturbed))
-    states = [small.load(base), small.load(undisturbed)]
+    states = [small.read_whole(base), small.read_whole(undisturbed)]
     expected = files(undisturbed)
 
     def check(path: Path) -> None:
@@ -169,7 +169,7 @@ def test_write_block(base: Path, tmp_path: Path) -> None:
         seen = open_cube(path).load(scheduler="synchronous")
         assert seen.identical(done) or seen.identical(pending)
         assert seen.identical(done) == (BlockStore(path).statuses(block) == 1).all()
-        small.load(path)
+        small.read_whole(path)
         assert old_results.items() <= result_files(path).items()
         write(path)
         assert files(path) == expected
