@@ -17,6 +17,7 @@ import atexit
 import errno
 import fcntl
 import functools
+import gc
 import hashlib
 import logging
 import os
@@ -466,6 +467,9 @@ def lock(folder: OwnFolder, is_there: Callable[[], bool]) -> Iterator[None]:
             held.close()
         _compiling.append(folder)
         held.callback(_compiling.clear)
+        # A compilation makes many objects, and most of them stay: a fifteenth less time, for 30 MB more.
+        held.callback(gc.set_threshold, *gc.get_threshold())
+        gc.set_threshold(50_000, 20, 50)
         yield
 
 
