@@ -3,9 +3,8 @@
 `PARAMETERS` say what is fitted to what, `SETTINGS` how it is searched for and what is maximised; the method
 names values of some settings, which those that are given override. Sweep files, the options of `sweep fit`
 and `sweep ask`, the parameters of the estimator, the checks of all of them (`wrong_settings`) and their help
-derive from these. Beyond the doors there are values alone. `spread_problem` is their one
-check of features. Only the standard library is loaded: commands that
-solve nothing import this too.
+derive from these. Beyond the doors there are values alone. `spread_problem` is their one check of features.
+Only the standard library is loaded: commands that solve nothing import this too.
 """
 
 from __future__ import annotations
