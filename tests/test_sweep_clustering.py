@@ -71,7 +71,7 @@ def test_a_missing_package_is_nowhere() -> None:
     assert (location("this") or ROOT).name == "this.py"  # a module, not a package
 
 
-@pytest.mark.parametrize(("package", "form"), zip(PACKAGES, SHADOWS * 2, strict=True))
+@pytest.mark.parametrize(("package", "form"), list(zip(PACKAGES, SHADOWS * 2, strict=True)))
 def test_a_shadowed_package_is_named_and_not_imported(package: str, form: str, tmp_path: Path) -> None:
     stranger = shadow(tmp_path, package, form)
     code = (
