@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -16,8 +17,9 @@ from tables import Table
 
 from storage.cube import manifest
 from storage.cube.blocks import BlockStore
+from storage.cube.chunks import CHECKSUM_BYTES, holds
 from storage.cube.growth import create, open_cube
-from storage.cube.store import CHECKSUM_BYTES, holds
+from storage.cube.schema import ArraySpec
 from storage.damage import scan
 from sweeps.plan import Block
 
@@ -103,13 +105,15 @@ def _fill(cube: Path, drawn: dict[Block, dict[str, np.ndarray]]) -> None:
 @contextmanager
 def _without() -> Iterator[None]:
     """No checksum is written, looked for or expected."""
-    plain = [manifest.COMPRESSION]
+    entry = manifest.array_entry
+
+    def plain(spec: ArraySpec) -> dict[str, Any]:
+        found = entry(spec)
+        return found | {"codecs": [each for each in found["codecs"] if each != manifest.CHECKSUM]}
+
     with (
-        patch("storage.cube.growth.CODECS", plain),
-        patch(
-            "storage.cube.manifest.codecs",
-            lambda dtype: [manifest.SERIALIZERS.get(dtype, manifest.BYTES), *plain],
-        ),
+        patch("storage.cube.growth.array_entry", plain),
+        patch("storage.cube.manifest.array_entry", plain),
         patch("storage.cube.store.is_intact", lambda content: True),
         patch("storage.cube.store.holds", lambda content, *shape: holds(content + NO_CHECKSUM, *shape)),
     ):
