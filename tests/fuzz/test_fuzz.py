@@ -33,7 +33,7 @@ SEEDS = {
     "journal": (15, 1000),
     "cube": (10, 1000),
     "chunks": (15, 1000),
-    "run_folder": (10, 1000),
+    "run_folder": (30, 1000),
 }
 """Trials by default, and with `-m heavy`, of each kind."""
 

@@ -173,7 +173,6 @@ def test_a_page_that_fails_does_not_end_the_run(
     assert read_status(cube).datasets[0].done == 1
 
 
-PLAN = make_plan()
 FIRST, SECOND = (Cell("a", None, 0.9, 4, replicate, "likelihood") for replicate in (0, 1))
 
 
@@ -203,14 +202,14 @@ def test_blocks_come_in_as_they_are_written(cube: Path, at_once: None) -> None:
     follower.update()
     assert follower.board.datasets() == read_status(cube).datasets
     store = BlockStore(cube)
-    for number, block in enumerate(PLAN.blocks(), 1):
-        store.write(block, draw_block(PLAN, block))
+    for number, block in enumerate(GRID.blocks(), 1):
+        store.write(block, draw_block(GRID, block))
         follower.update()
         found = read_status(cube)
         assert (follower.board.blocks, follower.board.blocks_done) == (found.blocks, found.blocks_done)
         assert follower.board.blocks_done == number
         assert follower.board.datasets() == found.datasets
-    assert follower.board.scored == PLAN.n_cells
+    assert follower.board.scored == GRID.n_cells
 
 
 def test_cells_that_wait_in_the_journal_are_seen(cube: Path, at_once: None) -> None:
@@ -219,8 +218,8 @@ def test_cells_that_wait_in_the_journal_are_seen(cube: Path, at_once: None) -> N
     follower.update()
     assert (follower.board.waiting, follower.board.open_blocks, follower.board.scored) == (1, 1, 1)
     assert follower.board.datasets() == read_status(cube).datasets  # nothing of it is in the cube
-    block = PLAN.block_of(FIRST)
-    BlockStore(cube).write(block, draw_block(PLAN, block))
+    block = GRID.block_of(FIRST)
+    BlockStore(cube).write(block, draw_block(GRID, block))
     follower.update()
     assert (follower.board.waiting, follower.board.open_blocks, follower.board.scored) == (0, 0, 2)
 

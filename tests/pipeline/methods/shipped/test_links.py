@@ -42,9 +42,7 @@ def agreement(annotations: list[tuple[int, int, int]], labels: NDArray[np.intege
     return float(sum(signs))
 
 
-annotations_of_moves = st.lists(
-    st.tuples(st.integers(0, N - 1), st.integers(0, N - 1), st.integers(0, 1)), max_size=30
-)
+SIGNED = st.lists(st.tuples(st.integers(0, N - 1), st.integers(0, N - 1), st.integers(0, 1)), max_size=30)
 
 
 def test_a_graph_of_a_hand_case() -> None:
@@ -56,26 +54,24 @@ def test_a_graph_of_a_hand_case() -> None:
     assert graph.agreement(np.array([0, 0, 1, 0, 0, 0, 0])) == 2.0
 
 
-@given(annotations_of_moves, st.lists(st.integers(0, 2), min_size=N, max_size=N))
+@given(SIGNED, st.lists(st.integers(0, 2), min_size=N, max_size=N))
 def test_agreement_is_that_of_the_annotations(
     annotations: list[tuple[int, int, int]], labels: list[int]
 ) -> None:
-    assert graph_of(annotations_of_moves).agreement(np.array(labels)) == agreement(
-        annotations_of_moves, np.array(labels)
-    )
+    assert graph_of(annotations).agreement(np.array(labels)) == agreement(annotations, np.array(labels))
 
 
 @settings(max_examples=40)
-@given(annotations_of_moves, st.integers(0, 2**32 - 1))
+@given(SIGNED, st.integers(0, 2**32 - 1))
 def test_no_single_move_gains_once_settled(annotations: list[tuple[int, int, int]], seed: int) -> None:
     rng = np.random.default_rng(seed)
     pull = rng.normal(size=(N, 3))
     before = rng.integers(3, size=N)
 
     def worth(labels: NDArray[np.integer]) -> float:
-        return agreement(annotations_of_moves, labels) + float(pull[np.arange(N), labels].sum())
+        return agreement(annotations, labels) + float(pull[np.arange(N), labels].sum())
 
-    found = settle(before, pull, graph_of(annotations_of_moves), rng)
+    found = settle(before, pull, graph_of(annotations), rng)
     assert worth(found) >= worth(before) - 1e-9
     for sample in range(N):
         for cluster in range(3):
