@@ -1,4 +1,7 @@
-"""Damaged chunks set right: blocks are set back to be computed again, inputs and coordinates made again."""
+"""Chunk files that have changed or are gone: `scan` finds them, `repair` puts them right.
+
+Blocks are set back to be computed again; inputs and coordinates are made again.
+"""
 
 from __future__ import annotations
 
@@ -247,7 +250,7 @@ def repair(
     """
     manifest = read_manifest(path)
     keys = [damage.key for damage in damaged]
-    results = [key for key in keys if _role(key) in (Role.RESULT, Role.ANNOTATION)]
+    results = [key for key in keys if VARIABLES[_name(key)].role in (Role.RESULT, Role.ANNOTATION)]
     remade, lost = _remade(manifest, [key for key in keys if key not in results], inputs)
     store = BlockStore(path, read_only=dry_run, files=files)
     finished = {
@@ -335,10 +338,6 @@ def _chunks(array: zarr.Array) -> Iterator[slice]:  # type: ignore[type-arg]
     """Chunks along the first dimension: inputs are whole along all others."""
     for start in range(0, array.shape[0], array.chunks[0]):
         yield slice(start, min(start + array.chunks[0], array.shape[0]))
-
-
-def _role(key: str) -> Role:
-    return VARIABLES[_name(key)].role
 
 
 def _name(key: str) -> str:

@@ -1,4 +1,8 @@
-"""The annotations of a cell whose design draws them, from its coordinates."""
+"""What a sweep runs on: `load_inputs` makes data and plans of the data sets in a sweep file.
+
+A `Source` then gives the features of a cell, and `cell_annotations` its annotations, where its design draws
+them: both from the coordinates of the cell alone.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs in the process of the methods."""
+"""What runs in the process of the methods: `serve` answers the calls that come through a `Channel`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Where a method is found: shipped, in a package, or in the text of a file."""
+"""Where a method is found: shipped, in a package, or in the text of a file; a function, or a class.
+
+`load` makes of a `MethodCall` the function that the contract asks for, once its arguments and options fit.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Check whether a changed sweep extends an existing cube."""
+"""The cube on disk, made in one step (`create`) and extended in one step (`grow`).
+
+`differences` says what keeps a changed sweep from extending a cube, and `align` lays its plans out as the
+cube does; `render` makes the wanted state in memory, to which the disk is then made equal.
+"""
 
 from __future__ import annotations
 
@@ -207,7 +211,13 @@ def differences(manifest: Manifest, spec: SweepSpec, plans: Iterable[DatasetPlan
         Empty if the sweep may be submitted to this cube.
     """
     new_plans = {plan.name: plan for plan in plans}
-    problems = list(_spec_differences(manifest, spec))
+    problems = [
+        *_changed(manifest, _fixed(manifest.spec), _fixed(spec)),
+        *_search_differences(manifest, spec),
+        *_changed(manifest, _stop(manifest.spec), _stop(spec)),
+        *_method_differences(manifest, spec),
+        *_design_differences(manifest, spec),
+    ]
     in_file = set(new_plans) | {entry.name for entry in spec.grid.datasets}
     for name, old in manifest.plans.items():
         if name in new_plans:
@@ -266,14 +276,6 @@ def _align(old: DatasetPlan | None, new: DatasetPlan) -> DatasetPlan:
 def _joined(old: tuple[T, ...], new: tuple[T, ...]) -> tuple[T, ...]:
     """What the cube has, then what it has not."""
     return old + tuple(each for each in new if each not in old)
-
-
-def _spec_differences(manifest: Manifest, spec: SweepSpec) -> Iterator[Problem]:
-    yield from _changed(manifest, _fixed(manifest.spec), _fixed(spec))
-    yield from _search_differences(manifest, spec)
-    yield from _changed(manifest, _stop(manifest.spec), _stop(spec))
-    yield from _method_differences(manifest, spec)
-    yield from _design_differences(manifest, spec)
 
 
 def _changed(manifest: Manifest, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Problem]:
@@ -353,15 +355,11 @@ def _design_differences(manifest: Manifest, spec: SweepSpec) -> Iterator[Problem
         room = f"as in the cube, which has no room for more: {', '.join(stored)}"
         yield Problem(where, ", ".join(asked), f"also {', '.join(gone)}" if len(stored) > 1 else room, HINT)
     if asked_of(stored):
-        for key, (old, new) in _both(dict(manifest.spec.ask), dict(spec.ask)).items():
-            if old != new:
-                yield Problem(
-                    f"{manifest.path}: ask.{key}", _show(new), f"{_show(old)}, as in the cube", HINT
-                )
-
-
-def _both(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    return {key: (getattr(old[key], "text", old[key]), getattr(new[key], "text", new[key])) for key in old}
+        old, new = (
+            {f"ask.{key}": getattr(value, "text", value) for key, value in each.ask}
+            for each in (manifest.spec, spec)
+        )
+        yield from _changed(manifest, old, new)
 
 
 def _settings(written: Mapping[str, Any], search: Search) -> str:

@@ -219,7 +219,8 @@ def size_problems(where: str, plan: DatasetPlan) -> Iterator[Problem]:
     if plan.n_cells > MOST_CELLS:
         yield Problem(f"{where}{plan.name}", f"{plan.n_cells:,} cells", f"at most {MOST_CELLS:,}")
     for spec in array_specs(plan):
-        n_bytes = math.prod(spec.chunks) * _itemsize(spec)
+        dtype = spec.variable.dtype
+        n_bytes = math.prod(spec.chunks) * (8 if dtype == "string" else np.dtype(dtype).itemsize)
         if n_bytes > MOST_CHUNK_BYTES:
             found = f"chunks of {n_bytes:,} bytes"
             hint = "fewer replicates or mixtures at creation; both may grow"
@@ -342,10 +343,6 @@ def _codecs(found: object) -> object:
         else codec
         for codec in found
     ]
-
-
-def _itemsize(spec: ArraySpec) -> int:
-    return 8 if spec.variable.dtype == "string" else np.dtype(spec.variable.dtype).itemsize
 
 
 def _kind(entry: object) -> str:

@@ -1,4 +1,7 @@
-"""The stores that zarr reads and writes a cube through."""
+"""The stores that zarr reads and writes a cube through, and `open_cube`, the cube as a tree of xarray.
+
+A `CubeStore` reads, on this machine or at an address, and checks each chunk file; a `DurableStore` writes.
+"""
 
 from __future__ import annotations
 

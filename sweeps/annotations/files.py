@@ -1,4 +1,8 @@
-"""Annotation files: `i j kind weight annotator [accuracy]` lines of several annotators, or answers."""
+"""Annotations in files: links, annotations of several annotators, answers to questions.
+
+`read_links`, `read_annotations` and `read_questions` read them, `read_pool` those that cells draw from;
+`Samples` is what their i and j refer to.
+"""
 
 from __future__ import annotations
 

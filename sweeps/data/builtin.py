@@ -1,4 +1,8 @@
-"""The built-in data sets: found in the first source that has them."""
+"""The built-in data sets: `find` takes each from the first source that has it, and checks it.
+
+Sources are a folder of raw files or of the zips they are published in, the cache of the user, scikit-learn's
+own copies, and the public address, from which pooch downloads into the cache.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Columns of numbers, texts or both, as pandas has them, some rows at a time."""
+"""A user's table in a file that is no text: arrays (.npz, .npy), parquet, feather, a sheet of a workbook.
+
+Each reader makes a `Frame`, from which `sweeps.data.table.select` takes the samples.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,6 @@ from sweeps.data.table import (
 )
 from sweeps.errors import InputError, Problem, collecting, did_you_mean
 from sweeps.files import PART, opened
-from sweeps.files import opened as opened_file
 
 # Arrays of an .npz file: their headers first, and then no more memory than they may take.
 
@@ -146,7 +148,7 @@ class Archive:
 
 
 @contextmanager
-def opened_of_arrays(path: Path) -> Iterator[Archive]:
+def opened_archive(path: Path) -> Iterator[Archive]:
     """Open an .npz file for the block.
 
     Raises
@@ -156,7 +158,7 @@ def opened_of_arrays(path: Path) -> Iterator[Archive]:
     """
     try:
         with (
-            opened_file(path, MOST_BYTES) as file,
+            opened(path, MOST_BYTES) as file,
             zipfile.ZipFile(cast(IO[bytes], _Bounded(file))) as archive,
         ):
             yield Archive(path, archive)
@@ -420,7 +422,7 @@ def read_npz_table(path: Path, choice: TableChoice) -> LabelledTable:
     problems: list[Problem] = []
     X, label = np.empty((0, 0)), None
     texts: dict[str, list[str]] = {}
-    with opened_of_arrays(path) as archive:
+    with opened_archive(path) as archive:
         with collecting(problems):
             _check_features(f"{path}, array {FEATURES!r}", _header(path, archive, FEATURES))
             X = archive.read(FEATURES, np.float64)
@@ -451,7 +453,7 @@ def read_npy_table(path: Path, choice: TableChoice) -> LabelledTable:
     """
     where = str(path)
     try:
-        with opened_file(path, MOST_BYTES) as file:
+        with opened(path, MOST_BYTES) as file:
             header = read_header(file, where)
             if header.dtype.hasobject:
                 raise InputError([Problem(where, "objects (a pickle)", "an array without objects")])

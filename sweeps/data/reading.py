@@ -1,4 +1,7 @@
-"""The real data sets of a sweep: the built-in ones by name, a user's own by path."""
+"""The real data sets of a sweep: `load_builtin` by name, `load_table` for a user's own by path.
+
+`read_table` is the one door to tables of every format: by the end of a file's name, within a bound of memory.
+"""
 
 from __future__ import annotations
 
@@ -177,7 +180,7 @@ def load_table(
     label_column: str | int | None = None,
     n_clusters: int | None = None,
 ) -> DataSet:
-    """Load a user's own table, see `sweeps.data.own.reading.read_table` for the formats.
+    """Load a user's own table, see `read_table` for the formats.
 
     Parameters
     ----------

@@ -1,4 +1,8 @@
-"""Classes of samples, from the text of a user's file to codes."""
+"""From the columns of a file to a table of samples: features, classes, names of the samples.
+
+`TableChoice` says what the columns are, `select` takes the samples, and `LabelledTable` is what comes of it;
+`scale` scales its features. `read_labels` reads classes from a file of their own.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Methods in which a link that is broken costs something, and none has to be kept."""
+"""Methods that honour links: `cop_kmeans` keeps all of them, `pckmeans` and `correlation_clustering` pay for
+those that they break.
+"""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from own_tables import problems, write
 
 from sweeps.data import formats
 from sweeps.data import table as columns
-from sweeps.data.formats import Frame, opened_of_arrays, text_of
+from sweeps.data.formats import Frame, opened_archive, text_of
 from sweeps.data.reading import read_table
 from sweeps.data.table import TableChoice
 from sweeps.errors import InputError
@@ -201,7 +201,7 @@ def test_limits_hold_for_names_that_are_not_read(tmp_path: Path) -> None:
     """What nobody asks for is not looked at."""
     path = archive(tmp_path / "own.npz", ("X.npy", npy()), ("notes", b"\x80\x04N."))
     assert read_table(path).X.tolist() == X.tolist()
-    with opened_of_arrays(path) as found:
+    with opened_archive(path) as found:
         assert found.names == ["X", "notes"]
 
 
