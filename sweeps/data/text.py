@@ -175,11 +175,14 @@ class _Grid(Frame):
                     return values, 0, np.zeros(len(part), dtype=np.bool_), 0
         # a word is read once: most are there many times, and one that is no number takes long
         known = {cell: to_number(cell.replace(",", ".") if has_decimals else cell) for cell in set(part)}
+        others = {cell for cell, number in known.items() if number is None}
         missing = {cell for cell in known if is_empty(cell)}
-        found = [known[cell] for cell in part]
-        n_different = list(known.values()).count(None)
-        empty = np.array([cell in missing for cell in part])
-        return np.array(found, dtype=np.float64), found.count(None), empty, n_different
+        numbers = {cell: np.nan if number is None else number for cell, number in known.items()}
+        cells = part[:1] if len(known) == 1 else part  # one stands for all, as in columns that are empty
+        values = np.fromiter(map(numbers.__getitem__, cells), np.float64, len(cells))
+        empty = np.fromiter(map(missing.__contains__, cells), np.bool_, len(cells))
+        n_others = sum(map(others.__contains__, cells)) * (len(part) // len(cells))
+        return values, n_others, empty, len(others)
 
 
 def read_text_table(path: Path, choice: TableChoice) -> LabelledTable:
