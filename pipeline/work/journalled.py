@@ -133,9 +133,7 @@ def written_paths(
     """
     try:
         parts = list(_parts(header[PATHS], arrays["answers"]))
-        wrong = next(
-            (problem for part in parts for problem in _problems_of_journalled(part, plans, asking)), None
-        )
+        wrong = next((problem for part in parts for problem in _path_problems(part, plans, asking)), None)
     except (KeyError, TypeError, IndexError, AttributeError) as error:
         raise ValueError(f"a record of other content ({type(error).__name__}: {error})") from error
     if wrong is not None:
@@ -161,7 +159,7 @@ def _parts(entries: list[dict[str, Any]], answers: NDArray[Any]) -> Iterator[Pat
         yield PathPart(AskedPath(*entry["path"]), entry["start"], rows, seconds, cpu_seconds)
 
 
-def _problems_of_journalled(
+def _path_problems(
     part: PathPart, plans: Mapping[str, DatasetPlan], asking: Mapping[str, Asking]
 ) -> Iterator[str]:
     path = part.path

@@ -17,7 +17,7 @@ from sweeps.words import asks
 
 # Measured seconds of a batch of questions, and what they predict for the batches not asked yet.
 
-KeyOfTiming = tuple[str, str, float]
+PathKey = tuple[str, str, float]
 """Data set, design and accuracy of a measured batch."""
 
 TIMED = 2
@@ -46,8 +46,8 @@ class PathTiming:
         CPU time as a share of them, likewise.
     """
 
-    measured: dict[KeyOfTiming, dict[int, float]] = field(default_factory=dict)
-    busy: dict[KeyOfTiming, dict[int, float]] = field(default_factory=dict)
+    measured: dict[PathKey, dict[int, float]] = field(default_factory=dict)
+    busy: dict[PathKey, dict[int, float]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, timed: Iterable[TimedQuestions]) -> PathTiming:
@@ -81,7 +81,7 @@ class PathTiming:
 
     def seconds(self, path: AskedPath, start: int) -> float:
         """Predict the seconds of the batch after `start` answers, bilinear in accuracy and start."""
-        found = _at_of_timing(self.measured, path, start)
+        found = _value_at(self.measured, path, start)
         return UNKNOWN_SECONDS if found is None else found
 
     def path_seconds(self, path: AskedPath, start: int, batches: int, batch: int) -> float:
@@ -91,18 +91,14 @@ class PathTiming:
     def path_cpu_seconds(self, path: AskedPath, start: int, batches: int, batch: int) -> float:
         """Predict the CPU seconds of some batches of a path."""
         starts = (start + number * batch for number in range(batches))
-        return sum(
-            self.seconds(path, each) * (_at_of_timing(self.busy, path, each) or 1.0) for each in starts
-        )
+        return sum(self.seconds(path, each) * (_value_at(self.busy, path, each) or 1.0) for each in starts)
 
-    def _set(self, key: KeyOfTiming, start: int, seconds: float, busy: float) -> None:
+    def _set(self, key: PathKey, start: int, seconds: float, busy: float) -> None:
         self.measured.setdefault(key, {})[start] = seconds
         self.busy.setdefault(key, {})[start] = busy
 
 
-def _at_of_timing(
-    timed: Mapping[KeyOfTiming, Mapping[int, float]], path: AskedPath, start: int
-) -> float | None:
+def _value_at(timed: Mapping[PathKey, Mapping[int, float]], path: AskedPath, start: int) -> float | None:
     """A value of the batch after `start` answers from those of its data set and design; None without any."""
     rows = {
         p: interpolate(starts, start)

@@ -523,7 +523,7 @@ def grow(
     with storage_errors(path, _size(contents)):
         _remove_uncommitted(path, manifest.metadata, files)
         # Readers take nodes and shapes from the root: what is new lies beyond them until the commit.
-        files.put_all(path, _changed_of_cube(path, contents))
+        files.put_all(path, _changed_files(path, contents))
         unchanged = (path / ROOT_FILE).read_bytes() == to_json(document)
     if not unchanged:
         commit(path, document, files)
@@ -566,7 +566,7 @@ def _remove_uncommitted(path: Path, metadata: Mapping[str, Any], files: Files) -
                 files.remove(here / name)
 
 
-def _changed_of_cube(path: Path, files: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
+def _changed_files(path: Path, files: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
     for key, data in files.items():
         file = path / key
         if not file.exists() or file.read_bytes() != data:
