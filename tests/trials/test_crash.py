@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import dask
 import pytest
 import xarray as xr
 from cubes import small
@@ -26,14 +25,6 @@ Plans = list[DatasetPlan]
 
 BASE = make_plan("a", baselines=())
 NEW_SET = make_plan("b", models=(), p=(), m=(), has_labels=False)
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Whether things reach the disk is tested elsewhere; here only their order counts."""
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
-    with dask.config.set(scheduler="synchronous"):
-        yield
 
 
 @pytest.fixture
@@ -67,8 +58,7 @@ def grown(plan: DatasetPlan = BASE, **changes: Any) -> Plans:
 
 
 GROWTHS: dict[str, Plans] = {
-    "accuracy": grown(p=(0.9, 0.85)),
-    "annotation count": grown(m=(4, 6)),
+    "annotations": grown(p=(0.9, 0.85), m=(4, 6)),
     "data set": [BASE, NEW_SET],
     "replicates": grown(replicates=4),
 }
@@ -117,7 +107,7 @@ def test_grow(base: Path, tmp_path: Path, plans: Plans) -> None:
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [("replicates", "accuracy"), ("accuracy", "annotation count"), ("data set", "accuracy")],
+    [("replicates", "annotations"), ("annotations", "replicates"), ("data set", "annotations")],
 )
 def test_grow_another_way_after_a_crash(base: Path, tmp_path: Path, first: str, second: str) -> None:
     old_results = result_files(base)
