@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import tarfile
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from checkout import ROOT
 from cubes.small import read_whole, result_files
+from golden import described
 from processes.sweeping import run
 
 import pipeline.work.tasks
@@ -33,23 +33,9 @@ ARCHIVES = sorted((ROOT / "tests" / "fixtures").glob("format-*.tar.gz"))
 MOST_BYTES = 100_000
 
 
-@dataclass(frozen=True)
-class Release:
-    """What an archive holds.
-
-    Parameters
-    ----------
-    pending, done : int
-        Cells.
-    paths : int
-        Paths of questions that `verify` asks again.
-    answers : int
-        Answers in the journal.
-    cells : int
-        Of the grown sweep.
-    grows : tuple of (str, str)
-        Replacements in the sweep file that grow it.
-    """
+class Release(NamedTuple):
+    """What an archive holds: cells by state, paths that `verify` asks again, answers in the journal; and of
+    the grown sweep its cells, and the replacements in the sweep file that grow it."""
 
     pending: int
     done: int
@@ -75,33 +61,20 @@ RELEASES = {
 }
 
 
-@pytest.fixture(params=ARCHIVES, ids=lambda path: path.name.partition(".")[0])
-def archive(request: pytest.FixtureRequest) -> Path:
-    path: Path = request.param
-    return path
+each_release = pytest.mark.parametrize("name", [path.name.partition(".")[0] for path in ARCHIVES])
 
 
 @pytest.fixture
-def release(archive: Path) -> Release:
-    return RELEASES[archive.name.partition(".")[0]]
+def release(name: str) -> Release:
+    return RELEASES[name]
 
 
 @pytest.fixture
-def folder(archive: Path, tmp_path: Path) -> Path:
+def folder(name: str, tmp_path: Path) -> Path:
     """The unpacked archive: sweep file, table, cube, and run folder with a cell in its journal."""
-    return unpacked(archive, tmp_path)
-
-
-@pytest.fixture
-def unnamed(tmp_path: Path) -> Path:
-    """As `folder`, of the release whose sweep file names no method of search."""
-    return unpacked(ROOT / "tests" / "fixtures" / "format-2.tar.gz", tmp_path)
-
-
-def unpacked(path: Path, folder: Path) -> Path:
-    with tarfile.open(path) as archive:
-        archive.extractall(folder, filter="data")
-    return folder
+    with tarfile.open(ROOT / "tests" / "fixtures" / f"{name}.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    return tmp_path
 
 
 def published(spec: Path) -> Path:
@@ -121,6 +94,7 @@ def test_there_are_those_of_this_format_and_all_are_small() -> None:
     assert sum(path.stat().st_size for path in ARCHIVES) < MOST_BYTES
 
 
+@each_release
 def test_it_opens_and_every_file_is_good(release: Release, folder: Path) -> None:
     cube = folder / "release.zarr"
     tree = open_cube(cube).load()
@@ -131,6 +105,7 @@ def test_it_opens_and_every_file_is_good(release: Release, folder: Path) -> None
     assert check_files(cube).good
 
 
+@each_release
 def test_its_cells_are_computed_again(release: Release, folder: Path) -> None:
     cube = folder / "release.zarr"
     verification = verify(cube, sample=1000)
@@ -141,20 +116,23 @@ def test_its_cells_are_computed_again(release: Release, folder: Path) -> None:
         assert verification.good, verification.lines()
 
 
-@pytest.mark.usefixtures("page_alone")
+@each_release
 def test_it_is_reported(release: Release, folder: Path) -> None:
-    report = write_report(folder / "release.zarr", folder / "report")
+    with described({}):
+        report = write_report(folder / "release.zarr", folder / "report")
     assert report.page.is_file()
     assert len(report.cells) == release.pending + release.done
     assert report.cells["nmi"].count() == release.done
 
 
+@each_release
 def test_its_run_is_shown(release: Release, folder: Path) -> None:
     found = read_status(folder / "release.zarr")
     assert found.to_dict()["total"]["left"] == release.pending
     assert found.lines()[-1] == "not running: submit again to resume"
 
 
+@each_release
 def test_it_grows_keeps_what_it_held_and_does_not_compute_what_its_journal_holds(
     release: Release, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,27 +181,30 @@ def contents(folder: Path) -> dict[Path, bytes]:
     return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-def test_its_own_file_asks_for_another_search_now_and_is_refused(unnamed: Path) -> None:
-    before = contents(unnamed)
+@pytest.mark.parametrize("name", ["format-2"])  # whose sweep file names no method of search
+def test_its_own_file_asks_for_another_search_now_and_is_refused(folder: Path) -> None:
+    before = contents(folder)
     with pytest.raises(InputError) as caught:
-        run(unnamed / "release.toml", unnamed)
+        run(folder / "release.toml", folder)
     (problem,) = caught.value.problems
     assert problem.where.endswith("release.zarr: search.method")
     assert problem.found.startswith("'strong' (")
     assert problem.expected.startswith("'published' (")
     lengths = "population = 3, offspring = 2, generations = 2"  # of this file: with a method they are its own
     assert f'write method = "published", {lengths} under [search]' in problem.hint
-    assert contents(unnamed) == before
+    assert contents(folder) == before
 
 
-def test_the_old_keys_name_its_search_as_well(unnamed: Path) -> None:
-    spec = unnamed / "release.toml"
+@pytest.mark.parametrize("name", ["format-2"])  # whose sweep file names no method of search
+def test_the_old_keys_name_its_search_as_well(folder: Path) -> None:
+    spec = folder / "release.toml"
     keys = 'patience = 0\ncrossover = "centroids"\nmutation = 1.0\nrelocation = "annotated"\n'
     spec.write_text(spec.read_text().replace("[search]\n", f"[search]\n{keys}"))
-    assert run(spec, unnamed) == 0
-    assert (states(unnamed / "release.zarr") == DONE).all()
+    assert run(spec, folder) == 0
+    assert (states(folder / "release.zarr") == DONE).all()
 
 
+@each_release
 def test_a_new_run_finds_what_it_found(folder: Path) -> None:
     elsewhere = folder / "again"
     elsewhere.mkdir()
