@@ -172,7 +172,7 @@ OWN_FILES = {
     "storage/": "cubes and run folders, which have doors of their own",
     "pipeline/ask/answers.py": "written to, once it was read",
     "pipeline/ask/session.py": "the null device",
-    "pipeline/commands/methods.py": "a file of the package",
+    "pipeline/commands/known.py": "a file of the package",
     "pipeline/commands/results.py": "a browser",
     "pipeline/jobs/cluster.py": "written",
     "pipeline/jobs/keys.py": "a file of a package",

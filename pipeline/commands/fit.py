@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
@@ -12,28 +13,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernels.settings import AUTO, method_words
-from pipeline.commands.options import (
-    PLACE,
-    OneCount,
-    Word,
-    declared,
-    json_option,
-    progress_bar,
-    put_file,
-    reported,
-    show,
-    takes_settings,
-    takes_table,
-)
+from pipeline.commands import options as shared
+from pipeline.commands.options import declared, flag, place, put_file, reported, several, show
 from pipeline.common import INTERNAL, SAME_OPTIMUM, plural
 from sweeps.errors import unstyled
 from sweeps.words import STRATEGIES
 
 if TYPE_CHECKING:
     from pipeline.ask.summary import AskOptions, Standing
-    from pipeline.fit.inputs import FitInputs, FitOptions, Judgement
+    from pipeline.fit.inputs import FitInputs, Judgement
     from pipeline.fit.solve import FitResult
-
 
 UNSURE = 0.9
 """Labels of less confidence are counted in the summary."""
@@ -41,29 +30,25 @@ UNSURE = 0.9
 INTERRUPTED = 130
 """Exit code after Ctrl-C."""
 
-must_link_option = click.option(
-    "--must-link", type=PLACE, help="Lines 'i j weight': pairs said to be together."
+takes_links = shared.stacked(
+    place("--must-link", help="Lines 'i j weight': pairs said to be together."),
+    place("--cannot-link", help="Lines 'i j weight': pairs said to be apart."),
 )
-cannot_link_option = click.option(
-    "--cannot-link", type=PLACE, help="Lines 'i j weight': pairs said to be apart."
-)
-annotator_accuracy_option = click.option(
+takes_accuracy_of_each = several(
     "--annotator-accuracy",
-    multiple=True,
     metavar="NAME=p",
     help="Of one annotator, in place of --accuracy; may be repeated.",
 )
+takes_columns = partial(several, metavar="COLUMN")
 
 
 @click.command("fit")
-@click.argument("features", type=PLACE)
-@click.option("--labels", type=PLACE, help="True classes, one for each row: scores are given.")
-@must_link_option
-@cannot_link_option
-@click.option(
+@click.argument("features", type=shared.PLACE)
+@place("--labels", help="True classes, one for each row: scores are given.")
+@takes_links
+@several(
     "--annotations",
-    type=PLACE,
-    multiple=True,
+    type=shared.PLACE,
     help="Lines 'i j kind weight annotator': pairs said to be together (must) or apart (cannot); or answered"
     " questions of sweep ask; may be repeated.",
 )
@@ -78,36 +63,31 @@ annotator_accuracy_option = click.option(
 @declared("model")
 @declared("covariance")
 @declared("accuracy")
-@annotator_accuracy_option
+@takes_accuracy_of_each
 @click.option(
     "--held-out/--no-held-out",
     default=True,
     help="Predict annotations from fits that did not see them: five short searches.",
 )
 @declared("restarts")
-@takes_settings()
+@shared.takes_settings()
 @declared("seed")
-@click.option(
-    "--confidence", is_flag=True, help="Say how sure each label is, by chains from the solution: takes time."
-)
+@flag("--confidence", help="Say how sure each label is, by chains from the solution: takes time.")
 @declared("scale")
-@click.option(
+@takes_columns(
     "--drop",
     "--without",
     "drop",
-    multiple=True,
-    metavar="COLUMN",
     help="No feature: a column of FEATURES by its header, or an array; may be repeated.",
 )
-@takes_table
-@click.option(
+@shared.takes_table
+@place(
     "--out",
-    type=PLACE,
     help="File to write the labels to, as CSV: index, label, and with --confidence that of each label.",
 )
-@click.option("--figure", type=PLACE, help="Picture of the choice among several K: .svg, .png or .pdf.")
-@click.option("--force", is_flag=True, help="Overwrite --out and --figure if they are there.")
-@json_option
+@place("--figure", help="Picture of the choice among several K: .svg, .png or .pdf.")
+@flag("--force", help="Overwrite --out and --figure if they are there.")
+@shared.json_option
 def fit_command(
     as_json: bool,
     confidence: bool,
@@ -140,48 +120,13 @@ def fit_command(
     _say_notes(*inputs.table.notes, *options.without_effect())
 
     # numba is loaded once there is something to solve: bad input is answered at once
-    from pipeline.choosing import choose_clusters
-    from pipeline.fit.solve import to_json
+    from pipeline.choosing import choose_clusters, draw_choice, picture
+    from pipeline.fit.solve import fit, to_json
 
-    fitted = partial(_fit, options, inputs)
-    choice = choose_clusters(inputs.X, inputs.layers, counts, fitted) if len(counts) > 1 else None
-    n_clusters = choice.chosen.n_clusters if choice else options.n_clusters
-    result = choice.chosen.result if choice else None
-    if result is None or confidence:
-        result = fitted(n_clusters, confidence=confidence)
-    judgement = judge(inputs.annotations, result.best.labels, inputs.samples)
-    with reported():
-        if out is not None:
-            put_file(out, labels_csv(inputs.samples, result))
-        if choice and figure is not None:
-            from pipeline.choosing import draw_choice, picture
-
-            put_file(figure, picture(draw_choice(choice), figure))
-    if as_json:
-        index = list(map(inputs.samples.told, range(len(inputs.X))))
-        document = to_json(result) | {"index": index, "features": list(inputs.table.feature_names)}
-        chosen = {"choice": choice.to_json()} if choice else {}
-        click.echo(json.dumps(document | judgement.to_json() | chosen, allow_nan=False))
-        return
-    show([*(choice.lines(options.accuracy) if choice else []), *summary(result, judgement)])
-    for what, path in {"labels": out, "figure": figure}.items():
-        if path is not None:
-            click.echo(f"{what:<11}in {path}")
-    _next_questions(replace(options, n_clusters=n_clusters))
-
-
-def _say_notes(*notes: str) -> None:
-    for note in notes:
-        click.echo(unstyled(f"note: {note}"), err=True)
-
-
-def _fit(options: FitOptions, inputs: FitInputs, n_clusters: int, *, confidence: bool = False) -> FitResult:
-    from pipeline.fit.solve import fit
-
-    return fit(
+    fitted = partial(
+        fit,
         inputs.X,
         inputs.layers,
-        n_clusters=n_clusters,
         model=options.chosen_model,
         restarts=options.restarts,
         settings=options.settings,
@@ -189,13 +134,33 @@ def _fit(options: FitOptions, inputs: FitInputs, n_clusters: int, *, confidence:
         labels_true=inputs.labels_true,
         covariance=options.covariance,
         predict_annotations=options.held_out,
-        confidence=confidence,
-        rounds=partial(progress_bar, title="restarts"),
+        rounds=partial(shared.progress_bar, title="restarts"),
     )
-
-
-def _next_questions(options: FitOptions) -> None:
-    """Say how the next pairs to annotate are asked for, about the same table, with the settings of asking."""
+    choice = None
+    if len(counts) > 1:
+        choice = choose_clusters(inputs.X, inputs.layers, counts, lambda count: fitted(n_clusters=count))
+        options = replace(options, n_clusters=choice.chosen.n_clusters)
+    if choice is None or confidence:
+        result = fitted(n_clusters=options.n_clusters, confidence=confidence)
+    else:
+        result = choice.chosen.result
+    judgement = judge(inputs.annotations, result.best.labels, inputs.samples)
+    with reported():
+        if out is not None:
+            put_file(out, labels_csv(inputs.samples, result))
+        if choice and figure is not None:
+            put_file(figure, picture(draw_choice(choice), figure))
+    if as_json:
+        index = list(map(inputs.samples.told, range(len(inputs.X))))
+        document = to_json(result) | {"index": index, "features": list(inputs.table.feature_names)}
+        chosen = {"choice": choice.to_json()} if choice else {}
+        click.echo(json.dumps(document | judgement.to_json() | chosen, allow_nan=False))
+        return
+    show([*(choice.lines(options.accuracy) if choice else []), *_summary(result, judgement)])
+    for what, path in {"labels": out, "figure": figure}.items():
+        if path is not None:
+            click.echo(f"{what:<11}in {path}")
+    # how the next pairs to annotate are asked for, about the same table, with the settings of asking
     from pipeline.ask.summary import RESTARTS, AskOptions, ask_command
     from sweeps.data.table import expanded
 
@@ -204,95 +169,93 @@ def _next_questions(options: FitOptions) -> None:
     click.echo(f"next:\n{ask_command(AskOptions(usual))}", err=True)
 
 
-def summary(result: FitResult, judgement: Judgement) -> list[str]:
+def _say_notes(*notes: str) -> None:
+    for note in notes:
+        click.echo(unstyled(f"note: {note}"), err=True)
+
+
+def _summary(result: FitResult, judgement: Judgement) -> Iterator[str]:
     """The result in a few lines, for people."""
     best, objectives, settings = result.best, result.restart_objectives, result.settings
     hits = int((objectives >= best.objective - SAME_OPTIMUM).sum())
     weight = "" if result.feature_weight == 1 else f", features of weight {result.feature_weight:.4g}"
-    lines = [
+    yield (
         f"objective  {best.objective:.4f} nats, model {result.model!r}, {result.covariance} covariance"
-        f"{weight} (gmm {best.gmm:.4f}, sbm {best.sbm:.4f}, prior {best.prior:.4f})",
+        f"{weight} (gmm {best.gmm:.4f}, sbm {best.sbm:.4f}, prior {best.prior:.4f})"
+    )
+    yield (
         f"search     {method_words(settings)}: population {settings.population},"
-        f" {settings.offspring} offspring, {settings.generations} generations, patience {settings.patience}",
-        f"restarts   best {result.best_restart} of {len(objectives)}, {hits} as good",
-        f"sizes      {' '.join(map(str, best.sizes.tolist()))}",
-        f"variances  {' '.join(f'{variance:.4g}' for variance in result.mean_variances)}",
-    ]
-    scores = {name: value for name, value in vars(result.scores).items() if value is not None}
+        f" {settings.offspring} offspring, {settings.generations} generations, patience {settings.patience}"
+    )
+    yield f"restarts   best {result.best_restart} of {len(objectives)}, {hits} as good"
+    yield f"sizes      {' '.join(map(str, best.sizes.tolist()))}"
+    yield f"variances  {' '.join(f'{variance:.4g}' for variance in result.mean_variances)}"
+    scores = [f"{name} {value:.4g}" for name, value in vars(result.scores).items() if value is not None]
     if scores:
-        lines.append("scores     " + ", ".join(f"{name} {value:.4g}" for name, value in scores.items()))
-    lines += [
-        f"{'predicted' if number == 0 else '':<11}{each.share_right:.0%} of held-out annotations,"
-        f" log loss {each.log_loss:.4f} nats, {shape} covariance"
-        for number, (shape, each) in enumerate(result.held_out.items())
-    ]
-    lines += judgement.lines()
+        yield f"scores     {', '.join(scores)}"
+    for number, (shape, each) in enumerate(result.held_out.items()):
+        yield (
+            f"{'' if number else 'predicted':<11}{each.share_right:.0%} of held-out annotations,"
+            f" log loss {each.log_loss:.4f} nats, {shape} covariance"
+        )
+    yield from judgement.lines()
     if (sure := result.confidence) is not None:
         unsure = int((sure.confidence < UNSURE).sum())
-        lines += [
+        yield (
             f"confidence {sure.expected_accuracy:.3f} of the labels expected right, if the model is;"
-            f" {unsure} below {UNSURE:g}",
+            f" {unsure} below {UNSURE:g}"
+        )
+        yield (
             f"chains     {sure.chains} from {plural(sure.starts, 'distinct restart')},"
-            f" R-hat {sure.r_hat:.3f}, agreement {sure.chain_agreement:.3f}, {sure.seconds:.3f} s",
-        ]
-    lines.append(
+            f" R-hat {sure.r_hat:.3f}, agreement {sure.chain_agreement:.3f}, {sure.seconds:.3f} s"
+        )
+    yield (
         f"solver     {result.seconds:.3f} s, {result.local_searches} local searches,"
         f" {result.evaluations} candidate relocations"
     )
     if result.caps_reached:
-        lines.append(f"note       {result.caps_reached} loops ended at their limit of passes")
-    return [*lines, *(f"note       {note}" for note in result.notes)]
+        yield f"note       {result.caps_reached} loops ended at their limit of passes"
+    yield from (f"note       {note}" for note in result.notes)
 
 
 @click.command()
-@click.argument("features", type=PLACE)
-@click.option("-k", "--n-clusters", type=OneCount(), required=True, help="Number of clusters.")
+@click.argument("features", type=shared.PLACE)
+@click.option("-k", "--n-clusters", type=shared.OneCount(), required=True, help="Number of clusters.")
 @click.option("-n", "count", type=int, default=20, help="Questions, or those of a batch.")
-@click.option(
+@several(
     "--annotations",
-    type=PLACE,
-    multiple=True,
+    type=shared.PLACE,
     help="Answers so far: files of questions that were filled in, or lines 'i j kind weight annotator'; may"
     " be repeated. --interactive adds to the last one, and makes it.",
 )
-@must_link_option
-@cannot_link_option
+@takes_links
 @declared("accuracy", help="Share of answers that are right.  [default: estimated from the answers]")
-@annotator_accuracy_option
+@takes_accuracy_of_each
 @click.option("--annotator", default="asked", metavar="NAME", help="Who answers.")
 @click.option(
     "--strategy",
-    type=Word(tuple(STRATEGIES)),
+    type=shared.Word(tuple(STRATEGIES)),
     default="information",
     help="Which pairs: " + "; ".join(f"{name}: {meaning}" for name, meaning in STRATEGIES.items()) + ".",
 )
-@click.option("--out", type=PLACE, help="File to write the questions to, to be filled in.")
+@place("--out", help="File to write the questions to, to be filled in.")
 @click.option(
     "--until",
     type=float,
     metavar="SHARE",
     help="Say whether this share of the labels is expected right, and about how many questions are left.",
 )
-@click.option("--interactive", is_flag=True, help="Ask in the terminal; each answer is saved at once.")
+@flag("--interactive", help="Ask in the terminal; each answer is saved at once.")
 @click.option("--names", metavar="COLUMN", help="Names of the rows: a column by its header, or an array.")
-@click.option(
-    "--show", multiple=True, metavar="COLUMN", help="Shown, and no feature: texts, paths; may be repeated."
-)
-@click.option(
-    "--drop",
-    "--without",
-    "without",
-    multiple=True,
-    metavar="COLUMN",
-    help="Neither shown nor a feature; may be repeated.",
-)
+@takes_columns("--show", help="Shown, and no feature: texts, paths; may be repeated.")
+@takes_columns("--drop", "--without", "without", help="Neither shown nor a feature; may be repeated.")
 @declared("covariance", default=AUTO, help="As of sweep fit.")
 @declared("restarts", default=3)
-@takes_settings(feature_weight="effective", proportions="free")
+@shared.takes_settings(feature_weight="effective", proportions="free")
 @declared("seed", help="Of all randomness: the same seed, the same questions.")
 @declared("scale")
-@takes_table
-@json_option
+@shared.takes_table
+@shared.json_option
 def ask(**given: Any) -> None:
     """Choose the pairs of rows of FEATURES whose answers help most.
 
@@ -306,6 +269,7 @@ def ask(**given: Any) -> None:
     alone whether their answers are right. Fit the answers with sweep fit --model conditional --covariance
     auto --feature-weight effective --proportions free.
     """
+    from pipeline.ask.answers import HeldError
     from pipeline.ask.summary import AskOptions, read_ask
     from pipeline.fit.inputs import FitOptions
 
@@ -315,7 +279,7 @@ def ask(**given: Any) -> None:
     fit = FitOptions(labels=None, model="conditional", held_out=False, aside=aside, **given)
     options = AskOptions(fit, **own)
     try:
-        with reported():
+        with reported(HeldError):
             (_interactive if options.interactive else _once)(options, read_ask(options))
     except OSError as error:
         click.echo(f"output: {error.strerror or error}", err=True)
@@ -330,61 +294,51 @@ def _once(options: AskOptions, inputs: FitInputs) -> None:
     _say_notes(*inputs.table.notes)
     rows = rows_of(options, inputs)
     standing = stand(options, inputs, inputs.rows)
+    questions = csv_text(standing.questions, rows, options.annotator)
     if options.out is not None:
-        put_file(options.out, csv_text(standing.questions, rows, options.annotator))
+        put_file(options.out, questions)
     if options.as_json:
         click.echo(json.dumps(to_json(options, standing, inputs.samples), allow_nan=False))
         return
-    words = unstyled("\n".join(_words(options, standing)))
-    if options.out is None and not sys.stdout.isatty():
-        click.echo(csv_text(standing.questions, rows, options.annotator), nl=False)
-        click.echo(words, err=True)
-        return
-    if options.out is None:
+    is_piped = options.out is None and not sys.stdout.isatty()
+    if is_piped:
+        click.echo(questions, nl=False)
+    elif options.out is None:
         from rich.console import Console
 
         Console().print(question_table(standing.questions, rows))
-    click.echo(words)
+    click.echo(unstyled("\n".join(_words(options, standing))), err=is_piped)
 
 
-def _words(options: AskOptions, standing: Standing) -> list[str]:
+def _words(options: AskOptions, standing: Standing) -> Iterator[str]:
     """Where the labels stand, and what comes next."""
     from pipeline.ask.summary import WHY_CONDITIONAL, ask_command, fit_command, following, standing_lines
 
-    lines = standing_lines(options, standing)
+    yield from standing_lines(options, standing)
     n_asked = len(standing.questions)
     if n_asked < options.count:
-        lines.append(f"note       {n_asked} questions, as no other pair is left that was not asked")
-    lines += [f"{'' if number else 'note':<11}{line}" for number, line in enumerate(WHY_CONDITIONAL)]
+        yield f"note       {n_asked} questions, as no other pair is left that was not asked"
+    for number, line in enumerate(WHY_CONDITIONAL):
+        yield f"{'' if number else 'note':<11}{line}"
     if options.out is None:
-        session = replace(options, interactive=True)
-        return [
-            *lines,
-            "to fill in the answers:",
-            ask_command(options, out=Path("ask.csv")),
-            "or to be asked here:",
-            ask_command(session, answers=Path("answers.csv")),
-        ]
-    return [
-        *lines,
-        f"{n_asked} questions in {options.out}: fill in the column answer, then for more of them",
-        ask_command(options, answers=options.out, out=following(options.out)),
-        "and for the clusters",
-        fit_command(options, answers=options.out),
-    ]
+        yield "to fill in the answers:"
+        yield ask_command(options, out=Path("ask.csv"))
+        yield "or to be asked here:"
+        yield ask_command(replace(options, interactive=True), answers=Path("answers.csv"))
+        return
+    yield f"{n_asked} questions in {options.out}: fill in the column answer, then for more of them"
+    yield ask_command(options, answers=options.out, out=following(options.out))
+    yield "and for the clusters"
+    yield fit_command(options, answers=options.out)
 
 
 def _interactive(options: AskOptions, inputs: FitInputs) -> None:
     """Ask in the terminal until somebody quits."""
-    from pipeline.ask.answers import AnswersFile, HeldError, NotSavedError
+    from pipeline.ask.answers import AnswersFile, NotSavedError
     from pipeline.ask.session import ClosedError, Pipe, Session, Terminal, drop_output, rows_of
     from pipeline.ask.summary import WHY_CONDITIONAL, ask_command, fit_command, stand
 
-    try:
-        file = AnswersFile(options.answers_path, options.annotator, inputs.samples)
-    except HeldError as error:
-        click.echo(str(error), err=True)
-        sys.exit(INTERNAL)
+    file = AnswersFile(options.answers_path, options.annotator, inputs.samples)
     console = Terminal() if sys.stdin.isatty() and sys.stdout.isatty() else Pipe()
     _say_notes(*inputs.table.notes)
     rows = rows_of(options, inputs)

@@ -48,34 +48,38 @@ def find_spec(path: Path) -> tuple[Path, bool]:
 
 
 def find_place(path: Path, results: Path) -> Place:
-    """Cube that is only read: at an address, or as `find_cube` finds it."""
-    from storage.remote import place_of
-
-    place = place_of(path)
-    return place if isinstance(place, str) else find_cube(path, results)
-
-
-def find_cube(path: Path, results: Path) -> Path:
-    """Cube at `path`, or the cube of the sweep file at `path`.
+    """Cube that is only read: at an address, or at `path`, or that of the sweep file at `path`.
 
     Raises
     ------
     InputError
-        If there is neither.
+        If there is none of them.
     """
     from storage.remote import place_of
 
     place = place_of(path)
     if isinstance(place, str):
-        raise InputError([Problem(place, "an address", "a cube on this machine")])
-    if path.suffix != ".toml":
-        if path.is_dir():
-            return path
+        return place
+    cube = cube_of(path, results) if path.suffix == ".toml" else path
+    if cube.is_dir():
+        return cube
+    if cube is path:
         raise InputError([Problem(str(path), "no such directory", "a cube, or a sweep file (.toml)")])
-    cube = cube_of(path, results)
-    if not cube.is_dir():
-        raise InputError([Problem(str(cube), "nothing", f"the cube of {path}", 'run "sweep submit" first')])
-    return cube
+    raise InputError([Problem(str(cube), "nothing", f"the cube of {path}", 'run "sweep submit" first')])
+
+
+def find_cube(path: Path, results: Path) -> Path:
+    """Cube on this machine, as `find_place` finds it.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    place = find_place(path, results)
+    if isinstance(place, str):
+        raise InputError([Problem(place, "an address", "a cube on this machine")])
+    return place
 
 
 def beside(cube: Place, suffix: str) -> Path:
@@ -115,20 +119,23 @@ def cube_of(path: Path, results: Path) -> Path:
     return cube_path(results, load_sweep(spec).name)
 
 
-PLACE = click.Path(path_type=Path)
+# Options and arguments that several commands have, and what those of a kind have in common.
 
-results_option = click.option("--results", type=PLACE, default="results", help="Folder of the cubes.")
-data_dir_option = click.option(
+PLACE = click.Path(path_type=Path)
+SECONDS = click.FloatRange(min=0, min_open=True)
+
+place = functools.partial(click.option, type=PLACE)
+flag = functools.partial(click.option, is_flag=True)
+several = functools.partial(click.option, multiple=True)
+
+results_option = place("--results", default="results", help="Folder of the cubes.")
+data_dir_option = place(
     "--data-dir",
-    type=PLACE,
     envvar="SWEEP_DATA_DIR",
     show_envvar=True,
     help="Folder with raw data files, searched first.",
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-cube_argument = click.argument("cube", type=PLACE)
-cube_or_spec_argument = click.argument("cube_or_spec", metavar="CUBE|SPEC", type=PLACE)
-spec_argument = click.argument("spec", type=PLACE)
+json_option = flag("--json", "as_json", help="One JSON document on stdout.")
 
 
 # Parameters and settings as options of a command. Help shows words and ranges; they are checked with files
@@ -144,11 +151,9 @@ class Word(click.Choice[str]):
 
 
 class Whole(click.IntRange):
-    """A whole number."""
+    """A whole number; any is taken."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Any whole number."""
-        return click.INT.convert(value, param, ctx)
+    convert = click.types.IntParamType.convert
 
 
 class OneCount(click.types.IntParamType):
@@ -226,43 +231,51 @@ def takes_settings(**others: int | float | str) -> Callable[[Command], Command]:
             chosen = {each.name: given.pop(each.name) for each in OFFERED}
             command(chosen=chosen, **given)
 
-        # click shows first what was added last
-        for each in reversed(OFFERED):
-            declared(each, default=others.get(each.name, each.offered))(with_settings)
-        return with_settings
+        add = (declared(each, default=others.get(each.name, each.offered)) for each in OFFERED)
+        return stacked(*add)(with_settings)
 
     return decorate
 
 
-def takes_table(command: Command) -> Command:
-    """Add the options that say what the columns of a table are."""
-    options = (
-        click.option(
-            "--columns",
-            multiple=True,
-            metavar="COLUMN",
-            help="The features: columns of FEATURES by header, or position from 0; several with commas, or"
-            " the option repeated.  [default: all that are nothing else]",
-        ),
-        click.option(
-            "--index-column", metavar="COLUMN", help="Names of the rows, each once; annotations may use them."
-        ),
-        click.option("--label-column", metavar="COLUMN", help="True classes in FEATURES."),
-        declared("missing"),
-        declared("categories"),
-        click.option("--sheet", metavar="NAME", help="Of an .xlsx workbook.  [default: the first]"),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+def stacked(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Several options as one."""
+    # click shows first what was added last
+    return lambda command: functools.reduce(lambda made, option: option(made), reversed(options), command)
+
+
+takes_cube = stacked(click.argument("cube", type=PLACE), results_option)
+takes_run = stacked(click.argument("cube_or_spec", metavar="CUBE|SPEC", type=PLACE), results_option)
+takes_spec = stacked(click.argument("spec", type=PLACE), results_option)
+takes_table = stacked(
+    several(
+        "--columns",
+        metavar="COLUMN",
+        help="The features: columns of FEATURES by header, or position from 0; several with commas, or"
+        " the option repeated.  [default: all that are nothing else]",
+    ),
+    click.option(
+        "--index-column", metavar="COLUMN", help="Names of the rows, each once; annotations may use them."
+    ),
+    click.option("--label-column", metavar="COLUMN", help="True classes in FEATURES."),
+    declared("missing"),
+    declared("categories"),
+    click.option("--sheet", metavar="NAME", help="Of an .xlsx workbook.  [default: the first]"),
+)
+"""The options that say what the columns of a table are."""
 
 
 # Guards, and what is shown.
 
 
 @contextmanager
-def reported() -> Iterator[None]:
-    """Show every problem of a bad input on stderr and leave with exit code 2; with 1 where the disk fails."""
+def reported(*faults: type[Exception]) -> Iterator[None]:
+    """End the command with a message: of bad input with exit code 2 and every problem, of the machine with 1.
+
+    Parameters
+    ----------
+    *faults : type
+        Errors whose text says all that there is to say, beside those of disk and memory.
+    """
     try:
         try:
             yield
@@ -284,7 +297,7 @@ def reported() -> Iterator[None]:
     except Exception as error:
         from storage.errors import StorageError
 
-        if not isinstance(error, StorageError):
+        if not isinstance(error, (StorageError, *faults)):
             raise
         click.echo(str(error), err=True)
         sys.exit(INTERNAL)
@@ -299,6 +312,9 @@ def put_file(path: Path, content: str | bytes) -> None:
     except OSError as error:  # of a file beside it, which would have become this one
         raise OSError(error.errno, error.strerror, str(path)) from error
 
+
+INTERRUPTS = 128
+"""A run that a signal ended has this and the number of the signal."""
 
 STDOUT = "standard output"
 

@@ -1,0 +1,247 @@
+"""Commands on what sweep files know by name: `datasets`, `methods`, and `schema`, which an editor reads."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeline.commands.options import (
+    SECONDS,
+    Word,
+    data_dir_option,
+    flag,
+    json_option,
+    next_step,
+    reported,
+    show,
+)
+from pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL, plural
+from sweeps.errors import InputError, Problem, collecting, given, not_one_of
+from sweeps.words import SHIPPED
+
+if TYPE_CHECKING:
+    from pipeline.methods.check import Report
+    from pipeline.methods.loading import MethodCall
+
+NEXT_SWEEP = "submit", "sweeps/uci.toml"
+USES = ("links", "nothing")
+
+names_argument = click.argument("names", nargs=-1, metavar="[NAME]...")
+
+
+@click.command()
+@flag("--cluster", help="Of cluster.yaml, in place of the sweep file.")
+def schema(cluster: bool) -> None:
+    """Print the JSON Schema of the sweep file."""
+    if cluster:
+        from pipeline.cluster.profiles import cluster_schema as printed
+    else:
+        from sweeps.file.reading import sweep_schema as printed
+    click.echo(printed(), nl=False)
+
+
+@click.group()
+def datasets() -> None:
+    """List, fetch and check the data sets known by name."""
+
+
+@datasets.command("list")
+@data_dir_option
+@json_option
+def list_datasets(data_dir: Path | None, as_json: bool) -> None:
+    """Show sizes, licence, and where each data set would come from on this machine."""
+    from sweeps.data.builtin import catalogue
+
+    with reported():
+        records = catalogue(data_dir)
+    if as_json:
+        click.echo(json.dumps([asdict(record) for record in records], indent=2))
+        return
+    click.echo(f"{'name':<16}{'N':>6}{'D':>4}{'K':>4}  source")
+    for record in records:
+        source = record.source or "not on this machine: sweep datasets fetch"
+        click.echo(
+            f"{record.name:<16}{record.n_samples:>6}{record.n_features:>4}{record.n_clusters:>4}  {source}"
+        )
+        for line in (f"{record.licence}; {record.landing_page}", *(() if record.source else record.reasons)):
+            click.echo(f"{'':<32}{line}")
+    next_step(*(NEXT_SWEEP if all(record.source for record in records) else ("datasets", "fetch")))
+
+
+@datasets.command("fetch")
+@names_argument
+@data_dir_option
+def fetch_datasets(names: tuple[str, ...], data_dir: Path | None) -> None:
+    """Download what is not on this machine yet (all by default), for nodes without a network."""
+    from sweeps.data.builtin import Unavailable, find
+
+    code = COMPLETE
+    with reported():
+        for name in _known(names):
+            try:
+                click.echo(f"{name}: {find(name, data_dir=data_dir).path}")
+            except Unavailable as unavailable:
+                code = INTERNAL
+                click.echo(f"{name}: not available: {'; '.join(unavailable.reasons)}", err=True)
+    if code == COMPLETE:
+        next_step(*NEXT_SWEEP)
+    sys.exit(code)
+
+
+@datasets.command("check")
+@names_argument
+@data_dir_option
+@json_option
+def check_datasets(names: tuple[str, ...], data_dir: Path | None, as_json: bool) -> None:
+    """Verify the checksums of what is on this machine; exit with 1 if something is missing or damaged."""
+    from sweeps.data.builtin import catalogue
+
+    with reported():
+        wanted = set(_known(names))
+        records = [record for record in catalogue(data_dir) if record.name in wanted]
+    missing = [record.name for record in records if not record.source]
+    if as_json:
+        click.echo(json.dumps([asdict(record) for record in records], indent=2))
+    else:
+        for record in records:
+            found = f"good, {record.source}" if record.source else f"MISSING: {'; '.join(record.reasons)}"
+            click.echo(f"{record.name}: {found}")
+        next_step(*(("datasets", "fetch", *missing) if missing else NEXT_SWEEP))
+    sys.exit(INTERNAL if missing else COMPLETE)
+
+
+def _known(names: tuple[str, ...]) -> tuple[str, ...]:
+    from sweeps.data.registry import BUILTIN
+
+    unknown = [name for name in names if name not in BUILTIN]
+    if unknown:
+        raise InputError(not_one_of("NAME", name, BUILTIN) for name in unknown)
+    return names or tuple(BUILTIN)
+
+
+@click.group()
+def methods() -> None:
+    """List the methods that come with sweep, and try those of your own."""
+
+
+@methods.command("list")
+@json_option
+def list_methods(as_json: bool) -> None:
+    """Show the methods that sweep files know by name."""
+    if as_json:
+        rows = [{"name": name, **asdict(shipped)} for name, shipped in SHIPPED.items()]
+        click.echo(json.dumps(rows, indent=2))
+        return
+    click.echo(f"{'name':<28}{'uses':<9}{'restarts':>8}")
+    for name, shipped in SHIPPED.items():
+        click.echo(f"{name:<28}{shipped.uses:<9}{shipped.restarts:>8}\n    {shipped.text}")
+    next_step("methods", "template")
+
+
+@methods.command("template")
+def template() -> None:
+    """Print a method to begin with, a Python file."""
+    import pipeline.methods
+
+    text = (Path(pipeline.methods.__file__).parent / "template.py").read_text(encoding="utf-8")
+    click.echo(text, nl=False)
+    next_step("methods", "check", "FILE.py:FUNCTION")
+
+
+@methods.command("check")
+@click.argument("method", metavar="NAME|FILE.py:FUNCTION|MODULE:FUNCTION")
+@click.option(
+    "--options",
+    default="{}",
+    show_default=False,
+    metavar="JSON",
+    help="Options of every call, as one JSON object.",
+)
+@click.option(
+    "--uses",
+    type=Word(USES),
+    help='What the method sees, as in the sweep file.  [default: "links", or what a shipped method uses]',
+)
+@click.option(
+    "--time-limit",
+    type=SECONDS,
+    default=10.0,
+    metavar="SECONDS",
+    help="Longest time of a call; each has 30 samples at most.",
+)
+@json_option
+def check_method(method: str, options: str, uses: str | None, time_limit: float, as_json: bool) -> None:
+    """Try a method on small problems and name all that it does not keep of its contract.
+
+    Exits with 0 if it keeps the contract, with 3 if not, and with 2 if there is no such method.
+    """
+    from pipeline.methods.check import check
+    from pipeline.methods.process import MethodFailed, MethodProcess
+
+    with reported():
+        call, problems = _call(method, options, time_limit)
+        if uses is not None and uses not in USES:
+            problems.append(not_one_of("--uses", uses, USES))
+        try:
+            if problems:
+                if call is not None:
+                    with MethodProcess() as process, collecting(problems):
+                        process.load(call)
+                raise InputError(problems)
+            seen = uses or (SHIPPED[method].uses if method in SHIPPED else "links")
+            report = check(given(call), seen)  # type: ignore[arg-type]  # one of USES
+        except MethodFailed as error:
+            click.echo(error.traceback, err=True)
+            problem = Problem(f"method {method!r}", error.cause, "what can be imported")
+            raise InputError([*problems, problem]) from None
+    if as_json:
+        show({"method": method, "uses": seen, **asdict(report)})
+    else:
+        show(list(_lines(method, report)))
+        if not report.breaches:
+            next_step("plan", "sweeps/methods.toml")
+    sys.exit(FAILED_CELLS if report.breaches else COMPLETE)
+
+
+def _call(method: str, options: str, time_limit: float) -> tuple[MethodCall | None, list[Problem]]:
+    """The call, without options that are wrong; None where there is no file."""
+    from pipeline.methods.loading import MethodCall, read_source
+
+    problems: list[Problem] = []
+    chosen: Any = {}
+    try:
+        chosen = json.loads(options)
+    except ValueError as error:
+        problems.append(Problem("--options", f"{options!r} ({error})", 'JSON, such as {"gamma": 0.5}'))
+    if not isinstance(chosen, dict):
+        problems.append(Problem("--options", options, 'an object, such as {"gamma": 0.5}'))
+        chosen = {}
+    try:
+        return MethodCall(method, method, read_source(method, Path()), chosen, time_limit), problems
+    except InputError as error:
+        return None, [*error.problems, *problems]
+
+
+def _lines(method: str, report: Report) -> Iterator[str]:
+    """What a check found, for people."""
+    yield f"{method} ({report.version})" if report.version else method
+    for each in report.outcomes:
+        text = each.note[:60]
+        if each.clusters is not None and each.seconds is not None:
+            text = f"{plural(each.clusters, 'cluster')}, {1000 * each.seconds:.1f} ms"
+            text += "" if each.objective is None else f"  objective {each.objective:.6g}"
+        yield f"  {each.instance:<44}{text}"
+    if not report.breaches:
+        yield "keeps the contract"
+        return
+    yield f"{plural(len(report.breaches), 'breach', 'breaches')} of the contract:"
+    for breach in report.breaches:
+        where = f" ({breach.where})" if breach.where else ""
+        yield f"  {breach.what}: {breach.found}{where}"
+        yield from (f"      {line}" for line in breach.traceback.splitlines())

@@ -1,0 +1,176 @@
+"""Commands on sweeps and their runs: `submit`, `plan`; `status`, `logs` and `why` look, `cancel` ends."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipeline.commands import options
+from pipeline.commands.options import flag, next_step, reported, show, tell
+from pipeline.common import COMPLETE, FAILED_CELLS
+from sweeps.errors import InputError
+
+
+@click.command()
+@options.takes_spec
+@click.option("--profile", default="local", help="Compute cluster to use, named in cluster.yaml.")
+@options.place("--cluster", "cluster_file", help="cluster.yaml to take instead of searching.")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=0),
+    help="Worker processes, or jobs of a queue; 0 runs all in this process.  [default: the profile's]",
+)
+@flag(
+    "--detach",
+    help="Check everything, start the run as a separate job (slurm) or in the background, and return.",
+)
+@click.option(
+    "--time-limit",
+    type=options.SECONDS,
+    metavar="SECONDS",
+    help="End a worker whose batch runs for longer.  [default: half an hour and 30 times its prediction]",
+)
+@flag("--dry-run", help="Check everything and show the plan; start nothing.")
+@flag("--retry-failed", help="Try cells that are marked failed again.")
+@options.several(
+    "--only",
+    metavar="CELL",
+    help="Run this cell alone, marked failed or not, as sweep why names it; may be repeated.",
+)
+@flag("--strict", help="Exit with 3 when data sets were skipped.")
+@options.data_dir_option
+@options.json_option
+def submit(spec: Path, as_json: bool, **choices: Any) -> None:
+    """Run the sweep file SPEC, or resume it where it stopped."""
+    from rich.console import Console
+
+    from pipeline.monitor.status import read_status
+    from pipeline.run.request import Options
+    from pipeline.submit.submission import submit as run
+
+    with reported():
+        path, shipped = options.find_spec(spec)
+        if shipped:
+            click.echo(f"using the {spec.name} that is installed with sweep: {path}", err=True)
+        chosen = Options(**choices)
+        code = run(path, chosen, Console(stderr=True), show_plan=show if as_json else None)
+    if chosen.dry_run:
+        if not as_json:
+            next_step("submit", spec)
+        sys.exit(code)
+    with reported():
+        cube = options.cube_of(path, chosen.results)
+    if as_json:
+        state: dict[str, Any] = {"cube": str(cube)}  # all there is where no cube was created
+        with suppress(InputError):
+            state = read_status(cube).to_dict()
+        show(state | {"exit_code": code})
+    elif code == COMPLETE:
+        next_step("status" if chosen.detach else "report", cube)
+    elif code == FAILED_CELLS:
+        next_step("why", cube)
+    elif code > options.INTERRUPTS:
+        next_step("submit", spec)
+    sys.exit(code)
+
+
+@click.command()
+@options.takes_spec
+@click.option(
+    "--workers", type=click.IntRange(min=1), help="Number of workers to plan for.  [default: cores]"
+)
+@flag("--pilot", help="Time a few restarts and predict core-hours.")
+@flag("--resolved", help="Print SPEC as it is understood, defaults filled in; load no data.")
+@options.json_option
+@options.data_dir_option
+def plan(spec: Path, workers: int | None, pilot: bool, resolved: bool, as_json: bool, **places: Any) -> None:
+    """Show how much work SPEC is: cells, restarts, batches, files and bytes."""
+    if resolved:
+        from sweeps.file.reading import as_file, as_toml, load_sweep
+
+        with reported():
+            sweep = load_sweep(options.find_spec(spec)[0])
+        show(as_file(sweep) if as_json else as_toml(sweep).splitlines())
+        return
+    from pipeline.run.request import prepare
+    from pipeline.submit.overview import plan_overview
+
+    with reported():
+        prepared = prepare(options.find_spec(spec)[0], **places)
+        overview = plan_overview(prepared, workers=workers, pilot=pilot)
+    tell(overview, as_json, "submit", spec)
+
+
+@click.command()
+@options.takes_run
+@options.json_option
+def status(cube_or_spec: Path, results: Path, as_json: bool) -> None:
+    """Show the progress of a cube, or of the cube of a sweep file; reads files only."""
+    from pipeline.monitor.status import read_status
+
+    with reported():
+        state = read_status(options.find_run(cube_or_spec, results))
+    tell(state, as_json, *(state.next_step or ()))
+
+
+@click.command()
+@options.takes_run
+@click.option("-n", "--lines", type=click.IntRange(min=0), default=20)
+@flag("-f", "--follow", help="Keep showing what is added, until the run ends.")
+@flag("--head", help="What a detached head printed, in place of the driver's log.")
+@click.option("--job", metavar="ID", help="Logs of a worker job, by number or name.")
+def logs(cube_or_spec: Path, results: Path, lines: int, follow: bool, head: bool, job: str | None) -> None:
+    """Show the end of the driver's log, or of another log of a run."""
+    from pipeline.monitor import runs
+
+    if head and job is not None:
+        raise click.UsageError("--head and --job exclude each other")
+    with reported():
+        cube = options.find_run(cube_or_spec, results)
+        paths = runs.find_logs(cube, head=head, job=job)
+    for path in paths[: 1 if follow else None]:
+        click.echo(f"==> {path} <==", err=True)
+        for text in runs.follow(path, cube, lines=lines) if follow else runs.end_of(path, lines):
+            click.echo(text, nl=False)
+            if options.nobody_reads():
+                return
+    next_step("status", cube)
+
+
+@click.command()
+@options.takes_run
+def cancel(cube_or_spec: Path, results: Path) -> None:
+    """End the run of a cube, head and workers; what was finished is kept."""
+    from pipeline.monitor.cancel import CannotCancel
+    from pipeline.monitor.cancel import cancel as end
+
+    # records of another format version are bad input
+    with reported(CannotCancel):
+        cube = options.find_run(cube_or_spec, results)
+        end(cube, click.echo)
+    next_step("status", cube)
+
+
+@click.command()
+@options.takes_run
+@click.argument("cell", required=False)
+@options.json_option
+def why(cube_or_spec: Path, cell: str | None, results: Path, as_json: bool) -> None:
+    """Show the state of CELL, why it failed, and how to run it alone; without CELL, list the failed cells."""
+    from pipeline.monitor.why import explain, failed_causes
+
+    with reported():
+        cube = options.find_cube(cube_or_spec, results)
+        if cell is not None:
+            tell(explain(cube, cell, cube_or_spec if cube_or_spec.suffix == ".toml" else None), as_json)
+            return
+        causes = failed_causes(cube)
+    if as_json:
+        show(causes)
+        return
+    show([f"{name}: {cause}" for name, cause in causes.items()] or ["no cell is marked failed"])
+    next_step(*(("why", cube, next(iter(causes))) if causes else ("report", cube)))
