@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -110,6 +111,9 @@ def plan(spec: Path, workers: int | None, pilot: bool, resolved: bool, as_json: 
 @options.json_option
 def status(cube_or_spec: Path, results: Path, as_json: bool) -> None:
     """Show the progress of a cube, or of the cube of a sweep file; reads files only."""
+    # numpy starts the threads of its linear algebra when it is loaded: a tenth of the time of this command,
+    # which only counts
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from pipeline.monitor.status import read_status
 
     with reported():

@@ -1,9 +1,9 @@
 """What a page shows of the cells of a sweep, kept up to date cell by cell: its map, and its scores so far.
 
 `Board` counts: `begin` takes every block as it stands in the cube, `settle` a cell that has ended, `write`
-one block that was written, `score` the NMI of a cell; `tiles_since` and `series_since` are what changed
-since some version. `Grid` says on which tile of the map a cell is, `look` how a model is drawn. What tells
-a board is in `pipeline.live.sources`.
+one block that was written, `score` the NMI of a cell; `tiles` and `series` say what changed since some
+version. `Grid` says on which tile of the map a cell is, `look` how a model is drawn. What tells a board is in
+`pipeline.live.sources`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 import math
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import product, takewhile
 from math import ceil
 from typing import Any
 
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.monitor.status import DatasetStatus
-from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
+from storage.cube.schema import ANSWERED, DONE, FAILED, NO_SOLUTION, PENDING
 from sweeps.plan import ACCURACY, VARIANTS, Block, Cell, DatasetPlan, Node
 from sweeps.words import BASELINES, SHIPPED, is_model, split_model
 
@@ -67,7 +68,8 @@ class Panel:
 class Grid:
     """Panels of a sweep, and the tile of each block.
 
-    Tiles are numbered through all panels, in each by row and column.
+    Tiles are numbered through all panels, in each by row and column; `models` are those of each tile, whose
+    cells it holds.
 
     Parameters
     ----------
@@ -78,58 +80,38 @@ class Grid:
     def __init__(self, plans: Iterable[DatasetPlan]) -> None:
         self.plans = {plan.name: plan for plan in plans}
         self.panels: list[Panel] = []
+        self.models: list[tuple[str, ...]] = []
         self._tiles: dict[str, dict[Key, int]] = {}
-        self._panel_of: list[int] = []
         n_panels = sum(len(_variants(plan.nodes[-1])) for plan in self.plans.values() if plan.supervised)
         most = max(LEAST_TILES, MOST_TILES // max(n_panels, 1))
         for plan in self.plans.values():
-            tiles: dict[Key, int] = {}
-            self._tiles[plan.name] = tiles
+            tiles = self._tiles[plan.name] = {}
             if plan.baselines:
                 # a method, which has no search, is in the first row
                 ways = [_variants(plan.node_of[name]) for name in plan.baselines]
-                longest: list[Way] = max(ways, key=len)
-                alone = Panel(plan.name, "", True, (), tuple(map(variant, longest)), plan.baselines)
-                first = self._add(alone)
+                rows = tuple(map(variant, max(ways, key=lambda each: len(each))))
+                first = self._add(Panel(plan.name, "", True, (), rows, plan.baselines))
                 for column, (name, own) in enumerate(zip(plan.baselines, ways, strict=True)):
                     for row, way in enumerate(own):
-                        tiles[None, name, way] = first + row * len(alone.columns) + column
+                        tile = tiles[None, name, way] = first + row * len(plan.baselines) + column
+                        self.models[tile] = (name,)
             if plan.supervised:
-                rows, columns = _shared(sorted(plan.p), sorted(plan.m), most)
+                places, columns = _shared(sorted(plan.p), sorted(plan.m), most)
                 for way in _variants(plan.nodes[-1]):
-                    labels = _labels(rows), _labels(columns)
-                    panel = Panel(plan.name, variant(way), False, plan.models, *labels)
-                    first = self._add(panel)
-                    for (p, row), (m, column) in product(rows.items(), columns.items()):
-                        tiles[p, m, way] = first + row * len(panel.columns) + column
-
-    @property
-    def n_tiles(self) -> int:
-        """Tiles of all panels."""
-        return len(self._panel_of)
+                    labels = _labels(places), _labels(columns)
+                    first = self._add(Panel(plan.name, variant(way), False, plan.models, *labels))
+                    for (p, row), (m, column) in product(places.items(), columns.items()):
+                        tiles[p, m, way] = first + row * len(labels[1]) + column
 
     def tile(self, cell: Cell) -> int:
         """Number of the tile that holds a cell, and its block."""
         return self._tiles[cell.dataset][cell.p, cell.model if cell.m is None else cell.m, way_of(cell)]
 
-    def panel(self, tile: int) -> Panel:
-        """Panel of a tile."""
-        return self.panels[self._panel_of[tile]]
-
-    def models(self, tile: int) -> tuple[str, ...]:
-        """Models whose cells a tile holds."""
-        panel = self.panel(tile)
-        if not panel.alone:
-            return panel.models
-        row, column = divmod(tile - self._panel_of.index(self._panel_of[tile]), len(panel.columns))
-        name = panel.columns[column]
-        return (name,) if row < len(_variants(self.plans[panel.dataset].node_of[name])) else ()
-
     def _add(self, panel: Panel) -> int:
         """Number of the first tile of a new panel."""
-        first = self.n_tiles
+        first = len(self.models)
         self.panels.append(panel)
-        self._panel_of += [len(self.panels) - 1] * (len(panel.rows) * len(panel.columns))
+        self.models += [panel.models] * (len(panel.rows) * len(panel.columns))
         return first
 
 
@@ -258,7 +240,11 @@ def look(model: str) -> dict[str, str]:
     return {"color": TERMS[term], "dash": SHAPES.get(shape, AUTO)}
 
 
+# The board: counts by tile and model, and means by curve.
+
 STATES = (DONE, FAILED, NO_SOLUTION)
+
+Statuses = NDArray[np.int8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,8 +261,8 @@ class Settled:
     labels: NDArray[np.int16] | None = None
 
 
-def _no_cells() -> dict[int, int]:
-    return dict.fromkeys(STATES, 0)
+def _none() -> NDArray[np.int64]:
+    return np.zeros(1 + len(STATES), np.int64)
 
 
 @dataclass(slots=True)
@@ -285,38 +271,28 @@ class Tally:
 
     Parameters
     ----------
-    cells : int
-        Of the grid.
-    written, waiting : dict of int to int
-        Cells by state in the cube, and those that are finished and not in the cube yet.
+    written : array of int64, shape (4,)
+        All cells of the grid, and those of each of `STATES` in the cube.
+    waiting : Counter of int
+        Cells by state that are finished and not in the cube yet.
     seconds, timed : float, int
         Of so many cells together.
     best, where : float, str
         Largest objective, and the cell that has it.
     """
 
-    cells: int = 0
-    written: dict[int, int] = field(default_factory=_no_cells)
-    waiting: dict[int, int] = field(default_factory=_no_cells)
+    written: NDArray[np.int64] = field(default_factory=_none)
+    waiting: Counter[int] = field(default_factory=Counter)
     seconds: float = 0.0
     timed: int = 0
     best: float = -math.inf
     where: str = ""
 
-    def note(self, settled: Settled) -> None:
-        """Take time and objective of a cell."""
-        if not math.isnan(settled.seconds):
-            self.seconds += settled.seconds
-            self.timed += 1
-        if settled.best > self.best:
-            self.best, self.where = settled.best, str(settled.cell)
-
     def row(self) -> list[object]:
         """For JSON: cells; done, failed and without solution in the cube; the same waiting; seconds; best."""
+        counts = [*self.written.tolist(), *(self.waiting[state] for state in STATES)]
         seconds = self.seconds / self.timed if self.timed else None
-        best = None if math.isinf(self.best) else self.best
-        counts = [*self.written.values(), *self.waiting.values()]
-        return [self.cells, *counts, seconds, best, self.where]
+        return [*counts, seconds, None if math.isinf(self.best) else self.best, self.where]
 
 
 CurveKey = tuple[str, Way, float | None, str]
@@ -324,28 +300,27 @@ CurveKey = tuple[str, Way, float | None, str]
 
 
 class Changes:
-    """Texts by key, which know in which version each changed last."""
+    """Texts of JSON by key, which know in which version each changed last."""
 
     def __init__(self) -> None:
         self._texts: dict[object, tuple[int, str]] = {}
 
-    def put(self, key: object, version: int, text: str) -> None:
+    def put(self, key: object, version: int, document: object) -> None:
         """Replace a text."""
         self._texts.pop(key, None)  # the order is that of the versions
-        self._texts[key] = version, text
+        self._texts[key] = version, to_json(document)
 
-    def since(self, version: int) -> Iterator[str]:
-        """Texts that are newer than a version, the newest first."""
-        for changed, text in reversed(self._texts.values()):
-            if changed <= version:
-                return
-            yield text
+    def since(self, version: int) -> str:
+        """JSON of those that are newer than a version, the newest first."""
+        newer = takewhile(lambda changed: changed[0] > version, reversed(self._texts.values()))
+        return f"[{','.join(text for _, text in newer)}]"
 
 
 class Board:
     """Counts by tile and model, and means by curve, from what is told of blocks and cells.
 
-    Not for several threads at once.
+    Not for several threads at once. `statuses` are those of each block as it was told last, `tiles` and
+    `series` what a page has to know of each tile and curve.
 
     Parameters
     ----------
@@ -356,35 +331,21 @@ class Board:
     def __init__(self, plans: Iterable[DatasetPlan]) -> None:
         self.grid = Grid(plans)
         self.version = 0
-        self.blocks = self.blocks_done = 0
-        self.scored = 0
-        self._tallies = [
-            {model: Tally() for model in self.grid.models(tile)} for tile in range(self.grid.n_tiles)
-        ]
-        self._totals = {name: [0, 0, 0, 0] for name in self.grid.plans}
+        self.blocks_done = self.scored = 0
+        self.statuses: dict[Block, Statuses] = {}
+        self.tiles, self.series = Changes(), Changes()
+        self._tallies = [{model: Tally() for model in models} for models in self.grid.models]
+        self._totals = {name: _none() for name in self.grid.plans}
         self._waiting: dict[Cell, int] = {}
         self._begun: set[Block] = set()
         self._curves: dict[CurveKey, dict[int | None, Units]] = {}
         self._touched: set[int] = set()
         self._touched_curves: set[CurveKey] = set()
-        self._tiles, self._series = Changes(), Changes()
 
-    def begin(self, block: Block, statuses: NDArray[np.int8]) -> None:
+    def begin(self, block: Block, statuses: Statuses) -> None:
         """Count a block as it stands in the cube; each of the grid once."""
-        self.blocks += 1
-        self.blocks_done += int((statuses != PENDING).all())
-        self._note_begun(block, statuses)
-        tile, width, total = self.grid.tile(block.first), len(block.models), self._totals[block.dataset]
-        for place, model in enumerate(block.models):
-            states = statuses[place::width]
-            tally = self._tallies[tile][model]
-            tally.cells += len(states)
-            total[0] += len(states)
-            for column, state in enumerate(STATES, 1):
-                count = int(np.count_nonzero(states == state))
-                tally.written[state] += count
-                total[column] += count
-        self._touched.add(tile)
+        self._count(block, statuses, 1)
+        self._note_begun(block)
 
     def settle(self, settled: Settled) -> bool:
         """Take a cell that is finished and waits for its block; False if it was taken before."""
@@ -393,45 +354,65 @@ class Board:
             return False
         self._waiting[cell] = settled.status
         self._begun.add(self.grid.plans[cell.dataset].block_of(cell))
-        tile = self.grid.tile(cell)
-        self._tallies[tile][cell.model].waiting[settled.status] += 1
+        self._tallies[self.grid.tile(cell)][cell.model].waiting[settled.status] += 1
         self.note(settled)
         return True
 
     def note(self, settled: Settled) -> None:
         """Take time and objective of a cell that is counted already."""
         tile = self.grid.tile(settled.cell)
-        self._tallies[tile][settled.cell.model].note(settled)
+        tally = self._tallies[tile][settled.cell.model]
+        if not math.isnan(settled.seconds):
+            tally.seconds += settled.seconds
+            tally.timed += 1
+        if settled.best > tally.best:
+            tally.best, tally.where = settled.best, str(settled.cell)
         self._touched.add(tile)
 
-    def write(self, block: Block, before: NDArray[np.int8], after: NDArray[np.int8]) -> list[Cell]:
-        """Take a block that was written; cells whose time and objective were not told before.
+    def write(self, block: Block, after: Statuses) -> list[Cell]:
+        """Take a block that was written; answered cells of which nothing was told before.
 
         Parameters
         ----------
         block : Block
             Of the grid.
-        before, after : array of int8, shape (n_cells,)
-            Its statuses.
+        after : array of int8, shape (n_cells,)
+            Its statuses now.
         """
-        tile = self.grid.tile(block.first)
-        unknown = []
-        self.blocks_done += int((after != PENDING).all()) - int((before != PENDING).all())
+        before = self.statuses[block]
+        self._count(block, before, -1)
+        self._count(block, after, 1)
+        tallies, unknown = self._tallies[self.grid.tile(block.first)], []
         for cell, old, new in zip(block.cells(), before.tolist(), after.tolist(), strict=True):
-            tally, waiting = self._tallies[tile][cell.model], self._waiting.get(cell)
-            if waiting is not None:
-                # A block is written draw by draw: what is pending still, or as failed as before, waits on.
-                if new != PENDING and (old != new or waiting == new):
-                    tally.waiting[self._waiting.pop(cell)] -= 1
-            elif old != new and new in (DONE, NO_SOLUTION):
-                unknown.append(cell)
-            for state, by in ((old, -1), (new, 1)):
-                if old != new and state in STATES:
-                    tally.written[state] += by
-                    self._totals[block.dataset][1 + STATES.index(state)] += by
-        self._note_begun(block, after)
-        self._touched.add(tile)
+            waiting = self._waiting.get(cell)
+            if waiting is None:
+                if old != new and new in ANSWERED:
+                    unknown.append(cell)
+            # A block is written draw by draw: what is pending still, or as failed as before, waits on.
+            elif new != PENDING and (old != new or waiting == new):
+                tallies[cell.model].waiting[self._waiting.pop(cell)] -= 1
+        self._note_begun(block)
         return unknown
+
+    def _count(self, block: Block, statuses: Statuses, sign: int) -> None:
+        """Add the cells of a block, or take them away."""
+        self.statuses[block] = statuses.copy()
+        tile, width = self.grid.tile(block.first), len(block.models)
+        for place, model in enumerate(block.models):
+            states = statuses[place::width]
+            counts = sign * np.array([len(states), *(np.count_nonzero(states == each) for each in STATES)])
+            self._tallies[tile][model].written += counts
+            self._totals[block.dataset] += counts
+        self.blocks_done += sign * bool((statuses != PENDING).all())
+        self._touched.add(tile)
+
+    def _note_begun(self, block: Block) -> None:
+        settled = self.statuses[block] != PENDING
+        part = settled.any() and not settled.all()
+        if part or (self._waiting and any(cell in self._waiting for cell in block.cells())):
+            self._begun.add(block)
+        else:
+            self._begun.discard(block)
 
     def score(self, cell: Cell, value: float) -> None:
         """Take the NMI of a cell."""
@@ -456,40 +437,22 @@ class Board:
 
     def datasets(self) -> tuple[DatasetStatus, ...]:
         """Cells of each data set in the cube, as `sweep status` counts them."""
-        return tuple(DatasetStatus(name, *row) for name, row in self._totals.items())
+        return tuple(DatasetStatus(name, *row.tolist()) for name, row in self._totals.items())
 
     def advance(self) -> int:
         """Number of this state: one more where anything has changed since the last one was numbered."""
-        if self._touched or self._touched_curves:
-            self.version += 1
-            for tile in self._touched:
-                rows = [tally.row() for tally in self._tallies[tile].values()]
-                self._tiles.put(tile, self.version, to_json([tile, rows]))
-            for key in self._touched_curves:
-                points = sorted(self._curves[key].items(), key=lambda point: point[0] or 0)
-                shown = [[m, *mean_of(units)] for m, units in points]
-                dataset, way, p, model = key
-                row = [dataset, variant(way), None if p is None else _name(p), model, shown, way]
-                self._series.put(key, self.version, to_json(row))
-            self._touched.clear()
-            self._touched_curves.clear()
+        self.version += bool(self._touched or self._touched_curves)
+        for tile in self._touched:
+            self.tiles.put(tile, self.version, [tile, [each.row() for each in self._tallies[tile].values()]])
+        for key in self._touched_curves:
+            points = sorted(self._curves[key].items(), key=lambda point: point[0] or 0)
+            shown = [[m, *mean_of(units)] for m, units in points]
+            dataset, way, p, model = key
+            row = [dataset, variant(way), None if p is None else _name(p), model, shown, way]
+            self.series.put(key, self.version, row)
+        self._touched.clear()
+        self._touched_curves.clear()
         return self.version
-
-    def tiles_since(self, version: int) -> str:
-        """JSON of the tiles that changed after a version."""
-        return f"[{','.join(self._tiles.since(version))}]"
-
-    def series_since(self, version: int) -> str:
-        """JSON of the curves that changed after a version."""
-        return f"[{','.join(self._series.since(version))}]"
-
-    def _note_begun(self, block: Block, statuses: NDArray[np.int8]) -> None:
-        settled = statuses != PENDING
-        part = settled.any() and not settled.all()
-        if part or (self._waiting and any(cell in self._waiting for cell in block.cells())):
-            self._begun.add(block)
-        else:
-            self._begun.discard(block)
 
 
 def to_json(document: object) -> str:

@@ -19,7 +19,7 @@ from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from pipeline.common import VARIABLE, is_own, own_names
@@ -40,13 +40,6 @@ ALWAYS = {
 }
 
 
-class Documents(Protocol):
-    """Makes the states of a page, as `pipeline.live.state.State` does."""
-
-    def document(self, since: str = "") -> tuple[str, bytes]:
-        """Name of the state there is now, and JSON of what changed since another."""
-
-
 @dataclass(frozen=True)
 class Answer:
     """Status, headers and body of an answer."""
@@ -61,11 +54,11 @@ class Site:
 
     Parameters
     ----------
-    documents : Documents
-        Of the page.
+    documents : State or FilesState
+        Makes the states of the page.
     """
 
-    def __init__(self, documents: Documents) -> None:
+    def __init__(self, documents: State | FilesState) -> None:
         self._documents = documents
 
     def answer(self, path: str, headers: Mapping[str, str], since: str = "") -> Answer:
@@ -187,12 +180,8 @@ def serving(cube: Path, port: int = 0) -> Iterator[ThreadingHTTPServer]:
     """
     own_names()
     site = Site(FilesState(cube))
-
-    class Handler(_Handler):
-        pages = site
-
     try:
-        server = _Server((LOOPBACK, port), Handler)
+        server = _Server(site, port)
     except OSError as error:
         expected = "a port that is free; without --port one is found"
         raise InputError([Problem("--port", f"{port} ({error.strerror})", expected)]) from error
@@ -206,9 +195,10 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = MOST_CONNECTIONS
 
-    def __init__(self, *arguments: Any) -> None:
+    def __init__(self, site: Site, port: int) -> None:
         self._open: deque[socket.socket] = deque()
-        super().__init__(*arguments)
+        self.site = site
+        super().__init__((LOOPBACK, port), _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Answer in a thread; where there are too many, the connection that was opened first is closed."""
@@ -235,7 +225,7 @@ class _Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     """GET alone: any other method is answered with 501."""
 
-    pages: Site
+    server: _Server
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "sweep", ""
     timeout = 20
@@ -248,7 +238,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             parts = urlsplit(self.path)
             since = parse_qs(parts.query).get("since", [""])[0]
-            answer = self.pages.answer(parts.path, headers, since)
+            answer = self.server.site.answer(parts.path, headers, since)
         except (StorageError, InputError, OSError) as error:  # a file may vanish while it is looked at
             answer = plain(503, str(error))
         except ValueError as error:

@@ -14,24 +14,24 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.live.board import Board, Settled, nmi_of_many
+from pipeline.live.board import Board, Settled, Statuses, nmi_of_many
 from pipeline.work.journalled import is_of_paths, written_partials
 from pipeline.work.merge import CellResult, Mismatch
 from storage.cube.blocks import BlockStore
 from storage.cube.growth import open_cube
-from storage.cube.manifest import Manifest, read_manifest
+from storage.cube.manifest import read_manifest
 from storage.cube.schema import ANSWERED, DONE, PENDING
 from storage.errors import StorageError
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.journal import JournalDamaged, replay
-from sweeps.plan import Block, Cell, DatasetPlan
+from sweeps.plan import Block, Cell
 from sweeps.words import is_model
 
 logger = logging.getLogger(__name__)
@@ -44,8 +44,6 @@ AT_ONCE = 256
 
 Truth = Callable[[str, int | None], NDArray[np.int16] | None]
 """True labels by data set and mixture; None where they are not known."""
-
-Statuses = NDArray[np.int8]
 
 
 class Keeper:
@@ -70,7 +68,8 @@ class Keeper:
         self._unscored: deque[Settled] = deque()
         self._bytes = 0
         for block, statuses in self._statuses():
-            self._begin(block, statuses)
+            board.begin(block, statuses)
+            self._read_later(block, np.isin(statuses, ANSWERED))
 
     @property
     def unread(self) -> int:
@@ -85,15 +84,11 @@ class Keeper:
 
     def _hear(self) -> None:
         """Count what has changed since the last time."""
+        raise NotImplementedError
 
     def _has_time(self) -> bool:
         """Whether more cells may be read, or scored."""
         raise NotImplementedError
-
-    def _begin(self, block: Block, statuses: Statuses) -> None:
-        """Count a block, and read its cells that are done later."""
-        self.board.begin(block, statuses)
-        self._read_later(block, np.isin(statuses, ANSWERED))
 
     def _statuses(self) -> Iterator[tuple[Block, Statuses]]:
         if self._store is not None:
@@ -116,30 +111,14 @@ class Keeper:
         if self._unscored:
             some = [self._unscored.popleft() for _ in range(min(AT_ONCE, len(self._unscored)))]
             self._bytes -= sum(each.labels.nbytes for each in some if each.labels is not None)
-        elif self._unread:
-            some = list(self._read(*self._unread.popleft()))
+        elif self._unread and self._store is not None:
+            some = list(_cells_of(self._store, *self._unread.popleft()))
             for each in some:
                 self.board.note(each)
         else:
             return False
         self._score(some)
         return True
-
-    def _read(self, block: Block, wanted: NDArray[np.bool_]) -> Iterator[Settled]:
-        """Cells of a block as the cube has them."""
-        if self._store is None:
-            return
-        arrays = self._store.read(block)
-        for place, cell in enumerate(block.cells()):
-            if wanted[place]:
-                labels = arrays["labels"][place]
-                yield Settled(
-                    cell,
-                    int(arrays["status"][place]),
-                    float(arrays["seconds"][place]),
-                    _largest(arrays["log_likelihood"][place]),
-                    labels if labels.size and labels.min() >= 0 else None,
-                )
 
     def _score(self, cells: Iterable[Settled]) -> None:
         """Tell the board the NMI of every cell that has labels, those of the same data at once."""
@@ -154,6 +133,17 @@ class Keeper:
                 values = nmi_of_many(labels_true, np.stack([labels for _, labels in group]))
                 for (cell, _), value in zip(group, values.tolist(), strict=True):
                     self.board.score(cell, value)
+
+
+def _cells_of(store: BlockStore, block: Block, wanted: NDArray[np.bool_]) -> Iterator[Settled]:
+    """Cells of a block as the cube has them."""
+    arrays = store.read(block)
+    for place, cell in enumerate(block.cells()):
+        if wanted[place]:
+            status, seconds = int(arrays["status"][place]), float(arrays["seconds"][place])
+            labels = arrays["labels"][place]
+            known = labels if labels.size and labels.min() >= 0 else None
+            yield Settled(cell, status, seconds, _largest(arrays["log_likelihood"][place]), known)
 
 
 def settled_of(result: CellResult) -> Settled:
@@ -175,8 +165,6 @@ TURN_SECONDS = 1.0
 SHARE, CREDIT = 0.002, 2.0
 """Of a core, for reading cells that were done before and for scores; CPU seconds to begin with."""
 
-Event = Settled | tuple[Block, Statuses, Statuses]
-
 
 class Feed(Keeper):
     """Keeps a board while a driver runs, told by a `Collector`; a context manager.
@@ -194,7 +182,7 @@ class Feed(Keeper):
     def __init__(self, board: Board, store: BlockStore, truth: Truth) -> None:
         super().__init__(board, truth, store)
         self.cpu_seconds = 0.0
-        self._queue: deque[Event] = deque()
+        self._queue: deque[Callable[[], object]] = deque()
         self._scoring, self._began = 0.0, time.monotonic()
         self._over, self._stopped = threading.Event(), False
         self._thread = threading.Thread(target=self._run, name="live", daemon=True)
@@ -203,29 +191,23 @@ class Feed(Keeper):
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
 
     def settled(self, result: CellResult) -> None:
         """Take a cell that ended: done, failed or without a solution."""
         if not self._stopped:
-            self._queue.append(settled_of(result))
+            self._queue.append(partial(self._settle, settled_of(result)))
 
-    def written(self, block: Block, before: Statuses, after: Statuses) -> None:
+    def written(self, block: Block, after: Statuses) -> None:
         """Take a block that was written, with its statuses."""
         if not self._stopped:
-            self._queue.append((block, before, after))
+            self._queue.append(partial(self.board.write, block, after))
 
     def _hear(self) -> None:
         while self._queue:
-            event = self._queue.popleft()
-            if isinstance(event, tuple):
-                self.board.write(*event)
-            else:
-                self._settle(event)
+            self._queue.popleft()()
 
     def _has_time(self) -> bool:
         return self._scoring <= CREDIT + SHARE * (time.monotonic() - self._began)
@@ -282,9 +264,8 @@ class Follower(Keeper):
 
     def __init__(self, cube: Path) -> None:
         self._cube = cube
-        self._manifest: Manifest | None = read_manifest(cube) if cube.is_dir() else None
-        self._plans: dict[str, DatasetPlan] = {} if self._manifest is None else self._manifest.plans
-        self._known: dict[Block, Statuses] = {}
+        self._manifest = read_manifest(cube) if cube.is_dir() else None
+        self._plans = {} if self._manifest is None else self._manifest.plans
         self._truths: dict[str, NDArray[np.int16] | None] = {}
         self._journal: tuple[str, int] = "", 0
         self._next = self._until = 0.0
@@ -301,10 +282,6 @@ class Follower(Keeper):
         """Whether the cube has another grid by now, or has been made: a new board is needed."""
         return (read_manifest(self._cube).plans if self._cube.is_dir() else {}) != self._plans
 
-    def _begin(self, block: Block, statuses: Statuses) -> None:
-        super()._begin(block, statuses)
-        self._known[block] = statuses.copy()
-
     def _has_time(self) -> bool:
         return time.monotonic() < self._until
 
@@ -312,12 +289,9 @@ class Follower(Keeper):
         began = time.monotonic()
         if began >= self._next:
             for block, now in self._statuses():
-                before = self._known[block]
-                if not np.array_equal(before, now):
-                    self._known[block] = now.copy()
-                    unknown = set(self.board.write(block, before, now))
-                    wanted = np.array([cell in unknown for cell in block.cells()])
-                    self._read_later(block, wanted & np.isin(now, ANSWERED))
+                if not np.array_equal(self.board.statuses[block], now):
+                    unknown = set(self.board.write(block, now))
+                    self._read_later(block, np.array([cell in unknown for cell in block.cells()]))
             self._replay()
             ended = time.monotonic()
             self._next = ended + max(LEAST_SECONDS, PATIENCE * (ended - began))
@@ -348,7 +322,7 @@ class Follower(Keeper):
             return  # the next driver reports it; what was read so far stays
         for cell, result in results.items():
             block = self._plans[cell.dataset].block_of(cell)
-            if result.end is not None and self._known[block][block.position(cell)] == PENDING:
+            if result.end is not None and self.board.statuses[block][block.position(cell)] == PENDING:
                 self._settle(settled_of(result))
 
     def _labels_true(self, dataset: str, mixture: int | None) -> NDArray[np.int16] | None:

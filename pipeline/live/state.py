@@ -11,10 +11,10 @@ import secrets
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass
-from itertools import pairwise
+from dataclasses import asdict
+from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipeline.live.board import look, to_json
 from pipeline.live.sources import Keeper
@@ -34,8 +34,7 @@ PACE_SECONDS, PACE_STEP = 600.0, 5.0
 """How far back the throughput goes, and the least between two of its points."""
 
 
-@dataclass(frozen=True)
-class AtWork:
+class AtWork(NamedTuple):
     """What a worker is at: its name, node and job, the task, and the unix time since when."""
 
     worker: str
@@ -45,8 +44,7 @@ class AtWork:
     since: float
 
 
-@dataclass(frozen=True)
-class Crew:
+class Crew(NamedTuple):
     """Workers that are connected, and what those are at that have begun something."""
 
     connected: int
@@ -55,8 +53,7 @@ class Crew:
     def to_dict(self) -> dict[str, Any]:
         """For JSON: their numbers, and those that have been at it for longest."""
         longest = sorted(self.at_work, key=lambda each: each.since)
-        rows = [astuple(each) for each in longest[:MOST_WORKERS]]
-        return {"connected": self.connected, "busy": len(longest), "rows": rows}
+        return {"connected": self.connected, "busy": len(longest), "rows": longest[:MOST_WORKERS]}
 
 
 class Pace:
@@ -142,8 +139,8 @@ class State:
                 "name": to_json(name),
                 "at": f"{time.time():.1f}",
                 "head": self._head,
-                "tiles": board.tiles_since(known),
-                "series": board.series_since(known),
+                "tiles": board.tiles.since(known),
+                "series": board.series.since(known),
             }
             if known < 0:
                 parts["grid"] = to_json(self._grid())
@@ -159,7 +156,7 @@ class State:
     def _rest(self) -> dict[str, Any]:
         board, run = self._keeper.board, RunFolder(self._cube)
         status = counted_status(
-            self._cube, board.datasets(), (board.blocks, board.blocks_done), self._skipped
+            self._cube, board.datasets(), (len(board.statuses), board.blocks_done), self._skipped
         )
         self._pace.note(status.progress)
         journal = run.last_run.journal
@@ -202,14 +199,12 @@ class State:
             self._failures = key, read_failures(run)
         records, grid = self._failures[1], self._keeper.board.grid
         last: dict[str, FailureRecord] = {}
-        for record in records:
-            last.pop(record.cell, None)
-            last[record.cell] = record
+        for record in reversed(records):
+            last.setdefault(record.cell, record)
         shown = []
-        for record in list(reversed(last.values()))[:MOST_FAILURES]:
+        for record in islice(last.values(), MOST_FAILURES):
             cell = record.work.cell
-            plan = None if cell is None else grid.plans.get(cell.dataset)
-            there = cell is not None and plan is not None and plan.has(cell)
+            there = cell is not None and cell.dataset in grid.plans and grid.plans[cell.dataset].has(cell)
             fields = record.model_dump(include={"cell", "at", "node", "job", "attempt"})
             tile = grid.tile(cell) if there and cell is not None else None
             shown.append({**fields, "cause": record.cause[:LONGEST], "tile": tile})
@@ -220,6 +215,6 @@ def _steady(status: Status) -> dict[str, Any]:
     """What `sweep status --json` says, without what is another number a second later."""
     found = status.to_dict()
     del found["eta_seconds"]
-    if found["run"] is not None:
-        found["run"] = {key: value for key, value in found["run"].items() if key not in ("at", "left")}
+    for key in ("at", "left") if found["run"] is not None else ():
+        del found["run"][key]
     return found

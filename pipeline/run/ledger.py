@@ -383,7 +383,7 @@ class Listener(Protocol):
     def settled(self, result: CellResult) -> None:
         """A cell is finished: done, failed, or without a solution; maybe told more than once."""
 
-    def written(self, block: Block, before: NDArray[np.int8], after: NDArray[np.int8]) -> None:
+    def written(self, block: Block, after: NDArray[np.int8]) -> None:
         """A block was written, with its statuses, each of shape (n_cells,)."""
 
 
@@ -688,9 +688,7 @@ class Collector:
 
     def _write(self, result: BlockResult) -> None:
         plan = self._plans[result.block.dataset]
-        arrays = self._store.read(result.block)
-        before = arrays["status"].copy()
-        arrays = result.into(arrays)
+        arrays = result.into(self._store.read(result.block))
         if not result.block.unsupervised:
             arrays["annotations"] = self._annotations(result.block, plan, arrays["annotations"])
         started = time.monotonic()
@@ -700,7 +698,7 @@ class Collector:
         self.blocks_written += not (arrays["status"] == PENDING).any()
         self.cells_written += len(result.cells)
         if self._listener is not None:
-            self._listener.written(result.block, before, arrays["status"])
+            self._listener.written(result.block, arrays["status"])
         for cell in result.cells:
             del self._open[cell]
         if self._journal.size > COMPACT_BYTES + 2 * self._compacted:

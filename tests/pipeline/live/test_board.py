@@ -7,6 +7,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -51,12 +52,15 @@ def test_each_place_has_a_tile_of_its_own_where_there_is_room() -> None:
                 (block.dataset, block.first.p, block.first.m, block.first.design)
             )
             assert {grid.tile(cell) for cell in block.cells()} == {tile}
-            assert set(block.models) <= set(grid.models(tile))
-    assert sorted(places) == list(range(grid.n_tiles))
+            assert set(block.models) <= set(grid.models[tile])
+    assert sorted(places) == list(range(len(grid.models)))
     assert all(len(found) == 1 for found in places.values())
-    panel = grid.panel(grid.tile(next(b.first for b in plan.blocks() if b.first.design == "active")))
-    assert (panel.dataset, panel.variant) == ("a", "active")
+    panel = next(each for each in grid.panels if (each.dataset, each.variant) == ("a", "active"))
     assert (panel.rows, panel.columns) == (("0.8", "0.9"), ("12", "24"))
+    lower = next(block.first for block in plan.blocks() if block.first.design == "active")
+    assert (lower.p, lower.m) == (0.9, 24)
+    assert grid.tile(replace(lower, p=0.8)) == grid.tile(lower) - len(panel.columns)  # the row above
+    assert grid.tile(replace(lower, m=12)) == grid.tile(lower) - 1
 
 
 def test_searches_have_panels_and_baselines_rows() -> None:
@@ -70,11 +74,11 @@ def test_searches_have_panels_and_baselines_rows() -> None:
         "uniform, quick", "uniform, long", "active, quick", "active, long",
     ]  # fmt: skip
     tiles = [grid.tile(block.first) for block in plan.blocks()]
-    assert len(set(tiles)) == len(tiles) == grid.n_tiles - 1
-    (nothing,) = set(range(grid.n_tiles)) - set(tiles)
-    assert grid.models(nothing) == (), "a method has no search, and stands in the first row"
+    assert len(set(tiles)) == len(tiles) == len(grid.models) - 1
+    (nothing,) = set(range(len(grid.models))) - set(tiles)
+    assert grid.models[nothing] == (), "a method has no search, and stands in the first row"
     for block in plan.blocks():
-        assert set(block.models) <= set(grid.models(grid.tile(block.first)))
+        assert set(block.models) <= set(grid.models[grid.tile(block.first)])
 
 
 @pytest.mark.parametrize(("n_p", "n_m"), [(80, 60), (2, 4000)])
@@ -82,11 +86,11 @@ def test_neighbours_of_a_large_grid_share_a_tile(n_p: int, n_m: int) -> None:
     p = tuple(round(0.5 + 0.5 * (k + 1) / n_p, 6) for k in range(n_p))
     plan = make_plan(p=p, m=tuple(range(1, n_m + 1)), baselines=())
     grid = Grid([plan])
-    assert LEAST_TILES < grid.n_tiles <= MOST_TILES
+    assert LEAST_TILES < len(grid.models) <= MOST_TILES
     tiles = [grid.tile(block.first) for block in plan.blocks()]
-    assert set(tiles) == set(range(grid.n_tiles))
+    assert set(tiles) == set(range(len(grid.models)))
     (panel,) = grid.panels
-    assert len(panel.rows) * len(panel.columns) == grid.n_tiles
+    assert len(panel.rows) * len(panel.columns) == len(grid.models)
     first = panel.columns[0].split("–")
     assert first[0] == "1"
     assert int(first[-1]) == -(-n_m // len(panel.columns)) or len(panel.columns) == n_m
@@ -156,6 +160,11 @@ PLANS = (
 ENDS = (DONE, FAILED, NO_SOLUTION)
 
 
+def tiles_of(board: Board, since: int = -1) -> dict[int, list[list[object]]]:
+    """Rows of the tiles that changed after a version."""
+    return dict(json.loads(board.tiles.since(since)))
+
+
 class Twin:
     """State of each cell in the cube, and of those that wait."""
 
@@ -175,7 +184,7 @@ def assert_same(board: Board, twin: Twin, seen: dict[int, list[list[object]]]) -
         assert row.left == counts[PENDING]
     blocks = [block for plan in PLANS for block in plan.blocks()]
     whole = [all(twin.written[cell] != PENDING for cell in block.cells()) for block in blocks]
-    assert (board.blocks, board.blocks_done) == (len(blocks), sum(whole))
+    assert (len(board.statuses), board.blocks_done) == (len(blocks), sum(whole))
     assert board.waiting == len(twin.waiting)
     begun = 0
     for block in blocks:
@@ -183,12 +192,12 @@ def assert_same(board: Board, twin: Twin, seen: dict[int, list[list[object]]]) -
         begun += any(cell in twin.waiting for cell in block.cells()) or (any(settled) and not all(settled))
     assert board.open_blocks == begun
     for tile, rows in seen.items():
-        for model, found in zip(board.grid.models(tile), rows, strict=True):
+        for model, found in zip(board.grid.models[tile], rows, strict=True):
             mine = [c for c in twin.written if board.grid.tile(c) == tile and c.model == model]
             expected = [sum(twin.written[cell] == state for cell in mine) for state in ENDS]
             expected += [sum(twin.waiting.get(cell) == state for cell in mine) for state in ENDS]
             assert found[:7] == [len(mine), *expected]
-    assert set(seen) == set(range(board.grid.n_tiles))
+    assert set(seen) == set(range(len(board.grid.models)))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -211,7 +220,6 @@ def test_counts_are_those_of_all_cells(seed: int) -> None:
             assert told == (cell not in twin.waiting)
             twin.waiting.setdefault(cell, state)
         if rng.random() < 0.3:
-            before = [twin.written[cell] for cell in block.cells()]
             unknown = set()
             for cell in rng.sample(cells, rng.randint(0, len(cells))):  # some draws of the block
                 if cell not in twin.waiting:
@@ -222,15 +230,15 @@ def test_counts_are_those_of_all_cells(seed: int) -> None:
                 if twin.written[cell] == twin.waiting.get(cell) == FAILED:
                     del twin.waiting[cell]
             after = [twin.written[cell] for cell in block.cells()]
-            assert set(board.write(block, np.array(before), np.array(after))) == unknown
+            assert set(board.write(block, np.array(after, np.int8))) == unknown
         if rng.random() < 0.5:  # a page does not see every state
             board.advance()
-            seen |= dict(json.loads(board.tiles_since(version)))
+            seen |= tiles_of(board, version)
             version = board.version
     board.advance()
-    seen |= dict(json.loads(board.tiles_since(version)))
+    seen |= tiles_of(board, version)
     assert_same(board, twin, seen)
-    assert dict(json.loads(board.tiles_since(-1))) == seen
+    assert tiles_of(board) == seen
 
 
 def test_time_and_best_objective_of_a_tile() -> None:
@@ -242,7 +250,7 @@ def test_time_and_best_objective_of_a_tile() -> None:
     board.settle(Settled(cells[1], DONE, 4.0, -3.0))
     board.settle(Settled(Cell("a", None, 0.8, 4, 0, "likelihood"), FAILED))
     board.advance()
-    rows = dict(json.loads(board.tiles_since(0)))[board.grid.tile(cells[0])]
+    rows = tiles_of(board, 0)[board.grid.tile(cells[0])]
     assert rows[1][7:] == [3.0, -3.0, str(cells[1])]
     assert rows[0][7:] == [None, None, ""]
 
@@ -251,12 +259,12 @@ def test_nothing_new_is_no_new_version() -> None:
     board = Board(PLANS)
     before = board.advance()
     assert board.advance() == before
-    assert board.tiles_since(before) == board.series_since(before) == "[]"
+    assert board.tiles.since(before) == board.series.since(before) == "[]"
     board.score(Cell("b", 1, 0.9, 4, 0, "likelihood"), 0.25)
     board.score(Cell("b", 1, 0.9, 4, 1, "likelihood"), 0.75)
     board.score(Cell("b", None, None, None, None, "unsupervised"), 0.5)
     assert board.advance() == before + 1
-    found = sorted(json.loads(board.series_since(before)), key=lambda curve: curve[3])
+    found = sorted(json.loads(board.series.since(before)), key=lambda curve: curve[3])
     assert found == [
         ["b", "", "0.9", "likelihood", [[4, 0.5, None, 1]], [None, None]],  # one mixture
         ["b", "", None, "unsupervised", [[None, 0.5, None, 1]], [None, None]],
@@ -274,7 +282,7 @@ def test_scores_and_times_are_those_of_the_report(finished: Path) -> None:
     board = follower.board
     board.advance()
     table = cell_table(open_cube(cube), read_manifest(cube).plans)
-    curves = {tuple(curve[:4]): curve[4] for curve in json.loads(board.series_since(-1))}
+    curves = {tuple(curve[:4]): curve[4] for curve in json.loads(board.series.since(-1))}
     keys = table.assign(
         p=table["p"].map(lambda p: "" if np.isnan(p) else f"{p:.9g}"),
         m=table["m"].fillna(-1),
@@ -292,13 +300,15 @@ def test_scores_and_times_are_those_of_the_report(finished: Path) -> None:
         assert len(points) == len(expected)
         n_points += len(points)
     assert n_points == sum(len(points) for points in curves.values())
-    for tile, rows in json.loads(board.tiles_since(-1)):
-        for model, row in zip(board.grid.models(tile), rows, strict=True):
-            panel = board.grid.panel(tile)
-            cells = table[(table["dataset"] == panel.dataset) & (table["model"] == model)]
-            if not panel.alone:
-                at = tile - min(t for t in range(board.grid.n_tiles) if board.grid.panel(t) is panel)
-                p, m = panel.rows[at // len(panel.columns)], panel.columns[at % len(panel.columns)]
-                cells = cells[(cells["p"] == float(p)) & (cells["m"] == int(m))]
-            assert row[:2] == [len(cells), (cells["status"] == "done").sum()]
-            assert row[7:9] == pytest.approx([cells["seconds"].mean(), cells["objective"].max()])
+    states = {
+        tile: dict(zip(board.grid.models[tile], rows, strict=True)) for tile, rows in tiles_of(board).items()
+    }
+    for plan in board.grid.plans.values():
+        for block in plan.blocks():
+            for model in block.models:
+                cells = table[(table["dataset"] == block.dataset) & (table["model"] == model)]
+                if block.first.m is not None:
+                    cells = cells[(cells["p"] == block.first.p) & (cells["m"] == block.first.m)]
+                row = states[board.grid.tile(block.first)][model]
+                assert row[:2] == [len(cells), (cells["status"] == "done").sum()]
+                assert row[7:9] == pytest.approx([cells["seconds"].mean(), cells["objective"].max()])

@@ -89,8 +89,8 @@ def shown(feed: Feed | Follower) -> tuple[Any, ...]:
         feed.update()
     board = feed.board
     board.advance()
-    tiles = {tile: [row[:9] for row in rows] for tile, rows in json.loads(board.tiles_since(-1))}
-    series = {tuple(curve[:4]): curve[4] for curve in json.loads(board.series_since(-1))}
+    tiles = {tile: [row[:9] for row in rows] for tile, rows in json.loads(board.tiles.since(-1))}
+    series = {tuple(curve[:4]): curve[4] for curve in json.loads(board.series.since(-1))}
     return board.datasets(), board.blocks_done, board.waiting, board.open_blocks, tiles, series
 
 
@@ -206,7 +206,7 @@ def test_blocks_come_in_as_they_are_written(cube: Path, at_once: None) -> None:
         store.write(block, draw_block(GRID, block))
         follower.update()
         found = read_status(cube)
-        assert (follower.board.blocks, follower.board.blocks_done) == (found.blocks, found.blocks_done)
+        assert (len(follower.board.statuses), follower.board.blocks_done) == (found.blocks, found.blocks_done)
         assert follower.board.blocks_done == number
         assert follower.board.datasets() == found.datasets
     assert follower.board.scored == GRID.n_cells

@@ -82,7 +82,7 @@ def test_differences_add_up_to_the_whole(cube: Path) -> None:
     assert max(sizes) <= 1
     whole = json.loads(state.document()[1])
     assert merged(states) == merged([whole])
-    assert len(whole["tiles"]) == follower.board.grid.n_tiles
+    assert len(whole["tiles"]) == len(follower.board.grid.models)
 
 
 def test_a_state_that_was_never_there_gives_all(cube: Path) -> None:
