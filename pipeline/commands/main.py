@@ -32,12 +32,15 @@ COMMANDS = {
     "open": ("results:open_page", "Show the page of a run of CUBE in a browser."),
     "plan": ("runs:plan", "Show how much work SPEC is: cells, restarts, batches, files and bytes."),
     "repair": ("results:repair", "Find damaged files of CUBE, and have what they held computed again."),
-    "report": ("results:report", "Write a page of CUBE, its tables and figures, and show a summary."),
+    "report": (
+        "results:report",
+        "Write a page of CUBE, its tables (CSV) and figures (SVG, PNG), and show a summary.",
+    ),
     "schema": ("known:schema", "Print the JSON Schema of the sweep file."),
     "status": ("runs:status", "Show the progress of a cube, or of the cube of a sweep file."),
     "submit": ("runs:submit", "Run the sweep file SPEC, or resume it where it stopped."),
     "verify": ("results:verify", "Compute random cells of CUBE again and compare bits."),
-    "why": ("runs:why", "Show the state of a cell, why it failed, and how to run it alone."),
+    "why": ("runs:why", "Show the state of CELL, why it failed, and how to run it alone."),
 }
 """Module of this room and name there, and what the command does."""
 

@@ -1,81 +1,85 @@
-"""`sweep fit`: what it prints, and everything it says about bad input."""
+"""`sweep fit`: what it prints of tables as people have them, with annotations, and of several K."""
 
 from __future__ import annotations
 
-import csv
 import json
 import os
-import random
 import re
 import shlex
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
-from processes.pseudo import Pseudo
+from checkout import ROOT
+from click.testing import Result
+from processes.commandline import sweep
 from solving.blobs import far_clusters
 
 from kernels.problem.problem import Problem
 from kernels.search.genetic import Restart, run_restart
 from kernels.settings import SETTINGS, SearchSettings, Settings, settings_of
-from pipeline.commands.fit import ask, fit_command
-from pipeline.commands.main import main
-from sweeps.annotations.files import read_answers
+from sweeps.annotations.draw import draw_annotations
 
-Run = Callable[..., Result]
+ANNOTATIONS = """# i j kind weight annotator
+1 2 must 1 ann
+11,12,m,2,ann
+21 22 + 1 ann
+5 5 must 2 ann
+1 11 cannot 1 ann
 
-
-@pytest.fixture(scope="module")
-def blobs() -> tuple[np.ndarray, np.ndarray]:
-    return far_clusters()
-
-
-@pytest.fixture
-def files(tmp_path: Path, blobs: tuple[np.ndarray, np.ndarray]) -> Path:
-    X, labels = blobs
-    np.savetxt(tmp_path / "x.data", X, fmt="%.17g")
-    np.savetxt(tmp_path / "y.label", labels + 1, fmt="%d")
-    (tmp_path / "must.link").write_text("1 2 1\n11 12 1\n21 22 2\n5 5 2\n1 30 1\n")
-    (tmp_path / "cannot.link").write_text("1 11 1\n11 21 0.5\n")
-    return tmp_path
+1 30 must 1 bob
+1 21 - 3 bob
+7 7 cannot 4 bob
+"""
+CONDITIONAL = ("--annotations", "pairs.txt", "--model", "conditional", "--accuracy", "0.9")
 
 
-@pytest.fixture
-def run(files: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run the command in the folder of the files, with a small search unless told otherwise."""
-    monkeypatch.chdir(files)
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Working directory with a table of three far clusters, its classes, links and annotations."""
+    monkeypatch.chdir(tmp_path)
+    X, labels = far_clusters()
+    np.savetxt("x.data", X, fmt="%.17g")
+    np.savetxt("y.label", labels + 1, fmt="%d")
+    Path("must.link").write_text("1 2 1\n11 12 1\n21 22 2\n5 5 2\n1 30 1\n")
+    Path("cannot.link").write_text("1 11 1\n11 21 0.5\n")
+    Path("a").write_text(ANNOTATIONS)
+    drawn = draw_annotations(np.random.default_rng(4), labels, p=0.9, m=60)
+    kinds = ("must", "cannot")
+    lines = [f"{i + 1} {j + 1} {kinds[kind]} {1 + (i == j)} ann\n" for i, j, kind in drawn.tolist()]
+    Path("pairs.txt").write_text("".join(lines))
 
-    def call(*arguments: str) -> Result:
-        small = [] if "--restarts" in arguments else ["--restarts", "2"]
-        return CliRunner().invoke(fit_command, [*arguments, "--generations", "1", *small])
 
-    return call
+def fit(*arguments: object) -> Result:
+    """Three clusters unless told otherwise, by a small search."""
+    k = () if "-k" in arguments else ("-k", 3)
+    return sweep("fit", "x.data", "--restarts", 2, "--generations", 1, *k, *arguments)
 
 
-def test_command_prints_one_json_document(run: Run, blobs: tuple[np.ndarray, np.ndarray]) -> None:
-    result = run(
-        "x.data", "--labels", "y.label", "--must-link", "must.link", "--cannot-link", "cannot.link",
-        "-k", "3", "--accuracy", "0.9", "--json",
-    )  # fmt: skip
+def document(*arguments: object) -> dict[str, Any]:
+    """JSON of a fit, without times."""
+    result = fit("--json", *arguments)
     assert result.exit_code == 0, result.output
-    assert result.stderr == ""
-    document = json.loads(result.stdout)
-    assert document["model"] == "posterior"
-    assert len(document["restart_objectives"]) == 2
-    assert 0 < document["cpu_seconds"] < 2 * document["seconds"] + 0.1
-    assert document["scores"]["nmi"] == pytest.approx(1)
+    found: dict[str, Any] = json.loads(result.stdout)
+    assert 0 < found["cpu_seconds"] < 2 * found["seconds"] + 0.1
+    for time in ("seconds", "cpu_seconds", "chain_seconds"):
+        found.pop(time, None)
+    return found
+
+
+def test_one_json_document_is_printed() -> None:
+    links = ("--must-link", "must.link", "--cannot-link", "cannot.link")
+    found = document("--labels", "y.label", *links, "--accuracy", "0.9")
+    assert (found["model"], len(found["restart_objectives"])) == ("posterior", 2)
+    assert found["scores"]["nmi"] == pytest.approx(1)
     # the must-link of the first and the last sample is wrong, one annotation of 7.5
-    assert document["scores"]["annotation_agreement"] == pytest.approx(6.5 / 7.5)
+    assert found["scores"]["annotation_agreement"] == pytest.approx(6.5 / 7.5)
 
 
-def test_method_of_the_search_reaches_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_and_the_method_reach_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
     def spy(problem: Problem, settings: SearchSettings, *rest: Any) -> Restart:
@@ -83,20 +87,16 @@ def test_method_of_the_search_reaches_it(run: Run, monkeypatch: pytest.MonkeyPat
         return run_restart(problem, settings, *rest)
 
     monkeypatch.setattr("pipeline.fit.solve.run_restart", spy)
-    sizes = {"population": 7, "offspring": 6, "generations": 1, "min_cluster_size": 4}
-    chosen = Settings(
-        **sizes, patience=3, crossover="labels", mutation=0.1, relocation="all", variance_prior=0.5
-    )
+    sizes = {"population": 7, "offspring": 6, "generations": 1, "min_cluster_size": 4, "patience": 3}
+    chosen = Settings(**sizes, crossover="labels", mutation=0.1, relocation="all", variance_prior=0.5)
     options = [text for each in SETTINGS for text in (each.option, str(getattr(chosen, each.name)))]
-    assert run("x.data", "-k", "3", *options).exit_code == 0
-    assert run("x.data", "-k", "3", "--method", "published").exit_code == 0
-    assert run("x.data", "-k", "3").exit_code == 0
-    assert seen[:2] == [chosen] * 2
-    assert seen[2:4] == [Settings(generations=1)] * 2
-    assert seen[4:] == [settings_of({"method": "strong", "generations": 1})] * 2
+    for arguments in (options, ["--method", "published"], []):
+        assert fit(*arguments).exit_code == 0
+    strong = settings_of({"method": "strong", "generations": 1})
+    assert seen == [chosen] * 2 + [Settings(generations=1)] * 2 + [strong] * 2
 
 
-def command(*arguments: str, cwd: Path, cache: Path | None = None) -> subprocess.CompletedProcess[str]:
+def command(*arguments: str, cache: Path | None = None) -> subprocess.CompletedProcess[str]:
     """`sweep` in a process of its own; its last line on stderr says whether numba was loaded."""
     script = (
         "import atexit, sys\n"
@@ -105,274 +105,186 @@ def command(*arguments: str, cwd: Path, cache: Path | None = None) -> subprocess
         "main()\n"
     )
     environment = os.environ if cache is None else os.environ | {"SWEEP_CACHE_DIR": str(cache)}
-    return subprocess.run(
-        [sys.executable, "-c", script, *arguments],
-        cwd=cwd,
-        env=environment,
-        capture_output=True,
-        check=False,
-        text=True,
-    )
-
-
-def test_process_gives_the_json_of_the_same_bits(files: Path, run: Run) -> None:
-    arguments = ["x.data", "-k", "3", "--restarts", "2", "--generations", "1", "--json"]
-    done = command("fit", *arguments, cwd=files)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.endswith("True\n")
-    apart, here = json.loads(done.stdout), json.loads(run("x.data", "-k", "3", "--json").stdout)
-    for document in (apart, here):
-        del document["seconds"], document["cpu_seconds"]
-    assert apart == here
+    line = [sys.executable, "-c", script, *arguments]
+    return subprocess.run(line, env=environment, capture_output=True, check=False, text=True)
 
 
 @pytest.mark.heavy
-def test_first_call_ever_says_that_it_compiles(files: Path, tmp_path: Path) -> None:
+def test_first_call_ever_says_that_it_compiles(tmp_path: Path) -> None:
     arguments = ["fit", "x.data", "-k", "3", "--restarts", "1", "--json"]
-    first, second = (command(*arguments, cwd=files, cache=tmp_path / "cache") for _ in range(2))
+    first, second = (command(*arguments, cache=tmp_path / "cache") for _ in range(2))
     assert first.stderr.startswith("compiling the kernels")
     assert second.stderr == "True\n"
     assert json.loads(first.stdout)["labels"] == json.loads(second.stdout)["labels"]
 
 
-def test_bad_input_is_answered_without_loading_a_compiler(files: Path) -> None:
-    done = command("fit", "x.data", "-k", "99", cwd=files)
-    assert done.returncode == 2
-    assert done.stdout == ""
+@pytest.mark.parametrize("line", ["fit x.data -k 99", "ask x.data -k 99 --strategy none"])
+def test_bad_input_is_answered_without_loading_a_compiler(line: str) -> None:
+    done = command(*line.split())
+    assert (done.returncode, done.stdout) == (2, "")
     assert "Traceback" not in done.stderr
     assert done.stderr.endswith("False\n")
 
 
 @pytest.mark.parametrize(("method", "objective"), [("published", -7373.1052), ("strong", -7372.9728)])
 def test_published_instance(method: str, objective: float, shared_data: Path) -> None:
-    folder = shared_data / "reference-vertebral"
-    paths = {
-        name: str(folder / f"vertebral{name}") for name in (".data", ".label", "-must.link", "-cannot.link")
-    }
-    result = CliRunner().invoke(
-        fit_command,
-        [paths[".data"], "--labels", paths[".label"], "--must-link", paths["-must.link"],
-         "--cannot-link", paths["-cannot.link"], "-k", "3", "--accuracy", "0.9", "--restarts", "2", "--json",
-         "--method", method],
-    )  # fmt: skip
-    document = json.loads(result.stdout)
-    assert document["objective"] == pytest.approx(objective, abs=1e-3)
-    assert document["sizes"] == np.bincount(document["labels"]).tolist()
+    stem = shared_data / "reference-vertebral" / "vertebral"
+    links = ("--must-link", f"{stem}-must.link", "--cannot-link", f"{stem}-cannot.link", "--accuracy", 0.9)
+    told = ("--labels", f"{stem}.label", *links, "--restarts", 2, "--method", method)
+    found = json.loads(sweep("fit", f"{stem}.data", "-k", 3, *told, "--json").stdout)
+    assert found["objective"] == pytest.approx(objective, abs=1e-3)
+    assert found["sizes"] == np.bincount(found["labels"]).tolist()
 
 
-def test_confidence_is_summed_up(run: Run) -> None:
-    plain, sure = run("x.data", "-k", "3"), run("x.data", "-k", "3", "--confidence")
-    lines = [line for line in sure.stdout.splitlines() if line not in plain.stdout.splitlines()]
-    assert lines[0] == "confidence 1.000 of the labels expected right, if the model is; 0 below 0.9"
-    assert lines[1].startswith("chains     4 from 1 distinct restart, R-hat 1.000, agreement 1.000, ")
-    assert set(json.loads(run("x.data", "-k", "3", "--confidence", "--json").stdout)["confidence"]) == {1}
+def test_confidence_is_summed_up() -> None:
+    plain, sure = (fit(*more).stdout.splitlines() for more in ((), ("--confidence",)))
+    first, second, *_ = [line for line in sure if line not in plain]
+    assert first == "confidence 1.000 of the labels expected right, if the model is; 0 below 0.9"
+    assert second.startswith("chains     4 from 1 distinct restart, R-hat 1.000, agreement 1.000, ")
 
 
-# `sweep ask`: questions to a file and back, and a session in a pseudo-terminal that nothing can rob.
-
-SMALL = "-k", "3", "--restarts", "1", "--generations", "1", "--names", "id", "--without", "class"
+# Annotations of several annotators.
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Folder of a table with names and classes, which is the working directory."""
-    X, labels = far_clusters()
-    lines = [f"r{n},{a!r},{b!r},{y}" for n, ((a, b), y) in enumerate(zip(X.tolist(), labels, strict=True))]
-    (tmp_path / "x.csv").write_text("\n".join(["id,width,height,class", *lines]) + "\n")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def run_ask(folder: Path) -> Run:
-    def call(*arguments: str, typed: str = "") -> Result:
-        return CliRunner().invoke(ask, ["x.csv", *SMALL, *arguments], input=typed)
-
-    return call
-
-
-def fill(path: Path) -> int:
-    """Answer all questions of a file from the classes, every fifth one wrongly or not at all."""
-    _, labels = far_clusters()
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    for number, row in enumerate(rows):
-        together = labels[int(row["i"]) - 1] == labels[int(row["j"]) - 1]
-        row["answer"] = "skip" if number % 5 == 4 else "yes" if together else "no"
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0].keys())
-        writer.writeheader()
-        writer.writerows(rows)
-    return len(rows)
-
-
-@pytest.mark.parametrize("strategy", ["information", "again"])
-def test_questions_go_round(strategy: str, run_ask: Run, folder: Path) -> None:
-    first = run_ask("-n", "10", "--strategy", strategy, "--out", "ask.csv")
-    assert first.exit_code == 0, first.output
-    assert fill(folder / "ask.csv") == 10
-    second = run_ask("-n", "7", "--strategy", strategy, "--annotations", "ask.csv", "--out", "ask2.csv")
-    assert second.exit_code == 0, second.output
-    assert "answers    8: " in second.stdout
-    assert "; 2 skipped" in second.stdout
-    assert fill(folder / "ask2.csv") == 7
-    third = run_ask("--json", "--annotations", "ask.csv", "--annotations", "ask2.csv", "--until", "0.5")
-    document = json.loads(third.stdout)
-    answered = {
-        (row.first, row.second) for name in ("ask.csv", "ask2.csv") for row in read_answers(Path(name), 30)
-    }
-    asked = [(each["i"] - 1, each["j"] - 1) for each in document["questions"]]
-    assert len(asked) == len(set(asked)) == 20
-    assert not answered & set(asked)
-    assert (document["model"], document["until"]["passed"]) == ("conditional", True)
-    program, command, *arguments = document["fit"]
-    assert (program, command) == ("sweep", "fit")
-    done = CliRunner().invoke(fit_command, [*arguments, "--restarts", "2", "--json"])
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["scores"]["annotation_agreement"] > 0.9
-
-
-def test_commands_that_are_shown_can_be_typed(run_ask: Run, folder: Path) -> None:
-    shown = run_ask("-n", "5", "--out", "ask.csv", "--scale", "standard").stdout
-    commands = [
-        text.replace("\\\n", "") for text in re.findall(r"^  sweep (?:.*\\\n)*.*$", shown, flags=re.MULTILINE)
+def test_json_has_accuracies_and_contradictions() -> None:
+    found = document("--annotations", "a")
+    assert (found["model"], found["notes"], found["held_out"]) == ("likelihood", [], {})
+    assert found["annotator_accuracies"] == {"ann": 1.0, "bob": 0.75}
+    assert found["contradictions"] == [
+        {"i": 1, "j": 30, "kind": "must", "weight": 1.0, "annotator": "bob", "file": "a", "line": 8},
+        {"i": 7, "j": 7, "kind": "cannot", "weight": 4.0, "annotator": "bob", "file": "a", "line": 10},
     ]
-    assert [shlex.split(text)[1] for text in commands] == ["ask", "fit"]
-    fill(folder / "ask.csv")
-    for text in commands:
-        done = CliRunner().invoke(main, shlex.split(text)[1:])
-        assert done.exit_code == 0, done.output
-    assert (folder / "ask2.csv").is_file()
-    assert "posterior and likelihood would take" in shown
+    assert found["scores"]["annotation_agreement"] == pytest.approx(9 / 12)
+    # both annotators link the first class with the last: x log x of a sum is more than the sum
+    both = ANNOTATIONS + "2 29 must 1 ann\n"
+    Path("apart").write_text(both)
+    Path("pooled").write_text(both.replace("bob", "ann"))
+    apart, pooled = document("--annotations", "apart"), document("--annotations", "pooled")
+    assert apart["labels"] == pooled["labels"]
+    assert apart["sbm"] < pooled["sbm"]
 
 
-def test_bad_input_is_answered_without_loading_a_compiler_by_ask(folder: Path) -> None:
-    done = command("ask", "x.csv", "-k", "99", "--strategy", "none", cwd=folder)
-    assert done.returncode == 2
-    assert done.stderr.endswith("False\n")
+def test_conditional_weighs_annotations_by_their_accuracy() -> None:
+    given = "--annotations", "a", "--model", "conditional"
+    # bob is right with 3 of his 4 annotations, ann with all 5; self pairs do not count
+    unknown = document(*given)["sbm"]
+    assert unknown == pytest.approx(3 * np.log(0.75) + np.log(0.25) + 5 * np.log(1), abs=1e-4)
+    known = document(*given, "--annotator-accuracy", "bob=0.6", "--accuracy", "0.9")["sbm"]
+    assert known == pytest.approx(5 * np.log(0.9) + 3 * np.log(0.6) + np.log(0.4))
+    Path("a").write_text("1 2 must 1 ann 0.7\n1 21 cannot 2 ann\n1 30 must 1 bob 1e-1\n")
+    of_lines = document(*given, "--accuracy", "0.8")["sbm"]
+    assert of_lines == pytest.approx(np.log(0.7) + 2 * np.log(0.8) + np.log(0.9))
 
 
-def test_keys_from_a_pipe(run_ask: Run, folder: Path) -> None:
-    done = run_ask(
-        "--interactive", "--annotations", "answers.csv", "-n", "2", typed="y\nno\nu\nskip\nyes\nq\n"
-    )
-    assert done.exit_code == 0, done.output
-    assert len(read_answers(folder / "answers.csv", 30)) == 3
-    assert "3 answers and skips of this session are in answers.csv" in done.stdout
-    again = run_ask("--interactive", "--annotations", "answers.csv", typed="")
-    assert "question 1, 2 answers so far" in again.stdout
+def test_examples_of_the_guide_run() -> None:
+    text = (ROOT / "docs" / "guides" / "annotators.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```text\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    Path("pairs.txt").write_text(example, encoding="utf-8")
+    Path("x.data").rename("table.csv")
+    for line in (lines := re.findall(r"^\$ sweep (fit .*)$", text, flags=re.MULTILINE)):
+        result = sweep(*shlex.split(line))
+        assert result.exit_code == 0, result.output
+        assert "bob" in result.stdout
+    assert lines
 
 
-SESSION = "ask", "x.csv", *SMALL, "--interactive", "--annotations", "answers.csv", "--strategy", "uniform"
-SPHERICAL = "--covariance", "spherical", "-n", "4"
+def test_held_out_annotations_are_scored() -> None:
+    (shape, found), *others = document(*CONDITIONAL)["held_out"].items()
+    assert (shape, others) == ("spherical", [])
+    assert 0 < found["share_right"] <= 1
+    assert "of held-out annotations, log loss" in fit(*CONDITIONAL).stdout
+    assert document(*CONDITIONAL, "--no-held-out")["held_out"] == {}
+    chosen = document(*CONDITIONAL, "--covariance", "auto", "--no-held-out")
+    assert list(chosen["held_out"]) == ["spherical", "diagonal", "tied", "full"]
+    assert chosen["covariance"] in chosen["held_out"]
 
 
-def session(folder: Path) -> Pseudo:
-    return Pseudo(*SESSION, *SPHERICAL, folder=folder)
+# Several numbers of clusters, and the fit of the one that is taken.
 
 
-def answer(terminal: Pseudo, key: str, then: str) -> None:
-    """Press a key, and wait until what follows is on the screen whole."""
-    terminal.type(key)
-    terminal.wait_for(then)
-    terminal.wait_for_end("[q]uit")
+@pytest.mark.parametrize(
+    ("model", "criterion"),
+    [
+        (("--variance-prior", "1"), "BIC"),
+        ((*CONDITIONAL, "--confidence"), "held-out annotations"),
+        ((*CONDITIONAL, "--no-held-out"), "BIC"),
+    ],
+)
+def test_the_fit_taken_is_that_of_its_number_bit_for_bit(model: tuple[str, ...], criterion: str) -> None:
+    chosen = document("-k", "2..4", "--out", "several.csv", *model)
+    single = document("--out", "one.csv", *model)
+    choice = chosen.pop("choice")
+    assert chosen == single
+    assert Path("several.csv").read_bytes() == Path("one.csv").read_bytes()
+    assert (choice["n_clusters"], choice["criterion"]) == (3, criterion)
+    assert [each["n_clusters"] for each in choice["candidates"]] == [2, 3, 4]
+    assert choice["candidates"][1]["objective"] == single["objective"]
 
 
-def rows(folder: Path) -> int:
-    path = folder / "answers.csv"
-    return len(read_answers(path, 30)) if path.exists() else 0
+def test_the_table_comes_first_and_the_figure_is_written() -> None:
+    result = fit("-k", "2,3", *CONDITIONAL, "--figure", "c.svg")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert [line[:3] for line in lines[1:3]] == ["  2", "* 3"]
+    assert lines[3].startswith("clusters   3 by held-out annotations")
+    assert lines[4].startswith("accuracy   told 0.9, estimated 0.")
+    alone = fit(*CONDITIONAL).stdout.splitlines()
+    several, one = [[line for line in each if line[:6] != "solver"] for each in (lines[5:-1], alone)]
+    assert several[-len(one) :] == one
+    assert lines[-1] == "figure     in c.svg"
+    assert b"taken: K = 3" in Path("c.svg").read_bytes()
+    again = fit("-k", "2,3", "--figure", "c.svg")
+    assert (again.exit_code, "--figure: found c.svg, which is there" in again.stderr) == (2, True)
 
 
-def test_keys_need_no_enter_and_screens_fit(folder: Path) -> None:
-    terminal = session(folder)
-    terminal.wait_for("[q]uit")
-    answer(terminal, "y", "question 2,")
-    answer(terminal, "n", "question 3,")
-    answer(terminal, "s", "question 4,")
-    answer(terminal, "u", "taken back: ")
-    answer(terminal, "?", "no such key: ")
-    terminal.type("q")
-    assert terminal.ended() == 0
-    assert rows(folder) == 2
-    for screen in terminal.screens()[1:-1]:
-        assert len(screen) <= 24
-        assert max(map(len, screen)) <= 80
-    (first,) = [line for line in terminal.screens()[1] if line.startswith("width")]
-    assert len(first.split()) == 3
+# Tables as people have them, and labels that go to a file.
+
+MESSY = """\
+,plant,nr,width,height,kind
+0,Ann B.,1,0.1,2,one kind
+1,Bob,2,,3,one kind
+2,Eve,3,0.2,2.1,one kind
+3,Kim,4,9.5,8,another
+4,Lee,5,9.4,8.1,another
+5,Zoe,6,9.6,8.2,another
+"""
+TOLD = "--index-column", "plant", "--label-column", "kind", "--missing", "drop", "--drop", "0,nr"
 
 
-def test_ctrl_c_ends_as_everywhere(folder: Path) -> None:
-    terminal = session(folder)
-    terminal.wait_for("[q]uit")
-    answer(terminal, "y", "question 2,")
-    answer(terminal, "n", "question 3,")
-    terminal.type("\x03")
-    assert terminal.ended() == 130
-    assert rows(folder) == 2
-    assert "2 answers and skips of this session" in terminal.output
-    assert "Traceback" not in terminal.output
-
-
-@pytest.mark.parametrize(("told", "codes"), [(signal.SIG_DFL, (0, -signal.SIGHUP)), (signal.SIG_IGN, (0,))])
-def test_a_closed_terminal_loses_nothing(folder: Path, told: signal.Handlers, codes: tuple[int, ...]) -> None:
-    """Also where the signal of it is ignored, as under nohup."""
-    before = signal.signal(signal.SIGHUP, told)
-    try:
-        terminal = session(folder)
-    finally:
-        signal.signal(signal.SIGHUP, before)
-    terminal.wait_for("[q]uit")
-    for number, key in enumerate("yns", start=2):
-        answer(terminal, key, f"question {number},")
-    assert terminal.close() in codes
-    assert rows(folder) == 3
-
-
-def killed_again_and_again(folder: Path, times: int) -> None:
-    """Kill sessions at random moments: what was said to be saved is in the file, and every row is whole."""
-    rng = random.Random(0)
-    before = 0
-    for _ in range(times):
-        terminal = session(folder)
-        terminal.wait_for("[q]uit")
-        answered = rng.randrange(6)
-        for number in range(answered):
-            answer(terminal, rng.choice("yns"), f"question {number + 2},")
-        terminal.type(rng.choice("yns"))
-        time.sleep(rng.uniform(0.0, 0.02))
-        terminal.kill()
-        terminal.ended()
-        after = rows(folder)
-        assert answered <= after - before <= answered + 1
-        before = after
-    assert before > 0
-
-
-def test_killed_sessions_lose_no_answer(folder: Path) -> None:
-    killed_again_and_again(folder, 3)
-
-
-@pytest.mark.heavy
-def test_many_killed_sessions_lose_no_answer(folder: Path) -> None:
-    killed_again_and_again(folder, 60)
-
-
-def test_a_failing_disk_ends_the_session(run_ask: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(handle: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    (folder / "answers.csv").write_text("i,j,annotator,answer\n")
-    monkeypatch.setattr("os.fsync", fail)
-    done = run_ask("--interactive", "--annotations", "answers.csv", typed="y\n")
-    assert done.exit_code == 1
-    assert "No space left on device" in done.stderr
-    assert rows(folder) == 0
-
-
-def test_a_second_session_is_refused(run_ask: Run, folder: Path) -> None:
-    terminal = session(folder)
-    terminal.wait_for("[q]uit")
-    done = run_ask("--interactive", "--annotations", "answers.csv")
-    assert (done.exit_code, done.stderr) == (1, "answers.csv is open in another session\n")
-    terminal.type("q")
-    assert terminal.ended() == 0
+def test_a_messy_table_in_one_command() -> None:
+    Path("x.csv").write_text(MESSY)
+    Path("a.csv").write_text("Ann B.,Eve,must,1,ann\nKim,1,must,1,ann\n")
+    plain = ("fit", "x.csv", "-k", 2, "--restarts", 2, *TOLD)
+    line = (*plain, "--annotations", "a.csv", "--accuracy", 0.9, "--out", "labels.csv")
+    result = sweep(*line, "--json", "--confidence")
+    assert result.exit_code == 0, result.output
+    assert result.stderr.splitlines() == [
+        "note: 1 of 6 rows have an empty cell and are left out (--missing drop): Bob (row 2)",
+        "note: features used: width, height (2)",
+    ]
+    found = json.loads(result.stdout)
+    assert found["scores"]["nmi"] == 1
+    assert [(each["i"], each["j"]) for each in found["contradictions"]] == [("Kim", "Ann B.")]
+    header, *rows = Path("labels.csv").read_text().splitlines()
+    assert header == "index,label,confidence"
+    names = ["Ann B.", "Eve", "Kim", "Lee", "Zoe"]
+    assert [row.split(",")[0] for row in rows] == found["index"] == names
+    assert [int(row.split(",")[1]) for row in rows] == found["labels"]
+    assert found["features"] == ["width", "height"]
+    again = sweep(*line)
+    assert again.exit_code == 2
+    assert "which is there already, expected a new file (--force overwrites it)" in again.stderr
+    assert sweep(*line, "--force").exit_code == 0
+    assert Path("labels.csv").read_text().startswith("index,label\n")
+    # the next command asks about the same table
+    program, *words = shlex.split(sweep(*plain).stderr.split("next:\n")[1].replace("\\\n", " "))
+    assert (program, words[:4]) == ("sweep", ["ask", "x.csv", "-k", "2"])
+    asked = sweep(*words, "-n", 2)
+    assert asked.exit_code == 0, asked.output
+    assert "features used: width, height (2)" in asked.stderr
+    Path("a.csv").write_text("Ann B.,Bob,must,1,ann\nEve,2,must,1,ann\n")
+    result = sweep(*plain, "--annotations", "a.csv")
+    assert result.exit_code == 2
+    expected = 'expected a row that is used (it has an empty cell, and missing = "drop" leaves it out)'
+    for number, name in enumerate(("'Bob'", "'2'"), start=1):
+        assert f"line {number}: found sample {name}, {expected}" in result.stderr

@@ -1,4 +1,4 @@
-"""The commands that check cubes and set them right: what they print, and how they end."""
+"""The commands on cubes and on methods: where they write, what they print, and how they end."""
 
 from __future__ import annotations
 
@@ -8,65 +8,53 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
-from click.shell_completion import ShellComplete
-from click.testing import CliRunner, Result
 from cubes.rot import turn_bit
 from processes.commandline import sweep
 
-from pipeline.commands.main import main
 from sweeps.errors import InputError, Problem
-
-# The commands that show what cubes hold, and how they end on bad input.
-
-
-def test_the_report_is_written_beside_the_cube(finished: Path, tmp_path: Path) -> None:
-    result = sweep("report", finished / "tiny.toml", "--results", finished, "--out", tmp_path / "r")
-    assert result.exit_code == 0, result.output
-    assert "iris" in result.stdout
-    assert {path.name for path in (tmp_path / "r").iterdir()} == {
-        "cells.csv", "figures", "pairs.csv", "ranks.csv", "report.html", "report.txt", "robustness.csv",
-        "summary.csv", "times.csv", "winners.csv",
-    }  # fmt: skip
+from sweeps.words import SHIPPED
 
 
-def test_the_report_is_beside_the_cube_unless_told_otherwise(
+def test_files_are_beside_the_cube_unless_told_otherwise(
     finished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = []
+    cube, asked = finished / "tiny.zarr", []
 
     def refuse(*arguments: object, **options: object) -> None:
-        asked.append((arguments, options))
+        asked.append((*arguments, *options.values()))
         raise InputError([Problem("--cell", "'x'", "a cell of the cube")])
 
-    monkeypatch.setattr("pipeline.report.write.write_report", refuse)
-    result = sweep("report", finished / "tiny.zarr", "--cell", "x")
+    for place in ("write.write_report", "export.write_export", "compare.write_comparison"):
+        monkeypatch.setattr(f"pipeline.report.{place}", refuse)
+    result = sweep("report", finished / "tiny.toml", "--results", finished, "--cell", "x")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "1 problem, nothing was started:\n  --cell: found 'x'" in result.stderr
-    folder = finished / "tiny.report"
-    assert asked == [((finished / "tiny.zarr", folder), {"published": None, "cell": "x"})]
-    assert not folder.exists()
+    sweep("report", cube, "--out", "elsewhere")
+    sweep("export", cube, "--force")
+    sweep("compare", cube, cube, "--score", "nmi")
+    assert asked == [
+        (cube, finished / "tiny.report", None, "x"),
+        (cube, Path("elsewhere"), None, None),
+        (cube, finished / "tiny.export", "csv", True),
+        (cube, cube, finished / "tiny-against-tiny.compare", ("nmi",)),
+    ]
 
 
 def test_scores_to_compare_are_those_of_the_catalogue(finished: Path) -> None:
-    cube = finished / "tiny.zarr"
-    result = sweep("compare", cube, cube, "--score", "accuracy")
+    result = sweep("compare", finished / "tiny.zarr", finished / "tiny.zarr", "--score", "accuracy")
     assert result.exit_code == 2
+    shown = sweep("compare", "--help").stdout
     for name in ("nmi", "goldberger_kl", "seconds"):
         assert name in result.stderr
-        assert name in sweep("compare", "--help").stdout
+        assert name in shown
 
 
-def test_names_of_scores_are_completed() -> None:
-    completion = ShellComplete(main, {}, "sweep", "_SWEEP_COMPLETE")
-    found = completion.get_completions(["compare", "a", "b", "--score"], "ce")
-    assert [item.value for item in found] == ["centroid_index"]
-
-
-def test_open_serves_the_page_until_it_is_interrupted(finished: Path) -> None:
+def test_open_serves_the_page_until_it_is_interrupted(finished: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pipeline", "open", str(finished / "tiny.zarr"), "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -79,48 +67,96 @@ def test_open_serves_the_page_until_it_is_interrupted(finished: Path) -> None:
             assert process.wait(timeout=30) == 0
         finally:
             process.kill()
+    missing = sweep("open", tmp_path / "none.zarr", "--no-browser")
+    assert (missing.exit_code, "none.zarr: found no such directory" in missing.stderr) == (2, True)
 
 
-def test_open_takes_a_cube_that_is_there(tmp_path: Path) -> None:
-    found = sweep("open", tmp_path / "none.zarr", "--no-browser")
-    assert found.exit_code == 2
-    assert "none.zarr: found no such directory" in found.stderr
-
-
-@pytest.fixture
-def damaged(finished: Path, tmp_path: Path) -> Path:
-    cube = Path(shutil.copytree(finished / "tiny.zarr", tmp_path / "tiny.zarr"))
-    turn_bit(cube / "iris/labels/c.0.0.0.0.0")
-    return cube
-
-
-def sweep_of_cubes(*arguments: object) -> Result:
-    return CliRunner().invoke(main, list(map(str, arguments)))
-
-
-def test_files_are_read_and_no_cell_is_computed(
-    finished: Path, damaged: Path, monkeypatch: pytest.MonkeyPatch
+def test_damage_is_found_and_set_right(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.work.tasks._run", None)
-    good = sweep_of_cubes("verify", finished / "tiny.toml", "--results", finished, "--checksums")
+    damaged = Path(shutil.copytree(finished / "tiny.zarr", tmp_path / "tiny.zarr"))
+    turn_bit(damaged / "iris/labels/c.0.0.0.0.0")
+    monkeypatch.setattr("pipeline.work.tasks._run", None)  # nothing is computed
+    good = sweep("verify", finished / "tiny.toml", "--results", finished, "--checksums")
     assert good.exit_code == 0
     assert " files are as they were written, " in good.stdout
-    bad = sweep_of_cubes("verify", damaged, "--checksums")
-    assert bad.exit_code == 1
+    bad = sweep("verify", damaged, "--checksums")
+    assert (bad.exit_code, bad.stderr) == (1, f"next: sweep repair {damaged}\n")
     assert (
-        "\n  iris/labels/c.0.0.0.0.0: has changed since it was written; it holds iris/labels of 4 cells"
+        "\n  iris/labels/c.0.0.0.0.0: has changed since it was written; it holds iris/labels of 4"
         in bad.stdout
     )
-    assert sweep_of_cubes("verify", damaged, "--checksums", "--json").stdout.startswith("{")
-
-
-def test_a_repair_says_what_it_would_do_and_does_it(damaged: Path) -> None:
-    would = sweep_of_cubes("repair", damaged, "--dry-run")
-    done = sweep_of_cubes("repair", damaged)
+    assert not json.loads(sweep("verify", damaged, "--checksums", "--json").stdout)["good"]
+    would, done = sweep("repair", damaged, "--dry-run"), sweep("repair", damaged)
     assert (would.exit_code, done.exit_code) == (0, 0)
     assert "4 cells would be set back, in these blocks:\n  iris/p=0.8/m=75/replicates=0:2\n" in would.stdout
     assert "4 cells are set back, in these blocks:\n" in done.stdout
     assert would.stderr.endswith(f"next: sweep repair {damaged}\n")
     assert done.stderr.splitlines()[-1].startswith("next: sweep submit ")
-    assert sweep_of_cubes("verify", damaged, "--checksums").exit_code == 0
-    assert sweep_of_cubes("status", damaged, "--json").stdout.count('"left": 4') == 2  # of iris, and of all
+    assert sweep("verify", damaged, "--checksums").exit_code == 0
+    assert sweep("status", damaged, "--json").stdout.count('"left": 4') == 2  # of iris, and of all
+
+
+# `sweep methods`.
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Empty working directory with the template in it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_method.py").write_text(sweep("methods", "template").stdout)
+    return tmp_path
+
+
+def test_all_methods_are_listed() -> None:
+    rows = json.loads(sweep("methods", "list", "--json").stdout)
+    assert rows == [{"name": name, **asdict(shipped)} for name, shipped in SHIPPED.items()]
+    text = sweep("methods", "list").stdout
+    assert all(name in text and shipped.text in text for name, shipped in SHIPPED.items())
+
+
+def test_the_template_keeps_the_contract_and_breaches_end_with_3(folder: Path) -> None:
+    checked = sweep("methods", "check", "my_method.py:cluster", "--options", '{"max_iter": 20}')
+    assert checked.exit_code == 0, checked.output
+    first, second, *_, last = checked.stdout.splitlines()
+    assert (first, "3 clusters" in second, last) == ("my_method.py:cluster", True, "keeps the contract")
+    source = (folder / "my_method.py").read_text()
+    wrong = source.replace("    rng = ", '    print("here")\n    X -= 1\n    rng = ', 1)
+    (folder / "mine.py").write_text(wrong)
+    checked = sweep("methods", "check", "mine.py:cluster")
+    assert checked.exit_code == 3
+    for words in ("3 breaches of the", "  fails: ValueError: output", " (links)", "    X -= 1\n", "'here'"):
+        assert words in checked.stdout
+    found = json.loads(sweep("methods", "check", "mine.py:cluster", "--json").stdout)
+    assert (found["method"], found["uses"], found["version"]) == ("mine.py:cluster", "links", "")
+    assert [breach["what"] for breach in found["breaches"]] == ["fails", "fails", "prints"]
+
+
+def test_a_shipped_method_goes_by_what_it_uses() -> None:
+    found = json.loads(sweep("methods", "check", "k-means", "--json").stdout)
+    assert (found["uses"], found["breaches"]) == ("nothing", [])
+    assert found["version"].startswith("scikit-learn ")
+
+
+@pytest.mark.parametrize(
+    ("line", "problems"),
+    [
+        ("my_metod.py:cluster", ["found no my_metod.py", "did you mean 'my_method.py'?"]),
+        ("my_method.py:", ["expected a shipped method, package.module:function, or file.py:function"]),
+        ("nowhere.module:cluster", ["found no module 'nowhere'"]),
+        (
+            'my_method.py:cluster --options {"max_itr":2}',
+            ["found option 'max_itr', expected one of max_iter"],
+        ),
+        (
+            "my_method.py:clustr --options [] --uses lnks",
+            ["3 problems", "no 'clustr'", "--options", "--uses"],
+        ),
+        ("broken.py:cluster", ['File "broken.py", line 1', "expected what can be imported"]),
+    ],
+)
+def test_bad_methods_are_reported_at_once(folder: Path, line: str, problems: list[str]) -> None:
+    (folder / "broken.py").write_text("def cluster(:\n")
+    checked = sweep("methods", "check", *line.split())
+    assert (checked.exit_code, checked.stdout) == (2, "")
+    assert [problem for problem in problems if problem not in checked.stderr] == []
