@@ -42,20 +42,36 @@ DESIGNS = ("uniform", "active")
 
 
 def test_each_place_has_a_tile_of_its_own_where_there_is_room() -> None:
+    methods, baselines = (MethodPlan("k-means", 1),), ("unsupervised", "k-means")
+    searched = make_plan(
+        "s", searches=("quick", "long"), baselines=baselines, methods=methods, designs=DESIGNS
+    )
     plan = make_plan(p=(0.9, 0.8), m=(24, 12), mixtures=3, mixture_chunk=2, designs=DESIGNS)
-    grid = Grid([make_plan("b"), plan])
+    grid = Grid([make_plan("b"), plan, searched])
     places: dict[int, set[object]] = {}
     for each in grid.plans.values():
         for block in each.blocks():
-            tile = grid.tile(block.first)
-            places.setdefault(tile, set()).add(
-                (block.dataset, block.first.p, block.first.m, block.first.design)
+            tile, first = grid.tile(block.first), block.first
+            place = (
+                first.dataset,
+                first.p,
+                first.m,
+                first.design,
+                first.search,
+                first.p is None and first.model,
             )
+            places.setdefault(tile, set()).add(place)
             assert {grid.tile(cell) for cell in block.cells()} == {tile}
             assert set(block.models) <= set(grid.models[tile])
-    assert sorted(places) == list(range(len(grid.models)))
     assert all(len(found) == 1 for found in places.values())
-    panel = next(each for each in grid.panels if (each.dataset, each.variant) == ("a", "active"))
+    (nothing,) = set(range(len(grid.models))) - set(places)
+    assert grid.models[nothing] == (), "a method has no search, and stands in the first row"
+    panels = {(panel.dataset, panel.variant): panel for panel in grid.panels}
+    assert (panels["s", ""].rows, panels["s", ""].columns) == (("quick", "long"), baselines)
+    assert [variant for dataset, variant in panels if dataset == "s"] == [
+        "", "uniform, quick", "uniform, long", "active, quick", "active, long",
+    ]  # fmt: skip
+    panel = panels["a", "active"]
     assert (panel.rows, panel.columns) == (("0.8", "0.9"), ("12", "24"))
     lower = next(block.first for block in plan.blocks() if block.first.design == "active")
     assert (lower.p, lower.m) == (0.9, 24)
@@ -63,27 +79,9 @@ def test_each_place_has_a_tile_of_its_own_where_there_is_room() -> None:
     assert grid.tile(replace(lower, m=12)) == grid.tile(lower) - 1
 
 
-def test_searches_have_panels_and_baselines_rows() -> None:
-    methods = (MethodPlan("k-means", 1),)
-    baselines = ("unsupervised", "k-means")
-    plan = make_plan(designs=DESIGNS, searches=("quick", "long"), baselines=baselines, methods=methods)
-    grid = Grid([plan])
-    alone, *others = grid.panels
-    assert (alone.rows, alone.columns) == (("quick", "long"), baselines)
-    assert [panel.variant for panel in others] == [
-        "uniform, quick", "uniform, long", "active, quick", "active, long",
-    ]  # fmt: skip
-    tiles = [grid.tile(block.first) for block in plan.blocks()]
-    assert len(set(tiles)) == len(tiles) == len(grid.models) - 1
-    (nothing,) = set(range(len(grid.models))) - set(tiles)
-    assert grid.models[nothing] == (), "a method has no search, and stands in the first row"
-    for block in plan.blocks():
-        assert set(block.models) <= set(grid.models[grid.tile(block.first)])
-
-
 @pytest.mark.parametrize(("n_p", "n_m"), [(80, 60), (2, 4000)])
 def test_neighbours_of_a_large_grid_share_a_tile(n_p: int, n_m: int) -> None:
-    p = tuple(round(0.5 + 0.5 * (k + 1) / n_p, 6) for k in range(n_p))
+    p = tuple((np.arange(1, n_p + 1) / n_p).tolist())
     plan = make_plan(p=p, m=tuple(range(1, n_m + 1)), baselines=())
     grid = Grid([plan])
     assert LEAST_TILES < len(grid.models) <= MOST_TILES
@@ -99,16 +97,16 @@ def test_neighbours_of_a_large_grid_share_a_tile(n_p: int, n_m: int) -> None:
 # Scores of many cells at once, and bands, against one cell after the other.
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_nmi_of_many_is_that_of_each(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    n, k = int(rng.integers(1, 60)), int(rng.integers(1, 6))
-    truth = rng.integers(0, k, n).astype(np.int16)
-    labels = rng.integers(0, k + 2, (7, n)).astype(np.int16)
-    labels[0], labels[1], labels[2] = truth, 0, (truth + 1) % k
-    truth[:] = truth if seed else 0  # one class
-    expected = [nmi(truth, each) for each in labels]
-    assert nmi_of_many(truth, labels) == pytest.approx(expected, abs=1e-12)
+def test_nmi_of_many_is_that_of_each() -> None:
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        n, k = int(rng.integers(1, 60)), int(rng.integers(1, 6))
+        truth = rng.integers(0, k, n).astype(np.int16)
+        labels = rng.integers(0, k + 2, (7, n)).astype(np.int16)
+        labels[0], labels[1], labels[2] = truth, 0, (truth + 1) % k
+        truth[:] = truth if seed else 0  # one class
+        expected = [nmi(truth, each) for each in labels]
+        assert nmi_of_many(truth, labels) == pytest.approx(expected, abs=1e-12)
 
 
 def units_of(rows: Iterable[tuple[int, float]]) -> dict[int | None, tuple[float, int]]:
@@ -124,8 +122,8 @@ def test_the_unit_counts_and_not_the_cell() -> None:
     rng = np.random.default_rng(1)
     scores = pd.DataFrame({"unit": rng.integers(0, 4, 30), "value": rng.random(30)})
     units = scores.groupby("unit")["value"].mean()
-    expected = units.mean(), units.sem(), 4
-    assert mean_of(units_of(scores.itertuples(index=False))) == pytest.approx(expected)
+    found = mean_of(units_of(scores.itertuples(index=False)))
+    assert found == pytest.approx((units.mean(), units.sem(), 4))
     assert mean_of({3: (1.0, 2)}) == (0.5, None, 1)
 
 
@@ -282,24 +280,19 @@ def test_scores_and_times_are_those_of_the_report(finished: Path) -> None:
     board = follower.board
     board.advance()
     table = cell_table(open_cube(cube), read_manifest(cube).plans)
+    table["unit"] = table["mixture"].fillna(table["replicate"]).fillna(-1)
+    table["curve"] = table["p"].map(lambda p: None if np.isnan(p) else f"{p:.9g}")
     curves = {tuple(curve[:4]): curve[4] for curve in json.loads(board.series.since(-1))}
-    keys = table.assign(
-        p=table["p"].map(lambda p: "" if np.isnan(p) else f"{p:.9g}"),
-        m=table["m"].fillna(-1),
-        unit=table["mixture"].fillna(table["replicate"]).fillna(-1),
-    )
-    n_points = 0
-    for (dataset, p, model), rows in keys.groupby(["dataset", "p", "model"], sort=False):
-        points = curves[dataset, "", p or None, model]
-        expected = {}
-        for m, cells in rows.groupby("m"):
-            units = units_of((int(row.unit), row.nmi) for row in cells.itertuples())
-            expected[None if m < 0 else int(m)] = mean_of(units)
-        for m, *summary in points:
-            assert [each or 0.0 for each in summary] == pytest.approx([each or 0.0 for each in expected[m]])
-        assert len(points) == len(expected)
-        n_points += len(points)
-    assert n_points == sum(len(points) for points in curves.values())
+    expected: dict[tuple[object, ...], list[list[object]]] = {}
+    keys = ["dataset", "curve", "model", "m"]
+    for (dataset, p, model, m), cells in table.groupby(keys, dropna=False):
+        summary = mean_of(units_of((int(row.unit), row.nmi) for row in cells.itertuples()))
+        points = expected.setdefault((dataset, "", None if pd.isna(p) else p, model), [])
+        points.append([None if pd.isna(m) else int(m), *summary])
+    assert curves.keys() == expected.keys()
+    for key, points in curves.items():
+        for found, wanted in zip(points, expected[key], strict=True):
+            assert [each or 0.0 for each in found] == pytest.approx([each or 0.0 for each in wanted])
     states = {
         tile: dict(zip(board.grid.models[tile], rows, strict=True)) for tile, rows in tiles_of(board).items()
     }

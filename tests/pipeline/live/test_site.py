@@ -13,18 +13,17 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from importlib import resources
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from browser import Page, chromium
 from cubes.small import SPEC, draw_block, draw_inputs, files, make_plan, make_spec
 from cubes.writer import next_generation
+from processes.sweeping import wait_until
 
 from pipeline.common import VARIABLE
 from pipeline.live import site, state
@@ -51,36 +50,30 @@ class Counter:
 SITE = Site(Counter())
 
 
-@pytest.mark.parametrize(
-    ("headers", "statuses"),
-    [
-        *(({"Host": host}, (200, 200)) for host in ("127.0.0.1:8787", "LOCALHOST:1", "[::1]:8787")),
-        # A stranger's page whose name is made to lead here, after it was loaded, would read all of it.
-        *(
-            ({"Host": host}, (403, 403))
-            for host in ("", "evil.example", "localhost:8787@evil", "127.0.0.1:\n")
-        ),
-        ({}, (403, 403)),
-        *(
-            ({**HERE, "Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode}, statuses)
-            for site in ("cross-site", "same-site")
-            for mode, statuses in (("cors", (403, 403)), ("navigate", (200, 403)))  # a link may lead here
-        ),
-    ],
-)
-def test_who_is_answered(headers: dict[str, str], statuses: tuple[int, int]) -> None:
-    answers = [SITE.answer(path, headers) for path in (PAGE, STATE)]
-    assert tuple(answer.status for answer in answers) == statuses
-    for answer in (*answers, SITE.answer("/sweep/other", HERE)):
-        found = {name.lower(): value for name, value in answer.headers.items()}
-        assert not any(name.startswith("access-control") for name in found)
-        assert (found["x-content-type-options"], found["x-frame-options"]) == ("nosniff", "DENY")
-        assert found["cache-control"] == "no-store"
+WHO = [
+    *(({"Host": host}, (200, 200)) for host in ("127.0.0.1:8787", "LOCALHOST:1", "[::1]:8787")),
+    # A stranger's page whose name is made to lead here, after it was loaded, would read all of it.
+    *(({"Host": host}, (403, 403)) for host in ("", "evil.example", "localhost:8787@evil", "127.0.0.1:\n")),
+    ({}, (403, 403)),
+    *(
+        ({**HERE, "Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode}, statuses)
+        for site in ("cross-site", "same-site")
+        for mode, statuses in (("cors", (403, 403)), ("navigate", (200, 403)))  # a link may lead here
+    ),
+]
 
 
-def test_an_unchanged_state_has_no_body() -> None:
-    found = SITE.answer(STATE, HERE, "a.1.2")
-    assert (found.status, found.body, found.headers["ETag"]) == (304, b"", '"a.1.2"')
+def test_who_is_answered() -> None:
+    for headers, statuses in WHO:
+        answers = [SITE.answer(path, headers) for path in (PAGE, STATE)]
+        assert tuple(answer.status for answer in answers) == statuses, headers
+        for answer in (*answers, SITE.answer("/sweep/other", HERE)):
+            found = {name.lower(): value for name, value in answer.headers.items()}
+            assert not any(name.startswith("access-control") for name in found)
+            assert (found["x-content-type-options"], found["x-frame-options"]) == ("nosniff", "DENY")
+            assert found["cache-control"] == "no-store"
+    unchanged = SITE.answer(STATE, HERE, "a.1.2")
+    assert (unchanged.status, unchanged.body, unchanged.headers["ETag"]) == (304, b"", '"a.1.2"')
     assert SITE.answer(STATE, HERE, "older").body == b"{}"
     assert SITE.answer("/sweep/other", HERE).status == 404
 
@@ -88,13 +81,8 @@ def test_an_unchanged_state_has_no_body() -> None:
 def test_the_policy_lets_in_what_the_page_holds_and_no_more() -> None:
     body, policy = page()
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
-    assert (
-        rules["default-src"]
-        == rules["base-uri"]
-        == rules["form-action"]
-        == rules["frame-ancestors"]
-        == "'none'"
-    )
+    closed = ("default-src", "base-uri", "form-action", "frame-ancestors")
+    assert {rules[name] for name in closed} == {"'none'"}
     assert (rules["connect-src"], rules["img-src"]) == ("'self'", "data:")
     text = body.decode()
     for kind, rule in (("style", "style-src"), ("script", "script-src")):
@@ -102,15 +90,11 @@ def test_the_policy_lets_in_what_the_page_holds_and_no_more() -> None:
         digest = base64.b64encode(hashlib.sha256(inside.encode()).digest()).decode()
         assert rules[rule] == f"'sha256-{digest}'"
     assert "unsafe" not in policy
-    assert not re.search(r"(src|href|action)=[\"'](?!data:)| style=| on\w+=", text.split("<style>")[0])
-    body_of_page = text[text.rindex("</style>") : text.index("<script>")]
-    assert not re.search(r"(src|href|action)=[\"'](?!data:)| style=| on\w+=", body_of_page)
-
-
-def test_names_are_set_as_text() -> None:
-    script = resources.files("pipeline.live").joinpath("page.js").read_text(encoding="utf-8")
+    outside = text.split("<style>")[0] + text[text.rindex("</style>") : text.index("<script>")]
+    assert not re.search(r"(src|href|action)=[\"'](?!data:)| style=| on\w+=", outside)
+    # names are set as text
     for way in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"):
-        assert way not in script
+        assert way not in text
 
 
 # `sweep open`: the page of a cube, over HTTP and in Chromium, from files that it may only read.
@@ -120,25 +104,31 @@ PLAN = make_plan(p=(0.8, 0.9), m=(4, 8), models=("likelihood", "posterior"))
 GONE = Cell("a", None, 0.9, 8, 1, "posterior")
 
 
-@pytest.fixture
-def cube(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All but the last block; a cell failed, with a cause from hell."""
-    path = tmp_path / "tiny.zarr"
+    path = tmp_path_factory.mktemp("page") / "tiny.zarr"
     create(path, [PLAN], draw_inputs, SPEC)
     store = BlockStore(path)
+    failed = replace(GONE, m=4)
     for block in list(PLAN.blocks())[:-1]:
         results = draw_block(PLAN, block)
-        if block == PLAN.block_of(replace(GONE, m=4)):
+        if block == PLAN.block_of(failed):
             results["status"][-1] = FAILED
         store.write(block, results)
-    failed = replace(GONE, m=4)
-    RunFolder(path).make()
     generation = next_generation(path)
     work = FailedWork(cell=failed, start=0, stop=3)
     record = FailureRecord(work=work, cause=NASTY, node="n1", job="", traceback="", cell=str(failed))
     append_failure(generation.failures, record)
     RunFolder(path).log.write_text(f"2026-01-01 INFO {NASTY}\n", encoding="utf-8")
     return path
+
+
+@pytest.fixture
+def cube(made: Path, tmp_path: Path) -> Path:
+    """A copy of its own."""
+    shutil.copytree(made.parent, tmp_path, dirs_exist_ok=True)
+    return tmp_path / made.name
 
 
 @contextmanager
@@ -195,39 +185,41 @@ GET = f"GET {STATE} HTTP/1.1\r\n".encode()
 LOCAL = b"Host: 127.0.0.1\r\n"
 
 
-@pytest.mark.parametrize(
-    ("words", "status"),
-    [
-        (GET + LOCAL + b"\r\n", b"200"),
-        (GET + b"hOST: LOCALHOST:1\r\n\r\n", b"200"),
-        (GET + LOCAL + b"Origin: http://127.0.0.1\r\n\r\n", b"200"),
-        (GET + LOCAL + LOCAL + b"\r\n", b"403"),
-        (GET + LOCAL + b"Host: evil.example\r\n\r\n", b"403"),
-        (GET + LOCAL + b"Origin: http://evil.example\r\n\r\n", b"403"),
-        (GET + LOCAL + b"Origin: http://[\r\n\r\n", b"403"),
-        (GET + b"\r\n", b"403"),
-        (b"GET http://[::1/ HTTP/1.1\r\n" + LOCAL + b"\r\n", b"400"),
-        (b"GET /sweep?since=\xff%ff\x00&since=%00 HTTP/1.1\r\n" + LOCAL + b"\r\n", b"200"),
-        (b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\n\r\n", b"414"),
-        (GET + b"a: b\r\n" * 200 + b"\r\n", b"431"),
-        (b"HEAD /sweep HTTP/1.1\r\n" + LOCAL + b"\r\n", b"501"),
-        (b"POST /sweep HTTP/1.1\r\n" + LOCAL + b"Content-Length: 9\r\n\r\nGET / HTT", b"501"),
-        (b"\x16\x03\x01\x02\x00", b"400"),
-    ],
-)
-def test_whatever_is_asked_is_answered(
-    cube: Path, words: bytes, status: bytes, caplog: pytest.LogCaptureFixture
-) -> None:
-    with served(cube) as address:
-        assert status in say(address, words).split(b"\r\n")[0]
+ASKED: list[tuple[bytes, bytes]] = [
+    (GET + LOCAL + b"\r\n", b"200"),
+    (GET + b"hOST: LOCALHOST:1\r\n\r\n", b"200"),
+    (GET + LOCAL + b"Origin: http://127.0.0.1\r\n\r\n", b"200"),
+    (GET + LOCAL + LOCAL + b"\r\n", b"403"),
+    (GET + LOCAL + b"Host: evil.example\r\n\r\n", b"403"),
+    (GET + LOCAL + b"Origin: http://evil.example\r\n\r\n", b"403"),
+    (GET + LOCAL + b"Origin: http://[\r\n\r\n", b"403"),
+    (GET + b"\r\n", b"403"),
+    (b"GET http://[::1/ HTTP/1.1\r\n" + LOCAL + b"\r\n", b"400"),
+    (b"GET /sweep?since=\xff%ff\x00&since=%00 HTTP/1.1\r\n" + LOCAL + b"\r\n", b"200"),
+    (b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\n\r\n", b"414"),
+    (GET + b"a: b\r\n" * 200 + b"\r\n", b"431"),
+    (b"HEAD /sweep HTTP/1.1\r\n" + LOCAL + b"\r\n", b"501"),
+    (b"POST /sweep HTTP/1.1\r\n" + LOCAL + b"Content-Length: 9\r\n\r\nGET / HTT", b"501"),
+    (b"\x16\x03\x01\x02\x00", b"400"),
+]
+
+
+def test_whatever_is_asked_is_answered(made: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with served(made) as address:
+        for words, status in ASKED:
+            assert status in say(address, words).split(b"\r\n")[0], words[:200]
     assert caplog.text == ""
 
 
 def test_clients_that_leave_or_stay_silent_cost_nothing(
-    cube: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+    made: Path,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(site, "MOST_CONNECTIONS", 16)
     whole = GET + LOCAL + b"\r\n"
-    with served(cube) as address, ExitStack() as stack:
+    with served(made) as address, ExitStack() as stack:
         port = int(address.split("/")[2].partition(":")[2])
         for words in (b"", b"G", GET, GET + LOCAL, whole, whole * 50):
             say(address, words, reset=True)
@@ -240,40 +232,36 @@ def test_clients_that_leave_or_stay_silent_cost_nothing(
 
 
 def test_a_fault_of_the_page_is_one_line(
-    cube: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    made: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(self: FilesState, since: str = "") -> None:
         raise KeyError("no\nsuch")
 
     monkeypatch.setattr(FilesState, "document", fail)
-    with served(cube) as address:
+    with served(made) as address:
         assert say(address, GET + LOCAL + b"\r\n") == b""
-    assert "Traceback" not in capfd.readouterr().err
+        wait_until(lambda: "not answered" in caplog.text)
+    assert len(caplog.text.splitlines()) == 1
 
 
-def test_bad_input_starts_no_server(cube: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_input_starts_no_server_and_a_proxy_is_named(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "empty.zarr").mkdir()
     with pytest.raises(InputError), serving(tmp_path / "empty.zarr"):
         pass
-    with serving(cube) as server:
-        port = server.server_address[1]
-        with pytest.raises(InputError, match="--port"), serving(cube, port):
+    with serving(made) as server:
+        taken = server.server_address[1]
+        with pytest.raises(InputError, match="--port"), serving(made, taken):
             pass
     for names in ("http://hub.example", "a b", "*", "hub.example:8000", "a,-b"):
         monkeypatch.setenv(VARIABLE, names)
-        with pytest.raises(InputError, match=VARIABLE), serving(cube):
+        with pytest.raises(InputError, match=VARIABLE), serving(made):
             pass
-
-
-def test_the_name_of_a_proxy_is_answered_where_it_is_said(
-    cube: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setenv(VARIABLE, " Hub.example , [fe80::1]")
-    with served(cube) as address:
-        found = [
-            ask(address, PAGE, Host=host)[0] for host in ("hub.Example:443", "[fe80::1]", "x.hub.example")
-        ]
-    assert found == [200, 200, 403]
+    hosts = ("hub.Example:443", "[fe80::1]", "x.hub.example")
+    with served(made) as address:
+        assert [ask(address, PAGE, Host=host)[0] for host in hosts] == [200, 200, 403]
 
 
 def test_files_are_read_and_nothing_is_written(cube: Path) -> None:
@@ -307,14 +295,6 @@ def test_a_cube_that_is_made_or_grown_is_shown_anew(
     assert [panel["dataset"] for panel in json.loads(third)["grid"]["panels"]] == ["a", "a", "b", "b"]
 
 
-def wait_until(condition: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + 60
-    while not (found := condition()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return found
-
-
 TILES = """return [...document.querySelectorAll('td[data-at]')].map((tile) => [
     tile.getAttribute('aria-label'), getComputedStyle(tile).backgroundColor, tile.textContent])"""
 CARD = "const card = document.getElementById('card'); return card.hidden ? '' : card.innerText"
@@ -333,8 +313,8 @@ def loaded(page: Page, address: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_page_shows_the_cube(cube: Path, browser: Page) -> None:
-    with served(cube) as address:
+def test_the_page_shows_the_cube(made: Path, browser: Page) -> None:
+    with served(made) as address:
         loaded(browser, address)
         tiles = browser.run(TILES)
         assert [label for label, _, _ in tiles] == [
@@ -355,39 +335,6 @@ def test_the_page_shows_the_cube(cube: Path, browser: Page) -> None:
         wait_until(lambda: browser.run("return document.querySelectorAll('#curves svg').length") == 2)
         rows = browser.run("return document.querySelectorAll('#scores-table tbody tr').length")
         assert rows == 1 + 3 * 2  # the baseline; two models where a block is done
-        assert browser.console() == []
-        assert {url.split("?")[0] for url in browser.requests()} == {address, f"{address}/state.json"}
-
-
-@pytest.mark.slow
-def test_names_that_are_html_are_text(cube: Path, browser: Page, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A data set, a model and a worker of such names are refused elsewhere; the page must not count on it."""
-    plan = make_plan(NASTY, models=(NASTY + "m",), baselines=(NASTY + "b",))
-
-    keeper = Follower(cube.with_name("none.zarr"))
-    keeper.board = Board([plan])
-    for block in plan.blocks():
-        keeper.board.begin(block, np.zeros(block.n_cells, np.int8))
-        for cell in block.cells():
-            keeper.board.settle(Settled(cell, DONE, 1.0, -1.0))
-            keeper.board.score(cell, 0.5)
-    crew = state.Crew(1, [state.AtWork(NASTY, NASTY, NASTY, NASTY, 0.0)])
-    made = state.State(cube, keeper, skipped={NASTY: [NASTY]}, crew=lambda: crew)
-    monkeypatch.setattr(FilesState, "document", lambda self, since="": made.document(since))
-    with served(cube) as address:
-        loaded(browser, address)
-        browser.run("document.querySelector('td[data-at]').focus()")
-        assert browser.run("return document.title") == "tiny.zarr · sweep"
-        assert browser.run("return document.images.length") == 0
-        # data set, baseline, model, worker, failure, log and skipped: all are there to read
-        assert browser.run("return document.body.textContent").count("<img src=x") >= 12
-        assert browser.console() == []
-
-
-@pytest.mark.slow
-def test_the_map_is_walked_with_keys(cube: Path, browser: Page) -> None:
-    with served(cube) as address:
-        loaded(browser, address)
         browser.run("document.querySelector('td[data-at]').focus()")
         assert "p 0.8 · m 4" in browser.run(CARD)
         assert "best objective" in browser.run(CARD)
@@ -399,13 +346,39 @@ def test_the_map_is_walked_with_keys(cube: Path, browser: Page) -> None:
         assert browser.run("return document.querySelectorAll('td[tabindex=\"0\"]').length") == 2
         browser.run(KEY % "Escape")
         assert browser.run(CARD) == ""
+        assert browser.console() == []
+        assert {url.split("?")[0] for url in browser.requests()} == {address, f"{address}/state.json"}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("width", [1280, 400])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_fits_and_is_readable(cube: Path, browser: Page, width: int, scheme: str) -> None:
-    with served(cube) as address:
+def test_names_that_are_html_are_text(made: Path, browser: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A data set, a model and a worker of such names are refused elsewhere; the page must not count on it."""
+    plan = make_plan(NASTY, models=(NASTY + "m",), baselines=(NASTY + "b",))
+
+    keeper = Follower(made.with_name("none.zarr"))
+    keeper.board = Board([plan])
+    for block in plan.blocks():
+        keeper.board.begin(block, np.zeros(block.n_cells, np.int8))
+        for cell in block.cells():
+            keeper.board.settle(Settled(cell, DONE, 1.0, -1.0))
+            keeper.board.score(cell, 0.5)
+    crew = state.Crew(1, [state.AtWork(NASTY, NASTY, NASTY, NASTY, 0.0)])
+    made = state.State(made, keeper, skipped={NASTY: [NASTY]}, crew=lambda: crew)
+    monkeypatch.setattr(FilesState, "document", lambda self, since="": made.document(since))
+    with served(made) as address:
+        loaded(browser, address)
+        browser.run("document.querySelector('td[data-at]').focus()")
+        assert browser.run("return document.title") == "tiny.zarr · sweep"
+        assert browser.run("return document.images.length") == 0
+        # data set, baseline, model, worker, failure, log and skipped: all are there to read
+        assert browser.run("return document.body.textContent").count("<img src=x") >= 12
+        assert browser.console() == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "dark"), (400, "light")])
+def test_it_fits_and_is_readable(made: Path, browser: Page, width: int, scheme: str) -> None:
+    with served(made) as address:
         browser.resize(width)
         browser.prefer(scheme)
         loaded(browser, address)
@@ -419,8 +392,8 @@ def test_it_fits_and_is_readable(cube: Path, browser: Page, width: int, scheme: 
 
 
 @pytest.mark.slow
-def test_a_hidden_page_asks_nothing(cube: Path, browser: Page) -> None:
-    with served(cube) as address:
+def test_a_hidden_page_asks_nothing(made: Path, browser: Page) -> None:
+    with served(made) as address:
         loaded(browser, address)
         browser.run("Object.defineProperty(document, 'hidden', {get: () => true, configurable: true})")
         time.sleep(2.5)  # what was planned before is dropped

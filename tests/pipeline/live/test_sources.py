@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 from cubes.small import draw_block, draw_inputs, make_plan, make_spec
 from cubes.writer import empty, next_generation
+from processes.sweeping import wait_until
 
 from pipeline.live import sources as module
 from pipeline.live.board import Board
@@ -24,7 +24,6 @@ from pipeline.work.merge import to_record
 from pipeline.work.records import Failure, Partial, Work
 from storage.cube.blocks import BlockStore
 from storage.cube.growth import grow
-from storage.runfolder.folder import RunFolder
 from storage.runfolder.journal import Journal
 from storage.runfolder.records import HeadRecord, append_failure
 from sweeps.inputs import Inputs, RealSource
@@ -33,6 +32,13 @@ from sweeps.plan import Cell
 # A collector that tells a board of what it takes: the same as counting the cube.
 
 GRID = make_plan(p=(0.8, 0.9))
+
+
+def partial(cell: Cell, start: int, stop: int) -> Partial:
+    labels = np.array([0, 1, 0, 1, 0], np.int16)
+    solution = labels, np.zeros((2, 2)), np.ones(2)
+    return Partial(Work(cell, start, stop), -np.arange(start, stop, dtype=float), start, *solution, 0.5, 0.1)
+
 
 Start = Callable[..., "Run"]
 
@@ -72,10 +78,7 @@ class Run:
         self.collector.tell(self.feed)
 
     def solve(self, work: Work) -> None:
-        labels = np.array([0, 1, 0, 1, 1], np.int16)
-        objectives = -np.arange(work.start, work.stop, dtype=float)
-        solution = labels, np.zeros((2, 2)), np.ones(2)
-        self.collector.take([Partial(work, objectives, work.start, *solution, 0.5, 0.1)])
+        self.collector.take([partial(work.cell, work.start, work.stop)])
 
     def fail(self, work: Work) -> None:
         for _ in range(ATTEMPTS):
@@ -130,13 +133,17 @@ def test_a_resumed_run_shows_what_was_done_before(start: Start, cube: Path) -> N
 
 def test_a_failed_cell_that_is_tried_again_moves(start: Start, cube: Path) -> None:
     first = start()
-    work = list(first.collector.left(GRID))
-    first.fail(work[0])
+    first.fail(next(iter(first.collector.left(GRID))))
     assert shown(first.feed)[0][0].failed == 1
     again = start(Wanted(retry_failed=True))
     assert shown(again.feed)[0][0].failed == 1
-    again.solve(next(iter(again.collector.left(GRID))))
-    (row,) = shown(again.feed)[0]
+    work = next(iter(again.collector.left(GRID)))
+    again.fail(work)  # once more: it is the same that is in the cube
+    found = shown(again.feed)
+    assert (found[0][0].failed, found[2]) == (1, 0)
+    last = start(Wanted(retry_failed=True))
+    last.solve(next(iter(last.collector.left(GRID))))
+    (row,) = shown(last.feed)[0]
     assert (row.done, row.failed) == (1, 0)
 
 
@@ -164,10 +171,7 @@ def test_a_page_that_fails_does_not_end_the_run(
     work = list(run.collector.left(GRID))
     with run.feed:
         run.solve(work[0])
-        deadline = time.monotonic() + 20
-        while "stands still" not in caplog.text:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(lambda: "stands still" in caplog.text)
     run.solve(work[1])
     assert not run.feed._queue
     assert read_status(cube).datasets[0].done == 1
@@ -181,20 +185,6 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every update look at the files, and not every other second."""
     monkeypatch.setattr(module, "PATIENCE", 0)
     monkeypatch.setattr(module, "LEAST_SECONDS", 0.0)
-
-
-def journalled(cube: Path, *partials: Partial) -> None:
-    generation = next_generation(cube)
-    HeadRecord(spec="s", node="n").write(generation.head, generation.files)
-    with Journal(generation.journal, generation.files) as journal:
-        for partial in partials:
-            journal.append(*to_record([partial]))
-
-
-def partial(cell: Cell, start: int, stop: int) -> Partial:
-    labels = np.array([0, 1, 0, 1, 0], np.int16)
-    solution = labels, np.zeros((2, 2)), np.ones(2)
-    return Partial(Work(cell, start, stop), -np.arange(start, stop, dtype=float), start, *solution, 0.5, 0.1)
 
 
 def test_blocks_come_in_as_they_are_written(cube: Path, at_once: None) -> None:
@@ -213,26 +203,27 @@ def test_blocks_come_in_as_they_are_written(cube: Path, at_once: None) -> None:
 
 
 def test_cells_that_wait_in_the_journal_are_seen(cube: Path, at_once: None) -> None:
-    journalled(cube, partial(FIRST, 0, 2), partial(FIRST, 2, 3), partial(SECOND, 0, 2))
+    generation = next_generation(cube)
+    HeadRecord(spec="s", node="n").write(generation.head, generation.files)
+    with Journal(generation.journal, generation.files) as journal:
+        for part in (partial(FIRST, 0, 2), partial(FIRST, 2, 3), partial(SECOND, 0, 2)):
+            journal.append(*to_record([part]))
     follower = Follower(cube)
     follower.update()
-    assert (follower.board.waiting, follower.board.open_blocks, follower.board.scored) == (1, 1, 1)
-    assert follower.board.datasets() == read_status(cube).datasets  # nothing of it is in the cube
+    board = follower.board
+    assert (board.waiting, board.open_blocks, board.scored) == (1, 1, 1)
+    assert board.datasets() == read_status(cube).datasets  # nothing of it is in the cube
     block = GRID.block_of(FIRST)
     BlockStore(cube).write(block, draw_block(GRID, block))
     follower.update()
-    assert (follower.board.waiting, follower.board.open_blocks, follower.board.scored) == (0, 0, 2)
-
-
-def test_a_damaged_journal_is_left_to_the_next_driver(cube: Path, at_once: None) -> None:
-    journalled(cube, partial(FIRST, 0, 3), partial(SECOND, 0, 3))
-    path = RunFolder(cube).last_run.journal
-    raw = bytearray(path.read_bytes())
+    assert (board.waiting, board.open_blocks, board.scored) == (0, 0, 2)
+    # a damaged journal is left to the next driver
+    raw = bytearray(generation.journal.read_bytes())
     raw[60] ^= 255
-    path.write_bytes(raw)
-    follower = Follower(cube)
-    follower.update()
-    assert follower.board.waiting == 0
+    generation.journal.write_bytes(raw)
+    fresh = Follower(cube)
+    fresh.update()
+    assert (fresh.board.waiting, fresh.board.scored) == (0, 2)
 
 
 def test_a_cube_that_has_grown_needs_a_new_board(cube: Path) -> None:
