@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
+import numba
 import numpy as np
 from candidates import sweep_candidates
 from checkout import ROOT
 from numpy.typing import NDArray
 from solving.entries import collect, local_search
-from solving.from_python import from_python
 from tables import Table
 
 from kernels.partition.state import EVALUATIONS, RELOCATIONS, State, new_state
@@ -31,6 +32,17 @@ from kernels.search.genetic import assign_closest, new_population, repair, seed_
 from kernels.settings import COVARIANCES
 from sweeps.annotations.draw import draw_annotations
 from sweeps.inputs import draw_mixture
+
+
+def from_python(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """A way into a kernel that only other kernels call."""
+
+    @numba.njit(error_model="numpy", _nrt=False)
+    def call(*arguments: Any) -> Any:
+        return kernel(*arguments)
+
+    return call
+
 
 assign_closest = from_python(assign_closest)
 seed_centroids = from_python(seed_centroids)

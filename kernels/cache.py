@@ -43,17 +43,17 @@ from numba.core.serialize import dumps
 
 logger = logging.getLogger(__name__)
 
+# Types of file systems seen by several nodes: numba's cache is not safe there.
 REMOTE_FILESYSTEMS = frozenset(
     {"9p", "afs", "beegfs", "ceph", "cifs", "fuse.ceph", "fuse.glusterfs", "fuse.sshfs", "gfs2", "glusterfs"}
     | {"gpfs", "lustre", "nfs", "nfs4", "ocfs2", "orangefs", "panfs", "pvfs2", "smb3", "smbfs", "wekafs"}
 )
-"""Types of file systems seen by several nodes: numba's cache is not safe there."""
 
+# Environment variable that tells the processes of a run of the folder that one of them made.
 OF_THIS_RUN = "SWEEP_CACHE_OF_THIS_RUN"
-"""Environment variable that tells the processes of a run of the folder that one of them made."""
 
+# Seconds that another process compiles before that is said, before this one compiles too; between looks.
 SAY_AFTER, WAIT_AT_MOST, POLL = 5.0, 120.0, 0.05
-"""Seconds that another process compiles before that is said, before this one compiles too; between looks."""
 
 MOST_LINKS = 40
 
@@ -74,11 +74,15 @@ def cache_folder() -> OwnFolder | None:
         None, with a warning in the log, if no folder can be used at all.
     """
     name = f"kernels-{fingerprint()}"
+    chosen, given = os.environ.get("SWEEP_CACHE_DIR"), os.environ.get(OF_THIS_RUN)
     try:
-        return OwnFolder(_root(), name)
+        if chosen:
+            return OwnFolder(Path(chosen).expanduser().absolute(), name)
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute()
+        node = Path(tempfile.gettempdir()) / f"sweep-cache-{os.getuid()}"
+        return OwnFolder(node if on_remote_filesystem(cache) else cache / "sweep", name)
     except (OSError, RuntimeError) as error:  # the latter of a home that is not known
         why = error
-    given = os.environ.get(OF_THIS_RUN)
     if given and os.path.isdir(given):
         with suppress(OSError):
             return OwnFolder(Path(given), name)
@@ -93,7 +97,13 @@ def cache_folder() -> OwnFolder | None:
         text = "compiled kernels are not cached, each process compiles again: %s (see SWEEP_CACHE_DIR)"
         logger.warning(text, why)
         return None
-    atexit.register(_remove, root, os.getpid())
+    process = os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == process:  # a fork may run this too
+            shutil.rmtree(root, ignore_errors=True)
+
+    atexit.register(remove)
     os.environ[OF_THIS_RUN] = root
     logger.warning("compiled kernels are kept for this run only: %s (see SWEEP_CACHE_DIR)", why)
     return folder
@@ -115,21 +125,6 @@ def fingerprint() -> str:
     for word in (numba.__version__, llvmlite.__version__, np.__version__, *cpu):
         digest.update(word.encode() + b"\0")
     return digest.hexdigest()[:24]
-
-
-def _root() -> Path:
-    chosen = os.environ.get("SWEEP_CACHE_DIR")
-    if chosen:
-        return Path(chosen).expanduser().absolute()
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute()
-    if not on_remote_filesystem(cache):
-        return cache / "sweep"
-    return Path(tempfile.gettempdir()) / f"sweep-cache-{os.getuid()}"
-
-
-def _remove(root: str, process: int) -> None:
-    if os.getpid() == process:  # a fork may run this too
-        shutil.rmtree(root, ignore_errors=True)
 
 
 def on_remote_filesystem(path: Path, mounts: Path = Path("/proc/mounts")) -> bool:

@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 
 T = TypeVar("T")
 
+# Of shape (1,): not 0 asks kernels to end.
 Flag = NDArray[np.int64]
-"""Of shape (1,): not 0 asks kernels to end."""
 
+# Seconds in which a kernel ends that was asked to; what takes longer is being compiled.
 GRACE = 1.0
-"""Seconds in which a kernel ends that was asked to; what takes longer is being compiled."""
 
 _own = threading.local()
 

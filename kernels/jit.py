@@ -234,6 +234,10 @@ def _load(builder: Any, address: Any, kind: Any) -> Any:
 # each of its callers: on the way to the search every kernel was optimised and translated half a dozen times.
 # Nothing runs those copies. Here a kernel that kernels alone call stays LLVM's intermediate code.
 
+# What numba does to a kernel, in this order: of its own list, what changes the kernels there are.
+# Each pass costs an analysis of the whole function. Left out are closures, comprehensions, expressions of
+# whole arrays, `literally`, `literal_unroll`, `with` and numba's own joining: what needs one of them is not
+# compiled.
 PASSES = (
     untyped_passes.TranslateByteCode,
     untyped_passes.FixupArgs,
@@ -249,11 +253,6 @@ PASSES = (
     typed_passes.NativeLowering,
     typed_passes.NoPythonBackend,
 )
-"""What numba does to a kernel, in this order: of its own list, what changes the kernels there are.
-
-Each pass costs an analysis of the whole function. Left out are closures, comprehensions, expressions of whole
-arrays, `literally`, `literal_unroll`, `with` and numba's own joining: what needs one of them is not compiled.
-"""
 
 
 class InnerCompiler(Compiler):  # type: ignore[misc]  # numba has no types

@@ -5,16 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernels.problem.data import DEGENERATE, Floats
-from kernels.problem.problem import CANNOT, MUST
-from kernels.problem.shapes import (
-    COLLINEAR,
-    ROUNDING,
-    SPHERES,
-    independent_features,
-    prior_of,
-    shaped_covariances,
-)
+from kernels.problem import shapes
+from kernels.problem.data import CANNOT, DEGENERATE, MUST, Floats, check_labels
 
 # Divergence between Gaussians of any covariance, as plain numpy.
 
@@ -36,13 +28,10 @@ def spherical_divergences(
     ndarray of shape (n_clusters, n_clusters_true)
         Nats.
     """
-    n_features = means.shape[1]
     ratio = variances[:, None] / variances_true[None, :]
     squares = np.square(means[:, None, :] - means_true[None, :, :]).sum(axis=2)
-    divergences: Floats = 0.5 * (
-        n_features * (ratio - 1.0 - np.log(ratio)) + squares / variances_true[None, :]
-    )
-    return divergences
+    ratios = means.shape[1] * (ratio - 1.0 - np.log(ratio))
+    return np.asarray(0.5 * (ratios + squares / variances_true[None, :]))
 
 
 def divergences(
@@ -87,8 +76,7 @@ def divergences(
     for s, matrix in enumerate(second):
         traces[:, s] = np.trace(np.linalg.solve(matrix, first), axis1=1, axis2=2)
         squares[:, s] = np.sum(between[:, s] * np.linalg.solve(matrix, between[:, s].T).T, axis=1)
-    found: Floats = 0.5 * (traces - basis.shape[1] + logs_true[None, :] - logs[:, None] + squares)
-    return found
+    return np.asarray(0.5 * (traces - basis.shape[1] + logs_true[None, :] - logs[:, None] + squares))
 
 
 def as_matrices(covariances: Floats, n_features: int) -> Floats:
@@ -103,8 +91,7 @@ def _scatter(weights: Floats, means: Floats, matrices: Floats) -> Floats:
     """Covariance of a mixture."""
     shares = weights / weights.sum()
     centred = means - shares @ means
-    scatter: Floats = np.einsum("r,rde->de", shares, matrices) + (shares[:, None] * centred).T @ centred
-    return scatter
+    return np.asarray(np.einsum("r,rde->de", shares, matrices) + (shares[:, None] * centred).T @ centred)
 
 
 def whitening(scatter: Floats, magnitudes: Floats) -> Floats:
@@ -123,11 +110,11 @@ def whitening(scatter: Floats, magnitudes: Floats) -> Floats:
         As many columns as the scatter has rank.
     """
     spreads = np.sqrt(np.maximum(np.diagonal(scatter), 0.0))
-    varies = spreads > ROUNDING * magnitudes
+    varies = spreads > shapes.ROUNDING * magnitudes
     units = 1.0 / spreads[varies]
     values, vectors = np.linalg.eigh(scatter[np.ix_(varies, varies)] * units[:, None] * units[None, :])
     # Not by a smaller share: a full covariance has no spread where features count as given by others.
-    kept = values > COLLINEAR * values.max(initial=0.0)
+    kept = values > shapes.COLLINEAR * values.max(initial=0.0)
     basis = np.zeros((len(scatter), int(kept.sum())))
     basis[varies] = units[:, None] * vectors[:, kept] / np.sqrt(values[kept])
     return basis
@@ -158,13 +145,11 @@ def nmi(labels_true: ArrayLike, labels: ArrayLike, normalizer: str = "min") -> f
     """
     if normalizer not in NORMALIZERS:
         raise ValueError(f"normalizer is {normalizer!r}, expected one of {', '.join(NORMALIZERS)}")
-    joint = _contingency(np.asarray(labels_true), np.asarray(labels))
+    joint = _contingency(labels_true, labels)
     rows, columns = joint.sum(axis=1), joint.sum(axis=0)
     h_true, h_pred = _entropy(rows), _entropy(columns)
-    if h_true == 0.0 and h_pred == 0.0:
-        return 1.0
     if h_true == 0.0 or h_pred == 0.0:
-        return 0.0
+        return float(h_true == h_pred)
     # Dividing the counts first keeps a product of two sizes from mattering.
     i, j = np.nonzero(joint)
     share = joint[i, j] / joint.sum()
@@ -196,7 +181,7 @@ def adjusted_rand(labels_true: ArrayLike, labels: ArrayLike) -> float:
     ValueError
         If the lengths differ or are 0.
     """
-    joint = _contingency(np.asarray(labels_true), np.asarray(labels))
+    joint = _contingency(labels_true, labels)
     together, pairs = _pairs(joint), _pairs(joint.sum())
     of_true, of_found = _pairs(joint.sum(axis=1)), _pairs(joint.sum(axis=0))
     if of_true == of_found and of_true in (0.0, pairs):
@@ -209,14 +194,14 @@ def _pairs(counts: NDArray[np.int64] | np.int64) -> float:
     return float(np.sum(counts * (counts - 1)) / 2)
 
 
-def _contingency(first: NDArray[np.integer], second: NDArray[np.integer]) -> NDArray[np.int64]:
+def _contingency(labels_true: ArrayLike, labels: ArrayLike) -> NDArray[np.int64]:
+    first, second = np.asarray(labels_true), np.asarray(labels)
     if first.ndim != 1 or first.shape != second.shape or first.size == 0:
         raise ValueError(
             f"labels have shapes {first.shape} and {second.shape}, expected the same (n_samples,)"
         )
-    first_values, rows = np.unique(first, return_inverse=True)
-    second_values, columns = np.unique(second, return_inverse=True)
-    shape = (len(first_values), len(second_values))
+    rows, columns = (np.unique(each, return_inverse=True)[1] for each in (first, second))
+    shape = (rows.max() + 1, columns.max() + 1)
     return np.bincount(rows * shape[1] + columns, minlength=shape[0] * shape[1]).reshape(shape)
 
 
@@ -268,14 +253,8 @@ def cluster_gaussians(
     ValueError
         If the labels do not fit X or n_clusters.
     """
-    features = np.asarray(X, dtype=np.float64)
-    given = np.asarray(labels)
-    if given.shape != features.shape[:1] or not np.issubdtype(given.dtype, np.integer):
-        raise ValueError(
-            f"labels are {given.dtype} of shape {given.shape}, expected {len(features)} integers"
-        )
-    if given.size and (given.min() < 0 or given.max() >= n_clusters):
-        raise ValueError(f"labels go from {given.min()} to {given.max()}, expected 0 to {n_clusters - 1}")
+    features, given = np.asarray(X, dtype=np.float64), np.asarray(labels)
+    check_labels(given, len(features), n_clusters)
     sizes = np.bincount(given, minlength=n_clusters)
     counted = np.where(sizes > 0, sizes, 1)
     # Sums of differences from the overall mean: columns far from 0 lose no digits.
@@ -286,8 +265,7 @@ def cluster_gaussians(
     squares = np.square(features - centroids[given]).sum(axis=1)
     errors = np.bincount(given, weights=squares, minlength=n_clusters)
     variances = errors / (features.shape[1] * counted)
-    centroids[sizes == 0] = np.nan
-    variances[sizes == 0] = np.nan
+    centroids[sizes == 0] = variances[sizes == 0] = np.nan
     return sizes, centroids, variances
 
 
@@ -318,13 +296,13 @@ def cluster_covariances(
     """
     features, given = np.asarray(X, dtype=np.float64), np.asarray(labels)
     sizes, centroids, variances = cluster_gaussians(features, given, n_clusters)
-    if covariance in SPHERES:
+    if covariance in shapes.SPHERES:
         return variances
     overall = features.mean(axis=0)
     means = np.where(sizes[:, None] > 0, centroids - overall, 0.0)
-    kept = independent_features(features, covariance)
-    prior = prior_of(covariance, len(kept), n_clusters, covariance_prior)
-    found = shaped_covariances(features - overall, given, sizes, means, covariance, kept, prior)
+    kept = shapes.independent_features(features, covariance)
+    prior = shapes.prior_of(covariance, len(kept), n_clusters, covariance_prior)
+    found = shapes.shaped_covariances(features - overall, given, sizes, means, covariance, kept, prior)
     found[sizes == 0] = np.nan
     return found
 
@@ -375,16 +353,10 @@ def goldberger_kl(
     return float(np.sum(weight * matched.min(axis=1)))
 
 
-def _components(
-    sizes: ArrayLike, centroids: ArrayLike, covariances: ArrayLike
-) -> tuple[Floats, Floats, Floats]:
-    counts = np.asarray(sizes, dtype=np.float64)
-    used = counts > 0
-    return (
-        counts[used],
-        np.asarray(centroids, dtype=np.float64)[used],
-        np.asarray(covariances, dtype=np.float64)[used],
-    )
+def _components(*arrays: ArrayLike) -> list[Floats]:
+    """Sizes, and what else there is, of the clusters that are not empty."""
+    used = np.asarray(arrays[0]) > 0
+    return [np.asarray(each, dtype=np.float64)[used] for each in arrays]
 
 
 def centroid_index(centroids: ArrayLike, centroids_true: ArrayLike) -> int:
@@ -395,12 +367,9 @@ def centroid_index(centroids: ArrayLike, centroids_true: ArrayLike) -> int:
     centroids, centroids_true : array_like of shape (n_clusters, n_features)
         Means; the numbers of clusters may differ. The lowest index is nearest on ties.
     """
-    first = np.asarray(centroids, dtype=np.float64)
-    second = np.asarray(centroids_true, dtype=np.float64)
+    first, second = np.asarray(centroids, np.float64), np.asarray(centroids_true, np.float64)
     squares = np.square(first[:, None, :] - second[None, :, :]).sum(axis=2)
-    orphans_second = len(second) - len(np.unique(squares.argmin(axis=1)))
-    orphans_first = len(first) - len(np.unique(squares.argmin(axis=0)))
-    return max(orphans_first, orphans_second)
+    return max(int(squares.shape[axis]) - len(np.unique(squares.argmin(axis=axis))) for axis in (0, 1))
 
 
 def annotation_agreement(annotations: ArrayLike, labels: ArrayLike) -> float:

@@ -19,36 +19,30 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+# Annotation terms of the objective.
 TERMS = ("unsupervised", "likelihood", "posterior", "conditional")
-"""Annotation terms of the objective, by name."""
 
+# Shapes of the covariances: one variance for each cluster, or for all; one for each cluster and feature; one
+# matrix for all clusters, or one for each.
 COVARIANCES = ("spherical", "common", "diagonal", "tied", "full")
-"""Shapes of the covariances: one variance for each cluster, or for all; one for each cluster and feature; one
-matrix for all clusters, or one for each."""
 
+# The shape that annotations speak for, of the candidates, which stand from the simplest on.
 AUTO = "auto"
-"""The shape that annotations speak for, of the candidates."""
-
 CANDIDATES = ("spherical", "diagonal", "tied", "full")
-"""From the simplest on."""
 
-FOLDS = 5
-"""Parts of the annotations, each of which is held out once to choose a shape."""
+# Parts of the annotations, each of which is held out once to choose a shape, and generations of the search of
+# each, at most: a short one, as parameters matter more than the last sample.
+FOLDS, FOLD_GENERATIONS = 5, 5
 
-FOLD_GENERATIONS = 5
-"""Of the search of each fold, at most: a short one, as parameters matter more than the last sample."""
-
+# Shapes whose likelihood is unbounded without a prior, or may be.
 SINGULAR = ("tied", "full", AUTO)
-"""Shapes whose likelihood is unbounded without a prior, or may be."""
 
+# Ways to scale features; `sweeps.data.table.scale` does it.
 SCALES = ("none", "standard", "minmax")
-"""Ways to scale features; `sweeps.data.table.scale` does it."""
 
+# Of a weight of an annotation: far beyond what anybody annotates; sums, squares and logarithms keep digits.
 LEAST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e12
-"""Of an annotation: far beyond what anybody annotates; sums, squares and logarithms of these keep digits."""
-
 WEIGHTS = f"a number from {LEAST_WEIGHT:g} to {LARGEST_WEIGHT:g}"
-"""What a weight of an annotation has to be, in words."""
 
 
 @dataclass(frozen=True)
@@ -129,24 +123,23 @@ class Setting:
             return f"one of {', '.join(self.choices)}"
         if self.above:
             return f"a number above {self.low}, at most {self.high}"
-        if not self.is_whole and (self.low, self.high) == (0, 1):
+        if (type(self.default), self.low, self.high) == (float, 0, 1):
             return "a probability in [0, 1]"
         noun = "a whole number" if self.is_whole else "a finite number"
         limit = "" if self.high is None else f", at most {self.high}"
         return ", or ".join([f"{noun}, {self.low} or more{limit}", *self.words])
 
-    def allows(self, value: object) -> bool:
+    def allows(self, value: Any) -> bool:
         """Whether a value is of the type and in the range."""
         if self.choices:
             return isinstance(value, str) and value in self.choices
         if isinstance(value, str):
             return value in self.words
-        if not isinstance(value, Integral if self.is_whole else Real) or isinstance(value, bool):
+        kind = Integral if self.is_whole else Real
+        if not isinstance(value, kind) or isinstance(value, bool) or not math.isfinite(value):
             return False
-        number, most = float(value), math.inf if self.high is None else self.high
-        return (
-            math.isfinite(number) and self.low <= number <= most and not (self.above and number == self.low)
-        )
+        is_low = value <= self.low if self.above else value < self.low
+        return not is_low and (self.high is None or value <= self.high)
 
 
 def _declared(default: int | float | str, meaning: str, **more: Any) -> Any:
@@ -232,9 +225,10 @@ class Settings(ObjectiveSettings, SearchSettings):
 DEFAULT = Settings()
 SETTINGS = tuple(Setting(each.name, **each.metadata) for each in fields(Settings))
 
+# How long a restart is.
 LENGTHS = {"population", "offspring", "generations", "patience"}
-"""How long a restart is."""
 
+# No setting of its own: choices of a method and of settings that come to the same values are one search.
 METHOD = Setting(
     "method",
     "strong",
@@ -243,11 +237,11 @@ METHOD = Setting(
     since=4,
     choices=("strong", "published"),
 )
-"""No setting of its own: choices of a method and of settings that come to the same values are one search."""
 
+# What `[search]` of a sweep file takes, and `sweep fit` and the estimator beside `PARAMETERS`.
 OFFERED = (METHOD, *SETTINGS)
-"""What `[search]` of a sweep file takes, and `sweep fit` and the estimator beside `PARAMETERS`."""
 
+# What is fitted to what, by name.
 PARAMETERS = {
     each.name: each
     for each in (
@@ -288,7 +282,6 @@ PARAMETERS = {
         ),
     )
 }
-"""What is fitted to what, by name."""
 
 
 def wrong_settings(
@@ -314,42 +307,28 @@ def wrong_settings(
             "annotator_accuracy"
         ):
             yield parameter, "nothing", f"{parameter.expected}: posterior needs it"
-    if "method" in values and not METHOD.allows(values["method"]):
-        yield METHOD, repr(values["method"]), METHOD.expected
-    taken = _with_method(values)
+    method = values.get("method")
+    has_method, is_right = "method" in values, METHOD.allows(method)
+    if has_method and not is_right:
+        yield METHOD, repr(method), METHOD.expected
+    taken, sources = {}, {}  # values, and where they come from if not from the user
+    for setting in SETTINGS:
+        goes = has_method and setting.by_method and values.get(setting.name) is None
+        if setting.name in values and (is_right or not goes):
+            taken[setting.name] = setting.of(str(method)) if goes else values[setting.name]
+            sources[setting.name] = f" by the method {method}" if goes else ""
     for setting in SETTINGS:
         if setting.name not in taken:
             continue
         found = taken[setting.name]
-        told = f"{found!r}{_source(values, taken, setting.name)}"
+        told = f"{found!r}{sources[setting.name]}"
         if not setting.allows(found):
             yield setting, told, setting.expected
         elif setting.name == "covariance_prior" and found == 0 and values.get("covariance") in SINGULAR:
             yield setting, told, f"a number above 0 for {values['covariance']} covariances"
         elif setting.name == "mutation" and found == 1 and taken.get("crossover") == "labels":
-            labels = f"crossover labels{_source(values, taken, 'crossover')}"
+            labels = f"crossover labels{sources['crossover']}"
             yield setting, told, f"less than 1 for {labels}, which mutated offspring do not take"
-
-
-def _with_method(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by name, with what the method says of those that are None.
-
-    Without a method nothing changes; with one that does not exist, what would go by it is left out.
-    """
-    taken = dict(values)
-    if "method" not in values:
-        return taken
-    for setting in SETTINGS:
-        if setting.by_method and setting.name in values and values[setting.name] is None:
-            del taken[setting.name]
-            if METHOD.allows(values["method"]):
-                taken[setting.name] = setting.of(values["method"])
-    return taken
-
-
-def _source(values: Mapping[str, Any], taken: Mapping[str, Any], name: str) -> str:
-    """Where the value of a setting comes from, if not from the user."""
-    return "" if taken[name] is values[name] else f" by the method {values['method']}"
 
 
 def require(settings: object, declared: type, but: Container[str] = ()) -> None:
@@ -380,14 +359,13 @@ def settings_of(values: Mapping[str, Any]) -> Settings:
         method is "strong"; so is one that does not exist, which `wrong_settings` reports. Other names are not
         looked at.
     """
-    method = values.get("method")
-    said = {each.name: each.of(str(method if METHOD.allows(method) else METHOD.default)) for each in SETTINGS}
-    given = {each.name: values[each.name] for each in SETTINGS if values.get(each.name) is not None}
-    taken: dict[str, Any] = said | given
+    method = values.get("method") if METHOD.allows(values.get("method")) else METHOD.default
+    taken: dict[str, Any] = {}
     for each in SETTINGS:
-        if not isinstance(taken[each.name], str):
-            kind: Any = type(each.default)
-            taken[each.name] = kind(taken[each.name])
+        given = values.get(each.name)
+        found = each.of(str(method)) if given is None else given
+        kind: Any = str if isinstance(found, str) else type(each.default)
+        taken[each.name] = kind(found)
     return Settings(**taken)
 
 
@@ -412,16 +390,15 @@ def method_words(settings: SearchSettings) -> str:
     `LENGTHS` are left out: they are numbers, which stand beside it.
     """
     method, others = method_of(settings)
-    said = ", ".join(f"{name} {value}" for name, value in others.items() if name not in LENGTHS)
-    return " with ".join(filter(None, [method, said]))
+    words = ", ".join(f"{name} {value}" for name, value in others.items() if name not in LENGTHS)
+    return f"{method} with {words}" if words else method
 
 
 # Features: what they must be for their squares to be numbers, one check for every door.
 
-LARGEST, LEAST = 1e304, 1e-300
-"""Of the sum of all squared deviations, and of their mean: between them squares and sums keep digits."""
-
-MARGIN = 1e6
+# Of the sum of all squared deviations, and of their mean: between them squares and sums keep digits. Far from
+# both, by the margin, a table is good without copies of it.
+LARGEST, LEAST, MARGIN = 1e304, 1e-300, 1e6
 
 
 def spread_problem(X: NDArray[np.float64]) -> tuple[str, str, str] | None:
@@ -441,7 +418,6 @@ def spread_problem(X: NDArray[np.float64]) -> tuple[str, str, str] | None:
 
     if (X[0] == X).all():
         return f"{len(X)} rows without any variance", "samples that differ", ""
-    # Almost every table is far from both bounds, and told so without copies of it.
     width = max(1, 2**20 // len(X))
     with np.errstate(all="ignore"):
         starts = range(0, X.shape[1], width)

@@ -15,8 +15,6 @@ from kernels.problem.data import Layer, layer_weights, pair_accuracies
 from kernels.problem.problem import Problem
 from kernels.problem.shapes import SPHERES
 
-BLOCK_MODELS = ("likelihood", "posterior")
-
 
 @dataclass(frozen=True)
 class Criteria:
@@ -76,39 +74,31 @@ def criteria(problem: Problem, layers: Sequence[Layer], labels: NDArray[np.integ
         If the labels are not one integer in range per sample.
     """
     gmm, annotations, _ = objective_terms(problem, labels)
-    n_samples, weight = problem.n_samples, problem.data.feature_weight
+    data, n_samples = problem.data, problem.n_samples
+    weight = data.feature_weight
     constants = 0.5 * weight * n_samples * len(problem.kept) * math.log(2.0 * math.pi)
-    constants -= _prior_mode(problem)
-    if not problem.data.proportions:
+    if problem.covariance in SPHERES and data.kappa > 0.0:
+        # Less what an empty cluster has of the variance prior, eq. (7).
+        clusters = 1 if problem.covariance == "common" else problem.n_clusters
+        mode = data.kappa * len(problem.kept) * (1.0 + math.log(data.total_variance))
+        constants -= 0.5 * weight * clusters * mode
+    if not data.proportions:
         constants += n_samples * math.log(problem.n_clusters)
     of_features = feature_parameters(problem)
     of_annotations = annotation_parameters(problem, layers)
-    penalty = 0.5 * weight * of_features * math.log(n_samples)
-    if problem.data.proportions:
-        penalty += 0.5 * (problem.n_clusters - 1) * math.log(n_samples)
+    of_shares = problem.n_clusters - 1 if data.proportions else 0
+    penalty = 0.5 * weight * of_features * math.log(n_samples) + 0.5 * of_shares * math.log(n_samples)
     penalty += sum(0.5 * count * math.log(max(total, 1.0)) for count, total in of_annotations)
     shares = label_probabilities(problem, labels)
     own = shares[np.arange(n_samples), labels]
     logs = np.log(np.where(shares > 0, shares, 1.0))
     return Criteria(
         classification=gmm + annotations - constants,
-        parameters=of_features
-        + (problem.n_clusters - 1 if problem.data.proportions else 0)
-        + sum(count for count, _ in of_annotations),
+        parameters=of_features + of_shares + sum(count for count, _ in of_annotations),
         penalty=penalty,
         surprise=-float(np.log(np.maximum(own, np.finfo(float).tiny)).sum()),
         entropy=-float((shares * logs).sum()),
     )
-
-
-def _prior_mode(problem: Problem) -> float:
-    """What an empty cluster has of the variance prior, eq. (7), which the criteria leave out."""
-    data = problem.data
-    if problem.covariance not in SPHERES or data.kappa == 0.0:
-        return 0.0
-    clusters = 1 if problem.covariance == "common" else problem.n_clusters
-    mode = data.kappa * len(problem.kept) * (1.0 + math.log(data.total_variance))
-    return 0.5 * data.feature_weight * clusters * mode
 
 
 def feature_parameters(problem: Problem) -> int:
@@ -126,9 +116,9 @@ def annotation_parameters(problem: Problem, layers: Sequence[Layer]) -> list[tup
     accuracy where it is not given.
     """
     used = [layer for layer in layers if len(layer.pairs)]
-    if problem.model in BLOCK_MODELS:
+    if problem.model in ("likelihood", "posterior"):
         rates = problem.n_clusters * (problem.n_clusters + 1) // 2
-        return [(rates, _total(layer)) for layer in used]
+        return [(rates, float(layer_weights(layer).sum())) for layer in used]
     if problem.model != "conditional":
         return []
     unknown: dict[int, float] = {}
@@ -139,8 +129,3 @@ def annotation_parameters(problem: Problem, layers: Sequence[Layer]) -> list[tup
             found = unknown.get(layer.annotator, 0.0)
             unknown[layer.annotator] = found + float(layer_weights(layer)[free].sum())
     return [(1, total) for total in unknown.values()]
-
-
-def _total(layer: Layer) -> float:
-    """Annotations that a layer stands for."""
-    return float(layer_weights(layer).sum())

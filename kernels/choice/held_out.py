@@ -20,14 +20,14 @@ from kernels.problem.problem import Problem, build_problem
 from kernels.search.genetic import run_restart
 from kernels.settings import CANDIDATES, FOLD_GENERATIONS, FOLDS, Settings
 
+# Fewer pairs than this say too little: a fold would hold less than four.
 LEAST_PAIRS = 20
-"""Fewer pairs than this say too little: a fold would hold less than four."""
 
+# No pair and no annotation is more certain than this: one surprise must not outweigh all others.
 UNSURE = 1e-3
-"""No pair and no annotation is more certain than this: one surprise must not outweigh all others."""
 
+# Start of the spawn keys of the folds: beyond the number of any restart.
 HELD_OUT = 2**31
-"""Start of the spawn keys of the folds: beyond the number of any restart."""
 
 
 def below(seed: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:
@@ -168,16 +168,17 @@ def held_out(
     -------
     HeldOut
     """
-    logs, right = np.zeros(len(annotations.folds)), np.zeros(len(annotations.folds), dtype=bool)
-    agreeing = np.zeros(len(annotations.folds))
+    logs, agreeing = np.zeros((2, len(annotations.folds)))
+    right = np.zeros(len(annotations.folds), dtype=bool)
     short = replace(settings, generations=min(settings.generations, FOLD_GENERATIONS))
     for fold in range(FOLDS):
         tested = annotations.folds == fold
         if not tested.any():
             continue
         seen = _without(layers, annotations, tested)
-        given: dict[str, Any] = {"n_clusters": n_clusters, "model": model, "covariance": covariance}
-        problem = build_problem(X, seen, settings=settings, **given)
+        problem = build_problem(
+            X, seen, n_clusters=n_clusters, model=model, covariance=covariance, settings=settings
+        )
         rng = np.random.default_rng(below(seed, HELD_OUT + 1 + fold))
         labels = run_restart(problem, short, rng).labels
         shares = label_probabilities(problem, labels)
@@ -186,8 +187,7 @@ def held_out(
         accuracy = _accuracies(annotations, labels, tested)
         must = accuracy * together + (1.0 - accuracy) * (1.0 - together)
         told = np.where(annotations.is_must[tested], must, 1.0 - must)
-        logs[tested] = np.log(told)
-        right[tested] = told > 0.5
+        logs[tested], right[tested] = np.log(told), told > 0.5
         agreeing[tested] = np.where(annotations.is_must[tested], together, 1.0 - together)
     return HeldOut(logs, right, annotations.weights, agreeing)
 
@@ -269,8 +269,8 @@ def _accuracies(annotations: Annotations, labels: NDArray[np.integer], tested: N
 
 # The accuracy that held-out annotations speak for (docs/model.md, section 11).
 
+# Halvings of the interval: to the last bits.
 STEPS = 60
-"""Halvings of the interval: to the last bits."""
 
 
 class Accuracy(NamedTuple):
@@ -295,36 +295,30 @@ def estimated_accuracy(found: HeldOut) -> Accuracy | None:
     """
     if found.agreeing is None or not len(found.agreeing):
         return None
-    low, high = 0.5, 1.0 - UNSURE
-    if _slope(found.agreeing, found.weights, low) <= 0.0:
-        return Accuracy(low, math.nan)
-    if _slope(found.agreeing, found.weights, high) >= 0.0:
-        return Accuracy(high, math.nan)
+    agreeing, low, high = found.agreeing, 0.5, 1.0 - UNSURE
+
+    def scores(p: float) -> Floats:
+        """Derivative by p of the logarithm of p s + (1 - p) (1 - s), which is concave in p."""
+        return np.asarray((2.0 * agreeing - 1.0) / (p * agreeing + (1.0 - p) * (1.0 - agreeing)))
+
+    def slope(p: float) -> float:
+        return float((found.weights * scores(p)).sum())
+
+    if slope(low) <= 0.0 or slope(high) >= 0.0:
+        return Accuracy(low if slope(low) <= 0.0 else high, math.nan)
     for _ in range(STEPS):
         middle = 0.5 * (low + high)
-        if _slope(found.agreeing, found.weights, middle) > 0.0:
+        if slope(middle) > 0.0:
             low = middle
         else:
             high = middle
-    scores = _scores(found.agreeing, low)
-    return Accuracy(low, 1.0 / math.sqrt(float((found.weights * np.square(scores)).sum())))
-
-
-def _scores(agreeing: Floats, p: float) -> Floats:
-    """Derivative by p of the logarithm of p s + (1 - p) (1 - s), which is concave in p."""
-    contrast = 2.0 * agreeing - 1.0
-    derivatives: Floats = contrast / (p * agreeing + (1.0 - p) * (1.0 - agreeing))
-    return derivatives
-
-
-def _slope(agreeing: Floats, weights: Floats, p: float) -> float:
-    return float((weights * _scores(agreeing, p)).sum())
+    return Accuracy(low, 1.0 / math.sqrt(float((found.weights * np.square(scores(low))).sum())))
 
 
 # The shape of covariance that annotations speak for (docs/model.md, section 8).
 
+# Standard errors that the best candidate must be ahead of a simpler one to be preferred to it.
 TIMIDITY = 0.5
-"""Standard errors that the best candidate must be ahead of a simpler one to be preferred to it."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,9 +30,9 @@ from kernels.problem.data import LARGEST_ACCURACY, LIKELIHOOD, POSTERIOR, Data, 
 # second order, and |u| max q for each annotation carried along. A candidate whose gain lies within that bound
 # of the threshold is evaluated term by term, so every decision is that of the exact objective.
 
+# First index of `State.logs[layer]`: logarithms for sizes n_r n_c, n_r (n_c + 1), (n_r - 1) n_c and
+# (n_r - 1) (n_c + 1), on the diagonal n_r², (n_r + 1)², (n_r - 1)² and nothing; then u from source r to c.
 NOW, JOIN, LEAVE, SWAP, RATE = 0, 1, 2, 3, 4
-"""First index of `State.logs[layer]`: logarithms for sizes n_r n_c, n_r (n_c + 1), (n_r - 1) n_c and
-(n_r - 1) (n_c + 1), on the diagonal n_r², (n_r + 1)², (n_r - 1)² and nothing; then u from source r to c."""
 
 
 @jit_part
@@ -296,11 +296,3 @@ def exact_agreement_gain(data: Data, state: State, layer: int, source: int, targ
     agreed = state.agreed[layer]
     after = agreed + state.links[layer, target] - state.links[layer, source]
     return agreement_value(data, layer, after) - agreement_value(data, layer, agreed)
-
-
-@jit_part
-def relocate_agreement(data: Data, state: State, source: int, target: int) -> None:
-    """Change `agreed` as the sample whose links are set goes from `source` to `target`."""
-    for layer in range(data.totals.shape[0]):
-        if state.n_touched[layer] > 0:
-            state.agreed[layer] += state.links[layer, target] - state.links[layer, source]

@@ -12,46 +12,13 @@ import math
 import numpy as np
 
 from kernels.jit import jit_inner, jit_part
-from kernels.partition.blockmodel import (
-    JOIN,
-    LEAVE,
-    SWAP,
-    add_agreement_gains,
-    exact_agreement_gain,
-    set_agreement_links,
-)
-from kernels.partition.diagonal import exact_diagonal_gain, set_diagonal_distances, set_diagonal_gains
-from kernels.partition.full import (
-    exact_full_gain,
-    set_full_distances,
-    set_full_gains,
-    set_tied_distances,
-    set_tied_gains,
-)
+from kernels.partition import blockmodel, shaped, statistics
+from kernels.partition.blockmodel import JOIN, LEAVE, SWAP
 from kernels.partition.relocation import error_after_removal
 from kernels.partition.state import State
-from kernels.partition.statistics import (
-    cluster_term,
-    is_degenerate,
-    pooled_error,
-    prior_rate,
-    proportions_gain,
-    sum_of_squares,
-    x_log_x,
-)
-from kernels.problem.data import (
-    COMMON,
-    CONDITIONAL,
-    DIAGONAL,
-    IMPROVEMENT,
-    LIKELIHOOD,
-    POSTERIOR,
-    SPHERICAL,
-    TIED,
-    UNSUPERVISED,
-    Data,
-    Floats,
-)
+from kernels.partition.statistics import cluster_term, x_log_x
+from kernels.problem import data as codes
+from kernels.problem.data import Data, Floats
 
 # Gain of one relocation, term by term: the fallback of the fast evaluation (equation (20) of docs/model.md).
 
@@ -60,18 +27,17 @@ from kernels.problem.data import (
 def exact_gain(data: Data, state: State, sample: int, target: int) -> float:
     """Gain in nats of moving `sample`, whose distances and links are set, to another cluster: O(K²)."""
     source = int(np.int64(state.labels[sample]))
-    if data.shape == DIAGONAL:
-        gain = exact_diagonal_gain(data, state, sample, source, target)
-    elif data.shape > DIAGONAL:
-        gain = exact_full_gain(data, state, sample, source, target)
+    if data.shape == codes.DIAGONAL:
+        gain = shaped.exact_diagonal_gain(data, state, sample, source, target)
+    elif data.shape > codes.DIAGONAL:
+        gain = shaped.exact_full_gain(data, state, sample, source, target)
     else:
         gain = exact_spherical_gain(data, state, sample, source, target)
-    gain += proportions_gain(data, state.sizes[source], state.sizes[target])
-    if data.model == CONDITIONAL:
-        for layer in range(data.totals.shape[0]):
-            gain += exact_agreement_gain(data, state, layer, source, target)
-    elif data.model != UNSUPERVISED:
-        for layer in range(data.totals.shape[0]):
+    gain += statistics.proportions_gain(data, state.sizes[source], state.sizes[target])
+    for layer in range(data.totals.shape[0]):
+        if data.model == codes.CONDITIONAL:
+            gain += blockmodel.exact_agreement_gain(data, state, layer, source, target)
+        else:
             gain += exact_layer_gain(data, state, layer, sample, source, target)
     return gain
 
@@ -82,17 +48,16 @@ def exact_spherical_gain(data: Data, state: State, sample: int, source: int, tar
     left = error_after_removal(data, state, sample, source)
     size = state.sizes[target]
     joined = state.errors[target] + size / (size + 1.0) * state.distances[target]
-    if data.shape == COMMON:
-        before = pooled_error(data, state)
+    if data.shape == codes.COMMON:
+        before = statistics.pooled_error(data, state)
         after = left + joined
         for k in range(data.n_clusters):
             if k != source and k != target:
                 after += state.errors[k]
         n_samples = data.X.shape[0]
         return cluster_term(data, n_samples, after) - cluster_term(data, n_samples, before)
-    gain = cluster_term(data, state.sizes[source] - 1, left) - cluster_term(
-        data, state.sizes[source], state.errors[source]
-    )
+    n_source = state.sizes[source]
+    gain = cluster_term(data, n_source - 1, left) - cluster_term(data, n_source, state.errors[source])
     return gain + (cluster_term(data, size + 1, joined) - cluster_term(data, size, state.errors[target]))
 
 
@@ -103,14 +68,14 @@ def exact_layer_gain(data: Data, state: State, layer: int, sample: int, source: 
     sizes = state.sizes
     counts = state.edge_counts[layer]
     own = data.self_weights[sample, layer]
-    squares = sum_of_squares(sizes)
+    squares = statistics.sum_of_squares(sizes)
     before = 0.0
     after = 0.0
     gain = 0.0
-    if data.model == POSTERIOR:
-        before = prior_rate(data, layer, squares)
+    if data.model == codes.POSTERIOR:
+        before = statistics.prior_rate(data, layer, squares)
         squares += 2.0 * (float(sizes[target]) - float(sizes[source]) + 1.0)
-        after = prior_rate(data, layer, squares)
+        after = statistics.prior_rate(data, layer, squares)
         gain = 0.5 * n_clusters * (n_clusters + 1) * math.log(after / before)
     for r in range(n_clusters):
         for c in range(r, n_clusters):
@@ -132,9 +97,7 @@ def count_change(links: Floats, own: float, r: int, c: int, source: int, target:
     """Change of m_rc when the sample goes from `source` to `target`."""
     at_r = 1.0 * (r == target) - 1.0 * (r == source)
     at_c = 1.0 * (c == target) - 1.0 * (c == source)
-    if r == c:
-        return float(at_r * (2.0 * links[r] + own))
-    return float(at_r * links[c] + at_c * links[r])
+    return float(at_r * (2.0 * links[r] + own) if r == c else at_r * links[c] + at_c * links[r])
 
 
 # The fast evaluation of all targets.
@@ -169,14 +132,14 @@ def set_distances(data: Data, state: State, sample: int) -> None:
 
     Those of "diagonal" are weighted by `State.ratios`.
     """
-    if data.shape <= COMMON:
+    if data.shape <= codes.COMMON:
         squared_distances(data.Z[sample], state.means, state.distances)
-    elif data.shape == DIAGONAL:
-        set_diagonal_distances(data.Z[sample], state)
-    elif data.shape == TIED:
-        set_tied_distances(data, state, sample)
+    elif data.shape == codes.DIAGONAL:
+        shaped.set_diagonal_distances(data.Z[sample], state)
+    elif data.shape == codes.TIED:
+        shaped.set_tied_distances(data, state, sample)
     else:
-        set_full_distances(data, state, sample)
+        shaped.set_full_distances(data, state, sample)
 
 
 @jit_part
@@ -185,8 +148,8 @@ def set_links(data: Data, state: State, sample: int) -> float:
 
     They do not depend on the sample's own label. The model "conditional" does not need the number.
     """
-    if data.model == CONDITIONAL:
-        set_agreement_links(data, state, sample)
+    if data.model == codes.CONDITIONAL:
+        blockmodel.set_agreement_links(data, state, sample)
         return 0.0
     n_layers = data.totals.shape[0]
     degree = 0.0
@@ -219,23 +182,26 @@ def set_gains(data: Data, state: State, sample: int, degree: float) -> float:
     """
     source = int(np.int64(state.labels[sample]))
     doubt = 0.0
-    if data.shape == DIAGONAL:
-        doubt = set_diagonal_gains(data, state, sample, source)
-    else:
+    if data.shape != codes.DIAGONAL:
         set_distances(data, state, sample)
-        if data.shape == SPHERICAL:
-            set_gaussian_gains(data, state, sample, source)
-        elif data.shape == COMMON:
-            set_pooled_gains(data, state, sample, source)
-        elif data.shape == TIED:
-            doubt = set_tied_gains(data, state, sample, source)
-        else:
-            doubt = set_full_gains(data, state, sample, source)
-    if data.model == CONDITIONAL:
-        add_agreement_gains(data, state, source)
+    if data.shape == codes.SPHERICAL:
+        set_gaussian_gains(data, state, sample, source)
+    elif data.shape == codes.COMMON:
+        set_pooled_gains(data, state, sample, source)
+    elif data.shape == codes.DIAGONAL:
+        doubt = shaped.set_diagonal_gains(data, state, sample, source)
+    elif data.shape == codes.TIED:
+        doubt = shaped.set_tied_gains(data, state, sample, source)
     else:
-        if data.model == LIKELIHOOD:
-            add_size_gains(data, state, source, degree)
+        doubt = shaped.set_full_gains(data, state, sample, source)
+    if data.model == codes.CONDITIONAL:
+        blockmodel.add_agreement_gains(data, state, source)
+    else:
+        if data.model == codes.LIKELIHOOD:
+            # What the annotations change in minus the sum of d_r log n_r, d_r the degree of a cluster.
+            common = degree * data.log_size[state.sizes[source] - 1]
+            for target in range(data.n_clusters):
+                state.gains[target] += common - degree * data.log_size[state.sizes[target] + 1]
         for layer in range(data.totals.shape[0]):
             add_count_gains(data, state, layer, sample, source)
     largest = 0.0
@@ -244,7 +210,7 @@ def set_gains(data: Data, state: State, sample: int, degree: float) -> float:
             gain = state.gains[target] + state.base[source, target]
             slack = state.slack[0, source, target] + degree * state.slack[1, source, target]
             slack += doubt + state.doubt[target]
-            if abs(gain - IMPROVEMENT) <= slack:
+            if abs(gain - codes.IMPROVEMENT) <= slack:
                 gain = exact_gain(data, state, sample, target)
             state.gains[target] = gain
             largest = max(largest, gain)
@@ -287,25 +253,17 @@ def set_pooled_gains(data: Data, state: State, sample: int, source: int) -> None
         joining = state.join[0, target] * state.distances[target]
         ratio = (removal + joining) / (before + prior)
         # Near -1, 1 + ratio has lost the digits that the sum of what is left still has.
-        if ratio < -0.5 or is_degenerate(data, n_samples, min(before, rest + joining)):
+        if ratio < -0.5 or statistics.is_degenerate(data, n_samples, min(before, rest + joining)):
             state.gains[target] = cluster_term(data, n_samples, rest + joining) - state.terms[0]
         else:
             state.gains[target] = half * math.log1p(ratio)
 
 
 @jit_part
-def add_size_gains(data: Data, state: State, source: int, degree: float) -> None:
-    """Add what the sample's annotations change in minus the sum of d_r log n_r, d_r a cluster's degree."""
-    common = degree * data.log_size[state.sizes[source] - 1]
-    for target in range(data.n_clusters):
-        state.gains[target] += common - degree * data.log_size[state.sizes[target] + 1]
-
-
-@jit_part
 def add_count_gains(data: Data, state: State, layer: int, sample: int, source: int) -> None:
     """Add the change of half the sum of m_rs log m_rs, less the logarithms the annotations carry along.
 
-    Those are 0 without a prior on the rates, where `add_size_gains` has them of all layers together.
+    Those are 0 without a prior on the rates, where `set_gains` has them of all layers together.
     """
     n_clusters = data.n_clusters
     table = data.x_log_x

@@ -8,18 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kernels.jit import jit, jit_inner, jit_part
+from kernels.partition import statistics
 from kernels.partition.blockmodel import agreement_value
 from kernels.partition.relocation import collect
 from kernels.partition.state import State, new_state
-from kernels.partition.statistics import (
-    cluster_term,
-    pooled_error,
-    prior_rate,
-    proportions_term,
-    shaped_term,
-    sum_of_squares,
-)
-from kernels.problem.data import COMMON, CONDITIONAL, POSTERIOR, TIED, UNSUPERVISED, Data
+from kernels.problem.data import COMMON, CONDITIONAL, POSTERIOR, TIED, Data, check_labels
 from kernels.problem.problem import Problem
 
 
@@ -28,23 +21,22 @@ def terms(data: Data, state: State) -> tuple[float, float, float]:
     """gmm, annotation term and prior of a partition whose statistics are set; 0 where the model lacks one."""
     gmm = data.unit_term
     if data.shape == COMMON:
-        gmm = cluster_term(data, data.X.shape[0], pooled_error(data, state))
+        gmm = statistics.cluster_term(data, data.X.shape[0], statistics.pooled_error(data, state))
     elif data.shape == TIED:
-        gmm += shaped_term(data, data.Z.shape[0], state.logdets[0])
-    elif data.shape > COMMON:
-        for k in range(data.n_clusters):
-            gmm += shaped_term(data, state.sizes[k], state.logdets[k])
+        gmm += statistics.shaped_term(data, data.Z.shape[0], state.logdets[0])
     else:
         for k in range(data.n_clusters):
-            gmm += cluster_term(data, state.sizes[k], state.errors[k])
-    gmm += proportions_term(data, state.sizes)
+            if data.shape > COMMON:
+                gmm += statistics.shaped_term(data, state.sizes[k], state.logdets[k])
+            else:
+                gmm += statistics.cluster_term(data, state.sizes[k], state.errors[k])
+    gmm += statistics.proportions_term(data, state.sizes)
     sbm = 0.0
     prior = 0.0
-    if data.model == CONDITIONAL:
-        for layer in range(data.totals.shape[0]):
+    for layer in range(data.totals.shape[0]):
+        if data.model == CONDITIONAL:
             sbm += agreement_value(data, layer, state.agreed[layer])
-    elif data.model != UNSUPERVISED:
-        for layer in range(data.totals.shape[0]):
+        else:
             block, density = layer_terms(data, state, layer)
             sbm += block
             prior += density
@@ -52,26 +44,33 @@ def terms(data: Data, state: State) -> tuple[float, float, float]:
 
 
 @jit_part
+def objective_of(data: Data, state: State) -> float:
+    """Sum of the terms, nats."""
+    gmm, sbm, prior = terms(data, state)
+    return gmm + sbm + prior
+
+
+@jit_part
 def layer_terms(data: Data, state: State, layer: int) -> tuple[float, float]:
     """Parts of one layer in sbm and prior, nats."""
     counts = state.edge_counts[layer]
-    inner = prior_rate(data, layer, sum_of_squares(state.sizes))
+    inner = statistics.prior_rate(data, layer, statistics.sum_of_squares(state.sizes))
     outer = inner / data.spread[layer]
     sbm = 0.0
     prior = 0.0
     for r in range(data.n_clusters):
         for c in range(r, data.n_clusters):
             exposure = float(state.sizes[r]) * float(state.sizes[c])
-            count = counts[r, c]
             rate = inner if r == c else outer
             # Half of a sum over ordered pairs: off the diagonal each pair stands for two.
             weight = 0.5 if r == c else 1.0
             denominator = exposure
             if data.model == POSTERIOR:
                 denominator += rate / weight  # (1 + delta_rs) lambda_rs
-            omega = count / denominator if count > 0.0 else 0.0
-            if count > 0.0:
-                sbm += weight * count * math.log(omega)
+            omega = 0.0
+            if counts[r, c] > 0.0:
+                omega = counts[r, c] / denominator
+                sbm += weight * counts[r, c] * math.log(omega)
             sbm -= weight * exposure * omega
             if data.model == POSTERIOR:
                 prior += math.log(rate) - rate * omega
@@ -106,14 +105,7 @@ def objective_terms(problem: Problem, labels: ArrayLike) -> tuple[float, float, 
         If the labels are not one integer in range per sample.
     """
     given = np.asarray(labels)
-    if given.shape != (problem.n_samples,) or not np.issubdtype(given.dtype, np.integer):
-        raise ValueError(
-            f"labels are {given.dtype} of shape {given.shape}, expected {problem.n_samples} integers"
-        )
-    if given.min() < 0 or given.max() >= problem.n_clusters:
-        raise ValueError(
-            f"labels go from {given.min()} to {given.max()}, expected 0 to {problem.n_clusters - 1}"
-        )
+    check_labels(given, problem.n_samples, problem.n_clusters)
     state = new_state(problem.data)
     state.labels[:] = given
     gmm, sbm, prior = _evaluate(problem.data, state)

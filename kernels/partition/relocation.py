@@ -8,21 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from kernels.jit import jit_inner, jit_part
-from kernels.partition.blockmodel import collect_agreement, refresh_size_terms, relocate_agreement
-from kernels.partition.diagonal import collect_squares, relocate_squares, set_cluster
-from kernels.partition.full import collect_scatter, relocate_scatter, settle_scatter
+from kernels.partition import blockmodel, shaped, statistics
 from kernels.partition.state import RELOCATIONS, STALE, State
-from kernels.partition.statistics import (
-    CANCELLATION,
-    EPSILON,
-    cluster_term,
-    collect_edges,
-    collect_gaussians,
-    error_without,
-    pooled_error,
-    shaped_term,
-    x_log_x,
-)
+from kernels.partition.statistics import cluster_term
 from kernels.problem.data import COMMON, CONDITIONAL, DEGENERATE, DIAGONAL, TIED, Data, Floats
 
 
@@ -30,15 +18,15 @@ from kernels.problem.data import COMMON, CONDITIONAL, DEGENERATE, DIAGONAL, TIED
 def collect(data: Data, state: State) -> None:
     """Set all statistics from members, unless they are up to date."""
     if state.counters[STALE] != 0:
-        collect_gaussians(data, state)
+        statistics.collect_gaussians(data, state)
         if data.shape == DIAGONAL:
-            collect_squares(data, state)
+            shaped.collect_squares(data, state)
         elif data.shape > DIAGONAL:
-            collect_scatter(data, state)
+            shaped.collect_scatter(data, state)
         if data.model == CONDITIONAL:
-            collect_agreement(data, state)
+            blockmodel.collect_agreement(data, state)
         else:
-            collect_edges(data, state)
+            statistics.collect_edges(data, state)
         refresh(data, state)
         state.counters[STALE] = 0
 
@@ -50,12 +38,13 @@ def refresh(data: Data, state: State) -> None:
         refresh_gaussians(data, state)
     else:
         refresh_shaped(data, state)
-    for layer in range(state.edge_counts.shape[0]):
-        for r in range(data.n_clusters):
-            for c in range(data.n_clusters):
+    n_layers, n_clusters, _ = state.edge_counts.shape
+    for layer in range(n_layers):
+        for r in range(n_clusters):
+            for c in range(n_clusters):
                 count = state.edge_counts[layer, r, c]
-                state.count_terms[layer, r, c] = x_log_x(data.x_log_x, count)
-    refresh_size_terms(data, state)
+                state.count_terms[layer, r, c] = statistics.x_log_x(data.x_log_x, count)
+    blockmodel.refresh_size_terms(data, state)
 
 
 @jit_part
@@ -81,7 +70,7 @@ def refresh_gaussians(data: Data, state: State) -> None:
             state.join[3, k] = 1e300  # one sample is degenerate, whatever its distance
     if data.shape == COMMON:
         state.terms[:] = 0.0
-        state.terms[0] = cluster_term(data, data.X.shape[0], pooled_error(data, state))
+        state.terms[0] = cluster_term(data, data.X.shape[0], statistics.pooled_error(data, state))
 
 
 @jit_inner
@@ -90,28 +79,27 @@ def refresh_shaped(data: Data, state: State) -> None:
 
     Also `doubt`, from the drift of scatter and inverse, and the rounding of a difference of such terms.
     """
-    n_dims = data.Z.shape[1]
+    n_samples, n_dims = data.Z.shape
+    tied = data.shape == TIED
     state.terms[:] = 0.0
     for k in range(data.n_clusters):
-        size = data.Z.shape[0] if data.shape == TIED else state.sizes[k]
-        place = 0 if data.shape == TIED else k
+        size = n_samples if tied else state.sizes[k]
+        place = 0 if tied else k
         logdet = state.logdets[place]
         freedom = size + data.freedom
-        if data.shape != TIED:
+        state.join[0, k] = state.sizes[k] / (state.sizes[k] + 1.0)
+        if not tied:
             half = -0.5 * data.feature_weight * (freedom + 1.0)
-            term = shaped_term(data, size, logdet)
-            state.terms[k] = term
-            state.join[0, k] = size / (size + 1.0)
+            state.terms[k] = statistics.shaped_term(data, size, logdet)
             state.join[1, k] = half
-            state.join[2, k] = half * (logdet - n_dims * (data.log_freedom[size + 1] - 1.0)) - term
+            state.join[2, k] = half * (logdet - n_dims * (data.log_freedom[size + 1] - 1.0)) - state.terms[k]
             state.join[2, k] += 0.5 * data.feature_weight * data.ground
-        else:
-            state.join[0, k] = state.sizes[k] / (state.sizes[k] + 1.0)
         share = n_dims if data.shape == DIAGONAL else 1
-        rounding = 8.0 * EPSILON * freedom * (abs(logdet) + n_dims * (1.0 + abs(data.log_freedom[size])))
+        rounding = abs(logdet) + n_dims * (1.0 + abs(data.log_freedom[size]))
+        rounding *= 8.0 * statistics.EPSILON * freedom
         state.doubt[k] = 0.5 * (freedom + 1.0 + n_dims) * share * state.drift[place] + rounding
-    if data.shape == TIED:
-        state.terms[0] = shaped_term(data, data.Z.shape[0], state.logdets[0])
+    if tied:
+        state.terms[0] = statistics.shaped_term(data, n_samples, state.logdets[0])
 
 
 @jit_part
@@ -122,8 +110,8 @@ def error_after_removal(data: Data, state: State, sample: int, source: int) -> f
     if size <= 2:
         return 0.0
     left = state.errors[source] - size / (size - 1.0) * state.distances[source]
-    if left < CANCELLATION * state.errors[source]:
-        left = error_without(data, state, sample, source)
+    if left < statistics.CANCELLATION * state.errors[source]:
+        left = statistics.error_without(data, state, sample, source)
     return float(left)
 
 
@@ -138,9 +126,9 @@ def relocate(data: Data, state: State, sample: int, target: int) -> None:
         state.errors[source] = error_after_removal(data, state, sample, source)
         state.errors[target] += n_target / (n_target + 1.0) * state.distances[target]
     elif data.shape == DIAGONAL:
-        relocate_squares(data, state, sample, source, target)
+        shaped.relocate_squares(data, state, sample, source, target)
     else:
-        relocate_scatter(data, state, sample, source, target)
+        shaped.relocate_scatter(data, state, sample, source, target)
     for d in range(data.Z.shape[1]):
         x = data.Z[sample, d]
         if n_source > 1:
@@ -150,17 +138,17 @@ def relocate(data: Data, state: State, sample: int, target: int) -> None:
     state.sizes[target] += 1
     state.labels[sample] = target
     if data.shape == DIAGONAL:
-        set_cluster(data, state, source)
-        set_cluster(data, state, target)
+        shaped.set_cluster(data, state, source)
+        shaped.set_cluster(data, state, target)
     elif data.shape > DIAGONAL:
-        settle_scatter(data, state, source, target)
-    if data.model == CONDITIONAL:
-        relocate_agreement(data, state, source, target)
-    else:
-        for layer in range(data.totals.shape[0]):
-            links = state.links[layer]
+        shaped.settle_scatter(data, state, source, target)
+    for layer in range(data.totals.shape[0]):
+        links = state.links[layer]
+        if data.model != CONDITIONAL:
             own = data.self_weights[sample, layer]
             move_edges(state.edge_counts[layer], links, links[source], own, source, target)
+        elif state.n_touched[layer] > 0:
+            state.agreed[layer] += links[target] - links[source]
     state.counters[STALE] = 1
     state.counters[RELOCATIONS] += 1
     refresh(data, state)

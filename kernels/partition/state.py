@@ -12,8 +12,8 @@ from kernels.interrupt import new_flag
 from kernels.jit import by_pointer
 from kernels.problem.data import CONDITIONAL, DIAGONAL, FULL, TIED, Data, Floats
 
+# Places in `State.counters`; STALE is 1 until the statistics are recomputed from members.
 EVALUATIONS, RELOCATIONS, LOCAL_SEARCHES, CAPS, STALE = 0, 1, 2, 3, 4
-"""Places in `State.counters`; STALE is 1 until the statistics are recomputed from members."""
 
 by_pointer(Data)  # here, as commands that solve nothing load its module, and not the compiler
 
@@ -76,6 +76,7 @@ class State(NamedTuple):
     # Derived from them whenever they change.
     terms: Annotated[Floats, "clusters"]  # part in gmm; of all in the first if they share a variance
     join: Annotated[Floats, "4 clusters"]  # see relocation.refresh_gaussians and relocation.refresh_shaped
+    column: Annotated[Floats, "diagonals 1"]  # scratch: squares of one cluster
     ratios: Annotated[Floats, "diagonals clusters"]  # n / (n + 1) over the squares
     doubt: Annotated[Floats, "clusters"]  # bound, in nats, on the error of the gain by joining a cluster
     count_terms: Annotated[Floats, "blocks clusters clusters"]  # m_rs log m_rs

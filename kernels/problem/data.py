@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,23 +14,22 @@ from kernels.settings import LARGEST_WEIGHT, LEAST_WEIGHT, WEIGHTS
 
 Floats = NDArray[np.float64]
 
+# Annotation terms of the objective, in the order of `kernels.settings.TERMS`: none, block model, block model
+# with priors on its rates, pairs alone.
 UNSUPERVISED, LIKELIHOOD, POSTERIOR, CONDITIONAL = 0, 1, 2, 3
-"""Annotation terms of the objective: none, block model, block model with priors on its rates, pairs alone."""
 
+# Shapes of the covariances, in the order of `kernels.settings.COVARIANCES`.
 SPHERICAL, COMMON, DIAGONAL, TIED, FULL = 0, 1, 2, 3, 4
-"""Shapes of the covariances, in the order of `kernels.settings.COVARIANCES`."""
 
-LARGEST_ACCURACY = 1 - 1e-6
-"""Upper limit of an accuracy p where the model divides by 1 - p or takes its logarithm."""
+# Limits of an accuracy p where the model divides by 1 - p or takes the logarithm of either.
+SMALLEST_ACCURACY, LARGEST_ACCURACY = 1e-6, 1 - 1e-6
 
+# A cluster whose variance is at most this share of s² adds nothing to the objective (model.md, eq. (6)).
+# Under the variance "common" the rule applies to all clusters together.
 DEGENERATE = 1e-10
-"""A cluster whose variance is at most this share of s² adds nothing to the objective (model.md, eq. (6)).
 
-Under the variance "common" the rule applies to all clusters together.
-"""
-
+# A gain counts only above this, in nats: far above rounding, so that no sample moves to and fro.
 IMPROVEMENT = 1e-9
-"""A gain counts only above this, in nats: far above rounding, so that no sample moves to and fro."""
 
 
 class Data(NamedTuple):
@@ -75,10 +75,6 @@ class Data(NamedTuple):
 # Annotation layers as they are given, and how they agree with a partition.
 
 MUST, CANNOT = 0, 1
-"""Kinds of an annotation."""
-
-SMALLEST_ACCURACY = 1e-6
-"""Given accuracies of the model "conditional" are held within this and LARGEST_ACCURACY."""
 
 
 @dataclass(frozen=True)
@@ -127,20 +123,16 @@ def layers_from_annotations(annotations: NDArray[np.integer], accuracy: float | 
 
 def layer_weights(layer: Layer) -> Floats:
     """Weight of each pair, shape (n_pairs,)."""
-    if layer.weights is None:
-        return np.ones(len(layer.pairs))
-    return np.asarray(layer.weights, dtype=np.float64)
+    return np.ones(len(layer.pairs)) if layer.weights is None else np.asarray(layer.weights, np.float64)
 
 
 def pair_accuracies(layer: Layer) -> Floats:
     """Accuracy of each pair as the model "conditional" uses it, shape (n_pairs,); NaN where it is unknown."""
     of_layer = np.nan if layer.accuracy is None else layer.accuracy
-    given = np.full(len(layer.pairs), of_layer, dtype=np.float64)
-    if layer.accuracies is not None:
-        own = np.asarray(layer.accuracies, dtype=np.float64)
-        given = np.where(np.isnan(own), given, own)
+    own = np.nan if layer.accuracies is None else np.asarray(layer.accuracies, np.float64)
+    found = np.where(np.isnan(own), of_layer, own) * np.ones(len(layer.pairs))
     # clip keeps NaN.
-    return np.asarray(np.clip(given, SMALLEST_ACCURACY, LARGEST_ACCURACY))
+    return np.asarray(np.clip(found, SMALLEST_ACCURACY, LARGEST_ACCURACY))
 
 
 def inferred_accuracies(layers: Sequence[Layer], labels: ArrayLike) -> dict[int, float]:
@@ -159,16 +151,31 @@ def inferred_accuracies(layers: Sequence[Layer], labels: ArrayLike) -> dict[int,
         By annotator, in ascending order. Weighted; self pairs are left out; NaN where no other pair is left.
     """
     clusters = np.asarray(labels)
-    agreed: dict[int, float] = {}
-    total: dict[int, float] = {}
+    sums: dict[int, list[float]] = {layer.annotator: [0.0, 0.0] for layer in layers}
     for layer in layers:
         pairs = np.asarray(layer.pairs, dtype=np.int64).reshape(-1, 2)
         weights = np.where(pairs[:, 0] == pairs[:, 1], 0.0, layer_weights(layer))
         together = clusters[pairs[:, 0]] == clusters[pairs[:, 1]]
-        right = float(weights[together == (layer.kind == MUST)].sum())
-        agreed[layer.annotator] = agreed.get(layer.annotator, 0.0) + right
-        total[layer.annotator] = total.get(layer.annotator, 0.0) + float(weights.sum())
-    return {who: agreed[who] / total[who] if total[who] > 0.0 else float("nan") for who in sorted(total)}
+        sums[layer.annotator][0] += float(weights[together == (layer.kind == MUST)].sum())
+        sums[layer.annotator][1] += float(weights.sum())
+    return {who: right / total if total > 0.0 else math.nan for who, (right, total) in sorted(sums.items())}
+
+
+def check_labels(labels: NDArray[Any], n_samples: int, n_clusters: int, name: str = "labels") -> None:
+    """Raise an error for labels that are no partition of the samples into the clusters.
+
+    Raises
+    ------
+    ValueError
+        If they are not one integer in range for each sample.
+    """
+    if labels.shape != (n_samples,) or not np.issubdtype(labels.dtype, np.integer):
+        raise ValueError(
+            f"{name}: found {labels.dtype} of shape {labels.shape}, expected {n_samples} integers"
+        )
+    if labels.size and not 0 <= labels.min() <= labels.max() < n_clusters:
+        found = f"labels go from {labels.min()} to {labels.max()}"
+        raise ValueError(f"{name}: {found}, expected 0 to {n_clusters - 1}")
 
 
 def check_layer(layer: Layer, number: int, n_samples: int, model: str) -> None:
@@ -211,11 +218,11 @@ def _problems(layer: Layer, n_samples: int, model: str) -> Iterator[tuple[str, s
 
 # The annotation part of `Data`: layers as sorted rows of partners.
 
+# Longest table of x log x, 32 MiB; for larger counts the kernels compute the logarithm.
 LARGEST_TABLE = 1 << 22
-"""Longest table of x log x, 32 MiB; for larger counts the kernels compute the logarithm."""
 
+# Largest value that `row_start` can hold.
 LARGEST_INDEX = np.iinfo(np.int32).max
-"""Largest value that `row_start` can hold."""
 
 
 class Graph(NamedTuple):
@@ -236,11 +243,9 @@ def adjacency(layers: Sequence[Layer], n_samples: int, model: str) -> dict[str, 
     """
     is_conditional = model == "conditional"
     by_source = _conditional_graphs(layers) if is_conditional else {}
-    graphs = [by_source[source] for source in sorted(by_source)] or [
-        Graph(np.asarray(layer.pairs, np.int64), layer_weights(layer), _spread(layer), layer.kind == MUST)
-        for layer in layers
-        if not is_conditional
-    ]
+    graphs = [by_source[source] for source in sorted(by_source)]
+    if not is_conditional:
+        graphs = [_block_graph(layer) for layer in layers]
     n_layers = len(graphs)
     keys = [np.empty(0, dtype=np.int64)]
     values = [np.empty(0)]
@@ -258,11 +263,15 @@ def adjacency(layers: Sequence[Layer], n_samples: int, model: str) -> dict[str, 
         raise ValueError(f"{len(entries) // 2} annotated pairs are more than {LARGEST_INDEX // 2}")
     rows = entries // n_samples
     weights = np.bincount(inverse, weights=np.concatenate(values), minlength=len(entries)).astype(np.float64)
-    if is_conditional:
-        totals = np.array([graph.total for graph in graphs], dtype=np.float64)
-    else:
+    totals = np.array([graph.total for graph in graphs], dtype=np.float64)
+    if not is_conditional:
         sums = np.bincount(rows % max(n_layers, 1), weights=weights, minlength=n_layers)
         totals = (self_weights.sum(axis=0) + sums) / 2.0
+    # Entries of `edge_counts` are at most twice the layer's total, and kernels add at most as much again.
+    largest = 4.0 * float(totals.max(initial=0.0)) + 1.0
+    has_fractions = np.mod(weights, 1.0).any() or np.mod(self_weights, 1.0).any()
+    has_table = n_layers > 0 and not is_conditional and not has_fractions and largest <= LARGEST_TABLE
+    counts = np.arange(largest + 1.0 if has_table else 0.0)
     return {
         "row_start": np.searchsorted(rows, np.arange(n_samples * n_layers + 1)).astype(np.int32),
         "partners": (entries % n_samples).astype(np.int32),
@@ -273,8 +282,17 @@ def adjacency(layers: Sequence[Layer], n_samples: int, model: str) -> dict[str, 
         "attracts": np.array([graph.attracts for graph in graphs], dtype=np.bool_),
         "n_known": sum(not is_unknown for is_unknown, _ in by_source),
         "apart": np.array([graph.apart for graph in graphs], dtype=np.float64),
-        "x_log_x": np.empty(0) if is_conditional else _table(weights, self_weights, totals),
+        "x_log_x": counts * np.log(np.maximum(counts, 1.0)),
     }
+
+
+def _block_graph(layer: Layer) -> Graph:
+    spread = 1.0  # of S_out in lambda_in: odds of a pair of either kind being apart; 1 without a prior
+    # The likelihood has no prior, and its accuracies are not checked.
+    if layer.accuracy is not None and 0.0 < layer.accuracy <= 1.0:
+        p = min(layer.accuracy, LARGEST_ACCURACY)
+        spread = (1.0 - p) / p if layer.kind == MUST else p / (1.0 - p)
+    return Graph(np.asarray(layer.pairs, np.int64), layer_weights(layer), spread, layer.kind == MUST)
 
 
 def _conditional_graphs(layers: Sequence[Layer]) -> dict[tuple[bool, int], Graph]:
@@ -302,26 +320,3 @@ def _conditional_graphs(layers: Sequence[Layer]) -> dict[tuple[bool, int], Graph
                 apart=before.apart + float(np.sum(counts * parted)),
             )
     return graphs
-
-
-def _spread(layer: Layer) -> float:
-    """Factor of S_out in lambda_in: (1-p)/p of must-links, p/(1-p) of cannot-links; 1 without a prior."""
-    # The likelihood has no prior, and its accuracies are not checked.
-    if layer.accuracy is None or not 0.0 < layer.accuracy <= 1.0:
-        return 1.0
-    p = min(layer.accuracy, LARGEST_ACCURACY)
-    return (1.0 - p) / p if layer.kind == MUST else p / (1.0 - p)
-
-
-def _table(weights: Floats, self_weights: Floats, totals: Floats) -> Floats:
-    """Table of x log x of every count; empty if weights are not whole or counts are very large.
-
-    Entries of `edge_counts` are at most twice the layer's total, and the kernels add at most as much again.
-    """
-    if not len(totals) or np.mod(weights, 1.0).any() or np.mod(self_weights, 1.0).any():
-        return np.empty(0)
-    largest = 4.0 * float(totals.max()) + 1.0
-    if largest > LARGEST_TABLE:
-        return np.empty(0)
-    counts = np.arange(largest + 1.0)
-    return np.asarray(counts * np.log(np.maximum(counts, 1.0)))

@@ -10,37 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernels.problem.data import (
-    CANNOT,
-    CONDITIONAL,
-    DEGENERATE,
-    LIKELIHOOD,
-    MUST,
-    POSTERIOR,
-    UNSUPERVISED,
-    Data,
-    Floats,
-    Layer,
-    adjacency,
-    check_layer,
-    inferred_accuracies,
-    layers_from_annotations,
-)
+from kernels.problem import data as parts
+from kernels.problem.data import CANNOT, MUST, Data, Floats, Layer, layers_from_annotations
 from kernels.problem.shapes import SPHERES, coordinates, prior_of
 from kernels.settings import COVARIANCES, DEFAULT, SINGULAR, TERMS, ObjectiveSettings, require, spread_problem
 
-MODELS = dict(zip(TERMS, (UNSUPERVISED, LIKELIHOOD, POSTERIOR, CONDITIONAL), strict=True))
+__all__ = ["CANNOT", "MODELS", "MUST", "Layer", "Problem", "build_problem", "layers_from_annotations"]
 
-__all__ = [
-    "CANNOT",
-    "MODELS",
-    "MUST",
-    "Layer",
-    "Problem",
-    "build_problem",
-    "inferred_accuracies",
-    "layers_from_annotations",
-]
+MODELS = {name: code for code, name in enumerate(TERMS)}
 
 
 @dataclass(frozen=True)
@@ -128,7 +105,7 @@ def build_problem(
     used = [] if model == "unsupervised" else [layer for layer in layers if len(layer.pairs)]
     n_samples, n_features = features.shape
     for number, layer in enumerate(used):
-        check_layer(layer, number, n_samples, model)
+        parts.check_layer(layer, number, n_samples, model)
     annotated = np.zeros(n_samples, dtype=np.bool_)
     for layer in used:
         annotated[np.asarray(layer.pairs)] = True
@@ -150,16 +127,15 @@ def build_problem(
         log_size=np.log(np.maximum(sizes, 1.0)),
         log_freedom=np.log(np.where(freedom > 0, freedom, 1.0)),
         **fields,
-        **adjacency(used, n_samples, model),
+        **parts.adjacency(used, n_samples, model),
     )
     return Problem(data, means, model, covariance, kept)
 
 
 def _check(X: Floats, model: str, covariance: str, n_clusters: int, settings: ObjectiveSettings) -> None:
-    if model not in MODELS:
-        raise ValueError(f"model is {model!r}, expected one of {', '.join(MODELS)}")
-    if covariance not in COVARIANCES:
-        raise ValueError(f"covariance is {covariance!r}, expected one of {', '.join(COVARIANCES)}")
+    for name, found, known in (("model", model, tuple(MODELS)), ("covariance", covariance, COVARIANCES)):
+        if found not in known:
+            raise ValueError(f"{name} is {found!r}, expected one of {', '.join(known)}")
     if covariance in SINGULAR and settings.covariance_prior == 0:
         raise ValueError(
             f"covariance_prior is 0, expected a number above 0 for the covariance {covariance!r}"
@@ -167,21 +143,19 @@ def _check(X: Floats, model: str, covariance: str, n_clusters: int, settings: Ob
     if not 1 <= n_clusters <= np.iinfo(np.int16).max:
         raise ValueError(f"n_clusters is {n_clusters}, expected 1 to {np.iinfo(np.int16).max}")
     require(settings, ObjectiveSettings)
-    min_cluster_size = settings.min_cluster_size
     if X.ndim != 2 or 0 in X.shape:
         raise ValueError(f"X has shape {X.shape}, expected (n_samples, n_features), neither of them 0")
     not_finite = np.argwhere(~np.isfinite(X))
     if len(not_finite):
-        row, column = (int(index) for index in not_finite[0])
+        row, column = not_finite[0]
         raise ValueError(
             f"X holds {len(not_finite)} values that are not finite, the first in row {row}, column {column}"
         )
-    wrong = spread_problem(X)
-    if wrong:
+    if wrong := spread_problem(X):
         found, expected, hint = wrong
         raise ValueError(f"X: found {found}, expected {expected}" + (f" ({hint})" if hint else ""))
-    if len(X) < n_clusters * min_cluster_size:
-        least = f"n_clusters × min_cluster_size = {n_clusters} × {min_cluster_size}"
+    if len(X) < n_clusters * settings.min_cluster_size:
+        least = f"n_clusters × min_cluster_size = {n_clusters} × {settings.min_cluster_size}"
         raise ValueError(f"{len(X)} samples are fewer than {least}")
     # The first rows nearly always hold enough distinct ones; sorting all rows takes longer than the layout.
     if n_clusters > len(np.unique(X[: 8 * n_clusters], axis=0)):
@@ -232,11 +206,11 @@ def _gaussians(
         return fields, np.arange(X.shape[1]), 0.0
     Z, kept, log_volume = coordinates(given, covariance)
     n_dims = len(kept)
-    ridge, freedom = prior_of(covariance, n_dims, n_clusters, strength)
+    ridge, freedom, *_ = prior_of(covariance, n_dims, n_clusters, strength)
     if ridge == 0.0:
         # In the units of X, which decide what the 0 of a degenerate cluster is worth.
         Z = np.ascontiguousarray(X[:, kept])
-        return fields | {"Z": Z, "floors": DEGENERATE * np.mean(np.square(Z), axis=0)}, kept, 0.0
+        return fields | {"Z": Z, "floors": parts.DEGENERATE * np.mean(np.square(Z), axis=0)}, kept, 0.0
     ground = freedom * n_dims * (math.log(ridge) - math.log(freedom) + 1.0)
     reach = float(np.abs(Z).max()) / math.sqrt(ridge)
     fields |= {"Z": Z, "ridge": ridge, "freedom": freedom, "ground": ground, "reach": reach}

@@ -16,20 +16,18 @@ from numpy.typing import ArrayLike, NDArray
 from kernels.problem.data import DEGENERATE, Floats
 from kernels.settings import AUTO
 
+# Shapes with one variance for all features.
 SPHERES = ("spherical", "common")
-"""Shapes with one variance for all features."""
 
+# A feature of which the others explain all but this share of the variance is left out.
 COLLINEAR = 1e-10
-"""A feature of which the others explain all but this share of the variance is left out."""
 
+# A deviation of no more than this share of the largest value is rounding: the feature is constant.
 ROUNDING = 1e-13
-"""A deviation of no more than this share of the largest value is rounding: the feature is constant."""
 
-DIAGONAL_SHARE = 0.1
-"""The scale of the prior of a "diagonal" covariance over that of a "full" one."""
-
-DIAGONAL_FREEDOM = 0.5
-"""Its degrees of freedom nu; those of "full" and "tied" are the number of dimensions plus 2."""
+# Of a "diagonal" covariance: the scale of its prior over that of a "full" one, and its degrees of freedom nu;
+# those of "full" and "tied" are the number of dimensions plus 2.
+DIAGONAL_SHARE, DIAGONAL_FREEDOM = 0.1, 0.5
 
 
 class Coordinates(NamedTuple):
@@ -54,16 +52,22 @@ class Coordinates(NamedTuple):
 class Prior(NamedTuple):
     """An inverse Wishart prior, or an inverse gamma prior of each feature, to the power of its strength.
 
+    Of spheres the variance prior: so many pseudo-samples at the overall variance.
+
     Parameters
     ----------
     ridge : float
         Its scale, as a multiple of the covariance of all samples.
     freedom : float
         What it adds to the size of a cluster, f_r = n_r + freedom.
+    kappa, total_variance : float
+        Of spheres alone: pseudo-samples, and s².
     """
 
     ridge: float
     freedom: float
+    kappa: float = 0.0
+    total_variance: float = 0.0
 
 
 def unused_priors(covariances: Iterable[str]) -> tuple[str, ...]:
@@ -169,52 +173,6 @@ def independent_features(X: ArrayLike, covariance: str) -> NDArray[np.int64]:
     return coordinates(X, covariance).kept
 
 
-def spherical_covariances(
-    features: Floats,
-    labels: NDArray[np.integer],
-    sizes: NDArray[np.integer],
-    means: Floats,
-    common: bool,
-    kappa: float,
-    total_variance: float,
-) -> Floats:
-    """Variance of each cluster, from centred features (docs/model.md, eqs. (5), (7) and (34)).
-
-    Parameters
-    ----------
-    features : ndarray of shape (n_samples, n_features)
-        Centred.
-    labels : ndarray of shape (n_samples,)
-        Cluster of every sample.
-    sizes, means : ndarray of shape (n_clusters,) and (n_clusters, n_features)
-        Of the clusters.
-    common : bool
-        Whether all clusters share a variance.
-    kappa : float
-        Variance prior.
-    total_variance : float
-        s².
-
-    Returns
-    -------
-    ndarray of shape (n_clusters,)
-        0 for a degenerate cluster.
-    """
-    n_features = features.shape[1]
-    squares = np.square(features - means[labels]).sum(axis=1)
-    errors = np.bincount(labels, weights=squares, minlength=len(sizes))
-    counts = sizes
-    if common:
-        errors[:] = errors.sum()
-        counts = np.full(len(sizes), len(labels))
-    # Without samples and prior a cluster has no variance: degenerate.
-    freedom = np.maximum(n_features * (counts + kappa), 1e-300)
-    variances = (errors + kappa * n_features * total_variance) / freedom
-    if kappa == 0.0:
-        variances[(counts <= 1) | (errors <= DEGENERATE * total_variance * n_features * counts)] = 0.0
-    return np.asarray(variances)
-
-
 def shaped_covariances(
     features: Floats,
     labels: NDArray[np.integer],
@@ -224,30 +182,47 @@ def shaped_covariances(
     kept: NDArray[np.int64],
     prior: Prior,
 ) -> Floats:
-    """Covariances of a shape with a prior, from centred features (docs/model.md, eq. (49)).
+    """Covariances of clusters, from centred features (docs/model.md, eqs. (5), (7), (34) and (49)).
 
     Parameters
     ----------
-    features, labels, sizes, means
-        As of `spherical_covariances`.
-    covariance : {"diagonal", "tied", "full"}
+    features : ndarray of shape (n_samples, n_features)
+        Centred.
+    labels : ndarray of shape (n_samples,)
+        Cluster of every sample.
+    sizes, means : ndarray of shape (n_clusters,) and (n_clusters, n_features)
+        Of the clusters.
+    covariance : str
         Shape.
     kept : ndarray of shape (n_dims,)
         As of `Coordinates`.
     prior : Prior
-        As of `prior_of`.
+        As of `prior_of`, or the variance prior.
 
     Returns
     -------
-    ndarray of shape (n_clusters, n_features) or (n_clusters, n_features, n_features)
-        Variances of the features for "diagonal", 0 for a degenerate cluster; else matrices, for "tied" the
-        same for all clusters.
+    ndarray of shape (n_clusters,), (n_clusters, n_features) or (n_clusters, n_features, n_features)
+        One variance for spheres, those of the features for "diagonal", 0 for a degenerate cluster; else
+        matrices, for "tied" the same for all clusters.
     """
     differences = features - means[labels]
-    n_clusters = len(sizes)
+    n_clusters, n_features = means.shape
+    if covariance in SPHERES:
+        errors = np.bincount(labels, weights=np.square(differences).sum(axis=1), minlength=n_clusters)
+        counts = sizes
+        if covariance == "common":
+            errors[:] = errors.sum()
+            counts = np.full(n_clusters, len(labels))
+        # Without samples and prior a cluster has no variance: degenerate.
+        freedom = np.maximum(n_features * (counts + prior.kappa), 1e-300)
+        found = (errors + prior.kappa * n_features * prior.total_variance) / freedom
+        if prior.kappa == 0.0:
+            least = DEGENERATE * prior.total_variance * n_features * counts
+            found[(counts <= 1) | (errors <= least)] = 0.0
+        return np.asarray(found)
     if covariance == "diagonal":
         overall = np.mean(np.square(features), axis=0)
-        squares = np.zeros((n_clusters, features.shape[1]))
+        squares = np.zeros((n_clusters, n_features))
         np.add.at(squares, labels, np.square(differences))
         freedom = np.maximum(sizes + prior.freedom, 1e-300)
         found = (squares + prior.ridge * overall) / freedom[:, None]

@@ -12,39 +12,28 @@ import math
 from typing import Annotated, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from kernels.jit import by_pointer, jit, jit_inner, jit_part
+from kernels.partition import state as places
 from kernels.partition.gains import squared_distances
 from kernels.partition.objective import objective_terms
-from kernels.partition.state import (
-    CAPS,
-    EVALUATIONS,
-    LOCAL_SEARCHES,
-    RELOCATIONS,
-    State,
-    allocate,
-    new_state,
-    sizes_of,
-)
-from kernels.problem.data import COMMON, Data, Floats
+from kernels.partition.state import CAPS, State, allocate, new_state, sizes_of
+from kernels.problem.data import COMMON, Data, Floats, check_labels
 from kernels.problem.problem import CANNOT, MUST, Layer, Problem, build_problem
-from kernels.problem.shapes import Prior, shaped_covariances, spherical_covariances
-from kernels.search.local_search import (
-    MAX_RELOCATION_PASSES,
-    Component,
-    draw_below,
-    local_search,
-    new_component,
-    relocate_components,
-)
+from kernels.problem.shapes import Prior, shaped_covariances
+from kernels.search import local_search as local
+from kernels.search.local_search import draw_below
 from kernels.search.sampling import Matching, match, new_matching
 from kernels.settings import SearchSettings, require
 
 __all__ = ["Restart", "SearchSettings", "run_restart", "warm_up"]
 
+Labels = NDArray[np.int16]
+
+# Two solutions whose objectives differ by no more, in nats, and whose sorted sizes agree are clones.
 CLONE = 1e-7
-"""Two solutions whose objectives differ by no more, in nats, and whose sorted sizes agree are clones."""
 
 MAX_KMEANS_ITERATIONS = 200
 
@@ -71,7 +60,7 @@ class Restart(NamedTuple):
         a limit on rounds, passes or k-means iterations ended a loop.
     """
 
-    labels: NDArray[np.int16]
+    labels: Labels
     objective: float
     gmm: float
     sbm: float
@@ -86,10 +75,7 @@ class Restart(NamedTuple):
 
 
 def run_restart(
-    problem: Problem,
-    settings: SearchSettings,
-    rng: np.random.Generator,
-    start: NDArray[np.int16] | None = None,
+    problem: Problem, settings: SearchSettings, rng: Generator, start: Labels | None = None
 ) -> Restart:
     """Run the hybrid genetic search once (docs/model.md, section 3).
 
@@ -120,14 +106,10 @@ def run_restart(
     if size < 1 or settings.offspring < 0 or settings.generations < 0 or (size == 1 and made > 0):
         raise ValueError(f"{settings}: expected a population of 2 or more, or of 1 without offspring")
     require(settings, SearchSettings, but=("population", "offspring", "generations"))
-    first = np.empty(0, np.int16) if start is None else np.ascontiguousarray(start, dtype=np.int16)
-    if start is not None and (
-        start.shape != (problem.n_samples,) or start.min() < 0 or start.max() >= problem.n_clusters
-    ):
-        raise ValueError(
-            f"start has shape {start.shape} and labels {start.min(initial=0)} to {start.max(initial=0)},"
-            f" expected ({problem.n_samples},) and 0 to {problem.n_clusters - 1}"
-        )
+    first = np.empty(0, np.int16)
+    if start is not None:
+        check_labels(start, problem.n_samples, problem.n_clusters, "start")
+        first = np.ascontiguousarray(start, dtype=np.int16)
     warm_up()
     labels, counters = _best(problem, settings, rng, first)
     data = problem.data
@@ -135,22 +117,20 @@ def run_restart(
     centroids = np.zeros((data.n_clusters, data.X.shape[1]))
     np.add.at(centroids, labels, data.X)
     centroids /= sizes[:, None]
-    clusters = (data.X, labels, sizes, centroids)
-    if data.shape <= COMMON:
-        covariances = spherical_covariances(*clusters, data.shape == COMMON, data.kappa, data.total_variance)
-    else:
-        prior_of_shape = Prior(data.ridge, data.freedom)
-        covariances = shaped_covariances(*clusters, problem.covariance, problem.kept, prior_of_shape)
-    gmm, sbm, prior = objective_terms(problem, labels)
-    work = (int(counters[each]) for each in (LOCAL_SEARCHES, EVALUATIONS, RELOCATIONS, CAPS))
-    return Restart(
-        labels, gmm + sbm + prior, gmm, sbm, prior, sizes, centroids + problem.means, covariances, *work
+    prior = Prior(data.ridge, data.freedom, data.kappa, data.total_variance)
+    covariances = shaped_covariances(
+        data.X, labels, sizes, centroids, problem.covariance, problem.kept, prior
     )
+    gmm, sbm, rates = objective_terms(problem, labels)
+    terms = (gmm + sbm + rates, gmm, sbm, rates)
+    clusters = (sizes, centroids + problem.means, covariances)
+    work = (places.LOCAL_SEARCHES, places.EVALUATIONS, places.RELOCATIONS, places.CAPS)
+    return Restart(labels, *terms, *clusters, *(int(counters[each]) for each in work))
 
 
 def _best(
-    problem: Problem, settings: SearchSettings, rng: np.random.Generator, start: NDArray[np.int16]
-) -> tuple[NDArray[np.int16], NDArray[np.int64]]:
+    problem: Problem, settings: SearchSettings, rng: Generator, start: Labels
+) -> tuple[Labels, NDArray[np.int64]]:
     """Labels of the best solution found, and the counters."""
     data = problem.data
     if settings.relocation != "annotated":
@@ -177,7 +157,7 @@ def _best(
     state = new_state(data)
     population = new_population(data, schedule.population + schedule.offspring)
     matching = new_matching(data.n_clusters, state.stop)
-    search = Search(data, schedule, state, population, matching, new_component(data, state))
+    search = Search(data, schedule, state, population, matching, local.new_component(data, state))
     labels = population.labels[_search(search, rng, start)].copy()
     if is_bounded:
         # Numbered by their first samples: one order, and so one objective, in all units.
@@ -217,14 +197,14 @@ class Population(NamedTuple):
     Centroids have shape (n_features, n_clusters), as in `State.means`.
     """
 
-    labels: Annotated[NDArray[np.int16], "capacity samples"]
+    labels: Annotated[Labels, "capacity samples"]
     centroids: Annotated[Floats, "capacity features clusters"]
     objectives: Annotated[Floats, "capacity"]
     sizes: Annotated[NDArray[np.int64], "capacity clusters"]  # sorted
     ranking: NDArray[np.int64]  # (capacity,)
     clones: Annotated[NDArray[np.int64], "capacity"]  # scratch
     child: Annotated[Floats, "features clusters"]  # centroids of the next solution
-    progress: NDArray[np.float64]  # (2,): best objective of a generation, and generations since it rose
+    progress: Floats  # (2,): best objective of a generation, and generations since it rose
 
 
 def new_population(data: Data, capacity: int) -> Population:
@@ -243,7 +223,7 @@ class Search(NamedTuple):
     state: State
     population: Population
     matching: Matching
-    component: Component
+    component: local.Component
 
     @property
     def stop(self) -> NDArray[np.int64]:
@@ -252,7 +232,7 @@ class Search(NamedTuple):
 
 
 @jit
-def _search(search: Search, rng: np.random.Generator, start: NDArray[np.int16]) -> int:
+def _search(search: Search, rng: Generator, start: Labels) -> int:
     """Place of the best solution found; the first one comes from `start`, unless that is empty."""
     data, state, population, schedule = search.data, search.state, search.population, search.schedule
     survivors = int(np.int64(0))  # no literal: what takes ranks would be compiled for that too
@@ -279,7 +259,7 @@ def _search(search: Search, rng: np.random.Generator, start: NDArray[np.int16]) 
 
 
 @jit_part
-def begin(search: Search, rng: np.random.Generator, rank: int, start: NDArray[np.int16]) -> None:
+def begin(search: Search, rng: Generator, rank: int, start: Labels) -> None:
     """Set labels and the child's centroids, with `state.sizes` and `state.own` as `assign_closest` does."""
     data, state, centroids = search.data, search.state, search.population.child
     if rank > 0 or len(start) == 0:
@@ -297,7 +277,7 @@ def begin(search: Search, rng: np.random.Generator, rank: int, start: NDArray[np
 
 
 @jit_inner
-def seed_centroids(data: Data, state: State, rng: np.random.Generator, centroids: Floats) -> None:
+def seed_centroids(data: Data, state: State, rng: Generator, centroids: Floats) -> None:
     """k-means++: each new centroid is a sample, drawn by its squared distance to the closest one so far."""
     n_samples, n_features = data.X.shape
     weights = state.own
@@ -311,15 +291,21 @@ def seed_centroids(data: Data, state: State, rng: np.random.Generator, centroids
         for d in range(n_features):
             centroids[d, k] = data.X[chosen, d]
         for i in range(n_samples):
-            total = 0.0
-            for d in range(n_features):
-                difference = data.X[i, d] - data.X[chosen, d]
-                total += difference * difference
-            weights[i] = min(weights[i], total)
+            weights[i] = min(weights[i], squared_distance(data.X[i], centroids, k))
 
 
 @jit_part
-def draw_weighted(rng: np.random.Generator, weights: Floats) -> int:
+def squared_distance(x: Floats, centroids: Floats, k: int) -> float:
+    """Squared distance of one sample to one centroid."""
+    total = 0.0
+    for d in range(len(x)):
+        difference = x[d] - centroids[d, k]
+        total += difference * difference
+    return total
+
+
+@jit_part
+def draw_weighted(rng: Generator, weights: Floats) -> int:
     """Index drawn with probability proportional to its weight; one weight at least is above 0."""
     total = 0.0
     for weight in weights:
@@ -394,9 +380,9 @@ def update_centroids(data: Data, state: State, centroids: Floats) -> None:
 
 
 @jit_part
-def breed(search: Search, rng: np.random.Generator, count: int) -> None:
+def breed(search: Search, rng: Generator, count: int) -> None:
     """Set the child's centroids, and labels, from two distinct solutions of the first `count`."""
-    data, state, population, matching = search.data, search.state, search.population, search.matching
+    data, state, population = search.data, search.state, search.population
     first = draw_below(rng, count)
     second = draw_below(rng, count - 1)
     if second >= first:  # uniform over the others
@@ -404,7 +390,7 @@ def breed(search: Search, rng: np.random.Generator, count: int) -> None:
     mother = population.ranking[first]
     father = population.ranking[second]
     child = population.child
-    cross(rng, population.centroids[mother], population.centroids[father], child, matching)
+    cross(rng, population.centroids[mother], population.centroids[father], child, search.matching)
     mutation = search.schedule.mutation
     mutated = mutation >= 1.0 or rng.random() < mutation
     if mutated:
@@ -413,11 +399,11 @@ def breed(search: Search, rng: np.random.Generator, count: int) -> None:
         state.labels[:] = -1
         assign_closest(data, state, child)
     else:
-        blend(data, state, rng, population.labels[mother], population.labels[father], child, matching)
+        blend(search, rng, population.labels[mother], population.labels[father])
 
 
 @jit_inner
-def cross(rng: np.random.Generator, first: Floats, second: Floats, child: Floats, matching: Matching) -> None:
+def cross(rng: Generator, first: Floats, second: Floats, child: Floats, matching: Matching) -> None:
     """Match the parents' centroids, take either of each pair with probability one half."""
     n_features, n_clusters = first.shape
     cost = matching.cost
@@ -437,37 +423,26 @@ def cross(rng: np.random.Generator, first: Floats, second: Floats, child: Floats
 
 
 @jit_part
-def blend(
-    data: Data,
-    state: State,
-    rng: np.random.Generator,
-    first: NDArray[np.int16],
-    second: NDArray[np.int16],
-    centroids: Floats,
-    matching: Matching,
-) -> None:
+def blend(search: Search, rng: Generator, first: Labels, second: Labels) -> None:
     """Label every sample as either parent does, with probability one half where they disagree.
 
     Clusters of the second parent go by the numbers they are matched to. Sets `state.sizes` and `state.own` as
     `assign_closest` does.
     """
+    data, state = search.data, search.state
     state.sizes[:] = 0
     for i in range(len(first)):
         label = int(first[i])
-        other = int(matching.row_of[second[i]])
+        other = int(search.matching.row_of[second[i]])
         if label != other and rng.random() < 0.5:
             label = other
         state.labels[i] = label
         state.sizes[label] += 1
-        total = 0.0
-        for d in range(data.X.shape[1]):
-            difference = data.X[i, d] - centroids[d, label]
-            total += difference * difference
-        state.own[i] = total
+        state.own[i] = squared_distance(data.X[i], search.population.child, label)
 
 
 @jit_part
-def mutate(data: Data, rng: np.random.Generator, centroids: Floats) -> None:
+def mutate(data: Data, rng: Generator, centroids: Floats) -> None:
     """Put one centroid, drawn uniformly, on a sample drawn uniformly."""
     dropped = draw_below(rng, data.n_clusters)
     sample = draw_below(rng, data.X.shape[0])
@@ -494,36 +469,33 @@ def repair(data: Data, state: State, centroids: Floats) -> None:
                     farthest < 0 or state.own[i] > state.own[farthest]
                 ):
                     farthest = i
-            total = 0.0
-            for d in range(n_features):
-                if state.sizes[k] == 0:
+            if state.sizes[k] == 0:
+                for d in range(n_features):
                     centroids[d, k] = data.X[farthest, d]
-                difference = data.X[farthest, d] - centroids[d, k]
-                total += difference * difference
             state.sizes[state.labels[farthest]] -= 1
             state.sizes[k] += 1
             state.labels[farthest] = k
-            state.own[farthest] = total
+            state.own[farthest] = squared_distance(data.X[farthest], centroids, k)
 
 
 @jit_inner
-def improve(search: Search, rng: np.random.Generator, count: int) -> float:
+def improve(search: Search, rng: Generator, count: int) -> float:
     """Search locally, and move components as long as that gains; the objective, nats.
 
     Moves of components cost time: they are tried for solutions that would survive, and are new.
     """
     data, state, population = search.data, search.state, search.population
-    objective = local_search(data, state, rng)
+    objective = local.local_search(data, state, rng)
     if not search.schedule.by_components:
         return objective
     size = search.schedule.population
     worst = population.objectives[population.ranking[size - 1]] if count >= size else -np.inf
-    for _ in range(MAX_RELOCATION_PASSES):
+    for _ in range(local.MAX_RELOCATION_PASSES):
         if objective <= worst or not is_new(population, count, objective):
             return objective
-        if relocate_components(data, state, rng, search.component) == 0:
+        if local.relocate_components(data, state, rng, search.component) == 0:
             return objective
-        objective = local_search(data, state, rng)
+        objective = local.local_search(data, state, rng)
     state.counters[CAPS] += 1
     return objective
 

@@ -10,40 +10,26 @@ import math
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from kernels.jit import by_pointer, jit_inner, jit_part
-from kernels.partition.diagonal import logdet_of
 from kernels.partition.gains import set_distances, set_gains, set_links, squared_distances
-from kernels.partition.objective import terms
+from kernels.partition.objective import objective_of
 from kernels.partition.relocation import collect, move_edges, relocate
-from kernels.partition.state import (
-    CAPS,
-    EVALUATIONS,
-    LOCAL_SEARCHES,
-    STALE,
-    State,
-    allocate,
-    sizes_of,
-)
-from kernels.partition.statistics import CANCELLATION, factorise, is_degenerate, pooled_error
-from kernels.problem.data import (
-    COMMON,
-    CONDITIONAL,
-    DEGENERATE,
-    DIAGONAL,
-    FULL,
-    IMPROVEMENT,
-    TIED,
-    Data,
-    Floats,
-)
+from kernels.partition.shaped import ONLY, factorise, logdet_of
+from kernels.partition.state import CAPS, EVALUATIONS, LOCAL_SEARCHES, STALE, State, allocate, sizes_of
+from kernels.partition.statistics import CANCELLATION, is_degenerate, pooled_error
+from kernels.problem import data as codes
+from kernels.problem.data import Data, Floats
+
+RELOCATION, ASSIGNMENT = 1, 2
 
 MAX_ROUNDS, MAX_RELOCATION_PASSES, MAX_ASSIGNMENT_PASSES = 100, 1000, 200
 
 
 @jit_inner
-def local_search(data: Data, state: State, rng: np.random.Generator) -> float:
+def local_search(data: Data, state: State, rng: Generator) -> float:
     """Improve `state.labels`; leave the best round end there, its statistics from members.
 
     A round that would change nothing is skipped: when phase 2 moved no sample, phase 1 is still at its end,
@@ -62,14 +48,14 @@ def local_search(data: Data, state: State, rng: np.random.Generator) -> float:
     rounds = 0
     while unsettled and rounds < MAX_ROUNDS and state.stop[0] == 0:
         caps = state.counters[CAPS]
-        relocated = relocate_annotated(data, state, rng)
-        moved = assign_unannotated(data, state)
-        unsettled = (moved > 0 and len(state.order) > 0) or (
-            state.counters[CAPS] > caps and relocated + moved > 0
-        )
+        moved = 0
+        total = 0
+        for phase in range(RELOCATION, ASSIGNMENT + 1):  # no literals: each would compile the phases anew
+            moved = run_phase(data, state, rng, phase)
+            total += moved
+        unsettled = (moved > 0 and len(state.order) > 0) or (state.counters[CAPS] > caps and total > 0)
         collect(data, state)
-        gmm, sbm, prior = terms(data, state)
-        value = gmm + sbm + prior
+        value = objective_of(data, state)
         if value > best:
             best = value
             copy_labels(state.labels, state.best)
@@ -84,6 +70,25 @@ def local_search(data: Data, state: State, rng: np.random.Generator) -> float:
     return best
 
 
+@jit_inner
+def run_phase(data: Data, state: State, rng: Generator, phase: int) -> int:
+    """Passes of a phase until one moves nothing; relocation, the first, never lowers the objective."""
+    total = 0
+    relocates = phase == RELOCATION
+    samples = len(state.order) if relocates else len(data.unannotated)
+    if data.n_clusters == 1 or samples == 0:
+        return total
+    for _ in range(MAX_RELOCATION_PASSES if relocates else MAX_ASSIGNMENT_PASSES):
+        collect(data, state)
+        moved = relocation_pass(data, state, rng) if relocates else assignment_pass(data, state)
+        total += moved
+        if moved == 0 or state.stop[0] != 0:
+            return total
+        state.counters[STALE] = 1
+    state.counters[CAPS] += 1
+    return total
+
+
 @jit_part
 def copy_labels(source: NDArray[np.int16], target: NDArray[np.int16]) -> None:
     """Write `source` over `target`."""
@@ -91,24 +96,8 @@ def copy_labels(source: NDArray[np.int16], target: NDArray[np.int16]) -> None:
         target[i] = source[i]
 
 
-@jit_part
-def relocate_annotated(data: Data, state: State, rng: np.random.Generator) -> int:
-    """Phase 1: passes over the annotated samples until one relocates nothing; never lowers the objective."""
-    total = 0
-    if data.n_clusters == 1 or len(state.order) == 0:
-        return total
-    for _ in range(MAX_RELOCATION_PASSES):
-        collect(data, state)
-        moved = relocation_pass(data, state, rng)
-        total += moved
-        if moved == 0 or state.stop[0] != 0:
-            return total
-    state.counters[CAPS] += 1
-    return total
-
-
 @jit_inner
-def relocation_pass(data: Data, state: State, rng: np.random.Generator) -> int:
+def relocation_pass(data: Data, state: State, rng: Generator) -> int:
     """Try all clusters for each sample, in random order, each from where the sample then is.
 
     The order of clusters is drawn only if some cluster gains: otherwise it does not matter. Not inlined:
@@ -126,7 +115,7 @@ def relocation_pass(data: Data, state: State, rng: np.random.Generator) -> int:
         moved = 0
         place = 0
         while place < data.n_clusters:
-            if set_gains(data, state, sample, degree) <= IMPROVEMENT and moved == 0:
+            if set_gains(data, state, sample, degree) <= codes.IMPROVEMENT and moved == 0:
                 state.counters[EVALUATIONS] += data.n_clusters - 1
                 break
             if moved == 0:
@@ -137,30 +126,13 @@ def relocation_pass(data: Data, state: State, rng: np.random.Generator) -> int:
                 place += 1
                 if target != source:
                     state.counters[EVALUATIONS] += 1
-                    if state.gains[target] > IMPROVEMENT:
+                    if state.gains[target] > codes.IMPROVEMENT:
                         found = target
             if found >= 0:
                 relocate(data, state, sample, found)
                 source = found
                 moved += 1
         total += moved
-    return total
-
-
-@jit_part
-def assign_unannotated(data: Data, state: State) -> int:
-    """Phase 2: passes that move each other sample to its cheapest cluster until one moves nothing."""
-    total = 0
-    if data.n_clusters == 1 or len(data.unannotated) == 0:
-        return total
-    for _ in range(MAX_ASSIGNMENT_PASSES):
-        collect(data, state)
-        moved = assignment_pass(data, state)
-        total += moved
-        if moved == 0 or state.stop[0] != 0:
-            return total
-        state.counters[STALE] = 1
-    state.counters[CAPS] += 1
     return total
 
 
@@ -173,10 +145,7 @@ def assignment_pass(data: Data, state: State) -> int:
     """
     precision = state.gains
     offset = state.work
-    if data.shape <= COMMON:
-        set_spherical_costs(data, state, precision, offset)
-    else:
-        set_shaped_costs(data, state, precision, offset)
+    set_costs(data, state, precision, offset)
     if data.proportions:
         for k in range(data.n_clusters):
             offset[k] -= data.log_size[state.sizes[k]]
@@ -196,7 +165,7 @@ def assignment_pass(data: Data, state: State) -> int:
                 lowest = cost
                 cheapest = k
         state.counters[EVALUATIONS] += data.n_clusters - 1
-        if lowest < state.distances[source] * precision[source] + offset[source] - IMPROVEMENT:
+        if lowest < state.distances[source] * precision[source] + offset[source] - codes.IMPROVEMENT:
             state.labels[sample] = cheapest
             state.sizes[source] -= 1
             state.sizes[cheapest] += 1
@@ -205,46 +174,41 @@ def assignment_pass(data: Data, state: State) -> int:
 
 
 @jit_inner
-def set_spherical_costs(data: Data, state: State, precision: Floats, offset: Floats) -> None:
-    """Set the factor of a squared distance, and what is added to it; infinite for a degenerate cluster."""
-    n_features = data.X.shape[1]
-    prior = data.kappa * n_features * data.total_variance
-    common = 0.0
-    if data.shape == COMMON:
-        freedom = n_features * (data.X.shape[0] + data.kappa)
-        # The floor keeps 1 / variance finite where all clusters are degenerate.
-        common = max((pooled_error(data, state) + prior) / freedom, DEGENERATE * data.total_variance)
-    for k in range(data.n_clusters):
-        if data.shape == COMMON:
-            precision[k] = 0.5 / common
-            offset[k] = 0.0
-        elif is_degenerate(data, state.sizes[k], state.errors[k]):
-            precision[k] = 0.0
-            offset[k] = np.inf
-        else:
-            variance = (state.errors[k] + prior) / (n_features * (state.sizes[k] + data.kappa))
-            precision[k] = 0.5 / variance
-            offset[k] = 0.5 * n_features * math.log(variance)
+def set_costs(data: Data, state: State, precision: Floats, offset: Floats) -> None:
+    """Set the factor of a squared distance, and what is added to it; infinite for a degenerate cluster.
 
-
-@jit_inner
-def set_shaped_costs(data: Data, state: State, precision: Floats, offset: Floats) -> None:
-    """As `set_spherical_costs`; distances are by the inverse of the scatter, or by the ratios."""
+    Distances are those of `set_distances`: by the inverse of the scatter, or by the ratios, for some shapes.
+    """
     n_samples, n_dims = data.Z.shape
+    prior = data.kappa * n_dims * data.total_variance
+    common = 0.0
+    if data.shape == codes.COMMON:
+        freedom = n_dims * (n_samples + data.kappa)
+        # The floor keeps 1 / variance finite where all clusters are degenerate.
+        floor = codes.DEGENERATE * data.total_variance
+        common = max((pooled_error(data, state) + prior) / freedom, floor)
     for k in range(data.n_clusters):
         size = state.sizes[k]
-        logdet = state.logdets[k]
-        if data.shape == TIED:
+        precision[k] = 0.0
+        offset[k] = 0.0
+        if data.shape == codes.COMMON:
+            precision[k] = 0.5 / common
+        elif data.shape == codes.TIED:
             precision[k] = 0.5 * (n_samples + data.freedom)
-            offset[k] = 0.0
-        elif logdet == np.inf:
-            precision[k] = 0.0
+        elif data.shape == codes.SPHERICAL:
+            if is_degenerate(data, size, state.errors[k]):
+                offset[k] = np.inf
+            else:
+                variance = (state.errors[k] + prior) / (n_dims * (size + data.kappa))
+                precision[k] = 0.5 / variance
+                offset[k] = 0.5 * n_dims * math.log(variance)
+        elif state.logdets[k] == np.inf:
             offset[k] = np.inf
         else:
             precision[k] = 0.5 * (size + data.freedom)
-            if data.shape == DIAGONAL:
+            if data.shape == codes.DIAGONAL:
                 precision[k] *= (size + 1.0) / size  # the ratios hold n / (n + 1)
-            offset[k] = 0.5 * (logdet - n_dims * data.log_freedom[size])
+            offset[k] = 0.5 * (state.logdets[k] - n_dims * data.log_freedom[size])
 
 
 # Relocation of whole must-link components, once no relocation of a single sample gains any more.
@@ -264,7 +228,6 @@ class Component(NamedTuple):
     root: Annotated[NDArray[np.int32], "samples"]  # a sample that names the set, -1 if not yet met
     mean: Annotated[Floats, "dims"]
     scatter: Annotated[Floats, "dims width"]  # of the members about their mean; width 1 but for matrices
-    squares: Annotated[Floats, "dims 1"]  # scratch
     links: Annotated[Floats, "layers clusters"]  # annotations with each cluster, those within the set twice
     within: Annotated[Floats, "layers"]  # annotations within the set, twice, self pairs apart
     selves: Annotated[Floats, "layers"]  # sum of A_ii
@@ -279,7 +242,7 @@ def new_component(data: Data, state: State) -> Component:
 
 
 @jit_inner
-def relocate_components(data: Data, state: State, rng: np.random.Generator, component: Component) -> int:
+def relocate_components(data: Data, state: State, rng: Generator, component: Component) -> int:
     """Move each component to the cluster where the objective is highest; number of components moved."""
     collect(data, state)
     shuffle(rng, state.order)
@@ -305,12 +268,11 @@ def list_component(data: Data, state: State, component: Component, sample: int) 
     size = 1
     reached = 0
     while reached < size:
-        member = members[reached]
+        row = members[reached] * n_layers
         reached += 1
         for layer in range(n_layers):
-            row = member * n_layers + layer
             if data.attracts[layer]:
-                for entry in range(data.row_start[row], data.row_start[row + 1]):
+                for entry in range(data.row_start[row + layer], data.row_start[row + layer + 1]):
                     partner = data.partners[entry]
                     together = state.labels[partner] == state.labels[sample]
                     if data.weights[entry] > 0.0 and together and root[partner] < 0:
@@ -324,44 +286,43 @@ def list_component(data: Data, state: State, component: Component, sample: int) 
 def relocate_component(data: Data, state: State, component: Component, size: int) -> int:
     """Move the first `size` members to the best cluster; 1 if it is not their own, else 0."""
     source = int(np.int64(state.labels[component.members[0]]))
-    error = set_mean(data, component, size)
+    n_source = state.sizes[source]
+    error = set_members(data, component, size)
     set_component_links(data, state, component, size)
-    if data.shape <= COMMON:
+    left = 0.0
+    if data.shape <= codes.COMMON:
         squared_distances(component.mean, state.means, state.distances)
-        n_source = state.sizes[source]
         # As `error_after_removal`, but not recomputed where digits cancel: the component then stays.
         left = state.errors[source] - error - size * n_source / (n_source - size) * state.distances[source]
         if left < CANCELLATION * state.errors[source]:
             return 0
-    else:
-        left = logdet_without(data, state, component, size, source)
+    elif data.shape != codes.TIED:
+        left = logdet_after(data, state, component, source, -size)
         if math.isnan(left):
             return 0
-    best = int(np.int64(source))  # the type that a target has: another would compile `relocate` twice
     for target in range(data.n_clusters):
         set_after(data, state, component, size, source, target)
         if target != source:
             n_target = state.sizes[target]
-            if data.shape <= COMMON:
+            joining = size * n_target / (n_target + size)
+            if data.shape <= codes.COMMON:
                 component.after.errors[source] = left
-                joining = size * n_target / (n_target + size) * state.distances[target]
-                component.after.errors[target] += error + joining
-            elif data.shape == TIED:
-                leaving = -size * state.sizes[source] / (state.sizes[source] - size)
-                joining = size * state.sizes[target] / (state.sizes[target] + size)
+                component.after.errors[target] += error + joining * state.distances[target]
+            elif data.shape == codes.TIED:
+                leaving = -size * n_source / (n_source - size)
                 set_matrix(data, state, component, source, 0.0, leaving)
                 add_difference(data, state, component, target, joining)
                 component.after.logdets[0] = factorise(state.matrix)
             else:
                 component.after.logdets[source] = left
-                component.after.logdets[target] = logdet_with(data, state, component, size, target)
-        gmm, sbm, prior = terms(data, component.after)
-        state.gains[target] = gmm + sbm + prior
+                component.after.logdets[target] = logdet_after(data, state, component, target, size)
+        state.gains[target] = objective_of(data, component.after)
     state.counters[EVALUATIONS] += data.n_clusters - 1
+    best = int(np.int64(source))  # the type that a target has: another would compile `relocate` twice
     for target in range(data.n_clusters):
         if state.gains[target] > state.gains[best]:
             best = target
-    if state.gains[best] <= state.gains[source] + IMPROVEMENT:
+    if state.gains[best] <= state.gains[source] + codes.IMPROVEMENT:
         return 0
     for place in range(size):
         member = component.members[place]
@@ -372,66 +333,50 @@ def relocate_component(data: Data, state: State, component: Component, size: int
 
 
 @jit_inner
-def set_mean(data: Data, component: Component, size: int) -> float:
-    """Set the mean of the members; their squared error about it."""
-    n_features = data.Z.shape[1]
-    mean = component.mean
+def set_members(data: Data, component: Component, size: int) -> float:
+    """Set mean and scatter of the members; their squared error about the mean."""
+    n_dims, width = component.scatter.shape
+    mean, scatter = component.mean, component.scatter
     mean[:] = 0.0
-    for place in range(size):
-        for d in range(n_features):
-            mean[d] += data.Z[component.members[place], d]
-    for d in range(n_features):
-        mean[d] /= size
-    scatter = 0.0
-    for place in range(size):
-        for d in range(n_features):
-            difference = data.Z[component.members[place], d] - mean[d]
-            scatter += difference * difference
-    return scatter
-
-
-@jit_inner
-def logdet_without(data: Data, state: State, component: Component, size: int, source: int) -> float:
-    """Log-determinant of the source without the members, whose scatter it sets; NaN where digits cancel."""
-    n_dims = data.Z.shape[1]
-    scatter = component.scatter
     scatter[:] = 0.0
+    for place in range(size):
+        for d in range(n_dims):
+            mean[d] += data.Z[component.members[place], d]
+    for d in range(n_dims):
+        mean[d] /= size
+    error = 0.0
     for place in range(size):
         z = data.Z[component.members[place]]
         for d in range(n_dims):
-            difference = z[d] - component.mean[d]
-            for e in range(min(d + 1, scatter.shape[1])):
-                other = difference if data.shape == DIAGONAL else z[e] - component.mean[e]
+            difference = z[d] - mean[d]
+            error += difference * difference
+            for e in range(min(d + 1, width)):
+                # Of width 1 for all shapes but those with matrices: the squares alone.
+                other = difference if width == 1 else z[e] - mean[e]
                 scatter[d, e] += difference * other
-    n_source = state.sizes[source]
-    share = size * n_source / (n_source - size)
-    if data.shape == TIED:
-        return 0.0
-    if data.shape == FULL:
-        set_matrix(data, state, component, source, -1.0, -share)
-        return factorise(state.matrix)
-    for d in range(n_dims):
-        difference = component.mean[d] - state.means[d, source]
-        left = state.squares[d, source] - scatter[d, 0] - share * difference * difference
-        if left < CANCELLATION * state.squares[d, source]:
-            return np.nan
-        component.squares[d, 0] = left
-    return logdet_of(data, component.squares, n_source - size, 0)
+    return error
 
 
 @jit_inner
-def logdet_with(data: Data, state: State, component: Component, size: int, target: int) -> float:
-    """Log-determinant of the target with the members, whose scatter is set."""
-    n_target = state.sizes[target]
-    share = size * n_target / (n_target + size)
-    if data.shape == FULL:
-        set_matrix(data, state, component, target, 1.0, share)
+def logdet_after(data: Data, state: State, component: Component, cluster: int, change: int) -> float:
+    """Log-determinant of a cluster that members join, or leave if `change` is below 0.
+
+    NaN where digits cancel.
+    """
+    size = state.sizes[cluster]
+    within = 1.0 if change > 0 else -1.0
+    between = change * size / (size + change)
+    if data.shape == codes.FULL:
+        set_matrix(data, state, component, cluster, within, between)
         return factorise(state.matrix)
     for d in range(data.Z.shape[1]):
-        difference = component.mean[d] - state.means[d, target]
-        component.squares[d, 0] = state.squares[d, target] + component.scatter[d, 0]
-        component.squares[d, 0] += share * difference * difference
-    return logdet_of(data, component.squares, n_target + size, 0)
+        difference = component.mean[d] - state.means[d, cluster]
+        square = state.squares[d, cluster] + within * component.scatter[d, 0]
+        square += between * difference * difference
+        if square < CANCELLATION * state.squares[d, cluster]:
+            return np.nan
+        state.column[d, 0] = square
+    return logdet_of(data, state.column, size + change, ONLY)
 
 
 @jit_inner
@@ -439,9 +384,8 @@ def set_matrix(
     data: Data, state: State, component: Component, cluster: int, within: float, between: float
 ) -> None:
     """Set the scratch matrix: scatter of a cluster, some of the members', and of the difference of means."""
-    n_dims = data.Z.shape[1]
-    place = 0 if data.shape == TIED else cluster
-    for d in range(n_dims):
+    place = ONLY if data.shape == codes.TIED else cluster
+    for d in range(data.Z.shape[1]):
         for e in range(d + 1):
             state.matrix[d, e] = state.scatter[place, d, e] + within * component.scatter[d, e]
     add_difference(data, state, component, cluster, between)
@@ -489,10 +433,8 @@ def set_after(data: Data, state: State, component: Component, size: int, source:
     for layer in range(data.totals.shape[0]):
         links = component.links[layer]
         here = links[source] - component.within[layer]
-        after.agreed[layer] = state.agreed[layer]
-        if data.model == CONDITIONAL:
-            if target != source:
-                after.agreed[layer] += links[target] - here
+        if data.model == codes.CONDITIONAL:
+            after.agreed[layer] = state.agreed[layer] + (links[target] - here if target != source else 0.0)
             continue
         for r in range(data.n_clusters):
             for c in range(data.n_clusters):
@@ -506,13 +448,13 @@ def set_after(data: Data, state: State, component: Component, size: int, source:
 
 
 @jit_part
-def draw_below(rng: np.random.Generator, n: int) -> int:
+def draw_below(rng: Generator, n: int) -> int:
     """Whole number, uniform on 0 to n - 1."""
     return min(int(rng.random() * n), n - 1)
 
 
 @jit_part
-def shuffle(rng: np.random.Generator, items: NDArray[Any]) -> None:
+def shuffle(rng: Generator, items: NDArray[Any]) -> None:
     """Put `items` in random order, in place."""
     for last in range(len(items) - 1, 0, -1):
         chosen = draw_below(rng, last + 1)

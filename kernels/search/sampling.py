@@ -10,29 +10,31 @@ import math
 from typing import Annotated, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
-from kernels.interrupt import new_flag
 from kernels.jit import by_pointer, jit, jit_inner, jit_part
 from kernels.partition.gains import exact_gain, set_distances, set_gains, set_links
-from kernels.partition.objective import terms
+from kernels.partition.objective import objective_of
 from kernels.partition.relocation import collect, relocate
 from kernels.partition.state import State, allocate, new_state, sizes_of
 from kernels.problem.data import POSTERIOR, Data, Floats
 from kernels.problem.problem import Problem
 from kernels.search.local_search import draw_below, shuffle
 
+Labels = NDArray[np.int16]
+
+# Nats: a gain that may be off by more is computed term by term; odds of labels are thus right to 1 %.
 TOLERANCE = 0.01
-"""Nats: a gain that may be off by more is computed term by term; odds of labels are thus right to 1 %."""
 
+# Nats below the largest gain, at which a label is as good as never drawn.
 UNLIKELY = 30.0
-"""Nats below the largest gain, at which a label is as good as never drawn."""
 
+# One set of samples joined by annotations is tried for so many annotated samples and sweep.
 LINKED_SHARE = 8
-"""One set of samples joined by annotations is tried for so many annotated samples and sweep."""
 
+# Samples of a set: an exchange in a larger one is hardly ever accepted.
 LARGEST_SET = 24
-"""Samples of a set: an exchange in a larger one is hardly ever accepted."""
 
 
 @by_pointer
@@ -56,17 +58,11 @@ class Chain(NamedTuple):
         Nats, from statistics of members.
     """
 
-    labels: NDArray[np.int16]
+    labels: Labels
     objectives: Floats
 
 
-def run_chain(
-    problem: Problem,
-    labels: NDArray[np.int16],
-    reference: NDArray[np.int16],
-    length: Length,
-    rng: np.random.Generator,
-) -> Chain:
+def run_chain(problem: Problem, labels: Labels, reference: Labels, length: Length, rng: Generator) -> Chain:
     """Draw partitions with probability proportional to exp(objective), from a Markov chain.
 
     Parameters
@@ -98,36 +94,34 @@ def run_chain(
     state = new_state(data)
     state.labels[:] = labels
     chain = Chain(np.zeros((length.draws, len(labels)), np.int16), np.zeros(length.draws))
-    flip = new_flip(data)
+    flip = new_flip(data, state)
     flip.order[:] = np.arange(len(labels))
     flip.reference[:] = reference
-    _sample(data, state, chain, flip, new_matching(data.n_clusters, state.stop), rng, length)
+    _sample(data, state, chain, flip, rng, length)
     return chain
 
 
 @jit
-def _sample(
-    data: Data,
-    state: State,
-    chain: Chain,
-    flip: Flip,
-    matching: Matching,
-    rng: np.random.Generator,
-    length: Length,
-) -> None:
+def _sample(data: Data, state: State, chain: Chain, flip: Flip, rng: Generator, length: Length) -> None:
     for draw in range(length.draws):
         for _ in range(length.thin + (length.burn_in if draw == 0 else 0)):
             if state.stop[0] != 0:
                 return
             sweep(data, state, flip, rng)
         collect(data, state)
-        gmm, sbm, prior = terms(data, state)
-        chain.objectives[draw] = gmm + sbm + prior
-        keep(state.labels, flip.reference, chain.labels[draw], matching)
+        chain.objectives[draw] = objective_of(data, state)
+        # Numbered to share as many labels as possible with the reference.
+        cost = flip.matching.cost
+        cost[:] = 0.0
+        for i in range(len(state.labels)):
+            cost[state.labels[i], flip.reference[i]] -= 1.0
+        match(flip.matching)
+        for i in range(len(state.labels)):
+            chain.labels[draw, i] = flip.matching.column_of[state.labels[i]]
 
 
 @jit_part
-def sweep(data: Data, state: State, flip: Flip, rng: np.random.Generator) -> None:
+def sweep(data: Data, state: State, flip: Flip, rng: Generator) -> None:
     """Draw the label of every sample anew, in random order, then try sets that annotations join."""
     if data.n_clusters == 1:
         return
@@ -146,11 +140,16 @@ def sweep(data: Data, state: State, flip: Flip, rng: np.random.Generator) -> Non
         for _ in range(len(data.annotated) // LINKED_SHARE + 1):
             if state.stop[0] != 0:
                 return
-            flip_linked(data, state, rng, flip)
+            # A set that annotations join, and two labels, one of which it has: the number of members with
+            # either of the two stays what it is.
+            size = grow(data, rng, flip, data.annotated[draw_below(rng, len(data.annotated))])
+            first = int(state.labels[flip.members[draw_below(rng, size)]])
+            second = draw_below(rng, data.n_clusters - 1)
+            exchange(data, state, rng, flip, size, first, second + (second >= first))
 
 
 @jit_inner
-def resample(data: Data, state: State, rng: np.random.Generator, sample: int) -> None:
+def resample(data: Data, state: State, rng: Generator, sample: int) -> None:
     """Draw the label of `sample` given all others (docs/model.md, eq. (59))."""
     source = int(np.int64(state.labels[sample]))
     if state.sizes[source] <= data.min_size:
@@ -179,139 +178,6 @@ def resample(data: Data, state: State, rng: np.random.Generator, sample: int) ->
         relocate(data, state, sample, chosen)
 
 
-@jit_inner
-def keep(
-    labels: NDArray[np.int16], reference: NDArray[np.int16], kept: NDArray[np.int16], matching: Matching
-) -> None:
-    """Write labels into `kept`, numbered to share as many as possible with `reference`."""
-    cost = matching.cost
-    cost[:] = 0.0
-    for i in range(len(labels)):
-        cost[labels[i], reference[i]] -= 1.0
-    match(matching)
-    for i in range(len(labels)):
-        kept[i] = matching.column_of[labels[i]]
-
-
-# Exchange of two labels within a set of samples: the moves of a chain that one sample alone cannot make.
-#
-# Equation (60) of docs/model.md.
-#
-# Samples that annotations hold together, or apart, are stuck one by one: each of them alone would break its
-# links by leaving. A set is drawn without a look at the labels, and two labels are exchanged within it; the
-# same exchange leads back, so that the move is accepted by the ratio of the densities alone.
-
-
-@by_pointer
-class Flip(NamedTuple):
-    """A set of samples, and which ones it has met; and what sweeps of a chain go by."""
-
-    members: Annotated[NDArray[np.int32], "members"]  # the first ones
-    met: Annotated[NDArray[np.int64], "samples"]  # number of the last set that a sample was in
-    made: Annotated[NDArray[np.int64], "1"]  # sets drawn so far
-    order: Annotated[NDArray[np.int32], "samples"]  # in which their labels are drawn
-    reference: Annotated[NDArray[np.int16], "samples"]  # labels that draws are numbered by
-
-
-def new_flip(data: Data) -> Flip:
-    """Memory for the sets of one chain."""
-    return allocate(Flip, sizes_of(data) | {"members": LARGEST_SET})
-
-
-@jit_inner
-def flip_linked(data: Data, state: State, rng: np.random.Generator, flip: Flip) -> None:
-    """Draw a set that annotations join, and two labels, one of which it has; exchange them or not."""
-    seed = data.annotated[draw_below(rng, len(data.annotated))]
-    size = grow(data, rng, flip, seed)
-    # One label is that of a member: the number of members with either of the two stays what it is.
-    first = int(state.labels[flip.members[draw_below(rng, size)]])
-    second = draw_below(rng, data.n_clusters - 1)
-    if second >= first:
-        second += 1
-    exchange(data, state, rng, flip, size, first, second)
-
-
-@jit_inner
-def grow(data: Data, rng: np.random.Generator, flip: Flip, seed: int) -> int:
-    """List samples that annotations join to `seed`, each annotated pair with the same chance; their number.
-
-    The chance is drawn anew for each set, so that sets of all sizes are met. Labels play no part.
-    """
-    n_layers = data.totals.shape[0]
-    chance = rng.random()
-    flip.made[0] += 1
-    number = flip.made[0]
-    flip.members[0] = seed
-    flip.met[seed] = number
-    size = 1
-    reached = 0
-    while reached < size:
-        member = flip.members[reached]
-        reached += 1
-        for row in range(member * n_layers, (member + 1) * n_layers):
-            for entry in range(data.row_start[row], data.row_start[row + 1]):
-                partner = data.partners[entry]
-                is_free = flip.met[partner] != number and size < LARGEST_SET
-                if is_free and rng.random() < chance:
-                    flip.met[partner] = number
-                    flip.members[size] = partner
-                    size += 1
-    return size
-
-
-@jit_inner
-def flip_pair(data: Data, state: State, rng: np.random.Generator, flip: Flip, sample: int) -> None:
-    """Exchange the labels of `sample` and another one, or not, if a cluster of theirs is of the least size.
-
-    No sample may leave such a cluster, and without exchanges N = K min_size samples could not move at all.
-    """
-    other = draw_below(rng, len(state.labels))
-    first, second = int(np.int64(state.labels[sample])), int(state.labels[other])
-    if first != second and min(state.sizes[first], state.sizes[second]) <= data.min_size:
-        flip.members[0] = sample
-        flip.members[1] = other
-        exchange(data, state, rng, flip, 2, first, second)
-
-
-@jit_inner
-def exchange(
-    data: Data, state: State, rng: np.random.Generator, flip: Flip, size: int, first: int, second: int
-) -> None:
-    """Exchange two labels within the first `size` members, with the Metropolis probability."""
-    firsts = 0
-    seconds = 0
-    for place in range(size):
-        label = state.labels[flip.members[place]]
-        firsts += label == first
-        seconds += label == second
-    # A sample of each cluster stays outside: none is ever empty on the way, from either side.
-    if state.sizes[first] <= firsts or state.sizes[second] <= seconds:
-        return
-    change = seconds - firsts
-    if min(state.sizes[first] + change, state.sizes[second] - change) < data.min_size:
-        return
-    gmm, sbm, prior = terms(data, state)
-    before = gmm + sbm + prior
-    relabel(data, state, flip, size, first, second)
-    gmm, sbm, prior = terms(data, state)
-    gain = gmm + sbm + prior - before
-    if gain < 0.0 and rng.random() >= math.exp(gain):
-        relabel(data, state, flip, size, first, second)
-
-
-@jit_inner
-def relabel(data: Data, state: State, flip: Flip, size: int, first: int, second: int) -> None:
-    """Exchange two labels within the first `size` members, in all statistics."""
-    for place in range(size):
-        member = flip.members[place]
-        label = int(state.labels[member])
-        if label != first and label != second:
-            continue
-        set_distances(data, state, member)
-        set_links(data, state, member)
-        relocate(data, state, member, first + second - label)
-
-
 # Matching of two sets of centroids at the least total squared distance.
 
 
@@ -330,9 +196,9 @@ class Matching(NamedTuple):
     stop: NDArray[np.int64]  # (1,): as of `State`
 
 
-def new_matching(n_clusters: int, stop: NDArray[np.int64] | None = None) -> Matching:
+def new_matching(n_clusters: int, stop: NDArray[np.int64]) -> Matching:
     """Memory for matchings of `n_clusters` rows and columns."""
-    return allocate(Matching, {"clusters": n_clusters}, stop=new_flag() if stop is None else stop)
+    return allocate(Matching, {"clusters": n_clusters}, stop=stop)
 
 
 @jit_inner
@@ -384,3 +250,109 @@ def match(matching: Matching) -> None:
             row_of[column] = row
             column_of[row] = column
             column = previous if row != start else -1
+
+
+# Exchange of two labels within a set of samples: the moves of a chain that one sample alone cannot make.
+#
+# Equation (60) of docs/model.md.
+#
+# Samples that annotations hold together, or apart, are stuck one by one: each of them alone would break its
+# links by leaving. A set is drawn without a look at the labels, and two labels are exchanged within it; the
+# same exchange leads back, so that the move is accepted by the ratio of the densities alone.
+
+
+@by_pointer
+class Flip(NamedTuple):
+    """A set of samples, and which ones it has met; and what sweeps of a chain go by."""
+
+    members: Annotated[NDArray[np.int32], "members"]  # the first ones
+    met: Annotated[NDArray[np.int64], "samples"]  # number of the last set that a sample was in
+    made: Annotated[NDArray[np.int64], "1"]  # sets drawn so far
+    order: Annotated[NDArray[np.int32], "samples"]  # in which their labels are drawn
+    reference: Annotated[Labels, "samples"]  # labels that draws are numbered by
+    matching: Matching  # of their clusters with those of the reference
+
+
+def new_flip(data: Data, state: State) -> Flip:
+    """Memory for the sets of one chain."""
+    sizes = sizes_of(data) | {"members": LARGEST_SET}
+    return allocate(Flip, sizes, matching=new_matching(data.n_clusters, state.stop))
+
+
+@jit_inner
+def grow(data: Data, rng: Generator, flip: Flip, seed: int) -> int:
+    """List samples that annotations join to `seed`, each annotated pair with the same chance; their number.
+
+    The chance is drawn anew for each set, so that sets of all sizes are met. Labels play no part.
+    """
+    n_layers = data.totals.shape[0]
+    chance = rng.random()
+    flip.made[0] += 1
+    number = flip.made[0]
+    flip.members[0] = seed
+    flip.met[seed] = number
+    size = 1
+    reached = 0
+    while reached < size:
+        member = flip.members[reached]
+        reached += 1
+        for row in range(member * n_layers, (member + 1) * n_layers):
+            for entry in range(data.row_start[row], data.row_start[row + 1]):
+                partner = data.partners[entry]
+                is_free = flip.met[partner] != number and size < LARGEST_SET
+                if is_free and rng.random() < chance:
+                    flip.met[partner] = number
+                    flip.members[size] = partner
+                    size += 1
+    return size
+
+
+@jit_inner
+def flip_pair(data: Data, state: State, rng: Generator, flip: Flip, sample: int) -> None:
+    """Exchange the labels of `sample` and another one, or not, if a cluster of theirs is of the least size.
+
+    No sample may leave such a cluster, and without exchanges N = K min_size samples could not move at all.
+    """
+    other = draw_below(rng, len(state.labels))
+    first, second = int(np.int64(state.labels[sample])), int(state.labels[other])
+    if first != second and min(state.sizes[first], state.sizes[second]) <= data.min_size:
+        flip.members[0] = sample
+        flip.members[1] = other
+        exchange(data, state, rng, flip, int(np.int64(2)), first, second)  # no literal: see ONLY of shaped
+
+
+@jit_inner
+def exchange(
+    data: Data, state: State, rng: Generator, flip: Flip, size: int, first: int, second: int
+) -> None:
+    """Exchange two labels within the first `size` members, with the Metropolis probability."""
+    firsts = 0
+    seconds = 0
+    for place in range(size):
+        label = state.labels[flip.members[place]]
+        firsts += label == first
+        seconds += label == second
+    # A sample of each cluster stays outside: none is ever empty on the way, from either side.
+    if state.sizes[first] <= firsts or state.sizes[second] <= seconds:
+        return
+    change = seconds - firsts
+    if min(state.sizes[first] + change, state.sizes[second] - change) < data.min_size:
+        return
+    before = objective_of(data, state)
+    relabel(data, state, flip, size, first, second)
+    gain = objective_of(data, state) - before
+    if gain < 0.0 and rng.random() >= math.exp(gain):
+        relabel(data, state, flip, size, first, second)
+
+
+@jit_inner
+def relabel(data: Data, state: State, flip: Flip, size: int, first: int, second: int) -> None:
+    """Exchange two labels within the first `size` members, in all statistics."""
+    for place in range(size):
+        member = flip.members[place]
+        label = int(state.labels[member])
+        if label != first and label != second:
+            continue
+        set_distances(data, state, member)
+        set_links(data, state, member)
+        relocate(data, state, member, first + second - label)

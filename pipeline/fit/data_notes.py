@@ -13,8 +13,8 @@ from kernels.problem.data import DEGENERATE
 from kernels.problem.shapes import ROUNDING
 from pipeline.common import plural
 
+# Standard deviation of a feature over that of all, below which it tells no samples apart.
 FAINT = 1e-9
-"""Standard deviation of a feature over that of all, below which it tells no samples apart."""
 
 BOUND = "a variance prior (--variance-prior, variance_prior) bounds it"
 

@@ -44,12 +44,13 @@ from pipeline.fit.solve import assignment_costs, contradiction_notes, fit, toget
 from sweeps.errors import InputError, Problem, collecting, did_you_mean, not_one_of
 from sweeps.words import STRATEGIES
 
+# What may become of links of samples that X does not have.
 OUTSIDE = ("error", "drop")
-"""What may become of links of samples that X does not have."""
 
+# Parameters as declared; here the model that goes by what is known has a name.
 CHOICES = PARAMETERS | {"model": replace(PARAMETERS["model"], default=AUTO, choices=(AUTO, *TERMS))}
-"""Parameters as declared; here the model that goes by what is known has a name."""
 
+# Attributes that only a fit with `confidence` has.
 CONFIDENCE = {
     "membership_": "membership",
     "confidence_": "confidence",
@@ -57,21 +58,20 @@ CONFIDENCE = {
     "r_hat_": "r_hat",
     "chain_agreement_": "chain_agreement",
 }
-"""Attributes that only a fit with `confidence` has."""
 
 LARGEST_DRAWN_SEED = np.iinfo(np.int32).max
 
+# First part of the key of the random streams of queries: restarts have the numbers below.
 QUERY = 1_000_000
-"""First part of the key of the random streams of queries: restarts have the numbers below."""
 
+# Of the search before a query: the solution of the fit is where the first of them begins.
 MOST_RESTARTS = 3
-"""Of the search before a query: the solution of the fit is where the first of them begins."""
 
+# `partial_fit` runs one restart of so many, one at least.
 LEAST_RESTARTS = 3
-"""`partial_fit` runs one restart of so many, one at least."""
 
+# Nats: of larger costs neither differences nor sums are numbers.
 FARTHEST = 1e300
-"""Nats: of larger costs neither differences nor sums are numbers."""
 
 
 class Query(NamedTuple):
@@ -758,8 +758,8 @@ def check_features(estimator: object, X: ArrayLike, *, reset: bool = False) -> N
 
 # The settings of the search as parameters of the estimator: a declared setting is one.
 
+# Line of the docstring where the settings are described.
 PLACE = "**settings : as declared"
-"""Line of the docstring where the settings are described."""
 
 
 def name_settings(estimator: type) -> None:

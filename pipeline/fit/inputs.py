@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from kernels.problem.data import Layer
     from pipeline.fit.solve import FitResult
 
+# Contradictions that people see; the JSON has them all.
 SHOWN = 5
-"""Contradictions that people see; the JSON has them all."""
 
 OWN_ACCURACY = "--annotator-accuracy"
 

@@ -20,14 +20,14 @@ from sweeps.errors import InputError, Problem, collecting, did_you_mean
 
 # What links call samples: labels of an index, or places from 0.
 
+# Unknown labels that are told one by one.
 SHOWN = 10
-"""Unknown labels that are told one by one."""
 
+# Labels among which one that is meant is looked for: it takes about 0.1 s for each unknown label.
 MOST_COMPARED = 5000
-"""Labels among which one that is meant is looked for: it takes about 0.1 s for each unknown label."""
 
+# Place of a label that no sample has.
 OUTSIDE = -1
-"""Place of a label that no sample has."""
 
 
 def unmasked(where: str, values: object) -> None:
@@ -178,11 +178,11 @@ def same_names(one: Names | None, other: Names | None, n_samples: int) -> bool:
     return first == second
 
 
+# Annotator of links that name nobody, as of link files of `sweep fit`.
 LINKS = "links"
-"""Annotator of links that name nobody, as of link files of `sweep fit`."""
 
+# Links of one annotator, or those of several by name.
 LinkTables = ArrayLike | Mapping[str, ArrayLike]
-"""Links of one annotator, or those of several by name."""
 
 SHAPES = "shape (n_links, 2) or (n_links, 3)"
 

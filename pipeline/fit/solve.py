@@ -107,17 +107,17 @@ def _matrix_costs(differences: Floats, covariance: Floats) -> Floats:
 CHAINS = 4
 LENGTH = Length(burn_in=250, draws=250, thin=4)
 
+# Nats below the best restart, up to which another one starts a chain.
 REACH = 10.0
-"""Nats below the best restart, up to which another one starts a chain."""
 
+# Labels of all draws together, 200 MB: with more than 100,000 samples fewer draws are kept.
 LARGEST = 10**8
-"""Labels of all draws together, 200 MB: with more than 100,000 samples fewer draws are kept."""
 
+# First place of the spawn keys of chains; those of restarts have one place only.
 STREAM = 1
-"""First place of the spawn keys of chains; those of restarts have one place only."""
 
+# Beyond either, a note says that chains disagree; good chains of 10,000 samples come near the second.
 LARGEST_R_HAT, LEAST_AGREEMENT = 1.1, 0.5
-"""Beyond either, a note says that chains disagree; good chains of 10,000 samples come near the second."""
 
 PAIRS_AT_ONCE = 10_000
 
@@ -291,11 +291,11 @@ def together(draws: NDArray[np.int16], pairs: NDArray[np.integer]) -> NDArray[np
 
 # What to know of features and solution before trusting a fit.
 
+# Variance of a cluster over that of all samples, below which nearly equal rows outweigh everything else.
 NEARLY_DEGENERATE = 1e-6
-"""Variance of a cluster over that of all samples, below which nearly equal rows outweigh everything else."""
 
+# Chance of so many contradictions, if accuracies are as told, up to which it is said.
 UNLIKELY = 1e-3
-"""Chance of so many contradictions, if accuracies are as told, up to which it is said."""
 
 SHAPE_BOUND = "a prior (--covariance-prior, covariance_prior above 0) bounds it"
 

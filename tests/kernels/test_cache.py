@@ -2,45 +2,28 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import logging
 import os
 import pickle
 import shutil
 import subprocess
 import sys
-import time
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from processes.other_user import SOMEBODY, STRANGER, do_as, needs_root, open_folder, user
 
 import kernels
+from kernels import cache
 from kernels.cache import OwnFolder, cache_folder, fingerprint, on_remote_filesystem, open_trusted
-
-INNER = "from kernels.jit import jit\n\n@jit\ndef inner(x):\n    return x + {}\n"
-OUTER = (
-    "from kernels.inner import inner\nfrom kernels.jit import jit\n\n"
-    "@jit\ndef outer(x):\n    return 10 * inner(x)\n"
-)
-
-
-def copy_of_kernels(folder: Path) -> Path:
-    """The package in `folder`, with a kernel that calls one of another module: outer(1) is 20."""
-    package = folder / "kernels"
-    source = Path(kernels.__file__).parent
-    shutil.copytree(source, package, ignore=shutil.ignore_patterns("__pycache__"))
-    (package / "inner.py").write_text(INNER.format(1))
-    (package / "outer.py").write_text(OUTER)
-    return package
-
+from kernels.jit import jit
 
 # Folders that nobody else can change or replace: every step of the way to them is looked at.
-
-
-@pytest.fixture
-def top() -> Iterator[Path]:
-    with open_folder() as folder:
-        yield folder
 
 
 def trusts(path: Path) -> bool:
@@ -56,46 +39,46 @@ def trusts(path: Path) -> bool:
     return True
 
 
-def test_missing_folders_are_made_for_the_user_alone(tmp_path: Path) -> None:
+def test_missing_folders_are_made_for_the_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert trusts(tmp_path / "a" / "b")
     assert [path.stat().st_mode & 0o777 for path in (tmp_path / "a", tmp_path / "a" / "b")] == [0o700] * 2
     assert trusts(tmp_path / "a" / ".." / "a" / "b")
     assert trusts(Path("/"))
-
-
-@pytest.mark.parametrize("mode", [0o775, 0o757, 0o777, 0o2775])
-def test_folder_on_the_way_that_others_may_write_to(tmp_path: Path, mode: int) -> None:
-    above = tmp_path / "above"
-    above.mkdir()
-    above.chmod(mode)
-    with pytest.raises(
-        PermissionError, match=rf"{above} belongs to user \d+ and group \d+, mode {mode:04o}"
-    ) as found:
-        open_trusted(above / "x" / "y")
-    assert str(found.value).endswith(f"chmod {'go' if mode & 2 else 'g'}-w {above}")
-    assert list(above.iterdir()) == []
-    with pytest.raises(PermissionError):
-        open_trusted(above)
-
-
-def test_sticky_folder_may_be_passed_and_not_used(tmp_path: Path) -> None:
+    # who can write to the working directory can replace what lies in it
+    monkeypatch.chdir(tmp_path)
+    tmp_path.chmod(0o777)
+    with pytest.raises(PermissionError, match="mode 0777"):
+        OwnFolder(Path("a"), "kernels")
+    # a sticky folder may be passed and not used
     tmp_path.chmod(0o1777)
     assert trusts(tmp_path / "own")
     assert not trusts(tmp_path)
 
 
+@pytest.mark.parametrize("mode", [0o775, 0o757, 0o2775])
+def test_folder_on_the_way_that_others_may_write_to(tmp_path: Path, mode: int) -> None:
+    above = tmp_path / "above"
+    above.mkdir()
+    above.chmod(mode)
+    words = (
+        rf"{above} belongs to user \d+ and group \d+, mode {mode:04o}: chmod {'go' if mode & 2 else 'g'}-w"
+    )
+    for path in (above / "x" / "y", above):
+        with pytest.raises(PermissionError, match=words):
+            open_trusted(path)
+    assert list(above.iterdir()) == []
+
+
 def test_links_of_the_user_are_followed_step_by_step(tmp_path: Path) -> None:
     real = tmp_path / "data" / "real"
     real.mkdir(parents=True)
-    (tmp_path / "absolute").symlink_to(real)
-    (tmp_path / "relative").symlink_to("data/../data/real")
-    (tmp_path / "chain").symlink_to("absolute")
-    for name in ("absolute", "relative", "chain"):
+    targets = {"absolute": real, "relative": "data/../data/real", "chain": "absolute"}
+    for name, target in targets.items():
+        (tmp_path / name).symlink_to(target)
         assert trusts(tmp_path / name / name)
         assert (real / name).is_dir()
     (tmp_path / "data").chmod(0o777)
-    for name in ("absolute", "relative", "chain"):
-        assert not trusts(tmp_path / name / name)
+    assert not any(trusts(tmp_path / name / name) for name in targets)
     (tmp_path / "round").symlink_to("round")
     with pytest.raises(OSError, match="symbolic links"):
         open_trusted(tmp_path / "round" / "x")
@@ -103,47 +86,44 @@ def test_links_of_the_user_are_followed_step_by_step(tmp_path: Path) -> None:
 
 @needs_root
 @pytest.mark.parametrize("victim", [0, SOMEBODY])
-@pytest.mark.parametrize(
-    "attack",
-    [
-        "mkdir -m 700 $1/x",
-        "mkdir -m 1777 $1/x",
-        "mkdir -m 755 $1/real; ln -s $1/real $1/x",
-        "ln -s /usr/lib $1/x",
-        "ln -s $2 $1/x",
-    ],
-)
-def test_what_another_user_made_is_refused(top: Path, victim: int, attack: str) -> None:
+def test_what_another_user_made_is_refused(victim: int) -> None:
     """In a temporary folder, where everybody may make entries but nobody rename those of others."""
-    shared, own = top / "shared", top / "own"
-    shared.mkdir()
-    shared.chmod(0o1777)
-    own.mkdir()
-    os.chown(own, victim, victim)
-    do_as(STRANGER, attack, shared, own)
-    with user(victim):
-        assert not trusts(shared / "x" / "y")
-        assert trusts(shared / "mine" / "y")
-        assert trusts(own / "y")
+    with open_folder() as top:
+        shared, own = top / "shared", top / "own"
+        shared.mkdir()
+        shared.chmod(0o1777)
+        own.mkdir()
+        os.chown(own, victim, victim)
+        attacks = {
+            "a": "mkdir -m 700 $1/a",
+            "b": "mkdir -m 1777 $1/b",
+            "c": "mkdir -m 755 $1/real; ln -s $1/real $1/c",
+            "d": "ln -s /usr/lib $1/d",
+            "e": "ln -s $2 $1/e",
+        }
+        do_as(STRANGER, "; ".join(attacks.values()), shared, own)
+        with user(victim):
+            assert not any(trusts(shared / name / "y") for name in attacks)
+            assert trusts(shared / "mine" / "y")
+            assert trusts(own / "y")
 
 
 @needs_root
-def test_links_of_root_are_followed(top: Path) -> None:
+def test_links_of_root_are_followed() -> None:
     """As `/home -> /data/home`, for every user."""
-    home = top / "data" / "home" / "somebody"
-    home.mkdir(parents=True)
-    os.chown(home, SOMEBODY, SOMEBODY)
-    (top / "home").symlink_to("data/home")
-    (top / "tmp").symlink_to(top / "data")
-    # Folders on the way need not be readable.
-    (top / "data").chmod(0o711)
-    with user(SOMEBODY):
-        assert trusts(top / "home" / "somebody" / ".cache")
-        assert trusts(top / "tmp" / "home" / "somebody" / ".cache")
-    assert not trusts(top / "data" / "home" / "somebody" / ".cache")
-    os.chown(top / "home", STRANGER, STRANGER, follow_symlinks=False)
-    with user(SOMEBODY):
-        assert not trusts(top / "home" / "somebody" / ".cache")
+    with open_folder() as top:
+        home = top / "data" / "home" / "somebody"
+        home.mkdir(parents=True)
+        os.chown(home, SOMEBODY, SOMEBODY)
+        (top / "home").symlink_to("data/home")
+        # Folders on the way need not be readable.
+        (top / "data").chmod(0o711)
+        with user(SOMEBODY):
+            assert trusts(top / "home" / "somebody" / ".cache")
+        assert not trusts(home / ".cache")
+        os.chown(top / "home", STRANGER, STRANGER, follow_symlinks=False)
+        with user(SOMEBODY):
+            assert not trusts(top / "home" / "somebody" / ".cache")
 
 
 @pytest.fixture
@@ -226,15 +206,6 @@ def test_folder_itself_is_no_link_and_closed_to_others(tmp_path: Path) -> None:
         OwnFolder(tmp_path, "leaf")
 
 
-def test_a_relative_path_is_walked_from_the_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who can write to the working directory can replace what lies in it."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "cache").mkdir(mode=0o700)
-    tmp_path.chmod(0o777)
-    with pytest.raises(PermissionError, match="mode 0777"):
-        OwnFolder(Path("cache"), "kernels")
-
-
 # Where machine code is kept: in a directory of ours alone, named after what it depends on.
 
 
@@ -245,25 +216,27 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     monkeypatch.setenv("SWEEP_CACHE_OF_THIS_RUN", "")  # set by what is tested; so it is taken back
+    monkeypatch.setattr(cache, "_said", set())
     return folder
+
+
+def place() -> Path:
+    found = cache_folder()
+    assert found is not None
+    assert found.path.name == f"kernels-{fingerprint()}"
+    return found.path.parent
 
 
 def test_the_folder_is_that_of_the_user_or_a_local_one(
     tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def parent() -> Path:
-        folder = cache_folder()
-        assert folder is not None
-        assert folder.path.name == f"kernels-{fingerprint()}"
-        return folder.path.parent
-
     monkeypatch.setenv("SWEEP_CACHE_DIR", str(tmp_path / "root"))
-    assert parent() == tmp_path / "root"
+    assert place() == tmp_path / "root"
     monkeypatch.delenv("SWEEP_CACHE_DIR")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert parent() == tmp_path / "cache" / "sweep"
-    monkeypatch.setattr("kernels.cache.on_remote_filesystem", lambda path: True)
-    assert parent() == temporary / f"sweep-cache-{os.getuid()}"
+    assert place() == tmp_path / "cache" / "sweep"
+    monkeypatch.setattr(cache, "on_remote_filesystem", lambda path: True)
+    assert place() == temporary / f"sweep-cache-{os.getuid()}"
 
 
 def test_folder_that_others_could_change_is_replaced_for_this_run(
@@ -274,21 +247,16 @@ def test_folder_that_others_could_change_is_replaced_for_this_run(
     home.mkdir()
     home.chmod(0o775)
     monkeypatch.setenv("SWEEP_CACHE_DIR", str(home / "cache"))
-    folder = cache_folder()
-    assert folder is not None
-    assert folder.path.is_relative_to(temporary)
+    first = place()
+    assert first.is_relative_to(temporary)
     assert list(home.iterdir()) == []
     (said,) = caplog.messages
-    assert said.startswith(f"compiled kernels are kept for this run only: {home} belongs to user")
+    assert f"for this run only: {home} belongs to user" in said
     assert f"mode 0775: chmod g-w {home}" in said
-    again = cache_folder()
-    assert again is not None
-    assert again.path == folder.path
+    assert place() == first
     assert len(caplog.messages) == 1
     home.chmod(0o755)
-    folder = cache_folder()
-    assert folder is not None
-    assert folder.path.parent == home / "cache"
+    assert place() == home / "cache"
 
 
 def test_no_safe_folder_costs_a_warning_and_nothing_is_removed_later(
@@ -317,20 +285,220 @@ def test_processes_of_a_run_share_its_folder_which_ends_with_it(tmp_path: Path) 
     shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o777)
-    done = subprocess.run(
-        [sys.executable, "-c", FOLDERS],
-        env=os.environ | {"SWEEP_CACHE_DIR": str(shared), "SCRIPT": FOLDERS, "TMPDIR": str(tmp_path)},
-        cwd=Path(kernels.__file__).parents[1],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = run(FOLDERS, tmp_path, SWEEP_CACHE_DIR=str(shared), SCRIPT=FOLDERS, TMPDIR=str(tmp_path))
     child, parent = done.stdout.splitlines()
     assert child == parent
     assert child.endswith(" True")
     assert not Path(child.split()[0]).parent.exists()
     assert len(done.stderr.splitlines()) == 1
 
+
+def test_the_name_of_the_folder_is_of_all_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "kernels"
+    shutil.copytree(Path(kernels.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    own = fingerprint()
+    monkeypatch.setattr(cache, "__file__", str(package / "cache.py"))
+    assert fingerprint() == own
+    found = {own}
+    inner = package / "partition" / "statistics.py"
+    inner.write_text(inner.read_text() + "# other\n")
+    found.add(fingerprint())
+    inner.rename(inner.with_name("sums.py"))
+    found.add(fingerprint())
+    monkeypatch.setattr("numba.__version__", "another")
+    found.add(fingerprint())
+    assert len(found) == 4
+
+
+def test_remote_filesystems_are_known(tmp_path: Path) -> None:
+    mounts = tmp_path / "mounts"
+    near, far = tmp_path / "near", tmp_path / "far away"
+    mounts.write_text(
+        f"/dev/sda / ext4 rw 0 0\nserver:/far {str(far).replace(' ', chr(92) + '040')} nfs4 rw 0 0\n"
+        f"/dev/sdb {far}/scratch xfs rw 0 0\n".replace("far away/", "far\\040away/")
+    )
+    assert not on_remote_filesystem(near, mounts)
+    assert on_remote_filesystem(far / "home", mounts)
+    assert not on_remote_filesystem(far / "scratch" / "x", mounts)
+    assert not on_remote_filesystem(far, tmp_path / "no such table")
+
+
+# One kernel in a folder of its own: each call of `kernel` is what another process would have.
+
+
+@pytest.fixture
+def kernel(folder: OwnFolder, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
+    monkeypatch.setattr("kernels.jit.FOLDER", folder)
+
+    def add(x: Any) -> Any:
+        return x + 1
+
+    return lambda: jit(add)
+
+
+def files(folder: OwnFolder) -> list[Path]:
+    return list(folder.path.glob("*.kernel"))
+
+
+def hits(kernel: Any) -> int:
+    assert kernel(1) == 2
+    return sum(kernel.stats.cache_hits.values())
+
+
+def test_damaged_code_is_compiled_and_kept_again(folder: OwnFolder, kernel: Callable[[], Any]) -> None:
+    assert [hits(kernel()) for _ in range(2)] == [0, 1]
+    (file,) = files(folder)
+    for left in (0, 100):
+        os.truncate(file, left)  # as a power cut may leave it
+        assert [hits(kernel()) for _ in range(2)] == [0, 1]
+    file.chmod(0o620)  # somebody else may have written it
+    assert hits(kernel()) == 0
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_folder_that_cannot_be_written_any_more_costs_one_warning(
+    folder: OwnFolder,
+    kernel: Callable[[], Any],
+    full: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A full disk shows when the first kernel is compiled, long after the folder was made."""
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    if full:
+        monkeypatch.setattr(os, "replace", refuse)
+    else:
+        shutil.rmtree(folder.path)
+    one = kernel()
+    assert (one(1), one(1.5)) == (2, 2.5)
+    (said,) = caplog.messages
+    assert f"not cached in {folder.path}" in said
+    assert not folder.path.exists() or files(folder) == []
+
+
+@pytest.fixture
+def held(folder: OwnFolder) -> Iterator[None]:
+    """The lock, as another process has it."""
+    with (folder.path / "lock").open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.mark.usefixtures("held")
+def test_wait_for_another_process_is_said_and_has_an_end(
+    folder: OwnFolder,
+    kernel: Callable[[], Any],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A process that was stopped while it compiles must not stop all others."""
+    caplog.set_level(logging.INFO, "kernels.cache")
+    monkeypatch.setattr(cache, "SAY_AFTER", 0.1)
+    monkeypatch.setattr(cache, "WAIT_AT_MOST", 0.3)
+    assert hits(kernel()) == 0
+    compiling, waiting, tired = caplog.messages
+    assert "compiling the kernels" in compiling
+    assert str(folder.path) in compiling
+    assert "waiting for another process" in waiting
+    assert tired.endswith("compiling them here too")
+    assert hits(kernel()) == 1  # what it compiled is there for others, lock or not
+    assert len(caplog.messages) == 3
+
+
+def test_wait_ends_as_soon_as_the_code_is_there(folder: OwnFolder, kernel: Callable[[], Any]) -> None:
+    """Though the lock is held on: those that wait load side by side, not in turn."""
+    kernel()(1)
+    (file,) = files(folder)
+    content = file.read_bytes()
+    file.unlink()
+    with (folder.path / "lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        found: list[int] = []
+        waiting = threading.Thread(target=lambda: found.append(hits(kernel())))
+        waiting.start()
+        waiting.join(0.3)
+        assert waiting.is_alive()
+        folder.write(file.name, content)
+        waiting.join(5)
+    assert found == [1]
+
+
+# Processes of a copy of the package, with a kernel that calls one of another module: outer(1) is 20.
+
+INNER = "from kernels.jit import jit\n\n@jit\ndef inner(x):\n    return x + {}\n"
+OUTER = (
+    "from kernels.inner import inner\nfrom kernels.jit import jit\n\n"
+    "@jit\ndef outer(x):\n    return 10 * inner(x)\n"
+)
+CALL = "from kernels.outer import outer; print(outer(1), sum(outer.stats.cache_hits.values()))"
+
+
+def copy_of_kernels(folder: Path) -> Path:
+    package = folder / "kernels"
+    source = Path(kernels.__file__).parent
+    shutil.copytree(source, package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "inner.py").write_text(INNER.format(1))
+    (package / "outer.py").write_text(OUTER)
+    return package
+
+
+def run(code: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A process whose packages are in `folder`, if it has any."""
+    found = folder if (folder / "kernels").is_dir() else Path(kernels.__file__).parents[1]
+    given = os.environ | {"PYTHONPATH": str(found), "PYTHONDONTWRITEBYTECODE": "1"} | environment
+    return subprocess.run(
+        [sys.executable, "-c", code], env=given, cwd=found, capture_output=True, text=True, check=True
+    )
+
+
+def test_processes_share_code_until_a_source_changes(tmp_path: Path) -> None:
+    package, kept = copy_of_kernels(tmp_path / "copy"), tmp_path / "cache"
+    outputs: list[list[str]] = []
+
+    def call() -> None:
+        outputs.append(run(CALL, package.parent, SWEEP_CACHE_DIR=str(kept)).stdout.split())
+
+    started = [threading.Thread(target=call) for _ in range(2)]
+    for each in started:
+        each.start()
+    for each in started:
+        each.join()
+    assert [value for value, _ in outputs] == ["20", "20"]
+    call()
+    (package / "inner.py").write_text(INNER.format(2))
+    call()
+    assert outputs[2:] == [["20", "1"], ["30", "0"]]
+    assert len(list(kept.iterdir())) == 2
+    assert {path.stat().st_mode & 0o777 for path in [kept, *kept.iterdir()]} == {0o700}
+    assert list(package.rglob("*.kernel")) == []
+
+
+WARM = """
+from kernels.search.genetic import _search, warm_up
+warm_up()
+print(sum(_search.stats.cache_misses.values()))
+"""
+
+
+@pytest.mark.heavy
+def test_one_of_eight_processes_compiles_the_search(tmp_path: Path) -> None:
+    misses: list[int] = []
+
+    def warm() -> None:
+        misses.append(int(run(WARM, tmp_path, SWEEP_CACHE_DIR=str(tmp_path / "cache")).stdout))
+
+    started = [threading.Thread(target=warm) for _ in range(8)]
+    for each in started:
+        each.start()
+    for each in started:
+        each.join()
+    assert sorted(misses) == [0] * 7 + [1]
+
+
+# Another user plants files.
 
 VICTIM = """
 import os, sys
@@ -350,8 +518,6 @@ sys.stdin.readline()
 from kernels.outer import outer
 print(outer(1))
 """
-
-
 SWAP = """
 umask 0
 mv "$1" "$2" || true
@@ -364,66 +530,7 @@ for name in "$@"; do
     cp "$payload" "$name"
 done
 """
-
-
 MADE = ("mkdir -m 1777 $1", "mkdir -m 1777 $2; ln -s $2 $1", "mkdir -m 777 $1")
-
-
-@needs_root
-@pytest.mark.parametrize(
-    ("victim", "made"),
-    [
-        pytest.param(victim, made, marks=[pytest.mark.heavy] * ((victim == 0) != (made == MADE[0])))
-        for victim in (0, SOMEBODY)
-        for made in MADE
-    ],
-)
-def test_planted_files_are_not_unpickled(victim: int, made: str, tmp_path: Path) -> None:
-    """Another user makes the folder first, waits for the victim's own in it, swaps that and fills it."""
-    with open_folder() as top:
-        package = copy_of_kernels(top / "copy")
-        temporary, marker = top / "temporary", top / "marker"
-        for folder in (temporary, marker):
-            folder.mkdir()
-            folder.chmod(0o1777)
-        environment = os.environ | {
-            "PYTHONPATH": str(package.parent),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "HOME": str(temporary),
-            "TMPDIR": str(temporary),
-        }
-        environment.pop("SWEEP_CACHE_DIR", None)
-        # What the files are called is no secret: the attacker runs the program too.
-        own = environment | {"SWEEP_CACHE_DIR": str(tmp_path / "own")}
-        command = [sys.executable, "-c", VICTIM]
-        subprocess.run(
-            [*command, "0"], env=own, cwd=top, input="\n", capture_output=True, text=True, check=True
-        )
-        (leaf,) = (tmp_path / "own").iterdir()
-        names = [str(path.relative_to(leaf)) for path in leaf.rglob("*") if path.is_file()]
-        assert len(names) > 1
-        payload = top / "payload"
-        payload.write_bytes(pickle.dumps(Payload(str(marker / "ran"))))
-
-        target = temporary / f"sweep-cache-{victim}"
-        do_as(STRANGER, made, target, temporary / "elsewhere")
-        process = subprocess.Popen(
-            [*command, str(victim)],
-            env=environment,
-            cwd=top,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        do_as(STRANGER, SWAP, target / leaf.name, target / "old", payload, *names)
-        stdout, stderr = process.communicate("\n")
-        assert stdout == "20\n"
-        assert list(marker.iterdir()) == []
-        (said,) = stderr.splitlines()
-        assert f"{target} belongs to user {STRANGER} and group {STRANGER}, mode " in said
 
 
 class Payload:
@@ -436,209 +543,50 @@ class Payload:
         return os.mkdir, (self.mark,)
 
 
-def test_remote_filesystems_are_known(tmp_path: Path) -> None:
-    mounts = tmp_path / "mounts"
-    near, far = tmp_path / "near", tmp_path / "far away"
-    mounts.write_text(
-        f"/dev/sda / ext4 rw 0 0\nserver:/far {str(far).replace(' ', chr(92) + '040')} nfs4 rw 0 0\n"
-        f"/dev/sdb {far}/scratch xfs rw 0 0\n".replace("far away/", "far\\040away/")
-    )
-    assert not on_remote_filesystem(near, mounts)
-    assert on_remote_filesystem(far / "home", mounts)
-    assert not on_remote_filesystem(far / "scratch" / "x", mounts)
-    assert not on_remote_filesystem(far, tmp_path / "no such table")
+@needs_root
+@pytest.mark.parametrize(
+    ("victim", "made"),
+    [
+        pytest.param(victim, made, marks=[pytest.mark.heavy] * ((victim, made) != (SOMEBODY, MADE[0])))
+        for victim in (0, SOMEBODY)
+        for made in MADE
+    ],
+)
+def test_planted_files_are_not_unpickled(victim: int, made: str, tmp_path: Path) -> None:
+    """Another user makes the folder first, waits for the victim's own in it, swaps that and fills it."""
+    with open_folder() as top:
+        package = copy_of_kernels(top / "copy")
+        temporary, marker = top / "temporary", top / "marker"
+        for each in (temporary, marker):
+            each.mkdir()
+            each.chmod(0o1777)
+        environment = os.environ | {
+            "PYTHONPATH": str(package.parent),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "HOME": str(temporary),
+            "TMPDIR": str(temporary),
+        }
+        environment.pop("SWEEP_CACHE_DIR", None)
+        # What the files are called is no secret: the attacker runs the program too.
+        own = environment | {"SWEEP_CACHE_DIR": str(tmp_path / "own")}
+        command = [sys.executable, "-c", VICTIM]
+        subprocess.run([*command, "0"], env=own, cwd=top, input=b"\n", capture_output=True, check=True)
+        (leaf,) = (tmp_path / "own").iterdir()
+        names = [str(path.relative_to(leaf)) for path in leaf.rglob("*") if path.is_file()]
+        assert len(names) > 1
+        payload = top / "payload"
+        payload.write_bytes(pickle.dumps(Payload(str(marker / "ran"))))
 
-
-CALL = "from kernels.outer import outer; print(outer(1), sum(outer.stats.cache_hits.values()))"
-
-
-@pytest.fixture
-def package(tmp_path: Path) -> Path:
-    """A copy of the package with a kernel that calls one of another module."""
-    return copy_of_kernels(tmp_path / "copy")
-
-
-def environment(package: Path, cache: Path) -> dict[str, str]:
-    return os.environ | {
-        "PYTHONPATH": str(package.parent),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "SWEEP_CACHE_DIR": str(cache),
-    }
-
-
-def call(package: Path, cache: Path, code: str = CALL) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=package.parent,
-        env=environment(package, cache),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done
-
-
-def test_code_is_kept_until_a_source_changes_or_it_is_damaged(package: Path, tmp_path: Path) -> None:
-    cache = tmp_path / "cache"
-    compiling, end = call(package, cache, told()).stdout.splitlines()
-    assert compiling.startswith("kernels.cache compiling the kernels")
-    assert compiling.endswith(str(next(cache.iterdir())))
-    assert end == "end"
-    assert call(package, cache).stdout.split() == ["20", "1"]
-    for left, file in zip((0, 100), cache.rglob("*outer*.kernel"), strict=False):
-        os.truncate(file, left)  # as a power cut may leave it
-    assert call(package, cache).stdout.split() == ["20", "0"]
-    assert call(package, cache).stdout.split() == ["20", "1"]
-    (package / "inner.py").write_text(INNER.format(2))
-    assert call(package, cache).stdout.split() == ["30", "0"]
-    assert len(list(cache.iterdir())) == 2
-    assert {path.stat().st_mode & 0o777 for path in [cache, *cache.iterdir()]} == {0o700}
-    assert list(package.rglob("*.kernel")) == []
-
-
-FULL = """
-import resource, shutil
-import kernels.jit
-from kernels.outer import outer
-if {removed}:
-    shutil.rmtree(kernels.jit.FOLDER.path)
-    kernels.jit.FOLDER.path.parent.rmdir()
-    kernels.jit.FOLDER.path.parent.write_text("")
-else:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-print(outer(1), outer(1.5))
-"""
-
-
-@pytest.mark.parametrize("removed", [False, True])
-def test_folder_that_cannot_be_written_any_more_costs_one_warning(
-    package: Path, tmp_path: Path, removed: bool
-) -> None:
-    """A full disk shows when the first kernel is compiled, long after the folder was made."""
-    done = call(package, tmp_path / "cache", FULL.format(removed=removed))
-    assert done.stdout.split() == ["20", "25.0"]
-    (said,) = done.stderr.splitlines()
-    assert str(tmp_path / "cache" / "kernels-") in said
-    assert "SWEEP_CACHE_DIR" in said
-
-
-def test_processes_starting_at_once_share_one_empty_directory(package: Path, tmp_path: Path) -> None:
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-c", CALL],
-            cwd=package.parent,
-            env=environment(package, tmp_path / "cache"),
-            stdout=subprocess.PIPE,
-            text=True,
+        target, streams = (
+            temporary / f"sweep-cache-{victim}",
+            dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE),
         )
-        for _ in range(4)
-    ]
-    outputs = [process.communicate()[0].split()[0] for process in started]
-    assert [process.returncode for process in started] == [0] * 4
-    assert outputs == ["20"] * 4
-
-
-TOLD = """
-import logging, sys
-logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(name)s %(message)s")
-import kernels.cache
-kernels.cache.SAY_AFTER, kernels.cache.WAIT_AT_MOST = {waits}
-from kernels.outer import outer
-for x in (1, 1.5):
-    outer(x)
-print("end", flush=True)
-"""
-
-
-def told(*, waits: tuple[float, float] = (60.0, 60.0)) -> str:
-    return TOLD.format(waits=waits)
-
-
-HOLD = """
-import fcntl, sys
-import kernels.jit
-file = open(kernels.jit.FOLDER.path / "lock", "wb")
-fcntl.flock(file, fcntl.LOCK_EX)
-print("held", flush=True)
-sys.stdin.readline()
-"""
-
-
-def start(package: Path, cache: Path, code: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", code],
-        cwd=package.parent,
-        env=environment(package, cache),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-
-
-def first_line(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    return process.stdout.readline()
-
-
-def test_wait_for_another_process_is_said_and_has_an_end(package: Path, tmp_path: Path) -> None:
-    """A process that was stopped while it compiles must not stop all others."""
-    cache = tmp_path / "cache"
-    holder = start(package, cache, HOLD)
-    try:
-        assert first_line(holder) == "held\n"
-        compiling, waiting, tired, *_, end = call(package, cache, told(waits=(0.2, 0.5))).stdout.splitlines()
-        # What it compiled is there for others, lock or not.
-        assert call(package, cache, told()).stdout == "end\n"
-    finally:
-        holder.communicate("\n")
-    assert compiling.startswith("kernels.cache compiling the kernels")
-    assert waiting.startswith("kernels.cache waiting for another process")
-    assert tired.endswith("compiling them here too")
-    assert end == "end"
-
-
-def test_wait_ends_as_soon_as_the_code_is_there(package: Path, tmp_path: Path) -> None:
-    """Though the lock is held on: those that wait load side by side, not in turn."""
-    cache = tmp_path / "cache"
-    holder = start(package, cache, HOLD)
-    waiting = []
-    try:
-        assert first_line(holder) == "held\n"
-        waiting = [start(package, cache, told(waits=(0.1, 60.0))) for _ in range(2)]
-        for process in waiting:
-            assert "compiling" in first_line(process)
-            assert "waiting" in first_line(process)
-        call(package, cache, told(waits=(60.0, 0.0)))
-        began = time.monotonic()
-        outputs = [process.communicate()[0] for process in waiting]
-        assert time.monotonic() - began < 30
-        assert outputs == ["end\n"] * 2
-    finally:
-        for process in (holder, *waiting):
-            process.kill()
-            process.communicate()
-
-
-WARM = """
-from kernels.search.genetic import _search, warm_up
-warm_up()
-print(sum(_search.stats.cache_misses.values()))
-"""
-
-
-@pytest.mark.heavy
-def test_one_of_eight_processes_compiles_the_search(tmp_path: Path) -> None:
-    package = Path(kernels.__file__).parent
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-c", WARM],
-            env=environment(package, tmp_path / "cache"),
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(8)
-    ]
-    misses = [int(process.communicate()[0]) for process in started]
-    assert [process.returncode for process in started] == [0] * 8
-    assert sorted(misses) == [0] * 7 + [1]
+        do_as(STRANGER, made, target, temporary / "elsewhere")
+        process = subprocess.Popen([*command, str(victim)], env=environment, cwd=top, text=True, **streams)  # type: ignore[call-overload]
+        assert process.stdout.readline() == "ready\n"
+        do_as(STRANGER, SWAP, target / leaf.name, target / "old", payload, *names)
+        stdout, stderr = process.communicate("\n")
+        assert stdout == "20\n"
+        assert list(marker.iterdir()) == []
+        (said,) = stderr.splitlines()
+        assert f"{target} belongs to user {STRANGER} and group {STRANGER}, mode " in said

@@ -137,7 +137,7 @@ def test_cluster_gaussians() -> None:
     assert np.isnan(variances[1])
     with pytest.raises(ValueError, match="labels go from -1"):
         cluster_gaussians(X, np.full(5, -1), 4)
-    with pytest.raises(ValueError, match="labels are"):
+    with pytest.raises(ValueError, match="expected 5 integers"):
         cluster_gaussians(X, np.zeros(4, dtype=int), 4)
 
 

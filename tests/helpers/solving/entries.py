@@ -7,7 +7,7 @@ once on a machine. `plain` gives any kernel as Python has it, for small operator
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import FunctionType
+from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numba
@@ -20,7 +20,7 @@ from kernels.partition.relocation import collect as collect_statistics
 from kernels.partition.relocation import relocate
 from kernels.partition.state import State, new_state
 from kernels.problem.data import Data
-from kernels.search.local_search import assignment_pass, relocate_annotated
+from kernels.search.local_search import RELOCATION, assignment_pass, run_phase
 from kernels.search.local_search import local_search as search_locally
 
 COLLECT, MOVE, GAINS, EXACT, ASSIGN, RELOCATE, SEARCH = range(7)
@@ -46,7 +46,7 @@ def _do(data: Data, state: State, rng: np.random.Generator, what: int, sample: i
     elif what == ASSIGN:
         return float(assignment_pass(data, state))
     elif what == RELOCATE:
-        return float(relocate_annotated(data, state, rng))
+        return float(run_phase(data, state, rng, RELOCATION))
     elif what == SEARCH:
         return search_locally(data, state, rng)
     return 0.0
@@ -98,6 +98,13 @@ def plain(kernel: Callable[..., Any]) -> Callable[..., Any]:
     if numba.config.DISABLE_JIT or not isinstance(kernel, Dispatcher):
         return kernel
     function = kernel.py_func
-    names = set(function.__code__.co_names) & set(function.__globals__)
-    used = {name: plain(function.__globals__[name]) for name in names}
+    names = set(function.__code__.co_names)
+    used = {name: _plain(value, names) for name, value in function.__globals__.items() if name in names}
     return FunctionType(function.__code__, function.__globals__ | used, function.__name__)
+
+
+def _plain(value: Any, names: set[str]) -> Any:
+    """A kernel, or a module with the kernels that are named."""
+    if not isinstance(value, ModuleType) or not value.__name__.startswith("kernels."):
+        return plain(value)
+    return SimpleNamespace(**{name: plain(each) for name, each in vars(value).items() if name in names})

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from kernels.problem.problem import MUST, Layer, Problem, build_problem
 from kernels.settings import ObjectiveSettings
 
+MODELS = ["unsupervised", "likelihood", "posterior", "conditional"]
+COVARIANCES = ["spherical", "common", "diagonal", "tied", "full"]
 SHAPED = ("diagonal", "tied", "full")
 """Shapes of covariance with a prior: their twins go by determinants, in the units of X."""
 
@@ -425,3 +427,19 @@ def shaped_costs(case: Case, labels: NDArray[np.integer]) -> NDArray[np.float64]
         squares = np.einsum("nd,nd->n", differences, np.linalg.solve(covariance, differences.T).T)
         cost[:, r] = 0.5 * squares + 0.5 * log_det(covariance)
     return cost
+
+
+def tiny_case(seed: int, n_clusters: int, model: str, n_samples: int) -> Case:
+    """Samples in groups, all annotated, one annotation in five wrong; "unknown" is conditional without p.
+
+    So small that all partitions can be tried.
+    """
+    rng = np.random.default_rng(seed)
+    truth = np.arange(n_samples) % n_clusters
+    X = rng.normal(size=(n_samples, 2)) + 5.0 * np.column_stack([truth == 1, truth == 2])
+    i, j = np.arange(n_samples), rng.integers(0, n_samples, size=n_samples)
+    kinds = (truth[i] != truth[j]) ^ (rng.random(n_samples) < 0.2)
+    pairs = np.column_stack([i, j])
+    accuracy = None if model == "unknown" else 0.8
+    layers = [Layer(kind, pairs[kinds == kind], None, accuracy) for kind in (0, 1)]
+    return Case(X, layers, n_clusters, "conditional" if model == "unknown" else model)

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from solving.oracles import draw_case, draw_labels, objective
-from solving.tiny import COVARIANCES, MODELS
+from solving.oracles import COVARIANCES, MODELS, draw_case, draw_labels, objective
 
 import kernels.choice.held_out as module
 from kernels.choice.held_out import (

@@ -1,4 +1,4 @@
-"""One walk over cases, models and shapes: every increment against the objective from scratch."""
+"""One walk over cases, models and shapes: every increment, and the objective, against the slow twins."""
 
 from __future__ import annotations
 
@@ -8,17 +8,27 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from solving.entries import collected, exact, gains_of, move, plain
-from solving.oracles import SHAPED, Case, adjacency, draw_case, draw_labels, gain, objective, objective_parts
-from solving.tiny import COVARIANCES, MODELS
+from solving.oracles import (
+    COVARIANCES,
+    MODELS,
+    SHAPED,
+    Case,
+    adjacency,
+    draw_case,
+    draw_labels,
+    gain,
+    objective,
+    objective_parts,
+)
 
-from kernels.partition.gains import count_change
 from kernels.partition.objective import objective_terms
 from kernels.partition.relocation import error_after_removal
-from kernels.partition.state import RELOCATIONS, STALE, State
+from kernels.partition.shaped import LARGEST_DRIFT
+from kernels.partition.state import RELOCATIONS, STALE, State, new_state
 from kernels.problem.data import Data
 from kernels.problem.problem import CANNOT, MUST, Layer, build_problem
 
-STEPS = 6
+STEPS = 5
 DERIVED = (
     "sizes", "means", "errors", "squares", "scatter", "inverse", "logdets", "edge_counts", "agreed",
     "terms", "join", "ratios", "count_terms", "rates", "logs", "base", "slack",
@@ -109,9 +119,12 @@ CASES = {
 
 @pytest.mark.parametrize("covariance", COVARIANCES)
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("name", CASES)
-def test_walk(name: str, model: str, covariance: str) -> None:
-    case = replace(CASES[name](model), covariance=covariance)
+def test_walk(model: str, covariance: str) -> None:
+    for name, make in CASES.items():
+        walk(name, replace(make(model), covariance=covariance))
+
+
+def walk(name: str, case: Case) -> None:
     data = case.problem().data
     state = collected(data, draw_labels(case, 0))
     rng = np.random.default_rng(1)
@@ -127,15 +140,17 @@ def test_walk(name: str, model: str, covariance: str) -> None:
         wanted = gain(case, labels, sample, target)
         slack = state.slack[0, source, target] + degree * state.slack[1, source, target]
         slack += 4 * (state.doubt[source] + state.doubt[target])
-        assert abs(gains[target] - wanted) <= slack + 1e-8
-        assert (gains[target] > 1e-9) == (wanted > 1e-9) or abs(wanted - 1e-9) <= 1e-8
+        assert abs(gains[target] - wanted) <= slack + 1e-8, name
+        assert (gains[target] > 1e-9) == (wanted > 1e-9) or abs(wanted - 1e-9) <= 1e-8, name
         decided += slack < abs(wanted)
-        assert exact(data, state, sample, target) == pytest.approx(wanted, rel=1e-9, abs=1e-8)
+        assert exact(data, state, sample, target) == pytest.approx(wanted, rel=1e-9, abs=1e-8), name
         move(data, state, sample, target)
-    assert decided >= STEPS / 2 or model == "unsupervised", "the bound on the series decides next to nothing"
+    assert decided >= STEPS / 2 or case.model == "unsupervised", (
+        "the bound on the series decides next to nothing"
+    )
     labels = state.labels.astype(int)
     found, parts = objective_terms(case.problem(), labels), objective_parts(case, labels)
-    assert found == pytest.approx(parts, rel=1e-9, abs=1e-8)
+    assert found == pytest.approx(parts, rel=1e-9, abs=1e-8), name
     check_statistics(case, state)
 
 
@@ -175,25 +190,6 @@ def test_a_long_run_of_relocations_equals_a_fresh_start(model: str, covariance: 
         np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9, err_msg=name)
 
 
-def test_changes_of_the_edge_counts_are_those_of_the_matrices() -> None:
-    case = draw_case(5, n_clusters=4, m=40)
-    layer, labels = case.layers[0], draw_labels(case, 5)
-    A = adjacency(layer, 24)
-    for sample, target in itertools.product((0, 1, 2, 23), range(4)):
-        source = int(labels[sample])
-        if target == source:
-            continue
-        moved = labels.copy()
-        moved[sample] = target
-        Z, after = np.eye(4)[labels], np.eye(4)[moved]
-        change = after.T @ A @ after - Z.T @ A @ Z
-        others = A[sample].copy()
-        others[sample] = 0.0
-        for r, c in itertools.product(range(4), range(4)):
-            found = plain(count_change)(others @ Z, A[sample, sample], r, c, source, target)
-            assert found == change[r, c]
-
-
 @pytest.mark.parametrize("covariance", COVARIANCES)
 def test_samples_without_annotations_gain_by_features_alone(covariance: str) -> None:
     """Candidates of a partition where some have no links in some layers or none at all."""
@@ -211,10 +207,21 @@ def test_samples_without_annotations_gain_by_features_alone(covariance: str) -> 
             assert state.gains[target] == pytest.approx(wanted, rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_every_array_has_its_own_memory(model: str) -> None:
+    """Kernels write into one array while they read another; the annotated samples are shuffled in place."""
+    data = draw_case(0, model=model).problem().data
+    arrays = [*new_state(data), *new_state(data)]
+    arrays += [values for values in data._replace(Z=None) if isinstance(values, np.ndarray)]
+    assert data.Z is data.X  # neither is written to
+    for first, second in itertools.combinations(arrays, 2):
+        assert not np.shares_memory(first, second)
+
+
 # Where digits are lost.
 
 
-@pytest.mark.parametrize("noise", [0.0, 1e-7, 1e-5, 1e-3])
+@pytest.mark.parametrize("noise", [0.0, 1e-7, 1e-3])
 def test_common_variance_near_nothing_left(noise: float) -> None:
     """Rounding of a squared error that all but vanishes, and of one that is degenerate."""
     X = np.repeat([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], 4, axis=0)
@@ -283,7 +290,7 @@ def test_without_a_prior_a_walk_meets_degenerate_clusters(model: str) -> None:
     state = collected(data, np.repeat([0, 1, 2, 3, 4], [7, 5, 4, 4, 4]))
     assert np.isinf(state.logdets[:2]).all()
     rng = np.random.default_rng(1)
-    for _ in range(60):
+    for _ in range(40):
         labels = state.labels.astype(int)
         sample = int(rng.choice(np.flatnonzero(state.sizes[labels] > 1)))
         gains_of(data, state, sample)
@@ -296,7 +303,6 @@ def test_without_a_prior_a_walk_meets_degenerate_clusters(model: str) -> None:
 
 # Shapes "tied" and "full": what drifts over a walk stays within its bound, or is renewed.
 
-LARGEST_DRIFT = 1e-9
 MATRICES = pytest.mark.parametrize("covariance", ["tied", "full"])
 
 
@@ -369,9 +375,9 @@ def test_units_change_a_constant_alone(covariance: str) -> None:
     """Those of each feature for shapes that know the features apart; a common one for the others."""
     case = replace(draw_case(6, n_features=4), covariance=covariance)
     units = np.array([1e-4, 1.0, 30.0, 1e5]) if covariance in SHAPED else np.full(4, 1024.0)
-    scaled = replace(case, X=case.X * units)
-    for seed in range(3):
-        labels = draw_labels(case, seed)
-        found, grown = (sum(objective_terms(each.problem(), labels)) for each in (case, scaled))
-        assert found == pytest.approx(objective(case, labels))
-        assert grown == pytest.approx(found - 24 * np.log(units).sum())
+    labels = draw_labels(case, 1)
+    found, grown = (
+        sum(objective_terms(replace(case, X=case.X * unit).problem(), labels)) for unit in (np.ones(4), units)
+    )
+    assert found == pytest.approx(objective(case, labels))
+    assert grown == pytest.approx(found - 24 * np.log(units).sum())

@@ -1,4 +1,4 @@
-"""The whole search: against all partitions, against itself, and without a compiler."""
+"""The whole search: its operators one by one, then against all partitions and without a compiler."""
 
 from __future__ import annotations
 
@@ -12,40 +12,18 @@ import numpy as np
 import pytest
 from checkout import HELPERS
 from solving.entries import collect, plain
-from solving.oracles import (
-    SHAPED,
-    best_partition,
-    draw_case,
-    objective,
-)
-from solving.tiny import COVARIANCES, MODELS, same, tiny_case
+from solving.oracles import COVARIANCES, MODELS, SHAPED, best_partition, draw_case, objective, tiny_case
 
 from kernels.partition.objective import objective_terms
 from kernels.partition.state import new_state
 from kernels.problem.data import Data
 from kernels.problem.problem import MUST, Layer, Problem, build_problem
-from kernels.search.genetic import (
-    Population,
-    Restart,
-    SearchSettings,
-    are_clones,
-    assign_closest,
-    blend,
-    cross,
-    is_new,
-    kmeans,
-    mutate,
-    new_population,
-    repair,
-    run_restart,
-    seed_centroids,
-    select,
-    store,
-)
+from kernels.search import genetic
+from kernels.search.genetic import Population, Restart, SearchSettings, new_population, run_restart
 from kernels.search.sampling import new_matching
 from kernels.settings import ObjectiveSettings
 
-# Settings of the search that change its method: patience, crossover by labels, relocation of all samples.
+STOP = np.zeros(1, np.int64)
 
 
 def restart_of(problem: Problem, seed: int = 0, start: object = None, **settings: object) -> Restart:
@@ -53,34 +31,11 @@ def restart_of(problem: Problem, seed: int = 0, start: object = None, **settings
     return run_restart(problem, SearchSettings(**settings), np.random.default_rng(seed), first)  # type: ignore[arg-type]
 
 
-def hard_problem(seed: int) -> Problem:
-    return draw_case(seed, n_samples=60, n_clusters=5, m=50).problem()
-
-
-def test_patience_ends_a_restart_that_gains_nothing() -> None:
-    early = 0
-    for seed in range(6):
-        problem = hard_problem(seed)
-        restart = restart_of(problem, population=4, offspring=4, generations=30, patience=3)
-        made = (restart.local_searches - 4) // 4
-        longer = restart_of(problem, population=4, offspring=4, generations=made)
-        assert same(restart, longer)
-        if made < 30:
-            early += 1
-            before = restart_of(problem, population=4, offspring=4, generations=made - 3)
-            assert before.objective == pytest.approx(restart.objective, abs=2e-7)
-            if made > 3:
-                still = restart_of(problem, population=4, offspring=4, generations=made - 4)
-                assert still.objective < restart.objective - 5e-8
-    assert early >= 3
+def same(first: Restart, second: Restart) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
 
 
 # What a restart keeps: stored copies, clones, survivors.
-
-select = plain(select)
-store = plain(store)
-are_clones = plain(are_clones)
-is_new = plain(is_new)
 
 
 def population(objectives: list[float], sizes: list[list[int]]) -> Population:
@@ -97,7 +52,7 @@ def test_survivors_of_random_populations() -> None:
         objectives = rng.integers(0, 4, size=8).astype(float)
         sizes = [[s, 40 - s] for s in rng.integers(1, 3, size=8).tolist()]
         made = population(objectives.tolist(), sizes)
-        select(made, 8)
+        plain(genetic.select)(made, 8)
         keys = [(objectives[i], sizes[i][0]) for i in range(8)]
         ranked = sorted(range(8), key=lambda i: (-objectives[i], i))
         firsts = [i for place, i in enumerate(ranked) if keys[i] not in [keys[j] for j in ranked[:place]]]
@@ -111,7 +66,7 @@ def test_stored_solutions_are_copies_with_sorted_sizes() -> None:
     labels = np.repeat([3, 0, 2, 1], [1, 5, 2, 4])
     state.labels[:] = labels
     collect(problem.data, state)
-    store(problem.data, made, 0, state, -7.5)
+    plain(genetic.store)(problem.data, made, 0, state, -7.5)
     means, state.labels[:], state.means[:] = state.means.copy(), 0, np.nan
     assert made.labels[2].tolist() == labels.tolist()
     np.testing.assert_array_equal(made.centroids[2], means)
@@ -123,39 +78,29 @@ def test_stored_solutions_are_copies_with_sorted_sizes() -> None:
 @pytest.mark.parametrize(("apart", "clones"), [(0.0, True), (0.9e-7, True), (1.1e-7, False)])
 def test_clones_agree_to_a_ten_millionth_of_a_nat_and_in_sizes(apart: float, clones: bool) -> None:
     made = population([0.0, apart, apart], [[5, 35], [5, 35], [6, 34]])
+    are_clones, is_new = plain(genetic.are_clones), plain(genetic.is_new)
     assert are_clones(made, 0, 1) == are_clones(made, 1, 0) == clones
     assert not are_clones(made, 0, 2)
-    assert is_new(made, 1, apart) == (not clones)
-    assert is_new(made, 0, 0.0)
-    assert not is_new(made, 3, apart)
+    assert [is_new(made, count, apart) for count in (0, 1, 3)] == [True, not clones, False]
 
 
 # Seeding, k-means, crossover, mutation, repair.
-
-assign_closest = plain(assign_closest)
-cross = plain(cross)
-kmeans = plain(kmeans)
-seed_centroids = plain(seed_centroids)
-blend = plain(blend)
-mutate = plain(mutate)
-repair = plain(repair)
 
 
 def blobs(seed: int, n_samples: int = 40, n_clusters: int = 4, min_size: int = 2) -> Data:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_samples, 3)) + 4 * rng.integers(0, 2, size=(n_samples, 3))
-    return build_problem(
-        X, n_clusters=n_clusters, model="unsupervised", settings=ObjectiveSettings(min_size)
-    ).data
+    settings = ObjectiveSettings(min_size)
+    return build_problem(X, n_clusters=n_clusters, model="unsupervised", settings=settings).data
 
 
 def test_seeding_follows_squared_distances() -> None:
     """From the sample at 0, those at 1 and 3 are drawn 1 : 9."""
     data = build_problem(np.array([[0.0], [0.0], [1.0], [3.0]]), n_clusters=2, model="unsupervised").data
-    rng = np.random.default_rng(1)
+    rng, seed_centroids = np.random.default_rng(1), plain(genetic.seed_centroids)
     centroids, state = np.zeros((1, 2)), new_state(data)
     seconds = []
-    for _ in range(1500):
+    for _ in range(1000):
         seed_centroids(data, state, rng, centroids)
         if np.isclose(centroids[0, 0], data.X[0, 0]):
             seconds.append(centroids[0, 1] - centroids[0, 0])
@@ -163,18 +108,16 @@ def test_seeding_follows_squared_distances() -> None:
 
 
 def lloyd(X: np.ndarray, centroids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    labels = None
-    while True:
-        closest = ((X[:, None] - centroids[None]) ** 2).sum(axis=2).argmin(axis=1)
-        if labels is not None and (closest == labels).all():
-            return labels, centroids
-        labels = closest
+    labels, before = np.empty(0), None
+    while before is None or (labels != before).any():
+        before, labels = labels, ((X[:, None] - centroids[None]) ** 2).sum(axis=2).argmin(axis=1)
+        if len(before) == 0:
+            before = None
+        members = [X[labels == k] for k in range(len(centroids))]
         centroids = np.array(
-            [
-                X[labels == k].mean(axis=0) if (labels == k).any() else centroids[k]
-                for k in range(len(centroids))
-            ]
+            [own.mean(axis=0) if len(own) else old for own, old in zip(members, centroids, strict=True)]
         )
+    return labels, centroids
 
 
 def test_kmeans_agrees_with_oracle_and_keeps_empty_clusters() -> None:
@@ -185,7 +128,7 @@ def test_kmeans_agrees_with_oracle_and_keeps_empty_clusters() -> None:
         if seed == 5:
             centroids[:, 3] = 1e3
         labels, wanted = lloyd(data.X, centroids.T.copy())
-        kmeans(data, state, centroids)
+        plain(genetic.kmeans)(data, state, centroids)
         np.testing.assert_array_equal(state.labels, labels)
         np.testing.assert_allclose(centroids.T, wanted, atol=1e-12)
         np.testing.assert_array_equal(state.sizes, np.bincount(labels, minlength=4))
@@ -193,9 +136,8 @@ def test_kmeans_agrees_with_oracle_and_keeps_empty_clusters() -> None:
 
 
 def slow_repair(X: np.ndarray, labels: np.ndarray, centroids: np.ndarray, min_size: int) -> None:
-    K = len(centroids)
     while True:
-        sizes = np.bincount(labels, minlength=K)
+        sizes = np.bincount(labels, minlength=len(centroids))
         if sizes.min() >= min_size:
             return
         k = int(np.flatnonzero(sizes < min_size)[0])
@@ -213,70 +155,69 @@ def test_repair_agrees_with_oracle(min_size: int) -> None:
         data = blobs(seed, n_samples=30, n_clusters=5, min_size=min_size)
         state = new_state(data)
         centroids = np.random.default_rng(seed).normal(size=(3, 5)) * 8
-        assign_closest(data, state, centroids)
+        plain(genetic.assign_closest)(data, state, centroids)
         labels, wanted = state.labels.astype(int), centroids.T.copy()
         slow_repair(data.X, labels, wanted, min_size)
-        repair(data, state, centroids)
+        plain(genetic.repair)(data, state, centroids)
         np.testing.assert_array_equal(state.labels, labels)
         np.testing.assert_array_equal(state.sizes, np.bincount(labels, minlength=5))
         np.testing.assert_allclose(centroids.T, wanted)
-        assert state.sizes.min() >= min_size
 
 
 def test_crossover_takes_one_of_each_matched_pair() -> None:
-    rng = np.random.default_rng(0)
+    rng, cross = np.random.default_rng(0), plain(genetic.cross)
     first = rng.normal(size=(3, 5)) * 10
-    order = rng.permutation(5)
-    second = first[:, order] + 0.1
-    child, matching = np.zeros_like(first), new_matching(5)
+    second = first[:, rng.permutation(5)] + 0.1
+    child, matching = np.zeros_like(first), new_matching(5, STOP)
     from_first = np.zeros(5)
-    for _ in range(400):
+    for _ in range(300):
         cross(rng, first, second, child, matching)
         for k in range(5):
             own, other = (child[:, k] == first[:, k]).all(), np.allclose(child[:, k], first[:, k] + 0.1)
             assert own != other
             from_first[k] += own
-    assert (np.abs(from_first / 400 - 0.5) < 0.1).all()
+    assert (np.abs(from_first / 300 - 0.5) < 0.12).all()
+
+
+def search_of(data: Data) -> genetic.Search:
+    state = new_state(data)
+    schedule = genetic.Schedule(1, 1, 1, 0, True, 0.0, False)
+    made = new_population(data, 2)
+    return genetic.Search(data, schedule, state, made, new_matching(4, state.stop), None)  # type: ignore[arg-type]
 
 
 def test_blend_keeps_what_the_parents_share() -> None:
-    data = blobs(0)
-    state = new_state(data)
-    rng = np.random.default_rng(0)
+    search, rng, blend = search_of(blobs(0)), np.random.default_rng(0), plain(genetic.blend)
+    data, state, child = search.data, search.state, search.population.child
     first = rng.integers(0, 4, size=40).astype(np.int16)
     order = np.array([2, 0, 3, 1])
     shared = rng.random(40) < 0.5
     renamed = np.where(shared, first, (first + 1) % 4)
-    second = order[renamed].astype(np.int16)
-    matching = new_matching(4)
-    matching.row_of[order] = np.arange(4)
-    centroids = rng.normal(size=(3, 4))
+    search.matching.row_of[order] = np.arange(4)
+    child[:] = rng.normal(size=(3, 4))
     from_second = np.zeros(40)
     for _ in range(150):
-        blend(data, state, rng, first, second, centroids, matching)
+        blend(search, rng, first, order[renamed].astype(np.int16))
         assert ((state.labels == first) | (state.labels == renamed)).all()
         from_second += state.labels != first
     assert not from_second[shared].any()
     assert (np.abs(from_second[~shared] / 150 - 0.5) < 0.2).all()
     np.testing.assert_array_equal(state.sizes, np.bincount(state.labels, minlength=4))
-    squares = ((data.X - centroids.T[state.labels]) ** 2).sum(axis=1)
-    np.testing.assert_allclose(state.own, squares)
+    np.testing.assert_allclose(state.own, ((data.X - child.T[state.labels]) ** 2).sum(axis=1))
 
 
 def test_mutation_moves_one_centroid_onto_a_sample() -> None:
-    data = blobs(0)
-    rng = np.random.default_rng(0)
+    data, rng, mutate = blobs(0), np.random.default_rng(0), plain(genetic.mutate)
     before = np.full((3, 4), 99.0)
-    dropped, chosen = set(), set()
+    moved = set()
     for _ in range(300):
         centroids = before.copy()
         mutate(data, rng, centroids)
         (k,) = np.flatnonzero((centroids != before).any(axis=0))
         (sample,) = np.flatnonzero((centroids[:, k] == data.X).all(axis=1))
-        dropped.add(int(k))
-        chosen.add(int(sample))
-    assert dropped == set(range(4))
-    assert len(chosen) > 35
+        moved.add((int(k), int(sample)))
+    assert {k for k, _ in moved} == set(range(4))
+    assert len({sample for _, sample in moved}) > 35
 
 
 # The whole search.
@@ -284,27 +225,9 @@ def test_mutation_moves_one_centroid_onto_a_sample() -> None:
 METHODS = {
     "published": {"population": 8, "offspring": 8, "generations": 8},
     "all": {"population": 8, "offspring": 8, "generations": 8, "relocation": "all"},
-    "strong": {
-        "generations": 15,
-        "crossover": "labels",
-        "mutation": 0.3,
-        "relocation": "components",
-        "patience": 8,
-    },
-}
-
-
-# Assignment at fixed parameters alone misses some optima of the shapes that have many parameters.
-@pytest.mark.parametrize(
-    ("covariance", "method"),
-    [(c, m) for c in COVARIANCES for m in METHODS if m != "published" or c not in SHAPED],
-)
-@pytest.mark.parametrize("model", [*MODELS, "unknown"])
-def test_finds_the_best_of_all_partitions(model: str, covariance: str, method: str) -> None:
-    for seed, n_clusters in enumerate((2, 3)):
-        case = replace(tiny_case(seed, n_clusters, model, 8), covariance=covariance)
-        restart = restart_of(case.problem(), seed, **METHODS[method])
-        assert restart.objective == pytest.approx(best_of(seed, n_clusters, model, covariance), abs=1e-8)
+    "strong": {"generations": 15, "crossover": "labels", "mutation": 0.3, "relocation": "components",
+               "patience": 8},
+}  # fmt: skip
 
 
 @functools.cache
@@ -312,13 +235,25 @@ def best_of(seed: int, n_clusters: int, model: str, covariance: str) -> float:
     return best_partition(replace(tiny_case(seed, n_clusters, model, 8), covariance=covariance))
 
 
+@pytest.mark.parametrize("covariance", COVARIANCES)
+@pytest.mark.parametrize("model", [*MODELS, "unknown"])
+def test_finds_the_best_of_all_partitions(model: str, covariance: str) -> None:
+    # Assignment at fixed parameters alone misses some optima of the shapes that have many parameters.
+    for method in list(METHODS)[covariance in SHAPED :]:
+        for seed, n_clusters in enumerate((2, 3)):
+            case = replace(tiny_case(seed, n_clusters, model, 8), covariance=covariance)
+            restart = restart_of(case.problem(), seed, **METHODS[method])
+            best = best_of(seed, n_clusters, model, covariance)
+            assert restart.objective == pytest.approx(best, abs=1e-8), method
+
+
 def test_restart_is_consistent_and_repeats() -> None:
     case = draw_case(4, n_samples=60, n_clusters=4, m=60)
     case.X[:] += 100.0
     problem = case.problem()
-    settings = SearchSettings(5, 4, 3)
-    restart = run_restart(problem, settings, np.random.default_rng(11))
-    assert same(restart, run_restart(problem, settings, np.random.default_rng(11)))
+    given = {"population": 5, "offspring": 4, "generations": 3}
+    restart = restart_of(problem, 11, **given)
+    assert same(restart, restart_of(problem, 11, **given))
     assert restart.labels.dtype == np.int16
     assert restart.local_searches == 5 + 4 * 3
     assert restart.evaluations > restart.relocations > 0
@@ -331,43 +266,52 @@ def test_restart_is_consistent_and_repeats() -> None:
         assert len(members) == restart.sizes[r]
         np.testing.assert_allclose(restart.centroids[r], members.mean(axis=0))
         np.testing.assert_allclose(restart.covariances[r], members.var(axis=0).mean())
-    others = [run_restart(problem, SearchSettings(2, 0, 0), np.random.default_rng(seed)) for seed in range(6)]
+    others = [restart_of(problem, seed, population=2, offspring=0, generations=0) for seed in range(6)]
     assert any(not same(others[0], other) for other in others[1:])
+
+
+def test_patience_ends_a_restart_that_gains_nothing() -> None:
+    early, given = 0, {"population": 4, "offspring": 4}
+    for seed in range(5):
+        problem = draw_case(seed, n_samples=60, n_clusters=5, m=50).problem()
+        restart = restart_of(problem, **given, generations=30, patience=3)
+        made = (restart.local_searches - 4) // 4
+        assert same(restart, restart_of(problem, **given, generations=made))
+        if made < 30:
+            early += 1
+            before = restart_of(problem, **given, generations=made - 3)
+            assert before.objective == pytest.approx(restart.objective, abs=2e-7)
+            if made > 3:
+                still = restart_of(problem, **given, generations=made - 4)
+                assert still.objective < restart.objective - 5e-8
+    assert early >= 3
 
 
 def test_variance_prior_and_degenerate_clusters() -> None:
     X = np.concatenate([np.zeros((5, 2)), np.random.default_rng(0).normal(5, 1, (9, 2))])
-    settings = SearchSettings(4, 4, 4)
-    plain = build_problem(X, n_clusters=3, model="unsupervised")
-    restart = run_restart(plain, settings, np.random.default_rng(0))
+    given = {"population": 4, "offspring": 4, "generations": 4}
+    restart = restart_of(build_problem(X, n_clusters=3, model="unsupervised"), **given)
     assert len(set(restart.labels[:5].tolist())) == 1
     assert restart.covariances[restart.labels[0]] == 0.0
-    bounded = [
-        run_restart(
-            build_problem(X * unit, n_clusters=3, model="unsupervised", settings=ObjectiveSettings(2, 1.0)),
-            settings,
-            np.random.default_rng(0),
-        )
+    prior = ObjectiveSettings(2, 1.0)
+    one, other = (
+        restart_of(build_problem(X * unit, n_clusters=3, model="unsupervised", settings=prior), **given)
         for unit in (1.0, 1024.0)
-    ]
+    )
     s2 = np.mean((X - X.mean(axis=0)) ** 2)
-    assert (bounded[0].covariances >= s2 / (bounded[0].sizes + 1.0) - 1e-12).all()
-    np.testing.assert_array_equal(bounded[0].labels, bounded[1].labels)
+    assert (one.covariances >= s2 / (one.sizes + 1.0) - 1e-12).all()
+    np.testing.assert_array_equal(one.labels, other.labels)
 
 
 @pytest.mark.parametrize("covariance", COVARIANCES)
-def test_one_cluster(covariance: str) -> None:
+def test_one_cluster_and_as_many_as_samples(covariance: str) -> None:
     case = replace(draw_case(1, n_clusters=1), covariance=covariance)
-    restart = run_restart(case.problem(), SearchSettings(2, 2, 1), np.random.default_rng(0))
+    restart = restart_of(case.problem(), population=2, offspring=2, generations=1)
     assert not restart.labels.any()
     assert restart.objective == pytest.approx(objective(case, restart.labels))
     assert restart.evaluations == 0
-
-
-@pytest.mark.parametrize("covariance", COVARIANCES)
-def test_as_many_clusters_as_samples(covariance: str) -> None:
     case = replace(draw_case(2, n_samples=8, n_clusters=8, min_size=1, m=8), covariance=covariance)
-    restart = run_restart(case.problem(), SearchSettings(2, 2, 1), np.random.default_rng(0))
+    restart = restart_of(case.problem(), population=2, offspring=2, generations=1)
     assert sorted(restart.labels.tolist()) == list(range(8))
     assert restart.covariances.any() == (covariance in SHAPED)
 
@@ -375,14 +319,12 @@ def test_as_many_clusters_as_samples(covariance: str) -> None:
 PLAIN = """
 from dataclasses import replace
 import numpy as np
-from kernels.settings import ObjectiveSettings
 from kernels.search.genetic import SearchSettings, run_restart
-from solving.oracles import draw_case
-models = ("unsupervised", "likelihood", "posterior", "conditional")
-for number, model in enumerate((*models, *models)):
-    case = draw_case(0, n_samples=12, n_features=2, n_clusters=3, model=model, m=10)
-    case = replace(case, covariance="spherical" if number < 4 else "common")
-    if number > 4 and model == "conditional":
+from solving.oracles import COVARIANCES, MODELS, draw_case
+for number, covariance in enumerate((*COVARIANCES, "spherical", "common", "full")):
+    case = draw_case(0, n_samples=12, n_features=2, n_clusters=3, model=MODELS[number % 4], m=10)
+    case = replace(case, covariance=covariance)
+    if number > 4 and case.model == "conditional":
         case = replace(case, layers=[replace(layer, accuracy=None) for layer in case.layers])
     for relocation in ("annotated", "components"):
         settings = SearchSettings(3, 2, 1, relocation=relocation)
@@ -392,17 +334,11 @@ for number, model in enumerate((*models, *models)):
 
 
 def test_plain_python_gives_the_same_bits() -> None:
-    here = str(HELPERS)
     outputs = []
     for disable in ("0", "1"):
-        environment = os.environ | {"NUMBA_DISABLE_JIT": disable, "PYTHONPATH": here}
-        done = subprocess.run(
-            [sys.executable, "-W", "error", "-c", PLAIN],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        environment = os.environ | {"NUMBA_DISABLE_JIT": disable, "PYTHONPATH": str(HELPERS)}
+        command = [sys.executable, "-W", "error", "-c", PLAIN]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         outputs.append(done.stdout)
     assert outputs[0] == outputs[1]
@@ -416,13 +352,10 @@ def test_plain_python_gives_the_same_bits() -> None:
         ("population", {"population": 0}),
         ("population", {"offspring": -1}),
         ("patience", {"patience": -1}),
-        ("crossover", {"crossover": "label"}),
-        ("mutation", {"mutation": float("nan")}),
         ("less than 1", {"crossover": "labels"}),
-        ("relocation", {"relocation": "none"}),
-        ("expected", {"start": [0, 1]}),
-        ("expected", {"start": [0, 0, 0, 0, 0, 0, 0, 2]}),
-        ("expected", {"start": [0, 0, 0, 0, 0, 0, 0, -1]}),
+        ("start: found int16 of shape", {"start": [0, 1]}),
+        ("start: labels go from 0 to 2", {"start": [0, 0, 0, 0, 0, 0, 0, 2]}),
+        ("start: labels go from -1", {"start": [0, 0, 0, 0, 0, 0, 0, -1]}),
     ],
 )
 def test_settings_and_starts_out_of_range_are_named(words: str, settings: dict[str, object]) -> None:
@@ -437,17 +370,14 @@ def test_a_start_is_improved_and_never_lost(model: str) -> None:
     X = rng.normal(size=(60, 2)) + np.repeat(np.eye(3, 2) * 4.0, 20, axis=0)
     layers = [Layer(MUST, np.array([[0, 1], [20, 21]]), None, 0.9)]
     problem = build_problem(X, layers, n_clusters=3, model=model)
-    settings = SearchSettings(2, 1, 1)
-    known = run_restart(problem, SearchSettings(10, 10, 20), np.random.default_rng(1))
+    short = {"population": 2, "offspring": 1, "generations": 1}
+    known = restart_of(problem, 1, population=10, offspring=10, generations=20)
     seen = set()
     for seed in range(10):
-        again = run_restart(problem, settings, np.random.default_rng(seed), known.labels)
-        assert again.objective >= known.objective - 1e-9
-        poor = rng.integers(0, 3, size=60).astype(np.int16)
+        assert restart_of(problem, seed, known.labels, **short).objective >= known.objective - 1e-9
+        poor = rng.integers(0, 3, size=60)
         poor[:3] = [0, 1, 2]
-        better = run_restart(problem, settings, np.random.default_rng(seed), poor)
-        assert better.objective > sum(objective_terms(problem, poor))
-        seen.add(run_restart(problem, settings, np.random.default_rng(seed)).objective)
+        assert restart_of(problem, seed, poor, **short).objective > sum(objective_terms(problem, poor))
+        seen.add(restart_of(problem, seed, **short).objective)
     # without the start the short search does not always get there, or the test would say nothing
     assert min(seen) < known.objective - 1e-3
-    assert problem.n_clusters == 3

@@ -9,19 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
+from solving import oracles
 from solving.entries import assign, collect, local_search, plain, relocate_all
-from solving.oracles import (
-    Case,
-    adjacency,
-    draw_case,
-    draw_labels,
-    gain,
-    objective,
-    partitions,
-    phase_two_pass,
-)
-from solving.oracles import local_search as slow_local_search
-from solving.tiny import COVARIANCES, MODELS
+from solving.oracles import COVARIANCES, MODELS, Case, adjacency, draw_case, draw_labels, gain, objective
 
 from kernels.partition.objective import objective_terms
 from kernels.partition.state import CAPS, new_state
@@ -127,7 +117,7 @@ def test_local_search_takes_the_slow_path(model: str, kappa: float, covariance: 
         if model == "conditional" and seed:
             case = replace(case, layers=[replace(layer, accuracy=None) for layer in case.layers])
         data, state = start(case, seed)
-        wanted = slow_local_search(case, state.labels, np.random.default_rng(seed))
+        wanted = oracles.local_search(case, state.labels, np.random.default_rng(seed))
         value = local_search(data, state, np.random.default_rng(seed))
         np.testing.assert_array_equal(state.labels, wanted)
         assert value == pytest.approx(objective(case, wanted), abs=1e-9)
@@ -165,7 +155,7 @@ def test_assignment_pass_agrees_with_oracle(kappa: float, covariance: str) -> No
             wanted[:5], wanted[5:] = 0, np.maximum(wanted[5:], 1)
             state.labels[:] = wanted
         collect(data, state)
-        assert assign(data, state) == phase_two_pass(case, wanted)
+        assert assign(data, state) == oracles.phase_two_pass(case, wanted)
         moved += int(np.sum(state.labels != draw_labels(case, seed)))
         np.testing.assert_array_equal(state.labels, wanted)
     assert moved > 10
@@ -177,7 +167,7 @@ def test_the_best_partition_of_structureless_data_is_a_fixed_point(n_clusters: i
     for seed in range(4):
         X = np.random.default_rng(seed).normal(size=(8, 2))
         problem = build_problem(X, n_clusters=n_clusters, model="unsupervised")
-        every = list(partitions(8, n_clusters, 2))
+        every = list(oracles.partitions(8, n_clusters, 2))
         values = [sum(objective_terms(problem, labels)) for labels in every]
         best = int(np.argmax(values))
         state = new_state(problem.data)

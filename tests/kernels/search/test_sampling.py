@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse.csgraph import connected_components
 from solving.entries import plain
-from solving.oracles import Case, adjacency, draw_case, draw_labels, objective, partitions
-from solving.tiny import COVARIANCES
+from solving.oracles import COVARIANCES, Case, adjacency, draw_case, draw_labels, objective, partitions
 
+from kernels.partition.state import new_state
 from kernels.problem.data import Data
 from kernels.problem.problem import CANNOT, MUST, Layer
 from kernels.search.sampling import (
@@ -36,7 +36,7 @@ grow = plain(grow)
 
 
 def sets(data: Data, seed: int, count: int) -> list[NDArray[np.int32]]:
-    flip: Flip = new_flip(data)
+    flip: Flip = new_flip(data, new_state(data))
     rng = np.random.default_rng(0)
     return [flip.members[: grow(data, rng, flip, seed)].copy() for _ in range(count)]
 
@@ -70,6 +70,7 @@ def test_sets_have_a_largest_size() -> None:
 # Matching of centroids against scipy and all permutations.
 
 match = plain(match)
+STOP = np.zeros(1, np.int64)
 
 
 @settings(deadline=None, max_examples=40)
@@ -82,7 +83,7 @@ def test_no_permutation_costs_less(costs: list[list[int]]) -> None:
     """Small whole numbers: many ties, and sums without rounding."""
     cost = np.array(costs, dtype=float)
     size = len(cost)
-    matching = new_matching(size)
+    matching = new_matching(size, STOP)
     # What an earlier, larger matching left in the scratch memory must not matter.
     matching.cost[:] = 9.0 - cost
     match(matching)
@@ -98,7 +99,7 @@ def test_no_permutation_costs_less(costs: list[list[int]]) -> None:
 @given(st.integers(1, 5).flatmap(lambda k: st.lists(st.floats(), min_size=k * k, max_size=k * k)))
 def test_costs_that_are_no_numbers_end_with_some_permutation(costs: list[float]) -> None:
     size = int(len(costs) ** 0.5)
-    matching = new_matching(size)
+    matching = new_matching(size, STOP)
     for values in (np.arange(len(costs), dtype=float), np.array(costs)):
         matching.cost[:] = values.reshape(size, size)
         with np.errstate(all="ignore"):  # as compiled

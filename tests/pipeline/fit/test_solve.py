@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 from solving.blobs import far_clusters
-from solving.oracles import Case, draw_case
-from solving.tiny import COVARIANCES, MODELS
+from solving.oracles import COVARIANCES, MODELS, Case, draw_case
 
 import pipeline.fit.solve as module
 from kernels.partition.objective import objective_terms
