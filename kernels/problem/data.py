@@ -135,6 +135,12 @@ def pair_accuracies(layer: Layer) -> Floats:
     return np.asarray(np.clip(found, SMALLEST_ACCURACY, LARGEST_ACCURACY))
 
 
+def agrees(layer: Layer, labels: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Whether each pair is together, or apart, as annotated, of shape (n_pairs,)."""
+    pairs = np.asarray(layer.pairs, dtype=np.int64).reshape(-1, 2)
+    return np.asarray((labels[pairs[:, 0]] == labels[pairs[:, 1]]) == (layer.kind == MUST))
+
+
 def inferred_accuracies(layers: Sequence[Layer], labels: ArrayLike) -> dict[int, float]:
     """Share of each annotator's annotations that agree with a partition.
 
@@ -150,13 +156,11 @@ def inferred_accuracies(layers: Sequence[Layer], labels: ArrayLike) -> dict[int,
     dict of int to float
         By annotator, in ascending order. Weighted; self pairs are left out; NaN where no other pair is left.
     """
-    clusters = np.asarray(labels)
     sums: dict[int, list[float]] = {layer.annotator: [0.0, 0.0] for layer in layers}
     for layer in layers:
         pairs = np.asarray(layer.pairs, dtype=np.int64).reshape(-1, 2)
         weights = np.where(pairs[:, 0] == pairs[:, 1], 0.0, layer_weights(layer))
-        together = clusters[pairs[:, 0]] == clusters[pairs[:, 1]]
-        sums[layer.annotator][0] += float(weights[together == (layer.kind == MUST)].sum())
+        sums[layer.annotator][0] += float(weights[agrees(layer, np.asarray(labels))].sum())
         sums[layer.annotator][1] += float(weights.sum())
     return {who: right / total if total > 0.0 else math.nan for who, (right, total) in sorted(sums.items())}
 

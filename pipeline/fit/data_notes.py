@@ -36,7 +36,7 @@ def data_notes(X: NDArray[np.float64], n_clusters: int, *, may_degenerate: bool)
     str
         A sentence; none for most data.
     """
-    yield from constant_notes(X)
+    yield from feature_notes(X)
     groups = equal_rows(X)
     yield from crowding_notes(groups, n_clusters)
     if may_degenerate:
@@ -60,21 +60,15 @@ def equal_rows(X: NDArray[np.float64]) -> NDArray[np.integer]:
     return sizes
 
 
-def constant_notes(X: NDArray[np.float64]) -> Iterator[str]:
-    """Features in which no sample differs, but by rounding."""
-    count = int(constant(X).sum())
-    if count:
+def feature_notes(X: NDArray[np.float64], *, have_one_unit: bool = False) -> Iterator[str]:
+    """Features in which no sample differs but by rounding, or too little where all features have one unit."""
+    still, deviations = constant(X), X.std(axis=0)
+    if count := int(still.sum()):
         features = plural(count, "feature is constant", "features are constant")
         yield f"{features}, of {X.shape[1]}: no sample differs in them, but they count as dimensions"
-
-
-def faint_notes(X: NDArray[np.float64]) -> Iterator[str]:
-    """Features that tell no samples apart, if all features have one unit."""
-    deviations = X.std(axis=0)
-    faint = deviations <= FAINT * np.sqrt(np.mean(np.square(deviations)))
-    count = int((faint & ~constant(X)).sum())
-    if count:
-        features = plural(count, "feature varies", "features vary")
+    faint = ~still & (deviations <= FAINT * np.sqrt(np.mean(np.square(deviations))))
+    if have_one_unit and faint.any():
+        features = plural(int(faint.sum()), "feature varies", "features vary")
         effect = "with one variance for all features it tells no samples apart, but counts as a dimension"
         yield f"{features} by less than {FAINT:g} of all, of {X.shape[1]}: {effect}; scale the features"
 

@@ -22,19 +22,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from kernels import settings as declared
 from kernels.interrupt import new_flag, sharing
 from kernels.problem.data import CANNOT, MUST
 from kernels.problem.shapes import SPHERES
-from kernels.settings import (
-    AUTO,
-    OFFERED,
-    PARAMETERS,
-    TERMS,
-    Setting,
-    settings_of,
-    spread_problem,
-    wrong_settings,
-)
+from kernels.settings import AUTO, OFFERED, PARAMETERS, Setting
 from pipeline.asking.belief import believe
 from pipeline.asking.strategies import choose
 from pipeline.fit.data_notes import data_notes
@@ -48,7 +40,7 @@ from sweeps.words import STRATEGIES
 OUTSIDE = ("error", "drop")
 
 # Parameters as declared; here the model that goes by what is known has a name.
-CHOICES = PARAMETERS | {"model": replace(PARAMETERS["model"], default=AUTO, choices=(AUTO, *TERMS))}
+CHOICES = PARAMETERS | {"model": replace(PARAMETERS["model"], default=AUTO, choices=(AUTO, *declared.TERMS))}
 
 # Attributes that only a fit with `confidence` has.
 CONFIDENCE = {
@@ -326,7 +318,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             covariance=self.covariance,
             model=model,
             restarts=restarts,
-            settings=settings_of(vars(self)),
+            settings=declared.settings_of(vars(self)),
             seed=int(seed),
             confidence=bool(self.confidence),
             start=start,
@@ -387,13 +379,10 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         InputError
             With the problems of all parameters and all links.
         """
-        parameters = self.get_params(deep=False)
-        problems = list(_parameter_problems(parameters))
+        problems = list(_parameter_problems(self.get_params(deep=False)))
         # wrong accuracies have been reported by now, and the layers are not used
-        right = not problems
-        accuracy, own = (self.accuracy, self.annotator_accuracy) if right else (None, None)
-        names: Names | None = None
-        given = Given()
+        right, names, given = not problems, None, Given()
+        accuracy, own = (self.accuracy, self.annotator_accuracy or {}) if right else (None, {})
         with collecting(problems):
             unmasked("samples", samples)
             names = names_of(X, samples, n_samples)
@@ -401,14 +390,14 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             known = None if accuracy is None else float(accuracy)
             given = reader.read(must_link, cannot_link, known, own, before)
         if right and not problems:
-            needs_all = self.model == "posterior" or (self.model == AUTO and bool(own))
+            is_posterior = self.model == "posterior" or (self.model == AUTO and bool(own))
             problems += annotator_problems(
                 "annotator_accuracy",
-                own or {},
+                own,
                 given.annotators,
                 # an annotator may come with later links
-                mentioned=own if own and given.annotators and before is None else (),
-                needs_all=needs_all and accuracy is None,
+                mentioned=own if given.annotators and before is None else (),
+                needs_all=is_posterior and accuracy is None,
                 for_all="accuracy",
             )
         if problems:
@@ -519,24 +508,23 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             given = self._given()
         if problems:
             raise InputError(problems)
-        tables = [np.column_stack([each.pairs, np.full(len(each.pairs), each.kind)]) for each in given.layers]
+        layers = [layer for layer in given.layers if len(layer.pairs)]
+        tables = [np.column_stack([each.pairs, np.full(len(each.pairs), each.kind)]) for each in layers]
         answers = np.concatenate([np.empty((0, 3)), *tables]).astype(np.int32)
-
-        def seed(part: int) -> np.random.SeedSequence:
-            return np.random.SeedSequence(self.seed_, spawn_key=(QUERY, len(answers), part))
-
+        key = QUERY, len(answers)
         belief = believe(
             self.X_fit_,
-            [layer for layer in given.layers if len(layer.pairs)],
+            layers,
             n_clusters=int(self.n_clusters),
             accuracy=None if accuracy is None else float(accuracy),
-            seed=seed(0),
+            seed=np.random.SeedSequence(self.seed_, spawn_key=(*key, 0)),
             covariance=self.covariance,
             restarts=min(int(self.restarts), MOST_RESTARTS),
-            settings=settings_of(vars(self)),
+            settings=declared.settings_of(vars(self)),
             start=self.labels_.astype(np.int16),
         )
-        found = choose(belief, answers, strategy=strategy, count=int(n), seed=seed(1))
+        seed = np.random.SeedSequence(self.seed_, spawn_key=(*key, 1))
+        found = choose(belief, answers, strategy=strategy, count=int(n), seed=seed)
         positions, names = found.pairs.astype(np.int64), self._names()
         pairs = positions if names is None else names.take(positions)
         return Query(pairs, belief.together(found.pairs), found.scores, positions)
@@ -688,10 +676,7 @@ def runner(n_jobs: int | None) -> Callable[[Callable[[int], Result], Iterable[in
             with sharing(flag):
                 return function(number)
 
-        found: Iterable[Result] = Parallel(n_jobs=n_jobs, require="sharedmem")(
-            delayed(one)(number) for number in numbers
-        )
-        return found
+        return list(Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(one)(number) for number in numbers))
 
     return run
 
@@ -700,28 +685,25 @@ def runner(n_jobs: int | None) -> Callable[[Callable[[int], Result], Iterable[in
 
 
 def _parameter_problems(parameters: Mapping[str, Any]) -> Iterator[Problem]:
-    for setting, found, expected in wrong_settings(parameters, CHOICES):
+    for setting, found, expected in declared.wrong_settings(parameters, CHOICES):
         value = parameters[setting.name]
         hint = did_you_mean(value, setting.choices) if isinstance(value, str) else ""
         yield Problem(setting.name, found, expected, hint)
-    own = parameters["annotator_accuracy"]
+    own, accuracy = parameters["annotator_accuracy"], PARAMETERS["accuracy"]
     if own is not None and not isinstance(own, Mapping):
         yield Problem("annotator_accuracy", repr(own), "None or a mapping of names to numbers")
-    elif own:
-        accuracy = PARAMETERS["accuracy"]
-        for name, value in own.items():
-            if not isinstance(name, str):
-                yield Problem("annotator_accuracy", f"annotator {name!r}", "a name, a text")
-            elif not accuracy.allows(value):
-                yield Problem(f"annotator_accuracy of {name}", repr(value), accuracy.expected)
-    if parameters["links_outside"] not in OUTSIDE:
-        yield not_one_of("links_outside", parameters["links_outside"], OUTSIDE)
-    n_jobs = parameters["n_jobs"]
+    for name, value in own.items() if isinstance(own, Mapping) else ():
+        if not isinstance(name, str):
+            yield Problem("annotator_accuracy", f"annotator {name!r}", "a name, a text")
+        elif not accuracy.allows(value):
+            yield Problem(f"annotator_accuracy of {name}", repr(value), accuracy.expected)
+    outside, n_jobs, state = (parameters[name] for name in ("links_outside", "n_jobs", "random_state"))
+    if outside not in OUTSIDE:
+        yield not_one_of("links_outside", outside, OUTSIDE)
     if n_jobs is not None and not (_is_whole(n_jobs) and n_jobs != 0):
         yield Problem("n_jobs", repr(n_jobs), "None or a whole number other than 0", "-1 is all cores")
     if not isinstance(parameters["confidence"], (bool, np.bool_)):
         yield Problem("confidence", repr(parameters["confidence"]), "True or False")
-    state = parameters["random_state"]
     if not (state is None or isinstance(state, np.random.RandomState) or (_is_whole(state) and state >= 0)):
         yield Problem("random_state", repr(state), "None, a RandomState or a whole number, 0 or more")
 
@@ -750,7 +732,7 @@ def check_features(estimator: object, X: ArrayLike, *, reset: bool = False) -> N
         checked: NDArray[np.float64] = validate_data(
             estimator, X, reset=reset, dtype=np.float64, ensure_min_samples=2 if reset else 1
         )
-    wrong = spread_problem(checked) if reset else None
+    wrong = declared.spread_problem(checked) if reset else None
     if wrong:
         raise InputError([Problem("X", *wrong)])
     return checked
@@ -767,19 +749,14 @@ def name_settings(estimator: type) -> None:
 
     scikit-learn, `inspect` and tools that show help read both.
     """
-    init = vars(estimator)["__init__"]
+    init: Any = vars(estimator)["__init__"]
     signature = inspect.signature(init)
     own = [each for each in signature.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
-    named = [
-        inspect.Parameter(
-            each.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=each.offered,
-            annotation=f"{_kind(each)} | None" if each.by_method else _kind(each),
-        )
-        for each in OFFERED
-    ]
-    init.__signature__ = signature.replace(parameters=own + named)
+    for each in OFFERED:
+        kind = f"{_kind(each)} | None" if each.by_method else _kind(each)
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        own.append(inspect.Parameter(each.name, keyword, default=each.offered, annotation=kind))
+    init.__signature__ = signature.replace(parameters=own)
     if estimator.__doc__ is not None:  # there is none under `python -OO`
         described = "\n".join(map(_described, OFFERED))
         estimator.__doc__ = inspect.cleandoc(estimator.__doc__).replace(PLACE, described)

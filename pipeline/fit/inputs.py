@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -208,9 +209,10 @@ def read_inputs(
 
 
 def _option_problems(options: FitOptions) -> Iterator[Problem]:
-    values = {name: getattr(options, name) for name in PARAMETERS.keys() - {"missing", "categories"}}
-    own = {"model": options.chosen_model, "annotator_accuracy": options.annotator_accuracy}
-    for setting, found, expected in wrong_settings({**values, **options.chosen, **own}):
+    values = vars(options) | {"model": options.chosen_model} | dict(options.chosen)
+    for name in ("missing", "categories"):  # choices of a table, which its reader checks
+        del values[name]
+    for setting, found, expected in wrong_settings(values):
         yield Problem(setting.option, found, expected, did_you_mean(found.strip("'"), setting.choices))
 
 
@@ -293,18 +295,17 @@ def read_accuracies(texts: Sequence[str]) -> tuple[dict[str, float], list[Proble
         Every text that is no accuracy, and every name that comes twice.
     """
     accuracies: dict[str, float] = {}
-    problems = []
+    problems, parameter = [], PARAMETERS["accuracy"]
     for text in texts:
         name, equals, cell = text.rpartition("=")
         if not (equals and name):
             problems.append(Problem(OWN_ACCURACY, repr(text), "NAME=p"))
             continue
-        accuracy = to_number(cell)
+        where, accuracy = f"{OWN_ACCURACY} {name}", to_number(cell)
         if name in accuracies:
-            problems.append(Problem(f"{OWN_ACCURACY} {name}", "a second accuracy", "one for each annotator"))
-        if accuracy is None or not PARAMETERS["accuracy"].allows(accuracy):
-            expected = PARAMETERS["accuracy"].expected
-            problems.append(Problem(f"{OWN_ACCURACY} {name}", repr(cell), expected))
+            problems.append(Problem(where, "a second accuracy", "one for each annotator"))
+        if accuracy is None or not parameter.allows(accuracy):
+            problems.append(Problem(where, repr(cell), parameter.expected))
             accuracy = math.nan
         accuracies[name] = accuracy
     return accuracies, problems
@@ -388,7 +389,7 @@ def annotator_layers(
 
     names = annotator_names(annotations)
     groups: dict[tuple[str, int], list[Annotation]] = {
-        (name, kind): [] for name in names for kind in KIND_NAMES
+        each: [] for each in itertools.product(names, KIND_NAMES)
     }
     for annotation in annotations:
         groups[annotation.annotator, annotation.kind].append(annotation)
@@ -428,21 +429,13 @@ class Judgement:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; lines, and samples without names, count from 1 and weights are those of the files."""
-        return {
-            "annotator_accuracies": self.accuracies,
-            "contradictions": [
-                {
-                    "i": self.samples.told(item.first),
-                    "j": self.samples.told(item.second),
-                    "kind": KIND_NAMES[item.kind],
-                    "weight": item.weight,
-                    "annotator": item.annotator,
-                    "file": str(item.file),
-                    "line": item.line,
-                }
-                for item in self.contradictions
-            ],
-        }
+        names = ("i", "j", "kind", "weight", "annotator", "file", "line")
+        rows = [dict(zip(names, self._row(item), strict=True)) for item in self.contradictions]
+        return {"annotator_accuracies": self.accuracies, "contradictions": rows}
+
+    def _row(self, item: Annotation) -> tuple[Any, ...]:
+        pair = self.samples.told(item.first), self.samples.told(item.second)
+        return *pair, KIND_NAMES[item.kind], item.weight, item.annotator, str(item.file), item.line
 
     def lines(self) -> list[str]:
         """A line for each annotator, and the first contradictions, for people."""
@@ -455,9 +448,9 @@ class Judgement:
         if self.contradictions:
             lines.append("contradicted by the clusters")
         for item in self.contradictions[:SHOWN]:
-            pair = f"{self.samples.told(item.first)} {self.samples.told(item.second)}"
-            text = f"{pair} {KIND_NAMES[item.kind]} {item.weight:g} {item.annotator}"
-            lines.append(f"           {item.file}, line {item.line}: {text}")
+            first, second, kind, weight, annotator, file, line = self._row(item)
+            text = f"{first} {second} {kind} {weight:g} {annotator}"
+            lines.append(f"           {file}, line {line}: {text}")
         if len(self.contradictions) > SHOWN:
             lines.append(f"           and {len(self.contradictions) - SHOWN} more (--json lists all)")
         return lines
@@ -479,15 +472,13 @@ def judge(annotations: Sequence[Annotation], labels: NDArray[np.integer], sample
 
     names = annotator_names(annotations)
     shares = inferred_accuracies(annotator_layers(annotations, {}, None), labels)
+    accuracies = {names[number]: None if math.isnan(share) else share for number, share in shares.items()}
     counts = dict.fromkeys(names, 0.0)
     for item in annotations:
         counts[item.annotator] += item.count
-    return Judgement(
-        {name: None if math.isnan(shares[number]) else shares[number] for number, name in enumerate(names)},
-        counts,
-        [item for item in annotations if (labels[item.first] == labels[item.second]) != (item.kind == MUST)],
-        samples,
-    )
+    agree = [(labels[item.first] == labels[item.second]) == (item.kind == MUST) for item in annotations]
+    wrong = [item for item, agrees in zip(annotations, agree, strict=True) if not agrees]
+    return Judgement(accuracies, counts, wrong, samples)
 
 
 # What is written: labels as a table of one row for each sample.

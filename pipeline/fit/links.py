@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -85,17 +86,14 @@ class Names:
 
     def repeated(self) -> Problem | None:
         """What is wrong where links name samples by labels, and some have the same one."""
-        again = self.index.duplicated()
-        if not again.any():
+        again = self.index[self.index.duplicated()].unique()
+        if not len(again):
             return None
-        first = plain(self.index[np.flatnonzero(again)[0]])
-        count = len(self.index[again].unique())
-        others = f", and {count - 1} more labels that repeat" if count > 1 else ""
-        rows = self.labels.count(first)
-        return Problem(
-            self.source, f"{first!r} on {rows} rows{others}", "a label of its own for each row",
-            "links name rows by these labels; reset_index(drop=True) numbers the rows",
-        )  # fmt: skip
+        first, more = plain(again[0]), len(again) - 1
+        found = f"{first!r} on {self.labels.count(first)} rows"
+        found += f", and {more} more labels that repeat" if more else ""
+        remedy = "links name rows by these labels; reset_index(drop=True) numbers the rows"
+        return Problem(self.source, found, "a label of its own for each row", remedy)
 
     def unknown(self, where: str, cells: list[tuple[int, Any]], n_links: int) -> Iterator[Problem]:
         """Problems of labels that no sample has: how many, then each of them with the nearest there is.
@@ -109,17 +107,16 @@ class Names:
         n_links : int
             Rows of the table.
         """
-        rows = {row for row, _ in cells}
         first: dict[str, tuple[int, Any]] = {}
         for row, label in cells:
             first.setdefault(repr(plain(label)), (row, plain(label)))
-        such = ", ".join(repr(label) for label in self.labels[:3])
-        found = f"{len(rows)} of {n_links} rows with labels that no row of X has"
+        such, expected = ", ".join(map(repr, self.labels[:3])), f"labels of {self.source}"
+        found = f"{len({row for row, _ in cells})} of {n_links} rows with labels that no row of X has"
         remedy = 'where X is a part of a table on purpose, links_outside="drop" leaves these links out'
         are_places = all(isinstance(label, int) for _, label in first.values())
         if are_places and not any(isinstance(label, int) for label in self.labels):
             remedy = "X.to_numpy() has no labels: there, links are places from 0"
-        yield Problem(where, found, f"labels of {self.source}, such as {such}", remedy)
+        yield Problem(where, found, f"{expected}, such as {such}", remedy)
         known = {str(each): each for each in self.labels[:MOST_COMPARED]}
         for text, (row, label) in list(first.items())[:SHOWN]:
             meant = did_you_mean(label, known) if isinstance(label, str) else ""
@@ -127,7 +124,7 @@ class Names:
                 meant = f"did you mean {known[str(label)]!r}, of type {type(known[str(label)]).__name__}?"
             yield Problem(f"{where}, row {row}", text, f"a label of {self.source}", meant)
         if len(first) > SHOWN:
-            yield Problem(where, f"{len(first) - SHOWN} more unknown labels", f"labels of {self.source}")
+            yield Problem(where, f"{len(first) - SHOWN} more unknown labels", expected)
 
 
 def plain(label: Any) -> Any:
@@ -164,7 +161,7 @@ def names_of(X: object, samples: ArrayLike | None, n_samples: int) -> Names | No
     if samples is None:
         return Names(X.index, "the index of X") if isinstance(X, pd.DataFrame) else None
     given: Any = samples
-    shape = np.shape(given) if hasattr(given, "shape") else (len(given),) if _is_list(given) else None
+    shape = getattr(given, "shape", (len(given),) if _is_list(given) else None)
     if shape != (n_samples,):
         found = repr(samples) if shape is None else f"shape {shape}"
         expected = f"shape ({n_samples},), a name for each row of X"
@@ -269,19 +266,17 @@ class Reader:
                 pairs, weights, outside = self._links(where, links)
                 found.setdefault((annotator, kind), []).append((pairs, weights))
                 dropped, total = dropped + outside, total + outside + len(pairs)
-        if self.names is not None and total > before.total:
-            repeated = self.names.repeated()
-            problems += [repeated] if repeated else []
+        if self.names is not None and total > before.total and (repeated := self.names.repeated()):
+            problems.append(repeated)
         if problems:
             raise InputError(problems)
-        annotators = list(dict.fromkeys(name for name, _ in found))
-        own = annotator_accuracy or {}
+        annotators, own = list(dict.fromkeys(name for name, _ in found)), annotator_accuracy or {}
         layers = []
-        for number, name in enumerate(annotators):
-            for kind in (MUST, CANNOT):
-                if (name, kind) in found:
-                    pairs, weights = map(np.concatenate, zip(*found[name, kind], strict=True))
-                    layers.append(Layer(kind, pairs, weights, own.get(name, accuracy), None, number))
+        for name, kind in itertools.product(annotators, (MUST, CANNOT)):
+            if (name, kind) in found:
+                pairs, weights = map(np.concatenate, zip(*found[name, kind], strict=True))
+                number = annotators.index(name)
+                layers.append(Layer(kind, pairs, weights, own.get(name, accuracy), None, number))
         return Given(layers, annotators, dropped, total)
 
     def _links(self, where: str, links: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
@@ -389,11 +384,6 @@ def _is_list(value: object) -> bool:
     return hasattr(value, "__len__") and not isinstance(value, (str, bytes))
 
 
-def _weight_problems(where: str, weights: NDArray[np.float64]) -> Iterator[Problem]:
-    right = (weights >= LEAST_WEIGHT) & (weights <= LARGEST_WEIGHT)
-    return _row_problems(where, weights[:, None], ~right, WEIGHTS)
-
-
 def _row_problems(
     where: str, cells: NDArray[np.float64], bad: NDArray[np.bool_], expected: str, hint: str = ""
 ) -> Iterator[Problem]:
@@ -401,5 +391,10 @@ def _row_problems(
     rows = np.flatnonzero(bad)
     if len(rows):
         others = f", and {len(rows) - 1} more such rows" if len(rows) > 1 else ""
-        found = ", ".join(f"{cell:.15g}" for cell in cells[rows[0]])
+        found = ", ".join(f"{cell:.15g}" for cell in np.atleast_1d(cells[rows[0]]))
         yield Problem(f"{where}, row {rows[0]}", found + others, expected, hint)
+
+
+def _weight_problems(where: str, weights: NDArray[np.float64]) -> Iterator[Problem]:
+    is_good = (weights >= LEAST_WEIGHT) & (weights <= LARGEST_WEIGHT)
+    return _row_problems(where, weights, ~is_good, WEIGHTS)

@@ -9,7 +9,7 @@ import pandas as pd
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from kernels.problem.data import MUST, layer_weights
+from kernels.problem.data import agrees, layer_weights
 from pipeline.fit.links import LinkTables, Names, Reader, names_of
 from sweeps.errors import InputError, Problem
 
@@ -76,13 +76,12 @@ class LinkScorer:
         for layer in links.layers:
             i, j = layer.pairs.T
             weights = np.where((i != j) & ((i >= first) | (j >= first)), layer_weights(layer), 0.0)
-            agreeing += float(weights[(labels[i] == labels[j]) == (layer.kind == MUST)].sum())
+            agreeing += float(weights[agrees(layer, labels)].sum())
             total += float(weights.sum())
         if total == 0.0:
             found = f"none of {links.total} with a sample in the {len(X)} rows of X"
-            raise InputError(
-                [Problem("links", found, "one or more", "fewer, larger folds have more of them")]
-            )
+            hint = "fewer, larger folds have more of them"
+            raise InputError([Problem("links", found, "one or more", hint)])
         return agreeing / total
 
 
@@ -92,9 +91,8 @@ def _clusters(last: Any, X: Any, estimator: Any) -> tuple[Names, np.ndarray, int
     rows = names_of(X, None, len(X))
     problems = []
     if fitted is None:
-        problems.append(
-            Problem("estimator", "a fit to rows without names", "one to a data frame, or with samples")
-        )
+        expected = "one to a data frame, or with samples"
+        problems.append(Problem("estimator", "a fit to rows without names", expected))
     if rows is None:
         problems.append(Problem("X", f"a {type(X).__name__}", "a data frame, whose index names the rows"))
     if fitted is None or rows is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,32 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
+from kernels import scores
 from kernels.choice.held_out import Choice, HeldOut, choose_covariance
 from kernels.choice.held_out import warm_up as warm_up_predictions
 from kernels.interrupt import beside
-from kernels.problem.data import DEGENERATE, layer_weights, pair_accuracies
-from kernels.problem.problem import MUST, Layer, Problem, build_problem
+from kernels.problem.data import DEGENERATE, agrees, layer_weights, pair_accuracies
+from kernels.problem.problem import Layer, Problem, build_problem
 from kernels.problem.shapes import SPHERES
-from kernels.scores import (
-    centroid_index,
-    cluster_covariances,
-    cluster_gaussians,
-    goldberger_kl,
-    nmi,
-    total_variance,
-)
 from kernels.search.genetic import CLONE, Restart, run_restart, warm_up
 from kernels.search.sampling import Length, run_chain
 from kernels.settings import AUTO, CANDIDATES, Settings, method_words
 from pipeline.common import best_of, plural
-from pipeline.fit.data_notes import (
-    BOUND,
-    constant_notes,
-    crowding_notes,
-    equal_rows,
-    faint_notes,
-    repeat_notes,
-)
+from pipeline.fit import data_notes as notes
 
 # Cost of a sample in each cluster: minus its log-density, but for a constant (model.md, eqs. (24), (50)).
 
@@ -150,7 +137,7 @@ class Confidence:
 
     labels: NDArray[np.int16]
     draws: NDArray[np.int16]
-    membership: NDArray[np.float64]
+    membership: Floats
     r_hat: float
     chain_agreement: float
     chains: int
@@ -158,7 +145,7 @@ class Confidence:
     seconds: float
 
     @property
-    def confidence(self) -> NDArray[np.float64]:
+    def confidence(self) -> Floats:
         """Membership of each sample in the cluster of its label, of shape (n_samples,)."""
         return self.membership[np.arange(len(self.labels)), self.labels]
 
@@ -168,14 +155,10 @@ class Confidence:
         return float(self.confidence.mean())
 
     def to_json(self) -> dict[str, Any]:
-        """Values that strict JSON can hold."""
-        return {
-            "membership": self.membership.tolist(),
-            "confidence": self.confidence.tolist(),
-            "expected_accuracy": self.expected_accuracy,
-            "r_hat": self.r_hat if np.isfinite(self.r_hat) else None,
-            "chain_agreement": self.chain_agreement,
-        }
+        """Values that strict JSON can hold, but for arrays."""
+        names = ("membership", "confidence", "expected_accuracy", "r_hat", "chain_agreement")
+        values = {name: getattr(self, name) for name in names}
+        return values | ({} if np.isfinite(self.r_hat) else {"r_hat": None})
 
     def notes(self) -> Iterator[str]:
         """Say where chains disagree."""
@@ -243,7 +226,7 @@ def distinct_starts(runs: Sequence[Restart], best: int) -> list[Restart]:
     return starts
 
 
-def split_r_hat(values: NDArray[np.float64]) -> float:
+def split_r_hat(values: Floats) -> float:
     """Gelman and Rubin's R-hat of chains cut into halves.
 
     Parameters
@@ -267,7 +250,7 @@ def split_r_hat(values: NDArray[np.float64]) -> float:
     return float(np.sqrt((half - 1) / half + between / within))
 
 
-def together(draws: NDArray[np.int16], pairs: NDArray[np.integer]) -> NDArray[np.float64]:
+def together(draws: NDArray[np.int16], pairs: NDArray[np.integer]) -> Floats:
     """Share of the draws in which the two samples of a pair are in one cluster.
 
     Parameters
@@ -300,7 +283,7 @@ UNLIKELY = 1e-3
 SHAPE_BOUND = "a prior (--covariance-prior, covariance_prior above 0) bounds it"
 
 
-def solution_notes(X: NDArray[np.float64], best: Restart, problem: Problem) -> Iterator[str]:
+def solution_notes(X: Floats, best: Restart, problem: Problem) -> Iterator[str]:
     """Say where the likelihood is unbounded or features carry nothing (docs/model.md, eqs. (6), (7)).
 
     Parameters
@@ -317,46 +300,43 @@ def solution_notes(X: NDArray[np.float64], best: Restart, problem: Problem) -> I
     str
         A sentence; none for most data.
     """
-    groups, n_clusters = equal_rows(X), problem.n_clusters
+    groups, n_clusters = notes.equal_rows(X), problem.n_clusters
     if problem.covariance not in SPHERES:
         yield from _shape_notes(X, best, problem)
-        yield from crowding_notes(groups, n_clusters)
+        yield from notes.crowding_notes(groups, n_clusters)
         return
-    yield from constant_notes(X)
-    yield from faint_notes(X)
-    yield from crowding_notes(groups, n_clusters)
-    sizes, _, variances = cluster_gaussians(X, best.labels, n_clusters)
-    ratios, has_prior = variances / total_variance(X), problem.data.kappa > 0
+    yield from notes.feature_notes(X, have_one_unit=True)
+    yield from notes.crowding_notes(groups, n_clusters)
+    sizes, _, variances = scores.cluster_gaussians(X, best.labels, n_clusters)
+    ratios, has_prior = variances / scores.total_variance(X), problem.data.kappa > 0
     is_degenerate = (sizes <= 1) | (ratios <= DEGENERATE)
-    degenerate = int(is_degenerate.sum())
+    degenerate, near = int(is_degenerate.sum()), int(((ratios < NEARLY_DEGENERATE) & ~is_degenerate).sum())
     if problem.covariance == "common":
         if float(sizes @ ratios) / len(X) < NEARLY_DEGENERATE:
-            start = "all clusters hold nothing but (nearly) equal rows: the common variance"
-            prior = "comes from the prior alone"
-            none = f"is next to 0, and the objective no measure of anything; {BOUND}"
-            yield f"{start} {prior if has_prior else none}"
-    elif has_prior and degenerate:
+            effect = f"is next to 0, and the objective no measure of anything; {notes.BOUND}"
+            effect = "comes from the prior alone" if has_prior else effect
+            yield f"all clusters hold nothing but (nearly) equal rows: the common variance {effect}"
+        return
+    if has_prior and degenerate:
         clusters = plural(degenerate, "cluster holds", "clusters hold")
         yield f"{clusters} nothing but (nearly) equal rows: the variance comes from the prior alone"
+    elif degenerate:
+        clusters = plural(degenerate, "cluster is degenerate", "clusters are degenerate")
+        effect = "the variance is 0 and adds nothing to the objective, whose best then depends on units"
+        repeats = len(X) - len(groups)
+        rows = f"; {repeats} of {len(X)} rows repeat another one" if repeats else ""
+        yield f"{clusters}, a single row or (nearly) equal ones: {effect}; {notes.BOUND}{rows}"
     elif not has_prior:
-        if degenerate:
-            clusters = plural(degenerate, "cluster is degenerate", "clusters are degenerate")
-            effect = "the variance is 0 and adds nothing to the objective, whose best then depends on units"
-            repeats = len(X) - len(groups)
-            rows = f"; {repeats} of {len(X)} rows repeat another one" if repeats else ""
-            yield f"{clusters}, a single row or (nearly) equal ones: {effect}; {BOUND}{rows}"
-        else:
-            yield from repeat_notes(groups)
-        near = int(((ratios < NEARLY_DEGENERATE) & ~is_degenerate).sum())
-        if near:
-            clusters = plural(near, "cluster has", "clusters have")
-            yield (
-                f"{clusters} a variance below {NEARLY_DEGENERATE:g} of the overall one: nearly equal rows,"
-                f" which outweigh the rest of the objective; {BOUND}"
-            )
+        yield from notes.repeat_notes(groups)
+    if near and not has_prior:
+        clusters = plural(near, "cluster has", "clusters have")
+        yield (
+            f"{clusters} a variance below {NEARLY_DEGENERATE:g} of the overall one: nearly equal rows,"
+            f" which outweigh the rest of the objective; {notes.BOUND}"
+        )
 
 
-def _shape_notes(X: NDArray[np.float64], best: Restart, problem: Problem) -> Iterator[str]:
+def _shape_notes(X: Floats, best: Restart, problem: Problem) -> Iterator[str]:
     """Features that are left out, clusters that only the prior bounds, and degenerate ones without it."""
     left = X.shape[1] - len(problem.kept)
     if left:
@@ -393,11 +373,11 @@ def contradiction_notes(layers: Sequence[Layer], labels: NDArray[np.integer]) ->
     if not given:
         return
     pairs = np.concatenate([layer.pairs for layer in given])
-    is_must = np.concatenate([np.full(len(layer.pairs), layer.kind == MUST) for layer in given])
-    told = np.concatenate([pair_accuracies(layer) for layer in given])
     weights = np.concatenate([layer_weights(layer) for layer in given]) * (pairs[:, 0] != pairs[:, 1])
+    told = np.concatenate([pair_accuracies(layer) for layer in given])
+    right = np.concatenate([agrees(layer, labels) for layer in given])
     wrong = 1.0 - np.where(np.isnan(told), 0.5, told)
-    contradicted = float(weights[(labels[pairs[:, 0]] == labels[pairs[:, 1]]) != is_must].sum())
+    contradicted = float(weights[~right].sum())
     total, expected = float(weights.sum()), float(weights @ wrong)
     # As many annotations of one weight and one accuracy as tell as much: the chance that so many are wrong.
     count = total**2 / max(float(weights @ weights), np.finfo(float).tiny)
@@ -435,10 +415,10 @@ class Scores:
         Share of the annotations the solution agrees with.
     """
 
-    nmi: float | None
-    goldberger_kl: float | None
-    centroid_index: int | None
-    annotation_agreement: float | None
+    nmi: float | None = None
+    goldberger_kl: float | None = None
+    centroid_index: int | None = None
+    annotation_agreement: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -482,7 +462,7 @@ class FitResult:
     settings: Settings
     best: Restart
     best_restart: int
-    restart_objectives: NDArray[np.float64]
+    restart_objectives: Floats
     local_searches: int
     evaluations: int
     caps_reached: int
@@ -495,43 +475,26 @@ class FitResult:
     confidence: Confidence | None = None
 
     @property
-    def covariances(self) -> NDArray[np.float64]:
+    def covariances(self) -> Floats:
         """Covariances of the solution: one matrix if it is tied, else as of `Restart`."""
         return self.best.covariances[0] if self.covariance == "tied" else self.best.covariances
 
     @property
-    def mean_variances(self) -> NDArray[np.float64]:
+    def mean_variances(self) -> Floats:
         """Variance of each cluster, of shape (n_clusters,), the mean over features where they differ."""
         found = self.best.covariances
-        if found.ndim == 3:
-            found = found.diagonal(axis1=1, axis2=2)
-        return found if found.ndim == 1 else found.mean(axis=1)
+        found = found.diagonal(axis1=1, axis2=2) if found.ndim == 3 else found
+        return np.asarray(found.reshape(len(found), -1).mean(axis=1))
 
     @property
     def predictions(self) -> dict[str, dict[str, float]]:
         """By shape, log loss in nats of held-out annotations and the share of them that were predicted."""
-        return {
-            shape: {"log_loss": each.log_loss, "share_right": each.share_right}
-            for shape, each in self.held_out.items()
-        }
-
-
-class _Clock:
-    """Time spent in its blocks: elapsed, and of the processor."""
-
-    def __init__(self) -> None:
-        self.seconds = self.cpu_seconds = 0.0
-
-    def __enter__(self) -> None:
-        self._started = time.perf_counter(), time.process_time()
-
-    def __exit__(self, *_: object) -> None:
-        self.seconds += time.perf_counter() - self._started[0]
-        self.cpu_seconds += time.process_time() - self._started[1]
+        names = ("log_loss", "share_right")
+        return {shape: {name: getattr(each, name) for name in names} for shape, each in self.held_out.items()}
 
 
 def fit(
-    X: NDArray[np.float64],
+    X: Floats,
     layers: Sequence[Layer] = (),
     *,
     n_clusters: int,
@@ -589,18 +552,25 @@ def fit(
     ValueError
         If the problem admits no solution or has none that makes sense.
     """
-    is_auto, clock = covariance == AUTO, _Clock()
+    is_auto, choice = covariance == AUTO, Choice(covariance, {})
     candidates = CANDIDATES if is_auto else (covariance,)
     given: Any = {"n_clusters": n_clusters, "model": model, "settings": settings}
+    spent = np.zeros(2)
+
+    @contextmanager
+    def timed() -> Iterator[None]:
+        before = time.perf_counter(), time.process_time()
+        yield
+        spent[:] += np.subtract((time.perf_counter(), time.process_time()), before)
+
     # Before anything is compiled: bad input is answered at once.
-    with clock:
+    with timed():
         problem = build_problem(X, layers, covariance=candidates[0], **given)
     warm_up()
-    choice = Choice(covariance, {})
     if is_auto or predict_annotations:
         if len(problem.data.annotated):
             warm_up_predictions()
-        with clock:
+        with timed():
             seeds = np.random.SeedSequence(seed)
             choice = beside(lambda: choose_covariance(X, layers, seed=seeds, candidates=candidates, **given))
             if choice.covariance != problem.covariance:
@@ -610,10 +580,13 @@ def fit(
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(restart,)))
         return run_restart(problem, settings, rng, None if restart else start)
 
-    with clock:
+    with timed():
         runs = beside(lambda: list(run(one, rounds(range(restarts)))))
     best = best_of([run.objective for run in runs])
     found = find_confidence(problem, runs, best, seed) if confidence else None
+    known = {}
+    if labels_true is not None:
+        known = _against(X, labels_true, runs[best], problem, settings.covariance_prior)
     return FitResult(
         model=model,
         covariance=problem.covariance,
@@ -625,9 +598,9 @@ def fit(
         local_searches=sum(run.local_searches for run in runs),
         evaluations=sum(run.evaluations for run in runs),
         caps_reached=sum(run.caps_reached for run in runs),
-        seconds=clock.seconds,
-        cpu_seconds=clock.cpu_seconds,
-        scores=_scores(X, layers, labels_true, runs[best], problem.covariance, settings),
+        seconds=float(spent[0]),
+        cpu_seconds=float(spent[1]),
+        scores=Scores(annotation_agreement=_defined(weighted_agreement(layers, runs[best].labels)), **known),
         kept=problem.kept,
         held_out=choice.candidates,
         notes=(
@@ -642,56 +615,33 @@ def fit(
 
 def to_json(result: FitResult) -> dict[str, Any]:
     """The result as plain values that strict JSON can hold; labels count from 0."""
-    best = result.best
-    return {
-        "model": result.model,
-        "covariance": result.covariance,
-        "feature_weight": result.feature_weight,
-        "method": method_words(result.settings),
-        "settings": vars(result.settings),
-        "objective": best.objective,
-        "gmm": best.gmm,
-        "sbm": best.sbm,
-        "prior": best.prior,
-        "labels": best.labels.tolist(),
-        "sizes": best.sizes.tolist(),
-        "centroids": best.centroids.tolist(),
-        "covariances": result.covariances.tolist(),
-        "restart_objectives": result.restart_objectives.tolist(),
-        "best_restart": result.best_restart,
-        "local_searches": result.local_searches,
-        "evaluations": result.evaluations,
-        "seconds": result.seconds,
-        "cpu_seconds": result.cpu_seconds,
-        "scores": asdict(result.scores),
-        "held_out": result.predictions,
-        "notes": list(result.notes),
-        **(result.confidence.to_json() if result.confidence else {}),
+    of_fit = ("covariances", "restart_objectives", "best_restart", "local_searches", "evaluations", "seconds")
+    values: dict[str, Any] = {
+        name: getattr(result, name) for name in ("model", "covariance", "feature_weight")
     }
+    values |= {"method": method_words(result.settings), "settings": vars(result.settings)}
+    of_best = ("objective", "gmm", "sbm", "prior", "labels", "sizes", "centroids")
+    values |= {name: getattr(result.best, name) for name in of_best}
+    values |= {name: getattr(result, name) for name in (*of_fit, "cpu_seconds")}
+    values |= {"scores": asdict(result.scores), "held_out": result.predictions, "notes": list(result.notes)}
+    values |= result.confidence.to_json() if result.confidence else {}
+    return {name: each.tolist() if isinstance(each, np.ndarray) else each for name, each in values.items()}
 
 
-def _scores(
-    X: NDArray[np.float64],
-    layers: Sequence[Layer],
-    labels_true: NDArray[np.integer] | None,
-    best: Restart,
-    covariance: str,
-    settings: Settings,
-) -> Scores:
-    agreement = _defined(weighted_agreement(layers, best.labels))
-    if labels_true is None:
-        return Scores(None, None, None, agreement)
-    solution = best.sizes, best.centroids, best.covariances
+def _against(
+    X: Floats, labels_true: NDArray[np.integer], best: Restart, problem: Problem, prior: float
+) -> dict[str, Any]:
+    """Scores of a solution against the classes."""
     n_classes = int(labels_true.max()) + 1
-    sizes, centroids, _ = cluster_gaussians(X, labels_true, n_classes)
-    prior = settings.covariance_prior
-    truth = sizes, centroids, cluster_covariances(X, labels_true, n_classes, covariance, prior)
-    return Scores(
-        nmi=nmi(labels_true, best.labels),
-        goldberger_kl=_defined(goldberger_kl(*solution, *truth, total_variance(X))),
-        centroid_index=centroid_index(best.centroids, truth[1]),
-        annotation_agreement=agreement,
-    )
+    sizes, centroids, _ = scores.cluster_gaussians(X, labels_true, n_classes)
+    covariances = scores.cluster_covariances(X, labels_true, n_classes, problem.covariance, prior)
+    solution = best.sizes, best.centroids, best.covariances
+    divergence = scores.goldberger_kl(*solution, sizes, centroids, covariances, scores.total_variance(X))
+    return {
+        "nmi": scores.nmi(labels_true, best.labels),
+        "goldberger_kl": _defined(divergence),
+        "centroid_index": scores.centroid_index(best.centroids, centroids),
+    }
 
 
 def weighted_agreement(layers: Sequence[Layer], labels: NDArray[np.integer]) -> float:
@@ -702,12 +652,8 @@ def weighted_agreement(layers: Sequence[Layer], labels: NDArray[np.integer]) -> 
     float
         NaN without annotations; as `kernels.scores.annotation_agreement` if all weights are 1.
     """
-    agreeing = total = 0.0
-    for layer in layers:
-        weights = layer_weights(layer)
-        together = labels[layer.pairs[:, 0]] == labels[layer.pairs[:, 1]]
-        agreeing += float(weights[together == (layer.kind == MUST)].sum())
-        total += float(weights.sum())
+    agreeing = sum(float(layer_weights(layer)[agrees(layer, labels)].sum()) for layer in layers)
+    total = sum(float(layer_weights(layer).sum()) for layer in layers)
     return agreeing / total if total else math.nan
 
 

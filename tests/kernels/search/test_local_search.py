@@ -1,4 +1,4 @@
-"""Local search against its slow twin."""
+"""Local search against its slow twin, and moves of whole must-link components."""
 
 from __future__ import annotations
 
@@ -9,20 +9,101 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
-from solving import oracles
-from solving.entries import assign, collect, local_search, plain, relocate_all
+from solving import entries, oracles
 from solving.oracles import COVARIANCES, MODELS, Case, adjacency, draw_case, draw_labels, gain, objective
 
 from kernels.partition.objective import objective_terms
-from kernels.partition.state import CAPS, new_state
+from kernels.partition.state import CAPS, State, new_state
+from kernels.problem.data import Data
 from kernels.problem.problem import MUST, build_problem
 from kernels.search.genetic import Restart, SearchSettings, run_restart
 from kernels.search.local_search import draw_below, shuffle
 
-# Moves of whole must-link components: the sets, and the objective after their moves.
 
-START = SearchSettings(population=1, offspring=0, generations=0)
-"""One start and its local search."""
+def start(case: Case, labels: NDArray[np.integer]) -> tuple[Data, State]:
+    data = case.problem().data
+    state = new_state(data)
+    state.labels[:] = labels
+    return data, state
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES)
+@pytest.mark.parametrize("model", MODELS)
+def test_local_search_takes_the_slow_path(model: str, covariance: str) -> None:
+    for seed, (kappa, proportions) in enumerate([(0.0, "equal"), (2.0, "equal"), (0.0, "free")]):
+        case = draw_case(seed, model=model, kappa=kappa, n_samples=16, m=12)
+        case = replace(case, covariance=covariance, proportions=proportions)
+        if model == "conditional" and seed:
+            case = replace(case, layers=[replace(layer, accuracy=None) for layer in case.layers])
+        data, state = start(case, draw_labels(case, seed))
+        wanted = oracles.local_search(case, state.labels, np.random.default_rng(seed))
+        value = entries.local_search(data, state, np.random.default_rng(seed))
+        np.testing.assert_array_equal(state.labels, wanted)
+        assert value == pytest.approx(objective(case, wanted), abs=1e-9)
+        assert state.counters[CAPS] == 0
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES)
+@pytest.mark.parametrize("model", MODELS[1:])
+def test_phase_one_is_monotone(model: str, covariance: str) -> None:
+    case = replace(draw_case(1, model=model, n_samples=40, n_clusters=4, m=50), covariance=covariance)
+    data, state = start(case, draw_labels(case, 1))
+    before = objective(case, state.labels)
+    assert entries.relocate_all(data, state, np.random.default_rng(1)) > 10
+    assert objective(case, state.labels) > before
+    assert entries.relocate_all(data, state, np.random.default_rng(2)) == 0
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES)
+@pytest.mark.parametrize("kappa", [0.0, 1.0])
+def test_assignment_pass_agrees_with_oracle(kappa: float, covariance: str) -> None:
+    moved = 0
+    for seed in range(6):
+        case = draw_case(seed, kappa=kappa, n_clusters=4, min_size=1 + seed % 3, m=6)
+        proportions = "free" if seed % 3 == 0 else "equal"
+        case = replace(case, covariance=covariance, proportions=proportions)
+        wanted = draw_labels(case, seed).astype(np.int64)
+        if seed % 2:
+            case.X[:5] = case.X[0]
+            wanted[:5], wanted[5:] = 0, np.maximum(wanted[5:], 1)
+        data, state = start(case, wanted)
+        before = wanted.copy()
+        entries.collect(data, state)
+        assert entries.assign(data, state) == oracles.phase_two_pass(case, wanted)
+        moved += int(np.sum(state.labels != before))
+        np.testing.assert_array_equal(state.labels, wanted)
+    assert moved > 10
+
+
+@pytest.mark.parametrize("n_clusters", [2, 3])
+def test_the_best_partition_of_structureless_data_is_a_fixed_point(n_clusters: int) -> None:
+    """Phase 2 leaves it alone, though starts from Voronoi cells do not always get there."""
+    for seed in range(2):
+        X = np.random.default_rng(seed).normal(size=(8, 2))
+        problem = build_problem(X, n_clusters=n_clusters, model="unsupervised")
+        every = list(oracles.partitions(8, n_clusters, 2))
+        values = [sum(objective_terms(problem, labels)) for labels in every]
+        best = int(np.argmax(values))
+        state = new_state(problem.data)
+        state.labels[:] = every[best]
+        value = entries.local_search(problem.data, state, np.random.default_rng(0))
+        assert value == pytest.approx(values[best])
+        assert np.array_equal(state.labels, every[best])
+
+
+def test_draws_are_uniform() -> None:
+    rng = np.random.default_rng(0)
+    counts = np.bincount([entries.plain(draw_below)(rng, 3) for _ in range(3000)], minlength=3)
+    assert (np.abs(counts / 3000 - 1 / 3) < 0.04).all()
+    orders = np.array([np.arange(3)] * 3000)
+    for items in orders:
+        entries.plain(shuffle)(rng, items)
+    seen, counts = np.unique(orders, axis=0, return_counts=True)
+    assert len(seen) == 6
+    assert (np.abs(counts / 3000 - 1 / 6) < 0.04).all()
+
+
+# Moves of whole must-link components: the sets, and the objective after their moves.
 
 
 def case_of(seed: int, model: str, covariance: str) -> Case:
@@ -31,8 +112,9 @@ def case_of(seed: int, model: str, covariance: str) -> Case:
     return replace(case, covariance=covariance, feature_weight=0.2 if covariance in ("tied", "full") else 1.0)
 
 
-def end_of(case: Case, relocation: str, seed: int = 0) -> Restart:
-    return run_restart(case.problem(), replace(START, relocation=relocation), np.random.default_rng(seed))
+def end_of(case: Case, seed: int = 0, **settings: object) -> Restart:
+    given = SearchSettings(**settings)  # type: ignore[arg-type]
+    return run_restart(case.problem(), given, np.random.default_rng(seed))
 
 
 def components(case: Case, labels: NDArray[np.integer]) -> Iterator[NDArray[np.intp]]:
@@ -72,7 +154,8 @@ def test_no_component_gains_by_a_move(model: str, covariance: str) -> None:
     left = raised = 0
     for seed in range(2):
         case = case_of(seed, model, covariance)
-        alone, whole = (end_of(case, relocation) for relocation in ("all", "components"))
+        one_search = {"population": 1, "offspring": 0, "generations": 0}
+        alone, whole = (end_of(case, **one_search, relocation=each) for each in ("all", "components"))
         assert whole.objective == pytest.approx(objective(case, whole.labels))
         assert whole.objective >= alone.objective - 1e-9
         raised += whole.objective > alone.objective + 1e-6
@@ -86,105 +169,8 @@ def test_no_component_gains_by_a_move(model: str, covariance: str) -> None:
 
 def test_solutions_that_would_not_survive_are_left_alone() -> None:
     """Moves cost time, and most solutions are found again or dropped."""
-    settings = SearchSettings(generations=10, crossover="labels", mutation=0.2)
+    given = {"generations": 10, "crossover": "labels", "mutation": 0.2}
     case = case_of(2, "posterior", "spherical")
-    found = {
-        relocation: run_restart(
-            case.problem(), replace(settings, relocation=relocation), np.random.default_rng(1)
-        )
-        for relocation in ("all", "components")
-    }
     # a local search after each move, of at most a few solutions
-    assert 110 < found["components"].local_searches < 150
-    assert found["all"].local_searches == 110
-
-
-def start(case: Case, seed: int):  # type: ignore[no-untyped-def]
-    data = case.problem().data
-    state = new_state(data)
-    state.labels[:] = draw_labels(case, seed)
-    return data, state
-
-
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("covariance", COVARIANCES)
-@pytest.mark.parametrize("kappa", [0.0, 2.0])
-def test_local_search_takes_the_slow_path(model: str, kappa: float, covariance: str) -> None:
-    for seed in (0, 1):
-        case = draw_case(seed, model=model, kappa=kappa, n_samples=20, m=14)
-        proportions = "free" if seed and not kappa else "equal"
-        case = replace(case, covariance=covariance, proportions=proportions)
-        if model == "conditional" and seed:
-            case = replace(case, layers=[replace(layer, accuracy=None) for layer in case.layers])
-        data, state = start(case, seed)
-        wanted = oracles.local_search(case, state.labels, np.random.default_rng(seed))
-        value = local_search(data, state, np.random.default_rng(seed))
-        np.testing.assert_array_equal(state.labels, wanted)
-        assert value == pytest.approx(objective(case, wanted), abs=1e-9)
-        assert state.counters[CAPS] == 0
-
-
-@pytest.mark.parametrize("covariance", COVARIANCES)
-@pytest.mark.parametrize("model", MODELS[1:])
-def test_phase_one_is_monotone(model: str, covariance: str) -> None:
-    moved = 0
-    for seed in range(3):
-        case = replace(draw_case(seed, model=model, n_samples=40, n_clusters=4, m=50), covariance=covariance)
-        data, state = start(case, seed)
-        before = objective(case, state.labels)
-        moved += relocate_all(data, state, np.random.default_rng(seed))
-        after = objective(case, state.labels)
-        assert after >= before
-        assert relocate_all(data, state, np.random.default_rng(seed + 1)) == 0
-    assert moved > 30
-
-
-@pytest.mark.parametrize("covariance", COVARIANCES)
-@pytest.mark.parametrize("kappa", [0.0, 1.0])
-def test_assignment_pass_agrees_with_oracle(kappa: float, covariance: str) -> None:
-    moved = 0
-    for seed in range(6):
-        case = draw_case(seed, kappa=kappa, n_clusters=4, min_size=1 + seed % 3, m=6)
-        proportions = "free" if seed % 3 == 0 else "equal"
-        case = replace(case, covariance=covariance, proportions=proportions)
-        if seed % 2:
-            case.X[:5] = case.X[0]
-        data, state = start(case, seed)
-        wanted = state.labels.astype(np.int64)
-        if seed % 2:
-            wanted[:5], wanted[5:] = 0, np.maximum(wanted[5:], 1)
-            state.labels[:] = wanted
-        collect(data, state)
-        assert assign(data, state) == oracles.phase_two_pass(case, wanted)
-        moved += int(np.sum(state.labels != draw_labels(case, seed)))
-        np.testing.assert_array_equal(state.labels, wanted)
-    assert moved > 10
-
-
-@pytest.mark.parametrize("n_clusters", [2, 3])
-def test_the_best_partition_of_structureless_data_is_a_fixed_point(n_clusters: int) -> None:
-    """Phase 2 leaves it alone, though starts from Voronoi cells do not always get there."""
-    for seed in range(4):
-        X = np.random.default_rng(seed).normal(size=(8, 2))
-        problem = build_problem(X, n_clusters=n_clusters, model="unsupervised")
-        every = list(oracles.partitions(8, n_clusters, 2))
-        values = [sum(objective_terms(problem, labels)) for labels in every]
-        best = int(np.argmax(values))
-        state = new_state(problem.data)
-        state.labels[:] = every[best]
-        value = local_search(problem.data, state, np.random.default_rng(0))
-        assert value == pytest.approx(values[best])
-        assert np.array_equal(state.labels, every[best])
-
-
-def test_draws_are_uniform() -> None:
-    rng = np.random.default_rng(0)
-    counts = np.bincount([plain(draw_below)(rng, 3) for _ in range(3000)], minlength=3)
-    assert (np.abs(counts / 3000 - 1 / 3) < 0.04).all()
-    seen: dict[tuple[int, ...], int] = {}
-    items = np.arange(3)
-    for _ in range(3000):
-        plain(shuffle)(rng, items)
-        seen[tuple(items.tolist())] = seen.get(tuple(items.tolist()), 0) + 1
-    assert len(seen) == 6
-    assert max(abs(count / 3000 - 1 / 6) for count in seen.values()) < 0.04
+    assert 110 < end_of(case, 1, **given, relocation="components").local_searches < 150
+    assert end_of(case, 1, **given, relocation="all").local_searches == 110
