@@ -25,17 +25,14 @@ from threadpoolctl import threadpool_limits
 from pipeline.methods import loading
 from pipeline.methods.contract import BadAnswer, Method, NoSolution, checked
 from pipeline.methods.loading import MethodCall
-from sweeps.errors import InputError
+from sweeps.errors import InputError, given
 
 # Messages between a process and the one that runs a method: numbered, bounded, and read within a limit.
 #
 # What a method does to the connection by accident (it forks, writes into a descriptor that is not its own,
-# ends
-# in the middle of a message) must never become the answer to another call. So every message says which call
-# it
-# belongs to, its length is checked before anything is allocated, and arrays travel as bytes: nothing that
-# comes
-# back is unpickled.
+# ends in the middle of a message) must never become the answer to another call. So every message says which
+# call it belongs to, its length is checked before anything is allocated, and arrays travel as bytes: nothing
+# that comes back is unpickled.
 
 _MARK = b"\x00swp\xff\x02\r\n"
 _HEAD = struct.Struct("!8sBQQQ")  # mark, kind, number, bytes of the note, bytes of the arrays
@@ -85,12 +82,7 @@ class Channel:
         self._socket = end
 
     def send(
-        self,
-        kind: int,
-        number: int,
-        note: Mapping[str, Any],
-        *arrays: NDArray[Any],
-        limit: float | None = None,
+        self, kind: int, number: int, note: Mapping[str, Any], *arrays: NDArray[Any], limit: Limit = None
     ) -> None:
         """Say something.
 
@@ -198,7 +190,7 @@ FORKED = f"{WARNING}a process that the method forked came back from it, and was 
 LONGEST, MOST = 20_000, 20
 """Characters of a cause or traceback that travel, and problems."""
 
-_OURS = {__file__, loading.__file__, loading.__file__}
+_OURS = {__file__, loading.__file__}
 
 
 def serve(messages: int) -> None:
@@ -250,13 +242,21 @@ class Host:
             (self._X,) = arrays
             return
         call = MethodCall(**note.pop("method"))
-        method = self._method(number, call)
-        if method is None:
-            return
-        if kind == LOAD:
-            self._say(LOADED, number, {"version": loading.version_of(call)})
+        try:
+            method = self._method(call)
+        except InputError as error:
+            problems = [
+                asdict(replace(each, found=each.found[:LONGEST], expected=each.expected[:LONGEST]))
+                for each in error.problems[:MOST]
+            ]
+            self._say(REFUSED, number, {"problems": problems})
+        except BaseException as error:
+            self._say(FAILED, number, _failure(error))
         else:
-            self._solve(number, method, note, arrays)
+            if kind == LOAD:
+                self._say(LOADED, number, {"version": loading.version_of(call)})
+            else:
+                self._solve(number, method, note, arrays)
 
     def _say(self, kind: int, number: int, note: dict[str, Any], *arrays: NDArray[Any]) -> None:
         """Reply, if this is the process that was called.
@@ -271,60 +271,33 @@ class Host:
                 stream.flush()
         self._channel.send(kind, number, note, *arrays)
 
-    def _method(self, number: int, call: MethodCall) -> Method | None:
-        """The method; None where it cannot be loaded, and the caller knows."""
+    def _method(self, call: MethodCall) -> Method:
+        """The method, loaded once."""
         for known, method in self._loaded:
             if known == call:
                 return method
-        try:
-            method = loading.load(call)
-        except InputError as error:
-            problems = [
-                asdict(replace(each, found=each.found[:LONGEST], expected=each.expected[:LONGEST]))
-                for each in error.problems[:MOST]
-            ]
-            self._say(REFUSED, number, {"problems": problems})
-            return None
-        except BaseException as error:
-            self._say(FAILED, number, _failure(error))
-            return None
+        method = loading.load(call)
         threadpool_limits(limits=1)  # of libraries that came with it, whatever they make of the environment
         self._loaded.append((call, method))
         return method
 
     def _solve(self, number: int, method: Method, note: dict[str, Any], arrays: list[NDArray[Any]]) -> None:
-        X = self._X
-        if X is None:
-            raise RuntimeError("a call came before its table")
-        must_link, cannot_link, *weights = arrays
-        n_clusters, random_state, accuracy = (note[key] for key in ("n_clusters", "random_state", "accuracy"))
-        _seed_globally(random_state)
+        X = given(self._X)
+        must_link, cannot_link, weights = arrays[0], arrays[1], (arrays[2], arrays[3])
+        n_clusters = note.pop("n_clusters")
+        _seed_globally(note["random_state"])
         self._say(BEGUN, number, {})
         started, cpu_started = time.perf_counter(), time.process_time()
 
         def passed() -> dict[str, float]:
-            return {
-                "seconds": time.perf_counter() - started,
-                "cpu_seconds": time.process_time() - cpu_started,
-            }
+            now, cpu_now = time.perf_counter(), time.process_time()
+            return {"seconds": now - started, "cpu_seconds": cpu_now - cpu_started}
 
         try:
             with np.errstate():  # what one call sets is not left to the next
-                answer = method(
-                    X,
-                    n_clusters,
-                    must_link,
-                    cannot_link,
-                    weights=(weights[0], weights[1]),
-                    accuracy=accuracy,
-                    random_state=random_state,
-                )
+                answer = method(X, n_clusters, must_link, cannot_link, weights=weights, **note)
             times = passed()
-            sizes = {"n_samples": X.shape[0], "n_features": X.shape[1], "n_clusters": n_clusters}
-            found = checked(answer, **sizes)
-            parts = {name: getattr(found, name) for name in PARTS}
-            given = [name for name in PARTS if parts[name] is not None]
-            reply = times | {"objective": found.objective, "given": given}
+            found = checked(answer, n_samples=X.shape[0], n_features=X.shape[1], n_clusters=n_clusters)
         except NoSolution as error:
             self._say(NONE, number, {"reason": _text(error), **passed()})
         except BadAnswer as error:
@@ -332,7 +305,9 @@ class Host:
         except BaseException as error:
             self._say(FAILED, number, _failure(error))
         else:
-            self._say(SOLVED, number, reply, *(parts[name] for name in given))
+            parts = {name: getattr(found, name) for name in PARTS if getattr(found, name) is not None}
+            reply = times | {"objective": found.objective, "given": list(parts)}
+            self._say(SOLVED, number, reply, *parts.values())
 
 
 def _seed_globally(seed: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -148,35 +147,39 @@ def checked(answer: ArrayLike | Solution, *, n_samples: int, n_features: int, n_
     """
     given = answer if isinstance(answer, Solution) else Solution(answer)
     problems: list[str] = []
-    labels = _labels(given.labels, n_samples, n_clusters, problems)
-    objective = _objective(given.objective, problems)
-    centroids = _floats("centroids", given.centroids, (n_clusters, n_features), problems)
-    probabilities = _floats("probabilities", given.probabilities, (n_samples, n_clusters), problems)
-    if centroids is not None and labels is not None:
-        problems += _centroid_problems(centroids, labels)
+    shapes = {
+        "labels": (n_samples,),
+        "centroids": (n_clusters, n_features),
+        "probabilities": (n_samples, n_clusters),
+    }
+    arrays = {name: _array(name, getattr(given, name), shape, problems) for name, shape in shapes.items()}
+    labels, centroids, probabilities = arrays.values()
+    if labels is not None:
+        problems += [f"labels: {each}" for each in _label_problems(labels, n_clusters)]
+    elif given.labels is None:
+        problems.append("labels: found None, expected whole numbers")
+    objective = None if given.objective is None else _objective(given.objective, problems)
+    if labels is not None and centroids is not None and not problems:
+        filled = np.unique(labels.astype(np.int16))
+        wrong = filled[~np.isfinite(centroids[filled]).all(axis=1)]
+        if len(wrong):
+            found = f"NaN or infinite ones of clusters {_some(wrong)}"
+            problems.append(f"centroids: found {found}, which have samples")
     if probabilities is not None:
-        problems += _probability_problems(probabilities)
+        outside = ~((probabilities >= 0) & (probabilities <= 1 + _TOLERANCE))
+        if outside.any():
+            problems.append(f"probabilities: found {_some(probabilities[outside])}, expected 0 to 1")
+        sums = probabilities.sum(axis=1)
+        off = ~(np.abs(sums - 1) <= _TOLERANCE)
+        if off.any():
+            found = f"{off.sum()} rows with sums such as {_some(sums[off])}"
+            problems.append(f"probabilities: found {found}, expected 1")
     if problems or labels is None:
         raise BadAnswer("; ".join(problems))
-    return Solution(labels, objective, centroids, probabilities)
-
-
-def _labels(
-    found: ArrayLike, n_samples: int, n_clusters: int, problems: list[str]
-) -> NDArray[np.int16] | None:
-    labels = _array("labels", found, problems)
-    if labels is None:
-        return None
-    if labels.shape != (n_samples,):
-        problems.append(f"labels: found shape {labels.shape}, expected ({n_samples},)")
-    wrong = _label_problems(labels, n_clusters)
-    problems += [f"labels: {each}" for each in wrong]
-    return None if wrong else labels.astype(np.int16)
+    return Solution(labels.astype(np.int16), objective, centroids, probabilities)
 
 
 def _label_problems(labels: NDArray[Any], n_clusters: int) -> list[str]:
-    if labels.dtype.kind not in "iuf":
-        return [f"found {labels.dtype} values, expected whole numbers"]
     missing = ~np.isfinite(labels)
     whole = labels[~missing]
     problems = [f"found {missing.sum()} that are NaN or infinite"] if missing.any() else []
@@ -191,11 +194,9 @@ def _label_problems(labels: NDArray[Any], n_clusters: int) -> list[str]:
     return problems
 
 
-def _objective(found: object, problems: list[str]) -> float | None:
-    if found is None:
-        return None
+def _objective(found: Any, problems: list[str]) -> float | None:
     try:
-        objective = float(found)  # type: ignore[arg-type]  # what is no number is refused here
+        objective = float(found)
     except (TypeError, ValueError):
         problems.append(f"objective: found {found!r:.60}, expected a number")
         return None
@@ -204,49 +205,26 @@ def _objective(found: object, problems: list[str]) -> float | None:
     return objective + 0.0  # no minus before a zero
 
 
-def _floats(
-    name: str, found: ArrayLike | None, shape: tuple[int, int], problems: list[str]
+def _array(
+    name: str, found: ArrayLike | None, shape: tuple[int, ...], problems: list[str]
 ) -> NDArray[np.float64] | None:
+    """Numbers of a shape; None where there are none, or something is wrong with them."""
     if found is None:
         return None
-    array = _array(name, found, problems)
-    if array is None:
-        return None
-    if array.dtype.kind not in "iuf":
-        problems.append(f"{name}: found {array.dtype} values, expected numbers")
-        return None
-    if array.shape != shape:
-        problems.append(f"{name}: found shape {array.shape}, expected {shape}")
-        return None
-    return array.astype(np.float64)
-
-
-def _centroid_problems(centroids: NDArray[np.float64], labels: NDArray[np.int16]) -> Iterator[str]:
-    filled = np.unique(labels)
-    wrong = filled[~np.isfinite(centroids[filled]).all(axis=1)]
-    if len(wrong):
-        yield f"centroids: found NaN or infinite ones of clusters {_some(wrong)}, which have samples"
-
-
-def _probability_problems(probabilities: NDArray[np.float64]) -> Iterator[str]:
-    outside = ~((probabilities >= 0) & (probabilities <= 1 + _TOLERANCE))
-    if outside.any():
-        yield f"probabilities: found {_some(probabilities[outside])}, expected 0 to 1"
-    sums = probabilities.sum(axis=1)
-    off = ~(np.abs(sums - 1) <= _TOLERANCE)
-    if off.any():
-        yield f"probabilities: found {off.sum()} rows with sums such as {_some(sums[off])}, expected 1"
-
-
-def _array(name: str, found: ArrayLike, problems: list[str]) -> NDArray[Any] | None:
     try:
-        if np.ma.isMaskedArray(found):  # its mask would be dropped, and what lies under it taken for good
-            problems.append(f"{name}: found a masked array, expected values for all")
-            return None
-        return np.asarray(found)
+        array = np.asarray(found)
     except (TypeError, ValueError) as error:
         problems.append(f"{name}: found {type(found).__name__} that makes no array ({error})")
         return None
+    if np.ma.isMaskedArray(found):  # its mask would be dropped, and what lies under it taken for good
+        problems.append(f"{name}: found a masked array, expected values for all")
+    elif array.dtype.kind not in "iuf":
+        problems.append(f"{name}: found {array.dtype} values, expected numbers")
+    elif array.shape != shape:
+        problems.append(f"{name}: found shape {array.shape}, expected {shape}")
+    else:
+        return array.astype(np.float64)
+    return None
 
 
 def _some(values: NDArray[Any]) -> str:
@@ -274,14 +252,10 @@ def merged_links(annotations: NDArray[np.integer]) -> tuple[Links, Links, Weight
     """
     pairs = np.sort(np.asarray(annotations[:, :2], dtype=np.int64), axis=1)
     kinds = np.asarray(annotations[:, 2])
-    proper = pairs[:, 0] != pairs[:, 1]
-    must_link, must_weights = _counted(pairs[proper & (kinds == MUST)])
-    cannot_link, cannot_weights = _counted(pairs[proper & (kinds == CANNOT)])
-    return must_link, cannot_link, (must_weights, cannot_weights)
-
-
-def _counted(pairs: Links) -> tuple[Links, NDArray[np.float64]]:
-    if not len(pairs):
-        return np.empty((0, 2), dtype=np.int64), np.empty(0)
-    unique, counts = np.unique(pairs, axis=0, return_counts=True)
-    return unique, counts.astype(np.float64)
+    links, weights = [], []
+    for kind in (MUST, CANNOT):
+        counted = (kinds == kind) & (pairs[:, 0] != pairs[:, 1])
+        unique, counts = np.unique(pairs[counted], axis=0, return_counts=True)
+        links.append(unique)
+        weights.append(counts.astype(np.float64))
+    return links[0], links[1], (weights[0], weights[1])

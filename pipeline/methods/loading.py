@@ -10,9 +10,9 @@ import inspect
 import linecache
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -20,213 +20,35 @@ from types import ModuleType
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from pipeline.methods.contract import Links, Method, Solution, Weights
+from pipeline.methods.contract import Links, Method, Solution
 from sweeps.errors import InputError, Problem, did_you_mean
 from sweeps.words import FORMS, PER_CALL, SHIPPED, installed_version, read_code, text_of_code
-
-# Whether a function can take what a call gives it.
-
-CONTRACT = "(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state)"
-GIVEN = ("weights", "accuracy", "random_state")
-"""What comes by name."""
-
-Wrong = tuple[str, str, str]
-"""What was found, what was expected, and a hint."""
-
-_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-_VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-
-
-def parameters_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter] | None:
-    """Parameters by name; None where they are not known, as of some functions of extension modules."""
-    try:
-        return dict(inspect.signature(function).parameters)
-    except (TypeError, ValueError):
-        return None
-
-
-def function_problems(function: Callable[..., Any], options: Mapping[str, Any]) -> Iterator[Wrong]:
-    """What keeps a function from being a method with these options."""
-    parameters = parameters_of(function)
-    if parameters is None:
-        return
-    form = f"{getattr(function, '__name__', 'it')}{inspect.signature(function)}"
-    kinds = {parameter.kind for parameter in parameters.values()}
-    places = [name for name, each in parameters.items() if each.kind in _POSITIONAL][:4]
-    if len(places) < 4 and inspect.Parameter.VAR_POSITIONAL not in kinds:
-        yield form, CONTRACT, "X, n_clusters, must_link and cannot_link come by position"
-    takes_any = inspect.Parameter.VAR_KEYWORD in kinds
-    named = {name for name, each in parameters.items() if each.kind in _BY_NAME} - set(places)
-    lacking = [name for name in GIVEN if name not in named]
-    if lacking and not takes_any:
-        yield form, CONTRACT, f"it does not take {', '.join(lacking)}"
-    yield from option_problems(options, named - set(GIVEN), takes_any, (*places, *GIVEN))
-    needed = [name for name in needed_names(parameters) if name not in (*places, *GIVEN, *options)]
-    if needed:
-        yield form, f"options {', '.join(needed)}", "they have no default"
-
-
-def needed_names(parameters: Mapping[str, inspect.Parameter]) -> list[str]:
-    """Parameters without a default."""
-    return [
-        name
-        for name, each in parameters.items()
-        if each.default is inspect.Parameter.empty and each.kind not in _VARIABLE
-    ]
-
-
-def takes_any_name(parameters: Mapping[str, inspect.Parameter]) -> bool:
-    """Whether there is a `**` among the parameters."""
-    return any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())
-
-
-def option_problems(
-    options: Mapping[str, Any], known: Iterable[str], takes_any: bool, taken: Iterable[str]
-) -> Iterator[Wrong]:
-    """Options that are not taken, or that a call gives already."""
-    known, taken = sorted(known), tuple(taken)
-    for option in options:
-        if option in taken:
-            yield f"option {option!r}", "another name", "every call gives it"
-        elif option not in known and not takes_any:
-            expected = f"one of {', '.join(known)}" if known else "no options"
-            yield f"option {option!r}", expected, did_you_mean(option, known)
-
-
-# Classes by scikit-learn's conventions as methods.
-
-NUMBERS = ("n_clusters", "n_components")
-"""What a class may call the number of clusters, the first one it has."""
-
-SEED = "random_state"
-
-
-def class_problems(cls: type, options: Mapping[str, Any]) -> Iterator[Wrong]:
-    """What keeps a class from being a method with these options."""
-    if not callable(getattr(cls, "fit", None)) and not callable(getattr(cls, "fit_predict", None)):
-        yield f"class {cls.__name__}", "a class with fit or fit_predict, or a function", ""
-    parameters = parameters_of(cls)
-    if parameters is None:
-        return
-    form = f"class {cls.__name__}({', '.join(parameters)})"
-    number = _number(parameters)
-    if number is None:
-        yield form, "a parameter n_clusters or n_components", ""
-    taken = {name for name in (SEED, number) if name in parameters}
-    known = set(parameters) - taken - set(NUMBERS)
-    yield from option_problems(options, known, takes_any_name(parameters), taken)
-    needed = [name for name in needed_names(parameters) if name not in {*taken, *options}]
-    if needed:
-        yield form, f"options {', '.join(needed)}", "they have no default"
-
-
-def method_of_class(cls: type, options: Mapping[str, Any]) -> Method:
-    """A class as a method: an instance for each call, which is fitted.
-
-    The constructor gets the number of clusters as `n_clusters` or `n_components`, and `random_state`, where
-    it has them; `fit` gets `must_link`, `cannot_link`, `weights` and `accuracy` where it names them. Labels
-    are `labels_`, else what `predict` says of the samples. The objective is `-inertia_`, else `lower_bound_`,
-    where there is one; centroids are `cluster_centers_`, else `means_`, where there is one for each cluster.
-
-    Parameters
-    ----------
-    cls : type
-        With `fit`, or `fit_predict` alone.
-    options : mapping of str to Any
-        For the constructor.
-
-    Returns
-    -------
-    Method
-        To be called with the arguments of the contract.
-    """
-    parameters = parameters_of(cls) or {}
-    number = _number(parameters)
-    seeded = SEED in parameters
-    fits: Any = getattr(cls, "fit", None) or getattr(cls, "fit_predict", None)
-    seen = {"must_link", "cannot_link", "weights", "accuracy"} & set(parameters_of(fits) or ())
-
-    def fitted(
-        X: NDArray[np.float64],
-        n_clusters: int,
-        must_link: Links,
-        cannot_link: Links,
-        *,
-        weights: Weights,
-        accuracy: float | None,
-        random_state: int,
-    ) -> ArrayLike | Solution:
-        settings = {**options}
-        if number is not None:
-            settings[number] = n_clusters
-        if seeded:
-            settings[SEED] = random_state
-        links = {
-            "must_link": must_link,
-            "cannot_link": cannot_link,
-            "weights": weights,
-            "accuracy": accuracy,
-        }
-        estimator = cls(**settings)
-        given = {name: links[name] for name in seen}
-        if hasattr(estimator, "fit"):
-            estimator.fit(X, **given)
-            labels = estimator.labels_ if hasattr(estimator, "labels_") else estimator.predict(X)
-        else:
-            labels = estimator.fit_predict(X, **given)
-        centroids = _centroids(estimator, (n_clusters, X.shape[1]))
-        return Solution(labels, _objective(estimator), centroids)
-
-    return fitted
-
-
-def _number(parameters: Mapping[str, Any]) -> str | None:
-    return next((name for name in NUMBERS if name in parameters), None)
-
-
-def _objective(estimator: Any) -> float | None:
-    with suppress(AttributeError):
-        return -float(estimator.inertia_)
-    with suppress(AttributeError):
-        return float(estimator.lower_bound_)
-    return None
-
-
-def _centroids(estimator: Any, shape: tuple[int, int]) -> NDArray[np.float64] | None:
-    for name in ("cluster_centers_", "means_"):
-        found = getattr(estimator, name, None)
-        if found is not None and np.shape(found) == shape:
-            return np.asarray(found, dtype=np.float64)
-    return None
-
 
 OWN = "sweep-clustering"
 """Our distribution."""
 
-PLACES = {
-    "k-means": "baselines:k_means",
-    "gaussian-mixture-spherical": "baselines:gaussian_mixture_spherical",
-    "gaussian-mixture-diag": "baselines:gaussian_mixture_diag",
-    "gaussian-mixture-tied": "baselines:gaussian_mixture_tied",
-    "gaussian-mixture-full": "baselines:gaussian_mixture_full",
-    "ward": "baselines:ward",
-    "spectral-links": "spectral:spectral_links",
-    "cop-kmeans": "links:cop_kmeans",
-    "pckmeans": "links:pckmeans",
-    "correlation-clustering": "links:correlation_clustering",
+MODULES = {
+    "spectral-links": "spectral",
+    "cop-kmeans": "links",
+    "pckmeans": "links",
+    "correlation-clustering": "links",
 }
-"""Shipped methods: module of the folder `shipped` and function."""
-
-ON_SCIKIT_LEARN = ("baselines", "spectral")
-"""Modules whose methods are computed by scikit-learn."""
+"""Modules of the folder `shipped`, in which functions have the names of methods; all others are baselines."""
 
 PRIVATE = "_sweep_method_"
 """Begins the name of the module that a file becomes."""
 
 CALL = re.compile(r"(?P<place>[^:]+):(?P<attribute>[^\W\d]\w*(\.[^\W\d]\w*)*)")
+
+CONTRACT = "(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state)"
+LINKS = ("must_link", "cannot_link", "weights", "accuracy")
+SEED = "random_state"
+GIVEN = ("weights", "accuracy", SEED)
+"""What comes by name."""
+
+NUMBERS = ("n_clusters", "n_components")
+"""What a class may call the number of clusters, the first one it has."""
 
 
 @dataclass(frozen=True)
@@ -254,6 +76,11 @@ class MethodCall:
     options: Mapping[str, Any] = field(default_factory=dict)
     time_limit: float = PER_CALL
 
+    @property
+    def where(self) -> str:
+        """What problems with it begin with."""
+        return f"method {self.name!r}"
+
 
 def load(call: MethodCall) -> Method:
     """The method itself, which takes the options of `call` without being given them.
@@ -277,19 +104,21 @@ def load(call: MethodCall) -> Method:
         If there is no such method, or it does not take the arguments of the contract or the options; with
         all that is wrong. What a file or a package raises while it is imported is passed on.
     """
-    found = _found(call)
-    wrong = class_problems if isinstance(found, type) else function_problems
-    problems = [Problem(f"method {call.name!r}", *each) for each in wrong(found, call.options)]
+    found, is_shipped = _found(call), call.call in SHIPPED
+    problems = [Problem(call.where, *each) for each in method_problems(found, call.options, is_shipped)]
     if problems:
         raise InputError(problems)
-    options = dict(call.options)
     if isinstance(found, type):
-        return method_of_class(found, options)
+        return method_of_class(found, call.options)
+    if not is_shipped:
+        return cast(Method, partial(found, **call.options))
+    seen = [name for name in (*LINKS, SEED) if name in inspect.signature(found).parameters]
 
-    def with_options(*arguments: Any, **keywords: Any) -> Any:
-        return found(*arguments, **keywords, **options)
+    def shipped(X: Any, n_clusters: int, must_link: Links, cannot_link: Links, **told: Any) -> Any:
+        told |= {"must_link": must_link, "cannot_link": cannot_link}
+        return found(X, n_clusters, **{name: told[name] for name in seen}, **call.options)
 
-    return cast(Method, with_options)
+    return cast(Method, shipped)
 
 
 def version_of(call: MethodCall) -> str:
@@ -303,21 +132,10 @@ def version_of(call: MethodCall) -> str:
     """
     if call.source is not None:
         return ""
-    if call.call in SHIPPED:
-        uses = PLACES[call.call].partition(":")[0] in ON_SCIKIT_LEARN
-        distribution = "scikit-learn" if uses else OWN
-        return f"{distribution} {version(distribution)}"
-    return installed_version(call.call.partition(":")[0].partition(".")[0])
-
-
-def call_problems(name: str, call: str) -> list[Problem]:
-    """What is wrong with the form of a `call`, without importing anything."""
-    where = f"method {name!r}"
-    if ":" not in call:
-        return [] if call in SHIPPED else [Problem(where, repr(call), FORMS, did_you_mean(call, SHIPPED))]
-    if not CALL.fullmatch(call):
-        return [Problem(where, repr(call), FORMS)]
-    return []
+    if call.call not in SHIPPED:
+        return installed_version(call.call.partition(":")[0].partition(".")[0])
+    package = SHIPPED[call.call].package
+    return installed_version(package) if package else f"{OWN} {version(OWN)}"
 
 
 def read_source(call: str, folder: Path) -> str | None:
@@ -344,67 +162,169 @@ def read_source(call: str, folder: Path) -> str | None:
     if ":" not in call or not place.endswith(".py"):
         return None
     path = folder / place
-    where = f"method {call!r}"
     try:
         return text_of_code(path, read_code(path))
     except InputError as error:
-        (problem,) = error.problems
-        beside = [each.name for each in path.parent.glob("*.py")] if path.parent.is_dir() else []
-        is_gone = isinstance(error.__cause__, FileNotFoundError)
-        found = f"no {place}" if is_gone else f"{place}: {problem.found}"
-        hint = did_you_mean(path.name, beside) if is_gone else ""
-        raise InputError([Problem(where, found, "a Python file that can be read", hint)]) from None
+        found, hint = f"{place}: {error.problems[0].found}", ""
+        if isinstance(error.__cause__, FileNotFoundError):
+            beside = [each.name for each in path.parent.glob("*.py")]
+            found, hint = f"no {place}", did_you_mean(path.name, beside)
+        expected = "a Python file that can be read"
+        raise InputError([Problem(f"method {call!r}", found, expected, hint)]) from None
+
+
+def method_problems(
+    found: Callable[..., Any], options: Mapping[str, Any], is_shipped: bool = False
+) -> Iterator[tuple[str, str, str]]:
+    """What keeps a function, or a class, from being a method with these options.
+
+    Each is what was found, what was expected, and a hint. Functions that are shipped take of the contract
+    what they use, by name.
+    """
+    is_class, name = isinstance(found, type), getattr(found, "__name__", "it")
+    if is_class and not any(callable(getattr(found, fit, None)) for fit in ("fit", "fit_predict")):
+        yield f"class {name}", "a class with fit or fit_predict, or a function", ""
+    parameters = parameters_of(found)
+    if parameters is None:
+        return
+    kinds = {each.kind for each in parameters.values()}
+    takes_any = inspect.Parameter.VAR_KEYWORD in kinds
+    if is_class:
+        form = f"class {name}({', '.join(parameters)})"
+        number = _number(parameters)
+        if number is None:
+            yield form, "a parameter n_clusters or n_components", ""
+        taken = {SEED, number} & set(parameters)
+        known = set(parameters) - {SEED, *NUMBERS}
+    elif is_shipped:
+        form, taken = name, {"X", "n_clusters", *LINKS, SEED}
+        known = set(parameters) - taken
+    else:
+        form = f"{name}{inspect.signature(found)}"
+        by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        places = [name for name, each in parameters.items() if each.kind in positional][:4]
+        if len(places) < 4 and inspect.Parameter.VAR_POSITIONAL not in kinds:
+            yield form, CONTRACT, "X, n_clusters, must_link and cannot_link come by position"
+        named = {name for name, each in parameters.items() if each.kind in by_name} - set(places)
+        lacking = [name for name in GIVEN if name not in named]
+        if lacking and not takes_any:
+            yield form, CONTRACT, f"it does not take {', '.join(lacking)}"
+        taken, known = {*places, *GIVEN}, named - set(GIVEN)
+    for option in options:
+        if option in taken:
+            yield f"option {option!r}", "another name", "every call gives it"
+        elif option not in known and not takes_any:
+            expected = f"one of {', '.join(sorted(known))}" if known else "no options"
+            yield f"option {option!r}", expected, did_you_mean(option, sorted(known))
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    needed = [
+        name
+        for name, each in parameters.items()
+        if each.default is each.empty and each.kind not in variable and name not in {*taken, *options}
+    ]
+    if needed:
+        yield form, f"options {', '.join(needed)}", "they have no default"
+
+
+def parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter] | None:
+    """Parameters by name; None where they are not known, as of some functions of extension modules."""
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return None
+
+
+def _number(parameters: Mapping[str, Any]) -> str | None:
+    return next((name for name in NUMBERS if name in parameters), None)
+
+
+def method_of_class(cls: type, options: Mapping[str, Any]) -> Method:
+    """A class as a method: an instance for each call, which is fitted.
+
+    The constructor gets the number of clusters as `n_clusters` or `n_components`, and `random_state`, where
+    it has them; `fit` gets `must_link`, `cannot_link`, `weights` and `accuracy` where it names them. Labels
+    are `labels_`, else what `predict` says of the samples. The objective is `-inertia_`, else `lower_bound_`,
+    where there is one; centroids are `cluster_centers_`, else `means_`, where there is one for each cluster.
+
+    Parameters
+    ----------
+    cls : type
+        With `fit`, or `fit_predict` alone.
+    options : mapping of str to Any
+        For the constructor.
+
+    Returns
+    -------
+    Method
+        To be called with the arguments of the contract.
+    """
+    parameters = parameters_of(cls) or {}
+    number = _number(parameters) or NUMBERS[0]
+    fits: Any = getattr(cls, "fit", None) or getattr(cls, "fit_predict", None)
+    seen = set(LINKS) & set(parameters_of(fits) or ())
+
+    def fitted(X: Any, n_clusters: int, must_link: Links, cannot_link: Links, **told: Any) -> Solution:
+        told |= {"must_link": must_link, "cannot_link": cannot_link, number: n_clusters}
+        estimator = cls(**options, **{name: told[name] for name in (number, SEED) if name in parameters})
+        links = {name: told[name] for name in seen}
+        if hasattr(estimator, "fit"):
+            estimator.fit(X, **links)
+            labels = estimator.labels_ if hasattr(estimator, "labels_") else estimator.predict(X)
+        else:
+            labels = estimator.fit_predict(X, **links)
+        objective = getattr(estimator, "lower_bound_", None)
+        if hasattr(estimator, "inertia_"):
+            objective = -float(estimator.inertia_)
+        found: Any = (getattr(estimator, name, None) for name in ("cluster_centers_", "means_"))
+        shape = (n_clusters, X.shape[1])
+        return Solution(labels, objective, next((each for each in found if np.shape(each) == shape), None))
+
+    return cast(Method, fitted)
 
 
 def _found(call: MethodCall) -> Any:
-    problems = call_problems(call.name, call.call)
-    if problems:
-        raise InputError(problems)
+    """The function or class that a call names."""
     if call.call in SHIPPED:
-        place, _, attribute = PLACES[call.call].partition(":")
-        return getattr(import_module(f"pipeline.methods.shipped.{place}"), attribute)
+        module = import_module(f"pipeline.methods.shipped.{MODULES.get(call.call, 'baselines')}")
+        return getattr(module, call.call.replace("-", "_"))
+    if not CALL.fullmatch(call.call):
+        hint = "" if ":" in call.call else did_you_mean(call.call, SHIPPED)
+        raise InputError([Problem(call.where, repr(call.call), FORMS, hint)])
     place, _, attribute = call.call.partition(":")
-    module = _of_source(place, call.source) if call.source is not None else _imported(call.name, place)
-    found: Any = module
+    expected, found = "a function or a class", _module(call, place)
     for step in attribute.split("."):
         if not hasattr(found, step):
-            raise InputError([_missing(call.name, place, step, found)])
+            names = [name for name, value in vars(found).items() if callable(value) and name[0] != "_"]
+            hint = did_you_mean(step, names)
+            raise InputError([Problem(call.where, f"no {step!r} in {place}", expected, hint)])
         found = getattr(found, step)
     if not callable(found):
-        found_text = f"{attribute}, of type {type(found).__name__}"
-        raise InputError([Problem(f"method {call.name!r}", found_text, "a function or a class")])
+        raise InputError([Problem(call.where, f"{attribute}, of type {type(found).__name__}", expected)])
     return found
 
 
-def _missing(name: str, place: str, attribute: str, holder: object) -> Problem:
-    names = [each for each, value in vars(holder).items() if callable(value) and not each.startswith("_")]
-    hint = did_you_mean(attribute, names)
-    return Problem(f"method {name!r}", f"no {attribute!r} in {place}", "a function or a class", hint)
-
-
-def _imported(name: str, place: str) -> ModuleType:
-    if place.endswith(".py"):
-        raise InputError([Problem(f"method {name!r}", f"{place} without its text", "a file that was read")])
-    try:
-        return import_module(place)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{place}.".startswith(f"{error.name}."):
-            raise  # something that the package needs
-        hint = "files are named with .py: file.py:function"
-        problem = Problem(f"method {name!r}", f"no module {error.name!r}", "one that is installed", hint)
-        raise InputError([problem]) from None
-
-
-def _of_source(place: str, source: str) -> ModuleType:
-    digest = hashlib.sha256(f"{place}\0{source}".encode()).hexdigest()[:16]
-    private = f"{PRIVATE}{digest}"
+def _module(call: MethodCall, place: str) -> Any:
+    """The module of a package, or the one that the text of a file becomes."""
+    source = call.source
+    if source is None and place.endswith(".py"):
+        raise InputError([Problem(call.where, f"{place} without its text", "a file that was read")])
+    if source is None:
+        try:
+            return import_module(place)
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{place}.".startswith(f"{error.name}."):
+                raise  # something that the package needs
+            hint = "files are named with .py: file.py:function"
+            problem = Problem(call.where, f"no module {error.name!r}", "one that is installed", hint)
+            raise InputError([problem]) from None
+    private = PRIVATE + hashlib.sha256(f"{place}\0{source}".encode()).hexdigest()[:16]
     if private in sys.modules:
         return sys.modules[private]
     # Without a time of change linecache keeps the lines, whatever stands in the file by now.
     linecache.cache[place] = (len(source), None, source.splitlines(keepends=True), place)
-    module = ModuleType(private)
+    module = sys.modules[private] = ModuleType(private)
     module.__file__ = place
-    sys.modules[private] = module
     try:
         exec(compile(source, place, "exec", dont_inherit=True), module.__dict__)
     except BaseException:

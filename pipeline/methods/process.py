@@ -17,26 +17,13 @@ from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.methods.child import (
-    BEGUN,
-    FAILED,
-    LOAD,
-    LOADED,
-    NONE,
-    REFUSED,
-    SOLVE,
-    SOLVED,
-    TABLE,
-    Channel,
-    Message,
-    Spoilt,
-)
+from pipeline.methods import child
+from pipeline.methods.child import Channel, Message, Spoilt
 from pipeline.methods.contract import Links, NoSolution, Solution, Weights
 from pipeline.methods.loading import MethodCall
 from sweeps.errors import InputError, Problem, one_line, plain_lines
@@ -59,17 +46,8 @@ PATIENCE = 5.0
 """Seconds for a process to end by itself, with all that came from it."""
 
 ENVIRONMENT = {
-    **dict.fromkeys(
-        (
-            "OMP_NUM_THREADS",
-            "OPENBLAS_NUM_THREADS",
-            "MKL_NUM_THREADS",
-            "BLIS_NUM_THREADS",
-            "VECLIB_MAXIMUM_THREADS",
-            "NUMEXPR_NUM_THREADS",
-        ),
-        "1",
-    ),
+    **{f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR")},
+    "VECLIB_MAXIMUM_THREADS": "1",
     "PYTHONHASHSEED": "0",  # a method may iterate over a set of words
 }
 
@@ -110,20 +88,7 @@ class MethodFailed(Exception):
 
 
 class TimeLimit(Exception):
-    """A call took longer than it may, and was ended with its process.
-
-    Parameters
-    ----------
-    seconds : float
-        The limit.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__(seconds)
-        self.seconds = seconds
-
-    def __str__(self) -> str:
-        return f"longer than its time limit of {self.seconds:g} s"
+    """A call took longer than it may, and was ended with its process."""
 
 
 class Unsolved(NoSolution):
@@ -138,13 +103,9 @@ class Unsolved(NoSolution):
     """
 
     def __init__(self, reason: str, seconds: float, cpu_seconds: float) -> None:
-        self.reason = one_line(reason)
-        super().__init__(self.reason)
+        super().__init__(one_line(reason))
         self.seconds = seconds
         self.cpu_seconds = cpu_seconds
-
-    def __reduce__(self) -> tuple[type[Unsolved], tuple[str, float, float]]:
-        return Unsolved, (self.reason, self.seconds, self.cpu_seconds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,9 +167,9 @@ class MethodProcess:
         MethodFailed
             If its file or package raises, or does not come to an end.
         """
-        with self._lent(call) as child:
-            reply = child.ask(LOAD, call, {}, limit=self._start_limit)
-        return str(_understood(reply, LOADED)["version"])
+        with self._lent(call) as lent:
+            reply = lent.ask(child.LOAD, call, {}, limit=self._start_limit)
+        return str(_understood(reply, child.LOADED)["version"])
 
     def solve(
         self,
@@ -252,14 +213,15 @@ class MethodProcess:
         note = {"n_clusters": n_clusters, "accuracy": accuracy, "random_state": random_state}
         # labels of 2 bytes, and numbers of 8 bytes in what else there may be
         most = 2 * len(X) + 8 * n_clusters * sum(X.shape)
-        with self._lent(call) as child:
-            child.take(key, X, self._start_limit)
-            reply = child.ask(SOLVE, call, note, must_link, cannot_link, *weights, limit=self._start_limit)
-            if reply.kind == BEGUN:
-                child.phase = _CALLED
-                reply = child.reply(call.time_limit, most)
+        arrays = (must_link, cannot_link, *weights)
+        with self._lent(call) as lent:
+            lent.take(key, X, self._start_limit)
+            reply = lent.ask(child.SOLVE, call, note, *arrays, limit=self._start_limit)
+            if reply.kind == child.BEGUN:
+                lent.phase = _CALLED
+                reply = lent.reply(call.time_limit, most)
         try:
-            said = _understood(reply, SOLVED)
+            said = _understood(reply, child.SOLVED)
         except InputError as error:
             raise MethodFailed(f"InputError: {error}") from None
         parts = {name: array.copy() for name, array in zip(said["given"], reply.arrays, strict=True)}
@@ -268,49 +230,41 @@ class MethodProcess:
     def close(self) -> None:
         """End the processes that no call is using."""
         with self._lock:
-            ours, self._idle = [child for child in self._idle if child.is_ours()], []
-        for child in ours:
-            child.close()
+            ours, self._idle = self._ours(), []
+        for each in ours:
+            each.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     @contextmanager
     def _lent(self, call: MethodCall) -> Iterator[_Child]:
         """A process for one call: kept for the next one if it did what it should, else ended."""
-        child = self._taken(call)
+        lent = self._taken(call)
         try:
-            if child.phase == _STARTED:
-                child.reply(self._start_limit)
-                child.phase = _LOADED
-            yield child
-            if not child.channel.is_quiet():
+            if lent.phase == _STARTED:
+                lent.reply(self._start_limit)
+                lent.phase = _LOADED
+            yield lent
+            if not lent.channel.is_quiet():
                 raise Spoilt
         except TimeoutError:
-            child.kill()
-            if child.phase == _CALLED:
-                raise TimeLimit(call.time_limit) from None
-            raise MethodFailed(f"{child.phase} within {self._start_limit:g} s") from None
-        except Spoilt:
-            child.kill()
-            raise MethodFailed(SPOILT) from None
-        except (EOFError, OSError):
-            how = child.how_it_ended()
-            child.kill()
+            lent.kill()
+            if lent.phase == _CALLED:
+                raise TimeLimit(f"longer than its time limit of {call.time_limit:g} s") from None
+            raise MethodFailed(f"{lent.phase} within {self._start_limit:g} s") from None
+        except (Spoilt, EOFError, OSError) as error:
+            how = SPOILT if isinstance(error, Spoilt) else lent.how_it_ended()
+            lent.kill()
             raise MethodFailed(how) from None
         except BaseException:  # such as KeyboardInterrupt
-            child.kill()
+            lent.kill()
             raise
         with self._lock:
-            self._idle.append(child)
+            self._idle.append(lent)
             over = self._idle[:-MOST_PROCESSES]
             del self._idle[:-MOST_PROCESSES]
         for each in over:
@@ -320,28 +274,32 @@ class MethodProcess:
         """The latest process that waits for calls of this method, or a new one."""
         place = _place(call)
         with self._lock:
-            self._idle = [child for child in self._idle if child.is_ours()]
-            child = next((each for each in reversed(self._idle) if each.place == place), None)
-            if child is not None:
-                self._idle.remove(child)
-        if child is not None:
-            if child.channel.is_quiet() and child.process.poll() is None:
-                child.phase = _LOADED
-                return child
+            self._idle = self._ours()
+            found = next((each for each in reversed(self._idle) if each.place == place), None)
+            if found is not None:
+                self._idle.remove(found)
+        if found is not None:
+            if found.channel.is_quiet() and found.process.poll() is None:
+                found.phase = _LOADED
+                return found
             # Ended, or spoilt by what the method had started, after its answer: no fault of this call.
-            child.kill()
+            found.kill()
         mark = "methods" if call.call in SHIPPED else call.call
         return _Child(place, self._output, f"[{mark}]" if self._marked else "")
+
+    def _ours(self) -> list[_Child]:
+        """Those that wait for a call, and that this process made, not one that it was forked from."""
+        return [each for each in self._idle if each.owner == os.getpid()]
 
 
 def _understood(reply: Message, expected: int) -> dict[str, Any]:
     """What a reply says, or the error that it stands for."""
     note = reply.note
-    if reply.kind == NONE:
+    if reply.kind == child.NONE:
         raise Unsolved(**note)
-    if reply.kind == FAILED:
+    if reply.kind == child.FAILED:
         raise MethodFailed(**note)
-    if reply.kind == REFUSED:
+    if reply.kind == child.REFUSED:
         raise InputError([Problem(**each) for each in note["problems"]])
     if reply.kind != expected:
         raise MethodFailed(SPOILT)
@@ -392,19 +350,15 @@ class _Child:
         self.place = place
         self.channel = Channel(ours)
         self.phase = _STARTED
-        self._owner = os.getpid()
+        self.owner = os.getpid()
         self._number = 0
         self._key: Hashable = self  # of no table
-
-    def is_ours(self) -> bool:
-        """Whether this process made it, and not one that this was forked from."""
-        return self._owner == os.getpid()
 
     def take(self, key: Hashable, X: NDArray[np.float64], limit: float) -> None:
         """Have this table, if it is not the latest one."""
         if key != self._key:
             self._key = self
-            self.channel.send(TABLE, 0, {}, np.asarray(X, dtype=np.float64), limit=limit)
+            self.channel.send(child.TABLE, 0, {}, np.asarray(X, dtype=np.float64), limit=limit)
             self._key = key
 
     def ask(

@@ -39,14 +39,14 @@ COSTS = ("dataset", "model", "n_cells", "cpu", "hit_rate", "reference_hit_rate",
 
 
 def pair(
-    a: pd.DataFrame, b: pd.DataFrame, scores: Sequence[str], searches: tuple[str, str] = ("", "")
+    first: pd.DataFrame, second: pd.DataFrame, scores: Sequence[str], searches: tuple[str, str] = ("", "")
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Match cells by their coordinates.
 
     Parameters
     ----------
-    a, b : pandas.DataFrame
-        From `pipeline.scoring.tables.cell_table`.
+    first, second : pandas.DataFrame
+        Cells of A and of B, from `pipeline.scoring.tables.cell_table`.
     scores : sequence of str
         Columns to compare.
     searches : tuple of str
@@ -60,7 +60,7 @@ def pair(
     """
     wanted = [*PLACE, "status", *dict.fromkeys(scores)]
     # p is compared as seeds are: to nine decimals.
-    sides = [tables.with_variants(table)[wanted].assign(p=table["p"].round(9)) for table in (a, b)]
+    sides = [tables.with_variants(table)[wanted].assign(p=table["p"].round(9)) for table in (first, second)]
     added: tuple[list[str], list[str]] = ([], [])
     # a sweep that names no design drew its pairs uniformly
     for key, called in ((DESIGN, (UNIFORM, UNIFORM)), (SEARCH, searches)):
@@ -68,8 +68,10 @@ def pair(
         for at, name in enumerate(called):
             if named[1 - at] and not named[at]:
                 added[at].append(key)
-            if named[1 - at]:
-                sides[at] = _with_name(sides[at], key, name)
+                has_one = sides[at]["p"].notna()
+                if key == SEARCH:  # models without annotations are searched for too, methods never
+                    has_one |= sides[at]["model"].map(is_model)
+                sides[at] = sides[at].assign(**{key: sides[at][key].mask(has_one, name)})
     both = sides[0].merge(sides[1], on=list(PLACE), how="outer", suffixes=("_a", "_b"), sort=False)
     reasons = {
         ONLY_A: both["status_b"].isna(),
@@ -78,17 +80,14 @@ def pair(
         LEFT_B: both["status_b"] != "done",
     }
     why = np.select(list(reasons.values()), list(reasons), default="")
-    names = [
-        str(tables.row_cell(row.drop(added[reason != ONLY_A])))
-        for (_, row), reason in zip(both[why != ""].iterrows(), why[why != ""], strict=True)
-    ]
-    unpaired = pd.DataFrame({"cell": names, "why": why[why != ""]}, dtype=object)
+    left = both.assign(why=why)[why != ""]
+    names = [str(tables.row_cell(row.drop(added[row["why"] != ONLY_A]))) for _, row in left.iterrows()]
+    unpaired = pd.DataFrame({"cell": names, "why": left["why"].to_numpy()}, dtype=object)
     done = both[why == ""]
     frames = []
     for score in dict.fromkeys(scores):
-        of_a, of_b = (done[f"{score}_{side}"].astype(float) for side in "ab")
-        values = {"score": score, "a": of_a, "b": of_b, "difference": of_b - of_a}
-        frames.append(done[list(PLACE)].assign(**values))
+        a, b = (done[f"{score}_{side}"].astype(float) for side in "ab")
+        frames.append(done[list(PLACE)].assign(score=score, a=a, b=b, difference=b - a))
     return pd.concat(frames, ignore_index=True), unpaired
 
 
@@ -134,13 +133,6 @@ def total_table(pairs: pd.DataFrame) -> pd.DataFrame:
     return whole.join([counts, means, units, won]).reset_index()[[*keys, "n_datasets", *COUNTED, *FOUND]]
 
 
-def _with_name(table: pd.DataFrame, key: str, name: str) -> pd.DataFrame:
-    """Cells without a design or search that would have had one, with its name."""
-    alone = table["p"].isna()
-    has_none = alone if key == DESIGN else alone & ~table["model"].map(is_model)
-    return table.assign(**{key: table[key].mask(table[key].isna() & ~has_none, name)})
-
-
 def _judged(pairs: pd.DataFrame) -> pd.DataFrame:
     """Pairs with what each of them says: which is better, or that one lacks the score."""
     # Of a score where neither direction is better, the larger value wins.
@@ -158,10 +150,8 @@ def _judged(pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _differences(judged: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    groups = judged.groupby(keys, dropna=False, sort=False).ngroup().rename("group")
-    means = tables.over_units(judged[["mean_a", "mean_b", "difference"]], groups, tables.unit_of(judged))
+    groups, heads, means = tables.grouped(judged, keys, judged[["mean_a", "mean_b", "difference"]])
     of_pairs = judged.groupby(groups)
-    heads = judged[keys].assign(unit=tables.kind_of(judged)).set_axis(groups)[~groups.duplicated().to_numpy()]
     table = heads.assign(
         n_cells=of_pairs["difference"].count(),
         n_missing=of_pairs["missing"].sum(),
@@ -248,9 +238,8 @@ def _compared(cells: pd.DataFrame, reference: Search, search: Search, wide: pd.D
     total = total_table(pairs).assign(dataset=ALL)
     table = pd.concat([total, difference_table(pairs, ("dataset", "model"))], ignore_index=True)
     table = table[table["n_cells"] > 0]
-    rows = [(ALL, model, of) for model, of in wide.groupby("model", sort=False)]
-    rows += [(name, model, of) for (name, model), of in wide.groupby(["dataset", "model"], sort=False)]
-    costs = [(name, model, len(of), *_cost(of, OBJECTIVE in scores)) for name, model, of in rows]
+    both = pd.concat([wide.assign(dataset=ALL), wide]).groupby(["dataset", "model"], sort=False)
+    costs = [(*names, len(rows), *_cost(rows, OBJECTIVE in scores)) for names, rows in both]
     return Compared(
         str(search.name),
         str(reference.name),

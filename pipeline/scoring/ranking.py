@@ -14,7 +14,7 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-from scipy.stats import chi2, rankdata
+from scipy.stats import friedmanchisquare, rankdata
 
 from pipeline.scoring.scores import LABELS
 from pipeline.scoring.tables import NAMES, by_unit, complete_places, unit_level
@@ -384,16 +384,7 @@ def best_first(values: np.ndarray) -> np.ndarray:
 
 
 def friedman(ranks: np.ndarray) -> tuple[float, float]:
-    r"""Test whether all models rank alike, with the correction for ties.
-
-    With :math:`R_j` the sum of the ranks of model j over n data sets, k models, and t the lengths of ties,
-
-    .. math::
-
-        \chi^2 = \frac{12 / (n k (k + 1)) \sum_j R_j^2 - 3 n (k + 1)}
-                       {1 - \sum (t^3 - t) / (n (k^3 - k))}
-
-    of k - 1 degrees of freedom.
+    """Test whether all models rank alike, with the correction for ties; k - 1 degrees of freedom.
 
     Parameters
     ----------
@@ -405,14 +396,10 @@ def friedman(ranks: np.ndarray) -> tuple[float, float]:
     statistic, p : float
         0 and 1 where all models are equal on every data set.
     """
-    n, k = ranks.shape
-    lengths = np.concatenate([np.unique(row, return_counts=True)[1] for row in ranks]).astype(float)
-    untied = 1 - float((lengths**3 - lengths).sum()) / (n * (k**3 - k))
-    if untied <= 0:
+    if (ranks == ranks[:, :1]).all():
         return 0.0, 1.0
-    sums = ranks.sum(axis=0)
-    statistic = (12 / (n * k * (k + 1)) * float(sums @ sums) - 3 * n * (k + 1)) / untied
-    return statistic, float(chi2.sf(statistic, k - 1))
+    found = friedmanchisquare(*ranks.T)
+    return float(found.statistic), float(found.pvalue)
 
 
 def signed_ranks(differences: np.ndarray) -> float:

@@ -24,11 +24,11 @@ from zarr.errors import ZarrUserWarning
 
 from kernels import scores as core
 from kernels.settings import DEFAULT
-from storage.cube.schema import DONE, VARIABLES, Role
+from storage.cube.schema import DONE, VARIABLES
 from storage.errors import storage_errors
 from storage.files import LONGEST_ROOT, read_regular
 from sweeps.errors import InputError, Problem, given
-from sweeps.shapes import CODES, DIMS, narrowed
+from sweeps.shapes import CODES, narrowed
 from sweeps.words import BASELINES, UNSUPERVISED, baseline_of, shape_of
 
 
@@ -65,12 +65,12 @@ class Score:
         What people call it.
     arrays : tuple of str
         Variables of the cube that it takes, those of one cell, with the dims they have in the schema. The
-        shape of covariances is given for every model, as its code.
+        shape of covariances is given for every model, as its code, and the prior of its search beside them.
     function : callable or None
         From these arrays of a cell that is done to a float, NaN where it is not defined; None for a score
         made from others.
     options : tuple of str
-        Keyword options of `function`: what callers may choose, and settings of the sweep.
+        Keyword options of `function`, which callers may choose.
     """
 
     name: str
@@ -101,10 +101,6 @@ class Score:
             raise InputError([Problem(where, str(error), "labels and pairs of its data")]) from error
 
 
-def _best(log_likelihood: np.ndarray) -> float:
-    return float(np.fmax.reduce(log_likelihood))
-
-
 def _goldberger_kl(
     X: np.ndarray,
     labels_true: np.ndarray,
@@ -114,13 +110,12 @@ def _goldberger_kl(
     covariance_shape: int,
     covariance_prior: float,
 ) -> float:
-    shape = {code: name for name, code in CODES.items()}[int(covariance_shape)]
+    shape = next(name for name, code in CODES.items() if code == covariance_shape)
     n_classes = int(labels_true.max()) + 1
     solution = np.bincount(labels, minlength=len(covariances)), centroids, narrowed(covariances, shape)
     # the Gaussians of the truth are estimated as those of the solution are
-    sizes, centroids_true, truth = core.cluster_gaussians(X, labels_true, n_classes)
-    if DIMS[shape]:
-        truth = core.cluster_covariances(X, labels_true, n_classes, shape, covariance_prior)
+    sizes, centroids_true, _ = core.cluster_gaussians(X, labels_true, n_classes)
+    truth = core.cluster_covariances(X, labels_true, n_classes, shape, covariance_prior)
     return core.goldberger_kl(*solution, sizes, centroids_true, truth, core.total_variance(X))
 
 
@@ -142,15 +137,15 @@ CATALOGUE = {score.name: score for score in (
           Label("ARI", "adjusted Rand index", 1), ("labels_true", "labels"), core.adjusted_rand),
     Score("goldberger_kl", "Goldberger divergence, solution from truth", "nats",
           Label("KL, nats", "KL divergence (nats)", -1),
-          ("X", "labels_true", "labels", "centroids", "covariances", "covariance_shape"),
-          _goldberger_kl, ("covariance_prior",)),
+          ("X", "labels_true", "labels", "centroids", "covariances", "covariance_shape", "covariance_prior"),
+          _goldberger_kl),
     Score("centroid_index", "centroid index", "1",
           Label("centroid index", "centroid index (clusters)", -1),
           ("X", "labels_true", "centroids"), _centroid_index),
     Score("annotation_agreement", "share of annotations the solution agrees with", "1",
           Label("agreement", "correct (share)", 1), ("annotations", "labels"), core.annotation_agreement),
     Score("objective", "objective of the best restart", "nats",
-          Label("objective, nats", "objective (nats)", 1), ("log_likelihood",), _best),
+          Label("objective, nats", "objective (nats)", 1), ("log_likelihood",), np.fmax.reduce),
 )}
 # fmt: on
 
@@ -206,7 +201,7 @@ def scores(tree: xr.DataTree, dataset: str, *, normalizer: str = "min") -> xr.Da
     node = tree[dataset].to_dataset()
     if "labels" not in node:
         return xr.Dataset()
-    return _by_search(tree, node, node, node["model"], normalizer)
+    return _scores(tree, node, node, node["model"], normalizer)
 
 
 def baseline_scores(
@@ -238,7 +233,7 @@ def baseline_scores(
     if model not in tree[dataset].children:
         return xr.Dataset()
     node = tree[f"{dataset}/{model}"].to_dataset()
-    return _by_search(tree, node, tree[dataset].to_dataset(), xr.DataArray(model), normalizer)
+    return _scores(tree, node, tree[dataset].to_dataset(), xr.DataArray(model), normalizer)
 
 
 def score_nodes(tree: xr.DataTree, dataset: str) -> dict[str, xr.Dataset]:
@@ -248,9 +243,10 @@ def score_nodes(tree: xr.DataTree, dataset: str) -> dict[str, xr.Dataset]:
     """
     children = tree[dataset].children
     models = [model for model in BASELINES if model in children]
-    models += [name for name in children if name not in models]
     found = scores(tree, dataset)
-    baselines = {model: baseline_scores(tree, dataset, model) for model in models}
+    baselines = {
+        model: baseline_scores(tree, dataset, model) for model in dict.fromkeys([*models, *children])
+    }
     if "nmi" in found and baselines:
         found["relative_nmi"] = relative_nmi(found, baselines)
     return {dataset: found} | {f"{dataset}/{model}": each for model, each in baselines.items()}
@@ -276,49 +272,25 @@ def relative_nmi(found: xr.Dataset, baselines: Mapping[str, xr.Dataset]) -> xr.D
     return difference.assign_attrs(_words(CATALOGUE["relative_nmi"])).rename("relative_nmi")
 
 
-def _by_search(
+def _scores(
     tree: xr.DataTree, node: xr.Dataset, data: xr.Dataset, model: xr.DataArray, normalizer: str
 ) -> xr.Dataset:
-    """Scores of a node, of which each search may have settings of its own."""
+    """Every score whose arrays are there, masked by status; `data` holds X and labels_true."""
     if normalizer not in core.NORMALIZERS:
         raise ValueError(f"normalizer: found {normalizer!r}, expected one of {', '.join(core.NORMALIZERS)}")
-    priors = _covariance_priors(tree)
-    if "search" not in node["status"].dims or len(set(priors.values())) == 1:
-        options = {"normalizer": normalizer, "covariance_prior": next(iter(priors.values()))}
-        return _scores(node, data, model, options)
-    parts = []
-    for place, name in enumerate(node["search"].values.tolist()):
-        options = {"normalizer": normalizer, "covariance_prior": priors[name]}
-        one = [each.isel(search=[place]) if "search" in each.dims else each for each in (node, data)]
-        parts.append(_scores(one[0], one[1], model, options))
-    return xr.concat(parts, dim="search", data_vars="minimal", coords="minimal", compat="override")
-
-
-def _covariance_priors(tree: xr.DataTree) -> dict[str | None, float]:
-    """A setting of the sweep, which is in the attributes of its cube, by search."""
-    found = tree.root.attrs.get("spec", {}).get("search", {})
-    searches = found if isinstance(found, list) else [found]
-    default = DEFAULT.covariance_prior
-    return {each.get("name"): each.get("covariance_prior", default) for each in searches}
-
-
-def _scores(
-    node: xr.Dataset, data: xr.Dataset, model: xr.DataArray, options: Mapping[str, Any]
-) -> xr.Dataset:
-    """Every score whose arrays are there, masked by status; `data` holds X and labels_true."""
-    arrays = {**data.data_vars, **node.data_vars, "covariance_shape": _shapes(node, model)}
+    arrays: dict[Any, xr.DataArray] = {**data.data_vars, **node.data_vars}
+    arrays |= {"covariance_shape": _shapes(node, model), "covariance_prior": _priors(tree, node)}
     found = {}
     for name, score in CATALOGUE.items():
         # A node without annotations of its own, a baseline, has none: those of `data` are of other cells.
         there = all(array in (node if array == "annotations" else arrays) for array in score.arrays)
         if score.function is None or not there:
             continue
-        taken = [arrays[array] for array in score.arrays]
         value: xr.DataArray = xr.apply_ufunc(
             score.of_cell,
-            *taken,
-            input_core_dims=[_core_dims(array) for array in taken],
-            kwargs={option: options[option] for option in score.options},
+            *(arrays[array] for array in score.arrays),
+            input_core_dims=[_core_dims(array, arrays[array]) for array in score.arrays],
+            kwargs=dict.fromkeys(score.options, normalizer),
             vectorize=True,
             dask="parallelized",
             output_dtypes=[np.float64],
@@ -329,26 +301,37 @@ def _scores(
     return xr.Dataset(found)
 
 
+def _priors(tree: xr.DataTree, node: xr.Dataset) -> xr.DataArray:
+    """Strength of the prior of covariances: a setting of the sweep, which each search may have of its own."""
+    found = tree.root.attrs.get("spec", {}).get("search", {})
+    searches = found if isinstance(found, list) else [found]
+    usual = DEFAULT.covariance_prior
+    priors = {each.get("name"): each.get("covariance_prior", usual) for each in searches}
+    first = next(iter(priors.values()))
+    if "search" not in node["status"].dims:
+        return xr.DataArray(first)
+    return xr.DataArray([priors.get(name, first) for name in node["search"].values.tolist()], dims="search")
+
+
 def _shapes(node: xr.Dataset, model: xr.DataArray) -> xr.DataArray:
     """Code of the shape of covariances of each cell: that of its model, or the one it chose."""
     fixed = [CODES.get(shape_of(name), CHOSEN) for name in np.atleast_1d(model.values).tolist()]
     codes = xr.DataArray(np.array(fixed, dtype=np.int8).reshape(model.shape), dims=model.dims)
     if "covariance_shape" in node:
         codes = node["covariance_shape"].where(codes == CHOSEN, codes)
-    return codes.rename("covariance_shape")
+    return codes
 
 
 def _words(score: Score) -> dict[str, str]:
     return {"long_name": score.meaning, "units": score.units}
 
 
-def _core_dims(array: xr.DataArray) -> tuple[str, ...]:
+def _core_dims(name: str, array: xr.DataArray) -> tuple[str, ...]:
     """Dims of one cell; covariances have more of them where a model of the node does."""
-    declared = VARIABLES[str(array.name)]
-    if declared.role is Role.COORDINATE:
-        return ()
-    more = array.dims[array.dims.index("cluster") + 1 :] if array.name == "covariances" else ()
-    return declared.dims + tuple(map(str, more))
+    if name not in VARIABLES:
+        return ()  # the prior
+    more = array.dims[array.dims.index("cluster") + 1 :] if name == "covariances" else ()
+    return VARIABLES[name].dims + tuple(map(str, more))
 
 
 SUFFIX = ".scores.zarr"

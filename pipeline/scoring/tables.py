@@ -41,21 +41,11 @@ REDRAWS, MIXTURES = "redraws", "mixtures"
 # Of a unit, by the coordinate of cells that numbers it.
 NAMES = {"mixture": MIXTURES, "replicate": REDRAWS}
 
-TIMES = (
-    "n",
-    "cpu_seconds",
-    "seconds",
-    "seconds_10",
-    "seconds_50",
-    "seconds_90",
-    "restart_seconds",
-    "cpu_hours",
-)
+TENTHS = ("seconds_10", "seconds_50", "seconds_90")
+TIMES = ("n", "cpu_seconds", "seconds", *TENTHS, "restart_seconds", "cpu_hours")
 TIMED = ("dataset", SEARCH, "model", *TIMES)
 
 CHOICES_OF = ("dataset", "p", "m", "m_over_n", *VARIANTS, "model")
-CHOICES = (*CHOICES_OF, "n", *CANDIDATES, "too_few", "predicted", "log_loss")
-PREDICTED = (*CHOICES_OF, "n", "too_few", "predicted", "log_loss")
 # Head of the column of cells whose annotations were too few to tell: those that choose are spherical.
 TOO_FEW = "too few"
 
@@ -103,10 +93,8 @@ def cell_table(tree: xr.DataTree, plans: Mapping[str, DatasetPlan]) -> pd.DataFr
 def _frame(found: xr.Dataset, node: xr.Dataset, plan: DatasetPlan) -> pd.DataFrame:
     kept = {name: node[name] for name in (*STATE, "unseen_mass") if name in node}
     both = found.assign(kept | _choice(node)).assign(hits=hits(node)).compute()
-    if both.dims:
-        frame = both.to_dataframe().reset_index()
-    else:
-        frame = pd.DataFrame({name: [array.item()] for name, array in both.data_vars.items()})
+    # a baseline of a real data set is one cell without any dimension, which makes no frame
+    frame = both.expand_dims("cell").to_dataframe().reset_index()
     return frame.assign(dataset=plan.name, n_clusters=plan.n_clusters)
 
 
@@ -167,28 +155,42 @@ def summary_table(cells: pd.DataFrame) -> pd.DataFrame:
     """
     # A table that was kept may be older than variants, and than some of the scores.
     cells = with_variants(cells)
-    found = [score for score in SCORES if score in cells]
-    groups = cells.groupby(list(GROUP), dropna=False, sort=False).ngroup().rename("group")
-    heads = cells[list(GROUP)].assign(n_cells=groups.groupby(groups).transform("size"), unit=kind_of(cells))
-    heads = heads.set_axis(groups)[~groups.duplicated().to_numpy()]
-    values, means = cells[found].astype(float), over_units(cells[found].astype(float), groups, unit_of(cells))
+    values = cells[[score for score in SCORES if score in cells]].astype(float)
+    groups, heads, means = grouped(cells, GROUP, values)
     done = cells["status"] == STATUS_WORDS[DONE]
-    columns = {
+    columns = means._asdict() | {
         "n_values": values.groupby(groups).count(),
         "n_missing": values.isna().mul(done, axis="index").groupby(groups).sum(),
-        "n": means.n,
-        "mean": means.mean,
-        "se": means.se,
         "median": values.groupby(groups).median(),
     }
+    heads["n_cells"] = groups.groupby(groups).size()
     parts = [
         heads.assign(score=score, **{name: table[score] for name, table in columns.items()})
-        for score in found
+        for score in values
     ]
     table = pd.concat([part[_is_defined(part)] for part in parts], ignore_index=True)[list(SUMMARY)]
     table["score"] = pd.Categorical(table["score"], SCORES)
     table = in_file_order(table, ["dataset", "p", "m", *VARIANTS, "model", "score"], cells)
     return table.astype({"score": str})
+
+
+def grouped(
+    cells: pd.DataFrame, keys: Sequence[str], values: pd.DataFrame
+) -> tuple[pd.Series, pd.DataFrame, Means]:
+    """Group of each cell; by group its keys and what its `unit` is; the means of some values over units.
+
+    Parameters
+    ----------
+    cells : pandas.DataFrame
+        With `keys`, `mixture` and `replicate`.
+    keys : sequence of str
+        Columns that make a group; a missing one is a value of its own.
+    values : pandas.DataFrame of shape (n_cells, n_columns)
+        Of these cells.
+    """
+    groups = cells.groupby(list(keys), dropna=False, sort=False).ngroup().rename("group")
+    heads = cells[list(keys)].assign(unit=kind_of(cells)).set_axis(groups)[~groups.duplicated().to_numpy()]
+    return groups, heads, over_units(values, groups, unit_of(cells))
 
 
 def _is_defined(table: pd.DataFrame) -> pd.Series:
@@ -415,10 +417,8 @@ def rows_of(table: pd.DataFrame, chosen: Mapping[str, str]) -> pd.DataFrame:
 def tree_of(tree: xr.DataTree, chosen: Mapping[str, str]) -> xr.DataTree:
     """An opened cube without its dimensions `design` and `search`, if it has them: cells of one of each."""
     nodes = {}
-    for node in tree.subtree:
-        values = node.to_dataset()
-        there = {key: value for key, value in chosen.items() if key in values.dims}
-        nodes[node.path] = values.sel(there, drop=True) if there else values
+    for path, node in tree.to_dict().items():
+        nodes[path] = node.sel({key: chosen[key] for key in chosen if key in node.dims}, drop=True)
     return xr.DataTree.from_dict(nodes)
 
 
@@ -439,12 +439,10 @@ def time_table(cells: pd.DataFrame) -> pd.DataFrame:
         that is done; and `cpu_hours` of all cells.
     """
     timed = with_variants(cells[cells["seconds"].notna()])
-    if timed.empty:
-        return pd.DataFrame(columns=list(TIMED))
     groups = timed.groupby(["dataset", SEARCH, "model"], sort=False, dropna=False)
     table = groups[["cpu_seconds", "seconds"]].mean().assign(n=groups.size())
-    for tenths in (1, 5, 9):
-        table[f"seconds_{tenths}0"] = groups["seconds"].quantile(tenths / 10)
+    for name, share in zip(TENTHS, (0.1, 0.5, 0.9), strict=True):
+        table[name] = groups["seconds"].quantile(share)
     table["restart_seconds"] = groups["seconds"].sum() / groups["restarts_done"].sum().astype(float).clip(1)
     table["cpu_hours"] = groups["cpu_seconds"].sum() / 3600
     return table.reset_index()[list(TIMED)]
@@ -467,9 +465,7 @@ def choice_table(cells: pd.DataFrame) -> pd.DataFrame:
         share of held-out annotations that the shape chosen predicted, and of `log_loss`, minus their mean
         log-probability in nats.
     """
-    rows = cells[cells["model"].map(chooses) & (cells["status"] == STATUS_WORDS[DONE])]
-    if rows.empty:
-        return pd.DataFrame(columns=list(CHOICES))
+    rows = cells[cells["model"].map(chooses)]
     return _counted(rows.assign(**{shape: rows["covariance_shape"] == shape for shape in CANDIDATES}), cells)
 
 
@@ -489,13 +485,12 @@ def prediction_table(cells: pd.DataFrame) -> pd.DataFrame:
         those of them that had too few annotations to hold some out; and the means over all others of
         `predicted` and `log_loss`, as of `choice_table`.
     """
-    done = cells["p"].notna() & (cells["status"] == STATUS_WORDS[DONE])
-    rows = cells[done & cells["model"].map(is_model)]
-    return pd.DataFrame(columns=list(PREDICTED)) if rows.empty else _counted(rows, cells)[list(PREDICTED)]
+    return _counted(cells[cells["p"].notna() & cells["model"].map(is_model)], cells)
 
 
 def _counted(rows: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
-    """Cells and shapes counted by `CHOICES_OF`, and the means of what was predicted."""
+    """Cells that are done and shapes counted by `CHOICES_OF`, and the means of what was predicted."""
+    rows = rows[rows["status"] == STATUS_WORDS[DONE]]
     marked = with_variants(rows).assign(too_few=rows["log_loss"].isna())
     groups = marked.groupby(list(CHOICES_OF), sort=False, dropna=False)
     counts = groups[[*(shape for shape in CANDIDATES if shape in rows), "too_few"]].sum().astype(int)
@@ -574,11 +569,6 @@ def chance_of_best(restarts: NDArray[np.int64], found: NDArray[np.int64]) -> NDA
     return np.asarray(1.0 - np.average(missed, axis=0, weights=weights))
 
 
-def sufficient(chance: NDArray[np.float64], wanted: float) -> int:
-    """Fewest restarts whose chance, from `chance_of_best`, is at least the one wanted."""
-    return int(np.argmax(chance >= wanted - 1e-12)) + 1
-
-
 def restart_table(cells: pd.DataFrame) -> pd.DataFrame:
     """Hit rates by data set and model.
 
@@ -599,7 +589,7 @@ def restart_table(cells: pd.DataFrame) -> pd.DataFrame:
     for names, group in cells_with_hits(cells).groupby(["dataset", "model"], sort=False):
         n, k = group["restarts_done"].to_numpy(np.int64), group["hits"].to_numpy(np.int64)
         chance = chance_of_best(n, k)
-        enough = [sufficient(chance, wanted) for wanted in (0.95, 0.99)]
+        enough = [int(np.argmax(chance >= wanted - 1e-12)) + 1 for wanted in (0.95, 0.99)]
         rates = n.mean(), (k / n).mean(), (k == 1).mean()
         rows.append((*names, len(group), *rates, *enough, group["unseen_mass"].mean()))
     return pd.DataFrame(rows, columns=list(RESTARTS))
@@ -620,21 +610,20 @@ def gap_table(tree: xr.DataTree, names: dict[str, tuple[str, ...]]) -> pd.DataFr
     pandas.DataFrame
         `dataset`, `model`, `gap` (nats), `share` of all restarts that come as close. Read block by block.
     """
-    frames = [pd.DataFrame(columns=["dataset", "model", "gap", "share"])]
+    frames = []
     for dataset, baselines in names.items():
-        nodes = {baseline: tree[f"{dataset}/{baseline}"].to_dataset() for baseline in baselines}
-        nodes[""] = tree[dataset].to_dataset()
-        for baseline, node in nodes.items():
+        for path in (*(f"{dataset}/{baseline}" for baseline in baselines), dataset):
+            node = tree[path].to_dataset()
             if "log_likelihood" not in node:
                 continue
-            models = [baseline] if baseline else node["model"].values.tolist()
-            counts, runs = within(node, GAPS), node["restarts_done"]
-            over = [str(dim) for dim in runs.dims if dim != "model"]
-            both = xr.Dataset({"counts": counts.sum(over), "runs": runs.sum(over)}).compute()
-            for position, model in enumerate(models):
-                one = both.isel(model=position) if "model" in both.dims else both
-                if int(one["runs"]) > 0:
-                    share = one["counts"].values / int(one["runs"])
-                    values = {"dataset": dataset, "model": model, "gap": GAPS, "share": share}
-                    frames.append(pd.DataFrame(values))
-    return pd.concat(frames[1:] or frames, ignore_index=True)
+            if "model" not in node["status"].dims:
+                node = node.drop_vars("model", errors="ignore").expand_dims(model=[path.rpartition("/")[2]])
+            counted = xr.Dataset({"counts": within(node, GAPS), "runs": node["restarts_done"]})
+            both = counted.sum([str(dim) for dim in node["status"].dims if dim != "model"]).compute()
+            for place, model in enumerate(both["model"].values.tolist()):
+                if runs := int(both["runs"][place]):
+                    values = {"dataset": dataset, "model": model, "gap": GAPS}
+                    frames.append(pd.DataFrame(values | {"share": both["counts"][place].values / runs}))
+    if not frames:
+        return pd.DataFrame(columns=["dataset", "model", "gap", "share"])
+    return pd.concat(frames, ignore_index=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -91,7 +91,7 @@ class Group:
         """Its name, or how many data sets it is a mean of."""
         return f"mean of {len(self.parts)} data sets" if self.dataset == MEAN else self.dataset
 
-    @cached_property
+    @property
     def x(self) -> Floats:
         """Annotations per sample, of shape (n_m,)."""
         return np.asarray(np.mean([part.x for part in self.parts], axis=0))
@@ -179,22 +179,16 @@ def design_table(groups: Sequence[Group]) -> pd.DataFrame:
     for group in groups:
         for design in (UNIFORM, *group.chosen):
             less, error = group.difference(design) if design != UNIFORM else (np.nan, np.nan)
-            frame = _framed(group, design).assign(
-                n=group.n,
-                unit=group.unit,
-                mean=group.mean(design),
-                se=group.error(design),
-                difference=less,
-                difference_se=error,
-            )
-            frames.append(frame)
+            means = {"mean": group.mean(design), "se": group.error(design)}
+            columns = {"n": group.n, "unit": group.unit, **means, "difference": less, "difference_se": error}
+            frames.append(_framed(group, design, columns))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
-def _framed(group: Group, design: str) -> pd.DataFrame:
+def _framed(group: Group, design: str, columns: Mapping[str, Any]) -> pd.DataFrame:
     """A row for each m."""
-    values = {"dataset": group.dataset, "p": group.p, "model": group.model, "design": design}
-    return pd.DataFrame(values | {"m": group.counts, "m_over_n": group.x})
+    heads = {"dataset": group.dataset, "p": group.p, "model": group.model, "design": design}
+    return pd.DataFrame({**heads, "m": group.counts, "m_over_n": group.x, **columns})
 
 
 def _of_dataset(rows: pd.DataFrame, written: Mapping[tuple[str, int], str]) -> Iterator[Group]:
@@ -268,7 +262,7 @@ class Budget:
     @property
     def least(self) -> float:
         """Where the curve of uniform pairs begins, in pairs a sample: 0 with a baseline."""
-        return 0.0 if _has_start(self.group) else float(self.group.x[0])
+        return float(self.group.x[0]) if any(part.start is None for part in self.group.parts) else 0.0
 
     @property
     def most(self) -> float:
@@ -311,10 +305,8 @@ def design_scores(cells: pd.DataFrame, written: Mapping[tuple[str, int], str]) -
     written : mapping
         From `pipeline.scoring.tables.written_counts`.
     """
-    found = {score: tuple(design_groups(cells, score, written)) for score in RANKED}
-    return tuple(
-        DesignScores(score, groups, tuple(budgets(groups))) for score, groups in found.items() if groups
-    )
+    found = ((score, tuple(design_groups(cells, score, written))) for score in RANKED)
+    return tuple(DesignScores(score, groups, tuple(budgets(groups))) for score, groups in found if groups)
 
 
 def budgets(groups: Sequence[Group]) -> list[Budget]:
@@ -331,7 +323,22 @@ def budgets(groups: Sequence[Group]) -> list[Budget]:
         Intervals are those of the bootstrap: units are drawn again within each data set, the same ones for
         all designs, and 2.5 % of the worths lie beyond either end.
     """
-    return [_budget(group, design) for group in groups for design in group.chosen]
+    found = []
+    for group in groups:
+        units = [len(part.values[UNIFORM]) for part in group.parts]
+        for design in group.chosen:
+            worth = _worths(group, design, [np.arange(n)[None] for n in units])[0]
+            if max(units) < 2:
+                low = high = np.full(len(worth), np.nan)
+            else:
+                rng = np.random.default_rng(SEED)
+                drawn = [rng.integers(n, size=(RESAMPLES, n)) for n in units]
+                # order statistics: a mean of two would be no number where one of them is infinite
+                ordered = np.sort(_worths(group, design, drawn), axis=0)
+                tail = round(RESAMPLES * (1 - COVERAGE) / 2)
+                low, high = ordered[tail], ordered[-1 - tail]
+            found.append(Budget(group, design, worth, low, high))
+    return found
 
 
 def budget_table(found: Sequence[Budget]) -> pd.DataFrame:
@@ -354,7 +361,7 @@ def budget_table(found: Sequence[Budget]) -> pd.DataFrame:
         columns = {"worth": each.worth, "worth_low": each.low, "worth_high": each.high, "most": each.most}
         ends = {"ratio": each.worth, "ratio_low": each.high, "ratio_high": each.low}
         columns |= {name: ratio(each.group.x, worth) for name, worth in ends.items()}
-        frames.append(_framed(each.group, each.design).assign(**columns))
+        frames.append(_framed(each.group, each.design, columns))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
@@ -391,20 +398,6 @@ def reached(x: Floats, curves: Floats, levels: Floats) -> Floats:
     return np.where(place == 0, 0.0, np.where(place == len(x), np.inf, found))
 
 
-def _budget(group: Group, design: str) -> Budget:
-    rows = [np.arange(len(part.values[UNIFORM]))[None] for part in group.parts]
-    worth = _worths(group, design, rows)[0]
-    missing = np.full(len(worth), np.nan)
-    if all(len(part.values[UNIFORM]) < 2 for part in group.parts):
-        return Budget(group, design, worth, missing, missing)
-    rng = np.random.default_rng(SEED)
-    drawn = [rng.integers(row.size, size=(RESAMPLES, row.size)) for row in rows]
-    # order statistics: a mean of two would be no number where one of them is infinite
-    ordered = np.sort(_worths(group, design, drawn), axis=0)
-    tail = round(RESAMPLES * (1 - COVERAGE) / 2)
-    return Budget(group, design, worth, ordered[tail], ordered[-1 - tail])
-
-
 def _worths(group: Group, design: str, rows: Sequence[NDArray[np.int64]]) -> Floats:
     """Worth at each m of every resample, given the units of each part in each of them."""
     pairs = list(zip(group.parts, rows, strict=True))
@@ -418,7 +411,3 @@ def _worths(group: Group, design: str, rows: Sequence[NDArray[np.int64]]) -> Flo
     if len(starts) == len(pairs):
         x, uniform = np.append(0.0, x), np.column_stack([np.mean(starts, axis=0), uniform])
     return reached(x, uniform, curve(design))
-
-
-def _has_start(group: Group) -> bool:
-    return all(part.start is not None for part in group.parts)

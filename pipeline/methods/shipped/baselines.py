@@ -1,13 +1,18 @@
-"""Methods of scikit-learn, which see no annotations."""
+"""Methods of scikit-learn, which see no annotations.
+
+As all that are shipped, they are called with those arguments of the contract that they name.
+"""
 
 from __future__ import annotations
+
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.mixture import GaussianMixture
 
-from pipeline.methods.contract import Links, Method, NoSolution, Solution, Weights
+from pipeline.methods.contract import NoSolution, Solution
 from pipeline.methods.shipped.links import padded
 
 _ILL_DEFINED = "ill-defined empirical covariance"
@@ -17,11 +22,7 @@ _ILL_DEFINED = "ill-defined empirical covariance"
 def k_means(
     X: NDArray[np.float64],
     n_clusters: int,
-    must_link: Links,
-    cannot_link: Links,
     *,
-    weights: Weights,
-    accuracy: float | None,
     random_state: int,
     max_iter: int = 300,
     tol: float = 1e-4,
@@ -34,8 +35,8 @@ def k_means(
 
     Parameters
     ----------
-    X, n_clusters, must_link, cannot_link, weights, accuracy, random_state
-        See `pipeline.methods.contract.Method`; links are not looked at.
+    X, n_clusters, random_state
+        See `pipeline.methods.contract.Method`.
     max_iter, tol : int and float
         Of `sklearn.cluster.KMeans`.
 
@@ -49,92 +50,72 @@ def k_means(
     return Solution(found.labels_, -found.inertia_, padded(found.cluster_centers_, n_clusters))
 
 
-def _gaussian_mixture(covariance_type: str) -> Method:
-    """Method for one shape of the covariances: "spherical", "diag", "tied" or "full"."""
-
-    def gaussian_mixture(
-        X: NDArray[np.float64],
-        n_clusters: int,
-        must_link: Links,
-        cannot_link: Links,
-        *,
-        weights: Weights,
-        accuracy: float | None,
-        random_state: int,
-        max_iter: int = 100,
-        tol: float = 1e-3,
-        reg_covar: float = 1e-6,
-    ) -> Solution:
-        """Mixture of Gaussians by expectation maximisation (Dempster, Laird and Rubin 1977); one start.
-
-        The objective is the log-likelihood, in nats,
-
-        .. math:: \\sum_i \\log \\sum_k \\pi_k \\, N(x_i; \\mu_k, \\Sigma_k) .
-
-        Parameters
-        ----------
-        X, n_clusters, must_link, cannot_link, weights, accuracy, random_state
-            See `pipeline.methods.contract.Method`.
-        max_iter, tol, reg_covar : int, float and float
-            Of `sklearn.mixture.GaussianMixture`.
-
-        Returns
-        -------
-        Solution
-            The most probable cluster of each sample, with objective, means and probabilities.
-
-        Raises
-        ------
-        NoSolution
-            If a covariance becomes singular, or there are fewer samples than clusters.
-        """
-        if len(X) < n_clusters:
-            raise NoSolution(f"{len(X)} samples for {n_clusters} Gaussians")
-        model = GaussianMixture(
-            n_clusters,
-            covariance_type=covariance_type,
-            max_iter=max_iter,
-            tol=tol,
-            reg_covar=reg_covar,
-            random_state=random_state,
-        )
-        try:
-            model.fit(X)
-        except ValueError as error:
-            if _ILL_DEFINED not in str(error):
-                raise
-            raise NoSolution("a covariance became singular") from error
-        probabilities = model.predict_proba(X)
-        log_likelihood = float(model.score_samples(X).sum())
-        return Solution(probabilities.argmax(axis=1), log_likelihood, model.means_, probabilities)
-
-    return gaussian_mixture
-
-
-gaussian_mixture_spherical = _gaussian_mixture("spherical")
-gaussian_mixture_diag = _gaussian_mixture("diag")
-gaussian_mixture_tied = _gaussian_mixture("tied")
-gaussian_mixture_full = _gaussian_mixture("full")
-
-
-def ward(
+def _gaussian_mixture(
+    covariance_type: str,
     X: NDArray[np.float64],
     n_clusters: int,
-    must_link: Links,
-    cannot_link: Links,
     *,
-    weights: Weights,
-    accuracy: float | None,
     random_state: int,
+    max_iter: int = 100,
+    tol: float = 1e-3,
+    reg_covar: float = 1e-6,
 ) -> Solution:
+    """Mixture of Gaussians by expectation maximisation (Dempster, Laird and Rubin 1977); one start.
+
+    The objective is the log-likelihood, in nats,
+
+    .. math:: \\sum_i \\log \\sum_k \\pi_k \\, N(x_i; \\mu_k, \\Sigma_k) .
+
+    Parameters
+    ----------
+    covariance_type : {"spherical", "diag", "tied", "full"}
+        Shape of the covariances.
+    X, n_clusters, random_state
+        See `pipeline.methods.contract.Method`.
+    max_iter, tol, reg_covar : int, float and float
+        Of `sklearn.mixture.GaussianMixture`.
+
+    Returns
+    -------
+    Solution
+        The most probable cluster of each sample, with objective, means and probabilities.
+
+    Raises
+    ------
+    NoSolution
+        If a covariance becomes singular, or there are fewer samples than clusters.
+    """
+    if len(X) < n_clusters:
+        raise NoSolution(f"{len(X)} samples for {n_clusters} Gaussians")
+    settings = {"max_iter": max_iter, "tol": tol, "reg_covar": reg_covar, "random_state": random_state}
+    model = GaussianMixture(n_clusters, covariance_type=covariance_type, **settings)
+    try:
+        model.fit(X)
+    except ValueError as error:
+        if _ILL_DEFINED not in str(error):
+            raise
+        raise NoSolution("a covariance became singular") from error
+    probabilities = model.predict_proba(X)
+    log_likelihood = float(model.score_samples(X).sum())
+    return Solution(probabilities.argmax(axis=1), log_likelihood, model.means_, probabilities)
+
+
+# partial by position, so that the shape is no option of the method
+gaussian_mixture_spherical = partial(_gaussian_mixture, "spherical")
+gaussian_mixture_diag = partial(_gaussian_mixture, "diag")
+gaussian_mixture_tied = partial(_gaussian_mixture, "tied")
+gaussian_mixture_full = partial(_gaussian_mixture, "full")
+
+
+def ward(X: NDArray[np.float64], n_clusters: int) -> Solution:
     """Agglomeration of the two clusters whose union adds least to the inertia (Ward 1963).
 
     It takes memory for all pairs of samples. The objective is that of `k_means`, minus the inertia.
 
     Parameters
     ----------
-    X, n_clusters, must_link, cannot_link, weights, accuracy, random_state
-        See `pipeline.methods.contract.Method`; neither links nor seed are looked at.
+    X, n_clusters
+        See `pipeline.methods.contract.Method`.
 
     Returns
     -------

@@ -37,12 +37,6 @@ def must_components(n_samples: int, must_link: Links) -> NDArray[np.int64]:
     return np.asarray(connected_components(joined, directed=False)[1], dtype=np.int64)
 
 
-def contradicted(components: NDArray[np.int64], cannot_link: Links) -> Links:
-    """Cannot-links within a set that must-links join: no clusters keep all of these links."""
-    within: Links = cannot_link[components[cannot_link[:, 0]] == components[cannot_link[:, 1]]]
-    return within
-
-
 # Local moves of single samples, where a link adds to or takes from what a move gains.
 
 TIES = 1e-12
@@ -83,9 +77,9 @@ class SignedGraph:
         return cls(starts, others[order], np.concatenate([totals, totals])[order])
 
     @property
-    def degrees(self) -> NDArray[np.int64]:
-        """Number of neighbours of each sample."""
-        return np.diff(self.starts)
+    def ends(self) -> NDArray[np.int64]:
+        """The sample of each neighbour, of shape (2 * n_pairs,)."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
     def around(self, sample: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Neighbours of a sample, and the weights of the links to them."""
@@ -94,8 +88,7 @@ class SignedGraph:
 
     def agreement(self, labels: NDArray[np.integer]) -> float:
         r"""Sum over pairs within clusters, :math:`\sum_{i<j} s_{ij} [l_i = l_j]`."""
-        ends = np.repeat(np.arange(len(self.starts) - 1), self.degrees)
-        return float(self.weights[labels[ends] == labels[self.neighbours]].sum() / 2)
+        return float(self.weights[labels[self.ends] == labels[self.neighbours]].sum() / 2)
 
 
 def settle(
@@ -131,8 +124,7 @@ def settle(
     """
     labels = labels.copy()
     worth = pull.copy()
-    ends = np.repeat(np.arange(len(labels)), graph.degrees)
-    np.add.at(worth, (ends, labels[graph.neighbours]), graph.weights)
+    np.add.at(worth, (graph.ends, labels[graph.neighbours]), graph.weights)
     least = TIES * max(1.0, float(np.abs(worth).max(initial=0.0)))
     rows = np.arange(len(labels))
     while True:
@@ -243,8 +235,6 @@ def cop_kmeans(
     must_link: Links,
     cannot_link: Links,
     *,
-    weights: Weights,
-    accuracy: float | None,
     random_state: int,
     orders: int = 10,
     max_iter: int = 100,
@@ -264,8 +254,8 @@ def cop_kmeans(
 
     Parameters
     ----------
-    X, n_clusters, must_link, cannot_link, weights, accuracy, random_state
-        See `pipeline.methods.contract.Method`; neither weights nor accuracy are used.
+    X, n_clusters, must_link, cannot_link, random_state
+        See `pipeline.methods.contract.Method`.
     orders : int
         Random orders of samples to try before giving up.
     max_iter : int
@@ -282,19 +272,30 @@ def cop_kmeans(
         If links contradict each other, or the search got stuck in every order.
     """
     components = must_components(len(X), must_link)
-    wrong = contradicted(components, cannot_link)
+    # no clusters keep a cannot-link within a set that must-links join
+    wrong = cannot_link[components[cannot_link[:, 0]] == components[cannot_link[:, 1]]]
     if len(wrong):
         pair = f"{wrong[0, 0]} and {wrong[0, 1]}"
         raise NoSolution(f"{len(wrong)} cannot-links between samples that must-links join, such as {pair}")
+    apart: dict[int, set[int]] = {}
+    for one, other in components[cannot_link].tolist():
+        apart.setdefault(one, set()).add(other)
+        apart.setdefault(other, set()).add(one)
+    bound = np.bincount(components) > 1
+    bound[list(apart)] = True
+    # samples whose order matters: of a set of several, or with a cannot-link
+    ordered = np.flatnonzero(bound[components])
     rng = np.random.default_rng(random_state)
-    sets = _Sets(components, cannot_link)
     centroids = spread_out(X, np.ones(len(X)), np.empty((0, X.shape[1])), n_clusters, rng)
     best: Solution | None = None
     labels = np.full(len(X), -1)
     for _ in range(max_iter):
-        moved = _assigned(squared_distances(X, centroids), sets, rng, orders)
-        if moved is None:
+        distances = squared_distances(X, centroids)
+        placed = _placed(distances[ordered], components[ordered].tolist(), apart, rng, orders)
+        if placed is None:
             break
+        moved = distances.argmin(axis=1)
+        moved[ordered] = [placed[name] for name in components[ordered].tolist()]
         centroids = centroids_of(X, moved, centroids)
         objective = -float(((X - centroids[moved]) ** 2).sum())
         if best is None or best.objective is None or objective > best.objective:
@@ -307,52 +308,41 @@ def cop_kmeans(
     return best
 
 
-class _Sets:
-    """Sets of samples that must-links join, and which of them cannot be together."""
-
-    def __init__(self, components: NDArray[np.int64], cannot_link: Links) -> None:
-        self.components = components
-        self.apart: dict[int, set[int]] = {}
-        for one, other in components[cannot_link].tolist():
-            self.apart.setdefault(one, set()).add(other)
-            self.apart.setdefault(other, set()).add(one)
-        sizes = np.bincount(components)
-        bound = sizes > 1
-        bound[list(self.apart)] = True
-        self.bound = np.flatnonzero(bound[components])
-        """Samples whose order matters."""
-
-
-def _assigned(
-    distances: NDArray[np.float64], sets: _Sets, rng: np.random.Generator, orders: int
-) -> NDArray[np.int64] | None:
-    """Nearest clusters that keep all links; None if every order gets stuck."""
-    labels: NDArray[np.int64] = distances.argmin(axis=1)
-    nearest = np.argsort(distances[sets.bound], axis=1, kind="stable").tolist()
-    names = sets.components[sets.bound].tolist()
-    for _ in range(orders):
-        found = _placed(rng.permutation(len(names)).tolist(), names, nearest, sets.apart)
-        if found is not None:
-            labels[sets.bound] = [found[name] for name in names]
-            return labels
-    return None
-
-
 def _placed(
-    order: list[int], names: list[int], nearest: list[list[int]], apart: dict[int, set[int]]
+    distances: NDArray[np.float64],
+    names: list[int],
+    apart: dict[int, set[int]],
+    rng: np.random.Generator,
+    orders: int,
 ) -> dict[int, int] | None:
-    """Cluster of each set, where the first of its samples that comes in decides."""
-    placed: dict[int, int] = {}
-    for place in order:
-        name = names[place]
-        if name in placed:
-            continue
-        forbidden = {placed[other] for other in apart.get(name, ()) if other in placed}
-        free = next((cluster for cluster in nearest[place] if cluster not in forbidden), None)
-        if free is None:
-            return None
-        placed[name] = free
-    return placed
+    """Cluster of each set, where the first of its samples that comes in decides; None if all get stuck.
+
+    Parameters
+    ----------
+    distances : ndarray of shape (n_ordered, n_clusters)
+        Of samples whose order matters.
+    names : list of int
+        Sets that they are in.
+    apart : dict of int to set of int
+        Sets that cannot be together.
+    rng, orders
+        As of `cop_kmeans`.
+    """
+    nearest = np.argsort(distances, axis=1, kind="stable").tolist()
+    for _ in range(orders):
+        placed: dict[int, int] = {}
+        for place in rng.permutation(len(names)).tolist():
+            name = names[place]
+            if name in placed:
+                continue
+            forbidden = {placed[other] for other in apart.get(name, ()) if other in placed}
+            free = next((cluster for cluster in nearest[place] if cluster not in forbidden), None)
+            if free is None:
+                break
+            placed[name] = free
+        else:
+            return placed
+    return None
 
 
 def pckmeans(
@@ -362,7 +352,6 @@ def pckmeans(
     cannot_link: Links,
     *,
     weights: Weights,
-    accuracy: float | None,
     random_state: int,
     penalty: float | None = None,
     max_iter: int = 100,
@@ -384,8 +373,8 @@ def pckmeans(
 
     Parameters
     ----------
-    X, n_clusters, must_link, cannot_link, weights, accuracy, random_state
-        See `pipeline.methods.contract.Method`; the accuracy is not used.
+    X, n_clusters, must_link, cannot_link, weights, random_state
+        See `pipeline.methods.contract.Method`.
     penalty : float, optional
         :math:`\lambda`, in squared units of the features. By default
         :math:`\frac{1}{2N} \sum_i \lVert x_i - \bar x \rVert^2`, what an average sample costs in one cluster
@@ -419,8 +408,10 @@ def pckmeans(
             break
         labels, centroids = moved, settled
     inertia = float(((X - centroids[labels]) ** 2).sum())
-    cost = 0.5 * inertia + _broken(labels, must_link, cannot_link, costs)
-    return Solution(labels, -cost, padded(centroids, n_clusters))
+    apart = labels[must_link[:, 0]] != labels[must_link[:, 1]]
+    together = labels[cannot_link[:, 0]] == labels[cannot_link[:, 1]]
+    broken = float(costs[0][apart].sum() + costs[1][together].sum())
+    return Solution(labels, -(0.5 * inertia + broken), padded(centroids, n_clusters))
 
 
 def _first_centroids(
@@ -437,12 +428,6 @@ def _first_centroids(
     return spread_out(X, np.ones(len(X)), centers, n_clusters, rng)
 
 
-def _broken(labels: NDArray[np.int64], must_link: Links, cannot_link: Links, costs: Weights) -> float:
-    apart = labels[must_link[:, 0]] != labels[must_link[:, 1]]
-    together = labels[cannot_link[:, 0]] == labels[cannot_link[:, 1]]
-    return float(costs[0][apart].sum() + costs[1][together].sum())
-
-
 def correlation_clustering(
     X: NDArray[np.float64],
     n_clusters: int,
@@ -450,7 +435,6 @@ def correlation_clustering(
     cannot_link: Links,
     *,
     weights: Weights,
-    accuracy: float | None,
     random_state: int,
 ) -> Solution:
     r"""Most agreement with the annotations, whatever the features (Bansal, Blum and Chawla 2004).
@@ -467,7 +451,7 @@ def correlation_clustering(
 
     Parameters
     ----------
-    X, n_clusters, must_link, cannot_link, weights, accuracy, random_state
+    X, n_clusters, must_link, cannot_link, weights, random_state
         See `pipeline.methods.contract.Method`; of the features only the number of samples is used.
 
     Returns
@@ -479,7 +463,7 @@ def correlation_clustering(
     graph = SignedGraph.of(len(X), must_link, cannot_link, weights)
     labels = _along_links(graph, n_clusters, rng)
     labels = settle(labels, np.zeros((len(X), n_clusters)), graph, rng)
-    linked = graph.degrees > 0
+    linked = np.diff(graph.starts) > 0
     if linked.any():
         labels[~linked] = np.bincount(labels[linked], minlength=n_clusters).argmax()
     # kept = all the cannot-links + what pairs within clusters add to that
@@ -491,7 +475,7 @@ def _along_links(graph: SignedGraph, n_clusters: int, rng: np.random.Generator) 
     n_samples = len(graph.starts) - 1
     labels = np.zeros(n_samples, dtype=np.int64)
     worth = np.zeros((n_samples, n_clusters))
-    seen = graph.degrees == 0  # nothing is known of those without links
+    seen = np.diff(graph.starts) == 0  # nothing is known of those without links
     for first in rng.permutation(np.flatnonzero(~seen)).tolist():
         queue = [] if seen[first] else [first]
         seen[first] = True

@@ -27,7 +27,6 @@ def spectral_links(
     cannot_link: Links,
     *,
     weights: Weights,
-    accuracy: float | None,
     random_state: int,
     sigma: float | None = None,
     neighbours: int = 20,
@@ -51,8 +50,8 @@ def spectral_links(
 
     Parameters
     ----------
-    X, n_clusters, must_link, cannot_link, weights, accuracy, random_state
-        See `pipeline.methods.contract.Method`; the accuracy is not used.
+    X, n_clusters, must_link, cannot_link, weights, random_state
+        See `pipeline.methods.contract.Method`.
     sigma : float, optional
         Width of the affinity, in the unit of the features; by default the root of the mean squared distance
         of two samples, :math:`\sigma^2 = \frac{2}{N} \sum_i \lVert x_i - \bar x \rVert^2`.
@@ -96,9 +95,8 @@ def _affinity(X: NDArray[np.float64], sigma: float | None, neighbours: int) -> c
 
 def _with_links(affinity: csr_array, graph: SignedGraph) -> csr_array:
     """1 for must-links and 0 for cannot-links in place of what was there."""
-    ends = np.repeat(np.arange(affinity.shape[0]), graph.degrees)
-    places = (ends, graph.neighbours)
-    linked = csr_array((np.ones(len(ends)), places), shape=affinity.shape)
+    places = (graph.ends, graph.neighbours)
+    linked = csr_array((np.ones(len(graph.neighbours)), places), shape=affinity.shape)
     must = csr_array(((graph.weights > 0).astype(np.float64), places), shape=affinity.shape)
     replaced = affinity - affinity.multiply(linked) + must
     replaced.eliminate_zeros()

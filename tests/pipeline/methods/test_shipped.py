@@ -1,0 +1,356 @@
+"""Methods by name: hand cases, and objectives against their definitions."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.spatial.distance import cdist
+from scipy.stats import multivariate_normal
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score
+from sklearn.mixture import GaussianMixture
+
+from pipeline.methods.contract import NoSolution, Solution, checked, merged_links
+from pipeline.methods.loading import MethodCall, load
+from pipeline.methods.shipped import spectral
+from pipeline.methods.shipped.links import (
+    SignedGraph,
+    centroids_of,
+    padded,
+    settle,
+    spread_out,
+    squared_distances,
+)
+
+RNG = np.random.default_rng(4)
+TRUE = np.repeat([0, 1, 2], 20)
+X = np.array([[0.0, 0.0], [6.0, 0.0], [0.0, 6.0]])[TRUE] + RNG.normal(size=(60, 2))
+SHAPES = ("spherical", "diag", "tied", "full")
+Annotations = list[tuple[int, int, int]]
+
+
+def links_of(annotations: Annotations) -> Any:
+    return merged_links(np.array(annotations, dtype=np.int64).reshape(-1, 3))
+
+
+def call(name: str, annotations: Any = (), X: Any = X, k: int = 3, seed: int = 0, **options: Any) -> Solution:
+    must, cannot, weights = links_of(annotations)
+    method = load(MethodCall(name, name, options=options))
+    answer = method(X, k, must, cannot, weights=weights, accuracy=0.9, random_state=seed)
+    return checked(answer, n_samples=len(X), n_features=X.shape[1], n_clusters=k)
+
+
+def best(name: str, annotations: Any = (), **settings: Any) -> Solution:
+    found = [call(name, annotations, seed=seed, **settings) for seed in range(10)]
+    return max(found, key=lambda solution: solution.objective or 0.0)
+
+
+def labels_of(solution: Solution) -> NDArray[np.integer]:
+    return np.asarray(solution.labels)
+
+
+def inertia(labels: Any, X: Any = X) -> float:
+    return float(sum(((X[labels == k] - X[labels == k].mean(axis=0)) ** 2).sum() for k in set(labels)))
+
+
+def drawn(count: int, labels: Any = TRUE, accuracy: float = 1.0) -> Annotations:
+    pairs = RNG.integers(60, size=(count, 2)).tolist()
+    right = (RNG.random(count) < accuracy).tolist()
+    return [(i, j, int((labels[i] == labels[j]) != ok)) for (i, j), ok in zip(pairs, right, strict=True)]
+
+
+@pytest.mark.parametrize(
+    "name", ["k-means", "ward", *(f"gaussian-mixture-{s}" for s in SHAPES), "spectral-links"]
+)
+def test_plain_clusters_are_found(name: str) -> None:
+    assert adjusted_rand_score(TRUE, call(name).labels) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("name", "share"), [("k-means", 1), ("ward", 1), ("cop-kmeans", 1), ("pckmeans", 0.5)]
+)
+def test_objectives_without_links_are_minus_the_inertia(name: str, share: float) -> None:
+    found = best(name)
+    labels = labels_of(found)
+    assert found.objective == pytest.approx(-share * inertia(labels))
+    assert found.centroids == pytest.approx(np.stack([X[labels == k].mean(axis=0) for k in range(3)]))
+    if name != "ward":
+        assert found.objective == pytest.approx(-share * KMeans(3, n_init=10, random_state=0).fit(X).inertia_)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_objective_of_a_mixture_is_its_log_likelihood(shape: str) -> None:
+    found = call(f"gaussian-mixture-{shape}")
+    theirs = GaussianMixture(3, covariance_type=shape, random_state=0).fit(X)
+    matrices = {
+        "spherical": lambda k: np.eye(2) * theirs.covariances_[k],
+        "diag": lambda k: np.diag(theirs.covariances_[k]),
+        "tied": lambda k: theirs.covariances_,
+        "full": lambda k: theirs.covariances_[k],
+    }
+    densities = [
+        theirs.weights_[k] * multivariate_normal.pdf(X, theirs.means_[k], matrices[shape](k))
+        for k in range(3)
+    ]
+    assert found.objective == pytest.approx(float(np.log(np.sum(densities, axis=0)).sum()))
+    assert np.array_equal(found.labels, np.asarray(found.probabilities).argmax(axis=1))
+
+
+def test_ward_of_a_hand_case() -> None:
+    # 0 and 1 join first; then 4 joins 5, adding 0.5, before anything adds 4.5 or more
+    found = call("ward", X=np.array([[0.0], [1.0], [4.0], [5.0], [9.0]]))
+    labels = labels_of(found)
+    assert labels[0] == labels[1] != labels[2] == labels[3]
+    assert found.objective == -1.0
+
+
+def test_fewer_samples_than_clusters() -> None:
+    for name in ("k-means", "ward", "cop-kmeans", "pckmeans", "correlation-clustering", "spectral-links"):
+        found = call(name, [(0, 1, 1)], X=X[:2])
+        assert len(set(labels_of(found))) == 2
+        assert found.centroids is None or np.isnan(np.asarray(found.centroids)[2]).all()
+    with pytest.raises(NoSolution, match="2 samples for 3 Gaussians"):
+        call("gaussian-mixture-full", X=X[:2])
+    with pytest.raises(NoSolution, match="singular"):
+        call("gaussian-mixture-full", X=np.column_stack([X[:, 0], np.zeros(60)]), reg_covar=0.0)
+
+
+# Local moves of single samples, and where centroids begin.
+
+N = 7
+SIGNED = st.lists(st.tuples(st.integers(0, N - 1), st.integers(0, N - 1), st.integers(0, 1)), max_size=30)
+
+
+def graph_of(annotations: Annotations) -> SignedGraph:
+    return SignedGraph.of(N, *links_of(annotations))
+
+
+def test_a_graph_of_a_hand_case() -> None:
+    graph = graph_of([(0, 1, 0), (1, 0, 0), (1, 2, 1), (3, 4, 0), (3, 4, 1), (5, 5, 0)])
+    assert graph.ends.tolist() == [0, 1, 1, 2]
+    neighbours, weights = graph.around(1)
+    assert dict(zip(neighbours.tolist(), weights.tolist(), strict=True)) == {0: 2.0, 2: -1.0}
+    assert graph.agreement(np.array([0, 0, 0, 0, 0, 0, 0])) == 1.0
+    assert graph.agreement(np.array([0, 0, 1, 0, 0, 0, 0])) == 2.0
+
+
+@settings(max_examples=40)
+@given(SIGNED, st.integers(0, 2**32 - 1))
+def test_no_single_move_gains_once_settled(annotations: Annotations, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    pull, before = rng.normal(size=(N, 3)), rng.integers(3, size=N)
+    graph, begun = graph_of(annotations), before.copy()
+
+    def worth(labels: NDArray[np.integer]) -> float:
+        signs = [1 - 2 * kind for i, j, kind in annotations if i != j and labels[i] == labels[j]]
+        assert graph.agreement(labels) == sum(signs)
+        return sum(signs) + float(pull[np.arange(N), labels].sum())
+
+    found = settle(before, pull, graph, rng)
+    assert np.array_equal(before, begun)
+    assert worth(found) >= worth(before) - 1e-9
+    for sample, cluster in product(range(N), range(3)):
+        other = found.copy()
+        other[sample] = cluster
+        assert worth(other) <= worth(found) + 1e-9
+
+
+def test_the_seed_decides_between_equal_ends() -> None:
+    # either end of a cannot-link may leave the cluster
+    graph, pull, start = graph_of([(0, 1, 1)]), np.zeros((N, 2)), np.zeros(N, dtype=np.int64)
+    ends = [
+        tuple(settle(start, pull, graph, np.random.default_rng(seed))[:2].tolist())
+        for seed in (*range(10), 9)
+    ]
+    assert set(ends) == {(0, 1), (1, 0)}
+    assert ends[-1] == ends[-2]
+
+
+def test_distances_and_centroids_are_those_of_the_definition() -> None:
+    assert squared_distances(X, X[:4]) == pytest.approx(cdist(X, X[:4], "sqeuclidean"))
+    found = centroids_of(X, np.repeat([0, 2], 30), np.full((3, 2), 7.0))
+    assert found == pytest.approx(np.stack([X[:30].mean(axis=0), [7.0, 7.0], X[30:].mean(axis=0)]))
+    assert np.array_equal(padded(X[:2], 4), np.concatenate([X[:2], np.full((2, 2), np.nan)]), equal_nan=True)
+
+
+def test_centres_are_drawn_by_weight_and_squared_distance() -> None:
+    candidates, weights = np.array([[1.0], [2.0], [0.0]]), np.array([4.0, 1.0, 9.0])
+    drawn = [
+        spread_out(candidates, weights, np.array([[0.0]]), 2, np.random.default_rng(seed))[1, 0]
+        for seed in range(2000)
+    ]
+    # 4 · 1, 1 · 4 and 9 · 0
+    assert np.mean(np.array(drawn) == 1.0) == pytest.approx(0.5, abs=0.05)
+    assert set(drawn) == {1.0, 2.0}
+    firsts = [
+        spread_out(np.array([[1.0], [5.0]]), np.array([3.0, 1.0]), np.empty((0, 1)), 1, rng)[0, 0]
+        for rng in map(np.random.default_rng, range(2000))
+    ]
+    assert np.mean(np.array(firsts) == 1.0) == pytest.approx(0.75, abs=0.05)  # the first by weight alone
+
+
+def test_each_candidate_is_taken_once() -> None:
+    none, rng = np.empty((0, 2)), np.random.default_rng(0)
+    found = spread_out(X[:5], np.ones(5), none, 9, rng)
+    assert sorted(map(tuple, found.tolist())) == sorted(map(tuple, X[:5].tolist()))
+    assert spread_out(np.zeros((4, 2)), np.ones(4), none, 3, rng).shape == (3, 2)
+    assert spread_out(X, np.ones(60), X[:2], 2, rng).tolist() == X[:2].tolist()
+
+
+# k-means that breaks no link, or pays for it.
+
+
+def test_cop_kmeans_breaks_no_link() -> None:
+    annotations = drawn(50)
+    for seed in range(5):
+        found = call("cop-kmeans", annotations, seed=seed)
+        labels = labels_of(found)
+        assert all((labels[i] == labels[j]) == (kind == 0) for i, j, kind in annotations)
+        assert found.objective == pytest.approx(-inertia(labels))
+        # 0 and 1 must be together, 1 and 20 not: so 0 and 20 not, who come first or last
+        labels = labels_of(call("cop-kmeans", [(0, 1, 0), (1, 20, 1), (20, 21, 0)], k=2, seed=seed))
+        assert labels[0] == labels[1] != labels[20] == labels[21]
+
+
+@pytest.mark.parametrize(
+    ("annotations", "reason"),
+    [
+        ([(0, 1, 0), (0, 1, 1)], "1 cannot-links between samples that must-links join, such as 0 and 1"),
+        ([(0, 1, 0), (1, 2, 0), (0, 2, 1)], "such as 0 and 2"),
+        ([(0, 1, 1), (1, 2, 1), (0, 2, 1)], "stuck in each of 10 orders"),  # three that need three of two
+    ],
+)
+def test_links_that_nothing_keeps_have_no_solution(annotations: Any, reason: str) -> None:
+    with pytest.raises(NoSolution, match=reason):
+        call("cop-kmeans", annotations, k=2)
+
+
+def test_another_order_gets_further() -> None:
+    # a path whose ends are placed first, both nearest to one cluster: whoever is between has two neighbours
+    line = np.array([[0.0], [4.9], [10.0], [5.1], [0.1], [10.1]])
+    path = [(0, 1, 1), (1, 2, 1), (2, 3, 1), (3, 4, 1)]
+
+    def is_solved(seed: int, orders: int) -> bool:
+        try:
+            call("cop-kmeans", path, X=line, k=2, seed=seed, orders=orders)
+        except NoSolution:
+            return False
+        return True
+
+    assert 0 < sum(is_solved(seed, 1) for seed in range(30)) < 30
+    assert all(is_solved(seed, 50) for seed in range(30))
+
+
+def test_pckmeans_of_a_hand_case() -> None:
+    line = np.array([[0.0], [1.0], [10.0], [11.0]])
+    # {0, 1}, {10, 11} costs ½ (0.5 + 0.5) and the link; {0, 1, 10}, {11} ½ · 60.67: it pays only if dear
+    cheap, dear = (best("pckmeans", [(1, 2, 0)], X=line, k=2, penalty=each) for each in (1.0, 100.0))
+    assert labels_of(cheap)[0] == labels_of(cheap)[1] != labels_of(cheap)[2]
+    assert cheap.objective == pytest.approx(-1.5)
+    assert labels_of(dear)[1] == labels_of(dear)[2]
+    assert dear.objective == pytest.approx(-0.5 * (0 + 1 + 100 - 121 / 3))
+    with pytest.raises(ValueError, match="penalty: found -1"):
+        call("pckmeans", penalty=-1)
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.3, 20.0, None])
+def test_the_objective_of_pckmeans_is_minus_its_cost(penalty: float | None) -> None:
+    annotations = drawn(80, accuracy=0.7)
+    found = call("pckmeans", annotations, penalty=penalty)
+    labels = labels_of(found)
+    broken = sum((labels[i] == labels[j]) != (kind == 0) for i, j, kind in annotations if i != j)
+    each = 0.5 * float(X.var(axis=0).sum()) if penalty is None else penalty
+    assert found.objective == pytest.approx(-0.5 * inertia(labels) - each * broken)
+    if penalty is None:  # then units do not matter
+        assert np.array_equal(labels, labels_of(call("pckmeans", annotations, X=1000 * X)))
+
+
+@pytest.mark.parametrize(("name", "options"), [("pckmeans", {"penalty": 50.0}), ("spectral-links", {})])
+def test_links_lead_where_features_do_not(name: str, options: Any) -> None:
+    blob, hidden = RNG.normal(size=(60, 2)), np.arange(60) % 2
+    assert adjusted_rand_score(hidden, call(name, X=blob, k=2, **options).labels) < 0.2
+    assert adjusted_rand_score(hidden, best(name, drawn(900, hidden), X=blob, k=2, **options).labels) > 0.9
+
+
+# Most agreement with the annotations alone.
+
+
+def test_correlation_clustering_finds_the_best_there_is() -> None:
+    def kept(labels: Any) -> int:
+        return sum((labels[i] == labels[j]) == (kind == 0) for i, j, kind in annotations if i != j)
+
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        annotations = [(*rng.integers(6, size=2).tolist(), int(rng.integers(2))) for _ in range(14)]
+        found = best("correlation-clustering", annotations, X=np.zeros((6, 1)))
+        assert found.objective == kept(labels_of(found)) == max(map(kept, product(range(3), repeat=6)))
+    links = [(i, j, int(TRUE[i] != TRUE[j])) for i in range(60) for j in range(i) if RNG.random() < 0.3]
+    assert adjusted_rand_score(TRUE, best("correlation-clustering", links, X=np.zeros((60, 1))).labels) == 1
+
+
+def test_samples_without_links_join_the_largest_cluster() -> None:
+    labels = labels_of(call("correlation-clustering", [(0, 1, 0), (1, 2, 0), (2, 3, 1)]))
+    assert set(labels[4:]) == {labels[0]}
+    assert labels[0] == labels[1] == labels[2] != labels[3]
+    nothing = call("correlation-clustering")
+    assert not labels_of(nothing).any()
+    assert nothing.objective == 0.0
+    # a contradiction keeps one of its annotations
+    assert call("correlation-clustering", [(0, 1, 0), (0, 1, 1), (0, 1, 1)]).objective == 2.0
+
+
+# Links written into the affinity.
+
+
+def matrix(annotations: Annotations, sigma: float, neighbours: int) -> NDArray[np.float64]:
+    """Affinity by the definition, pair by pair."""
+    distances = np.linalg.norm(X[:, None] - X[None], axis=2)
+    near = np.argsort(distances, axis=1)[:, 1 : neighbours + 1]
+    found = np.zeros((60, 60))
+    for i in range(60):
+        for j in near[i]:
+            found[i, j] = found[j, i] = np.exp(-(distances[i, j] ** 2) / (2 * sigma**2))
+    counts: dict[tuple[int, int], int] = {}
+    for i, j, kind in annotations:
+        pair = (min(i, j), max(i, j))
+        counts[pair] = counts.get(pair, 0) + (1 if kind == 0 else -1)
+    for (i, j), count in counts.items():
+        if count:
+            found[i, j] = found[j, i] = float(count > 0)
+    return found
+
+
+def test_the_affinity_is_as_defined() -> None:
+    annotations = [(0, 30, 0), (0, 1, 1), (2, 3, 0), (2, 3, 1), (5, 50, 0), (5, 50, 0), (5, 50, 1)]
+    graph = SignedGraph.of(60, *links_of(annotations))
+    found = spectral._with_links(spectral._affinity(X, 1.5, 8), graph).toarray()
+    assert found == pytest.approx(matrix(annotations, 1.5, 8))
+
+
+def test_vectors_are_the_leading_ones_of_the_published_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+    affinity = matrix([(0, 30, 0), (20, 50, 0)], 1.5, 8)
+    sums = affinity.sum(axis=1)
+    values, vectors = np.linalg.eigh((affinity + np.diag(sums.max() - sums)) / sums.max())
+    assert values[-3] - values[-4] > 1e-3
+    theirs = vectors[:, -3:] @ vectors[:, -3:].T
+    for largest in (60, 59):  # of all pairs, and sparse
+        monkeypatch.setattr(spectral, "LARGEST_DENSE", largest)
+        found = spectral._leading(csr_array(affinity), 3)
+        assert found @ found.T == pytest.approx(theirs, abs=1e-6)
+        assert adjusted_rand_score(TRUE, call("spectral-links").labels) > 0.9
+
+
+def test_edges_of_the_affinity() -> None:
+    assert np.array_equal(labels_of(call("spectral-links")), labels_of(call("spectral-links", X=1000 * X)))
+    assert sorted(labels_of(call("spectral-links", X=X[:3]))) == [0, 1, 2]
+    call("spectral-links", X=np.zeros((10, 2)))
+    for options in ({"sigma": 0.0}, {"neighbours": 0}):
+        with pytest.raises(ValueError, match="expected both above 0"):
+            call("spectral-links", **options)
