@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -44,6 +45,7 @@ Fit = Callable[[int], "FitResult"]
 
 OPTION = "-k"
 SUFFIXES = (".svg", ".png", ".pdf")
+PART = re.compile(r"([+-]?\d+)(?:\s*\.\.\s*([+-]?\d+))?")
 EXPECTED = "a number, a range as 2..8, or a list as 2,3,5"
 
 # Width and height of a panel in inches.
@@ -71,27 +73,22 @@ def read_counts(text: str) -> tuple[tuple[int, ...], list[Problem]]:
     problems: list[Problem] = []
     parts = text.split(",")
     for part in parts:
-        ends = [_whole(end) for end in part.split("..")]
-        if len(ends) > 2 or None in ends:
+        match = PART.fullmatch(part.strip())
+        if match is None:
             problems.append(Problem(OPTION, repr(part if part.strip() else text), EXPECTED))
             continue
-        low, high = ends[0] or 0, ends[-1] or 0
-        if len(parts) == len(ends) == 1:
+        low, high = int(match[1]), int(match[2] or match[1])
+        if len(parts) == 1 and match[2] is None:
             return (low,), []
         if low > high:
             problems.append(Problem(OPTION, part.strip(), "the smaller number first"))
-        problems += [
-            Problem(OPTION, str(end), f"1 or more, and less than {MAX_CLASSES}")
-            for end in dict.fromkeys((low, high))
-            if not 1 <= end < MAX_CLASSES
-        ]
-        if 1 <= low <= high < MAX_CLASSES:
-            found += range(low, high + 1)
+        wrong = [end for end in dict.fromkeys((low, high)) if not 1 <= end < MAX_CLASSES]
+        problems += [Problem(OPTION, str(end), f"1 or more, and less than {MAX_CLASSES}") for end in wrong]
+        found += [] if wrong else range(low, high + 1)
     repeated = [count for count, times in sorted(Counter(found).items()) if times > 1]
     if repeated:
-        problems.append(
-            Problem(OPTION, f"{', '.join(map(str, repeated))} more than once", "each number once")
-        )
+        twice = f"{', '.join(map(str, repeated))} more than once"
+        problems.append(Problem(OPTION, twice, "each number once"))
     return ((1,), problems) if problems else (tuple(sorted(found)), [])
 
 
@@ -118,13 +115,6 @@ def option_problems(
         yield Problem("--figure", f"{figure}, as --out", "a file of its own")
     if overwrite and figure is None and out is None:
         yield Problem("--force", "no --out and no --figure", "a file to overwrite")
-
-
-def _whole(text: str) -> int | None:
-    try:
-        return int(text)
-    except ValueError:
-        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,10 +174,8 @@ class ClusterChoice:
     @property
     def values(self) -> NDArray[np.float64]:
         """Of the criterion that decides: log loss, the less the better, or BIC, the more the better; nats."""
-        values = (
-            each.criteria.bic if each.held_out is None else each.held_out.log_loss for each in self.candidates
-        )
-        return np.array(list(values))
+        values = [each.held_out.log_loss if each.held_out else each.criteria.bic for each in self.candidates]
+        return np.array(values)
 
     @property
     def errors(self) -> NDArray[np.float64] | None:
@@ -223,18 +211,14 @@ class ClusterChoice:
             Accuracy that the model was given.
         """
         by_bic = self.criterion == BIC
-        rows = [["K", "objective", "parameters", "BIC", "ICL", *([] if by_bic else ["log loss"])]]
+        rows = [["  ", "K", "objective", "parameters", "BIC", "ICL", *([] if by_bic else ["log loss"])]]
         for each in self.candidates:
-            found = each.criteria
+            found, mark = each.criteria, "* " if each is self.chosen else "  "
             objective, bic, icl = (f"{v:.2f}" for v in (each.result.best.objective, found.bic, found.icl))
             loss = [] if each.held_out is None else [f"{each.held_out.log_loss:.4f}"]
-            rows.append([str(each.n_clusters), objective, str(found.parameters), bic, icl, *loss])
+            rows.append([mark, str(each.n_clusters), objective, str(found.parameters), bic, icl, *loss])
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        marks = ["  ", *("* " if each is self.chosen else "  " for each in self.candidates)]
-        lines = [
-            mark + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-            for mark, row in zip(marks, rows, strict=True)
-        ]
+        lines = [row[0] + "  ".join(map(str.rjust, row[1:], widths[1:])) for row in rows]
         lines.append(f"clusters   {self.chosen.n_clusters} by {REASONS[self.criterion]}, in nats")
         if (accuracy := self.accuracy) is not None:
             error = "" if math.isnan(accuracy.error) else f" ± {accuracy.error:.3f}"
@@ -282,15 +266,8 @@ def choose_clusters(
     candidates = []
     for count in counts:
         result = fit(count)
-        problem = build_problem(
-            X,
-            layers,
-            n_clusters=count,
-            model=result.model,
-            covariance=result.covariance,
-            settings=result.settings,
-        )
-        found = criteria(problem, layers, result.best.labels)
+        fitted = {name: getattr(result, name) for name in ("model", "covariance", "settings")}
+        found = criteria(build_problem(X, layers, n_clusters=count, **fitted), layers, result.best.labels)
         candidates.append(Candidate(count, result, found, result.held_out.get(result.covariance)))
     return choose(candidates)
 
@@ -359,22 +336,16 @@ def draw_choice(choice: ClusterChoice) -> Figure:
         figure, [panels] = look.panels(1, 1 + with_loss, PANEL)
         first, last = panels[0], panels[-1]
         if with_loss:
-            bars: dict[str, Any] = {
-                "yerr": choice.errors,
-                "elinewidth": 1.0,
-                "capsize": 2.5,
-                "label": "log loss",
-            }
-            first.errorbar(counts, choice.values, color=look.BLUE, marker="o", markersize=4, **bars)
+            bars: dict[str, Any] = {"yerr": choice.errors, "elinewidth": 1.0, "capsize": 2.5}
+            points: dict[str, Any] = {"color": look.BLUE, "marker": "o", "markersize": 4}
+            first.errorbar(counts, choice.values, label="log loss", **points, **bars)
             first.set_ylabel("log loss of an annotation, nats")
             first.set_title("held-out annotations: less is better")
-        bic = [each.criteria.bic for each in choice.candidates]
+        bic, icl = ([getattr(each.criteria, name) for each in choice.candidates] for name in ("bic", "icl"))
         color = look.GREY if with_loss else look.BLUE
         last.plot(counts, bic, color=color, marker="s", markersize=4, label="BIC")
-        (icl,) = last.plot(
-            counts, [each.criteria.icl for each in choice.candidates], color=look.GREY, label="ICL"
-        )
-        icl.set(marker="^", markersize=4, linestyle="--", markerfacecolor=look.PAPER)
+        style: dict[str, Any] = {"linestyle": "--", "marker": "^", "markerfacecolor": look.PAPER}
+        last.plot(counts, icl, color=look.GREY, markersize=4, label="ICL", **style)
         last.set_ylabel("criterion, nats")
         last.set_title("BIC and ICL: more is better")
         for axes in panels:

@@ -71,26 +71,23 @@ class AnswersFile:
             if not self.path.exists():
                 PLAIN.put(self.path, HEADER_LINE.encode())
                 sync_directory(self.path.absolute().parent)
-            self._file = self._opened()
-
-    def _opened(self) -> int:
-        with opened(self.path, MOST_BYTES):  # a pipe would be waited for
-            file = os.open(self.path, os.O_RDWR)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if read_lines(self.path).first is None:  # blank lines and comments
-                _end_last_line(file, ",", 0)
-                os.pwrite(file, HEADER_LINE.encode(), os.fstat(file).st_size)
-            header = _header(read_lines(self.path))
-            self._columns = columns_of(header)
-            self._separator = separator_of(header) or ","
-            self._ends = [_end_last_line(file, self._separator, len(self._columns))]
-        except BaseException as error:
-            os.close(file)
-            if isinstance(error, BlockingIOError):
-                raise HeldError(f"{self.path} is open in another session") from None
-            raise
-        return file
+            with opened(self.path, MOST_BYTES):  # a pipe would be waited for
+                file = os.open(self.path, os.O_RDWR)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if read_lines(self.path).first is None:  # blank lines and comments
+                    _end_last_line(file, ",", 0)
+                    os.pwrite(file, HEADER_LINE.encode(), os.fstat(file).st_size)
+                header = _header(read_lines(self.path))
+                self._columns = columns_of(header)
+                self._separator = separator_of(header) or ","
+                self._ends = [_end_last_line(file, self._separator, len(self._columns))]
+            except BaseException as error:
+                os.close(file)
+                if isinstance(error, BlockingIOError):
+                    raise HeldError(f"{self.path} is open in another session") from None
+                raise
+        self._file = file
 
     def add(self, first: int, second: int, kind: int | None) -> None:
         """Write an answer on two samples from 0, `MUST` or `CANNOT`, or None for one that was skipped.

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipeline.asking.belief import Belief, share_at
 from pipeline.asking.strategies import Pair, choose
@@ -105,10 +104,8 @@ def _doubt_at(level: float, claimed: float, n_samples: int) -> float:
     passed = 0.0
     for _ in range(40):
         middle = 0.5 * (passed + claimed)
-        if share_at(middle, n_samples).mean >= level:
-            passed = middle
-        else:
-            claimed = middle
+        is_passed = share_at(middle, n_samples).mean >= level
+        passed, claimed = (middle, claimed) if is_passed else (passed, middle)
     return passed
 
 
@@ -126,25 +123,16 @@ def _course(belief: Belief, part: float, rng: np.random.Generator) -> int:
             break
         count = max(1, n_samples // LEAST_ROUND, int((doubt > 0.5 * doubt.max()).sum()) // ROUNDS)
         samples = np.argpartition(-doubt, count - 1)[:count]
-        _answer(shares, samples, truth[samples], belief.accuracy, rng)
+        # each is asked whether it is in its likeliest cluster, and its shares change by the answer
+        likeliest = shares[samples].argmax(axis=1)
+        is_yes = (likeliest == truth[samples]) == (rng.random(count) < belief.accuracy)
+        likely = np.where(is_yes, belief.accuracy, 1.0 - belief.accuracy)
+        factors = np.repeat(1.0 - likely[:, None], belief.n_clusters, axis=1)
+        factors[np.arange(count), likeliest] = likely
+        changed = shares[samples] * factors
+        shares[samples] = changed / changed.sum(axis=1, keepdims=True)
         asked += count
     return asked
-
-
-def _answer(
-    shares: NDArray[np.float64],
-    samples: NDArray[np.integer],
-    truth: NDArray[np.integer],
-    accuracy: float,
-    rng: np.random.Generator,
-) -> None:
-    """Ask of each sample whether it is in its likeliest cluster, and change its shares by the answer."""
-    likeliest = shares[samples].argmax(axis=1)
-    yes = (likeliest == truth) == (rng.random(len(samples)) < accuracy)
-    factors = np.where(yes, 1.0 - accuracy, accuracy)[:, None] * np.ones(shares.shape[1])
-    factors[np.arange(len(samples)), likeliest] = np.where(yes, accuracy, 1.0 - accuracy)
-    changed = shares[samples] * factors
-    shares[samples] = changed / changed.sum(axis=1, keepdims=True)
 
 
 SOON = 100
@@ -219,16 +207,15 @@ def next_questions(
     """
     answers = answered(rows)
     table = np.array([(each.first, each.second, each.kind) for each in answers], dtype=np.int32)
-    how: Any = {"strategy": strategy, "count": count, "seed": seed}
-    pairs, scores = choose(belief, table.reshape(-1, 3), left_out=skipped_lately(rows), **how)
+    left_out, table = skipped_lately(rows), table.reshape(-1, 3)
+    pairs, scores = choose(belief, table, strategy=strategy, count=count, seed=seed, left_out=left_out)
     asked = Counter((pair_of(each), each.kind) for each in answers)
     questions = []
-    for (i, j), share, score in zip(
-        pairs.tolist(), belief.together(pairs).tolist(), scores.tolist(), strict=True
-    ):
-        settles, yes, no = _settles(belief, i, j, samples), asked[(i, j), MUST], asked[(i, j), CANNOT]
+    for (i, j), share, score in zip(pairs.tolist(), belief.together(pairs), scores, strict=True):
+        settles = _settles([(samples.text(sample), _clusters(belief, sample)) for sample in (i, j)])
+        yes, no = (asked[(i, j), kind] for kind in (MUST, CANNOT))
         before = f"; asked before: {yes} yes, {no} no" if yes or no else ""
-        questions.append(Question(i, j, share, score, settles + before))
+        questions.append(Question(i, j, float(share), float(score), settles + before))
     return questions
 
 
@@ -249,18 +236,16 @@ def skipped_lately(rows: Sequence[Row]) -> set[Pair]:
     return found
 
 
-def _settles(belief: Belief, first: int, second: int, samples: Samples) -> str:
-    """What an answer would settle, in words."""
-    pair = [(samples.text(sample), _clusters(belief, sample)) for sample in (first, second)]
+def _settles(pair: Sequence[tuple[str, list[str]]]) -> str:
+    """What an answer would settle, in words, of the names of two samples and the clusters they may be in."""
     (a, in_a), (b, in_b) = pair
     if len(in_a) == len(in_b) == 1:
         where = f"both are in {in_a[0]}" if in_a == in_b else f"{a} is in {in_a[0]}, {b} in {in_b[0]}"
         return f"a check: {where}"
-    said = []
-    for name, clusters in pair:
-        verb = "is in" if len(clusters) == 1 else "in"
-        said.append(f"{name} {verb} {' or '.join(clusters)}")
-    return "; ".join(said)
+    verbs = ["is in" if len(clusters) == 1 else "in" for _, clusters in pair]
+    return "; ".join(
+        f"{name} {verb} {' or '.join(found)}" for (name, found), verb in zip(pair, verbs, strict=True)
+    )
 
 
 def _clusters(belief: Belief, sample: int) -> list[str]:

@@ -17,7 +17,7 @@ import tty
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count, zip_longest
 from typing import Any
 
@@ -25,8 +25,10 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 from rich import box
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
+from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from pipeline.ask.answers import AnswersFile, ChangedError
 from pipeline.ask.questions import Question
@@ -216,7 +218,10 @@ def question_lines(rows: Rows, first: int, second: int, width: int = 80, height:
     for name, texts in rows.columns.items():
         both = zip_longest(_wrapped(texts[first], cell), _wrapped(texts[second], cell), fillvalue="")
         lines += [line("" if number else name, a, b) for number, (a, b) in enumerate(both)]
-    order, n_features = by_difference(rows.values, first, second), len(rows.feature_names)
+    # those that differ most first, in standard deviations
+    spread, n_features = rows.values.std(axis=0), len(rows.feature_names)
+    difference = np.abs(rows.values[first] - rows.values[second]) / np.where(spread > 0, spread, 1.0)
+    order = np.argsort(-difference, kind="stable").tolist()
     room = max(height - len(lines), 1)
     shown = order if n_features <= room else order[: max(room - 1, 1)]
     for feature in shown:
@@ -227,47 +232,24 @@ def question_lines(rows: Rows, first: int, second: int, width: int = 80, height:
     return lines
 
 
-def by_difference(values: NDArray[np.float64], first: int, second: int) -> list[int]:
-    """Features, those in which two samples differ most first, in standard deviations."""
-    spread = values.std(axis=0)
-    difference = np.abs(values[first] - values[second]) / np.where(spread > 0, spread, 1.0)
-    order: list[int] = np.argsort(-difference, kind="stable").tolist()
-    return order
-
-
 MOST_LINES = 3
 """Of a text that is shown."""
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """A text in as many lines as it needs, `MOST_LINES` at most."""
-    text = one_line(text)
-    lines: list[str] = []
-    while text and len(lines) < MOST_LINES - 1 and cell_len(text) > width:
-        taken = _prefix(text, width)
-        space = taken.rfind(" ")
-        taken = taken[: space + 1] if space > 0 and len(taken) < len(text) else taken
-        lines.append(taken.rstrip())
-        text = text[len(taken) :]
-    return [*lines, text] if text or not lines else lines
-
-
-def _prefix(text: str, width: int) -> str:
-    """As many characters as fit, one at least."""
-    used = 0
-    for place, character in enumerate(text):
-        used += cell_len(character)
-        if used > width and place:
-            return text[:place]
-    return text
+    """A text in as many lines as it needs, `MOST_LINES` at most; the last one has what is left."""
+    lines = [line.plain.rstrip() for line in Text(one_line(text)).wrap(Console(), width)] or [""]
+    return [
+        *lines[: MOST_LINES - 1],
+        *([" ".join(lines[MOST_LINES - 1 :])] if len(lines) >= MOST_LINES else []),
+    ]
 
 
 def fitted(text: str, width: int) -> str:
     """A text of just this width: blanks added, or its end cut and marked."""
-    text = one_line(text)
-    if cell_len(text) > width:
-        return set_cell_size(text, max(width - 1, 0)).rstrip() + "…" if width else ""
-    return set_cell_size(text, width)
+    line = Text(one_line(text))
+    line.truncate(max(width, 1), overflow="ellipsis", pad=True)
+    return line.plain
 
 
 def one_line(text: str) -> str:
@@ -311,24 +293,17 @@ def to_json(options: AskOptions, standing: Standing, samples: Samples) -> dict[s
     Samples are numbers of rows from 1, or their names where they have names; labels count from 0.
     """
     belief, outlook = standing.belief, standing.outlook
-    until = None
-    if outlook is not None:
-        until = {
-            "level": options.until,
-            "passed": outlook.high == 0,
-            "questions_low": outlook.low,
-            "questions_high": outlook.high,
-            "reason": outlook.reason,
-        }
+    until = outlook and {
+        "level": options.until,
+        "passed": outlook.high == 0,
+        "questions_low": outlook.low,
+        "questions_high": outlook.high,
+        "reason": outlook.reason,
+    }
     return {
         "questions": [
-            {
-                "i": samples.told(each.first),
-                "j": samples.told(each.second),
-                "together": each.together,
-                "information": each.information,
-                "settles": each.settles,
-            }
+            {"i": samples.told(each.first), "j": samples.told(each.second)}
+            | {name: getattr(each, name) for name in ("together", "information", "settles")}
             for each in standing.questions
         ],
         "strategy": options.strategy,
@@ -367,6 +342,7 @@ Stand = Callable[[Sequence[Row], int, NDArray[np.int16] | None], Standing]
 """From all answers, the number of the batch, and the solution before it: `pipeline.ask.summary.stand`."""
 
 
+@dataclass
 class Session:
     """Asks until somebody quits, or no question is left.
 
@@ -377,32 +353,27 @@ class Session:
     table : Rows
         What is shown.
     rows : list of Annotation or Skip
-        Answers before the session.
+        Answers before the session, and then those of it as well.
     file : AnswersFile
         Where answers go.
     console : Pipe
         Where questions go, and keys come from.
     stand : callable
         Fits and chooses.
+    done : list of Question
+        Those of this session that were answered or skipped.
+    last : str
+        What became of the last key, for the head of the next question.
     """
 
-    def __init__(
-        self,
-        options: AskOptions,
-        table: Rows,
-        rows: list[Row],
-        file: AnswersFile,
-        console: Pipe,
-        stand: Stand,
-    ) -> None:
-        self.options = options
-        self.table = table
-        self.rows = list(rows)
-        self.file = file
-        self.console = console
-        self.stand = stand
-        self.done: list[Question] = []
-        self.last = ""
+    options: AskOptions
+    table: Rows
+    rows: list[Row]
+    file: AnswersFile
+    console: Pipe
+    stand: Stand
+    done: list[Question] = field(default_factory=list)
+    last: str = ""
 
     def run(self) -> None:
         """Ask batch after batch.

@@ -7,7 +7,7 @@ says what came out, and `ask_command` and `fit_command` are what to type next.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,8 +101,6 @@ def read_ask(options: AskOptions) -> FitInputs:
         With the problems of all options and all files.
     """
     problems = list(_option_problems(options))
-    if options.out is not None:
-        problems += _out_problems(options.out)
     fit = options.fit
     if options.interactive and fit.annotations:
         problems += check_answers_file(options.answers_path)
@@ -129,29 +127,25 @@ def _option_problems(options: AskOptions) -> Iterator[Problem]:
     if options.fit.accuracy is not None and 0 < options.fit.accuracy <= CHANCE:
         hint = "answers that are right no more often than by chance say nothing"
         yield Problem("--accuracy", str(options.fit.accuracy), f"a number above {CHANCE}, at most 1", hint)
-    if not options.interactive:
-        return
-    if not options.fit.annotations:
+    if options.interactive and not options.fit.annotations:
         hint = "it is made if it is not there"
         yield Problem("--annotations", "nothing", "a file for the answers of --interactive", hint)
-    hint = "a session writes to --annotations"
     for option, is_given in {"--out": options.out is not None, "--json": options.as_json}.items():
-        if is_given:
+        if options.interactive and is_given:
+            hint = "a session writes to --annotations"
             yield Problem(option, "--interactive as well", "one of the two", hint)
-
-
-def _out_problems(out: Path) -> Iterator[Problem]:
-    """Questions never overwrite answers."""
-    wrong = list(place_problems("--out", out, overwrite=True))
+    wrong = list(place_problems("--out", options.out, overwrite=True))
     yield from wrong
-    if not wrong and out.exists():
+    if options.out is not None and not wrong and options.out.exists():
+        # questions never overwrite answers
         try:
-            is_unanswered = out.stat().st_size == 0 or not read_answers(out, 10**9)
+            is_unanswered = options.out.stat().st_size == 0 or not read_answers(options.out, 10**9)
         except InputError:
             is_unanswered = False
         if not is_unanswered:
             hint = "name another: answers that are there are not overwritten"
-            yield Problem("--out", f"{out}, a file with answers or of another kind", "a new file", hint)
+            found = f"{options.out}, a file with answers or of another kind"
+            yield Problem("--out", found, "a new file", hint)
 
 
 # Where a course of questions stands: answers so far, what they say, and what to ask next.
@@ -237,8 +231,14 @@ def stand(
     outlook = None
     if options.until is not None:
         outlook = questions_left(belief, options.until, len(answers), below(seed, 5))
-    how: Any = {"strategy": options.strategy, "count": options.count, "seed": below(seed, 4)}
-    questions = next_questions(belief, rows, samples=inputs.samples, **how)
+    questions = next_questions(
+        belief,
+        rows,
+        strategy=options.strategy,
+        count=options.count,
+        seed=below(seed, 4),
+        samples=inputs.samples,
+    )
     n_yes = sum(each.kind == MUST for each in answers)
     n_no, n_skipped = len(answers) - n_yes, len(rows) - len(answers)
     return Standing(belief, questions, expected_share(belief), outlook, n_yes, n_no, n_skipped)
@@ -309,36 +309,66 @@ def fit_command(options: AskOptions, answers: Path | None = None) -> str:
     """The `sweep fit` that takes all answers, as to be typed."""
     words = _shared(options, "fit", answers)
     words += ["--model", "conditional", "--covariance", options.fit.covariance, *_settings(options, {})]
-    return broken([*words, *_each("--without", options.fit.aside)])
+    return broken([*words, *_typed(("--without", options.fit.aside))])
 
 
 def ask_command(options: AskOptions, answers: Path | None = None, out: Path | None = None) -> str:
     """The `sweep ask` for the questions after these, as to be typed."""
-    own = AskOptions(options.fit)
-    words = _shared(options, "ask", answers)
-    words += _unusual("-n", options.count, own.count)
-    words += _unusual("--strategy", options.strategy, own.strategy)
-    words += _unusual("--covariance", options.fit.covariance, AUTO)
-    words += _unusual("--restarts", options.fit.restarts, RESTARTS)
-    words += [*_unusual("--names", options.names), *_unusual("--until", options.until)]
-    for column in options.fit.aside:
-        if column in options.show:
-            words += ["--show", column]
-        elif column != options.names:
-            words += ["--without", column]
-    words += _settings(options, SETTINGS)
-    if options.interactive:
-        words.append("--interactive")
-    return broken([*words, *_unusual("--out", out)])
+    fit, own = options.fit, AskOptions(options.fit)
+    left = [column for column in fit.aside if column in options.show or column != options.names]
+    words = [
+        *_shared(options, "ask", answers),
+        *_typed(
+            ("-n", options.count, own.count),
+            ("--strategy", options.strategy, own.strategy),
+            ("--covariance", fit.covariance, AUTO),
+            ("--restarts", fit.restarts, RESTARTS),
+            ("--names", options.names),
+            ("--until", options.until),
+            *(("--show" if column in options.show else "--without", column) for column in left),
+        ),
+        *_settings(options, SETTINGS),
+        *(["--interactive"] if options.interactive else []),
+    ]
+    return broken([*words, *_typed(("--out", out))])
 
 
-def _unusual(option: str, found: object, usual: object = None) -> list[str]:
-    """An option with its value, where that is not the usual one."""
-    return [] if found == usual else [option, str(found)]
+def _shared(options: AskOptions, command: str, answers: Path | None) -> list[str]:
+    """What both commands begin with."""
+    fit = options.fit
+    files = tuple(dict.fromkeys([*fit.annotations, *([answers] if answers else [])]))
+    shared = ("missing", "categories", "sheet", "scale", "seed")
+    usual = {name: PARAMETERS[name].default for name in shared if name in PARAMETERS}
+    given = _typed(
+        ("--must-link", fit.must_link),
+        ("--cannot-link", fit.cannot_link),
+        ("--annotations", files),
+        ("--accuracy", fit.accuracy),
+        ("--annotator-accuracy", fit.annotator_accuracy),
+        ("--columns", fit.columns),
+        ("--index-column", fit.index_column),
+        ("--label-column", fit.label_column),
+        *((f"--{name}", getattr(fit, name), usual.get(name)) for name in shared),
+    )
+    return ["sweep", command, str(fit.features), "-k", str(fit.n_clusters), *given]
 
 
-def _each(option: str, values: Iterable[object]) -> list[str]:
-    return [part for value in values for part in (option, str(value))]
+def _settings(options: AskOptions, usual: dict[str, Any]) -> list[str]:
+    """Settings that are not the usual ones, as options."""
+    chosen = ((each, options.fit.chosen.get(each.name)) for each in OFFERED)
+    known = ((each, found) for each, found in chosen if found is not None)
+    return _typed(*((each.option, found, usual.get(each.name, each.offered)) for each, found in known))
+
+
+def _typed(*options: tuple[Any, ...]) -> list[str]:
+    """Options with their values, as (option, value, usual one) each, but those that are the usual ones."""
+    words = []
+    for option, found, *usual in options:
+        if found == (usual[0] if usual else None):
+            continue
+        for value in found if isinstance(found, tuple) else (found,):
+            words += [option, str(value)]
+    return words
 
 
 def broken(words: Sequence[str]) -> str:
@@ -360,27 +390,3 @@ def following(out: Path) -> Path:
     stem = out.stem.rstrip("0123456789")
     number = out.stem[len(stem) :]
     return out.with_name(f"{stem}{int(number) + 1 if number else 2}{out.suffix}")
-
-
-def _shared(options: AskOptions, command: str, answers: Path | None) -> list[str]:
-    fit = options.fit
-    words = ["sweep", command, str(fit.features), "-k", str(fit.n_clusters)]
-    words += [*_unusual("--must-link", fit.must_link), *_unusual("--cannot-link", fit.cannot_link)]
-    words += _each("--annotations", dict.fromkeys([*fit.annotations, *([answers] if answers else [])]))
-    words += _unusual("--accuracy", fit.accuracy)
-    words += [*_each("--annotator-accuracy", fit.annotator_accuracy), *_each("--columns", fit.columns)]
-    words += _unusual("--index-column", fit.index_column) + _unusual("--label-column", fit.label_column)
-    for name in ("missing", "categories", "sheet", "scale", "seed"):
-        usual = PARAMETERS[name].default if name in PARAMETERS else None
-        words += _unusual(f"--{name}", getattr(fit, name), usual)
-    return words
-
-
-def _settings(options: AskOptions, usual: dict[str, Any]) -> list[str]:
-    """Settings that are not the usual ones, as options."""
-    words = []
-    for each in OFFERED:
-        found = options.fit.chosen.get(each.name)
-        if found is not None:
-            words += _unusual(each.option, found, usual.get(each.name, each.offered))
-    return words

@@ -155,8 +155,13 @@ def believe(
     best = runs[best_of([run.objective for run in runs])].labels
     length = Length(BURN_IN, DRAWS, THIN)
     chains = [run_chain(problem, best, best, length, stream(2, number)).labels for number in range(CHAINS)]
-    if accuracy is None:
-        accuracy = _estimated(layers, best)
+    if accuracy is None:  # the share of the answers that agree, with those that were seen before
+        right, total = UNKNOWN * COUNTED, COUNTED
+        for layer in layers:
+            joined = best[layer.pairs[:, 0]] == best[layer.pairs[:, 1]]
+            right += float((joined == (layer.kind == MUST)).sum())
+            total += len(layer.pairs)
+        accuracy = max(right / total, LEAST_ACCURACY)
     return Belief(X, best, np.concatenate(chains), n_clusters, accuracy, covariance)
 
 
@@ -176,27 +181,15 @@ def _some_rows(
     for layer in layers:
         pairs = place[layer.pairs].reshape(-1, 2)
         some = (pairs >= 0).all(axis=1)
-        weights, accuracies = (
-            None if values is None else np.asarray(values)[some]
-            for values in (layer.weights, layer.accuracies)
-        )
-        between.append(replace(layer, pairs=pairs[some], weights=weights, accuracies=accuracies))
+        of_each = {"weights": layer.weights, "accuracies": layer.accuracies}
+        known = {name: np.asarray(values)[some] for name, values in of_each.items() if values is not None}
+        between.append(replace(layer, pairs=pairs[some], **known))
     return X[kept], between
 
 
 def model_for(layers: Sequence[Layer]) -> str:
     """Model of the answers so far: without any there are only features."""
     return MODEL if any(len(layer.pairs) for layer in layers) else "unsupervised"
-
-
-def _estimated(layers: Sequence[Layer], labels: NDArray[np.int16]) -> float:
-    """Share of the answers that agree with a solution, with `COUNTED` answers of accuracy `UNKNOWN` added."""
-    right, total = UNKNOWN * COUNTED, COUNTED
-    for layer in layers:
-        joined = labels[layer.pairs[:, 0]] == labels[layer.pairs[:, 1]]
-        right += float((joined == (layer.kind == MUST)).sum())
-        total += len(layer.pairs)
-    return max(right / total, LEAST_ACCURACY)
 
 
 # How many labels are right: what the model claims, corrected by what such claims were worth.

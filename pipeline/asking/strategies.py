@@ -60,12 +60,8 @@ def draw_pool(belief: Belief, answers: Pairs, rng: np.random.Generator) -> Pairs
         doubt = 1.0 - belief.membership.max(axis=1) + LEAST_DOUBT
         doubtful = rng.choice(n_samples, size=(3, LARGEST // 2), p=doubt / doubt.sum())
         anyone = rng.integers(0, n_samples, size=(3, LARGEST // 4))
-        sampled = [
-            np.column_stack([doubtful[0], doubtful[1]]),
-            np.column_stack([doubtful[2, : LARGEST // 4], anyone[0]]),
-            np.column_stack([anyone[1], anyone[2]]),
-        ]
-        pairs = distinct(np.concatenate([answers[-LARGEST:, :2], *sampled]))
+        ends = ((doubtful[0], doubtful[1]), (doubtful[2, : LARGEST // 4], anyone[0]), (anyone[1], anyone[2]))
+        pairs = distinct(np.concatenate([answers[-LARGEST:, :2], *map(np.column_stack, ends)]))
     return pairs[rng.permutation(len(pairs))]
 
 
@@ -233,8 +229,8 @@ def committee(belief: Belief, answers: Pairs, count: int, rng: np.random.Generat
     for _ in range(MEMBERS):
         drawn = answers[rng.integers(0, len(answers), size=len(answers))] if len(answers) else answers
         layers = layers_from_annotations(drawn, belief.accuracy) if len(drawn) else []
-        given: Any = {"n_clusters": belief.n_clusters, "covariance": belief.covariance}
-        problem = build_problem(belief.X, layers, model=model_for(layers), settings=ASKING, **given)
+        shape: Any = {"n_clusters": belief.n_clusters, "covariance": belief.covariance}
+        problem = build_problem(belief.X, layers, model=model_for(layers), settings=ASKING, **shape)
         members.append(run_restart(problem, ASKING, rng).labels)
     pairs = draw_pool(belief, answers, rng)
     votes = np.array([labels[pairs[:, 0]] == labels[pairs[:, 1]] for labels in members]).mean(axis=0)
@@ -290,7 +286,9 @@ def information(belief: Belief, answers: Pairs, count: int, rng: np.random.Gener
     pairs, shares = pairs[widest], shares[widest]
     variance = shares * (1.0 - shares)
     features = (belief.joined(pairs) - shares) / np.sqrt(len(belief.draws))
-    noise = answer_noise(belief.accuracy)
+    # variance of an answer in units of what it says, p (1 - p) / (2 p - 1)²: infinite at p = 1/2
+    p, slope = belief.accuracy, (2.0 * belief.accuracy - 1.0) ** 2
+    noise = max(p * (1.0 - p) / slope, LEAST_NOISE) if slope > 0.0 else np.inf
     inverse = np.eye(len(features))
     chosen, left = list[int](), list[float]()
     taken = np.zeros(len(pairs), dtype=bool)
@@ -305,12 +303,6 @@ def information(belief: Belief, answers: Pairs, count: int, rng: np.random.Gener
         inverse -= direction[:, None] * direction / scale
         variance -= np.square(np.einsum("i,ij->j", direction, features)) / scale
     return Scored(pairs[chosen], answer_information(np.array(left), belief.accuracy))
-
-
-def answer_noise(accuracy: float) -> float:
-    """Variance of an answer, in units of what it says: p (1 - p) / (2 p - 1)², infinite at p = 1/2."""
-    slope = (2.0 * accuracy - 1.0) ** 2
-    return max(accuracy * (1.0 - accuracy) / slope, LEAST_NOISE) if slope > 0.0 else np.inf
 
 
 def anchors(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:

