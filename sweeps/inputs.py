@@ -216,7 +216,10 @@ def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) ->
             if data is not None and data.table.sample_names:
                 names[entry.name] = data.table.sample_names
     if spec.unavailable == "error":
-        problems += [_unavailable(where, name, reasons) for name, reasons in skipped.items()]
+        for name, reasons in skipped.items():
+            found = f"{name!r}, which is not available: " + "; ".join(reasons)
+            hint = 'see "sweep datasets list"; [data] unavailable = "skip" runs the rest'
+            problems.append(Problem(f"{where} [grid] datasets", found, "an available data set", hint))
     elif not plans and not problems:
         problems.append(Problem(where, f"no available data set among {', '.join(skipped)}", "at least one"))
     if problems:
@@ -229,61 +232,53 @@ def _load(entry: Dataset, seed: int, data_dir: Path | None) -> tuple[Source, Dat
     if isinstance(entry, Mixtures):
         return MixtureSource(entry, seed), None
     if isinstance(entry, Builtin):
-        data = load_builtin(entry.name, data_dir=data_dir)
-    else:
-        return _load_own(entry)
-    return RealSource(scale(data.X, entry.scale), data.labels_true), data
-
-
-def _load_own(entry: UserTable) -> tuple[Source, DataSet]:
+        known = load_builtin(entry.name, data_dir=data_dir)
+        return RealSource(scale(known.X, entry.scale), known.labels_true), known
     problems: list[Problem] = []
-    data = pool = None
+    data: DataSet | None = None
+    pool: Pool | None = None
+    told = {name: getattr(entry, name, None) for name in TableChoice.__dataclass_fields__}
+    choice = TableChoice(**{name: value for name, value in told.items() if value is not None})
     with collecting(problems):
-        data = load_table(entry.name, Path(entry.path), _choice(entry), n_clusters=entry.n_clusters)
-    if entry.annotations is not None:
+        data = load_table(Path(entry.path), choice, n_clusters=entry.n_clusters)
+    # without a table, what else is wrong with the lines can still be said, but for names of samples
+    if entry.annotations is not None and (data is not None or entry.index_column is None):
+        rows = data.table.rows if data else None
         with collecting(problems):
-            # without a table, what else is wrong with the lines can still be said, but for names of samples
-            if data is not None or entry.index_column is None:
-                rows = data.table.rows if data else None
-                rows = rows or SampleRows(len(data.X) if data else MOST_SAMPLES)
-                pool = read_pool(Path(entry.annotations), Samples(rows))
+            rows = rows or SampleRows(len(data.X) if data else MOST_SAMPLES)
+            pool = read_pool(Path(entry.annotations), Samples(rows))
     if data is None or problems:
         raise InputError(problems)
     return RealSource(scale(data.X, entry.scale), data.labels_true, pool), data
 
 
-def _choice(entry: UserTable) -> TableChoice:
-    """What the columns of a table are, as the sweep file says."""
-    return TableChoice(
-        columns=entry.columns or (),
-        drop=entry.drop or (),
-        index_column=entry.index_column,
-        label_column=entry.label_column,
-        missing=entry.missing,
-        categories=entry.categories,
-        sheet=entry.sheet,
-    )
-
-
 def _plan(
     spec: SweepSpec, entry: Dataset, data: DataSet | None, pool: Pool | None, where: str
 ) -> DatasetPlan:
+    grid, mixtures, names = spec.grid, None, dict[str, Any]()
     if isinstance(entry, Mixtures):
         n_samples, n_features, n_clusters = entry.n_samples, entry.n_features, entry.n_clusters
-        checksum, source, has_labels = _recipe_checksum(entry), "drawn from the sweep's seed", True
+        # the number of mixtures is left out of the checksum, as it may grow
+        recipe = entry.model_dump(exclude={"count", "scale"})
+        checksum = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
+        source, has_labels, mixtures = "drawn from the sweep's seed", True, entry.count
     else:
-        data = given(data)
-        n_samples, n_features = data.X.shape
-        n_clusters, checksum, source = data.n_clusters, data.checksum, data.source
-        has_labels = data.labels_true is not None
+        table = given(data).table
+        n_samples, n_features = table.X.shape
+        n_clusters, source, checksum = given(data).n_clusters, given(data).source, table.checksum()
+        has_labels = table.labels_true is not None
         if isinstance(entry, UserTable) and entry.annotations is not None:
             source += f", annotations {entry.annotations}"
-    grid, mixtures = spec.grid, entry.count if isinstance(entry, Mixtures) else None
+        # none of a kind that has a name too long for a cube
+        names = {
+            "feature_names": table.feature_names if len(table.feature_names) <= MOST_NAMED else (),
+            "class_names": table.class_names if len(table.class_names) <= MOST_NAMED else (),
+            "sample_names": table.sample_names,
+        }
+        names = {kind: each for kind, each in names.items() if max(map(len, each), default=0) <= LONGEST_NAME}
+        names["sample_names"] = names_checksum(names.get("sample_names", ()))
     m = tuple(count.resolve(n_samples) for count in grid.m)
-    place = f"{where} [grid], data set {entry.name!r}"
-    problems = _grid_problems(spec, place, n_samples, n_clusters, has_labels or pool is not None, m)
-    if isinstance(entry, UserTable) and pool is not None:
-        problems += _pool_problems(spec, place, m, entry.annotations, len(pool))
+    problems = list(_problems(spec, entry, where, (n_samples, n_clusters), has_labels, pool, m))
     if problems:
         raise InputError(problems)
     return DatasetPlan(
@@ -313,28 +308,8 @@ def _plan(
         annotations_checksum="" if pool is None else pool_checksum(pool),
         designs=grid.design if grid.supervised else DEFAULT,
         searches=spec.search_names,
-        **_names(data),
+        **names,
     )
-
-
-def _names(data: DataSet | None) -> dict[str, Any]:
-    """Names of a table as its plan has them; none of a kind that has a name too long for a cube."""
-    if data is None:
-        return {}
-    table = data.table
-    few = {
-        key: names
-        for key, names in (("feature_names", table.feature_names), ("class_names", table.class_names))
-        if len(names) <= MOST_NAMED and _are_short(names)
-    }
-    return {
-        **few,
-        "sample_names": names_checksum(table.sample_names) if _are_short(table.sample_names) else "",
-    }
-
-
-def _are_short(names: Sequence[str]) -> bool:
-    return all(len(name) <= LONGEST_NAME for name in names)
 
 
 def names_checksum(names: Sequence[str]) -> str:
@@ -342,86 +317,52 @@ def names_checksum(names: Sequence[str]) -> str:
     return hashlib.sha256(json.dumps(names).encode()).hexdigest() if names else ""
 
 
-def _pool_problems(
-    spec: SweepSpec, where: str, m: tuple[int, ...], file: str | None, n_annotations: int
+def _problems(
+    spec: SweepSpec,
+    entry: Dataset,
+    file: str,
+    sizes: tuple[int, int],
+    has_labels: bool,
+    pool: Pool | None,
+    m: tuple[int, ...],
 ) -> Iterator[Problem]:
-    """What is asked of a file of annotations that does not hold so many, or whose pairs are to be chosen."""
-    other = [design for design in spec.grid.design if design != UNIFORM]
-    if spec.grid.supervised and other:
-        found = f"{', '.join(map(repr, other))}, with the annotations in {file}"
-        hint = "annotations that are there are drawn, all alike; put the table into a sweep of its own"
-        yield Problem(f"{where}: design", found, f'"{UNIFORM}" alone', hint)
-    for count, value in zip(spec.grid.m, m, strict=True):
-        if spec.grid.supervised and value > n_annotations:
-            said = f"{count.text} = {value:,}" if count.text.endswith("N") else f"{value:,}"
-            expected = f"at most {n_annotations:,}, the annotations in {file}"
-            yield Problem(f"{where}: m", f"{said} annotations", expected)
-
-
-def _grid_problems(
-    spec: SweepSpec, where: str, n_samples: int, n_clusters: int, is_annotated: bool, m: tuple[int, ...]
-) -> list[Problem]:
-    problems = []
-    for count, value in zip(spec.grid.m, m, strict=True):
+    """What the grid asks of a data set that it does not have."""
+    grid, (n_samples, n_clusters) = spec.grid, sizes
+    where = f"{file} [grid], data set {entry.name!r}"
+    for count, value in zip(grid.m, m, strict=True):
         if value < 1:
-            problems.append(
-                Problem(f"{where}: m", f"{count.text} of {n_samples} samples = 0", "at least 1 annotation")
-            )
-    repeated = sorted({value for value in m if m.count(value) > 1 and value > 0})
-    for value in repeated:
-        texts = [repr(count.text) for count, other in zip(spec.grid.m, m, strict=True) if other == value]
-        problems.append(
-            Problem(f"{where}: m", f"{' and '.join(texts)}, both {value}", "each annotation count once")
-        )
-    if spec.grid.supervised and not is_annotated:
-        problems.append(
-            Problem(
-                where,
-                "no true labels",
-                f"a label column: annotations for {', '.join(spec.grid.supervised)} are drawn from them",
-                "or annotations, a file with those to draw from",
-            )
-        )
-    problems += _asking_problems(spec, where.partition(" [grid]")[0], where, n_samples)
+            found = f"{count.text} of {n_samples} samples = 0"
+            yield Problem(f"{where}: m", found, "at least 1 annotation")
+    for value in sorted({value for value in m if m.count(value) > 1 and value > 0}):
+        texts = [repr(count.text) for count, other in zip(grid.m, m, strict=True) if other == value]
+        found = f"{' and '.join(texts)}, both {value}"
+        yield Problem(f"{where}: m", found, "each annotation count once")
+    if grid.supervised and not has_labels and pool is None:
+        expected = f"a label column: annotations for {', '.join(grid.supervised)} are drawn from them"
+        yield Problem(where, "no true labels", expected, "or annotations, a file with those to draw from")
+    if grid.supervised and asked_of(grid.design):
+        if spec.ask.batch.resolve(n_samples) < 1:
+            found = f"{spec.ask.batch.text} of {n_samples} samples = 0"
+            yield Problem(f"{file} [ask] batch, data set {entry.name!r}", found, "at least 1 question")
+        if n_samples < 2:
+            expected = "two or more: a question is about a pair"
+            yield Problem(where, f"{n_samples} sample", expected)
     most = max(search.min_cluster_size for search in spec.search)
     if n_samples < n_clusters * most:
-        problems.append(
-            Problem(
-                where,
-                f"{n_samples} samples",
-                f"at least n_clusters · min_cluster_size = {n_clusters} · {most}",
-            )
-        )
-    return problems
-
-
-def _asking_problems(spec: SweepSpec, file: str, where: str, n_samples: int) -> list[Problem]:
-    """What keeps questions from being asked of a data set."""
-    if not spec.grid.supervised or not asked_of(spec.grid.design):
-        return []
-    problems = []
-    if spec.ask.batch.resolve(n_samples) < 1:
-        dataset = where.partition("data set ")[2]
-        found = f"{spec.ask.batch.text} of {n_samples} samples = 0"
-        problems.append(Problem(f"{file} [ask] batch, data set {dataset}", found, "at least 1 question"))
-    if n_samples < 2:
-        problems.append(Problem(where, f"{n_samples} sample", "two or more: a question is about a pair"))
-    return problems
-
-
-def _recipe_checksum(entry: Mixtures) -> str:
-    """Checksum of the recipe of a mixture; the number of mixtures is left out, as it may grow."""
-    recipe = entry.model_dump(exclude={"count", "scale"})
-    return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
-
-
-def _unavailable(where: str, name: str, reasons: tuple[str, ...]) -> Problem:
-    return Problem(
-        f"{where} [grid] datasets",
-        f"{name!r}, which is not available: " + "; ".join(reasons),
-        "an available data set",
-        'see "sweep datasets list"; [data] unavailable = "skip" runs the rest',
-    )
+        expected = f"at least n_clusters · min_cluster_size = {n_clusters} · {most}"
+        yield Problem(where, f"{n_samples} samples", expected)
+    if not isinstance(entry, UserTable) or pool is None or not grid.supervised:
+        return
+    other = [design for design in grid.design if design != UNIFORM]
+    if other:
+        found = f"{', '.join(map(repr, other))}, with the annotations in {entry.annotations}"
+        hint = "annotations that are there are drawn, all alike; put the table into a sweep of its own"
+        yield Problem(f"{where}: design", found, f'"{UNIFORM}" alone', hint)
+    for count, value in zip(grid.m, m, strict=True):
+        if value > len(pool):
+            said = f"{count.text} = {value:,}" if count.text.endswith("N") else f"{value:,}"
+            expected = f"at most {len(pool):,}, the annotations in {entry.annotations}"
+            yield Problem(f"{where}: m", f"{said} annotations", expected)
 
 
 def cell_annotations(

@@ -15,7 +15,7 @@ from storage.files import PLAIN, sync_directory
 from sweeps.annotations.draw import CANNOT, MUST
 from sweeps.annotations.files import ANNOTATOR, Samples, columns_of, separator_of
 from sweeps.data.lines import MOST_BYTES, Lines, as_cell, read_lines
-from sweeps.data.text import Content
+from sweeps.data.text import rows_of
 from sweeps.errors import InputError, Problem, collecting, given
 from sweeps.files import opened
 
@@ -215,9 +215,9 @@ def _end_last_line(file: int, separator: str, n_columns: int) -> int:
         return size
     cells = next(csv.reader([last], delimiter=separator, skipinitialspace=True))
     with suppress(InputError, UnicodeDecodeError):  # a row may have begun in a line before
-        for row, start, n_lines in Content(Path(), content, separator).rows():
-            if content.count(b"\n", start) + 1 == n_lines:
-                cells, begin = row, start
+        for row, line, n_lines in rows_of(Path(), content, separator):
+            if content.count(b"\n") + 2 == line + n_lines:
+                cells, begin = row, sum(len(each) + 1 for each in content.split(b"\n")[: line - 1])
     if len(cells) < n_columns and not last.startswith("#"):
         os.ftruncate(file, begin)
         return begin

@@ -13,7 +13,7 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -96,30 +96,25 @@ def find_in_folder(entry: Entry, folder: Path) -> tuple[bytes, Path]:
     Damaged
         If it has one of them with other content, or one that cannot be read.
     """
+    published = PurePosixPath(unquote(urlsplit(entry.url).path)).name
     try:
-        path = _path_in_folder(entry, folder)
-        content = read_file(path, MOST_BYTES)
+        if not folder.is_dir():
+            raise Missing(f"{folder} does not exist")
+        paths = sorted(folder.iterdir())
+        found = [path for path in paths if path.name == entry.file]
+        found += [path for path in paths if _letters(path.name) == _letters(published)]
+        if not found:
+            raise Missing(f"{folder} holds no {' or '.join(dict.fromkeys((entry.file, published)))}")
+        content = read_file(found[0], MOST_BYTES)
     except InputError as error:
         (problem,) = error.problems
         raise Damaged(f"{problem.where} cannot be read: {problem.found}") from error
     except OSError as error:
         raise Damaged(f"{error.filename or folder} cannot be read: {error.strerror or error}") from error
     try:
-        return verified(content, entry), path
+        return verified(content, entry), found[0]
     except Damaged as damaged:
-        raise Damaged(f"{path}: {damaged}") from None
-
-
-def _path_in_folder(entry: Entry, folder: Path) -> Path:
-    if not folder.is_dir():
-        raise Missing(f"{folder} does not exist")
-    published = PurePosixPath(unquote(urlsplit(entry.url).path)).name
-    paths = sorted(folder.iterdir())
-    found = [path for path in paths if path.name == entry.file]
-    found += [path for path in paths if _letters(path.name) == _letters(published)]
-    if not found:
-        raise Missing(f"{folder} holds no {' or '.join(dict.fromkeys((entry.file, published)))}")
-    return found[0]
+        raise Damaged(f"{found[0]}: {damaged}") from None
 
 
 def _letters(name: str) -> str:
@@ -199,30 +194,31 @@ def download_raw(entry: Entry, cache: Path) -> Path:
     import pooch
 
     pooch.get_logger().setLevel(logging.ERROR)  # its messages would come between those of the command
-    url = entry.url
+
+    def download(url: str, target: str, _: object) -> None:
+        """Write the raw file to `target`; pooch tries once more after `Damaged`, which is a ValueError."""
+        logger.info("downloading %s", url)
+        body = io.BytesIO()
+        try:
+            pooch.HTTPDownloader(timeout=SECONDS)(url, body, None)
+        except OSError as error:  # what requests raises are OSErrors
+            raise Damaged(f"cannot be downloaded: {_cause(error)}") from error
+        Path(target).write_bytes(verified(body.getvalue(), entry))
+
+    files = pooch.create(
+        cache,
+        base_url="",
+        registry={entry.file: entry.sha256},
+        urls={entry.file: entry.url},
+        retry_if_failed=1,
+    )
     try:
-        files = pooch.create(
-            cache, base_url="", registry={entry.file: entry.sha256}, urls={entry.file: url}, retry_if_failed=1
-        )
-        return Path(files.fetch(entry.file, downloader=partial(_download, entry)))
+        return Path(files.fetch(entry.file, downloader=download))
     except Missing as missing:
-        remedy = f"with a network {url} can be saved into a folder for --data-dir"
-        raise Missing(f"{url}: {missing}; {remedy}") from missing
+        remedy = f"with a network {entry.url} can be saved into a folder for --data-dir"
+        raise Missing(f"{entry.url}: {missing}; {remedy}") from missing
     except OSError as error:
-        raise Missing(f"{url}: cannot be kept in {cache}: {error.strerror or error}") from error
-
-
-def _download(entry: Entry, url: str, target: str, _: object) -> None:
-    """Write the raw file to `target`; pooch tries once more after `Damaged`, which is a ValueError."""
-    import pooch
-
-    logger.info("downloading %s", url)
-    body = io.BytesIO()
-    try:
-        pooch.HTTPDownloader(timeout=SECONDS)(url, body, None)
-    except OSError as error:  # what requests raises are OSErrors
-        raise Damaged(f"cannot be downloaded: {_cause(error)}") from error
-    Path(target).write_bytes(verified(body.getvalue(), entry))
+        raise Missing(f"{entry.url}: cannot be kept in {cache}: {error.strerror or error}") from error
 
 
 def _cause(error: BaseException) -> str:
@@ -230,10 +226,6 @@ def _cause(error: BaseException) -> str:
     while (inner := error.__cause__ or error.__context__) is not None:
         error = inner
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
-
-
-FILES = {"load_iris": "iris.csv", "load_wine": "wine_data.csv"}
-"""What loaders of scikit-learn read."""
 
 
 class Unavailable(Exception):
@@ -274,32 +266,20 @@ class Found(NamedTuple):
     source: str
 
 
-@dataclass(frozen=True)
-class Record:
+@dataclass(frozen=True, kw_only=True)
+class Record(Entry):
     """What is known of a built-in data set, and where it is on this machine.
 
     Parameters
     ----------
-    name : str
-        Name in sweep files.
-    n_samples, n_features, n_clusters : int
-        Sizes.
-    licence, landing_page : str
-        Of the published table.
     source : str
         Where it is without a download; empty if nowhere.
     reasons : tuple of str
         If nowhere: what was found at each source.
     """
 
-    name: str
-    n_samples: int
-    n_features: int
-    n_clusters: int
-    licence: str
-    landing_page: str
-    source: str
-    reasons: tuple[str, ...]
+    source: str = ""
+    reasons: tuple[str, ...] = ()
 
 
 def find(name: str, *, data_dir: Path | None = None, download: bool = True) -> Found:
@@ -325,50 +305,40 @@ def find(name: str, *, data_dir: Path | None = None, download: bool = True) -> F
     InputError
         If the name is unknown or the data directory does not exist.
     """
-    entry = _entry(name)
-    looks = [partial(_from_data_folder, entry, data_folder(data_dir)), partial(_from_cache, entry)]
-    looks += [partial(_from_sklearn, entry)] if entry.sklearn else []
+    if name not in REGISTRY:
+        raise InputError([not_one_of("data set", name, BUILTIN)])
+    entry = REGISTRY[name]
+    looks: list[Callable[[Entry], Found]] = [partial(_from_data_folder, data_folder(data_dir))]
+    looks += [_from_cache, _from_sklearn, partial(_from_network, download)]
     reasons: list[str] = []
-    for look in [*looks, partial(_from_network, entry, download)]:
+    for look in looks:
         try:
-            return look()
+            return look(entry)
+        except Damaged as damaged:
+            raise Unavailable(name, (*reasons, str(damaged))) from damaged
         except Missing as missing:
-            reasons.append(str(missing))
-            if isinstance(missing, Damaged):
-                break
+            reasons += [str(missing)] if str(missing) else []
     raise Unavailable(name, tuple(reasons))
 
 
-def check(name: str, *, data_dir: Path | None = None) -> Record:
-    """Verify a built-in data set as it is on this machine; nothing is downloaded.
+def catalogue(data_dir: Path | None = None) -> list[Record]:
+    """Every built-in data set as it is on this machine, verified; nothing is downloaded.
 
     Raises
     ------
     InputError
-        If the name is unknown or the data directory does not exist.
+        If the data directory does not exist.
     """
-    source, reasons = "", tuple[str, ...]()
-    try:
-        source = find(name, data_dir=data_dir, download=False).source
-    except Unavailable as unavailable:
-        reasons = unavailable.reasons
-    entry = _entry(name)
-    sizes = entry.n_samples, entry.n_features, entry.n_clusters
-    return Record(name, *sizes, entry.licence, entry.landing_page, source, reasons)
+    records = []
+    for name, entry in REGISTRY.items():
+        try:
+            records.append(Record(**vars(entry), source=find(name, data_dir=data_dir, download=False).source))
+        except Unavailable as unavailable:
+            records.append(Record(**vars(entry), reasons=unavailable.reasons))
+    return records
 
 
-def catalogue(data_dir: Path | None = None) -> list[Record]:
-    """`check` of every built-in data set."""
-    return [check(name, data_dir=data_dir) for name in BUILTIN]
-
-
-def _entry(name: str) -> Entry:
-    if name not in REGISTRY:
-        raise InputError([not_one_of("data set", name, BUILTIN)])
-    return REGISTRY[name]
-
-
-def _from_data_folder(entry: Entry, folder: Path | None) -> Found:
+def _from_data_folder(folder: Path | None, entry: Entry) -> Found:
     if folder is None:
         raise Missing(f"no data directory is set (--data-dir or {DATA_DIR_VARIABLE})")
     content, path = find_in_folder(entry, folder)
@@ -386,48 +356,28 @@ def _from_cache(entry: Entry) -> Found:
 
 
 def _from_sklearn(entry: Entry) -> Found:
-    """The table of a loader of scikit-learn.
+    """The table that a loader of scikit-learn reads from a file of its package.
 
-    The loader reads a file of its package. That file is read first, without scikit-learn, whose import takes
-    longer than all else that a command does before a run; where it is not there, or not as it was, the loader
-    is asked.
+    It is read without scikit-learn, whose import takes longer than all else that a command does before a run.
     """
     spec = find_spec("sklearn")
-    if spec is None or spec.origin is None:
-        raise Missing("scikit-learn is not installed")
+    if not entry.sklearn or spec is None or spec.origin is None:
+        raise Missing("scikit-learn is not installed" if entry.sklearn else "")
     folder = Path(spec.origin).parent / "datasets"
-    for read in (_sklearn_file, _sklearn_loader):
-        X, labels_true = read(entry, folder)
-        table = LabelledTable(
-            np.ascontiguousarray(X, dtype=np.float64),
-            labels_true.astype(np.int16),
-            entry.class_names,
-            entry.feature_names,
-        )
-        if table.checksum() == entry.checksum:
-            return Found(table, folder, "scikit-learn's copy")
-    raise Missing(f"scikit-learn {version('scikit-learn')} ships another table")
-
-
-def _sklearn_file(entry: Entry, folder: Path) -> tuple[np.ndarray, np.ndarray]:
     try:
         # beside a header of counts and names
-        values = np.loadtxt(folder / "data" / FILES[entry.sklearn], delimiter=",", skiprows=1, ndmin=2)
+        values = np.loadtxt(folder / "data" / entry.sklearn, delimiter=",", skiprows=1, ndmin=2)
     except (OSError, ValueError):
         values = np.empty((0, 1))
-    return values[:, :-1], values[:, -1]
+    X, labels_true = np.ascontiguousarray(values[:, :-1]), values[:, -1].astype(np.int16)
+    table = LabelledTable(X, labels_true, entry.class_names, entry.feature_names)
+    if table.checksum() != entry.checksum:
+        raise Missing(f"scikit-learn {version('scikit-learn')} ships another table")
+    return Found(table, folder, "scikit-learn's copy")
 
 
-def _sklearn_loader(entry: Entry, folder: Path) -> tuple[np.ndarray, np.ndarray]:
-    import sklearn.datasets
-
-    bunch = getattr(sklearn.datasets, entry.sklearn)()
-    return bunch.data, bunch.target
-
-
-def _from_network(entry: Entry, download: bool) -> Found:
-    url = entry.url
+def _from_network(download: bool, entry: Entry) -> Found:
     if not download:
-        raise Missing(f"{url}: not downloaded yet")
+        raise Missing(f"{entry.url}: not downloaded yet")
     path = download_raw(entry, user_cache())
-    return Found(parse_raw(read_file(path, MOST_BYTES), entry), path, f"downloaded from {url}")
+    return Found(parse_raw(read_file(path, MOST_BYTES), entry), path, f"downloaded from {entry.url}")

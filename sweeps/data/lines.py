@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import gzip
 import io
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweeps.errors import InputError, Problem
-from sweeps.files import PART, opened
+from sweeps.files import opened
 
 PROBLEMS_SHOWN = 20
 
@@ -47,6 +46,7 @@ class Line(NamedTuple):
         return f"{self.path}, line {self.number}"
 
 
+@dataclass(frozen=True)
 class Lines:
     """The lines with content of a text, made when they are asked for: a large file has millions.
 
@@ -59,20 +59,17 @@ class Lines:
         also break at characters that editors do not count as line ends.
     """
 
-    def __init__(self, path: Path, content: bytes) -> None:
-        self.path = path
-        self.content = content
+    path: Path
+    content: bytes
 
     def __iter__(self) -> Iterator[Line]:
         for number, content in enumerate(io.BytesIO(self.content), start=1):
-            text = content.decode().strip()
-            if not text or text.startswith("#"):
-                continue
-            line = Line(self.path, number, text)
+            line = Line(self.path, number, content.decode().strip())
             if len(content) > LONGEST_LINE:
                 found, expected = f"{len(content):,} bytes", f"at most {LONGEST_LINE:,} in a line"
                 raise InputError([Problem(line.where, found, expected)])
-            yield line
+            if line.text and not line.text.startswith("#"):
+                yield line
 
     @property
     def first(self) -> Line | None:
@@ -107,53 +104,27 @@ def read_text(path: Path, most: int) -> bytes:
         If the file cannot be read, is too large or no text, or has more than `MOST_LINES`.
     """
     with opened(path, most, pipe=True) as file:
-        if not file.peek(len(GZIP)).startswith(GZIP):
-            return _text(path, file, most, "")
+        is_packed = file.peek(len(GZIP)).startswith(GZIP)
         try:
-            with gzip.GzipFile(fileobj=file) as unpacked:
-                return _text(path, unpacked, most, " once unpacked")
+            content = (gzip.GzipFile(fileobj=file) if is_packed else file).read(most + 1)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise InputError([Problem(str(path), f"a broken file ({error})", "a file of gzip")]) from error
-
-
-def _text(path: Path, file: io.BufferedIOBase, most: int, of: str) -> bytes:
-    """Text of an open file, checked and brought to one form part by part: no second copy is ever whole."""
-    decoder, content = codecs.getincrementaldecoder("utf-8")(), io.BytesIO()
-    n_bytes, n_lines, held = 0, 1, b""
-    while part := file.read(PART):
-        if n_bytes == 0:
-            part = part.removeprefix(BOM)
-        n_bytes += len(part)
-        if n_bytes > most:
-            raise InputError([Problem(str(path), f"more than {most:,} bytes{of}", f"at most {most:,}")])
-        _check_text(path, decoder, part, n_lines)
-        # the line feed of a line end may be in the next part
-        part = held + part
-        held = b"\r" if part.endswith(b"\r") else b""
-        part = part[: len(part) - len(held)].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        n_lines += part.count(b"\n")
-        if n_lines > MOST_LINES:
-            found, expected = f"more than {MOST_LINES:,} lines", f"at most {MOST_LINES:,}"
-            raise InputError([Problem(str(path), found, expected)])
-        content.write(part)
-    _check_text(path, decoder, b"", n_lines, final=True)
-    content.write(held.replace(b"\r", b"\n"))
-    return content.getvalue()
-
-
-def _check_text(
-    path: Path, decoder: codecs.IncrementalDecoder, part: bytes, n_lines: int, *, final: bool = False
-) -> None:
-    pending = len(decoder.getstate()[0])
+    if len(content) > most:
+        found = f"more than {most:,} bytes{' once unpacked' if is_packed else ''}"
+        raise InputError([Problem(str(path), found, f"at most {most:,}")])
+    content = content.removeprefix(BOM).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     try:
-        decoder.decode(part, final)
+        content.decode()
     except UnicodeDecodeError as error:
-        line = n_lines + len(part[: max(0, error.start - pending) + 1].splitlines()[1:])
-        where, found = f"{path}, line {line}", f"byte {error.object[error.start]:#04x}"
+        line, found = content.count(b"\n", 0, error.start) + 1, f"byte {content[error.start]:#04x}"
         hint = "save it again as UTF-8; spreadsheets call that CSV UTF-8"
-        raise InputError([Problem(where, found, "a text file in UTF-8", hint)]) from error
-    if b"\0" in part:
+        raise InputError([Problem(f"{path}, line {line}", found, "a text file in UTF-8", hint)]) from error
+    if b"\0" in content:
         raise InputError([Problem(str(path), "NUL characters", "a text file")])
+    if content.count(b"\n") >= MOST_LINES:
+        found, expected = f"more than {MOST_LINES:,} lines", f"at most {MOST_LINES:,}"
+        raise InputError([Problem(str(path), found, expected)])
+    return content
 
 
 def split_cells(text: str, separator: str = "") -> list[str]:

@@ -47,7 +47,7 @@ class Entry:
     missing : str
         Text of a missing value; rows with one are left out.
     sklearn : str
-        Loader of scikit-learn's own copy of the same table, if it has one.
+        File of scikit-learn's own copy of the same table, if it has one.
     feature_names : tuple of str
         As scikit-learn's copy or the publisher's page has them, if they do.
     """
@@ -87,7 +87,7 @@ def _entry(name: str, keys: Mapping[str, Any]) -> Entry:
     return Entry(name, **values)
 
 
-_TABLES: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 REGISTRY: Mapping[str, Entry] = MappingProxyType({name: _entry(name, keys) for name, keys in _TABLES.items()})
 BUILTIN: tuple[str, ...] = tuple(REGISTRY)
 

@@ -1,7 +1,8 @@
 """From the columns of a file to a table of samples: features, classes, names of the samples.
 
-`TableChoice` says what the columns are, `select` takes the samples, and `LabelledTable` is what comes of it;
-`scale` scales its features. `read_labels` reads classes from a file of their own.
+A reader of a format makes a `Frame`, `TableChoice` says what its columns are, `select` takes the samples, and
+`LabelledTable` is what comes of it; `scale` scales its features. `read_labels` reads classes from a file of
+their own.
 """
 
 from __future__ import annotations
@@ -11,15 +12,16 @@ import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.settings import PARAMETERS, SCALES
+from kernels.settings import SCALES
 from sweeps.data.lines import (
     MOST_LINES,
     PROBLEMS_SHOWN,
@@ -29,10 +31,7 @@ from sweeps.data.lines import (
     split_cells,
     to_number,
 )
-from sweeps.errors import InputError, Problem, collecting, did_you_mean, not_one_of
-
-if TYPE_CHECKING:  # readers of formats make frames, and call what is here
-    from sweeps.data.formats import Frame
+from sweeps.errors import InputError, Problem, collecting, did_you_mean, given
 
 # A table of samples with their classes: its checksum, its scaling.
 
@@ -208,52 +207,45 @@ class TableChoice:
         """How a message says that one of these has a value."""
         return f"{self.key(name)} {value}" if self.as_options else f'{name} = "{value}"'
 
-    def problems(self, where: str) -> Iterator[Problem]:
-        """What contradicts itself, whatever the table is."""
-        for name in ("missing", "categories"):
-            found, known = getattr(self, name), PARAMETERS[name].choices
-            if found not in known:
-                yield not_one_of(f"{where}, {self.key(name)}", found, known)
-        if self.columns and self.drop:
-            hint = f"what {self.key('columns')} does not name is no feature already"
-            yield Problem(
-                f"{where}, {self.key('drop')}", f"{self.key('columns')} as well", "one of them", hint
-            )
 
-
-def positions(names: Sequence[Column], header: Sequence[str], width: int, where: str) -> list[int]:
-    """Columns of a list of names and positions, each once.
+def positions(
+    choice: TableChoice,
+    key: str,
+    header: Sequence[str],
+    width: int,
+    path: Path,
+    problems: list[Problem],
+) -> list[int]:
+    """Columns that a key of a choice names, each once.
 
     Parameters
     ----------
-    names : sequence of (str or int)
-        A text that is no name of a column may hold several, separated by commas.
+    choice : TableChoice
+        What was told.
+    key : str
+        One of its parameters. A text in `columns` or `drop` that is no name of a column may hold several.
     header : sequence of str
         Names of all columns; empty if they have none.
     width : int
         Number of columns.
-    where : str
-        For messages.
-
-    Raises
-    ------
-    InputError
-        With every name that is none of the columns, or that comes twice.
+    path : Path
+        The file, for messages.
+    problems : list of Problem
+        Is extended by every name that is none of the columns, or comes twice; no column is found then.
     """
+    told = getattr(choice, key)
+    names = told if isinstance(told, tuple) else () if told is None else (told,)
+    where = f"{path}, {'column left out' if key == 'aside' else choice.key(key)}"
     found: list[int] = []
-    problems: list[Problem] = []
-    for name in expanded(names, header):
-        try:
-            place = position(name, header, width, where)
-        except InputError as error:
-            problems += error.problems
-            continue
-        if place in found:
-            problems.append(Problem(where, f"{name!r} again", "each column once"))
-        found.append(place)
-    if problems:
-        raise InputError(problems)
-    return found
+    wrong: list[Problem] = []
+    for name in expanded(names, header) if key in ("columns", "drop") else names:
+        with collecting(wrong):
+            place = _position(name, header, width, where)
+            if place in found:
+                raise InputError([Problem(where, f"{name!r} again", "each column once")])
+            found.append(place)
+    problems += wrong
+    return [] if wrong else found
 
 
 def expanded(names: Sequence[Column], header: Sequence[str]) -> Iterator[Column]:
@@ -265,35 +257,23 @@ def expanded(names: Sequence[Column], header: Sequence[str]) -> Iterator[Column]
             yield name
 
 
-def position(name: Column, header: Sequence[str], width: int, where: str) -> int:
-    """Position of one column.
-
-    Raises
-    ------
-    InputError
-        If there is no such column, or several have the name.
-    """
+def _position(name: Column, header: Sequence[str], width: int, where: str) -> int:
     if isinstance(name, str) and header.count(name) == 1:
         return header.index(name)
-    if isinstance(name, str) and not (NUMBERED.fullmatch(name) and name not in header):
-        raise InputError([_no_such_name(name, header, width, where)])
-    if not -width <= int(name) < width:
+    if not isinstance(name, str) or (NUMBERED.fullmatch(name) and name not in header):
+        if -width <= int(name) < width:
+            return int(name) % width
         expected = f"{-width} to {width - 1}"
         raise InputError([Problem(where, str(name), expected, "columns are counted from 0")])
-    return int(name) % width
-
-
-def _no_such_name(name: str, header: Sequence[str], width: int, where: str) -> Problem:
     if not header:
         hint = "the file has no header; give a position"
     elif name in header:
         hint = "several columns have that name; give a position"
     else:
         hint = did_you_mean(name, header)
-    names = ", ".join(each or "''" for each in header[:20]) + (
-        f" and {len(header) - 20} more" if len(header) > 20 else ""
-    )
-    return Problem(where, repr(name), f"one of {names or f'{-width} to {width - 1}'}", hint)
+    names = ", ".join(each or "''" for each in header[:20])
+    names += f" and {len(header) - 20} more" if len(header) > 20 else ""
+    raise InputError([Problem(where, repr(name), f"one of {names or f'{-width} to {width - 1}'}", hint)])
 
 
 # What a table of any format is asked for, before it is known which of its columns are what.
@@ -304,7 +284,7 @@ MOST_CELLS = 50_000_000
 MOST_COLUMNS = 2**17
 
 MOST_WORDS = 2**23
-"""Cells of features that are read one by one, as they are no numbers: a microsecond each."""
+"""Different cells of features that are read one by one, as they are no numbers: a microsecond each."""
 
 MOST_TEXTS = 2**21
 """Different texts of a column; with what they are looked up by, each takes some 200 bytes."""
@@ -342,42 +322,142 @@ def is_empty(cell: str) -> bool:
     return cell.strip().lower() in EMPTY
 
 
-def each_once(cells: Iterable[str], where: str) -> list[str]:
-    """The same texts, equal ones the same object: a column of classes takes no more than its pointers.
+def is_header(cells: Sequence[str], choice: TableChoice) -> bool:
+    """Whether a first row has names of columns: one that is told, or no number."""
+    return any(name in cells for name in choice.named) or all(
+        to_number(cell.replace(",", ".", 1)) is None for cell in cells
+    )
 
-    Raises
-    ------
-    InputError
-        If more are different, or they are longer, than fits into memory.
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """The columns of a file of any format.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    n_rows, width : int
+        Number of rows, and of columns.
+    header : sequence of str
+        Names of the columns; empty if they have none.
+    where : callable
+        From a row and a column to the place of a cell, for problems.
+    cells : callable
+        From positions of columns to these columns: each a list of texts, or an array of pandas.
+    index : tuple of str
+        Names of the rows, empty if they have none.
+    has_decimal_commas : bool
+        Whether a comma in a text may be a decimal mark.
+    array : array of shape (n_rows, n_features) or None
+        The first columns as numbers, which are used as they are: no other is a feature then.
     """
-    known: dict[str, str] = {}
-    found: list[str] = []
-    length = 0
-    for cell in cells:
-        kept = known.setdefault(cell, cell)
-        if kept is cell:
-            length += len(cell)
-            if len(known) > MOST_TEXTS or length > LONGEST_TEXTS:
-                said = f"more than {MOST_TEXTS:,} different texts, or {LONGEST_TEXTS:,} characters of them"
-                raise InputError([Problem(where, said, "fewer", "is it a feature?")])
-        found.append(kept)
-    return found
+
+    path: Path
+    n_rows: int
+    width: int
+    header: Sequence[str]
+    where: Callable[[int, int], str]
+    cells: Callable[[Sequence[int]], list[Any]]
+    index: tuple[str, ...] = ()
+    has_decimal_commas: bool = False
+    array: NDArray[np.float64] | None = None
+
+    def numbers(self, columns: Sequence[int]) -> Numbers:
+        """Some columns as numbers."""
+        n_others = np.zeros(len(columns), dtype=np.intp)
+        if self.array is not None:
+            # it may take half of the memory: one that is whole is not copied
+            is_whole = list(columns) == list(range(self.array.shape[1]))
+            values = self.array if is_whole else self.array[:, list(columns)]
+            return Numbers(values, n_others, np.asarray(np.isnan(values).any(axis=1)))
+        X, empty, n_words = np.empty((self.n_rows, len(columns))), np.zeros(self.n_rows, dtype=np.bool_), 0
+        for number, cells in enumerate(self.cells(columns) if columns else ()):
+            if not isinstance(cells, list) and _is_plain(cells.dtype):
+                with np.errstate(over="ignore"):  # of a type with a wider range: infinite, and refused
+                    X[:, number] = cells.to_numpy(dtype=np.float64, na_value=np.nan)
+                empty |= np.isnan(X[:, number])
+                continue
+            texts = texts_of(cells)
+            if self.has_decimal_commas:
+                texts = [text.replace(",", ".") for text in texts]
+            # a category is one by its type, though its words may be numbers
+            is_category = not isinstance(cells, list) and cells.dtype == "category"
+            if not is_category and "_" not in "".join(texts):
+                with suppress(ValueError):
+                    X[:, number] = np.fromiter(map(float, texts), np.float64, self.n_rows)
+                    if not np.isnan(X[:, number]).any():
+                        continue
+            # a word is read once: most are there many times, and one that is no number takes long
+            known = {text: None if is_category else to_number(text) for text in set(texts)}
+            found = [known[text] for text in texts]
+            X[:, number], n_others[number] = np.array(found, dtype=np.float64), found.count(None)
+            missing = set(filter(is_empty, known))
+            empty |= np.fromiter(map(missing.__contains__, texts), np.bool_, self.n_rows)
+            n_words += len(known)
+            if n_words > MOST_WORDS:
+                said = f"more than {MOST_WORDS:,} different cells of features that are not stored as numbers"
+                raise InputError([Problem(str(self.path), said, "numbers", "drop columns of texts")])
+        return Numbers(X, n_others, empty)
+
+    def texts(self, column: int) -> list[str]:
+        """Cells of a column as texts."""
+        texts = texts_of(self.cells([column])[0])
+        different = set(texts)
+        if len(different) > MOST_TEXTS or sum(map(len, different)) > LONGEST_TEXTS:
+            found = f"more than {MOST_TEXTS:,} different texts, or {LONGEST_TEXTS:,} characters of them"
+            where = f"{self.path}, {self.named(column)}"
+            raise InputError([Problem(where, found, "fewer", "is it a feature?")])
+        return texts
+
+    def cell(self, row: int, column: int) -> str:
+        """One cell as text."""
+        return text_of(self.cells([column])[0][row])
+
+    def named(self, column: int) -> str:
+        """A column, for problems."""
+        name = f" ({self.header[column]})" if self.header else ""
+        return f"column {column + 1}{name}"
 
 
-def check_words(where: object, count: int) -> None:
-    """Refuse features of more texts than are read in a time.
+def texts_of(cells: Any) -> list[str]:
+    """Cells of a column of a `Frame` as texts."""
+    if isinstance(cells, list):
+        return cells
+    import pandas as pd
 
-    Raises
-    ------
-    InputError
-        If there are more than `MOST_WORDS`.
-    """
-    if count > MOST_WORDS:
-        found = f"more than {MOST_WORDS:,} different cells of features that are not stored as numbers"
-        raise InputError([Problem(str(where), found, "numbers", "drop columns of texts")])
+    # of texts and categories each value is there once, and a cell without one is told by -1, the last
+    codes, values = pd.factorize(cells)
+    texts = [*map(text_of, values), ""]
+    return [texts[code] for code in codes.tolist()]
 
 
-def check_size(where: object, n_rows: int, n_columns: int, most_rows: int) -> None:
+def text_of(value: Any) -> str:
+    """Text of a cell; nothing where a value is missing, and whole numbers without a point."""
+    if type(value) is str:
+        return value.strip()
+    import pandas as pd
+
+    if value is None or value is pd.NA or value is pd.NaT:
+        return ""
+    if isinstance(value, (float, np.floating)):
+        number = float(value)
+        if number != number:
+            return ""
+        return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
+    if isinstance(value, bytes):
+        return value.decode(errors="replace").strip()
+    return str(value).strip()
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether all values of a type are numbers, or missing."""
+    from pandas.api import types
+
+    return bool(types.is_numeric_dtype(kind)) and not types.is_complex_dtype(kind)
+
+
+def check_size(where: object, n_rows: int, n_columns: int) -> None:
     """Refuse a table of more numbers than fit into memory.
 
     Raises
@@ -385,9 +465,9 @@ def check_size(where: object, n_rows: int, n_columns: int, most_rows: int) -> No
     InputError
         With what it has, and the most that is read.
     """
-    if n_rows > most_rows or n_columns > MOST_COLUMNS or n_rows * n_columns > MOST_CELLS:
+    if n_rows > MOST_LINES or n_columns > MOST_COLUMNS or n_rows * n_columns > MOST_CELLS:
         found = f"{n_rows:,} rows of {n_columns:,} cells"
-        expected = f"at most {most_rows:,} rows, {MOST_COLUMNS:,} columns and {MOST_CELLS:,} cells"
+        expected = f"at most {MOST_LINES:,} rows, {MOST_COLUMNS:,} columns and {MOST_CELLS:,} cells"
         raise InputError([Problem(str(where), found, expected)])
 
 
@@ -513,21 +593,17 @@ def encode_classes(values: Sequence[str], where: Callable[[int], str]) -> Encode
     problems = counted(
         missing, lambda i: Problem(where(i), "NaN" if values[i] else "an empty cell", "a class")
     )
-    numeric = all(number is not None and math.isfinite(number) for number in numbers.values())
-    keys: dict[str, Any] = {value: number if numeric else value for value, number in numbers.items()}
+    is_numeric = all(number is not None and math.isfinite(number) for number in numbers.values())
+    keys: dict[str, Any] = numbers if is_numeric else {value: value for value in numbers}
     first = {key: value for value, key in reversed(keys.items())}
-    distinct = sorted(first)
-    if len(distinct) > MAX_CLASSES:
-        expected = f"at most {MAX_CLASSES}"
-        problems.append(
-            Problem(where(0), f"the first of {len(distinct)} classes", expected, "is it a feature?")
-        )
+    code = {key: number for number, key in enumerate(sorted(first))}
+    if len(code) > MAX_CLASSES:
+        found, hint = f"the first of {len(code)} classes", "is it a feature?"
+        problems.append(Problem(where(0), found, f"at most {MAX_CLASSES}", hint))
     if problems:
         raise InputError(problems)
-    code = {key: number for number, key in enumerate(distinct)}
-    codes = {value: code[key] for value, key in keys.items()}
-    of_each = np.fromiter(map(codes.__getitem__, values), np.int16, len(values))
-    return of_each, tuple(first[key] for key in distinct)
+    codes = np.fromiter((code[keys[value]] for value in values), np.int16, len(values))
+    return codes, tuple(first[key] for key in code)
 
 
 LABEL = "label"
@@ -605,16 +681,6 @@ MOST_TEXTS_IN_ONE_HOT = 100
 """Different texts of a column that becomes as many columns."""
 
 
-@dataclass
-class _Roles:
-    """Positions of the columns by what they are; `label` and `index` may be none."""
-
-    features: list[int]
-    label: int | None
-    index: int | None
-    aside: list[int]
-
-
 def select(table: Frame, choice: TableChoice, problems: list[Problem]) -> LabelledTable:
     """Take samples out of a table.
 
@@ -637,91 +703,57 @@ def select(table: Frame, choice: TableChoice, problems: list[Problem]) -> Labell
     InputError
         With these problems, and all that are found here.
     """
-    check_size(table.path, table.n_rows, 1, MOST_LINES)
-    check_size(table.path, 1, table.width, MOST_LINES)
-    roles = _roles(table, choice, problems)
-    check_size(f"{table.path}, features", table.n_rows, len(roles.features), MOST_LINES)
-    numbers = table.numbers(roles.features)
+
+    def told(key: str) -> list[int]:
+        return positions(choice, key, table.header, table.width, table.path, problems)
+
+    check_size(table.path, table.n_rows, 1)
+    label, index = (next(iter(told(key)), None) for key in ("label_column", "index_column"))
+    if label is not None and label == index:
+        where, of = f"{table.path}, {choice.key('index_column')}", choice.key("label_column")
+        problems.append(Problem(where, f"{table.named(label)}, which is {of} as well", "another column"))
+    aside = told("aside")
+    others = {label, index, *aside, *told("drop")}
+    features = told("columns") or [column for column in range(table.width) if column not in others]
+    for column in features:
+        if column in (label, index):
+            key = choice.key("index_column" if column == index else "label_column")
+            where, found = f"{table.path}, {choice.key('columns')}", f"{table.named(column)}, which is {key}"
+            problems.append(Problem(where, found, "features alone"))
+    check_size(f"{table.path}, features", table.n_rows, len(features))
+    numbers = table.numbers(features)
+    classes = None if label is None else table.texts(label)
     kept = np.ones(table.n_rows, dtype=np.bool_)
     if choice.missing == "drop":
-        kept = _complete(table, roles, numbers)
+        kept = ~numbers.is_empty
+        if classes is not None:
+            missing = {text for text in set(classes) if not text or math.isnan(to_number(text) or 0.0)}
+            kept &= np.fromiter((text not in missing for text in classes), np.bool_, len(classes))
         if not kept.any():
             where = f"{table.path}, {choice.key('missing')}"
             hint = "drop the columns that are empty in most rows"
             problems.append(Problem(where, "no row without an empty cell", "one at least", hint))
             raise InputError(problems)
     rows = np.flatnonzero(kept)
-    X, names, places, encoded = np.empty((len(rows), 0)), list[str](), list[int](), None
-    with collecting(problems):
-        X, names, places = _features(table, choice, roles.features, numbers, rows)
-    if roles.label is not None:
-        label = roles.label
-        with collecting(problems):
-            encoded = encode_classes(
-                _picked(table.texts(label), rows), lambda row: table.where(int(rows[row]), label)
-            )
+    X, names, places = np.empty((len(rows), 0)), list[str](), list[int]()
+    encoded: Encoded | None = None
     of_rows = SampleRows(table.n_rows)
     with collecting(problems):
-        of_rows = _rows(table, choice, roles.index, rows)
+        X, names, places = _features(table, choice, features, numbers, rows)
+    if classes is not None:
+        with collecting(problems):
+            encoded = encode_classes(
+                _picked(classes, rows), lambda row: table.where(int(rows[row]), given(label))
+            )
+    with collecting(problems):
+        of_rows = SampleRows(table.n_rows, None if kept.all() else rows, _names(table, choice, index))
     if problems:
         raise InputError(problems)
     codes, class_names = encoded or (None, ())
-    aside = tuple(_picked(table.texts(column), rows) for column in roles.aside)
-    notes = [
-        *dropped_note(of_rows, choice),
-        *column_notes(X, names, table.header, places, choice),
-    ]
+    texts = tuple(_picked(table.texts(column), rows) for column in aside)
+    notes = (*dropped_note(of_rows, choice), *column_notes(X, names, table.header, places, choice))
     feature_names = tuple(names) if table.header else ()
-    return LabelledTable(X, codes, class_names, feature_names, aside, of_rows, tuple(notes))
-
-
-def _roles(table: Frame, choice: TableChoice, problems: list[Problem]) -> _Roles:
-    """What each column is, by its position."""
-
-    def found(name: str, of: str) -> int | None:
-        told = getattr(choice, of)
-        if told is not None:
-            with collecting(problems):
-                return position(told, table.header, table.width, f"{table.path}, {name}")
-        return None
-
-    label = found(choice.key("label_column"), "label_column")
-    index = found(choice.key("index_column"), "index_column")
-    if label is not None and label == index:
-        where, of = f"{table.path}, {choice.key('index_column')}", choice.key("label_column")
-        problems.append(Problem(where, f"{table.named(label)}, which is {of} as well", "another column"))
-    aside: list[int] = []
-    for name in choice.aside:
-        with collecting(problems):
-            aside.append(position(name, table.header, table.width, f"{table.path}, column left out"))
-    dropped: list[int] = []
-    with collecting(problems):
-        where = f"{table.path}, {choice.key('drop')}"
-        dropped = positions(choice.drop, table.header, table.width, where)
-    others = {label, index, *aside, *dropped}
-    features = [column for column in range(table.width) if column not in others]
-    if choice.columns:
-        where = f"{table.path}, {choice.key('columns')}"
-        with collecting(problems):
-            features = positions(choice.columns, table.header, table.width, where)
-            words = {index: "index_column", label: "label_column"}
-            for column in features:
-                if column in words:
-                    expected = "features alone"
-                    found_ = f"{table.named(column)}, which is {choice.key(words[column])}"
-                    problems.append(Problem(where, found_, expected))
-    return _Roles(features, label, index, aside)
-
-
-def _complete(table: Frame, roles: _Roles, numbers: Numbers) -> NDArray[np.bool_]:
-    """Rows without an empty cell among features and class."""
-    kept = ~numbers.is_empty
-    if roles.label is not None:
-        for row, cell in enumerate(table.texts(roles.label)):
-            number = to_number(cell)
-            if not cell or (number is not None and number != number):
-                kept[row] = False
-    return kept
+    return LabelledTable(X, codes, class_names, feature_names, texts, of_rows, notes)
 
 
 def _features(
@@ -743,16 +775,21 @@ def _features(
         # one problem for the column, not one for each cell
         values[:, column] = 0.0
         with collecting(problems):
-            if choice.categories != "onehot":
-                raise InputError([_text_column_problem(table, choice, places[column], rows)])
             width = len(places) + sum(part.shape[1] for part, _ in encoded.values())
-            encoded[column] = _one_hot(table, places[column], names[column], rows, width)
+            encoded[column] = _one_hot(table, choice, places[column], names[column], rows, width)
     wrong = ~np.isfinite(values)
     first = np.flatnonzero(wrong.any(axis=1))[: PROBLEMS_SHOWN + 1]
     cells = [(int(rows[first[i]]), places[j]) for i, j in np.argwhere(wrong[first])[: PROBLEMS_SHOWN + 1]]
-    problems += counted(
-        range(len(cells)), lambda i: _cell_problem(table, choice, *cells[i]), int(np.count_nonzero(wrong))
-    )
+
+    def problem(number: int) -> Problem:
+        row, place = cells[number]
+        cell = table.cell(row, place)
+        hint = (
+            f"{choice.said('missing', 'drop')} leaves out such rows" if is_empty(cell) else _comma_hint(cell)
+        )
+        return Problem(table.where(row, place), _shown(cell), "a finite number", hint)
+
+    problems += counted(range(len(cells)), problem, int(np.count_nonzero(wrong)))
     if problems:
         raise InputError(problems)
     if not encoded:
@@ -764,42 +801,36 @@ def _features(
 
 
 def _one_hot(
-    table: Frame, place: int, name: str, rows: NDArray[np.intp], width: int
+    table: Frame, choice: TableChoice, place: int, name: str, rows: NDArray[np.intp], width: int
 ) -> tuple[NDArray[np.float64], list[str]]:
     """A column of 0 and 1 for each text of a column, in sorted order, beside `width` others."""
-    cells = _picked(table.texts(place), rows)
-    wrong = [row for row, cell in zip(rows.tolist(), cells, strict=True) if is_empty(cell)]
-    if wrong:
-        raise InputError(
-            counted(wrong, lambda row: Problem(table.where(row, place), table.shown(row, place), "a text"))
+    cells, where = _picked(table.texts(place), rows), f"{table.path}, {table.named(place)}"
+    if choice.categories != "onehot":
+        hint = _comma_hint(cells[0]) or (
+            f"name it as {choice.key('label_column')} if it holds the classes, or as"
+            f" {choice.key('index_column')} if it holds names; else {choice.key('drop')} it, or"
+            f" {choice.said('categories', 'onehot')}"
         )
-    different = sorted(set(cells))
+        raise InputError([Problem(where, f"no number, first {cells[0][:60]!r}", "numbers", hint)])
+    empty = [row for row, cell in zip(rows.tolist(), cells, strict=True) if is_empty(cell)]
+    if empty:
+        raise InputError(
+            counted(
+                empty, lambda row: Problem(table.where(row, place), _shown(table.cell(row, place)), "a text")
+            )
+        )
+    different, codes = np.unique(np.array(cells, dtype=object), return_inverse=True)
     if len(different) > MOST_TEXTS_IN_ONE_HOT or len(different) == len(cells):
         found = f"{len(different)} different texts in {len(cells)} rows"
         expected = f"at most {MOST_TEXTS_IN_ONE_HOT}, and not another one in each row"
         hint = "names of samples are no feature: drop it, or name it as index_column"
-        raise InputError([Problem(f"{table.path}, {table.named(place)}", found, expected, hint)])
-    check_size(f"{table.path}, features", len(cells), width + len(different), MOST_LINES)
-    code = {text: number for number, text in enumerate(different)}
-    codes = np.fromiter(map(code.__getitem__, cells), np.intp, len(cells))
-    part = np.zeros((len(cells), len(different)))
-    part[np.arange(len(cells)), codes] = 1.0
-    return part, [f"{name}={text}" for text in different]
+        raise InputError([Problem(where, found, expected, hint)])
+    check_size(f"{table.path}, features", len(cells), width + len(different))
+    return np.eye(len(different))[codes], [f"{name}={text}" for text in different]
 
 
-def _text_column_problem(table: Frame, choice: TableChoice, place: int, rows: NDArray[np.intp]) -> Problem:
-    example = repr(table.cell(int(rows[0]), place)[:60])
-    hint = _comma_hint(table.cell(int(rows[0]), place)) or (
-        f"name it as {choice.key('label_column')} if it holds the classes, or as {choice.key('index_column')}"
-        f" if it holds names; else {choice.key('drop')} it, or {choice.said('categories', 'onehot')}"
-    )
-    return Problem(f"{table.path}, {table.named(place)}", f"no number, first {example}", "numbers", hint)
-
-
-def _cell_problem(table: Frame, choice: TableChoice, row: int, place: int) -> Problem:
-    cell = table.cell(row, place)
-    hint = f"{choice.said('missing', 'drop')} leaves out such rows" if is_empty(cell) else _comma_hint(cell)
-    return Problem(table.where(row, place), table.shown(row, place), "a finite number", hint)
+def _shown(cell: str) -> str:
+    return repr(cell[:60]) if cell else "an empty cell"
 
 
 def _comma_hint(cell: str) -> str:
@@ -808,24 +839,22 @@ def _comma_hint(cell: str) -> str:
     return "decimal commas are read in text whose cells are separated by semicolons" if is_one else ""
 
 
-def _rows(table: Frame, choice: TableChoice, index: int | None, rows: NDArray[np.intp]) -> SampleRows:
-    """What the samples are in the file; names that do not tell its rows apart are refused, or not taken."""
-    kept = None if len(rows) == table.n_rows else rows
+def _names(table: Frame, choice: TableChoice, index: int | None) -> tuple[str, ...]:
+    """Names of all rows; those that do not tell rows apart are refused, or not taken."""
     if index is None:
-        names = table.index if len(set(table.index)) == table.n_rows else ()
-        return SampleRows(table.n_rows, kept, names)
+        return table.index if len(set(table.index)) == table.n_rows else ()
     names = tuple(table.texts(index))
     counts = Counter(names)
     wrong = [row for row, name in enumerate(names) if not name or counts[name] > 1]
-    if wrong:
+
+    def problem(row: int) -> Problem:
+        found = f"{names[row][:60]!r}, more than once" if names[row] else "an empty cell"
         expected = f"another name in each row, as {choice.key('index_column')}"
+        return Problem(table.where(row, index), found, expected)
 
-        def problem(row: int) -> Problem:
-            found = f"{names[row][:60]!r}, more than once" if names[row] else "an empty cell"
-            return Problem(table.where(row, index), found, expected)
-
+    if wrong:
         raise InputError(counted(wrong, problem))
-    return SampleRows(table.n_rows, kept, names)
+    return names
 
 
 def _picked(cells: Sequence[str], rows: NDArray[np.intp]) -> tuple[str, ...]:

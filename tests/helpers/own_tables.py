@@ -1,23 +1,29 @@
-"""A user's own files: written as text, and everything that is said about one that is wrong."""
+"""A user's own files: written, read, and everything that is said about one that is wrong."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sweeps.data.reading import read_table
+from sweeps.data.table import LabelledTable, TableChoice
 from sweeps.errors import InputError
 
 
-def write(tmp_path: Path, text: str, name: str = "own.csv") -> Path:
-    path = tmp_path / name
-    path.write_bytes(text.encode())
+def write(folder: Path, content: str | bytes, name: str = "own.csv") -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
     return path
 
 
-def problems(path: Path, label_column: str | int | None = None) -> list[str]:
+def read(path: Path, **told: Any) -> LabelledTable:
+    return read_table(path, TableChoice(**told))
+
+
+def problems(path: Path, **told: Any) -> list[str]:
     """Problems of a table that is refused, with FILE in place of its path."""
     with pytest.raises(InputError) as caught:
-        read_table(path, label_column=label_column)
+        read(path, **told)
     return [str(problem).replace(str(path), "FILE") for problem in caught.value.problems]

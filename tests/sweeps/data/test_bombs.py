@@ -21,8 +21,6 @@ import pandas as pd
 import pytest
 from checkout import ROOT
 
-from sweeps.data.reading import read_table
-from sweeps.data.table import TableChoice
 from sweeps.files import MOST_MEMORY
 
 Bomb = Callable[[Path], None]
@@ -158,22 +156,22 @@ def _cells(n_rows: int, n_columns: int) -> str:
 
 BOMBS: dict[str, Bomb] = {
     "cells.csv.gz": _packed(b"0,0,0,0,0,0,0,0\n", 95),
-    "nan.csv.gz": _packed(b"nan,nan,nannan,nan,nan,,\n", 150),
-    "zeros.csv.gz": _packed(b"0,0,0,0,0,0,0,0\n", 500),
+    "nan.csv.gz": _packed(b"nan,nan,nannan,nan,nan,,\n", 127),
+    "zeros.csv.gz": _packed(b"0,0,0,0,0,0,0,0\n", 127),
     "rows.csv.gz": _packed(b"0\n", 19),
-    "words.csv.gz": _packed(b"a,b,c,d,e,f,g,h\n", 500),
-    "empty.csv.gz": _packed(b",,,,,,,\n", 500),
-    "wide.tsv.gz": _packed(b"\t", 500),
-    "blanks.txt.gz": _packed(b"1 ", 500),
-    "long.csv.gz": _packed(b"x", 600),
-    "quoted.csv.gz": _packed(b'"\n",', 500),
-    "emoji.csv.gz": _packed("😀,1\n".encode(), 500),
-    "returns.csv.gz": _packed(b"0,0,0,0\r\n0,0,0,1\r\n", 500),
+    "words.csv.gz": _packed(b"a,b,c,d,e,f,g,h\n", 127),
+    "empty.csv.gz": _packed(b",,,,,,,\n", 127),
+    "wide.tsv.gz": _packed(b"\t", 127),
+    "blanks.txt.gz": _packed(b"1 ", 127),
+    "long.csv.gz": _packed(b"x", 127),
+    "quoted.csv.gz": _packed(b'"\n",', 127),
+    "emoji.csv.gz": _packed("😀,1\n".encode(), 127),
+    "returns.csv.gz": _packed(b"0,0,0,0\r\n0,0,0,1\r\n", 127),
     "zeros.npz": _npz(("X", _array(2**13, 5 * 2**10), 5 * 2**26)),
     "fortran.npz": _npz(("X", _array(2**13, 5 * 2**10, order="F"), 5 * 2**26)),
     "wide.npz": _npz(("X", _array(2, 2**26), 2**30)),
     "halves.npz": _npz(("X", _array(2**13, 2**16, "<f2"), 2**30)),
-    "lies.npz": _npz(("X", _array(2**13, 2**14, claims=2**3), 2**30)),
+    "lies.npz": _npz(("X", _array(2**13, 2**11, claims=2**3), 2**27)),
     "names.npz": _npz(("X", _array(10**7, 1), 8 * 10**7), ("y", _array(10**7, 0, "<U25"), 10**9)),
     "zeros.npy": _npy,
     "nested.npy": _nested,
@@ -210,16 +208,19 @@ BOMBS: dict[str, Bomb] = {
 
 SECONDS = 20
 QUICK = (
-    "wide.tsv.gz", "quoted.csv.gz", "lies.npz", "nested.npy", "overlapping.npz", "names.npz",
-    "dictionary.feather", "far.xlsx", "cells.xlsx", "styles.xlsx",
+    "wide.tsv.gz", "quoted.csv.gz", "lies.npz", "nested.npy", "overlapping.npz", "lists.parquet",
+    "dictionary.parquet", "cells.xlsx", "styles.xlsx",
 )  # fmt: skip
 """Those that take no seconds to make, nor to be read."""
 
-READ = """
+LOADED = "import numpy, openpyxl, pandas, pyarrow.parquet, pyarrow.feather"
+READ = (
+    LOADED
+    + """
 import json, os, resource, sys
 from pathlib import Path
-import numpy, openpyxl, pandas, pyarrow.parquet, pyarrow.feather
 from sweeps.data.reading import read_table
+from sweeps.data.table import TableChoice
 from sweeps.errors import InputError
 
 soft = int(sys.argv[1]) << 20
@@ -231,7 +232,7 @@ for name in sys.argv[2:]:
         if soft:
             resource.setrlimit(resource.RLIMIT_AS, (taken + soft, -1))
         try:
-            said = f"read {read_table(Path(name)).X.shape}"
+            said = f"read {read_table(Path(name), TableChoice()).X.shape}"
         except InputError as error:
             said = str(error)
         except BaseException as error:
@@ -245,6 +246,7 @@ for name in sys.argv[2:]:
     more = used.ru_maxrss * 1024 - before
     print(json.dumps([os.path.basename(name), status, used.ru_utime + used.ru_stime, more, said]), flush=True)
 """
+)
 
 
 def read_apart(paths: list[Path], most_mib: int = 0) -> list[tuple[str, int, float, int, str]]:
@@ -279,37 +281,18 @@ def test_bombs_that_take_seconds_end_with_a_message(tmp_path: Path) -> None:
     check_bombs([name for name in BOMBS if name not in QUICK], tmp_path)
 
 
-@pytest.mark.parametrize("suffix", [".parquet", ".feather"])
-@pytest.mark.parametrize("as_category", [False, True])
-def test_texts_of_a_dictionary_are_read(suffix: str, as_category: bool, tmp_path: Path) -> None:
-    """Rows in many batches, with cells that are missing in some of them."""
-    rng, n, path = np.random.default_rng(3), 40_000, tmp_path / f"own{suffix}"
-    kind = pd.Series(rng.choice(["first", "second", "1.0"], n))
-    frame = pd.DataFrame({"a": rng.normal(size=n), "kind": kind.astype("category") if as_category else kind})
-    frame["count"] = pd.array(np.where(frame.index % 30_000 == 7, None, 2**53 + frame.index), dtype="Int64")
-    frame["is"] = pd.array(np.where(frame.index % 30_000 == 9, None, frame.index % 2 == 0), dtype="boolean")
-    frame.to_parquet(path, row_group_size=3000) if suffix == ".parquet" else frame.to_feather(path)
-    found = read_table(path, TableChoice(label_column="kind", missing="drop"))
-    kept = frame["count"].notna() & frame["is"].notna()
-    assert found.class_names == ("1.0", "first", "second")
-    assert [found.class_names[code] for code in found.labels_true.tolist()] == kind[kept].tolist()
-    assert np.array_equal(found.X, frame[kept][["a", "count", "is"]].astype(float))
-
-
-@pytest.mark.parametrize("suffix", ["csv", "npz", "parquet", "feather", "xlsx"])
+@pytest.mark.parametrize("suffix", ["csv", "npz", "parquet", "xlsx"])
 def test_a_table_is_read_by_a_process_that_has_loaded_nothing(suffix: str, tmp_path: Path) -> None:
     """What is loaded to read a table reserves more addresses than a table may take."""
-    path, frame = tmp_path / f"own.{suffix}", pd.DataFrame({"a": [1.0, 2.0, 4.0], "kind": ["x", "y", "x"]})
+    path, frame = tmp_path / f"own.{suffix}", pd.DataFrame({"a": [1.0, 2.0, 4.0]})
     if suffix == "npz":
-        np.savez(path, X=frame[["a"]], kind=np.array(["x", "y", "x"]))
+        np.savez(path, X=frame)
     elif suffix == "xlsx":
         frame.to_excel(path, index=False)
     else:
-        {"csv": frame.to_csv, "parquet": frame.to_parquet, "feather": frame.to_feather}[suffix](path)
-    code = "import sys; from pathlib import Path; from sweeps.data.reading import read_table\n"
-    told = "print(read_table(Path(sys.argv[1]), label_column='kind').class_names)"
+        {"csv": frame.to_csv, "parquet": frame.to_parquet}[suffix](path)
     done = subprocess.run(
-        [sys.executable, "-c", code + told, str(path)],
-        cwd=ROOT, capture_output=True, text=True, check=False,
+        [sys.executable, "-c", READ.replace(LOADED, ""), "0", path],
+        cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert "('x', 'y')" in done.stdout, done.stderr
+    assert "read (3, " in done.stdout, done.stdout
