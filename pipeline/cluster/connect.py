@@ -7,9 +7,8 @@ import logging
 import resource
 import shutil
 import signal
-import socket
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from multiprocessing import resource_tracker
 from pathlib import Path
 
@@ -20,159 +19,19 @@ from distributed.security import Security
 from distributed.system import MEMORY_LIMIT
 
 from pipeline.cluster import pages
-from pipeline.cluster.profiles import Address, Local, Profile, load_profile
-from pipeline.jobs.cluster import client_of, connect_jobs, new_credentials, port_may_be_taken
+from pipeline.cluster.profiles import Address, Local, Profile
+from pipeline.jobs import cluster as jobs
 from pipeline.jobs.keys import JobQueue
 from pipeline.jobs.slurm import ComputeClusterError
 from storage.runfolder.lease import Lease
 from sweep_clustering import ShadowedPackageError, check_shadowing
 from sweeps.errors import InputError, Problem
 
-__all__ = ["ComputeClusterError", "Profile", "connect", "dashboard_address", "load_profile"]
-
-
-# The limit of open files, which a scheduler needs many of.
-
 logger = logging.getLogger(__name__)
 
-ALONE = 48
-"""Files of a process with scheduler, driver and dashboard; 36 were counted, and some are to spare."""
-
-OF_A_WORKER = 12
-"""For each worker process: pipes to it, and connections of it and of its nanny; 9 to 11 were counted."""
-
-
-def allow_open_files(n_workers: int) -> None:
-    """Raise this process's limit of open files to what a run needs, where the system permits it.
-
-    Parameters
-    ----------
-    n_workers : int
-        Worker processes.
-
-    Raises
-    ------
-    ComputeClusterError
-        If the system does not permit it. Without this check hundreds of operations would fail, each in its
-        own way.
-    """
-    need = ALONE + OF_A_WORKER * n_workers
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= need:
-        return
-    if hard != resource.RLIM_INFINITY and hard < need:
-        some = f"{n_workers} worker {'process' if n_workers == 1 else 'processes'}"
-        remedy = "raise the limit (ulimit -Hn), or ask for fewer workers"
-        raise ComputeClusterError(f"found a limit of {hard} open files, expected {need} for {some}: {remedy}")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (need, hard))
-    logger.debug("limit of open files: %d, was %d", need, soft)
-
-
-# Set-up of every worker before it runs batches, also of workers that join later.
-
-LOSSES: Mapping[tuple[str, str], tuple[type[Exception], ...]] = {
-    ("distributed.worker", "Failed to communicate with scheduler during heartbeat."): (OSError,),
-    ("distributed.worker", "failed during get data with %s -> %s"): (OSError,),
-    ("distributed.worker", "Worker stream died during communication: %s"): (OSError,),
-    # a worker that leaves by itself closes the queue at which one of its threads waits for the word to leave
-    ("distributed.nanny", "Worker process died unexpectedly"): (TypeError, OSError, EOFError),
-}
-"""Reports of connections that broke, by logger, in the processes of workers; the errors they come with."""
-
-
-class _InOneLine(logging.Filter):
-    """Make one warning without a traceback of each report of a connection that broke."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        error = record.exc_info[1] if record.exc_info else None
-        if not isinstance(error, LOSSES.get((record.name, str(record.msg)), ())):
-            return True
-        text = f"{record.getMessage().rstrip('.')}: {type(error).__name__}: {error}"
-        record.msg, record.args = " ".join(text.split()), ()
-        record.exc_info = record.exc_text = None
-        record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
-        # the logger compared its level with the one that the record had
-        return logging.getLogger(record.name).isEnabledFor(record.levelno)
-
-
-_IN_ONE_LINE = _InOneLine()
-
-
-class LossesInOneLine(WorkerPlugin):  # type: ignore[misc]
-    """Let a worker say in one warning that its connection to the scheduler, or to another worker, broke.
-
-    dask reports an error with its traceback. But where the scheduler leaves, as it does first when a run is
-    stopped, the worker leaves too; where it stays, the next heartbeat succeeds, or data are fetched again.
-    Local workers show errors alone, so that nothing is seen of it; the logs of worker jobs keep the line.
-    """
-
-    name = "losses-in-one-line"
-
-    def setup(self, worker: Worker) -> None:
-        """Take the reports of this process in hand, of all its workers at once."""
-        for name, _ in LOSSES:
-            logging.getLogger(name).addFilter(_IN_ONE_LINE)
-
-
-class SamePackages(WorkerPlugin):  # type: ignore[misc]
-    """End a worker that joins later and would import packages of another project; its log says which."""
-
-    name = "same-packages"
-
-    async def setup(self, worker: Worker) -> None:
-        """Check the worker's import path."""
-        try:
-            check_shadowing()
-        except ShadowedPackageError as error:
-            logger.error("%s", error)
-            # Not awaited: a worker that is still starting cannot end before its plugins are set up.
-            self._closing = asyncio.create_task(worker.close(reason="shadowed packages", nanny=True))
-
-
-def prepare_workers(client: Client) -> None:
-    """Set up what workers have on every compute cluster.
-
-    Raises
-    ------
-    ShadowedPackageError
-        As of `check_packages`.
-    """
-    check_packages(client)
-    register(client, LossesInOneLine())
-
-
-def check_packages(client: Client) -> None:
-    """Check the workers that are there, and arrange for the others to be checked.
-
-    Raises
-    ------
-    ShadowedPackageError
-        If a worker would import packages of another project.
-    """
-    for found in client.run(check_shadowing, on_error="return").values():
-        if isinstance(found, ShadowedPackageError):
-            raise found
-    register(client, SamePackages())
-
-
-def register(client: Client, plugin: WorkerPlugin) -> None:
-    """Set a plugin up on all workers; what it raises there is raised here.
-
-    A worker that is lost meanwhile does not matter: the scheduler knows the plugin by then, and sets up the
-    worker that replaces it, too.
-    """
-    try:
-        client.register_plugin(plugin)
-    except OSError as error:
-        logger.warning("a worker was lost while it was set up: %s", error)
-
-
-LOOPBACK = "127.0.0.1"
+LOOPBACK = jobs.LOOPBACK
 PATIENCE = 30.0
 """Seconds to wait for a scheduler's answer and for its first worker."""
-
-ADAPT_SECONDS = 1.0
-"""Between looks at how many local workers there are."""
 
 LOGGERS = ("distributed", "distributed.client", "asyncio")
 
@@ -221,25 +80,34 @@ def connect(profile: Profile, *, n_workers: int | None = None, lease: Lease) -> 
     sweep_clustering.ShadowedPackageError
         Where a worker would import packages of another project.
     """
-    allow_open_files(_n_processes(profile, n_workers))
-    with dask.config.set(SETTINGS), _scratch(lease.generation.workers), _errors_only():
-        if isinstance(profile.options, Local):
-            connection = _local(profile.options, n_workers)
-        elif isinstance(profile.options, JobQueue):
-            connection = connect_jobs(
-                profile.options,
-                where=profile.where,
-                n_jobs=n_workers or profile.options.workers,
-                lease=lease,
-                dashboard_port=_free_port(profile.options.dashboard_port),
-            )
-        else:
-            connection = _address(profile, profile.options, n_workers)
-        with pages.under_own_names(), connection as client, _silenced_after_failure():
+    connection: AbstractContextManager[Client]
+    options, n_processes = profile.options, 0
+    if isinstance(options, Local):
+        n_processes = n_workers or options.workers or CPU_COUNT
+        connection = _local(options, n_processes)
+    elif isinstance(options, JobQueue):
+        n_jobs = n_workers or options.workers
+        n_processes = n_jobs * options.cores
+        connection = jobs.connect_jobs(options, where=profile.where, n_jobs=n_jobs, lease=lease)
+    else:
+        connection = _address(profile, options, n_workers)
+    allow_open_files(n_processes)
+    with (
+        dask.config.set(SETTINGS),
+        _scratch(lease.generation.workers),
+        _errors_only(),
+        pages.under_own_names(),
+        connection as client,
+    ):
+        try:
             prepare_workers(client)
             if client.cluster is not None:  # workers of a scheduler that was there before are not ours
                 register(client, pages.OwnNames())
             yield client
+        except BaseException:
+            for name in LOGGERS:  # messages to workers that are gone fail one by one
+                logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+            raise
 
 
 def dashboard_address(client: Client) -> str | None:
@@ -255,61 +123,33 @@ def dashboard_address(client: Client) -> str | None:
     return str(client.dashboard_link)
 
 
-def _n_processes(profile: Profile, n_workers: int | None) -> int:
-    """Worker processes this process will be connected to; a running scheduler has its own."""
-    options = profile.options
-    if isinstance(options, Local):
-        return n_workers or options.workers or CPU_COUNT
-    return (n_workers or options.workers) * options.cores if isinstance(options, JobQueue) else 0
-
-
 @contextmanager
-def _local(options: Local, n_workers: int | None) -> Iterator[Client]:
-    count = n_workers or options.workers or CPU_COUNT
+def _local(options: Local, count: int) -> Iterator[Client]:
     with ExitStack() as stack:
-        with _interrupts_blocked(), _start_errors(), port_may_be_taken():
-            cluster = LocalCluster(
-                n_workers=count,
-                threads_per_worker=1,
-                processes=True,
-                host=LOOPBACK,
-                # Every user of this machine reaches loopback; who reaches a scheduler runs code as its owner.
-                security=new_credentials(),
-                dashboard_address=f"{LOOPBACK}:{_free_port(options.dashboard_port)}",
-                worker_dashboard_address=None,
-                memory_limit=options.memory_limit or MEMORY_LIMIT // count,
-                silence_logs=logging.ERROR,
-            )
-            stack.enter_context(cluster)
-            client = stack.enter_context(client_of(cluster))
-            # A nanny whose new worker dies while it starts gives up; here another one takes its place.
-            cluster.adapt(minimum=count, maximum=count, interval=ADAPT_SECONDS)
+        try:
+            with _interrupts_blocked(), jobs.port_may_be_taken():
+                cluster = LocalCluster(
+                    n_workers=count,
+                    threads_per_worker=1,
+                    processes=True,
+                    host=LOOPBACK,
+                    # every user reaches loopback, and who reaches a scheduler runs code as its owner
+                    security=jobs.new_credentials(),
+                    dashboard_address=f"{LOOPBACK}:{options.dashboard_port}",
+                    worker_dashboard_address=None,
+                    memory_limit=options.memory_limit or MEMORY_LIMIT // count,
+                    silence_logs=logging.ERROR,
+                )
+                stack.enter_context(cluster)
+                client = stack.enter_context(jobs.client_of(cluster))
+                # A nanny whose new worker dies while it starts gives up; here another one takes its place.
+                cluster.adapt(minimum=count, maximum=count, interval=jobs.ADAPT_SECONDS)
+        except (RuntimeError, OSError) as error:
+            reason = error.__cause__ or error
+            raise ComputeClusterError(
+                f"no worker process can be started on this machine: {reason}"
+            ) from error
         yield client
-
-
-@contextmanager
-def _scratch(folder: Path) -> Iterator[None]:
-    """Let everything that is started here have its scratch files, and those of a killed run removed.
-
-    dask puts that folder before all others that Python imports from. Its own choice is a folder of one name
-    for all users of the machine: who makes it first runs code as everybody who comes later.
-    """
-    shutil.rmtree(folder, ignore_errors=True)
-    try:
-        with dask.config.set({"temporary-directory": str(folder.resolve())}):
-            yield
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _start_errors() -> Iterator[None]:
-    """Say in one message that worker processes cannot be started here."""
-    try:
-        yield
-    except (RuntimeError, OSError) as error:
-        reason = error.__cause__ or error
-        raise ComputeClusterError(f"no worker process can be started on this machine: {reason}") from error
 
 
 @contextmanager
@@ -328,18 +168,31 @@ def _address(profile: Profile, options: Address, n_workers: int | None) -> Itera
             tls_client_cert=str(options.tls.cert),
             tls_client_key=str(options.tls.key),
         )
-    try:
-        client = Client(options.address, security=security, timeout=PATIENCE)
-    except OSError as error:
-        found = f"no scheduler at {options.address} ({error})"
-        raise InputError([Problem(where, found, "a running dask scheduler")]) from error
-    with client:
+    with ExitStack() as stack:
+        expected = "a running dask scheduler"
         try:
+            client = Client(options.address, security=security, timeout=PATIENCE)
+            stack.enter_context(client)
+            expected = "at least one worker"
             client.wait_for_workers(1, timeout=PATIENCE)
-        except TimeoutError as error:
-            found = f"no worker at {options.address} within {PATIENCE:g} s"
-            raise InputError([Problem(where, found, "at least one worker")]) from error
+        except OSError as error:  # a TimeoutError is one
+            raise InputError([Problem(where, f"{options.address}: {error}", expected)]) from error
         yield client
+
+
+@contextmanager
+def _scratch(folder: Path) -> Iterator[None]:
+    """Let everything that is started here have its scratch files, and those of a killed run removed.
+
+    dask puts that folder before all others that Python imports from. Its own choice is a folder of one name
+    for all users of the machine: who makes it first runs code as everybody who comes later.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        with dask.config.set({"temporary-directory": str(folder.resolve())}):
+            yield
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
@@ -363,34 +216,128 @@ def _interrupts_blocked() -> Iterator[None]:
 def _errors_only() -> Iterator[None]:
     """Let the libraries report errors only."""
     before = {name: logging.getLogger(name).level for name in LOGGERS}
-    _set_levels(dict.fromkeys(LOGGERS, logging.ERROR))
     try:
+        for name in LOGGERS:
+            logging.getLogger(name).setLevel(logging.ERROR)
         yield
     finally:
-        _set_levels(before)
+        for name, level in before.items():
+            logging.getLogger(name).setLevel(level)
 
 
-@contextmanager
-def _silenced_after_failure() -> Iterator[None]:
-    """After an exception, silence the libraries while messages to workers that are gone fail one by one."""
-    try:
-        yield
-    except BaseException:
-        _set_levels(dict.fromkeys(LOGGERS, logging.CRITICAL + 1))
-        raise
+# The limit of open files, which a scheduler needs many of.
+
+ALONE = 48
+"""Files of a process with scheduler, driver and dashboard; 36 were counted, and some are to spare."""
+
+OF_A_WORKER = 12
+"""For each worker process: pipes to it, and connections of it and of its nanny; 9 to 11 were counted."""
 
 
-def _set_levels(levels: Mapping[str, int]) -> None:
-    for name, level in levels.items():
-        logging.getLogger(name).setLevel(level)
+def allow_open_files(n_workers: int) -> None:
+    """Raise this process's limit of open files to what a run needs, where the system permits it.
+
+    Parameters
+    ----------
+    n_workers : int
+        Worker processes.
+
+    Raises
+    ------
+    ComputeClusterError
+        If the system does not permit it. Without this check hundreds of operations would fail, each in its
+        own way.
+    """
+    need = ALONE + OF_A_WORKER * n_workers
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= need:
+        return
+    if hard != resource.RLIM_INFINITY and hard < need:
+        some = f"{n_workers} worker {'process' if n_workers == 1 else 'processes'}"
+        remedy = "raise the limit (ulimit -Hn), or ask for fewer workers"
+        raise ComputeClusterError(f"found a limit of {hard} open files, expected {need} for {some}: {remedy}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (need, hard))
+    logger.debug("limit of open files: %d, was %d", need, soft)
 
 
-def _free_port(wanted: int) -> int:
-    """Return `wanted` where it can be listened on, otherwise 0 for any free port."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+# Set-up of every worker before it runs batches, also of workers that join later.
+
+LOSSES: Mapping[tuple[str, str], tuple[type[Exception], ...]] = {
+    ("distributed.worker", "Failed to communicate with scheduler during heartbeat."): (OSError,),
+    ("distributed.worker", "failed during get data with %s -> %s"): (OSError,),
+    ("distributed.worker", "Worker stream died during communication: %s"): (OSError,),
+    # a worker that leaves by itself closes the queue at which one of its threads waits for the word to leave
+    ("distributed.nanny", "Worker process died unexpectedly"): (TypeError, OSError, EOFError),
+}
+"""Reports of connections that broke, by logger, in the processes of workers; the errors they come with."""
+
+
+def in_one_line(record: logging.LogRecord) -> bool:
+    """Make one warning without a traceback of a report of a connection that broke; whether it is shown."""
+    error = record.exc_info[1] if record.exc_info else None
+    if not isinstance(error, LOSSES.get((record.name, str(record.msg)), ())):
+        return True
+    text = f"{record.getMessage().rstrip('.')}: {type(error).__name__}: {error}"
+    record.msg, record.args = " ".join(text.split()), ()
+    record.exc_info = record.exc_text = None
+    record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
+    # the logger compared its level with the one that the record had
+    return logging.getLogger(record.name).isEnabledFor(record.levelno)
+
+
+class LossesInOneLine(WorkerPlugin):  # type: ignore[misc]
+    """Let a worker say in one warning that its connection to the scheduler, or to another worker, broke.
+
+    dask reports an error with its traceback. But where the scheduler leaves, as it does first when a run is
+    stopped, the worker leaves too; where it stays, the next heartbeat succeeds, or data are fetched again.
+    Local workers show errors alone, so that nothing is seen of it; the logs of worker jobs keep the line.
+    """
+
+    name = "losses-in-one-line"
+
+    def setup(self, worker: Worker) -> None:
+        """Take the reports of this process in hand, of all its workers at once."""
+        for name, _ in LOSSES:
+            logging.getLogger(name).addFilter(in_one_line)
+
+
+class SamePackages(WorkerPlugin):  # type: ignore[misc]
+    """End a worker that joins later and would import packages of another project; its log says which."""
+
+    name = "same-packages"
+
+    async def setup(self, worker: Worker) -> None:
+        """Check the worker's import path."""
         try:
-            probe.bind((LOOPBACK, wanted))
-        except OSError:
-            return 0
-    return wanted
+            check_shadowing()
+        except ShadowedPackageError as error:
+            logger.error("%s", error)
+            # Not awaited: a worker that is still starting cannot end before its plugins are set up.
+            self._closing = asyncio.create_task(worker.close(reason="shadowed packages", nanny=True))
+
+
+def prepare_workers(client: Client) -> None:
+    """Set up what workers have on every compute cluster, those that join later too.
+
+    Raises
+    ------
+    ShadowedPackageError
+        If a worker would import packages of another project.
+    """
+    for found in client.run(check_shadowing, on_error="return").values():
+        if isinstance(found, ShadowedPackageError):
+            raise found
+    register(client, SamePackages())
+    register(client, LossesInOneLine())
+
+
+def register(client: Client, plugin: WorkerPlugin) -> None:
+    """Set a plugin up on all workers; what it raises there is raised here.
+
+    A worker that is lost meanwhile does not matter: the scheduler knows the plugin by then, and sets up the
+    worker that replaces it, too.
+    """
+    try:
+        client.register_plugin(plugin)
+    except OSError as error:
+        logger.warning("a worker was lost while it was set up: %s", error)

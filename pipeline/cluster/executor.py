@@ -51,9 +51,11 @@ class WorkersDied(BatchLost):
 
 
 @dataclass
-class Watched:
-    """A batch in progress: where it runs since it started, and where processes died while they ran it."""
+class InProgress:
+    """A batch that was handed in: where it runs, since when, and where processes died while they ran it."""
 
+    task: Task
+    future: Future
     limit: float
     where: Mapping[str, str] | None = None
     since: float = 0.0
@@ -61,76 +63,68 @@ class Watched:
     deaths: int = 0
 
 
-@dataclass
 class Losses:
-    """Decides from the events of a compute cluster which batches are given up."""
+    """Decides from the events of a compute cluster which batches are given up.
 
-    _watched: dict[str, Watched] = field(default_factory=dict)
-    _overran: set[str] = field(default_factory=set)
-    _memory: dict[str, int] = field(default_factory=dict)
+    Parameters
+    ----------
+    batches : dict of str to InProgress
+        Those in progress, by key; kept by the caller.
+    """
 
-    def watch(self, key: str, limit: float) -> None:
-        """Expect events of a batch that may run for `limit` seconds."""
-        self._watched[key] = Watched(limit)
-
-    def forget(self, key: str) -> None:
-        """Expect no more events of a batch."""
-        del self._watched[key]
-
-    def begun(self, key: str) -> tuple[Mapping[str, str], float] | None:
-        """Where a batch runs and since when, in unix time; None where no worker has begun it."""
-        watched = self._watched.get(key)
-        return None if watched is None or watched.where is None else (watched.where, watched.since)
+    def __init__(self, batches: Mapping[str, InProgress]) -> None:
+        self._batches = batches
+        self._overran: set[str] = set()
+        self._memory: dict[str, int] = {}
 
     def read(self, topic: str, event: Mapping[str, Any]) -> dict[str, BatchLost]:
         """Take an event; the batches that are given up because of it, by key."""
         if topic == "worker-restart-memory":
             self._memory[event["worker"]] = event["rss"]
         elif topic != TOPIC:
-            if event.get("action") == "remove-worker" and not event["expected"]:
+            # An end that the scheduler asked for is nobody's fault, nor that of a process that ended itself.
+            if (
+                event.get("action") == "remove-worker"
+                and not event["expected"]
+                and topic not in self._overran
+            ):
                 self._worker_gone(topic, event["processing-tasks"])
         elif event["is"] == "worker":
-            return self._nanny_seen(event["nanny"])
-        elif event["key"] in self._watched:
-            return self._batch_event(self._watched[event["key"]], event)
+            # Workers without a nanny say nothing of each other.
+            return {} if event["nanny"] is None else self._nanny_seen(event["nanny"])
+        elif (batch := self._batches.get(event["key"])) is not None:
+            if event["is"] == "started":
+                batch.where, batch.since = event, time.time()
+            else:
+                self._overran.add(event["worker"])
+                cause = (
+                    f"ran for more than {batch.limit:g} s, its time limit, and its worker process was ended"
+                )
+                return {event["key"]: TimeLimitExceeded(cause, event["node"], event["job"])}
         return {}
 
-    def _batch_event(self, watched: Watched, event: Mapping[str, str]) -> dict[str, BatchLost]:
-        if event["is"] == "started":
-            watched.where, watched.since = event, time.time()
-            return {}
-        self._overran.add(event["worker"])
-        cause = f"ran for more than {watched.limit:g} s, its time limit, and its worker process was ended"
-        return {event["key"]: TimeLimitExceeded(cause, event["node"], event["job"])}
-
     def _worker_gone(self, worker: str, keys: Iterable[str]) -> None:
-        if worker in self._overran:
-            return
-        for key in keys:
-            watched = self._watched.get(key)
+        for batch in (self._batches[key] for key in keys if key in self._batches):
             # A batch that was only queued there is not to blame.
-            if watched is not None and watched.where is not None and watched.where["worker"] == worker:
-                watched.unexplained.append(watched.where)
-                watched.where = None
+            if batch.where is not None and batch.where["worker"] == worker:
+                batch.unexplained.append(batch.where)
+                batch.where = None
 
-    def _nanny_seen(self, nanny: str | None) -> dict[str, BatchLost]:
+    def _nanny_seen(self, nanny: str) -> dict[str, BatchLost]:
         lost: dict[str, BatchLost] = {}
-        for key, watched in self._watched.items():
-            explained = [where for where in watched.unexplained if where["nanny"] == nanny]
-            watched.unexplained = [where for where in watched.unexplained if where["nanny"] != nanny]
-            watched.deaths += len(explained)
-            if explained and watched.deaths >= DEATHS:
-                lost[key] = self._died(watched.deaths, explained[-1])
+        for key, batch in self._batches.items():
+            explained = [where for where in batch.unexplained if where["nanny"] == nanny]
+            batch.unexplained = [where for where in batch.unexplained if where["nanny"] != nanny]
+            batch.deaths += len(explained)
+            if explained and batch.deaths >= DEATHS:
+                last = explained[-1]
+                used = self._memory.get(last["worker"])
+                why = "out of memory, killed by a signal, or crashed"
+                if used is not None:
+                    why = f"the last one was ended for its memory limit when it used {format_bytes(used)}"
+                cause = f"{batch.deaths} worker processes died while they ran it: {why}"
+                lost[key] = WorkersDied(cause, last["node"], last["job"])
         return lost
-
-    def _died(self, deaths: int, last: Mapping[str, str]) -> WorkersDied:
-        used = self._memory.get(last["worker"])
-        why = "out of memory, killed by a signal, or crashed"
-        if used is not None:
-            why = f"the last one was ended for its memory limit when it used {format_bytes(used)}"
-        return WorkersDied(
-            f"{deaths} worker processes died while they ran it: {why}", last["node"], last["job"]
-        )
 
 
 logger = logging.getLogger(__name__)
@@ -215,12 +209,12 @@ class DaskExecutor:
         self._shipped: dict[str, Future] = {}
         self._workers, self._counted = 1, -math.inf
         self._number, self._run = count(), uuid4().hex[:8]
-        self._in_progress: dict[str, tuple[Task, Future]] = {}
-        self._losses = Losses()
+        self._in_progress: dict[str, InProgress] = {}
+        self._losses = Losses(self._in_progress)
         self._failure: ComputeClusterError | None = None
         self._inbox: SimpleQueue[tuple[str, Any]] = SimpleQueue()
         for topic in TOPICS:
-            self._listen(topic)
+            client.subscribe_topic(topic, partial(self._receive, topic))
         register(client, ReportNanny())
         register(client, LeaveInTime())
         if compiled is not None:
@@ -246,10 +240,10 @@ class DaskExecutor:
 
     def at_work(self) -> Iterator[tuple[Task, Mapping[str, str], float]]:
         """Tasks that a worker has begun: where, and the unix time since when; for any thread."""
-        for key, (task, _) in list(self._in_progress.items()):
-            begun = self._losses.begun(key)
-            if begun is not None:
-                yield task, *begun
+        for batch in list(self._in_progress.values()):
+            where = batch.where  # which the driver's thread may take away meanwhile
+            if where is not None:
+                yield batch.task, where, batch.since
 
     def results(self, next_task: NextTask) -> Iterator[Ended]:
         """Keep each worker busy and one batch ahead; what is queued beyond that only costs the scheduler."""
@@ -273,8 +267,7 @@ class DaskExecutor:
             sources = [self._source(dataset)] * len(together)
             futures = self.client.map(run_watched, together, sources, keys, limits, key=keys, pure=False)
             for key, batch, limit, future in zip(keys, together, limits, futures, strict=True):
-                self._in_progress[key] = batch, future
-                self._losses.watch(key, limit)
+                self._in_progress[key] = InProgress(batch, future, limit)
                 self.client.loop.add_callback(self._fetch, key, future)
 
     async def _fetch(self, key: str, future: Future) -> None:
@@ -286,20 +279,21 @@ class DaskExecutor:
             outcome = error if future.status == "error" else ComputeClusterError(f"scheduler lost: {error}")
         self._inbox.put((ENDED, (key, outcome)))
 
-    def _listen(self, topic: str) -> None:
-        self.client.subscribe_topic(topic, partial(self._receive, topic))
-
     def _receive(self, topic: str, event: tuple[float, Any]) -> None:
         """Take an event, in the client's thread; events about a worker have its address as topic."""
         message = event[1]
         if message.get("is") == "worker":
-            self._listen(message["worker"])
+            self.client.subscribe_topic(message["worker"], partial(self._receive, message["worker"]))
         self._inbox.put((topic, message))
 
     def _next_ended(self) -> Ended:
         """Wait for an event; the batches that ended by it and by those that came meanwhile, often none."""
+        events = [self._next_event()]
+        with suppress(Empty):
+            while len(events) < MOST_TOGETHER:
+                events.append(self._inbox.get_nowait())
         found: Ended = []
-        for topic, event in self._next_events():
+        for topic, event in events:
             ended = [event] if topic == ENDED else self._losses.read(topic, event).items()
             for key, outcome in ended:
                 if key not in self._in_progress:
@@ -307,15 +301,10 @@ class DaskExecutor:
                 if isinstance(outcome, ComputeClusterError):
                     self._failure = outcome
                 else:
-                    found.append((self._ended(key), outcome))
+                    batch = self._in_progress.pop(key)
+                    batch.future.release()  # also of one that is given up: the scheduler then drops its task
+                    found.append((batch.task, outcome))
         return found
-
-    def _next_events(self) -> list[tuple[str, Any]]:
-        events = [self._next_event()]
-        with suppress(Empty):
-            while len(events) < MOST_TOGETHER:
-                events.append(self._inbox.get_nowait())
-        return events
 
     def _next_event(self) -> tuple[str, Any]:
         """The next event; a wait for workers is logged once, as it may last for days."""
@@ -326,12 +315,6 @@ class DaskExecutor:
             no_worker = not self.client.nthreads()
         logger.warning("no worker is connected: the run waits for one")
         return self._inbox.get()
-
-    def _ended(self, key: str) -> Task:
-        batch, future = self._in_progress.pop(key)
-        self._losses.forget(key)
-        future.release()  # also that of a batch that is given up: the scheduler then drops its task
-        return batch
 
     def _source(self, dataset: str) -> Future:
         """A task that returns the data: unlike scattered data, it is made again when its worker is lost."""
@@ -353,12 +336,13 @@ def generous_limit(task: Task) -> float:
     limit = LEAST_LIMIT + LIMIT_FACTOR * task.predicted
     if not isinstance(task, Batch):
         return limit
-    methods = [(each, task.science.method(each.cell.model)) for each in task.work]
-    called = [(each, method) for each, method in methods if method is not None]
-    calls = sum(
-        START_LIMIT + (each.stop - each.start) * (method.time_limit + PATIENCE) for each, method in called
-    )
-    return calls if called and called == methods else limit + calls
+    methods = [task.science.method(each.cell.model) for each in task.work]
+    calls = [
+        START_LIMIT + (each.stop - each.start) * (method.time_limit + PATIENCE)
+        for each, method in zip(task.work, methods, strict=True)
+        if method is not None
+    ]
+    return sum(calls) if methods and None not in methods else limit + sum(calls)
 
 
 def _identity(source: Source) -> Source:

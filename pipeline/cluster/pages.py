@@ -26,27 +26,11 @@ NAME = "sweep_site"
 """Attribute of the scheduler of a run: what answers for its page."""
 
 
-class Reply(Protocol):
-    """Status, headers and body of an answer."""
-
-    @property
-    def status(self) -> int:
-        """Of HTTP."""
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """All but those of the server."""
-
-    @property
-    def body(self) -> bytes:
-        """Empty for 304."""
-
-
 class Site(Protocol):
     """Answers requests from any thread; see `pipeline.live.site.Site`."""
 
-    def answer(self, path: str, headers: Mapping[str, str], since: str = "") -> Reply:
-        """Answer to a GET."""
+    def answer(self, path: str, headers: Mapping[str, str], since: str = "") -> Any:
+        """Answer to a GET: with a status, headers, and a body that is empty for 304."""
 
 
 @contextmanager

@@ -6,7 +6,6 @@ import ipaddress
 import json
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -15,13 +14,14 @@ from urllib.parse import urlsplit
 
 import click
 import yaml
-from pydantic import Field, TypeAdapter, ValidationInfo, field_validator
+from pydantic import Field, TypeAdapter, ValidationInfo, field_validator, model_validator
+from yaml.events import AliasEvent
 from yaml.nodes import MappingNode, Node, ScalarNode
 
 from pipeline.jobs.keys import CLASSES, JobQueue, Size, job_queue
-from sweeps.errors import InputError, Problem, collecting, did_you_mean, shown
+from sweeps.errors import InputError, Problem, did_you_mean, shown
 from sweeps.files import read_file
-from sweeps.records import Checked, Choice, Given, Record, Terse, Whole, read, refusal
+from sweeps.records import Checked, Choice, Given, Record, StandIn, Terse, Whole, read, refusal
 
 # The text of cluster.yaml as plain values, within bounds.
 
@@ -39,19 +39,59 @@ READ_AS = tuple(f"tag:yaml.org,2002:{kind}" for kind in ("bool", "int", "float",
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses a text that is nested too deep before Python's stack is used up."""
+    """Composes a text within bounds; every key is the text that is written."""
 
-    _level = 0
+    def __init__(self, where: str, text: str) -> None:
+        super().__init__(text)
+        self._where = where
+        self._level = 0
+        self._measured: dict[int, tuple[int, int]] = {}
 
     def compose_node(self, parent: Node | None, index: int) -> Node | None:
+        """Compose a node, and count its values and levels, with what aliases repeat."""
+        mark, is_alias = self.peek_event().start_mark, self.check_event(AliasEvent)  # type: ignore[no-untyped-call]
         self._level += 1
-        if self._level > MOST_NESTED:
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            raise yaml.composer.ComposerError(None, None, f"nested deeper than {MOST_NESTED} levels", mark)
-        try:
-            return super().compose_node(parent, index)
-        finally:
-            self._level -= 1
+        if self._level > MOST_NESTED:  # on the way down, before Python's stack is used up
+            raise self._error(mark, f"more than {MOST_NESTED} levels", "fewer")
+        node = super().compose_node(parent, index)
+        self._level -= 1
+        if is_alias and id(node) not in self._measured:
+            raise self._error(mark, "an alias inside of what it stands for", "values that end")
+        if node is not None and not is_alias:
+            below = [self._measured[id(child)] for child in _children(node)]
+            count, depth = 1 + sum(n for n, _ in below), 1 + max((levels for _, levels in below), default=0)
+            self._measured[id(node)] = count, depth
+            if depth > MOST_NESTED:
+                raise self._error(mark, f"{depth} levels with its aliases", f"at most {MOST_NESTED}")
+            if count > MOST_VALUES:
+                found = f"{count:,} values with what its aliases repeat"
+                raise self._error(mark, found, f"at most {MOST_VALUES:,}")
+        return node
+
+    def compose_mapping_node(self, anchor: Any) -> MappingNode:
+        """Compose a table; a key that YAML reads as a truth value or a number is its text.
+
+        YAML 1.1 reads the key `on` as true and 8787 as a number; no profile has keys but texts.
+        """
+        node = super().compose_mapping_node(anchor)
+        names: set[str] = set()
+        for key, _ in node.value:
+            if not isinstance(key, ScalarNode):
+                raise self._error(key.start_mark, "a table or a list as a key", "a text as a key")
+            key.tag = TEXT if key.tag in READ_AS else key.tag
+            if key.value in names and key.tag != MERGE:
+                raise self._error(key.start_mark, f"the key {key.value[:60]!r} again", "each key once")
+            names.add(key.value)
+        return node
+
+    def _error(self, mark: yaml.Mark, found: str, expected: str) -> InputError:
+        return InputError([Problem(f"{self._where}, line {mark.line + 1}", found, expected)])
+
+
+def _children(node: Node) -> list[Node]:
+    if isinstance(node, MappingNode):
+        return [child for pair in node.value for child in pair]
+    return [] if isinstance(node, ScalarNode) else list(node.value)
 
 
 def read_entries(origin: Path) -> Any:
@@ -70,76 +110,12 @@ def read_entries(origin: Path) -> Any:
     """
     content = read_file(origin, MOST_BYTES, "a readable file of profiles", pipe=True)
     try:
-        return _values(str(origin), content.decode())
+        return _Loader(str(origin), content.decode()).get_single_data()
+    except InputError:
+        raise
     except (yaml.YAMLError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
         found = f"a YAML error: {' '.join(str(error).split())}"
         raise InputError([Problem(str(origin), found, "a YAML file of profiles")]) from error
-
-
-def _values(where: str, text: str) -> Any:
-    loader = _Loader(text)
-    try:
-        root = loader.get_single_node()
-        if root is None:
-            return None
-        count, _ = _measured(root, {}, where)
-        if count > MOST_VALUES:
-            found = f"{count:,} values with what its aliases repeat"
-            raise InputError([Problem(where, found, f"at most {MOST_VALUES:,}")])
-        problems = list(_key_problems(root, where, set()))
-        if problems:
-            raise InputError(problems)
-        return loader.construct_document(root)
-    finally:
-        loader.dispose()
-
-
-def _children(node: Node) -> list[Node]:
-    if isinstance(node, MappingNode):
-        return [child for pair in node.value for child in pair]
-    return [] if isinstance(node, ScalarNode) else list(node.value)
-
-
-def _measured(node: Node, known: dict[int, tuple[int, int] | None], where: str) -> tuple[int, int]:
-    """Number of values and depth below a node, what aliases repeat counted each time."""
-    if id(node) in known:
-        found = known[id(node)]
-        if found is None:
-            place = f"{where}, line {node.start_mark.line + 1}"
-            raise InputError([Problem(place, "an alias inside of what it stands for", "values that end")])
-        return found
-    known[id(node)] = None
-    below = [_measured(child, known, where) for child in _children(node)]
-    count, depth = 1 + sum(n for n, _ in below), 1 + max((levels for _, levels in below), default=0)
-    if depth > MOST_NESTED:
-        place = f"{where}, line {node.start_mark.line + 1}"
-        raise InputError([Problem(place, f"{depth} levels with its aliases", f"at most {MOST_NESTED}")])
-    known[id(node)] = count, depth
-    return count, depth
-
-
-def _key_problems(node: Node, where: str, seen: set[int]) -> Iterator[Problem]:
-    """Keys that are no texts or stand twice; one that YAML reads as a truth value or a number is its text.
-
-    YAML 1.1 reads the key `on` as true and 8787 as a number; no profile has keys but texts.
-    """
-    if id(node) in seen:
-        return
-    seen.add(id(node))
-    names: set[str] = set()
-    for key, _ in node.value if isinstance(node, MappingNode) else ():
-        place = f"{where}, line {key.start_mark.line + 1}"
-        if not isinstance(key, ScalarNode):
-            yield Problem(place, "a table or a list as a key", "a text as a key")
-            continue
-        key.tag = TEXT if key.tag in READ_AS else key.tag
-        if key.value in names and key.tag != MERGE:
-            yield Problem(place, f"the key {key.value[:60]!r} again", "each key once")
-        names.add(key.value)
-    for child in _children(node):
-        yield from _key_problems(child, where, seen)
 
 
 FILE_NAME = "cluster.yaml"
@@ -209,6 +185,24 @@ class Address(Record):
     )
     tls: Annotated[Tls | None, Given()] = Field(default=None, description="Files of an encrypted connection.")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _encrypted(cls, values: Any) -> Any:
+        """Mark what is wrong between an address and its files."""
+        try:
+            address = urlsplit(scheduler_address(values.get("address")))
+        except (AttributeError, ValueError):
+            return values
+        if address.scheme == "tls":
+            return {"tls": StandIn("nothing", "the files {ca, cert, key}"), **values}
+        if "tls" in values:
+            expected = "a tls:// address, as the key tls is given"
+        elif not _is_loopback(address.hostname):
+            expected = "a tls:// address, or one on this machine's loopback"
+        else:
+            return values
+        return {**values, "address": StandIn(address.geturl(), expected)}
+
 
 @dataclass(frozen=True)
 class Profile:
@@ -259,15 +253,22 @@ def load_profile(name: str = DEFAULT, file: Path | None = None) -> Profile:
     InputError
         With every problem of the file and of this profile. Other profiles of the file are not looked at.
     """
-    origin = file if file is not None else find_file()
-    entries = _read(origin)
+    origin = file or find_file()
+    entries = read_entries(origin) or {}
+    if not isinstance(entries, dict):
+        raise InputError([Problem(str(origin), shown(entries), "profiles by name")])
     if name not in entries:
         if name == DEFAULT:
             return Profile(name, Local(), None)
         known = sorted({*entries, DEFAULT})
         hint = did_you_mean(name, known)
         raise InputError([Problem(str(origin), f"no profile {name!r}", "one of " + ", ".join(known), hint)])
-    return Profile(name, _options(f"{origin} {name}:", entries[name], origin.parent), origin)
+    where, entry = f"{origin} {name}:", entries[name]
+    # With a wrong kind it is unknown which other keys are right.
+    kind = read(Kind, entry, where).kind
+    records: dict[str, Any] = {"local": Local, "address": Address}
+    record = job_queue(kind) if kind in CLASSES else records[kind]
+    return Profile(name, read(record, entry, where, context={"folder": origin.parent}), origin)
 
 
 def find_file() -> Path:
@@ -280,45 +281,6 @@ def find_file() -> Path:
         here.parent / FILE_NAME,  # in a checkout
     )
     return next((place for place in places if place.is_file()), places[-1])
-
-
-def _read(origin: Path) -> dict[str, Any]:
-    entries = read_entries(origin)
-    if entries is None:
-        return {}
-    if not isinstance(entries, dict):
-        raise InputError([Problem(str(origin), shown(entries), "profiles by name")])
-    return entries
-
-
-def _options(where: str, entry: object, folder: Path) -> Local | Address | JobQueue:
-    # With a wrong kind it is unknown which other keys are right.
-    kind = read(Kind, entry, where).kind
-    if kind in CLASSES:
-        return read(job_queue(kind), entry, where)
-    if kind == "local":
-        return read(Local, entry, where)
-    problems: list[Problem] = []
-    with collecting(problems):
-        options = read(Address, entry, where, context={"folder": folder})
-    problems += _encryption_problems(where, entry)
-    if problems:
-        raise InputError(problems)
-    return options
-
-
-def _encryption_problems(where: str, entry: Any) -> Iterator[Problem]:
-    """What is wrong between an address and its files."""
-    try:
-        address = scheduler_address(entry.get("address"))
-    except ValueError:
-        return
-    if address.startswith("tls://") and "tls" not in entry:
-        yield Problem(f"{where} tls", "nothing", "the files {ca, cert, key}")
-    if address.startswith("tcp://") and "tls" in entry:
-        yield Problem(f"{where} address", address, "a tls:// address, as the key tls is given")
-    elif address.startswith("tcp://") and not _is_loopback(urlsplit(address).hostname):
-        yield Problem(f"{where} address", address, "a tls:// address, or one on this machine's loopback")
 
 
 def _is_loopback(host: str | None) -> bool:

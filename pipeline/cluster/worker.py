@@ -170,7 +170,14 @@ def run_watched(task: Task, source: Source, key: str, limit: float) -> Results:
 
     def report(what: str) -> None:
         """Return when it is on its way to the scheduler: this process may end right after."""
-        message = {"is": what, "key": key, **_whereabouts(worker)}
+        message = {
+            "is": what,
+            "key": key,
+            "worker": worker.address,
+            "nanny": worker.nanny,
+            "node": socket.gethostname(),
+            "job": os.environ.get("SLURM_JOB_ID", ""),
+        }
         try:
             sync(worker.loop, _send, worker, message, callback_timeout=PATIENCE)
         except (OSError, TimeoutError) as error:
@@ -227,12 +234,3 @@ async def _send(worker: Worker, message: Mapping[str, Any]) -> None:
     stream = worker.batched_stream
     while stream.buffer and not stream.closed():
         await asyncio.sleep(stream.interval)
-
-
-def _whereabouts(worker: Worker) -> dict[str, Any]:
-    return {
-        "worker": worker.address,
-        "nanny": worker.nanny,
-        "node": socket.gethostname(),
-        "job": os.environ.get("SLURM_JOB_ID", ""),
-    }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import re
 import secrets
 import shlex
@@ -17,7 +16,6 @@ from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import Any
 
 import psutil
@@ -68,7 +66,7 @@ def path_problems(run: RunFolder) -> list[Problem]:
 
 # Fresh TLS credentials of one run: in memory, or shared with its jobs through files of their owner alone.
 
-CA, CERT, KEY = "ca.pem", "cert.pem", "key.pem"
+CERT, KEY = "cert.pem", "key.pem"
 NAME = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "sweep")])
 BACKWARDS, FORWARDS = timedelta(days=1), timedelta(days=365)
 """Before now, as clocks of nodes differ, and after it: how long a certificate is valid."""
@@ -99,7 +97,7 @@ def new_credentials() -> Security:
     key = secret.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     ).decode()
-    return _security(cert, cert, key)
+    return _security(cert, key)
 
 
 @contextmanager
@@ -119,11 +117,10 @@ def fresh_credentials(folder: Path) -> Iterator[Security]:
     made = new_credentials()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)
-    folder.chmod(0o700)  # whatever the umask
     try:
-        _write(folder / CA, made.tls_ca_file)
-        _write(folder / CERT, made.tls_client_cert)
-        _write(folder / KEY, made.tls_client_key)
+        for name, text in ((CERT, made.tls_client_cert), (KEY, made.tls_client_key)):
+            (folder / name).touch(mode=0o600, exist_ok=False)  # before there is anything to read
+            (folder / name).write_text(text)
         yield credentials(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -131,22 +128,14 @@ def fresh_credentials(folder: Path) -> Iterator[Security]:
 
 def credentials(folder: Path) -> Security:
     """Credentials by the names of their files, which need not exist yet."""
-    return _security(*(str(folder / name) for name in (CA, CERT, KEY)))
+    return _security(str(folder / CERT), str(folder / KEY))
 
 
-def _security(ca: str, cert: str, key: str) -> Security:
-    roles = ("client", "scheduler", "worker")
-    return Security(
-        require_encryption=True,
-        tls_ca_file=ca,
-        **{f"tls_{role}_cert": cert for role in roles},
-        **{f"tls_{role}_key": key for role in roles},
-    )
-
-
-def _write(path: Path, text: str) -> None:
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
+def _security(cert: str, key: str) -> Security:
+    """Of a certificate that every role shows, and that vouches for itself; texts, or names of files."""
+    shown = {f"tls_{role}_cert": cert for role in ("client", "scheduler", "worker")}
+    keys = {f"tls_{role}_key": key for role in ("client", "scheduler", "worker")}
+    return Security(require_encryption=True, tls_ca_file=cert, **shown, **keys)
 
 
 logger = logging.getLogger(__name__)
@@ -270,14 +259,7 @@ class KeptCluster:
 
 
 @contextmanager
-def connect_jobs(
-    options: JobQueue,
-    *,
-    where: str,
-    n_jobs: int,
-    lease: Lease,
-    dashboard_port: int,
-) -> Iterator[Client]:
+def connect_jobs(options: JobQueue, *, where: str, n_jobs: int, lease: Lease) -> Iterator[Client]:
     """Start a scheduler in this process, and keep worker jobs running until the block ends.
 
     Parameters
@@ -291,8 +273,6 @@ def connect_jobs(
     lease : Lease
         Of a run on a file system that the nodes share: credentials and logs of the jobs are made there. No
         job is submitted once it is lost.
-    dashboard_port : int
-        On loopback, free.
 
     Yields
     ------
@@ -326,7 +306,7 @@ def connect_jobs(
                 logger.info("cancelled %d jobs of a run that did not end by itself", left)
             stack.callback(slurm.cancel_all, name)
         keys = job_keys(options, run, security)
-        scheduler = {"dashboard_address": f"{LOOPBACK}:{dashboard_port}"}
+        scheduler = {"dashboard_address": f"{LOOPBACK}:{options.dashboard_port}"}
         with port_may_be_taken():
             made = _cluster_class(options.kind, lease.check)(
                 name=name, security=security, scheduler_options=scheduler, **keys
@@ -338,13 +318,14 @@ def connect_jobs(
         )
         cluster.adapt(minimum_jobs=n_jobs, maximum_jobs=n_jobs, interval=ADAPT_SECONDS)
         logger.info("%d worker jobs named %s-... wanted", n_jobs, name)
-        stack.push(_hurry)
         try:
             watch.wait_for_worker()
             yield client
-        except Exception as error:
-            if watch.failure is not None and error is not watch.failure:
-                raise watch.failure from error
+        except BaseException as error:
+            slurm.ending.set()
+            failure = watch.failure
+            if failure is not None and error is not failure and isinstance(error, Exception):
+                raise failure from error
             raise
 
 
@@ -367,13 +348,6 @@ def client_of(cluster: Cluster) -> Client:
     return client
 
 
-def _hurry(
-    kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-) -> None:
-    if kind is not None:
-        slurm.ending.set()
-
-
 def job_keys(options: JobQueue, run: RunFolder, security: Security | None) -> dict[str, Any]:
     """Keyword arguments of dask-jobqueue's class: the profile's, and those that are set here."""
     keys = options.keys
@@ -382,6 +356,9 @@ def job_keys(options: JobQueue, run: RunFolder, security: Security | None) -> di
     if options.kind == "slurm":
         # The watch replaces a lost job. SLURM would let it wait for minutes, or hold it until somebody comes.
         keys["job_extra_directives"] = ["--no-requeue", *keys.get("job_extra_directives", [])]
+    ends = lifetime(options)
+    if ends is not None and not any(argument.split("=")[0] == "--lifetime" for argument in extra):
+        extra = ["--lifetime", f"{ends[0]:.0f}s", "--lifetime-stagger", f"{ends[1]:.0f}s", *extra]
     scratch = SCRATCH.format(place=keys.pop("local_directory", "${TMPDIR:-/tmp}")).splitlines()
     return {
         "death_timeout": DEATH_SECONDS,
@@ -390,11 +367,7 @@ def job_keys(options: JobQueue, run: RunFolder, security: Security | None) -> di
         "log_directory": str(run.job_logs.resolve()),
         "job_script_prologue": [*ENVIRONMENT, *prologue, *scratch],
         # A worker's own pages would show everyone on its node what it does.
-        "worker_extra_args": [
-            *("--no-dashboard", "--dashboard-address", f"{LOOPBACK}:0"),
-            *_lifetime(options, extra),
-            *extra,
-        ],
+        "worker_extra_args": ["--no-dashboard", "--dashboard-address", f"{LOOPBACK}:0", *extra],
     }
 
 
@@ -423,15 +396,6 @@ def lifetime(options: JobQueue) -> tuple[float, float] | None:
         return None
     stagger = min(0.05 * options.walltime_seconds, 300.0)
     return options.walltime_seconds - 2 * stagger, stagger
-
-
-def _lifetime(options: JobQueue, extra: list[str]) -> list[str]:
-    if any(argument.split("=")[0] == "--lifetime" for argument in extra):
-        return []
-    found = lifetime(options)
-    if found is None:
-        return []
-    return ["--lifetime", f"{found[0]:.0f}s", "--lifetime-stagger", f"{found[1]:.0f}s"]
 
 
 def _job_class(system: str, check: Callable[[], None]) -> Any:

@@ -54,20 +54,18 @@ class HeadJob:
         """
         if number == signal.SIGUSR1:
             return True
-        return number == signal.SIGTERM and (slurm.is_out_of_time(self.number) or self._waits_again)
+        return number == signal.SIGTERM and (slurm.is_out_of_time(self.number) or self._waits_again())
 
     def requeue(self) -> bool:
         """Queue this job again, which ends this process; False where SLURM does not take it."""
-        if self._waits_again:
-            return True
         try:
-            slurm.requeue(self.number)
+            if not self._waits_again():
+                slurm.requeue(self.number)
         except slurm.CommandFailed as error:
             logger.error("the head was not queued again (%s); submit again to resume", error)
             return False
         return True
 
-    @property
     def _waits_again(self) -> bool:
         return slurm.restarts(self.number) > self.restarts
 
@@ -86,6 +84,8 @@ def head_script(options: SlurmQueue, run: RunFolder, arguments: Sequence[str]) -
     """
     head, keys = options.head, options.keys
     walltime = head.walltime or keys.get("walltime")
+    lasts = walltime_seconds("slurm", walltime or "") or math.inf
+    warning = max(1.0, min(WARNING_SECONDS, lasts / 4))
     directives = {
         "-J": head_name(run),
         "-o": str(run.head_log.resolve()),
@@ -96,7 +96,7 @@ def head_script(options: SlurmQueue, run: RunFolder, arguments: Sequence[str]) -
         "--mem": f"{math.ceil(head.memory / 2**20)}M",
         "-t": walltime,
         "--open-mode": "append",
-        "--signal": f"B:USR1@{_warning(walltime)}",
+        "--signal": f"B:USR1@{int(warning)}",
     }
     texts = [
         f"{key}{'=' if key.startswith('--') else ' '}{value}" for key, value in directives.items() if value
@@ -115,8 +115,3 @@ def head_script(options: SlurmQueue, run: RunFolder, arguments: Sequence[str]) -
         f"exec {python} -m pipeline {shlex.join(arguments)}",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _warning(walltime: str | None) -> int:
-    seconds = None if walltime is None else walltime_seconds("slurm", walltime)
-    return int(WARNING_SECONDS if seconds is None else max(1.0, min(WARNING_SECONDS, seconds / 4)))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 import signal
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib import import_module, resources
 from typing import Annotated, Any, Literal
 
@@ -29,65 +30,56 @@ LONGEST_TIME = 10 * 366 * 86_400.0
 
 def size(value: Any) -> int:
     """Bytes of a size such as "4GiB"."""
-    if isinstance(value, (str, int)) and not isinstance(value, bool):
-        try:
-            found = int(parse_bytes(value)) if _has_number(value) else 0
-        except (ValueError, OverflowError):
-            found = 0
-        if SIZES[0] <= found <= SIZES[1]:
-            return found
-        if 0 < found < SIZES[0]:
-            raise refusal('a size such as "4GiB"', "a number without a unit counts bytes")
-    raise refusal('a size such as "4GiB"')
+    found = 0 if isinstance(value, float) else int(_amount(parse_bytes, value))
+    if SIZES[0] <= found <= SIZES[1]:
+        return found
+    hint = "a number without a unit counts bytes" if 0 < found < SIZES[0] else ""
+    raise refusal('a size such as "4GiB"', hint)
 
 
 def time_span(value: Any) -> float:
     """Seconds of a time such as "12h"."""
-    if isinstance(value, (str, int, float)) and not isinstance(value, bool):
-        try:
-            seconds = float(parse_timedelta(value)) if _has_number(value) else 0.0
-        except (ValueError, KeyError, OverflowError):
-            seconds = 0.0
-        if 0 < seconds <= LONGEST_TIME:
-            return seconds
+    found = float(_amount(parse_timedelta, value))
+    if 0 < found <= LONGEST_TIME:
+        return found
     raise refusal('a time such as "30min" or "12h"')
 
 
-def _has_number(value: str | float) -> bool:
+def _amount(parse: Callable[[Any], float], value: Any) -> float:
+    """What dask makes of a value with its unit, 0 where it is none."""
     # dask takes "GB" for one gigabyte, "h" for one hour and an empty text for one byte
-    return not isinstance(value, str) or re.match(r"\s*\.?\d", value, re.ASCII) is not None
+    without = isinstance(value, str) and re.match(r"\s*\.?\d", value, re.ASCII) is None
+    if without or isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return 0
+    try:
+        found = parse(value)
+        return found if math.isfinite(found) else 0
+    except (ValueError, KeyError, OverflowError):
+        return 0
 
 
-def walltime(system: str) -> Callable[[Any], str]:
+def walltime(system: str, value: Any) -> str:
     """A walltime as the system writes it."""
-
-    def check(value: Any) -> str:
-        # YAML 1.1 reads an unquoted 10:00:00 as the number 36000, which SLURM would take for minutes.
-        if not isinstance(value, str):
-            raise refusal('a time in quotes, such as "10:00:00"')
-        if system == "slurm" and walltime_seconds(system, value) is None:
-            raise refusal('a time such as "10:00:00" or "2-00:00:00"')
-        return str(plain(value))
-
-    return check
+    # YAML 1.1 reads an unquoted 10:00:00 as the number 36000, which SLURM would take for minutes.
+    if not isinstance(value, str):
+        raise refusal('a time in quotes, such as "10:00:00"')
+    if system == "slurm" and walltime_seconds(system, value) is None:
+        raise refusal('a time such as "10:00:00" or "2-00:00:00"')
+    return str(plain(value))
 
 
 def lines(value: Any) -> list[str]:
     """Texts of one line each."""
     if not isinstance(value, list) or not all(isinstance(line, str) for line in value):
         raise refusal("a list of texts")
-    for line in value:
-        plain(line)
-    return value
+    return list(map(plain, value))
 
 
 def pairs(value: Any) -> dict[str, Any]:
     """A table of plain values."""
     if not isinstance(value, dict):
         raise refusal("a table of texts")
-    for item in (*value, *value.values()):
-        plain(item)
-    return value
+    return {plain(key): plain(item) for key, item in value.items()}
 
 
 def plain(value: Any) -> Any:
@@ -121,9 +113,10 @@ Pairs = Annotated[dict[str, Any], Checked(pairs, {"type": "object"})]
 Label = Annotated[str, Checked(name, {"type": ["string", "integer"]})]
 Plain = Annotated[Any, Checked(plain, {"type": ["string", "number", "boolean"]})]
 Word = Annotated[str, Checked(word, TEXT)]
-SlurmTime = Annotated[str, Checked(walltime("slurm"), {**TEXT, "examples": ["10:00:00", "2-00:00:00"]})]
-OtherTime = Annotated[str, Checked(walltime(""), {**TEXT, "examples": ["10:00:00"]})]
-
+SlurmTime = Annotated[
+    str, Checked(partial(walltime, "slurm"), {**TEXT, "examples": ["10:00:00", "2-00:00:00"]})
+]
+OtherTime = Annotated[str, Checked(partial(walltime, ""), {**TEXT, "examples": ["10:00:00"]})]
 
 CLASSES = {
     "slurm": "SLURMCluster",
@@ -280,11 +273,13 @@ def _packaged_defaults() -> dict[str, Any]:
 def known_keys(system: str) -> tuple[str, ...]:
     """Keys that the installed dask-jobqueue takes for a system, without those that are set here."""
     cluster = cluster_class(system)
-    found: set[str] = set()
-    for kind in (*cluster.__mro__, *cluster.job_cls.__mro__):
-        if kind.__module__.startswith("dask_jobqueue.") and "__init__" in vars(kind):
-            parameters = inspect.signature(kind.__init__).parameters.values()
-            found.update(p.name for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD)
+    kinds = [
+        kind
+        for kind in (*cluster.__mro__, *cluster.job_cls.__mro__)
+        if kind.__module__.startswith("dask_jobqueue.")
+    ]
+    parameters = [p for kind in kinds for p in inspect.signature(kind.__init__).parameters.values()]
+    found = {p.name for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD}
     if "account" in found:
         found.discard("project")  # its deprecated name
     return tuple(sorted(found - OURS - DEPRECATED))

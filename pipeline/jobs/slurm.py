@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import os
 import re
 import subprocess
 import threading
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from storage.runfolder.folder import RunFolder
 
 # Walltimes as queueing systems write them.
 
-SLURM_TIME = re.compile(
-    r"(?:(?P<days>\d+)-(?P<hours>\d+)(?::(?P<minutes>\d+)(?::(?P<seconds>\d+))?)?"
-    r"|(?P<h>\d+):(?P<m>\d+):(?P<s>\d+)|(?P<min>\d+)(?::(?P<sec>\d+))?)"
-)
-CLOCK_TIME = re.compile(r"(?P<h>\d+):(?P<m>\d+):(?P<s>\d+)")
 UNITS = {
-    **dict.fromkeys(("seconds", "s", "sec"), 1),
-    **dict.fromkeys(("minutes", "m", "min"), 60),
-    **dict.fromkeys(("hours", "h"), 3600),
-    "days": 86400,
+    # days, hours, minutes and seconds of so many numbers, by what is before and between them
+    "": (60,),
+    ":": (60, 1),
+    "::": (3600, 60, 1),
+    "-": (86400, 3600),
+    "-:": (86400, 3600, 60),
+    "-::": (86400, 3600, 60, 1),
 }
 
 
@@ -35,10 +35,11 @@ def walltime_seconds(system: str, text: str) -> float | None:
     SLURM reads `minutes`, `minutes:seconds`, `hours:minutes:seconds`, `days-hours[:minutes[:seconds]]`; of
     the other systems only `hours:minutes:seconds` is understood.
     """
-    match = (SLURM_TIME if system == "slurm" else CLOCK_TIME).fullmatch(text.strip())
-    if match is None:
+    numbers, marks = re.findall(r"\d+", text), re.sub(r"\d+", "", text.strip())
+    units = UNITS.get(marks, ()) if system == "slurm" or marks == "::" else ()
+    if not units or len(units) != len(numbers):
         return None
-    return float(sum(UNITS[unit] * int(number) for unit, number in match.groupdict().items() if number))
+    return float(sum(unit * int(number) for unit, number in zip(units, numbers, strict=True)))
 
 
 # What ends a run because the compute cluster does not work.
@@ -109,40 +110,32 @@ class LiveJob:
         return self.state == "RUNNING"
 
 
-def run(
-    command: Sequence[str],
-    *,
-    timeout: float | None = None,
-    attempts: int = ATTEMPTS,
-    pause: float | None = None,
-) -> str:
+def run(command: Sequence[str], *, timeout: float = TIMEOUT, attempts: int = ATTEMPTS) -> str:
     """Output of a command, tried again while what stopped it may pass.
 
     Parameters
     ----------
     command : sequence of str
         Argument list; no shell sees it.
-    timeout : float or None
-        Seconds of one attempt; None for `TIMEOUT`.
+    timeout : float
+        Seconds of one attempt.
     attempts : int
-        How often it is tried.
-    pause : float or None
-        Seconds between attempts; None for `PAUSE`.
+        How often it is tried, at least once.
 
     Raises
     ------
     CommandFailed
         With the last attempt's reason.
     """
-    for attempt in range(1, attempts + 1):
+    while True:
         try:
-            return _once(command, TIMEOUT if timeout is None else timeout)
+            return _once(command, timeout)
         except CommandFailed as error:
-            if attempt == attempts or not error.transient or ending.is_set():
+            attempts -= 1
+            if not attempts or not error.transient or ending.is_set():
                 raise
             logger.debug("%s; trying again", error)
-        ending.wait(PAUSE if pause is None else pause)
-    raise ValueError("attempts must be at least 1")
+        ending.wait(PAUSE)
 
 
 def live_jobs(prefix: str) -> list[LiveJob]:
@@ -174,30 +167,28 @@ def submit(script: str, name: str) -> str:
     CommandFailed
         If SLURM refuses, or does not answer.
     """
-    for attempt in range(1, ATTEMPTS + 1):
+    attempts = ATTEMPTS
+    while True:
         try:
             return run(["sbatch", "--parsable", script], attempts=1).strip().split(";")[0]
         except CommandFailed as error:
+            attempts -= 1
             if not error.transient or ending.is_set():
                 raise
             ending.wait(PAUSE)
-            found = [job.number for job in live_jobs(name) if job.name == name]
-            if found:
+            if found := [job.number for job in live_jobs(name) if job.name == name]:
                 return found[0]
-            if attempt == ATTEMPTS:
+            if not attempts:
                 raise
-    raise AssertionError("the last attempt returns or raises")
 
 
 def cancel(numbers: Iterable[str]) -> None:
     """End jobs; if one is gone already, or SLURM does not answer, that is only logged."""
-    wanted = list(numbers)
-    if not wanted:
-        return
-    try:
-        run(["scancel", *wanted])
-    except CommandFailed as error:
-        logger.debug("%s", error)
+    if wanted := list(numbers):
+        try:
+            run(["scancel", *wanted])
+        except CommandFailed as error:
+            logger.debug("%s", error)
 
 
 def cancel_all(prefix: str, *, keep: str = "") -> int:
@@ -216,25 +207,31 @@ def cancel_all(prefix: str, *, keep: str = "") -> int:
 
 def is_out_of_time(number: str) -> bool:
     """Whether a job has used up its walltime; False also where SLURM does not say so."""
-    fields = _fields(number)
+    fields = job_fields(number)
     limit, used = (walltime_seconds("slurm", fields.get(key, "")) for key in ("TimeLimit", "RunTime"))
     return limit is not None and used is not None and used >= limit
 
 
 def restarts(number: str) -> int:
     """How often SLURM has put a job back into the queue, also just now; 0 where it does not say."""
-    found = _fields(number).get("Restarts", "")
+    found = job_fields(number).get("Restarts", "")
     return int(found) if found.isdecimal() else 0
 
 
 def end_state(number: str) -> str:
     """How a job ended, such as CANCELLED or FAILED; empty where SLURM does not know it any more."""
+    return job_fields(number).get("JobState", "")
+
+
+def job_fields(number: str) -> dict[str, str]:
+    """What SLURM tells of a job, which may be about to end: nothing, where it does not answer soon."""
     try:
-        output = run(["scontrol", "--oneliner", "show", "job", number], attempts=1)
-    except CommandFailed:
-        return ""
-    found = re.search(r"\bJobState=(\w+)", output)
-    return found[1] if found else ""
+        output = run(["scontrol", "--oneliner", "show", "job", number], timeout=5, attempts=2)
+    except CommandFailed as error:
+        # That a job is not known any more is an answer.
+        logger.log(logging.WARNING if error.transient else logging.DEBUG, "%s", error)
+        return {}
+    return dict(re.findall(r"(\w+)=(\S*)", output))
 
 
 def requeue(number: str) -> None:
@@ -245,20 +242,11 @@ def requeue(number: str) -> None:
     CommandFailed
         If SLURM refuses, or does not answer.
     """
-    run(["scontrol", "requeue", number], attempts=5, pause=5.0)
-
-
-def _fields(number: str) -> dict[str, str]:
-    """What SLURM tells of a job that is about to end: nothing, where it does not answer soon."""
-    try:
-        output = run(["scontrol", "--oneliner", "show", "job", number], timeout=5, attempts=2, pause=0.5)
-    except CommandFailed as error:
-        logger.warning("%s", error)
-        return {}
-    return dict(re.findall(r"(\w+)=(\S*)", output))
+    run(["scontrol", "requeue", number], attempts=10)
 
 
 def _once(command: Sequence[str], timeout: float) -> str:
+    """Output of a command; one under way when the head begins to end gets `HURRY_SECONDS` more."""
     try:
         # In its own session, so that Ctrl-C in the terminal does not end a command half-way.
         process = subprocess.Popen(
@@ -272,9 +260,18 @@ def _once(command: Sequence[str], timeout: float) -> str:
         )
     except OSError as error:
         raise CommandFailed(command, error.strerror or str(error), transient=False) from error
+    began, hurried = time.monotonic(), math.inf
     with process:
         try:
-            output, errors = _communicate(process, command, timeout)
+            while process.returncode is None:
+                if ending.is_set():
+                    hurried = min(hurried, time.monotonic() + HURRY_SECONDS)
+                left = min(began + timeout, hurried) - time.monotonic()
+                if left <= 0:
+                    reason = f"no answer within {time.monotonic() - began:.1f} s"
+                    raise CommandFailed(command, reason, transient=True)
+                with suppress(subprocess.TimeoutExpired):
+                    output, errors = process.communicate(timeout=min(SLICE_SECONDS, left))
         except BaseException:  # also a signal, which is an exception here
             process.kill()
             raise
@@ -284,30 +281,10 @@ def _once(command: Sequence[str], timeout: float) -> str:
     return output
 
 
-def _communicate(process: subprocess.Popen[str], command: Sequence[str], timeout: float) -> tuple[str, str]:
-    """What a command says; one under way when the head begins to end gets `HURRY_SECONDS` more."""
-    end = time.monotonic() + timeout
-    hurried = False
-    while True:
-        if ending.is_set() and not hurried:
-            hurried, timeout = True, min(timeout, HURRY_SECONDS)
-            end = min(end, time.monotonic() + timeout)
-        try:
-            return process.communicate(timeout=min(SLICE_SECONDS, max(0.0, end - time.monotonic())))
-        except subprocess.TimeoutExpired as error:
-            if time.monotonic() >= end:
-                raise CommandFailed(command, f"no answer within {timeout:g} s", transient=True) from error
-
-
-def run_id(run: RunFolder) -> str:
-    """Name of a sweep's runs in the queue: the same for every run on one cube, and for no other cube."""
-    name = re.sub(r"[^A-Za-z0-9._-]", "_", run.path.stem)
-    return f"{name}-{hashlib.sha256(str(run.path.resolve()).encode()).hexdigest()[:8]}"
-
-
 def job_prefix(run: RunFolder) -> str:
-    """What the names of all jobs of a sweep start with."""
-    return f"sweep-{run_id(run)}-"
+    """What the names of all jobs of a sweep start with: the same for one cube, and for no other."""
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", run.path.stem)
+    return f"sweep-{name}-{hashlib.sha256(str(run.path.resolve()).encode()).hexdigest()[:8]}-"
 
 
 def head_name(run: RunFolder) -> str:

@@ -6,9 +6,9 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 from distributed import Client, Future
@@ -38,27 +38,28 @@ LONGEST_BACKOFF = 300.0
 """Seconds before a job that keeps dying is replaced; the wait doubles up to this."""
 
 
+Live = Mapping[str, slurm.LiveJob]
+"""Jobs in the queue, by number."""
+
+
 @dataclass
 class Slot:
-    """What is known about one wanted job, and about those that it replaces."""
+    """What is known about one wanted job; `deaths` and `early_ends` are also of those that it replaces."""
 
     job: Any
+    deaths: int = 0
+    early_ends: int = 0
     connected: float | None = None
     lost: float | None = None
     settled: bool = False
     absent: int = 0
-    early_ends: int = 0
-    deaths: int = 0
     replace_at: float | None = None
     workers: int = 0
     node: str = ""
     ended: str = ""
 
-    def update(self, job: Any, workers: int, now: float) -> None:
-        """Take note of a job and of how many workers it has."""
-        if job is not self.job:
-            self.job, self.connected, self.lost, self.replace_at = job, None, None, None
-            self.settled, self.absent, self.node, self.ended = False, 0, "", ""
+    def update(self, workers: int, now: float) -> None:
+        """Take note of how many workers the job has."""
         self.workers = workers
         if workers:
             self.connected = now if self.connected is None else self.connected
@@ -68,44 +69,38 @@ class Slot:
         elif self.connected is not None and self.lost is None:
             self.lost = now
 
-    @property
-    def excused(self) -> bool:
-        """Whether the end is not the job's fault: it worked for a while, or it was ended from outside."""
-        return self.settled or self.ended in ENDED_BY_OTHERS
-
-    def mark_ended(self, now: float) -> float:
-        """Take note of the job's end; seconds until another one takes its place."""
-        self.early_ends += 0 if self.settled else 1
-        self.deaths += 0 if self.excused else 1
+    def mark_ended(self, now: float) -> tuple[str, float]:
+        """Take note of the job's end; how it ended, and seconds until another one takes its place."""
+        # Not its fault: it worked for a while, or it was ended from outside.
+        excused = self.settled or self.ended in ENDED_BY_OTHERS
+        self.early_ends += not self.settled
+        self.deaths += not excused
         backoff = min(2.0**self.early_ends, LONGEST_BACKOFF) if self.early_ends else 0.0
         self.replace_at = now + backoff
-        return backoff
+        early = "could not be submitted" if self.job.refusal else "died at once"
+        how = "was cancelled" if self.ended == "CANCELLED" else "was lost" if excused else early
+        return how, backoff
 
-    def record(self, name: str, live: list[slurm.LiveJob]) -> JobRecord:
-        """Its record for the list of jobs; `live` are the jobs in the queue when it was asked last."""
-        number = self.job.job_id or ""
-        state = "refused" if self.job.refusal else "gone" if self.replace_at is not None else "submitted"
-        found = next((job for job in live if job.number == number), None)
-        if found is not None and self.replace_at is None:
-            state = "starting" if found.running else f"{found.state.lower()} ({found.reason})"
+    def record(self, name: str, live: slurm.LiveJob | None) -> JobRecord:
+        """Its record for the list of jobs; `live` is what the queue said of it when it was asked last."""
         if self.workers:
             state = "running"
+        elif self.replace_at is None and live is not None:
+            state = "starting" if live.running else f"{live.state.lower()} ({live.reason})"
+        else:
+            state = "submitted" if self.replace_at is None else "gone"
+            state = "refused" if self.job.refusal else state
+        number = self.job.job_id or ""
         return JobRecord(name=name, job=number, node=self.node, state=state, workers=self.workers)
 
-    @property
-    def waits(self) -> bool:
-        """Whether it has no worker."""
-        return self.connected is None or self.lost is not None
-
-    def is_gone(self, live: list[slurm.LiveJob] | None, now: float) -> bool:
+    def is_gone(self, live: Live | None, now: float) -> bool:
         """Whether the job has ended; `live` is None where the queue cannot be asked."""
         if self.job.job_id is None:
             return bool(self.job.refusal)
         if live is None:
             return self.lost is not None and now - self.lost > LOST_SECONDS
-        listed = any(job.number == self.job.job_id for job in live)
         # Twice, because one answer may be from before the job entered the queue.
-        self.absent = 0 if listed else self.absent + 1
+        self.absent = 0 if self.job.job_id in live else self.absent + 1
         return self.absent >= 2
 
 
@@ -161,7 +156,8 @@ class JobWatch:
         self._logs = generation.run.job_logs
         self._list = JobListFile(generation.jobs, n_jobs, generation.files)
         self._slots: dict[str, Slot] = {}
-        self._live: list[slurm.LiveJob] | None = [] if options.kind == "slurm" else None
+        self._is_slurm = options.kind == "slurm"
+        self._live: Live | None = {} if self._is_slurm else None
         self._ask_at = self._place_at = 0.0
         self._pause = ASK_SECONDS[0]
         self._alive_at = time.monotonic()
@@ -174,9 +170,7 @@ class JobWatch:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._stop.set()
         self._thread.join()
 
@@ -195,11 +189,14 @@ class JobWatch:
     def look(self, now: float) -> None:
         """Look at all jobs once, at `now` of the monotonic clock, and do what is due."""
         for name, (job, workers) in self._cluster.sync(self._cluster.watched).items():
-            self._slots.setdefault(name, Slot(job)).update(job, workers, now)
-        if any(not slot.waits for slot in self._slots.values()):
+            slot = self._slots.setdefault(name, Slot(job))
+            if job is not slot.job:
+                slot = self._slots[name] = Slot(job, slot.deaths, slot.early_ends)
+            slot.update(workers, now)
+        waiting = {name: slot for name, slot in self._slots.items() if not slot.workers}
+        if len(waiting) < len(self._slots):
             self._alive_at = now
             self._ready.set()
-        waiting = {name: slot for name, slot in self._slots.items() if slot.waits}
         if waiting and now >= self._ask_at:
             self._ask_queue(waiting, now)
         elif not waiting:
@@ -211,8 +208,13 @@ class JobWatch:
                 self._slots[name].replace_at = math.inf  # once: what stands there next is another job
             self._ask_at, self._pause = now + ASK_SECONDS[0], ASK_SECONDS[0]
         self._find_nodes(now)
-        self._list.show([slot.record(name, self._live or []) for name, slot in self._slots.items()])
-        self._give_up(now)
+        self._list.show([self._record(name) for name in self._slots])
+        if len(waiting) == len(self._slots):
+            self._give_up(now)
+
+    def _record(self, name: str) -> JobRecord:
+        slot = self._slots[name]
+        return slot.record(name, (self._live or {}).get(slot.job.job_id))
 
     def _run(self) -> None:
         while not self._stop.wait(LOOK_SECONDS):
@@ -220,7 +222,9 @@ class JobWatch:
                 if self.failure is None:
                     self.look(time.monotonic())
                 else:
-                    self._cancel_tasks(str(self.failure))
+                    futures = [Future(key, self._client) for key in list(self._client.futures)]
+                    if futures:  # nobody can run them
+                        self._client.cancel(futures, force=True, msg=str(self.failure))
             except Exception:
                 # A compute cluster that is closing answers nothing; a watch that dies would let the run hang.
                 if not self._stop.is_set():
@@ -228,84 +232,71 @@ class JobWatch:
 
     def _ask_queue(self, waiting: dict[str, Slot], now: float) -> None:
         """Ask the queue what became of the jobs without workers."""
-        if self._options.kind == "slurm":
-            try:
-                self._live = slurm.live_jobs(self._name)
-            except slurm.CommandFailed as error:
-                self._live = None
-                logger.warning("the queue does not answer: %s", error)
+        self._query(logging.WARNING)
         for name, slot in waiting.items():
             if slot.replace_at is None and slot.is_gone(self._live, now) and self._has_ended(slot):
-                self._record_end(name, slot, now)
-        self._log_waiting(waiting)
-        self._pause = min(1.5 * self._pause, ASK_SECONDS[1])
-        doubtful = any(slot.absent == 1 for slot in waiting.values())
-        self._ask_at = now + (ASK_SECONDS[0] if doubtful else self._pause)
-
-    def _has_ended(self, slot: Slot) -> bool:
-        """Whether the end of a job is known, and how it came if that matters."""
-        if slot.settled or slot.job.job_id is None or self._options.kind != "slurm":
-            return True
-        slot.ended = slurm.end_state(slot.job.job_id)
-        return slot.ended != "COMPLETING" or slot.absent >= MOST_ABSENT
-
-    def _record_end(self, name: str, slot: Slot, now: float) -> None:
-        """Note the end of a job, and when another is to take its place."""
-        backoff = slot.mark_ended(now)
-        early = "could not be submitted" if slot.job.refusal else "died at once"
-        how = "was cancelled" if slot.ended == "CANCELLED" else "was lost" if slot.excused else early
-        self._list.lose(slot.record(name, self._live or []), how)
-        logger.warning("worker job %s (%s) %s; another one in %.0f s", name, slot.job.job_id, how, backoff)
-
-    def _find_nodes(self, now: float) -> None:
-        """Find out on which nodes jobs run, for `sweep status`."""
-        unplaced = [slot for slot in self._slots.values() if slot.workers and not slot.node]
-        if self._options.kind != "slurm" or not unplaced or now < self._place_at:
-            return
-        self._place_at = now + PLACE_SECONDS
-        try:
-            nodes = {job.number: job.node for job in slurm.live_jobs(self._name)}
-        except slurm.CommandFailed as error:
-            logger.debug("%s", error)
-            return
-        for slot in unplaced:
-            slot.node = nodes.get(slot.job.job_id, "")
-
-    def _give_up(self, now: float) -> None:
-        if any(not slot.waits for slot in self._slots.values()):
-            return
-        dead = max(self._slots.values(), key=lambda slot: slot.deaths, default=None)
-        most = self._options.failed_starts
-        running = any(job.running for job in (self._live or []))
-        if dead is not None and dead.deaths >= (3 * most if running else most):
-            how = "cannot be submitted" if dead.job.refusal else "die at once"
-            times = f"{dead.deaths} times in a row, and no worker is left"
-            self._fail(f"worker jobs {how}: {times}\n{self._cause_of_end(dead)}")
-        elif now - self._alive_at > self._options.start_timeout:
-            states = self._states(self._slots.values()) or "nothing is known of the jobs"
-            self._fail(f"no worker for {duration(self._options.start_timeout)} (start_timeout): {states}")
-
-    def _fail(self, message: str) -> None:
-        self.failure = ComputeClusterError(message)
-        self._ready.set()
-
-    def _cancel_tasks(self, message: str) -> None:
-        futures = [Future(key, self._client) for key in list(self._client.futures)]
-        if futures:
-            self._client.cancel(futures, force=True, msg=message)
-
-    def _log_waiting(self, waiting: dict[str, Slot]) -> None:
+                how, backoff = slot.mark_ended(now)
+                self._list.lose(self._record(name), how)
+                job = slot.job.job_id
+                logger.warning("worker job %s (%s) %s; another one in %.0f s", name, job, how, backoff)
         states = self._states(waiting.values())
         if states and states != self._logged:
             logger.info("worker jobs without workers: %s", states)
         self._logged = states
+        self._pause = min(1.5 * self._pause, ASK_SECONDS[1])
+        doubtful = any(slot.absent == 1 for slot in waiting.values())
+        self._ask_at = now + (ASK_SECONDS[0] if doubtful else self._pause)
+
+    def _query(self, level: int) -> None:
+        """Read which jobs are in the queue; that it does not answer is logged at a level."""
+        if self._is_slurm:
+            try:
+                self._live = {job.number: job for job in slurm.live_jobs(self._name)}
+            except slurm.CommandFailed as error:
+                self._live = None
+                logger.log(level, "the queue does not answer: %s", error)
+
+    def _has_ended(self, slot: Slot) -> bool:
+        """Whether the end of a job is known, and how it came if that matters."""
+        if slot.settled or slot.job.job_id is None or not self._is_slurm:
+            return True
+        slot.ended = slurm.end_state(slot.job.job_id)
+        return slot.ended != "COMPLETING" or slot.absent >= MOST_ABSENT
+
+    def _find_nodes(self, now: float) -> None:
+        """Find out on which nodes jobs run, for `sweep status`."""
+        unplaced = [slot for slot in self._slots.values() if slot.workers and not slot.node]
+        if unplaced and now >= self._place_at:
+            self._place_at = now + PLACE_SECONDS
+            self._query(logging.DEBUG)
+            for slot in unplaced:
+                job = (self._live or {}).get(slot.job.job_id)
+                slot.node = job.node if job is not None else ""
+
+    def _give_up(self, now: float) -> None:
+        """End the run if no worker is to be expected; without one now."""
+        dead = max(self._slots.values(), key=lambda slot: slot.deaths, default=None)
+        most = self._options.failed_starts
+        if any(job.running for job in (self._live or {}).values()):
+            most *= 3  # another one is starting
+        if dead is not None and dead.deaths >= most:
+            how = "cannot be submitted" if dead.job.refusal else "die at once"
+            times = f"{dead.deaths} times in a row, and no worker is left"
+            message = f"worker jobs {how}: {times}\n{self._cause_of_end(dead)}"
+        elif now - self._alive_at > self._options.start_timeout:
+            states = self._states(self._slots.values()) or "nothing is known of the jobs"
+            message = f"no worker for {duration(self._options.start_timeout)} (start_timeout): {states}"
+        else:
+            return
+        self.failure = ComputeClusterError(message)
+        self._ready.set()
 
     def _states(self, slots: Iterable[Slot]) -> str:
         """States of jobs in the queue with their reasons, counted."""
-        live = {job.number: job for job in (self._live or [])}
+        live = self._live or {}
         found = [live[slot.job.job_id] for slot in slots if slot.job.job_id in live]
-        states = [f"{job.state.lower()} ({job.reason})" for job in found]
-        return ", ".join(f"{states.count(text)} {text}" for text in sorted(set(states)))
+        counts = Counter(f"{job.state.lower()} ({job.reason})" for job in found)
+        return ", ".join(f"{count} {text}" for text, count in sorted(counts.items()))
 
     def _cause_of_end(self, slot: Slot) -> str:
         """What a dead job left: the queue's refusal, or the end of its log."""

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from dask.utils import format_bytes, parse_bytes
 
 from pipeline.cluster.worker import MARGIN
-from pipeline.common import duration
+from pipeline.common import duration, plural
 from pipeline.jobs.cluster import job_script, lifetime, machine_problems, path_problems
 from pipeline.jobs.keys import JobQueue
-from pipeline.jobs.slurm import SEPARATOR, CommandFailed, run, walltime_seconds
+from pipeline.jobs.slurm import CommandFailed, run, walltime_seconds
 from pipeline.methods.process import PROCESS_BYTES, processes_kept
 from pipeline.run.request import Prepared, longest_batch
 
@@ -26,34 +25,10 @@ COPIES = 4
 """Of a data set in a worker: as received, as read, centred and scaled."""
 
 
-@dataclass(frozen=True)
-class JobPlan:
-    """Worker jobs that would be submitted.
+def job_lines(options: JobQueue, prepared: Prepared, *, where: str, n_jobs: int) -> list[str]:
+    """Text for people: the script of the first worker job of a sweep, and what would not work as intended.
 
-    Parameters
-    ----------
-    count : int
-        Number of jobs.
-    script : str
-        Of the first one.
-    warnings : tuple of str
-        What cannot work, or not as intended.
-    """
-
-    count: int
-    script: str
-    warnings: tuple[str, ...]
-
-    def lines(self) -> list[str]:
-        """Text for people."""
-        noun = "job" if self.count == 1 else "jobs"
-        head = f"{self.count} worker {noun} of this script would be kept running:"
-        warnings = [f"WARNING: {warning}" for warning in self.warnings]
-        return [head, "", *self.script.strip().splitlines(), "", *warnings]
-
-
-def plan_jobs(options: JobQueue, prepared: Prepared, *, where: str, n_jobs: int) -> JobPlan:
-    """Plan the worker jobs of a sweep.
+    Nothing is written, and no job submitted; SLURM's limits are read where its commands answer.
 
     Parameters
     ----------
@@ -65,25 +40,21 @@ def plan_jobs(options: JobQueue, prepared: Prepared, *, where: str, n_jobs: int)
         File and profile, for messages.
     n_jobs : int
         Number of jobs.
-
-    Returns
-    -------
-    JobPlan
-        Nothing was written, and no job submitted; SLURM's limits are read where its commands answer.
     """
-    longest = longest_batch(prepared)
     largest = max((8 * plan.n_samples * plan.n_features for plan in prepared.inputs.plans), default=0)
     warnings = [
-        *(str(problem) for problem in machine_problems(options, where)),
-        *(str(problem) for problem in path_problems(prepared.run)),
-        *_memory_warnings(options, COPIES * largest + PROCESS_BYTES * processes_kept(prepared.methods)),
-        *_walltime_warnings(options, longest),
-        *(_slurm_warnings(options, n_jobs) if options.kind == "slurm" else ()),
+        *machine_problems(options, where),
+        *path_problems(prepared.run),
+        *memory_warnings(options, COPIES * largest + PROCESS_BYTES * processes_kept(prepared.methods)),
+        *walltime_warnings(options, longest_batch(prepared)),
+        *(slurm_warnings(options, n_jobs) if options.kind == "slurm" else ()),
     ]
-    return JobPlan(n_jobs, job_script(options, prepared.run), tuple(warnings))
+    script = job_script(options, prepared.run).strip().splitlines()
+    head = f"{plural(n_jobs, 'worker job')} of this script would be kept running:"
+    return [head, "", *script, "", *(f"WARNING: {warning}" for warning in warnings)]
 
 
-def _memory_warnings(options: JobQueue, more: int) -> Iterator[str]:
+def memory_warnings(options: JobQueue, more: int) -> Iterator[str]:
     """Of workers that take `more` bytes each, of data and of the processes of methods."""
     need = NANNY_BYTES + options.cores * (WORKER_BYTES + more)
     if options.memory < need:
@@ -91,7 +62,7 @@ def _memory_warnings(options: JobQueue, more: int) -> Iterator[str]:
         yield f"memory {has} of a job is below the {wanted} that {options.cores} worker processes need"
 
 
-def _walltime_warnings(options: JobQueue, longest: float) -> Iterator[str]:
+def walltime_warnings(options: JobQueue, longest: float) -> Iterator[str]:
     found = lifetime(options)
     if found is None:
         return
@@ -104,41 +75,37 @@ def _walltime_warnings(options: JobQueue, longest: float) -> Iterator[str]:
         )
 
 
-def _slurm_warnings(options: JobQueue, n_jobs: int) -> Iterator[str]:
-    queue = options.keys.get("queue")
+def slurm_warnings(options: JobQueue, n_jobs: int) -> Iterator[str]:
+    """Of jobs that ask for more than a partition has, or SLURM takes."""
     try:
-        limits = partition(queue)
-        memory, cores = largest_node(limits["PartitionName"])
-        jobs = most_jobs()
+        limits = partition(options.keys.get("queue"))
+        name = limits["PartitionName"]
+        memory, cores = largest_node(name)
+        found = re.search(r"^MaxJobCount\s*=\s*(\d+)", run(["scontrol", "show", "config"]), re.MULTILINE)
     except CommandFailed as error:
         yield f"the limits of SLURM were not checked: {error}"
         return
-    name = limits["PartitionName"]
     if limits.get("State", "UP") != "UP":
         yield f"partition {name} is {limits['State']}: no job starts there"
     most = walltime_seconds("slurm", limits.get("MaxTime", ""))
     walltime = options.walltime_seconds
     if most is not None and walltime is not None and walltime > most:
         yield f"walltime {duration(walltime)} is above the {limits['MaxTime']} of partition {name}"
+    # A limit that is no number, as UNLIMITED, is none.
+    numbers = {key: int(text) for key, text in limits.items() if text.isdigit()}
     booked = parse_bytes(options.keys.get("job_mem", options.memory))
-    per_node = _number(limits.get("MaxMemPerNode", "")) * 2**20
-    room = min(filter(None, (memory, per_node)), default=booked)
+    room = min(filter(None, (memory, numbers.get("MaxMemPerNode", 0) * 2**20)), default=booked)
     if booked > room:
         yield f"memory {format_bytes(booked)} of a job is above the {format_bytes(room)} of a node of {name}"
     wanted = int(options.keys.get("job_cpu", options.cores))
-    widest = min(filter(None, (cores, _number(limits.get("MaxCPUsPerNode", "")))), default=wanted)
+    widest = min(filter(None, (cores, numbers.get("MaxCPUsPerNode"))), default=wanted)
     if wanted > widest:
         yield f"cores {wanted} of a job are more than the {widest} of a node of {name}"
-    total = _number(limits.get("TotalCPUs", ""))
+    total = numbers.get("TotalCPUs")
     if total and wanted * n_jobs > total:
         yield f"{n_jobs} jobs of {wanted} cores are more than the {total} of {name}: the others will wait"
-    if jobs and n_jobs > jobs:
-        yield f"{n_jobs} jobs are more than the {jobs} that SLURM takes"
-
-
-def _number(text: str) -> int:
-    """Whole number of a limit, 0 where there is none."""
-    return int(text) if text.isdigit() else 0
+    if found is not None and n_jobs > int(found[1]):
+        yield f"{n_jobs} jobs are more than the {found[1]} that SLURM takes"
 
 
 def partition(name: str | None) -> dict[str, str]:
@@ -149,39 +116,22 @@ def partition(name: str | None) -> dict[str, str]:
     CommandFailed
         If there is no such partition, or SLURM does not answer.
     """
-    output = run(["scontrol", "--oneliner", "show", "partition", *([name] if name else [])])
-    records = [dict(re.findall(r"(\w+)=(\S*)", line)) for line in output.splitlines()]
-    chosen = [record for record in records if name or record.get("Default") == "YES"]
-    if not chosen:
-        raise CommandFailed(["scontrol"], "no default partition", transient=False)
-    return chosen[0]
+    output = run(["scontrol", "--oneliner", "show", "partition", *filter(None, [name])])
+    for record in (dict(re.findall(r"(\w+)=(\S*)", line)) for line in output.splitlines()):
+        if name or record.get("Default") == "YES":
+            return record
+    raise CommandFailed(["scontrol"], "no default partition", transient=False)
 
 
 def largest_node(name: str) -> tuple[int, int]:
-    """Bytes of memory and number of cores of the largest node of a partition.
+    """Bytes of memory and number of cores of the largest node of a partition, 0 where SLURM says nothing.
 
     Raises
     ------
     CommandFailed
         If SLURM does not answer.
     """
-    output = run(["sinfo", "--noheader", f"--partition={name}", f"--format=%m{SEPARATOR}%c"])
-    rows = [
-        [int(re.sub(r"\D", "", text) or 0) for text in line.split(SEPARATOR)]
-        for line in output.split()
-        if SEPARATOR in line
-    ]
-    memory = max((row[0] for row in rows), default=0)
-    return memory * 2**20, max((row[1] for row in rows), default=0)
-
-
-def most_jobs() -> int:
-    """How many jobs SLURM holds at once, 0 where it does not say.
-
-    Raises
-    ------
-    CommandFailed
-        If SLURM does not answer.
-    """
-    found = re.search(r"^MaxJobCount\s*=\s*(\d+)", run(["scontrol", "show", "config"]), re.MULTILINE)
-    return int(found[1]) if found else 0
+    # "8192+ 16": of nodes that are not all alike
+    output = run(["sinfo", "--noheader", f"--partition={name}", "--format=%m %c"])
+    sizes = [int(text) for text in re.findall(r"\d+", output)]
+    return max(sizes[::2], default=0) * 2**20, max(sizes[1::2], default=0)

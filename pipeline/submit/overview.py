@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -67,9 +66,8 @@ def note_lines(of_search: Sequence[str], of_datasets: Mapping[str, Sequence[str]
 
 # A guess at the CPU time of a sweep, before anything was timed.
 #
-# Powers of the sizes, fitted to restarts of both methods on the eight real data sets and on mixtures of 200
-# to
-# 20,000 samples, 2 to 256 features and 2 to 32 clusters: `python -m benchmarks rough`.
+# Powers of the sizes, fitted to restarts of both methods on the eight real data sets and on mixtures of
+# 200 to 20,000 samples, 2 to 256 features and 2 to 32 clusters: `python -m benchmarks rough`.
 
 SEARCH_SECONDS = 3.1e-8
 """Of the local search of an offspring with one sample, one cluster and hardly any feature."""
@@ -100,17 +98,15 @@ def rough_seconds(search: Search, plan: DatasetPlan, work: Work) -> float:
         return (work.stop - work.start) * CALL_SECONDS
     term = ANNOTATED if split_model(cell.model)[0] in ("likelihood", "posterior") else 1.0
 
+    size: float = plan.n_samples**SAMPLES * plan.n_clusters**CLUSTERS
+    wide = 1.0 + plan.n_features / 16.0
+
     def one(shape: str, generations: int) -> float:
         if search.patience:
             generations = min(generations, round(PATIENT * search.patience * plan.n_clusters))
         searches: float = FIRST * search.population + generations * search.offspring
-        wide = 1.0 + plan.n_features / 16.0
-        features: float = wide**FEATURES
-        if len(DIMS[shape]) > 1:
-            features *= wide**MATRICES
-        elif shape == "diagonal":
-            features *= DIAGONAL
-        size: float = plan.n_samples**SAMPLES * plan.n_clusters**CLUSTERS
+        diagonal = DIAGONAL if shape == "diagonal" else 1.0
+        features: float = wide**FEATURES * (wide**MATRICES if len(DIMS[shape]) > 1 else diagonal)
         return searches * SEARCH_SECONDS * term * size * features
 
     short = min(search.generations, FOLD_GENERATIONS)
@@ -131,29 +127,24 @@ def rough_batch_seconds(spec: SweepSpec, plan: DatasetPlan, answers: int) -> flo
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class DatasetOverview:
-    """The work of one data set; its times are measured, or rough guesses where nothing was timed.
+SUMMED = (
+    *("cells", "restarts", "blocks", "files", "bytes", "core_hours", "worker_hours"),
+    *("paths", "questions", "asking_hours"),
+)
 
-    `seconds_per_restart` and `worker_hours` are time that passes for a worker, `core_hours` CPU time.
-    Questions are counted in whole batches; both include them, and the `asking_hours` are their CPU time.
-    """
-
-    name: str
-    n_samples: int
-    n_features: int
-    n_clusters: int
-    cells: int
-    restarts: int
-    blocks: int
-    files: int
-    bytes: int
-    seconds_per_restart: float
-    core_hours: float
-    worker_hours: float
-    paths: int = 0
-    questions: int = 0
-    asking_hours: float = 0.0
+COLUMNS = (
+    ("data set", "name", "<18", ""),
+    ("N", "n_samples", ">7", ""),
+    ("D", "n_features", ">5", ""),
+    ("K", "n_clusters", ">4", ""),
+    ("cells", "cells", ">9", ","),
+    ("restarts", "restarts", ">11", ","),
+    ("files", "files", ">7", ","),
+    ("MB", "megabytes", ">9", ".1f"),
+    ("s/restart", "seconds_per_restart", ">11", ".3g"),
+    ("core-h", "core_hours", ">9", ".3g"),
+)
+"""Of the table for people: head, value, place in the line, and form."""
 
 
 @dataclass(frozen=True)
@@ -162,22 +153,12 @@ class PlanOverview:
 
     Parameters
     ----------
-    name : str
-        Of the sweep.
-    cube : Path
-        Where its results would be written.
-    datasets : tuple of DatasetOverview
-        Work of each data set that is available.
-    skipped : dict of str to list of str
-        Data sets left out, and why.
-    at_hand : str or None
-        That in one line.
-    notes : dict of str to list of str
-        What to know of data sets before trusting their solutions.
-    search : tuple of Search
-        Settings of the search and of the objective.
-    search_notes : tuple of str
-        Settings that no model uses.
+    prepared : Prepared
+        The sweep.
+    datasets : list of dict
+        Work of each data set that is available; times are measured, or rough guesses where nothing was timed.
+        `seconds_per_restart` and `worker_hours` are time that passes for a worker, `core_hours` CPU time.
+        Questions are counted in whole batches; both include them, and the `asking_hours` are their CPU time.
     workers, batches : int
         Batches depend on the number of workers.
     timed : bool
@@ -186,73 +167,74 @@ class PlanOverview:
         When, and where; None for rough ones, and for a file that does not say.
     measured_now : bool
         Whether that was for this plan.
-    least : float
-        Share of the restarts that are run in any case with an adaptive stop; 1 without one.
     """
 
-    name: str
-    cube: Path
-    datasets: tuple[DatasetOverview, ...]
-    skipped: dict[str, list[str]]
-    at_hand: str | None
-    notes: dict[str, list[str]]
-    search: tuple[Search, ...]
-    search_notes: tuple[str, ...]
+    prepared: Prepared
+    datasets: list[dict[str, Any]]
     workers: int
     batches: int
     timed: bool
     moment: Moment | None
     measured_now: bool
-    least: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, totals included."""
-        totals = {key: sum(getattr(d, key) for d in self.datasets) for key in _SUMMED}
-        searches = [{"method": method_words(each), **_given(each)} for each in self.search]
-        moment = None if self.moment is None else self.moment._asdict()
+        """Plain values for JSON, with totals; `least` is the share of restarts that are run in any case."""
+        spec, skipped = self.prepared.spec, self.prepared.inputs.skipped
+        searches = [
+            {"method": method_words(each)}
+            | ({} if each.name is None else {"name": each.name})
+            | {**vars(each.settings), "held_out": each.held_out}
+            for each in spec.search
+        ]
         return {
-            **asdict(self),
-            "cube": str(self.cube),
+            "name": spec.name,
+            "cube": str(self.prepared.cube),
+            "datasets": self.datasets,
+            "skipped": {name: list(reasons) for name, reasons in skipped.items()},
+            "at_hand": at_hand(spec, skipped),
+            "notes": sweep_notes(self.prepared),
             "search": searches[0] if len(searches) == 1 else searches,
-            "total": totals,
-            "moment": moment,
+            "search_notes": search_notes(spec),
+            "workers": self.workers,
+            "batches": self.batches,
+            "timed": self.timed,
+            "moment": None if self.moment is None else self.moment._asdict(),
+            "measured_now": self.measured_now,
+            "least": 1.0 if spec.stop is None else spec.stop.r_min / spec.grid.restarts,
+            "total": {key: sum(each[key] for each in self.datasets) for key in SUMMED},
         }
 
     def lines(self) -> list[str]:
         """Table for people."""
-        total = self.to_dict()["total"]
-        head = _row("data set", "N", "D", "K", "cells", "restarts", "files", "MB", "s/restart", "core-h")
-        rows = [
-            _row(
-                d.name,
-                d.n_samples,
-                d.n_features,
-                d.n_clusters,
-                *_amounts(asdict(d)),
-                f"{d.seconds_per_restart:.3g}",
-                f"{d.core_hours:.3g}",
-            )
-            for d in self.datasets
-        ]
-        foot = _row("total", "", "", "", *_amounts(total), "", f"{total['core_hours']:.3g}")
-        hours = total["worker_hours"] / self.workers
+        plan = self.to_dict()
+        total, least = plan["total"], plan["least"]
         kind = " of restarts" if total["paths"] else ""
         work = f"{plural(self.batches, 'batch', 'batches')}{kind} for {plural(self.workers, 'worker')}"
-        tail = [
-            f"{work}, about {_hours(hours)} in all ({self._how()})",
-            *(_search_line(each) for each in self.search),
-            f"results: {self.cube}",
+        time = _hours(total["worker_hours"] / self.workers)
+        searches = [
+            f"search{'' if each.name is None else ' ' + each.name}: "
+            + ", ".join(f"{key} {value}" for key, value in each.named().items())
+            for each in self.prepared.spec.search
         ]
+        lines = [
+            "".join(f"{head:{place}}" for head, _, place, _ in COLUMNS),
+            *map(_row, (*plan["datasets"], {"name": "total", **total})),
+            f"{work}, about {time} in all ({self._how()})",
+        ]
+        if least < 1:
+            few = math.ceil(least * total["restarts"])
+            short = least * (total["core_hours"] - total["asking_hours"]) + total["asking_hours"]
+            lines.append(f"at most: the adaptive stop may end after {few:,} restarts, {short:.3g} core-h")
         if total["paths"]:
             asked = f"{total['questions']:,} questions to ask in {total['paths']:,} paths"
-            tail.insert(1, f"{asked}, {total['asking_hours']:.3g} core-h of these")
-        if self.least < 1:
-            solving = total["core_hours"] - total["asking_hours"]
-            few = math.ceil(self.least * total["restarts"])
-            short = self.least * solving + total["asking_hours"]
-            tail.insert(1, f"at most: the adaptive stop may end after {few:,} restarts, {short:.3g} core-h")
-        without = [] if self.at_hand is None else [self.at_hand]
-        return [head, *rows, foot, *tail, *without, *note_lines(self.search_notes, self.notes)]
+            lines.append(f"{asked}, {total['asking_hours']:.3g} core-h of these")
+        return [
+            *lines,
+            *searches,
+            f"results: {self.prepared.cube}",
+            *filter(None, [plan["at_hand"]]),
+            *note_lines(plan["search_notes"], plan["notes"]),
+        ]
 
     def _how(self) -> str:
         """Where the times come from, in words."""
@@ -264,12 +246,6 @@ class PlanOverview:
         if self.measured_now:
             return f"measured now, {busy}"
         return f"timed {span(self.moment.age)} ago on {self.moment.host}, {busy}; --pilot measures now"
-
-
-_SUMMED = (
-    *("cells", "restarts", "blocks", "files", "bytes", "core_hours", "worker_hours"),
-    *("paths", "questions", "asking_hours"),
-)
 
 
 def plan_overview(prepared: Prepared, *, workers: int | None = None, pilot: bool = False) -> PlanOverview:
@@ -293,27 +269,15 @@ def plan_overview(prepared: Prepared, *, workers: int | None = None, pilot: bool
     timing = Timing({}) if pilot else Timing.load(prepared.run)
     if pilot:
         _time_corners(prepared, timing)
-    datasets = tuple(_dataset(prepared, plan, timing) for plan in prepared.inputs.plans)
-    seconds = 3600 * sum(d.worker_hours for d in datasets)
-    length = target_seconds(seconds, workers)
-    stop = prepared.spec.stop
+    datasets = [_dataset(prepared, plan, timing) for plan in prepared.inputs.plans]
+    length = target_seconds(3600 * sum(each["worker_hours"] for each in datasets), workers)
+    batches = 0
+    for each in datasets:
+        long = max(1, math.floor(length / max(each["seconds_per_restart"], 1e-9)))
+        batches += math.ceil(each["restarts"] / long)
     timed = not any(timing.missing(plan) for plan in prepared.inputs.plans)
-    return PlanOverview(
-        name=prepared.spec.name,
-        cube=prepared.cube,
-        datasets=datasets,
-        skipped={name: list(reasons) for name, reasons in prepared.inputs.skipped.items()},
-        at_hand=at_hand(prepared.spec, prepared.inputs.skipped),
-        notes=sweep_notes(prepared),
-        search=prepared.spec.search,
-        search_notes=tuple(search_notes(prepared.spec)),
-        workers=workers,
-        batches=sum(_batches(d, length) for d in datasets),
-        timed=timed,
-        moment=timing.moment if timed else None,
-        measured_now=pilot,
-        least=1.0 if stop is None else stop.r_min / prepared.spec.grid.restarts,
-    )
+    moment = timing.moment if timed else None
+    return PlanOverview(prepared, datasets, workers, batches, timed, moment, measured_now=pilot)
 
 
 def _time_corners(prepared: Prepared, timing: Timing) -> None:
@@ -348,34 +312,44 @@ def _time_questions(asking: Asking, plan: DatasetPlan, source: Source, timing: T
             known = np.concatenate([known, result.answers])
 
 
-def _dataset(prepared: Prepared, plan: DatasetPlan, timing: Timing) -> DatasetOverview:
-    measured = not timing.missing(plan)
+ALIKE = ("mixture", "design", "replicate")
+"""Dimensions along which cells are predicted to last equally long."""
+
+
+def _dataset(prepared: Prepared, plan: DatasetPlan, timing: Timing) -> dict[str, Any]:
+    is_measured = not timing.missing(plan)
     seconds = cpu_seconds = 0.0
-    for cell, cells in _groups(plan):
-        work = Work(cell, 0, plan.restarts_of(cell.model))
-        rough = 0.0 if measured else rough_seconds(prepared.spec.search_of(cell.search), plan, work)
-        seconds += cells * (timing.work_seconds(work) if measured else rough)
-        cpu_seconds += cells * (timing.work_cpu_seconds(work) if measured else rough)
+    for node in plan.nodes:
+        cells = list(node.cells({dim.name: dim.values[:1] for dim in node.dims if dim.name in ALIKE}))
+        alike = node.n_cells // len(cells)
+        for cell in cells:
+            work = Work(cell, 0, plan.restarts_of(cell.model))
+            if is_measured:
+                seconds += alike * timing.work_seconds(work)
+                cpu_seconds += alike * timing.work_cpu_seconds(work)
+            else:
+                rough = alike * rough_seconds(prepared.spec.search_of(cell.search), plan, work)
+                seconds, cpu_seconds = seconds + rough, cpu_seconds + rough
     specs = array_specs(plan)
-    restarts = plan.n_restarts
+    chunks = (math.prod(map(math.ceil, np.divide(spec.shape, spec.chunks))) for spec in specs)
     questions, asking, asking_cpu = _questions(prepared, plan, timing)
-    return DatasetOverview(
-        name=plan.name,
-        n_samples=plan.n_samples,
-        n_features=plan.n_features,
-        n_clusters=plan.n_clusters,
-        cells=plan.n_cells,
-        restarts=restarts,
-        blocks=sum(1 for _ in plan.blocks()),
-        files=len({spec.node for spec in specs}) + sum(1 + _chunks(spec) for spec in specs),
-        bytes=sum(_bytes(spec) for spec in specs),
-        seconds_per_restart=seconds / restarts,
-        core_hours=(cpu_seconds + asking_cpu) / 3600,
-        worker_hours=(seconds + asking) / 3600,
-        paths=plan.n_paths,
-        questions=questions,
-        asking_hours=asking_cpu / 3600,
-    )
+    return {
+        "name": plan.name,
+        "n_samples": plan.n_samples,
+        "n_features": plan.n_features,
+        "n_clusters": plan.n_clusters,
+        "cells": plan.n_cells,
+        "restarts": plan.n_restarts,
+        "blocks": sum(1 for _ in plan.blocks()),
+        "files": len({spec.node for spec in specs}) + len(specs) + sum(chunks),
+        "bytes": sum(_bytes(spec) for spec in specs),
+        "seconds_per_restart": seconds / plan.n_restarts,
+        "core_hours": (cpu_seconds + asking_cpu) / 3600,
+        "worker_hours": (seconds + asking) / 3600,
+        "paths": plan.n_paths,
+        "questions": questions,
+        "asking_hours": asking_cpu / 3600,
+    }
 
 
 def _questions(prepared: Prepared, plan: DatasetPlan, timing: Timing) -> tuple[int, float, float]:
@@ -399,37 +373,6 @@ def _questions(prepared: Prepared, plan: DatasetPlan, timing: Timing) -> tuple[i
     return plan.n_paths * batches * asking.batch, seconds, cpu_seconds
 
 
-def _groups(plan: DatasetPlan) -> Iterator[tuple[Cell, int]]:
-    """A cell of each group that is predicted to last equally long, and the number of cells of the group."""
-    for node in plan.nodes:
-        alike = {dim.name: dim.values[:1] for dim in node.dims if dim.name in ALIKE}
-        cells = list(node.cells(alike))
-        yield from ((cell, node.n_cells // len(cells)) for cell in cells)
-
-
-ALIKE = ("mixture", "design", "replicate")
-"""Dimensions along which cells are predicted to last equally long."""
-
-
-def _given(search: Search) -> dict[str, Any]:
-    name = {} if search.name is None else {"name": search.name}
-    return {**name, **vars(search.settings), "held_out": search.held_out}
-
-
-def _search_line(search: Search) -> str:
-    name = "" if search.name is None else f" {search.name}"
-    return f"search{name}: {', '.join(f'{key} {value}' for key, value in search.named().items())}"
-
-
-def _batches(dataset: DatasetOverview, length: float) -> int:
-    each = max(1, math.floor(length / max(dataset.seconds_per_restart, 1e-9)))
-    return math.ceil(dataset.restarts / each)
-
-
-def _chunks(spec: ArraySpec) -> int:
-    return math.prod(math.ceil(size / chunk) for size, chunk in zip(spec.shape, spec.chunks, strict=True))
-
-
 def _bytes(spec: ArraySpec) -> int:
     """Size before compression."""
     if spec.variable.role is Role.COORDINATE or spec.variable.dtype == "string":
@@ -437,17 +380,10 @@ def _bytes(spec: ArraySpec) -> int:
     return math.prod(spec.shape) * np.dtype(spec.variable.dtype).itemsize
 
 
-def _row(*fields: object) -> str:
-    widths = (18, 7, 5, 4, 9, 11, 7, 9, 11, 9)
-    first, *rest = (str(field) for field in fields)
-    return f"{first:<{widths[0]}}" + "".join(
-        f"{text:>{width}}" for text, width in zip(rest, widths[1:], strict=True)
-    )
-
-
-def _amounts(record: dict[str, Any]) -> tuple[str, str, str, str]:
-    counts = [f"{record[key]:,}" for key in ("cells", "restarts", "files")]
-    return counts[0], counts[1], counts[2], f"{record['bytes'] / 1e6:.1f}"
+def _row(record: Mapping[str, Any]) -> str:
+    values = {"megabytes": record["bytes"] / 1e6, **record}
+    shown = ((format(values[key], form) if key in values else "", place) for _, key, place, form in COLUMNS)
+    return "".join(f"{text:{place}}" for text, place in shown)
 
 
 def _hours(hours: float) -> str:

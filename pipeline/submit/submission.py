@@ -15,7 +15,7 @@ from typing import Any
 
 from rich.console import Console
 
-from pipeline.cluster.profiles import Profile, load_profile
+from pipeline.cluster.profiles import load_profile
 from pipeline.common import COMPLETE, INTERNAL, at_hand, own_names, span
 from pipeline.jobs import slurm
 from pipeline.jobs.cluster import machine_problems, path_problems
@@ -33,27 +33,98 @@ from sweep_clustering import check_shadowing
 from sweeps.errors import InputError, Problem, collecting
 from sweeps.plan import find_cells
 
-# Detached runs: the head is started as a job of its own, or as a process that outlives the terminal.
-
 logger = logging.getLogger(__name__)
+
+
+def submit(
+    path: Path,
+    options: Options,
+    console: Console,
+    *,
+    show_plan: Callable[[dict[str, Any]], object] | None = None,
+) -> int:
+    """Run what is left of a sweep.
+
+    Parameters
+    ----------
+    path : Path
+        Sweep file.
+    options : Options
+        Runtime choices.
+    console : Console
+        Where progress is shown; warnings and results go through logging.
+    show_plan : callable or None
+        Takes the plan of a dry run as plain values; None to show it on the console.
+
+    Returns
+    -------
+    int
+        0 complete (or handed over, with `detach`), 1 stopped by a failing disk, a lost lease or a held one,
+        3 finished with failed cells (with `strict`, also when data sets were skipped), 128 + n stopped by
+        signal n.
+
+    Raises
+    ------
+    sweeps.errors.InputError
+        Bad input; nothing was started and nothing written.
+    """
+    check_shadowing()
+    request = _checked(path, options)
+    prepared, profile = request.prepared, request.profile
+    if (without := at_hand(prepared.spec, prepared.inputs.skipped)) is not None:
+        logger.warning("%s", without)
+    if not options.dry_run:
+        for line in note_lines(search_notes(prepared.spec), sweep_notes(prepared)):
+            logger.warning(line)
+        return detach(request) if options.detach else run_head(request, console)
+    if show_plan is not None:
+        show_plan(plan_overview(prepared, workers=options.workers or None).to_dict())
+        return COMPLETE
+    jobs = None if profile is None or not isinstance(profile.options, JobQueue) else profile.options
+    if profile is None or jobs is None:
+        lines = plan_overview(prepared, workers=options.workers).lines()
+    else:
+        # Imported here, so that a run without worker jobs does not load the scheduler.
+        from pipeline.submit.jobplan import job_lines
+
+        n_jobs = options.workers or jobs.workers
+        lines = [*plan_overview(prepared, workers=n_jobs * jobs.cores).lines(), ""]
+        lines += job_lines(jobs, prepared, where=profile.where, n_jobs=n_jobs)
+        if options.detach and isinstance(jobs, SlurmQueue):
+            script = head_script(jobs, prepared.run, head_command(request))
+            lines += ["", "the head would be a job of this script:", "", *script.splitlines()]
+    for line in lines:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    return COMPLETE
+
+
+def _checked(path: Path, options: Options) -> Request:
+    """Everything that a submit needs, or all that is wrong with it."""
+    problems: list[Problem] = []
+    with collecting(problems):
+        prepared = prepare(path, results=options.results, data_dir=options.data_dir)
+        wanted = Wanted(options.retry_failed, find_cells(options.only, prepared.inputs.plans))
+    with collecting(problems):
+        own_names()
+    with collecting(problems):
+        profile = None if options.workers == 0 else load_profile(options.profile, options.cluster_file)
+    if not problems and options.detach and profile is not None and isinstance(profile.options, JobQueue):
+        if profile.kind != "slurm":
+            found = f"profile {profile.name!r} of kind {profile.kind}"
+            hint = "leave out --detach, and run it under tmux, or in a job of your own"
+            problems = [Problem("--detach", found, "a profile of kind slurm, local or address", hint)]
+        elif not options.dry_run:  # which shows these as warnings
+            problems = [*machine_problems(profile.options, profile.where), *path_problems(prepared.run)]
+    if problems:
+        raise InputError(problems)
+    return Request(path, prepared, wanted, profile, options)
+
+
+# Detached runs: the head is started as a job of its own, or as a process that outlives the terminal.
 
 START_SECONDS, SLOW_SECONDS = 300.0, 10.0
 """A new process is watched so long, or until it holds the lease, which usually takes three seconds; and how
 long before it is said that it takes longer."""
-
-
-def detach_problems(request: Request) -> list[Problem]:
-    """What keeps a profile from running without the process that submits."""
-    profile = request.profile
-    if profile is None or not isinstance(profile.options, JobQueue):
-        return []
-    if profile.kind != "slurm":
-        found = f"profile {profile.name!r} of kind {profile.kind}"
-        hint = "leave out --detach, and run it under tmux, or in a job of your own"
-        return [Problem("--detach", found, "a profile of kind slurm, local or address", hint)]
-    if request.options.dry_run:  # a dry run shows the other problems as warnings
-        return []
-    return [*machine_problems(profile.options, profile.where), *path_problems(request.prepared.run)]
 
 
 def detach(request: Request) -> int:
@@ -62,7 +133,7 @@ def detach(request: Request) -> int:
     Parameters
     ----------
     request : Request
-        What to run, without any `detach_problems`.
+        What to run, with a profile that can.
 
     Returns
     -------
@@ -70,7 +141,6 @@ def detach(request: Request) -> int:
         0 when the head was started, or there was nothing to do; 1 when the sweep is running already, or the
         queue refuses the job; the exit code of a process that ended at once.
     """
-    prepared = request.prepared
     if request.settled:
         return nothing_to_do(request)
     queue = None if request.profile is None else request.profile.options
@@ -80,10 +150,9 @@ def detach(request: Request) -> int:
         logger.error("%s", error)
         return INTERNAL
     if code == COMPLETE:
-        cube = shlex.quote(str(prepared.cube))
-        logger.info("progress: sweep status %s", cube)
-        logger.info("its log:  sweep logs %s --follow", cube)
-        logger.info("end it:   sweep cancel %s", cube)
+        cube = shlex.quote(str(request.prepared.cube))
+        for what, command in (("progress: ", "status"), ("its log:  ", "logs"), ("end it:   ", "cancel")):
+            logger.info("%ssweep %s %s%s", what, command, cube, " --follow" if command == "logs" else "")
     return code
 
 
@@ -102,23 +171,23 @@ def _queue(request: Request, options: SlurmQueue) -> int:
     """Hand the head to the queue."""
     run = request.prepared.run
     # Asked before the lease is touched, too: a head that stands still would be ended by the loss of it.
-    if (other := other_head(run)) is not None:
+    other = other_head(run)
+    if other is None:
+        with _exclusive(request.prepared.cube):
+            other = other_head(run)
+            if other is None:
+                forget_cancel(run)
+                with storage_errors(run.script):
+                    script = head_script(options, run, head_command(request))
+                    run.script.write_text(script, encoding="utf-8")
+                # Taken before the job can start: a head record that is older belongs to an earlier run.
+                at = time.time()
+                number = slurm.submit(str(run.script), head_name(run))
+                Submission(system="slurm", job=number, host=socket.gethostname(), at=at).write(run.submission)
+    if other is not None:
         logger.error("%s", other)
         return INTERNAL
-    with _exclusive(request.prepared.cube):
-        if (other := other_head(run)) is not None:
-            logger.error("%s", other)
-            return INTERNAL
-        forget_cancel(run)
-        script = run.script
-        with storage_errors(script):
-            script.write_text(head_script(options, run, head_command(request)), encoding="utf-8")
-        # Taken before the job can start: a head record that is older belongs to an earlier run.
-        at = time.time()
-        number = slurm.submit(str(script), head_name(run))
-        sent = Submission(system="slurm", job=number, host=socket.gethostname(), at=at)
-        sent.write(run.submission)
-    logger.info("the head is job %s (%s); its script is %s", number, head_name(run), script)
+    logger.info("the head is job %s (%s); its script is %s", number, head_name(run), run.script)
     return COMPLETE
 
 
@@ -187,88 +256,3 @@ def _early_exit(cube: Path, pid: int) -> int:
         time.sleep(0.1)
     logger.warning("process %d is there, but has not taken the lease in %s", pid, span(START_SECONDS))
     return 0
-
-
-def submit(
-    path: Path,
-    options: Options,
-    console: Console,
-    *,
-    show_plan: Callable[[dict[str, Any]], object] | None = None,
-) -> int:
-    """Run what is left of a sweep.
-
-    Parameters
-    ----------
-    path : Path
-        Sweep file.
-    options : Options
-        Runtime choices.
-    console : Console
-        Where progress is shown; warnings and results go through logging.
-    show_plan : callable or None
-        Takes the plan of a dry run as plain values; None to show it on the console.
-
-    Returns
-    -------
-    int
-        0 complete (or handed over, with `detach`), 1 stopped by a failing disk, a lost lease or a held one,
-        3 finished with failed cells (with `strict`, also when data sets were skipped), 128 + n stopped by
-        signal n.
-
-    Raises
-    ------
-    sweeps.errors.InputError
-        Bad input; nothing was started and nothing written.
-    """
-    check_shadowing()
-    request = _checked(path, options)
-    prepared = request.prepared
-    if (without := at_hand(prepared.spec, prepared.inputs.skipped)) is not None:
-        logger.warning("%s", without)
-    if options.dry_run and show_plan is not None:
-        show_plan(plan_overview(prepared, workers=options.workers or None).to_dict())
-        return COMPLETE
-    if options.dry_run:
-        for line in _dry_run(request):
-            console.print(line, highlight=False, markup=False, soft_wrap=True)
-        return COMPLETE
-    for line in note_lines(search_notes(prepared.spec), sweep_notes(prepared)):
-        logger.warning(line)
-    return detach(request) if options.detach else run_head(request, console)
-
-
-def _checked(path: Path, options: Options) -> Request:
-    problems: list[Problem] = []
-    profile: Profile | None = None
-    wanted: Wanted | None = None
-    with collecting(problems):
-        prepared = prepare(path, results=options.results, data_dir=options.data_dir)
-        wanted = Wanted(options.retry_failed, find_cells(options.only, prepared.inputs.plans))
-    with collecting(problems):
-        own_names()
-    with collecting(problems):
-        profile = None if options.workers == 0 else load_profile(options.profile, options.cluster_file)
-    if problems or wanted is None:
-        raise InputError(problems)
-    request = Request(path, prepared, wanted, profile, options)
-    if options.detach and (problems := detach_problems(request)):
-        raise InputError(problems)
-    return request
-
-
-def _dry_run(request: Request) -> list[str]:
-    prepared, profile, workers = request.prepared, request.profile, request.options.workers
-    if profile is None or not isinstance(profile.options, JobQueue):
-        return plan_overview(prepared, workers=workers).lines()
-    # Imported here, so that a run without worker jobs does not load the scheduler.
-    from pipeline.submit.jobplan import plan_jobs
-
-    options = profile.options
-    n_jobs = workers or options.workers
-    jobs = plan_jobs(options, prepared, where=profile.where, n_jobs=n_jobs)
-    lines = [*plan_overview(prepared, workers=n_jobs * options.cores).lines(), "", *jobs.lines()]
-    if request.options.detach and isinstance(options, SlurmQueue):
-        script = head_script(options, prepared.run, head_command(request))
-        lines += ["", "the head would be a job of this script:", "", *script.splitlines()]
-    return lines

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
@@ -61,8 +62,11 @@ def run(spec: Path, results: Path, *, batch_restarts: int | None = None, **optio
     batches = make_batches if batch_restarts is None else batches_of(batch_restarts)
     with ExitStack() as stack:
         stack.enter_context(patch("pipeline.run.driver.make_batches", batches))
-        if choices["workers"]:  # runs of two tests at a time would want the same port
-            stack.enter_context(patch("pipeline.cluster.connect._free_port", lambda wanted: 0))
+        if choices["workers"] and "cluster_file" not in choices:
+            # Runs of two tests at a time would want the same port.
+            site = Path(stack.enter_context(TemporaryDirectory())) / "cluster.yaml"
+            site.write_text("local: {kind: local, dashboard_port: 0}")
+            choices["cluster_file"] = site
         return submit(spec, Options(results=results, **choices), Console(stderr=True))  # type: ignore[arg-type]
 
 

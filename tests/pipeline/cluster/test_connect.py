@@ -14,8 +14,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import dask
 import psutil
@@ -28,64 +30,38 @@ from distributed.system import MEMORY_LIMIT
 from processes.sweeping import write_spec
 
 from pipeline.cluster import connect as connecting
-from pipeline.cluster.connect import (
-    ALONE,
-    LOSSES,
-    OF_A_WORKER,
-    LossesInOneLine,
-    SamePackages,
-    allow_open_files,
-    connect,
-    dashboard_address,
-    register,
-)
+from pipeline.cluster.connect import ALONE, LOOPBACK, OF_A_WORKER, connect, dashboard_address
 from pipeline.cluster.profiles import Address, Local, Profile, Tls
 from pipeline.jobs.slurm import ComputeClusterError
 from storage.runfolder.lease import Lease
 from sweep_clustering import ShadowedPackageError
 from sweeps.errors import InputError
 
-# The limit of open files: raised where it can be, one message where it cannot.
 
-Limits = list[tuple[int, int]]
-
-
-@pytest.fixture
-def limits(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], Limits]:
-    """Stand-ins for the limits of this process; what is set is kept."""
-
-    def given(soft: int, hard: int) -> Limits:
-        kept = [(soft, hard)]
-        monkeypatch.setattr(resource, "getrlimit", lambda which: kept[-1])
-        monkeypatch.setattr(resource, "setrlimit", lambda which, values: kept.append(values))
-        return kept
-
-    return given
-
-
-@pytest.mark.parametrize(("soft", "hard"), [(1024, 4096), (ALONE + OF_A_WORKER, 4096), (-1, -1)])
-def test_a_limit_that_is_enough_stays(limits: Callable[[int, int], Limits], soft: int, hard: int) -> None:
-    kept = limits(soft, hard)
-    allow_open_files(1)
-    assert kept == [(soft, hard)]
-
-
-@pytest.mark.parametrize("hard", [ALONE + 200 * OF_A_WORKER, -1])
-def test_a_limit_is_raised_to_what_is_needed(limits: Callable[[int, int], Limits], hard: int) -> None:
-    kept = limits(64, hard)
-    allow_open_files(200)
-    assert kept[-1] == (ALONE + 200 * OF_A_WORKER, hard)
-
-
-def test_what_is_missing_is_said(limits: Callable[[int, int], Limits]) -> None:
-    kept = limits(64, 1024)
-    with pytest.raises(ComputeClusterError) as caught:
-        allow_open_files(200)
-    assert str(caught.value) == (
-        "found a limit of 1024 open files, expected 2448 for 200 worker processes: "
-        "raise the limit (ulimit -Hn), or ask for fewer workers"
-    )
-    assert len(kept) == 1
+@pytest.mark.parametrize(
+    ("before", "n_workers", "after"),
+    [
+        ((1024, 4096), 1, None),
+        ((ALONE + OF_A_WORKER, 4096), 1, None),
+        ((-1, -1), 1, None),
+        ((64, ALONE + 200 * OF_A_WORKER), 200, ALONE + 200 * OF_A_WORKER),
+        ((64, -1), 200, ALONE + 200 * OF_A_WORKER),
+        ((64, 1024), 200, "found a limit of 1024 open files, expected 2448 for 200 worker processes: raise"),
+        ((8, 32), 1, "found a limit of 32 open files, expected 60 for 1 worker process: raise"),
+    ],
+)
+def test_the_limit_of_open_files_is_raised_where_it_can_be(
+    before: tuple[int, int], n_workers: int, after: int | str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda which: before)
+    monkeypatch.setattr(resource, "setrlimit", lambda which, values: changed.append(values))
+    if isinstance(after, str):
+        with pytest.raises(ComputeClusterError, match=after):
+            connecting.allow_open_files(n_workers)
+    else:
+        connecting.allow_open_files(n_workers)
+    assert changed == ([(after, before[1])] if isinstance(after, int) else [])
 
 
 @pytest.mark.slow
@@ -108,109 +84,82 @@ def test_a_run_with_few_open_files(tmp_path: Path, hard: int, code: int) -> None
         assert len(done.stderr.splitlines()) <= 3  # a note on the data, "starting workers", and this
 
 
-# Plugins of workers: what a worker says of a connection that broke.
+# Reports of connections that broke, as the logger of a worker shows them with the filter of the plugin.
 
 WORKER = "distributed.worker"
-STREAM = "Worker stream died during communication"
 HEARTBEAT = "Failed to communicate with scheduler during heartbeat."
-GONE = "in <TLS  tls://127.0.0.1:1>:\nStream is closed"
-
-
-@pytest.fixture
-def loggers() -> Iterator[Mapping[str, logging.Logger]]:
-    """Those of workers in this process, with the plugin's filter set up twice, as by two workers."""
-    loggers = {name: logging.getLogger(name) for name, _ in LOSSES}
-    before = [(logger, list(logger.filters), logger.level) for logger in loggers.values()]
-    for logger in loggers.values():
-        logger.filters.clear()
-        logger.setLevel(logging.INFO)
-    for _ in range(2):
-        LossesInOneLine().setup(None)
-    assert {len(logger.filters) for logger in loggers.values()} == {1}
-    yield loggers
-    for logger, filters, level in before:
-        logger.filters[:] = filters
-        logger.setLevel(level)
-
-
-def said(logger: logging.Logger, level: int, error: Exception, message: object, *args: object) -> str:
-    """Text that a handler of this level shows of a failure that the logger reports."""
-    stream = io.StringIO()
-    handler = logging.StreamHandler(stream)
-    handler.setLevel(level)
-    handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
-    logger.addHandler(handler)
-    try:
-        raise error
-    except type(error):
-        logger.exception(message, *args)
-    finally:
-        logger.removeHandler(handler)
-    return stream.getvalue()
+BROKEN = CommClosedError("in <TLS  tls://127.0.0.1:1>:\nStream is closed")
 
 
 @pytest.mark.parametrize(
-    ("name", "message", "args", "start"),
+    ("name", "message", "start"),
     [
-        (WORKER, HEARTBEAT, (), "Failed to communicate with scheduler during heartbeat"),
-        (WORKER, "failed during get data with %s -> %s", ("a", "b"), "failed during get data with a -> b"),
-        (WORKER, f"{STREAM}: %s", ("b",), f"{STREAM}: b"),
-        ("distributed.nanny", "Worker process died unexpectedly", (), "Worker process died unexpectedly"),
+        (WORKER, HEARTBEAT, HEARTBEAT[:-1]),
+        (WORKER, "failed during get data with %s -> %s", "failed during get data with a -> b"),
+        (WORKER, "Worker stream died during communication: %s", "Worker stream died during communication: a"),
+        ("distributed.nanny", "Worker process died unexpectedly", "Worker process died unexpectedly"),
     ],
 )
 def test_a_connection_that_broke_is_one_warning(
-    loggers: Mapping[str, logging.Logger], name: str, message: str, args: tuple[str, ...], start: str
+    name: str, message: str, start: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    error = CommClosedError(GONE)
-    expected = f"WARNING {start}: CommClosedError: in <TLS tls://127.0.0.1:1>: Stream is closed\n"
-    assert said(loggers[name], logging.INFO, error, message, *args) == expected
-    assert said(loggers[name], logging.ERROR, error, message, *args) == "", "as local workers show it"
-    loggers[name].setLevel(logging.ERROR)
-    assert said(loggers[name], logging.INFO, error, message, *args) == ""
+    logger = logging.getLogger(name)
+    monkeypatch.setattr(logger, "filters", [])
+    for _ in range(2):  # two workers of one process
+        connecting.LossesInOneLine().setup(None)
+    assert len(logger.filters) == 1
+    args = ("a", "b")[: message.count("%s")]
+
+    def said(shown: int, logged: int, error: Exception = BROKEN, message: object = message) -> str:
+        """What a handler of one level shows of a failure that the logger, of another, reports."""
+        stream = io.StringIO()
+        handler = logging.StreamHandler(stream)
+        handler.setLevel(shown)
+        handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+        monkeypatch.setattr(logger, "handlers", [handler])
+        logger.setLevel(logged)
+        try:
+            raise error
+        except type(error):
+            logger.exception(message, *args)
+        return stream.getvalue()
+
+    before = logger.level
+    try:
+        expected = f"WARNING {start}: CommClosedError: in <TLS tls://127.0.0.1:1>: Stream is closed\n"
+        assert said(logging.INFO, logging.INFO) == expected
+        assert said(logging.ERROR, logging.INFO) == "", "as local workers show it"
+        assert said(logging.INFO, logging.ERROR) == ""
+        # Any other report keeps its traceback.
+        assert "\nTraceback" in said(logging.ERROR, logging.INFO, ValueError("a fault"))
+        args = ()
+        for other in ("Unexpected exception during heartbeat.", BROKEN):
+            assert said(logging.ERROR, logging.INFO, BROKEN, other).startswith(f"ERROR {other}\nTraceback")
+    finally:
+        logger.setLevel(before)
 
 
-@pytest.mark.parametrize(
-    ("error", "message"),
-    [
-        (CommClosedError(GONE), "Unexpected exception during heartbeat. Closing worker."),
-        (CommClosedError(GONE), CommClosedError(GONE)),
-        (ValueError("a fault"), HEARTBEAT),
-    ],
-)
-def test_any_other_report_keeps_its_traceback(
-    loggers: Mapping[str, logging.Logger], error: Exception, message: object
-) -> None:
-    text = said(loggers[WORKER], logging.ERROR, error, message)
-    assert text.startswith(f"ERROR {message}\nTraceback")
+async def lose_a_heartbeat(dask_worker: Worker) -> str:
+    """Make one heartbeat of a worker fail, as when its scheduler closes first; what its process shows."""
 
+    async def closed(**report: object) -> None:
+        raise BROKEN
 
-class Leaving:
-    """A scheduler that has closed its connections."""
-
-    async def heartbeat_worker(self, **report: object) -> None:
-        raise CommClosedError(GONE)
-
-
-async def lose_a_heartbeat(dask_worker: Worker) -> int:
-    """Make one heartbeat of a worker fail; how many filters its logger has."""
-    scheduler, dask_worker.scheduler = dask_worker.scheduler, Leaving()
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    logging.getLogger(WORKER).addHandler(handler)
+    scheduler, dask_worker.scheduler = dask_worker.scheduler, SimpleNamespace(heartbeat_worker=closed)
     try:
         await dask_worker.heartbeat()
     finally:
         dask_worker.scheduler = scheduler
+        logging.getLogger(WORKER).removeHandler(handler)
     await dask_worker.heartbeat()
-    return len(logging.getLogger(WORKER).filters)
+    return stream.getvalue()
 
 
-def test_a_heartbeat_that_fails_shows_no_traceback(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """As when the scheduler closes before its workers: a run that is stopped ends without one."""
-    profile = Profile("local", Local(workers=2, dashboard_port=0), None)
-    with Lease.acquire(tmp_path / "a.zarr") as lease, connect(profile, lease=lease) as client:
-        assert list(client.run(lose_a_heartbeat).values()) == [1, 1]
-        assert len(client.nthreads()) == 2, "a heartbeat that failed ends no worker"
-    out, err = capfd.readouterr()
-    assert "Traceback" not in out + err
-    assert "heartbeat" not in out + err
+KILLED = "worker-of-a-killed-run"
+Cluster = tuple[Client, Lease, Path]
 
 
 @pytest.fixture
@@ -219,8 +168,33 @@ def lease(tmp_path: Path) -> Iterator[Lease]:
         yield lease
 
 
-KILLED = "worker-of-a-killed-run"
-Cluster = tuple[Client, Lease, Path]
+def profile_of(options: Local | Address) -> Profile:
+    return Profile("lab", options, Path("cluster.yaml"))
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Two local workers of a lease, and a folder of scratch files that others could have made.
+
+    A run that was killed left a folder of its workers behind, and the port of the dashboard is taken.
+    """
+    folder = tmp_path_factory.mktemp("local")
+    shared = folder / "shared"
+    (shared / "dask-scratch-space").mkdir(parents=True)
+    with Lease.acquire(folder / "a.zarr") as lease, socket.create_server((LOOPBACK, 0)) as other:
+        (lease.generation.workers / "dask-scratch-space" / KILLED).mkdir(parents=True)
+        port = other.getsockname()[1]
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(tempfile, "tempdir", str(shared))
+            with connect(
+                profile_of(Local(workers=3, dashboard_port=port)), n_workers=2, lease=lease
+            ) as client:
+                assert dashboard_address(client) not in (None, f"http://{LOOPBACK}:{port}/sweep")
+                yield client, lease, shared
+    assert client.status == "closed"
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    assert not lease.generation.workers.exists()
+    gc.collect()  # a socket that tornado forgets
 
 
 def interrupts_blocked() -> bool:
@@ -230,27 +204,7 @@ def interrupts_blocked() -> bool:
     return bool(int(mask, 16) >> (signal.SIGINT - 1) & 1)
 
 
-@pytest.fixture(scope="module")
-def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Two local workers of a lease, and a folder of scratch files that others could have made.
-
-    A run that was killed left a folder of its workers behind.
-    """
-    folder = tmp_path_factory.mktemp("local")
-    shared = folder / "shared"
-    (shared / "dask-scratch-space").mkdir(parents=True)
-    profile = Profile("local", Local(workers=3, dashboard_port=0), None)
-    with Lease.acquire(folder / "a.zarr") as lease:
-        (lease.generation.workers / "dask-scratch-space" / KILLED).mkdir(parents=True)
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(tempfile, "tempdir", str(shared))
-            with connect(profile, n_workers=2, lease=lease) as client:
-                yield client, lease, shared
-    assert client.status == "closed"
-    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
-    assert not lease.generation.workers.exists()
-
-
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of that socket
 def test_local_workers_are_processes_of_one_thread_on_loopback(local: Cluster) -> None:
     client, _, _ = local
     workers = client.scheduler_info()["workers"]
@@ -261,8 +215,10 @@ def test_local_workers_are_processes_of_one_thread_on_loopback(local: Cluster) -
     assert len({os.getpid(), *client.run(os.getpid).values()}) == 3
     assert client.submit(pow, 2, 10).result() == 1024
     assert str(dashboard_address(client)).startswith("http://127.0.0.1:")
-    if sys.platform == "linux":
-        assert all(client.run(interrupts_blocked).values())
+    assert all(client.run(interrupts_blocked).values())
+    for said in client.run(lose_a_heartbeat).values():
+        assert said == f"{HEARTBEAT[:-1]}: CommClosedError: in <TLS tls://127.0.0.1:1>: Stream is closed\n"
+    assert len(client.nthreads()) == 2, "a heartbeat that failed ends no worker"
 
 
 def test_credentials_are_in_the_memory_of_the_run_alone(local: Cluster) -> None:
@@ -290,56 +246,27 @@ def test_no_folder_that_others_can_make_is_imported_from(local: Cluster) -> None
         assert not [place for place in (*imports, *sys.path) if Path(place).is_relative_to(shared)]
 
 
-def test_a_local_worker_gone_with_its_nanny_is_replaced(lease: Lease, tmp_path: Path) -> None:
+def test_a_local_worker_gone_with_its_nanny_is_replaced(lease: Lease) -> None:
     """As when its new process dies while it starts, and the nanny gives up."""
-    profile = Profile("local", Local(workers=1, dashboard_port=0), None)
     with (
         dask.config.set({"distributed.deploy.lost-worker-timeout": "100ms"}),
-        connect(profile, lease=lease) as client,
+        connect(profile_of(Local(workers=1, dashboard_port=0)), lease=lease) as client,
     ):
         (nanny,) = client.cluster.workers.values()
         client.cluster.sync(nanny.close)
         assert client.submit(os.getpid).result(timeout=60) != os.getpid()
 
 
-def test_workers_that_cannot_be_started_are_said(
-    lease: Lease, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_that_cannot_be_started_are_said(lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(**options: object) -> None:
         raise RuntimeError("Nanny failed to start.") from OSError("no more processes")
 
     monkeypatch.setattr(connecting, "LocalCluster", refuse)
-    profile = Profile("local", Local(), None)
     with (
         pytest.raises(ComputeClusterError, match="no more processes"),
-        connect(profile, lease=lease),
+        connect(profile_of(Local()), lease=lease),
     ):
         pass
-
-
-def test_a_busy_dashboard_port_is_left_alone() -> None:
-    with socket.socket() as busy:
-        busy.bind((connecting.LOOPBACK, 0))
-        busy.listen()
-        port = busy.getsockname()[1]
-        assert connecting._free_port(port) == 0
-    assert connecting._free_port(port) == port
-
-
-@pytest.mark.filterwarnings(
-    "ignore::pytest.PytestUnraisableExceptionWarning"
-)  # a socket that tornado forgets
-def test_a_dashboard_port_that_is_taken_meanwhile_is_not_waited_for(
-    lease: Lease, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
-        monkeypatch.setattr("pipeline.cluster.connect._free_port", lambda wanted: port)
-        with connect(Profile("local", Local(workers=1), None), lease=lease) as client:
-            address = dashboard_address(client)
-    gc.collect()
-    assert address is not None
-    assert not address.endswith(f":{port}/sweep")
 
 
 @pytest.mark.slow
@@ -380,138 +307,94 @@ def test_interrupt_is_quiet_and_quick(tmp_path: Path) -> None:
     assert time.monotonic() - start < 30
 
 
-@pytest.fixture(scope="module")
-def tls_files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Security, Tls]:
+QUIET: dict[str, Any] = {"processes": False, "host": LOOPBACK, "dashboard_address": f"{LOOPBACK}:0"}
+
+
+def test_a_running_scheduler_over_tls_and_one_in_plain_tcp_that_is_warned_of(
+    lease: Lease, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     security = Security.temporary()
-    folder = tmp_path_factory.mktemp("tls")
-    ca, cert, key = folder / "ca.pem", folder / "client.pem", folder / "client.key"
-    ca.write_text(security.tls_ca_file)
-    cert.write_text(security.tls_client_cert)
-    key.write_text(security.tls_client_key)
-    return security, Tls(ca=ca, cert=cert, key=key)
-
-
-@pytest.fixture(scope="module")
-def running(tls_files: tuple[Security, Tls]) -> Iterator[str]:
-    """Address of a scheduler with one worker that speaks TLS only."""
+    files = [tmp_path / name for name in ("ca.pem", "client.pem", "client.key")]
+    texts = (security.tls_ca_file, security.tls_client_cert, security.tls_client_key)
+    for path, text in zip(files, texts, strict=True):
+        path.write_text(text)
+    tls = Tls(ca=files[0], cert=files[1], key=files[2])
     with LocalCluster(
-        n_workers=1,
-        threads_per_worker=1,
-        processes=False,
-        protocol="tls",
-        host="127.0.0.1",
-        security=tls_files[0],
-        dashboard_address="127.0.0.1:0",
+        n_workers=1, threads_per_worker=1, protocol="tls", security=security, **QUIET
     ) as scheduler:
-        yield scheduler.scheduler_address
-
-
-def test_a_running_scheduler_over_tls(
-    lease: Lease, running: str, tls_files: tuple[Security, Tls], tmp_path: Path
-) -> None:
-    profile = Profile("lab", Address(address=running, tls=tls_files[1]), tmp_path / "cluster.yaml")
-    for _ in range(2):  # it goes on after the first client has left
-        with connect(profile, lease=lease) as client:
-            assert client.submit(pow, 2, 10).result() == 1024
-            assert str(dashboard_address(client)).startswith("http")
-
-
-def test_a_running_scheduler_in_plain_tcp_is_warned_of(
-    lease: Lease,
-    tls_files: tuple[Security, Tls],
-    running: str,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    with LocalCluster(
-        n_workers=1, processes=False, protocol="tcp", host="127.0.0.1", dashboard_address="127.0.0.1:0"
-    ) as scheduler:
-        options = {"plain": Address(address=scheduler.scheduler_address)}
-        options["good"] = Address(address=running, tls=tls_files[1])
-        for name, option in options.items():
-            profile = Profile(name, option, tmp_path / "cluster.yaml")
-            with connect(profile, lease=lease):
-                pass
-    (said,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert said.startswith(f"{tmp_path}/cluster.yaml plain: address: plain tcp: every user of this machine")
-
-
-def test_a_running_scheduler_has_its_own_workers(lease: Lease, tmp_path: Path) -> None:
-    profile = Profile("lab", Address(address="tcp://127.0.0.1:1"), tmp_path / "cluster.yaml")
-    with (
-        pytest.raises(InputError, match="--workers: found 2, expected none"),
-        connect(profile, n_workers=2, lease=lease),
-    ):
-        pass
-
-
-def test_no_scheduler_and_no_worker_are_bad_input(
-    lease: Lease, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(connecting, "PATIENCE", 0.5)
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        port = closed.getsockname()[1]
-    profile = Profile("lab", Address(address=f"tcp://127.0.0.1:{port}"), tmp_path / "cluster.yaml")
-    with (
-        pytest.raises(InputError, match="no scheduler at"),
-        connect(profile, lease=lease),
-    ):
-        pass
-    with LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0") as scheduler:
-        profile = Profile("lab", Address(address=scheduler.scheduler_address), tmp_path / "cluster.yaml")
+        profile = profile_of(Address(address=scheduler.scheduler_address, tls=tls))
+        for _ in range(2):  # it goes on after the first client has left
+            with connect(profile, lease=lease) as client:
+                assert client.submit(pow, 2, 10).result() == 1024
+                assert str(dashboard_address(client)).startswith("http")
         with (
-            pytest.raises(InputError, match="no worker at"),
-            connect(profile, lease=lease),
+            pytest.raises(InputError, match="--workers: found 2, expected none"),
+            connect(profile, n_workers=2, lease=lease),
         ):
             pass
-
-
-def test_workers_are_checked_for_shadowed_packages(
-    lease: Lease, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(connecting, "check_shadowing", refuse)
-    profile = Profile("local", Local(workers=1, dashboard_port=0), None)
+    assert "every user" not in caplog.text
     with (
-        pytest.raises(ShadowedPackageError, match="kernels"),
-        connect(profile, lease=lease),
+        LocalCluster(n_workers=1, protocol="tcp", **QUIET) as scheduler,
+        connect(profile_of(Address(address=scheduler.scheduler_address)), lease=lease),
     ):
         pass
+    assert "cluster.yaml lab: address: plain tcp: every user of this machine" in caplog.text
 
 
-def refuse() -> str:
-    raise ShadowedPackageError("kernels")
+def test_no_scheduler_and_no_worker_are_bad_input(lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connecting, "PATIENCE", 0.3)
+    with socket.socket() as closed:
+        closed.bind((LOOPBACK, 0))
+        nobody = f"tcp://{LOOPBACK}:{closed.getsockname()[1]}"
+    with LocalCluster(n_workers=0, host=LOOPBACK, dashboard_address=f"{LOOPBACK}:0") as scheduler:
+        for address, expected in (
+            (nobody, "a running dask"),
+            (scheduler.scheduler_address, "at least one worker"),
+        ):
+            with (
+                pytest.raises(InputError, match=f"lab: address: found {address}: .*, expected {expected}"),
+                connect(profile_of(Address(address=address)), lease=lease),
+            ):
+                pass
 
 
-def test_a_worker_that_joins_later_with_other_packages_ends(
+def test_workers_with_other_packages_end_the_run_and_those_that_join_later(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    closed = []
+    shadowed = ShadowedPackageError("sweeps: found in another place")
+    known: list[str] = []
+    client: Any = SimpleNamespace(
+        run=lambda check, on_error: {"w0": None, "w1": shadowed, "w2": OSError("lost")},
+        register_plugin=lambda plugin: known.append(plugin.name),
+    )
+    with pytest.raises(ShadowedPackageError):
+        connecting.prepare_workers(client)
+    client.run = lambda check, on_error: {"w0": None}
+    connecting.prepare_workers(client)
+    assert known == ["same-packages", "losses-in-one-line"]
 
-    class Late:
-        async def close(self, **how: object) -> None:
-            closed.append(how)
+    closed: list[dict[str, object]] = []
 
     async def join() -> None:
-        await SamePackages().setup(Late())
+        async def close(**how: object) -> None:
+            closed.append(how)
+
+        await connecting.SamePackages().setup(SimpleNamespace(close=close))
         await asyncio.sleep(0)
+
+    def check() -> str:
+        raise shadowed
 
     asyncio.run(join())
     assert closed == []
-
-    def shadowed() -> str:
-        raise ShadowedPackageError("sweeps: found in another place")
-
-    monkeypatch.setattr("pipeline.cluster.connect.check_shadowing", shadowed)
+    monkeypatch.setattr(connecting, "check_shadowing", check)
     asyncio.run(join())
     assert [how["nanny"] for how in closed] == [True]
     assert "found in another place" in caplog.text
 
+    def lose(plugin: object) -> None:
+        raise BROKEN
 
-def test_a_worker_that_is_lost_while_it_is_set_up_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    class Lossy:
-        def register_plugin(self, plugin: object) -> None:
-            raise CommClosedError("Stream is closed")
-
-    register(Lossy(), SamePackages())
-    assert "lost while it was set up: Stream is closed" in caplog.text
+    client.register_plugin = lose  # a worker that is lost while it is set up ends nothing
+    connecting.prepare_workers(client)
+    assert "a worker was lost while it was set up: " in caplog.text

@@ -8,9 +8,8 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from checkout import ROOT
@@ -18,80 +17,75 @@ from distributed import LocalCluster
 from processes import sabotage, stranger
 from processes.killing import kill_family
 from processes.listening import listening
-from processes.sweeping import TINY, start, wait_until, write_spec
+from processes.sweeping import TINY, run, start, wait_until, write_spec
 
-from pipeline.cluster.connect import connect, load_profile
+from pipeline.cluster.connect import connect
+from pipeline.cluster.profiles import load_profile
+from pipeline.work import tasks
 from storage.runfolder.folder import GenerationFolder, RunFolder
 from storage.runfolder.lease import Lease
 
 LOOPBACK = "127.0.0.1"
 WORKERS = 2
 NOBODY = 65534
-LONG = TINY.replace("restarts = 5", "restarts = 2000")
-
-as_another = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
-users = pytest.mark.parametrize(
-    "user",
-    [
-        pytest.param(os.getuid(), id="the same user without the credentials"),
-        pytest.param(NOBODY, id="another user", marks=as_another),
-    ],
-)
 
 
-@contextmanager
-def submitted(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """`sweep submit` of a sweep that lasts, in a process of its own, when its work has begun."""
-    state = GenerationFolder(RunFolder(folder / "tiny.zarr"), 1).state
-    environment = sabotage.environment([("", "paced")])
-    process = start(write_spec(folder, LONG), folder, *arguments, environment=environment)
-    try:
-        wait_until(state.exists, process)
-        yield process
-    finally:
-        kill_family(process.pid)
-        process.communicate()
-
-
-@pytest.fixture(scope="module")
-def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Popen[str]]:
-    with submitted(tmp_path_factory.mktemp("local"), "--workers", str(WORKERS)) as process:
-        yield process
+def ran_by_others(ports: list[int]) -> list[dict[str, Any]]:
+    """What ran in processes of this user for strangers: one without the credentials, and another user."""
+    assert set(ports) <= stranger.visible_ports()
+    ran = stranger.attack(ports)
+    if os.geteuid() == 0:  # only root can act as another user
+        found = stranger.attack_as(NOBODY, ports)
+        assert (found["user"], set(found["seen"])) == (NOBODY, set(ports))
+        ran += found["ran"]
+    return ran
 
 
 @pytest.mark.slow
-@users
-def test_the_attack_works_where_nothing_refuses_it(user: int) -> None:
+def test_the_attack_works_where_nothing_refuses_it() -> None:
     """Otherwise the next test would pass whatever it attacks."""
     with LocalCluster(
         n_workers=1, processes=True, host=LOOPBACK, protocol="tcp", dashboard_address=f"{LOOPBACK}:0"
     ):
         ports = listening(os.getpid())
-        found = stranger.attack_as(user, [port for _, port in ports])
+        found = ran_by_others([port for _, port in ports])
         (worker,) = {pid for pid in ports.values() if pid != os.getpid()}
-    assert found["user"] == user
-    assert set(found["seen"]) == {port for _, port in ports}
-    ran = {(each["where"].split(" ")[0], *each["ran"]) for each in found["ran"]}
+    ran = {(each["where"].split(" ")[0], *each["ran"]) for each in found}
     here, there = (os.getpid(), os.getuid()), (worker, os.getuid())
     by_client = {("scheduler", *here), ("nanny", *here), ("worker", *there)}
     assert ran == by_client | {("Scheduler", *here), ("Nanny", *here), ("Worker", *there)}
 
 
-@users
-def test_nobody_else_runs_code_in_a_local_run(local: subprocess.Popen[str], user: int) -> None:
-    ports = listening(local.pid)
-    assert {host for host, _ in ports} == {LOOPBACK}
-    # Scheduler, dashboard and nannies in the head; each worker has its port, and one of http.
-    assert len(ports) == 2 + WORKERS + 2 * WORKERS
-    found = stranger.attack_as(user, [port for _, port in ports])
-    assert set(found["seen"]) == {port for _, port in ports}
-    assert found["ran"] == []
-    assert local.poll() is None
+def test_nobody_else_runs_code_in_a_local_run(tmp_path: Path) -> None:
+    """`sweep submit` of a sweep that lasts, in a process of its own, when its work has begun."""
+    state = GenerationFolder(RunFolder(tmp_path / "tiny.zarr"), 1).state
+    environment = sabotage.environment([("", "paced")])
+    spec = write_spec(tmp_path, TINY.replace("restarts = 5", "restarts = 2000"))
+    process = start(spec, tmp_path, "--workers", str(WORKERS), environment=environment)
+    try:
+        wait_until(state.exists, process)
+        ports = listening(process.pid)
+        assert {host for host, _ in ports} == {LOOPBACK}
+        # Scheduler, dashboard and nannies in the head; each worker has its port, and one of http.
+        assert len(ports) == 2 + WORKERS + 2 * WORKERS
+        assert ran_by_others([port for _, port in ports]) == []
+        assert process.poll() is None
+    finally:
+        kill_family(process.pid)
+        process.communicate()
 
 
-def test_a_run_without_workers_has_no_port(tmp_path: Path) -> None:
-    with submitted(tmp_path, "--workers", "0") as process:
-        assert listening(process.pid) == {}
+def test_a_run_without_workers_has_no_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, during, solve = listening(os.getpid()), [], tasks._run
+
+    def seen(*arguments: Any) -> Any:
+        if not during:
+            during.append(listening(os.getpid()))
+        return solve(*arguments)
+
+    monkeypatch.setattr(tasks, "_run", seen)
+    assert run(write_spec(tmp_path, TINY.replace("restarts = 5", "restarts = 1")), tmp_path) == 0
+    assert during == [before]
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from queue import SimpleQueue
 from types import SimpleNamespace
+from typing import Any
 
 import dask
 import psutil
@@ -22,69 +23,37 @@ from processes import sweeping
 from processes.killing import Site
 
 from pipeline.cluster import worker as leaving
-from pipeline.cluster import worker as watchdog
-from pipeline.cluster.executor import generous_limit
-from pipeline.cluster.worker import BATCH, RESERVE, LeaveInTime, deadline, end_of_time, end_process
-from pipeline.work.records import Batch, Science
-from pipeline.work.timing import LONGEST
-from sweeps.file.search import Search
+from pipeline.cluster.worker import BATCH, RESERVE, LeaveInTime, end_of_time
 
-# The time a batch may run.
+QUIET: dict[str, Any] = {"threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+PATIENCE = 60.0
 
 
-def watched(limit: float, seconds: float, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    monkeypatch.setattr(watchdog, "GRACE", 0.1)
-    called: list[str] = []
-    with deadline(limit, lambda: called.append("overran"), lambda: called.append("end"), tick=0.05):
+@pytest.mark.parametrize(
+    ("limit", "seconds", "grace", "called"),
+    [
+        (0.1, 0.01, 0.1, []),
+        (0.05, 0.4, 0.1, ["overran", "end"]),
+        (0.01, 0.1, 5.0, ["overran"]),  # it ends by itself after all
+    ],
+)
+def test_what_overruns_is_said_and_then_ended(
+    limit: float, seconds: float, grace: float, called: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leaving, "GRACE", grace)
+    found: list[str] = []
+    with leaving.deadline(limit, lambda: found.append("overran"), lambda: found.append("end"), tick=0.05):
         time.sleep(seconds)
-    return called
-
-
-def say_and_die() -> None:
-    worker = get_worker()
-    sync(worker.loop, watchdog._send, worker, {"is": "started"})
-    end_process()
-
-
-def test_what_is_said_right_before_the_end_of_a_process_arrives(tmp_path: Path) -> None:
-    said: SimpleQueue[str] = SimpleQueue()
-    quiet = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 2, "temporary-directory": str(tmp_path)}),
-        LocalCluster(n_workers=1, threads_per_worker=1, **quiet) as cluster,
-        Client(cluster) as client,
-    ):
-        client.subscribe_topic(watchdog.TOPIC, lambda event: said.put(event[1]["is"]))
-        with pytest.raises(KilledWorker):
-            client.submit(say_and_die).result(timeout=60)
-    assert said.qsize() == 3
-
-
-def test_what_ends_in_time_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    called = watched(0.1, 0.01, monkeypatch)
-    time.sleep(0.3)
-    assert called == []
-
-
-def test_what_overruns_is_said_and_then_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert watched(0.05, 0.5, monkeypatch) == ["overran", "end"]
-
-
-def test_what_ends_after_all_is_not_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watchdog, "GRACE", 5.0)
-    called: list[str] = []
-    with deadline(0.01, lambda: called.append("overran"), lambda: called.append("end")):
-        time.sleep(0.1)
-    time.sleep(0.1)
-    assert called == ["overran"]
+    time.sleep(0.15)
+    assert found == called
 
 
 STOPPED = """
 import time
 from pipeline.cluster.worker import deadline, end_process
-with deadline(1.0, lambda: print("overran", flush=True), end_process, tick=0.1):
+with deadline(0.6, lambda: print("overran", flush=True), end_process, tick=0.1):
     print("runs", flush=True)
-    time.sleep(0.3)
+    time.sleep(0.2)
     print("ended", flush=True)
 """
 
@@ -94,28 +63,30 @@ def test_a_process_that_stood_still_is_not_charged_for_it() -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == "runs\n"
     os.kill(process.pid, signal.SIGSTOP)
-    time.sleep(1.5)
+    time.sleep(0.8)
     os.kill(process.pid, signal.SIGCONT)
     assert process.communicate(timeout=30)[0] == "ended\n"
     assert process.returncode == 0
 
 
-def test_by_default_nothing_slow_meets_the_limit() -> None:
-    science = Science(1, (Search(),), 2)
-    limits = [generous_limit(Batch(science, "iris", (), seconds)) for seconds in (1.0, LONGEST)]
-    assert limits[0] > 1000
-    assert limits[1] > 30 * LONGEST
+def say_and_die() -> None:
+    worker = get_worker()
+    sync(worker.loop, leaving._send, worker, {"is": "started"})
+    leaving.end_process()
 
 
-SPEC = (
-    sweeping.TINY.replace("restarts = 5", "restarts = 2")
-    .replace("replicates = 2", "replicates = 1")
-    .replace('"0.5N", "1N"', '"1N"')
-    .replace('models = ["unsupervised", "likelihood", "posterior"]', 'models = ["posterior"]')
-)
-LIFETIME = 10.0
-PATIENCE = 60.0
-AGES = 1e6
+def test_what_is_said_right_before_the_end_of_a_process_arrives(tmp_path: Path) -> None:
+    said: SimpleQueue[str] = SimpleQueue()
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0, "temporary-directory": str(tmp_path)}),
+        LocalCluster(n_workers=1, silence_logs=logging.CRITICAL, **QUIET) as cluster,
+        Client(cluster) as client,
+    ):
+        client.subscribe_topic(leaving.TOPIC, lambda event: said.put(event[1]["is"]))
+        with pytest.raises(KilledWorker):
+            client.submit(say_and_die).result(timeout=60)
+    assert said.qsize() == 1
+
 
 started: list[str] = []
 """Names of the workers that began a task here, in order; their threads belong to this process."""
@@ -134,19 +105,17 @@ def task(predicted: float, seconds: float = 0.0) -> str:
 def client() -> Iterator[Client]:
     """Of a scheduler with two workers, 0 and 1, threads of this process."""
     started.clear()
-    quiet = {"protocol": "tcp", "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, **quiet) as cluster,
+        LocalCluster(n_workers=2, processes=False, protocol="tcp", **QUIET) as cluster,
         Client(cluster) as client,
     ):
         yield client
 
 
-def submit(client: Client, number: int, on: int, **arguments: float) -> str:
-    """Run a task where it is wanted, or where there is still somebody to run it."""
-    choices = {"workers": [on], "allow_other_workers": True, "pure": False}
-    future = client.submit(task, key=f"{BATCH}-{number}", **choices, **arguments)
-    return str(future.result(timeout=PATIENCE))
+def submit(client: Client, number: int, predicted: float) -> str:
+    """Run a task on the first worker, or where there is still somebody to run it."""
+    choices = {"workers": [0], "allow_other_workers": True, "pure": False}
+    return str(client.submit(task, predicted, key=f"{BATCH}-{number}", **choices).result(timeout=PATIENCE))
 
 
 def wait_for_workers(client: Client, names: set[str]) -> None:
@@ -159,23 +128,26 @@ def wait_for_workers(client: Client, names: set[str]) -> None:
 def test_a_batch_that_is_too_long_is_given_back_and_its_worker_leaves(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    client.register_plugin(LeaveInTime())
+    assert [submit(client, number, predicted=1e6) for number in range(3)] == ["0"] * 3, "none has a lifetime"
+    client.unregister_worker_plugin(LeaveInTime.name)
     monkeypatch.setattr(leaving, "end_of_time", lambda worker: time.time() + 100)
     client.register_plugin(LeaveInTime())
-    assert submit(client, 0, on=0, predicted=AGES) == "0", "no other has more time for a first batch"
-    assert submit(client, 1, on=0, predicted=40) == "0"
-    assert submit(client, 2, on=0, predicted=60) == "1"
-    assert started == ["0", "0", "1"]
+    assert submit(client, 3, predicted=1e6) == "0", "no other has more time for a first batch"
+    assert submit(client, 4, predicted=40) == "0"
+    assert submit(client, 5, predicted=60) == "1"
+    assert started[3:] == ["0", "0", "1"]
     wait_for_workers(client, {"1"})
 
 
 def test_a_batch_that_lasts_longer_than_predicted_is_still_handed_in(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    end = time.time() + 2
+    end = time.time() + 0.8
     monkeypatch.setattr(leaving, "end_of_time", lambda worker: end if worker.name == 0 else end + 100)
     client.register_plugin(LeaveInTime())
-    last = client.submit(task, 0.1, 4.0, key=f"{BATCH}-last", workers=[0])
-    queued = [client.submit(task, 0.1, 0.5, key=f"{BATCH}-{number}") for number in range(6)]
+    last = client.submit(task, 0.1, 1.6, key=f"{BATCH}-last", workers=[0])
+    queued = [client.submit(task, 0.1, 0.2, key=f"{BATCH}-{number}") for number in range(6)]
     assert last.result(timeout=PATIENCE) == "0"
     assert {future.result(timeout=PATIENCE) for future in queued} == {"1"}
     assert len(started) == 7
@@ -188,10 +160,10 @@ def test_the_only_worker_waits_until_its_result_was_fetched(
 ) -> None:
     """dask moves results to other workers first; where there is none it gives up, and closes all the same."""
     client.retire_workers(names=["1"])
-    monkeypatch.setattr(leaving, "end_of_time", lambda worker: time.time() + 1)
+    monkeypatch.setattr(leaving, "end_of_time", lambda worker: time.time() + 0.4)
     client.register_plugin(LeaveInTime())
-    future = client.submit(task, 0.1, 2.0, key=f"{BATCH}-only")
-    time.sleep(4.0)
+    future = client.submit(task, 0.1, 0.8, key=f"{BATCH}-only")
+    time.sleep(1.6)
     assert future.result(timeout=PATIENCE) == "0"
     assert started == ["0"]
     future.release()
@@ -201,8 +173,8 @@ def test_the_only_worker_waits_until_its_result_was_fetched(
 def test_when_the_time_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLURM_JOB_END_TIME", raising=False)
     own = psutil.Process(os.getpid()).create_time()
-    assert end_of_time(SimpleNamespace(lifetime=None)) is None  # type: ignore[arg-type]
-    limited = SimpleNamespace(lifetime=500.0)
+    endless, limited = SimpleNamespace(lifetime=None), SimpleNamespace(lifetime=500.0)
+    assert end_of_time(endless) is None  # type: ignore[arg-type]
     assert end_of_time(limited) == own + 500.0  # type: ignore[arg-type]
     for left in (400.0, 600.0):
         monkeypatch.setenv("SLURM_JOB_END_TIME", f"{own + left:.0f}")
@@ -210,17 +182,14 @@ def test_when_the_time_ends(monkeypatch: pytest.MonkeyPatch) -> None:
         assert end_of_time(limited) == expected  # type: ignore[arg-type]
 
 
-def test_workers_without_a_lifetime_are_left_alone(client: Client) -> None:
-    client.register_plugin(LeaveInTime())
-    for number in range(3):
-        assert submit(client, number, on=0, predicted=AGES) == "0"
-    wait_for_workers(client, {"0", "1"})
-
-
+@pytest.mark.slow
 def test_workers_that_reach_the_end_of_their_time_lose_nothing(tmp_path: Path) -> None:
-    spec = sweeping.write_spec(tmp_path, SPEC)
+    """On processes; threads of this one leave in time above."""
+    text = sweeping.TINY.replace("restarts = 5", "restarts = 2").replace("replicates = 2", "replicates = 1")
+    text = text.replace('"0.5N", "1N"', '"1N"').replace('"unsupervised", "likelihood", ', "")
+    spec = sweeping.write_spec(tmp_path, text)
     assert sweeping.run(spec, tmp_path / "serial") == 0
-    options = ("--lifetime", f"{LIFETIME}s")
+    options = ("--lifetime", "10s")
     with Site(tmp_path, spec, tmp_path / "serial" / "tiny.zarr", pace=1.0, options=options) as site:
         lives = site.start_missing()
         deadline = time.monotonic() + 600

@@ -12,9 +12,12 @@ import pytest
 
 from pipeline.jobs import slurm
 from pipeline.jobs.head import HeadJob
-from pipeline.jobs.slurm import CommandFailed, LiveJob
+from pipeline.jobs.slurm import CommandFailed, LiveJob, walltime_seconds
 
 Command = Callable[[str, str], Path]
+
+REFUSED = "echo 'permission denied' >&2; exit 1"
+BUSY = "echo 'Socket timed out on send/recv operation' >&2; exit 1"
 
 
 @pytest.fixture
@@ -25,6 +28,7 @@ def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
 
     def put(name: str, body: str) -> Path:
         calls = tmp_path / f"{name}.calls"
+        calls.touch()
         program = tmp_path / name
         program.write_text(f'#!/bin/sh\necho "$@" >> {calls}\ncalls=$(wc -l < {calls})\n{body}\n')
         program.chmod(0o755)
@@ -34,20 +38,29 @@ def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
 
 
 def count(calls: Path) -> int:
-    return len(calls.read_text().splitlines()) if calls.exists() else 0
+    return len(calls.read_text().splitlines())
 
 
-def test_a_passing_fault_is_tried_again(command: Command) -> None:
-    calls = command("scontrol", "[ $calls -ge 3 ] && echo fine || { echo 'Unable to contact' >&2; exit 1; }")
-    assert slurm.run(["scontrol"]) == "fine\n"
-    assert count(calls) == 3
-
-
-def test_a_refusal_is_final(command: Command) -> None:
-    calls = command("scontrol", "echo 'error: Invalid partition' >&2; exit 1")
-    with pytest.raises(CommandFailed, match="scontrol: error: Invalid partition"):
-        slurm.run(["scontrol"])
-    assert count(calls) == 1
+@pytest.mark.parametrize(
+    ("body", "says", "calls"),
+    [
+        ("[ $calls -ge 3 ] && echo fine || { echo 'Unable to contact' >&2; exit 1; }", "", 3),
+        ("echo 'error: Invalid partition' >&2; exit 1", "scontrol: error: Invalid partition", 1),
+        ("exit 7", "scontrol: exit code 7", 1),
+        ("exec sleep 60", r"no answer within 0\.\d s", 2),
+    ],
+    ids=["a passing fault", "a refusal", "no words", "no answer"],
+)
+def test_what_may_pass_is_tried_again(command: Command, body: str, says: str, calls: int) -> None:
+    called, started = command("scontrol", body), time.monotonic()
+    if says:
+        with pytest.raises(CommandFailed, match=says):
+            slurm.run(["scontrol"], timeout=0.2, attempts=2)
+    else:
+        assert slurm.run(["scontrol"]) == "fine\n"
+    assert (count(called), time.monotonic() - started < 10) == (calls, True)
+    with pytest.raises(CommandFailed, match="No such file"):
+        slurm.run(["no-such-command-at-all"])
 
 
 def test_a_head_that_ends_waits_for_no_queue(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +68,7 @@ def test_a_head_that_ends_waits_for_no_queue(command: Command, monkeypatch: pyte
     calls = command("squeue", "exec sleep 60")
     monkeypatch.setattr(slurm, "HURRY_SECONDS", 0.2)
     monkeypatch.setattr(slurm, "PAUSE", 60.0)
-    begins = threading.Timer(0.5, slurm.ending.set)
+    begins = threading.Timer(0.3, slurm.ending.set)
     started = time.monotonic()
     try:
         begins.start()
@@ -64,100 +77,99 @@ def test_a_head_that_ends_waits_for_no_queue(command: Command, monkeypatch: pyte
     finally:
         begins.join()
         slurm.ending.clear()
-    assert time.monotonic() - started < 10
-    assert count(calls) == 2
+    assert (count(calls), time.monotonic() - started < 10) == (2, True)
 
 
-def test_a_command_that_hangs_is_given_up(command: Command) -> None:
-    calls = command("scontrol", "exec sleep 60")
-    started = time.monotonic()
-    with pytest.raises(CommandFailed, match=r"no answer within 0\.2 s"):
-        slurm.run(["scontrol"], timeout=0.2, attempts=2)
-    assert time.monotonic() - started < 10
-    assert count(calls) == 2
+ROWS = ["1|sweep-a-head|RUNNING|n1|None", "2|sweep-a-0|PENDING||Resources", "3|sweep-a-1|COMPLETING|n1|None"]
 
 
-def test_no_such_command() -> None:
-    with pytest.raises(CommandFailed, match="No such file"):
-        slurm.run(["no-such-command-at-all"])
-
-
-def test_only_own_live_jobs_are_listed(command: Command) -> None:
-    rows = ["7|sweep-a-1|RUNNING|n1|None", "8|sweep-b-1|PENDING||Resources", "9|sweep-a-2|COMPLETING|n1|None"]
-    command("squeue", f"printf '%s\\n' '{rows[0]}' '{rows[1]}' '{rows[2]}'")
-    assert slurm.live_jobs("sweep-a-") == [LiveJob("7", "sweep-a-1", "RUNNING", "n1", "None")]
-
-
-def test_sbatch_is_not_repeated_when_the_job_is_there(command: Command) -> None:
-    sent = command("sbatch", "echo 'Socket timed out on send/recv operation' >&2; exit 1")
-    command("squeue", "echo '42|sweep-a-1|PENDING||None'")
-    assert slurm.submit("job.sh", "sweep-a-1") == "42"
-    assert count(sent) == 1
-
-
-def test_sbatch_is_repeated_when_no_such_job_is_there(command: Command) -> None:
-    sent = command("sbatch", "[ $calls -ge 2 ] && echo 43 || { echo 'Socket timed out' >&2; exit 1; }")
-    command("squeue", "echo '42|sweep-a-10|PENDING||None'")
-    assert slurm.submit("job.sh", "sweep-a-1") == "43"
-    assert count(sent) == 2
-
-
-def test_sbatch_is_not_repeated_when_nothing_is_known(command: Command) -> None:
-    sent = command("sbatch", "echo 'Socket timed out' >&2; exit 1")
-    command("squeue", "echo 'permission denied' >&2; exit 1")
-    with pytest.raises(CommandFailed, match="squeue: permission denied"):
-        slurm.submit("job.sh", "sweep-a-1")
-    assert count(sent) == 1
-
-
-def test_what_cannot_be_cancelled_is_said(command: Command, caplog: pytest.LogCaptureFixture) -> None:
-    command("squeue", "echo 'permission denied' >&2; exit 1")
+def test_own_live_jobs_are_listed_and_all_but_one_cancelled_at_once(
+    command: Command, caplog: pytest.LogCaptureFixture
+) -> None:
+    command(
+        "squeue",
+        "; ".join(f"echo '{row}'" for row in (*ROWS, "4|sweep-a-2|RUNNING|n1|None", "5|b|RUNNING|n1|None")),
+    )
+    sent = command("scancel", "true")
+    jobs = slurm.live_jobs("sweep-a-")
+    assert [job.number for job in jobs] == ["1", "2", "4"]
+    assert jobs[1] == LiveJob("2", "sweep-a-0", "PENDING", "", "Resources")
+    assert slurm.cancel_all("sweep-a-", keep="sweep-a-head") == 2
+    assert sent.read_text() == "2 4\n"
+    command("squeue", REFUSED)
     assert slurm.cancel_all("sweep-a-") == 0
     assert "jobs named sweep-a-... may be left in the queue" in caplog.text
 
 
 @pytest.mark.parametrize(
-    ("answer", "out_of_time"),
+    ("sbatch", "squeue", "number", "calls"),
     [
-        ("JobState=COMPLETING Reason=TimeLimit RunTime=00:01:24 TimeLimit=00:01:00", True),
-        ("JobState=COMPLETING Reason=None RunTime=1-00:00:18 TimeLimit=2-00:00:00", False),
-        ("JobState=RUNNING RunTime=00:10:00 TimeLimit=UNLIMITED", False),
-        ("slurm_load_jobs error: Invalid job id specified", False),
+        (BUSY, "echo '42|sweep-a-1|PENDING||None'", "42", 1),
+        (
+            f"[ $calls -ge 2 ] && echo '43;site' || {{ {BUSY}; }}",
+            "echo '42|sweep-a-10|PENDING||None'",
+            "43",
+            2,
+        ),
+        (BUSY, REFUSED, "squeue: permission denied", 1),
+        (BUSY, "true", "sbatch: Socket timed out", 3),
+        (REFUSED, "echo '42|sweep-a-1|PENDING||None'", "sbatch: permission denied", 1),
     ],
+    ids=["it is there", "it is not there", "nothing is known", "never there", "refused"],
 )
-def test_a_walltime_is_told_from_a_cancellation(command: Command, answer: str, out_of_time: bool) -> None:
-    command("scontrol", f"echo '{answer}'")
-    assert slurm.is_out_of_time("7") is out_of_time
-
-
-def test_a_queue_that_does_not_answer_does_not_say_walltime(command: Command) -> None:
-    command("scontrol", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
-    assert not slurm.is_out_of_time("7")
-    assert slurm.restarts("7") == 0
-    assert slurm.end_state("7") == ""
+def test_sbatch_is_repeated_only_where_no_such_job_is_there(
+    command: Command, sbatch: str, squeue: str, number: str, calls: int
+) -> None:
+    sent = command("sbatch", sbatch)
+    command("squeue", squeue)
+    if number.isdigit():
+        assert slurm.submit("job.sh", "sweep-a-1") == number
+    else:
+        with pytest.raises(CommandFailed, match=number):
+            slurm.submit("job.sh", "sweep-a-1")
+    assert count(sent) == calls
 
 
 @pytest.mark.parametrize(
-    ("answer", "again"),
+    ("answer", "again", "out_of_time"),
     [
-        ("JobState=PENDING Reason=None Restarts=2 RunTime=00:00:10 TimeLimit=01:00:00", True),
-        ("JobState=COMPLETING Reason=None Restarts=1 RunTime=00:00:10 TimeLimit=01:00:00", False),
+        ("JobState=COMPLETING Restarts=1 RunTime=00:01:24 TimeLimit=00:01:00", False, True),
+        ("JobState=COMPLETING Restarts=1 RunTime=1-00:00:18 TimeLimit=2-00:00:00", False, False),
+        ("JobState=PENDING Reason=None Restarts=2 RunTime=00:00:10 TimeLimit=UNLIMITED", True, False),
+        ("slurm_load_jobs error: Invalid job id specified", False, False),
     ],
 )
-def test_a_job_put_back_is_told_from_a_cancellation(command: Command, answer: str, again: bool) -> None:
+def test_a_walltime_and_a_job_put_back_are_told_from_a_cancellation(
+    command: Command, answer: str, again: bool, out_of_time: bool
+) -> None:
     """SLURM counts a restart before it ends the job for it, on a lost node or for a job that comes first."""
     asked = command("scontrol", f"echo '{answer}'")
     head = HeadJob("7", 1)
-    assert head.continues(signal.SIGTERM) is again
-    assert head.continues(signal.SIGUSR1)
-    assert not head.continues(signal.SIGINT)
+    assert head.continues(signal.SIGTERM) is (again or out_of_time)
+    assert (head.continues(signal.SIGUSR1), head.continues(signal.SIGINT)) == (True, False)
+    assert slurm.end_state("7") == answer.partition(" ")[0].removeprefix("JobState=").removesuffix(
+        "slurm_load_jobs"
+    )
     assert head.requeue()
     assert ("requeue 7" in asked.read_text()) is not again
+    command("scontrol", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
+    assert (head.continues(signal.SIGTERM), head.requeue(), slurm.end_state("7")) == (False, False, "")
 
 
-def test_all_jobs_but_one_are_cancelled_at_once(command: Command) -> None:
-    rows = ("1|sweep-a-head|RUNNING|n1|None", "2|sweep-a-0|RUNNING|n1|None", "3|sweep-a-1|PENDING||None")
-    command("squeue", "; ".join(f"echo '{row}'" for row in rows))
-    sent = command("scancel", "true")
-    assert slurm.cancel_all("sweep-a-", keep="sweep-a-head") == 2
-    assert sent.read_text() == "2 3\n"
+@pytest.mark.parametrize(
+    ("system", "text", "seconds"),
+    [
+        ("slurm", "30", 1800),
+        ("slurm", "30:10", 1810),
+        ("slurm", " 1:00:00 ", 3600),
+        ("slurm", "2-00", 172_800),
+        ("slurm", "1-02:30", 95_400),
+        ("slurm", "2-01:30:10", 178_210),
+        ("slurm", "UNLIMITED", None),
+        ("slurm", "1:", None),
+        ("pbs", "01:00:00", 3600),
+        ("lsf", "00:30", None),
+    ],
+)
+def test_walltimes(system: str, text: str, seconds: float | None) -> None:
+    assert walltime_seconds(system, text) == seconds

@@ -17,18 +17,16 @@ from pipeline.jobs.slurm import head_name
 from pipeline.monitor.runs import read_run_state
 from pipeline.run.request import Options, Request
 from pipeline.submit import submission
-from pipeline.submit import submission as detach
 from pipeline.submit.submission import submit
 from storage.runfolder.folder import RunFolder
 from sweeps.errors import InputError
 
-# Runs that outlive the command that started them, on this machine, and what is refused.
-
 LONG = TINY.replace("restarts = 5", "restarts = 4000")
+SMALL = TINY.replace("restarts = 5", "restarts = 1").replace("replicates = 2", "replicates = 1")
 PROFILES = """
 remote: {kind: pbs, cores: 1, memory: 1GB}
 broken: {kind: slurm, cores: 1, memory: 1GB, head: {core: 1, memory: much, walltime: 3600, queue: a b}}
-queue: {kind: slurm, cores: 1, memory: 1GB}
+queue: {kind: slurm, cores: 2, memory: 2GB, interface: lo, workers: 3, head: {queue: long}}
 unknown: {kind: slurm, cores: 1, memory: 1GB, interface: eth99}
 """
 
@@ -67,9 +65,9 @@ def test_a_detached_run_is_watched_and_ended(tmp_path: Path, monkeypatch: pytest
     status = sweep("status", spec).stdout
     assert "not running: submit again to resume" in status
     assert re.search("stopped by SIGTERM|cancelled", status)
-    followed = sweep("logs", spec, "--follow", "--lines", 50)
+    followed = sweep("logs", spec, "--follow", "--lines", 50).stdout
     assert re.search(
-        r"restarts to run[\s\S]*(stopped by SIGTERM|cancelled); what was finished is kept", followed.stdout
+        r"restarts to run[\s\S]*(stopped by SIGTERM|cancelled); what was finished is kept", followed
     )
     assert sweep("logs", cube, "--lines", 1).stdout.count("\n") == 1
     assert "restarts to run" in sweep("logs", cube, "--head").stdout
@@ -78,12 +76,30 @@ def test_a_detached_run_is_watched_and_ended(tmp_path: Path, monkeypatch: pytest
     assert (again.exit_code, again.stdout) == (0, f"{cube} is not running: nothing to cancel\n")
 
 
-def test_a_head_that_ends_at_once_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONHOME", str(tmp_path))  # no python starts with that
-    done = sweep("submit", write_spec(tmp_path), "--detach", "--workers", 0, "--results", tmp_path)
+def test_a_head_that_ends_at_once_or_starts_slowly_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("PYTHONHOME", str(tmp_path))  # no python starts with that
+        done = sweep("submit", write_spec(tmp_path), "--detach", "--workers", 0, "--results", tmp_path)
     assert done.exit_code == 1
     assert "the head ended with exit code" in done.stderr
     assert "encodings" in (tmp_path / "tiny.run" / "head.log").read_text()
+
+    def early_exit(script: str) -> tuple[int, int]:
+        pid = os.posix_spawn("/bin/sh", ["sh", "-c", script], os.environ)
+        return submission._early_exit(tmp_path / "other.zarr", pid), pid
+
+    caplog.set_level("INFO")
+    monkeypatch.setattr(submission, "SLOW_SECONDS", 0.1)
+    code, pid = early_exit("sleep 0.4; exit 7")
+    assert code == 7
+    assert f"waiting for the head, process {pid}, to start" in caplog.text
+    monkeypatch.setattr(submission, "START_SECONDS", 0.2)
+    code, pid = early_exit("sleep 0.8")
+    assert code == 0
+    assert f"process {pid} is there, but has not taken the lease" in caplog.text
+    os.waitpid(pid, 0)
 
 
 def test_a_head_in_the_queue_keeps_its_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,85 +109,45 @@ def test_a_head_in_the_queue_keeps_its_lease(tmp_path: Path, monkeypatch: pytest
     for name, says in (("squeue", f"echo '7|{head}|RUNNING|n1|None'"), ("sbatch", "exit 1")):
         (tmp_path / name).write_text(f"#!/bin/sh\n{says}\n")
         (tmp_path / name).chmod(0o755)
-    file = tmp_path / "cluster.yaml"
-    file.write_text(PROFILES)
-    arguments = ("--results", tmp_path, "--cluster", file, "--profile", "queue")
-    done = sweep("submit", write_spec(tmp_path), "--detach", *arguments)
+    (tmp_path / "cluster.yaml").write_text(PROFILES)
+    places = ("--results", tmp_path, "--cluster", tmp_path / "cluster.yaml")
+    done = sweep("submit", write_spec(tmp_path), "--detach", *places, "--profile", "queue")
     assert done.exit_code == 1
     assert "its head is job 7 already: running (n1)" in done.stderr
     assert not (tmp_path / "tiny.run").exists()
 
 
 @pytest.mark.parametrize(
-    ("profile", "words"),
+    ("arguments", "words"),
     [
-        ("remote", ["kind pbs", "expected a profile of kind slurm, local or address", "under tmux"]),
         (
-            "broken",
+            ("remote", "--detach"),
+            ["kind pbs", "expected a profile of kind slurm, local or address", "under tmux"],
+        ),
+        (
+            ("broken", "--detach"),
             ["unknown key 'core'", "did you mean 'cores'?", "found 'much'", "in quotes", "without blanks"],
         ),
-        ("unknown", ["eth99"]),
+        (("unknown", "--detach"), ["eth99"]),
+        (("lcoal",), ["no profile 'lcoal'", "2 problems, nothing was started", "seed: found -1"]),
     ],
 )
-def test_what_cannot_be_detached_is_bad_input(profile: str, words: list[str], tmp_path: Path) -> None:
-    file = tmp_path / "cluster.yaml"
-    file.write_text(PROFILES)
-    arguments = ("--results", tmp_path / "r", "--cluster", file, "--profile", profile)
-    done = sweep("submit", write_spec(tmp_path), "--detach", *arguments)
+def test_what_is_bad_input(arguments: tuple[str, ...], words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "cluster.yaml").write_text(PROFILES)
+    spec = write_spec(tmp_path, TINY.replace("seed = 99", "seed = -1") if "lcoal" in arguments else TINY)
+    places = ("--results", tmp_path / "r", "--cluster", tmp_path / "cluster.yaml")
+    done = sweep("submit", spec, *places, "--profile", *arguments)
     assert done.exit_code == 2, done.output
-    for word in words:
-        assert word in done.stderr
+    assert [word for word in words if word not in done.stderr] == []
     assert not (tmp_path / "r").exists()
 
 
-def test_a_head_that_starts_slowly_is_no_success_before_it_holds_the_lease(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(detach, "SLOW_SECONDS", 0.1)
-    caplog.set_level("INFO")
-    pid = os.posix_spawn("/bin/sh", ["sh", "-c", "sleep 1; exit 7"], os.environ)
-    assert detach._early_exit(tmp_path / "tiny.zarr", pid) == 7
-    assert f"waiting for the head, process {pid}, to start" in caplog.text
-    monkeypatch.setattr(detach, "START_SECONDS", 0.2)
-    pid = os.posix_spawn("/bin/sh", ["sh", "-c", "sleep 3"], os.environ)
-    assert detach._early_exit(tmp_path / "tiny.zarr", pid) == 0
-    assert f"process {pid} is there, but has not taken the lease" in caplog.text
-    os.waitpid(pid, 0)
-
-
-def test_a_dry_run_starts_nothing(tmp_path: Path) -> None:
-    write_spec(tmp_path)
-    result = sweep("submit", tmp_path / "tiny.toml", "--results", tmp_path / "r", "--dry-run")
-    assert result.exit_code == 0
-    assert "mixtures_k3" in result.output
-    assert not (tmp_path / "r").exists()
-
-
-def test_an_unknown_profile(tmp_path: Path) -> None:
-    write_spec(tmp_path)
-    result = sweep("submit", tmp_path / "tiny.toml", "--results", tmp_path / "r", "--profile", "lcoal")
-    assert result.exit_code == 2
-    assert "lcoal" in result.stderr
-    assert not (tmp_path / "r").exists()
-
-
-def test_a_wrong_profile_is_said_with_what_is_wrong_in_the_sweep_file(tmp_path: Path) -> None:
-    write_spec(tmp_path, TINY.replace("seed = 99", "seed = -1"))
-    result = sweep("submit", tmp_path / "tiny.toml", "--results", tmp_path / "r", "--profile", "lcoal")
-    assert result.exit_code == 2
-    assert "2 problems, nothing was started" in result.stderr
-    assert "seed: found -1" in result.stderr
-    assert "no profile 'lcoal'" in result.stderr
-
-
-@pytest.mark.usefixtures("page_alone")
 def test_skipped_data_sets_are_said_loudly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SWEEP_DATA_DIR", raising=False)
     monkeypatch.setenv("SWEEP_USER_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
-    with_ecoli = TINY.replace('"iris"]', '"ecoli"]')
-    write_spec(tmp_path, with_ecoli)
-    refused = sweep("submit", tmp_path / "tiny.toml", "--results", tmp_path, "--workers", 0)
+    with_ecoli = SMALL.replace('"iris"]', '"ecoli"]')
+    refused = sweep("submit", write_spec(tmp_path, with_ecoli), "--results", tmp_path, "--workers", 0)
     assert refused.exit_code == 2
     assert "'ecoli', which is not available" in refused.stderr
     assert 'unavailable = "skip"' in refused.stderr
@@ -180,13 +156,12 @@ def test_skipped_data_sets_are_said_loudly(tmp_path: Path, monkeypatch: pytest.M
     arguments = ("submit", spec, "--results", tmp_path, "--workers", 0)
     result = sweep(*arguments)
     assert result.exit_code == 0
-    line = "2 of 3 data sets at hand, 17 cells left out: sweep datasets fetch"
+    line = "2 of 3 data sets at hand, 9 cells left out: sweep datasets fetch"
     assert result.stderr.count(line) == 1
-    assert "68 of 85 cells done, 17 left out, of data sets that are not at hand" in result.stderr
-    status = sweep("status", tmp_path / "tiny.zarr")
-    assert line in status.stdout
-    assert "complete, but for data sets that are not at hand" in status.stdout
-    assert "ecoli" in sweep("report", tmp_path / "tiny.zarr", "--out", tmp_path / "r").stdout
+    assert "36 of 45 cells done, 9 left out, of data sets that are not at hand" in result.stderr
+    status = sweep("status", tmp_path / "tiny.zarr").stdout
+    assert line in status
+    assert "complete, but for data sets that are not at hand" in status
     assert sweep(*arguments, "--strict").exit_code == 3
 
 
@@ -199,18 +174,15 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
     return found
 
 
-def test_a_serial_run_needs_no_profile(tmp_path: Path, requests: list[Request]) -> None:
+def test_a_serial_run_needs_no_profile_and_cells_are_asked_for_by_name(
+    tmp_path: Path, requests: list[Request]
+) -> None:
     spec, console = write_spec(tmp_path), Console(stderr=True)
-    assert submit(spec, Options(tmp_path, profile="nowhere", workers=0), console) == 0
-    assert submit(spec, Options(tmp_path, profile="nowhere", workers=0, detach=True), console) == 0
-    assert [request.profile for request in requests] == [None, None]
+    for more in ({}, {"detach": True}):
+        assert submit(spec, Options(tmp_path, profile="nowhere", workers=0, **more), console) == 0
+        assert requests.pop().profile is None
     with pytest.raises(InputError, match="no profile 'nowhere'"):
         submit(spec, Options(tmp_path, profile="nowhere", workers=1), console)
-    assert len(requests) == 2
-
-
-def test_cells_are_asked_for_by_name(tmp_path: Path, requests: list[Request]) -> None:
-    spec, console = write_spec(tmp_path), Console(stderr=True)
     names = ("iris/unsupervised", "mixtures_k2/mixture=1/p=0.8/m=15/replicate=0/posterior")
     submit(spec, Options(tmp_path, workers=0, only=names, retry_failed=True), console)
     (request,) = requests
@@ -218,16 +190,20 @@ def test_cells_are_asked_for_by_name(tmp_path: Path, requests: list[Request]) ->
     assert request.wanted.retry_failed
 
 
-def test_a_dry_run_shows_the_scripts_of_the_jobs(tmp_path: Path, requests: list[Request]) -> None:
+def test_a_dry_run_starts_nothing_and_shows_the_scripts_of_the_jobs(
+    tmp_path: Path, requests: list[Request]
+) -> None:
     file = tmp_path / "cluster.yaml"
-    file.write_text("q: {kind: slurm, cores: 2, memory: 2GB, interface: lo, workers: 3, head: {queue: long}}")
-    arguments = ("--profile", "q", "--cluster", file, "--results", tmp_path / "r", "--dry-run", "--detach")
-    shown = sweep("submit", write_spec(tmp_path), *arguments)
+    file.write_text(PROFILES)
+    arguments = ("submit", write_spec(tmp_path), "--results", tmp_path / "r", "--dry-run")
+    assert "mixtures_k3" in sweep(*arguments).output
+    shown = sweep(*arguments, "--profile", "queue", "--cluster", file, "--detach")
     assert shown.exit_code == 0, shown.output
     assert "batches for 6 workers" in shown.stderr
     assert "3 worker jobs of this script would be kept running:" in shown.stderr
     head = shown.stderr[shown.stderr.index("the head would be a job of this script:") :]
     assert "#SBATCH -p long\n" in head
+    assert "#SBATCH --signal=B:USR1@180\n" in head
     assert f"--cluster {file.resolve()}" in head
     assert requests == []
     assert not (tmp_path / "r").exists()
