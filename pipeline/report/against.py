@@ -23,7 +23,7 @@ from pipeline.report import elements, figures
 from pipeline.report.content import Content
 from pipeline.report.elements import Table, Value, number, words
 from pipeline.report.figures import Drawn
-from pipeline.report.look import GREY, MOST_ACCURACIES, PAPER, mark
+from pipeline.report.look import GREY, PAPER, mark
 from pipeline.scoring.scores import LABELS
 from sweeps.data.lines import Line, read_lines, shortened, split_cells, to_number
 from sweeps.errors import InputError, Problem, collecting, did_you_mean, given, not_one_of
@@ -39,7 +39,6 @@ NUMBERS: dict[str, tuple[str, Callable[[float], bool]]] = {
     "m": ("a whole number, 0 or more", lambda m: m >= 0 and m % 1 == 0),
     "value": ("a number, 0 or more", lambda value: 0 <= value < math.inf),
 }
-COLUMNS = (*NUMBERS, *WORDS)
 # Digits of a value that is not printed as a decimal.
 EXACT = 15
 
@@ -88,10 +87,12 @@ class Published:
 
     Parameters
     ----------
+    n_clusters : int
+        Clusters of the mixtures.
     p : float
         Accuracy.
-    n_clusters, m : int
-        Clusters of the mixtures, annotations; 0 for a model without.
+    m : int
+        Annotations; 0 for a model without.
     model, score : str
         As the cube calls them.
     value : float
@@ -100,13 +101,23 @@ class Published:
         Digits behind the point in print.
     """
 
-    p: float
     n_clusters: int
+    p: float
     m: int
     model: str
     score: str
     value: float
     digits: int
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """What it is of; a model without annotations has one value for all p and m."""
+        return _place(self.p, self.m, self.model, self.score)
+
+
+def _place(p: float, m: int, model: str, score: str) -> tuple[object, ...]:
+    over = (None, None) if model in BASELINES or pd.isna(p) else (round(p, 9), m)
+    return (*over, model, score)
 
 
 def read_published(path: Path) -> list[Published]:
@@ -115,7 +126,7 @@ def read_published(path: Path) -> list[Published]:
     Parameters
     ----------
     path : Path
-        CSV with the columns `COLUMNS`, in any order; metrics are those of `METRICS`.
+        CSV with the columns of `NUMBERS` and `WORDS`, in any order; metrics are those of `METRICS`.
 
     Returns
     -------
@@ -149,16 +160,11 @@ def read_published(path: Path) -> list[Published]:
 def _names(lines: Sequence[Line]) -> list[str]:
     names = split_cells(lines[0].text)
     listed = ", ".join(map(repr, names))
-    problems = [
-        Problem(
-            lines[0].where,
-            f"{names.count(name)} columns {name!r} of {listed}",
-            f"one column {name!r}",
-            did_you_mean(name, names),
-        )
-        for name in COLUMNS
-        if names.count(name) != 1
-    ]
+    problems = []
+    for name in (*NUMBERS, *WORDS):
+        if (n := names.count(name)) != 1:
+            said = f"{n} columns {name!r} of {listed}", f"one column {name!r}", did_you_mean(name, names)
+            problems.append(Problem(lines[0].where, *said))
     if not problems and len(lines) == 1:
         problems.append(Problem(str(lines[0].path), "no values", "a line for each published mean"))
     if problems:
@@ -172,11 +178,11 @@ def _mean(line: Line, names: list[str]) -> Published:
         expected = f"{len(names)}, one for each column"
         raise InputError([Problem(line.where, f"{len(cells)} cells", expected)])
     row = dict(zip(names, cells, strict=True))
-    numbers = {name: number for name in NUMBERS if (number := to_number(row[name])) is not None}
+    numbers = {name: to_number(row[name]) for name in NUMBERS}
     problems = [
         Problem(f"{line.where}, {name}", repr(row[name]), expected)
         for name, (expected, allowed) in NUMBERS.items()
-        if name not in numbers or not allowed(numbers[name])
+        if (number := numbers[name]) is None or not allowed(number)
     ]
     problems += [
         not_one_of(f"{line.where}, {name}", row[name], known)
@@ -188,9 +194,9 @@ def _mean(line: Line, names: list[str]) -> Published:
         problems.append(Problem(line.where, f"m = {row['m']} for {row['model']}", expected))
     if problems:
         raise InputError(problems)
-    p, n_clusters, m, value = numbers.values()
+    p, n_clusters, m, value = (float(given(number)) for number in numbers.values())
     digits = EXACT if "e" in row["value"].lower() else len(row["value"].partition(".")[2])
-    return Published(p, int(n_clusters), int(m), row["model"], METRICS[row["metric"]], value, digits)
+    return Published(int(n_clusters), p, int(m), row["model"], METRICS[row["metric"]], value, digits)
 
 
 def compare(
@@ -214,13 +220,12 @@ def compare(
         `m`, `model`, `score`, `mean`, `se`, `n`, `published`, `difference` (cube minus published), `z`
         (difference by √2 standard errors, 0 where both print alike), `verdict`.
     """
-    means = {(row.dataset, *_place(row)): row for row in summary.itertuples()}
+    means = {(row.dataset, *_place(row.p, row.m, row.model, row.score)): row for row in summary.itertuples()}
+    mixtures = [plan for plan in plans.values() if plan.mixtures is not None]
     rows = []
     for value in published:
-        names = [
-            p.name for p in plans.values() if p.mixtures is not None and p.n_clusters == value.n_clusters
-        ]
-        rows += [_judged(value, name, means.get((name, *_place(value)))) for name in names or [""]]
+        names = [plan.name for plan in mixtures if plan.n_clusters == value.n_clusters]
+        rows += [_judged(value, name, means.get((name, *value.place))) for name in names or [""]]
     return pd.DataFrame(rows)
 
 
@@ -251,30 +256,15 @@ def against_tables(content: Content) -> Iterator[Table]:
     """Verdicts by score, K and p, then every value."""
     compared = given(content.compared)
     rows = []
-    for (score, clusters, p), group in compared.groupby(["score", "n_clusters", "p"], sort=False):
-        counts = group["verdict"].value_counts()
-        z = group.loc[group["verdict"].isin(JUDGED), "z"]
-        rows.append(
-            (
-                words(LABELS[str(score)].short),
-                number(float(clusters)),
-                number(float(p), "g"),
-                number(float(len(group))),
-                *(number(float(counts.get(word, 0))) for word in JUDGED),
-                number(float(z.mean()), "+.2f"),
-                number(float(np.sqrt((z**2).mean())), ".2f"),
-            )
-        )
+    for (score, clusters, p), group in compared.groupby(["score", "n_clusters", "p"]):
+        counts, z = group["verdict"].value_counts(), group.loc[group["verdict"].isin(JUDGED), "z"]
+        place = words(LABELS[str(score)].short), number(clusters), number(p, "g"), number(len(group))
+        means = number(z.mean(), "+.2f"), number(np.sqrt((z**2).mean()), ".2f")
+        rows.append((*place, *(number(counts.get(word, 0)) for word in JUDGED), *means))
     rows.sort(key=lambda row: tuple(str(value.order) for value in row[:3]))
     head = ("score", "K", "p", "values", *JUDGED, "mean z", "root mean square z")
     yield Table("Verdicts", head, tuple(rows))
     yield elements.table("Every value", compared, VALUES)
-
-
-def _place(row: Any) -> tuple[object, ...]:
-    """What a mean is of; a model without annotations has one value for all p and m."""
-    over = (None, None) if row.model in BASELINES or pd.isna(row.p) else (round(row.p, 9), row.m)
-    return (*over, row.model, row.score)
 
 
 def _judged(value: Published, dataset: str, found: object) -> dict[str, object]:
@@ -291,21 +281,10 @@ def _judged(value: Published, dataset: str, found: object) -> dict[str, object]:
         verdict = NO_ERROR
     else:
         verdict = ABOVE if difference > 0 else BELOW
-    return {
-        "dataset": dataset,
-        "n_clusters": value.n_clusters,
-        "p": value.p,
-        "m": value.m,
-        "model": value.model,
-        "score": value.score,
-        "mean": mean,
-        "se": se,
-        "n": 0 if math.isnan(n) else int(n),
-        "published": value.value,
-        "difference": difference,
-        "z": 0.0 if alike else z,
-        "verdict": verdict,
-    }
+    place = {key: getattr(value, key) for key in ("n_clusters", "p", "m", "model", "score")}
+    ours = {"mean": mean, "se": se, "n": 0 if math.isnan(n) else int(n)}
+    theirs = {"published": value.value, "difference": difference, "z": 0.0 if alike else z}
+    return {"dataset": dataset, **place, **ours, **theirs, "verdict": verdict}
 
 
 def draw_verdicts(compared: pd.DataFrame) -> Figure | None:
@@ -322,31 +301,25 @@ def draw_verdicts(compared: pd.DataFrame) -> Figure | None:
         None if no value has a z.
     """
     rows = compared[compared["z"].notna()]
-    if rows.empty:
-        return None
     models = list(rows["model"].unique())
 
     def panel(axes: Axes, score: str, p: float) -> None:
         _panel(axes, rows[(rows["score"] == score) & (rows["p"] == p)], models)
         axes.tick_params(labelbottom=True, labelleft=True)
 
-    figure = figures.facets(
-        list(rows["score"].unique()),
-        elements.spread(sorted(rows["p"].unique()), MOST_ACCURACIES),
-        panel,
-        PANEL,
-        lambda score: f"{LABELS[score].short.partition(',')[0]}: z, this cube less published",
-        share="all",
-        also=(
-            Line2D([], [], color=mark(model).color, marker="s", linestyle="", label=model) for model in models
-        ),
-    )
-    first = figure.axes[0]
-    first.set_yscale("symlog", linthresh=LINEAR)
-    most = max(LINEAR, float(rows["z"].abs().max()))
-    ticks = [z for z in TICKS if abs(z) <= most]
-    first.set_yticks(ticks, [f"{z:g}" for z in ticks])
-    first.minorticks_off()
+    def up(score: str) -> str:
+        return f"{LABELS[score].short.partition(',')[0]}: z, this cube less published"
+
+    square: dict[str, Any] = {"marker": "s", "linestyle": ""}
+    also = [Line2D([], [], color=mark(model).color, label=model, **square) for model in models]
+    scores = list(rows["score"].unique())
+    figure = figures.facets(scores, rows["p"], panel, PANEL, up, share="all", also=also)
+    if figure is not None:
+        first, most = figure.axes[0], max(LINEAR, rows["z"].abs().max())
+        first.set_yscale("symlog", linthresh=LINEAR)
+        ticks = [z for z in TICKS if abs(z) <= most]
+        first.set_yticks(ticks, [f"{z:g}" for z in ticks])
+        first.minorticks_off()
     return figure
 
 

@@ -24,12 +24,12 @@ from scipy.optimize import linear_sum_assignment
 from pipeline.common import plural
 from pipeline.report import look
 from pipeline.report.content import Content
-from pipeline.report.elements import spread
+from pipeline.report.elements import are, spread
 from pipeline.report.figures import Drawn
 from pipeline.report.look import GREY, INK, PAPER, short
 from pipeline.scoring.tables import row_cell
 from sweeps.errors import InputError, Problem
-from sweeps.plan import VARIANTS, Cell, DatasetPlan, find_cell
+from sweeps.plan import AXES, Cell, DatasetPlan, find_cell
 from sweeps.words import BASELINES, baseline_of
 
 Labels = NDArray[np.int64]
@@ -127,50 +127,59 @@ def choose_cell(cells: pd.DataFrame, named: Cell | None) -> Cell | None:
         If the cell that is named is not done.
     """
     if named is not None:
-        _require_done(cells, named)
+        same = cells["model"] == named.model
+        for key in ("dataset", *AXES):
+            if (value := getattr(named, key)) is not None:
+                same &= (cells[key] == value).fillna(False)
+        if (status := cells.loc[same, "status"].iloc[0]) != "done":
+            raise InputError([Problem("--cell", f"{named}, which is {status}", "a cell that is done")])
         return named
     rows = cells[(cells["status"] == "done") & cells["p"].notna()]
     if rows.empty:
         return None
-    rank = pd.DataFrame(
-        {
-            "published": rows["dataset"] != PAPER_DATASET,
-            "drawn": rows["mixture"].notna(),
-            "model": rows["model"] != "posterior",
-            "p": -rows["p"],
-            "m": (rows["m_over_n"] - 1).abs(),
-        }
-    )
-    return row_cell(rows.loc[rank.sort_values(list(rank.columns), kind="stable").index[0]])
+    rank = [
+        rows["dataset"] != PAPER_DATASET,
+        rows["mixture"].notna(),
+        rows["model"] != "posterior",
+        -rows["p"],
+        (rows["m_over_n"] - 1).abs(),
+    ]
+    # the last key of a lexical sort is the first that counts
+    return row_cell(rows.iloc[np.lexsort(rank[::-1])[0]])
 
 
 def read_cell(tree: xr.DataTree, cell: Cell) -> CellFigure:
     """Read what is drawn of a cell: its features and labels, nothing else of the cube."""
-    node = tree[cell.dataset].to_dataset()
-    data = node if cell.mixture is None else node.sel(mixture=cell.mixture)
-    variants = {key: getattr(cell, key) for key in VARIANTS if key in data.dims}
-    data = data.sel(variants)
-    one = data.sel(p=cell.p, m=cell.m, replicate=cell.replicate, model=cell.model)
-    partitions = {}
-    baseline = _baseline(tree, cell)
-    if baseline is not None:
-        partitions["unsupervised"] = baseline
-    partitions["annotated"] = one["labels"].values.astype(np.int64)
-    if "labels_true" in data:
-        partitions[TRUE] = data["labels_true"].values.astype(np.int64)
-    guide = partitions.get(TRUE, partitions["annotated"])
-    partitions = {key: match(labels, guide) for key, labels in partitions.items()}
-    X, links = data["X"].values, one["annotations"].values.astype(np.int64).reshape(-1, 3)
+    one = _of_cell(tree[cell.dataset].to_dataset(), cell)
+    found = {"annotated": one["labels"]} | ({TRUE: one["labels_true"]} if "labels_true" in one else {})
+    known = {key: labels.values.astype(np.int64) for key, labels in found.items()}
+    partitions, guide = known, known.get(TRUE, known["annotated"])
+    # a baseline that is done, of the same shape if there is one
+    for model in sorted(BASELINES, key=lambda name: name != baseline_of(cell.model)):
+        if model in tree[cell.dataset].children:
+            labels = _of_cell(tree[f"{cell.dataset}/{model}"].to_dataset(), cell)["labels"].values
+            if labels.min() >= 0:
+                partitions = {"unsupervised": labels.astype(np.int64), **known}
+                break
+    X, links = one["X"].values, one["annotations"].values.astype(np.int64).reshape(-1, 3)
+    feature_names, sample_names = (
+        tuple(map(str, one[name].values)) if name in one.coords else () for name in ("feature", "sample")
+    )
     return CellFigure(
         name=str(cell),
         X=X,
         features=most_separating(X, guide),
-        partitions=partitions,
+        partitions={key: match(labels, guide) for key, labels in partitions.items()},
         links=links[(links >= 0).all(axis=1)],
-        feature_names=_names(data, "feature"),
-        class_names=tuple(map(str, data.attrs.get("class_names", ()))),
-        sample_names=_names(data, "sample"),
+        feature_names=feature_names,
+        class_names=tuple(map(str, one.attrs.get("class_names", ()))),
+        sample_names=sample_names,
     )
+
+
+def _of_cell(node: xr.Dataset, cell: Cell) -> xr.Dataset:
+    """What a node holds of a cell."""
+    return node.sel({axis: getattr(cell, axis) for axis in AXES if axis in node.dims})
 
 
 def match(labels: NDArray[np.int64], guide: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -189,34 +198,6 @@ def most_separating(X: NDArray[np.float64], labels: NDArray[np.int64]) -> tuple[
     means = np.stack([X[labels == label].mean(axis=0) for label in classes])
     share = np.divide(means[inverse].var(axis=0), total, out=np.zeros(X.shape[1]), where=total > 0)
     return tuple(sorted(np.argsort(-share, kind="stable")[:FEATURES].tolist()))
-
-
-def _names(data: xr.Dataset, name: str) -> tuple[str, ...]:
-    return tuple(map(str, data[name].values)) if name in data.coords or name in data else ()
-
-
-def _require_done(cells: pd.DataFrame, cell: Cell) -> None:
-    same = cells["model"] == cell.model
-    for key in ("dataset", "mixture", "p", "m", "design", "replicate", "search"):
-        value = getattr(cell, key)
-        if value is not None:
-            same &= (cells[key] == value).fillna(False)
-    status = cells.loc[same, "status"].iloc[0]
-    if status != "done":
-        raise InputError([Problem("--cell", f"{cell}, which is {status}", "a cell that is done")])
-
-
-def _baseline(tree: xr.DataTree, cell: Cell) -> NDArray[np.int64] | None:
-    """Labels of the baseline of the same shape, else of any that is done."""
-    for model in sorted(BASELINES, key=lambda name: name != baseline_of(cell.model)):
-        if model in tree[cell.dataset].children:
-            node = tree[f"{cell.dataset}/{model}"].to_dataset()
-            places = {"mixture": cell.mixture, "search": cell.search}
-            there = {key: value for key, value in places.items() if key in node["labels"].dims}
-            labels = node["labels"].sel(there).values
-            if labels.min() >= 0:
-                return np.asarray(labels, dtype=np.int64)
-    return None
 
 
 @dataclass(frozen=True)
@@ -266,6 +247,11 @@ class CellFigure:
         """A sample by its name, or by its number from 1, as tables of labels have it."""
         return self.sample_names[row] if self.sample_names else f"sample {row + 1}"
 
+    def mistake(self, key: str, row: int) -> str:
+        """What is wrong of a sample."""
+        found, truth = (self.label(name, int(self.partitions[name][row])) for name in (key, TRUE))
+        return f"{self.sample(row)}: in {found}, truly {truth}"
+
     def wrong(self, key: str) -> Labels:
         """Rows of the samples whose cluster is matched to another class than theirs; none without a truth."""
         truth = self.partitions.get(TRUE)
@@ -292,8 +278,8 @@ class CellFigure:
         if len(self.links) and key in LINKED:
             of = plural(len(self.links), "link")
             found = len(self.contradicted(key))
-            said = _counted(found, of, "contradicted", "a line")
-            parts.append(said if found <= MOST_LINKS else f"{said} ({MOST_LINKS:,} of them)")
+            beyond = f" ({MOST_LINKS:,} of them)" if found > MOST_LINKS else ""
+            parts.append(_counted(found, of, "contradicted", "a line") + beyond)
         return "; ".join(parts) + "."
 
 
@@ -311,51 +297,44 @@ def draw_matrix(shown: CellFigure, key: str, unit: str) -> Figure:
     """
     chosen, labels = shown.features, shown.partitions[key]
     size = max(1, len(chosen) - 1)
-    panel = max(PANEL, LEAST_WIDTH / size)
     as_image = len(labels) >= MANY or len(labels) * size * (size + 1) / 2 > MOST_POINTS
     handles = list(_handles(shown, key))
-    width = panel * size + 0.9
-    entry = max(
-        look.LEGEND_WIDTH / 2, look.HANDLE + look.LETTER * max(len(str(each.get_label())) for each in handles)
-    )
-    columns = max(1, min(len(handles), int(width / entry)))
-    rows = ceil(len(handles) / columns)
-    figure = Figure(figsize=(width, panel * size + 0.9 + LEGEND_ROW * rows), layout="constrained")
+    longest = max(len(str(each.get_label())) for each in handles)
+    width, height = (max(PANEL, LEAST_WIDTH / size) * size + 0.9,) * 2
+    columns = int(width / max(look.LEGEND_WIDTH / 2, look.HANDLE + look.LETTER * longest))
+    columns = max(1, min(len(handles), columns))
+    height += LEGEND_ROW * ceil(len(handles) / columns)
+    figure = Figure(figsize=(width, height), layout="constrained")
     grid = figure.subplots(size, size, squeeze=False, sharex="col", sharey="row")
-    for row in range(size):
-        for column in range(size):
-            axes = grid[row][column]
-            if column > row:
-                axes.remove()
-                continue
-            across, up = chosen[column], chosen[min(row + 1, len(chosen) - 1)]
-            _panel(axes, shown, key, (across, up), as_image=as_image)
-            if row == size - 1:
-                axes.set_xlabel(f"{shown.feature(across)}\n({unit})")
-            if column == 0:
-                axes.set_ylabel(f"{shown.feature(up)}\n({unit})")
-    figure.legend(
-        handles=handles, loc="outside lower center", ncols=columns, frameon=False, handletextpad=0.5
-    )
+    for (row, column), axes in np.ndenumerate(grid):
+        if column > row:
+            axes.remove()
+            continue
+        across, up = chosen[column], chosen[min(row + 1, len(chosen) - 1)]
+        _panel(axes, shown, key, (across, up), as_image=as_image)
+        if row == size - 1:
+            axes.set_xlabel(f"{shown.feature(across)}\n({unit})")
+        if column == 0:
+            axes.set_ylabel(f"{shown.feature(up)}\n({unit})")
+    place: dict[str, Any] = {"loc": "outside lower center", "frameon": False, "handletextpad": 0.5}
+    figure.legend(handles=handles, ncols=columns, **place)
     return figure
 
 
 def _panel(axes: Axes, shown: CellFigure, key: str, pair: tuple[int, int], *, as_image: bool) -> None:
-    labels = shown.partitions[key]
-    x, y = shown.X[:, pair[0]], shown.X[:, pair[1]]
-    many = len(labels) >= MANY
-    for kind, links in _links(shown, key):
+    labels, many = shown.partitions[key], len(shown.X) >= MANY
+    x, y = shown.X[:, pair].T
+    for kind, links in _links(shown, key).items():
+        name, style = LINKS[kind]
         # one path for all: a gap after each link
-        ends = np.column_stack([links[:, :2], links[:, 0]])
-        gap = np.where(np.arange(3) < 2, 0.0, np.nan)
-        (line,) = axes.plot((x[ends] + gap).ravel(), (y[ends] + gap).ravel(), linestyle=LINKS[kind][1])
+        ends = links[:, [0, 1, 0]]
+        gap = np.array([0.0, 0.0, np.nan])
+        (line,) = axes.plot((x[ends] + gap).ravel(), (y[ends] + gap).ravel(), linestyle=style)
         line.set(color=SHADE if as_image else GREY, linewidth=0.6 if many else 0.8)
         line.set(alpha=0.8, rasterized=as_image)
         if not as_image:
             middle = ends[:, :2]
-            told = [
-                f"{shown.sample(i)} and {shown.sample(j)}: contradicted {LINKS[kind][0]}" for i, j in middle
-            ]
+            told = [f"{shown.sample(i)} and {shown.sample(j)}: contradicted {name}" for i, j in middle]
             look.hover_unseen(axes, x[middle].mean(axis=1), y[middle].mean(axis=1), told)
     for label in np.unique(labels):
         (points,) = axes.plot(x[labels == label], y[labels == label], **_look(int(label)))
@@ -373,24 +352,17 @@ def _panel(axes: Axes, shown: CellFigure, key: str, pair: tuple[int, int], *, as
         if as_image:
             rings.set(markeredgecolor=SHADE, rasterized=True)
         else:
-            look.hover(rings, [_mistake(shown, key, int(row)) for row in wrong])
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=3))
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=3))
+            look.hover(rings, [shown.mistake(key, row) for row in wrong])
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(nbins=3))
     axes.grid()
 
 
-def _mistake(shown: CellFigure, key: str, row: int) -> str:
-    found, truth = (shown.label(name, int(shown.partitions[name][row])) for name in (key, TRUE))
-    return f"{shown.sample(row)}: in {found}, truly {truth}"
-
-
-def _links(shown: CellFigure, key: str) -> Iterator[tuple[int, Labels]]:
-    """Contradicted links of each kind that has any, where they are marked."""
+def _links(shown: CellFigure, key: str) -> dict[int, Labels]:
+    """Contradicted links of each kind that has any, some of many, where they are marked."""
     links = shown.contradicted(key) if key in LINKED else shown.links[:0]
     links = links[spread(range(len(links)), MOST_LINKS)]
-    for kind in LINKS:
-        if (links[:, 2] == kind).any():
-            yield kind, links[links[:, 2] == kind]
+    return {kind: links[links[:, 2] == kind] for kind in LINKS if (links[:, 2] == kind).any()}
 
 
 def _handles(shown: CellFigure, key: str) -> Iterator[Line2D]:
@@ -398,23 +370,16 @@ def _handles(shown: CellFigure, key: str) -> Iterator[Line2D]:
     for code in np.unique(shown.partitions[key]).tolist():
         yield Line2D([], [], **_look(code), markersize=5.8, label=shown.label(key, code))
     if len(shown.wrong(key)):
-        (ring := Line2D([], [], linestyle="", marker="o", label="wrong sample")).set(**RING, markersize=7)
-        yield ring
-    for kind, _ in _links(shown, key):
-        name, line = LINKS[kind]
+        yield Line2D([], [], linestyle="", marker="o", label="wrong sample", **RING, markersize=7)
+    for name, line in (LINKS[kind] for kind in _links(shown, key)):
         yield Line2D([], [], color=GREY, linewidth=1.0, linestyle=line, label=f"contradicted {name}")
 
 
 def _look(code: int) -> dict[str, Any]:
-    if code < 0:
-        return {"linestyle": "", "marker": ".", "color": SHADE, "markeredgecolor": PAPER}
-    marker, color = (
-        look.CLASS_MARKERS[code % len(look.CLASS_MARKERS)],
-        look.CLASS_COLORS[code % len(look.CLASS_COLORS)],
-    )
+    colors, markers = look.CLASS_COLORS, look.CLASS_MARKERS
+    marker, color = (".", SHADE) if code < 0 else (markers[code % len(markers)], colors[code % len(colors)])
     return {"linestyle": "", "marker": marker, "color": color, "markeredgecolor": PAPER}
 
 
 def _counted(count: int, of: str, what: str, mark: str) -> str:
-    said = f"{count:,} of {of} {'is' if count == 1 else 'are'} {what}"
-    return f"{said}, marked by {mark}" if count else said
+    return f"{count:,} of {of} {are(count)} {what}" + (f", marked by {mark}" if count else "")

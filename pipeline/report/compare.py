@@ -7,9 +7,8 @@ each at its value or its default.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +20,7 @@ from matplotlib.figure import Figure
 from kernels.settings import LENGTHS, method_words
 from pipeline.common import plural
 from pipeline.report import elements, figures, look
-from pipeline.report.elements import (
-    EMPTY,
-    NOTHING,
-    Chapter,
-    Picture,
-    Table,
-    Value,
-    Written,
-    count_of,
-    number,
-    words,
-)
-from pipeline.report.look import GREY, MOST_ACCURACIES, MOST_DATASETS, house_style, mark, short
+from pipeline.report.elements import EMPTY, Chapter, Column, Picture, Table, Value, Written, number, words
 from pipeline.report.scores import PANEL
 from pipeline.report.write import check_folder, records
 from pipeline.scoring.pairs import PLACE, difference_table, pair, total_table
@@ -49,7 +36,6 @@ from sweeps.file.spec import SweepSpec
 
 BETTER = {1: "more is better", -1: "less is better", 0: "the larger one wins"}
 TEXT_HEAD = ("data set", "p", "m", "model", "cells", "n", "B - A", "B wins", "A wins", "ties")
-HEAD = ("data set", "p", "m", "model", "cells", "n", "A", "B", "B - A", "B wins, %", "A wins, %", "ties, %")
 NOTE = (
     "Mean ± standard error over {units}, n of them; differences are paired by cell. Wins and ties are shares"
     " of the cells. Rows of all data sets are means over these, each of which counts alike, with the error of"
@@ -100,7 +86,7 @@ class Comparison:
             "a": str(self.first),
             "b": str(self.second),
             "settings": list(self.settings),
-            "cells": self._cells,
+            "cells": self.n_cells,
             "unpaired": self.unpaired["why"].value_counts().to_dict(),
             "total": records(total_table(self.pairs)),
             "table": records(self.table),
@@ -113,14 +99,15 @@ class Comparison:
             f"A: {self.first}",
             f"B: {self.second}",
             *(f"  {line}" for line in self.settings),
-            f"{plural(self._cells, 'cell')} {_are(self._cells)} done in both",
+            f"{_cells(self.n_cells)} done in both",
             *self._unpaired_lines(),
             *self._table_lines(),
             *(f"written: {file}" for file in self.files),
         ]
 
     @property
-    def _cells(self) -> int:
+    def n_cells(self) -> int:
+        """Those that are done in both."""
         return len(self.pairs[list(PLACE)].drop_duplicates())
 
     def _unpaired_lines(self) -> Iterator[str]:
@@ -131,34 +118,35 @@ class Comparison:
                 yield f"  and {len(group) - SHOWN:,} more, in unpaired.csv"
 
     def _table_lines(self) -> Iterator[str]:
-        total = total_table(self.pairs)
-        for score, rows in self.table.groupby("score", sort=False):
-            label = LABELS[str(score)]
+        for score, rows, whole, left_out in self.by_score():
+            label, over = LABELS[score], elements.names(rows["unit"])
             yield ""
-            over = elements.names(rows["unit"])
             yield f"{label.short}, B minus A: mean ± s.e. over {over} ({BETTER[label.better]})"
-            entries: list[tuple[str, ...]] = [TEXT_HEAD]
-            for row in [*rows.itertuples(), *total[total["score"] == score].itertuples()]:
-                entries.append(_text_row(row, self.written))
-            yield from aligned(entries)
+            found = pd.concat([rows, whole.assign(dataset="all")])
+            yield from aligned([TEXT_HEAD, *(_text_row(row, self.written) for row in found.itertuples())])
+            if left_out:
+                yield f"  {left_out}"
+
+    def by_score(self) -> Iterator[tuple[str, pd.DataFrame, pd.DataFrame, str]]:
+        """Each score with its rows, those over all data sets without p and m, and what they leave out."""
+        total = total_table(self.pairs).assign(p=np.nan, m=pd.NA)
+        for score, rows in self.table.groupby("score", sort=False):
             missing = int(rows["n_missing"].sum())
-            if missing:
-                yield f"  {_left_out(missing)}"
+            said = f"{plural(missing, 'cell')} left out: the score is not defined in one of the two"
+            yield str(score), rows, total[total["score"] == score], said if missing else ""
 
 
 def _text_row(row: Any, written: Written) -> tuple[str, ...]:
-    """A row of a table of differences, or of their total, which has neither data set nor p nor m."""
-    p, m = getattr(row, "p", math.nan), getattr(row, "m", math.nan)
-    difference = "-" if math.isnan(row.difference) else f"{row.difference:+.4g}"
+    """A row of a table of differences, or of their total, which has neither p nor m."""
     error = "" if math.isnan(row.difference) or math.isnan(row.se) else f" ± {row.se:.2g}"
     return (
-        titled(getattr(row, "dataset", "all"), row._asdict()),
-        "" if pd.isna(p) else f"{p:g}",
-        "" if pd.isna(m) else count_of(written, row.dataset, int(m)),
-        str(row.model),
+        titled(row.dataset, row._asdict()),
+        "" if pd.isna(row.p) else f"{row.p:g}",
+        "" if pd.isna(row.m) else elements.count_of(written, row.dataset, int(row.m)),
+        row.model,
         str(row.n_cells),
         str(row.n),
-        difference + error,
+        "-" if math.isnan(row.difference) else f"{row.difference:+.4g}{error}",
         *("-" if pd.isna(share) else f"{share:.0%}" for share in (row.wins_b, row.wins_a, row.ties)),
     )
 
@@ -190,38 +178,8 @@ def write_comparison(first: Place, second: Place, folder: Path, scores: Sequence
     StorageError
         If the file system refuses.
     """
-    manifests = _manifests(first, second, folder)
-    cells = [cell_table(open_cube(manifest.path), manifest.plans) for manifest in manifests]
-    a, b = manifests
-    searches = search_called(a.spec, b.spec), search_called(b.spec, a.spec)
-    pairs, unpaired = pair(cells[0], cells[1], scores, searches)
-    table = difference_table(pairs)
-    counts = [count for manifest in manifests for count in manifest.spec.grid.m]
-    plans = {name: plan for manifest in reversed(manifests) for name, plan in manifest.plans.items()}
-    written = written_counts(plans, counts)
-    compared = Comparison(first, second, tuple(differences(*manifests)), pairs, table, unpaired, written, ())
-    with storage_errors(folder), house_style():
-        folder.mkdir(parents=True, exist_ok=True)
-        files = elements.csv(folder, {"pairs": pairs, "differences": table, "unpaired": unpaired})
-        pictures: dict[str, Picture] = {}
-        for score in dict.fromkeys(scores):
-            over = elements.units(table.loc[table["score"] == score, "unit"])
-            text = f"B minus A, paired by cell. Mean over {over}, with bars of one standard error."
-            drawn = score, draw_differences(table, score, written), f"{LABELS[score].axis}: {text}"
-            pictures |= {each.name: each for each in figures.save_all([drawn], folder / "figures")}
-        files += [
-            folder / "figures" / f"{score}.{suffix}" for score in pictures for suffix in figures.SUFFIXES
-        ]
-        files.append(folder / "compare.html")
-        title = f"{Path(second).stem} against {Path(first).stem}"
-        page = elements.html(title, list(_chapters(compared, pictures)), list(_lead(compared)))
-        files[-1].write_text(page, encoding="utf-8")
-    return replace(compared, files=tuple(files))
-
-
-def _manifests(first: Place, second: Place, folder: Path) -> list[Manifest]:
     problems: list[Problem] = []
-    manifests = []
+    manifests: list[Manifest] = []
     for cube in (first, second):
         with collecting(problems):
             manifests.append(read_manifest(cube))
@@ -229,28 +187,43 @@ def _manifests(first: Place, second: Place, folder: Path) -> list[Manifest]:
         check_folder(folder)
     if problems:
         raise InputError(problems)
-    return manifests
+    a, b = manifests
+    searches = search_called(a.spec, b.spec), search_called(b.spec, a.spec)
+    cells = [cell_table(open_cube(manifest.path), manifest.plans) for manifest in manifests]
+    pairs, unpaired = pair(cells[0], cells[1], scores, searches)
+    table = difference_table(pairs)
+    written = written_counts(b.plans | a.plans, [*a.spec.grid.m, *b.spec.grid.m])
+    compared = Comparison(first, second, tuple(differences(a, b)), pairs, table, unpaired, written, ())
+    with storage_errors(folder), look.house_style():
+        folder.mkdir(parents=True, exist_ok=True)
+        files = elements.csv(folder, {"pairs": pairs, "differences": table, "unpaired": unpaired})
+        drawn = []
+        for score in dict.fromkeys(scores):
+            over = elements.units(table.loc[table["score"] == score, "unit"])
+            text = f"B minus A, paired by cell. Mean over {over}, with bars of one standard error."
+            drawn.append((score, draw_differences(table, score, written), f"{LABELS[score].axis}: {text}"))
+        pictures = figures.save_all(drawn, folder / "figures")
+        files += figures.files_of(pictures, folder / "figures")
+        files.append(folder / "compare.html")
+        title = f"{Path(second).stem} against {Path(first).stem}"
+        page = elements.html(title, list(_chapters(compared, pictures)), list(_lead(compared)))
+        files[-1].write_text(page, encoding="utf-8")
+    return replace(compared, files=tuple(files))
 
 
-def _chapters(compared: Comparison, pictures: Mapping[str, Picture]) -> Iterator[Chapter]:
+def _chapters(compared: Comparison, pictures: Sequence[Picture]) -> Iterator[Chapter]:
     """Differences of each score first, then cells without a partner, and what the two were asked for."""
-    total = total_table(compared.pairs)
-    for score, rows in compared.table.groupby("score", sort=False):
-        label = LABELS[str(score)]
+    for score, rows, whole, left_out in compared.by_score():
+        label = LABELS[score]
         title, text = f"{label.short}, B minus A", f"{label.short}: {BETTER[label.better]}."
-        whole = total[total["score"] == score]
-        body = [_row(row, "all data sets", {}) for row in whole.itertuples()]
-        body += [_row(row, row.dataset, compared.written) for row in rows.itertuples()]
-        note = NOTE.format(units=elements.units(rows["unit"]))
-        missing = int(rows["n_missing"].sum())
-        if missing:
-            note += f" {_left_out(missing)}."
-        table = Table(title, HEAD, tuple(body), note=note, pinned=True)
-        shown = tuple(picture for name, picture in pictures.items() if name == score)
+        note = NOTE.format(units=elements.units(rows["unit"])) + (f" {left_out}." if left_out else "")
+        found = pd.concat([whole.assign(dataset="all data sets"), rows])
+        table = elements.table(title, found, _columns(compared.written), note=note, pinned=True)
+        shown = tuple(picture for picture in pictures if picture.name == score)
         yield Chapter(f"by-{score}", title, (text,), (table,), shown)
     if len(compared.unpaired):
         counts = compared.unpaired["why"].value_counts()
-        text = "; ".join(f"{plural(int(count), 'cell')} {why}" for why, count in counts.items())
+        text = "; ".join(f"{plural(count, 'cell')} {why}" for why, count in counts.items())
         beyond = len(compared.unpaired) - MOST_CELLS
         table = elements.table(
             "Cells without a partner",
@@ -261,9 +234,10 @@ def _chapters(compared: Comparison, pictures: Mapping[str, Picture]) -> Iterator
         )
         yield Chapter("unpaired", table.title, (f"{text}.",), (table,))
     what = compared.settings or ("Both sweep files ask for the same, but for names.",)
-    places = zip("AB", (compared.first, compared.second), strict=True)
-    cubes = Table("Cubes", ("which", "path"), tuple((words(name), words(path)) for name, path in places))
-    yield Chapter("settings", "What the two have differently", what, (cubes,))
+    rows = ((words("A"), words(compared.first)), (words("B"), words(compared.second)))
+    yield Chapter(
+        "settings", "What the two have differently", what, (Table("Cubes", ("which", "path"), rows),)
+    )
 
 
 def _lead(compared: Comparison) -> Iterator[str]:
@@ -277,37 +251,36 @@ def _lead(compared: Comparison) -> Iterator[str]:
         yield (
             f"{LABELS[str(score)].short}, B minus A: {row['difference']:+.3g}{error} for {row['model']}, the"
             f" largest difference of {plural(len(known), 'model')}, over"
-            f" {plural(int(row['n_datasets']), 'data set')}."
+            f" {plural(row['n_datasets'], 'data set')}."
         )
-    of_first = compared.table["score"] == next(iter(compared.table["score"]), None)
-    cells = int(compared.table.loc[of_first, ["n_cells", "n_missing"]].sum().sum())
-    yield f"{plural(cells, 'cell')} {_are(cells)} done in both."
+    yield f"{_cells(compared.n_cells)} done in both."
 
 
-def _row(row: Any, dataset: str, written: Written) -> tuple[Value, ...]:
-    p, m = getattr(row, "p", math.nan), getattr(row, "m", math.nan)
-    error = "" if pd.isna(row.se) else f" ± {round(row.se, DIGITS):.2g}"
-    difference = round(float(row.difference), DIGITS) + 0.0  # no negative zero
-    return (
-        words(titled(dataset, row._asdict())),
-        EMPTY if pd.isna(p) else number(float(p), "g"),
-        EMPTY if pd.isna(m) else elements.count(written, dataset, int(m)),
-        words(row.model),
-        number(float(row.n_cells)),
-        number(float(row.n)),
-        number(float(row.mean_a), ".4g"),
-        number(float(row.mean_b), ".4g"),
-        NOTHING if math.isnan(difference) else Value(f"{difference:+.3g}{error}", difference),
-        *(number(100 * float(share), ".0f") for share in (row.wins_b, row.wins_a, row.ties)),
+def _cells(count: int) -> str:
+    return f"{plural(count, 'cell')} {elements.are(count)}"
+
+
+def _columns(written: Written) -> Iterator[Column]:
+    """Of a table of differences on the page."""
+    yield "data set", lambda row: titled(row.dataset, row._asdict()), ""
+    yield "p", lambda row: EMPTY if pd.isna(row.p) else number(row.p, "g"), ""
+    yield "m", lambda row: EMPTY if pd.isna(row.m) else elements.count(written, row.dataset, row.m), ""
+    yield "model", "model", ""
+    yield from (
+        ("cells", "n_cells", ",.0f"),
+        ("n", "n", ",.0f"),
+        ("A", "mean_a", ".4g"),
+        ("B", "mean_b", ".4g"),
     )
+    yield "B - A", _difference, ""
+    yield "B wins, %", lambda row: 100 * row.wins_b, ".0f"
+    yield "A wins, %", lambda row: 100 * row.wins_a, ".0f"
+    yield "ties, %", lambda row: 100 * row.ties, ".0f"
 
 
-def _left_out(missing: int) -> str:
-    return f"{plural(missing, 'cell')} left out: the score is not defined in one of the two"
-
-
-def _are(number: int) -> str:
-    return "is" if number == 1 else "are"
+def _difference(row: Any) -> Value:
+    entry = number(round(row.difference, DIGITS) + 0.0, "+.3g")  # no negative zero
+    return entry if pd.isna(row.se) else replace(entry, text=f"{entry.text} ± {round(row.se, DIGITS):.2g}")
 
 
 def draw_differences(table: pd.DataFrame, score: str, written: Written | None = None) -> Figure | None:
@@ -329,55 +302,41 @@ def draw_differences(table: pd.DataFrame, score: str, written: Written | None = 
         accuracy, baselines at m = 0; None without any pair.
     """
     rows = table[(table["score"] == score) & (table["n_cells"] > 0)]
-    if rows.empty:
-        return None
-    # rows of one panel are of one design and search
-    named = [titled(row["dataset"], row) for row in with_variants(rows).to_dict("records")]
     texts = [
-        "0" if pd.isna(m) else count_of(written or {}, str(name), int(m))
+        "0" if pd.isna(m) else elements.count_of(written or {}, name, int(m))
         for name, m in zip(rows["dataset"], rows["m"], strict=True)
     ]
+    # rows of one panel are of one design and search
+    named = [titled(row["dataset"], row) for row in with_variants(rows).to_dict("records")]
     rows = rows.assign(dataset=named, text=texts)
-    groups = elements.shape_groups(rows["model"].unique())
+    panels = elements.by_shape(rows, rows["dataset"])
 
     def panel(axes: Axes, item: tuple[str, str], p: float) -> None:
-        there = rows[(rows["dataset"] == item[0]) & rows["model"].isin(groups[item[1]])]
-        _bars(axes, there[there["p"].isna() | (there["p"] == p)])
-
-    return figures.facets(
-        list(product(elements.spread(list(rows["dataset"].unique()), MOST_DATASETS), groups)),
-        elements.spread(sorted(rows["p"].dropna().unique()), MOST_ACCURACIES) or [np.nan],
-        panel,
-        PANEL,
-        lambda item: f"{short(*item)}\n{LABELS[score].short}, B minus A",
-    )
-
-
-def _bars(axes: Axes, rows: pd.DataFrame) -> None:
-    axes.axhline(0, color=GREY, linewidth=1)
-    for model, points in rows.groupby("model", sort=True):
-        how = mark(str(model))
-        drawn = axes.errorbar(
-            points["m"].astype(float).fillna(0.0),
-            points["difference"],
-            points["se"].fillna(0.0),
-            color=how.color,
-            linestyle=how.line,
-            **how.markers,
-            markersize=4.5,
-            capsize=2.5,
-            linewidth=1.4,
-        )
-        drawn.set_label(str(model))
-        if drawn.lines[0] is not None:
+        there = panels[item][panels[item]["p"].isna() | (panels[item]["p"] == p)]
+        axes.axhline(0, color=look.GREY, linewidth=1)
+        for model, points in there.groupby("model", sort=True):
             tips = [
                 f"{model}, m = {row.text}: {elements.with_error(row.difference, row.se, '+.3f')}"
                 for row in points.itertuples()
             ]
-            look.hover(drawn.lines[0], tips)
-    axes.grid()
-    names = dict(zip(rows["m"].fillna(0).astype(int), rows["text"], strict=True))
-    look.tick_counts(axes, sorted({0, *names}), {0: "0"} | names)
+            how = look.mark(str(model))
+            looks = {
+                "color": how.color,
+                "linestyle": how.line,
+                **how.markers,
+                "linewidth": 1.4,
+                "label": model,
+            }
+            m, error = points["m"].astype(float).fillna(0.0), {"yerr": points["se"].fillna(0.0)}
+            figures.bars(axes, m, points["difference"], error, looks, tips)
+        axes.grid()
+        names = dict(zip(there["m"].fillna(0).astype(int), there["text"], strict=True))
+        look.tick_counts(axes, sorted({0, *names}), {0: "0"} | names)
+
+    def up(item: tuple[str, str]) -> str:
+        return f"{look.short(*item)}\n{LABELS[score].short}, B minus A"
+
+    return figures.facets(list(panels), rows["p"], panel, PANEL, up)
 
 
 def differences(a: Manifest, b: Manifest) -> Iterator[str]:
@@ -394,39 +353,37 @@ def differences(a: Manifest, b: Manifest) -> Iterator[str]:
         A key with both of its values, which are those that the runs used: a default is a value too. A data
         set or a search that one of them lacks is named.
     """
-    for side, mine, its in (("A", a.spec, b.spec), ("B", b.spec, a.spec)):
-        called = search_called(mine, its)
-        if not mine.search_names and called in its.search_names:
-            yield f"search: the one of {side} is {called} of {'B' if side == 'A' else 'A'}"
+    specs, other = {"A": a.spec, "B": b.spec}, {"A": "B", "B": "A"}
+    for side, spec in specs.items():
+        its = specs[other[side]]
+        if not spec.search_names and (called := search_called(spec, its)) in its.search_names:
+            yield f"search: the one of {side} is {called} of {other[side]}"
     searches = [_searches(a.spec, b.spec), _searches(b.spec, a.spec)]
-    shared = {name for name in searches[0] if name in searches[1]}
-    sides = zip((a, b), searches, strict=True)
-    found = [_keys(each.spec, {name: side[name] for name in side if name in shared}) for each, side in sides]
-    for key in dict.fromkeys([*found[0], *found[1]]):
-        values = [side.get(key, NONE) for side in found]
-        if values[0] != values[1]:
-            yield f"{key}: A {values[0]}, B {values[1]}"
-    for name in dict.fromkeys([*searches[0], *searches[1]]):
+    shared = searches[0].keys() & searches[1].keys()
+    yield from _changed(_keys(a.spec, searches[0], shared), _keys(b.spec, searches[1], shared))
+    for name, search in (searches[0] | searches[1]).items():
         if name not in shared:
-            where = "B" if name in searches[1] else "A"
-            told = {**searches[0], **searches[1]}[name].named()
-            yield f"search {name}: only in {where} ({', '.join(f'{key} {told[key]}' for key in told)})"
-    entries = [_datasets(each.spec) for each in (a, b)]
-    for name in dict.fromkeys([*entries[0], *entries[1]]):
-        lacking = [name not in side for side in entries]
-        if any(lacking):
-            yield f"data set {name}: only in {'B' if lacking[0] else 'A'}"
-            continue
-        one, other = (side[name] for side in entries)
-        for key in dict.fromkeys([*one, *other]):
-            values = [side.get(key, NONE) for side in (one, other)]
-            if values[0] != values[1]:
-                yield f"{name}.{key}: A {values[0]}, B {values[1]}"
+            told = ", ".join(f"{key} {value}" for key, value in search.named().items())
+            yield f"search {name}: only in {'A' if name in searches[0] else 'B'} ({told})"
+    first, second = _datasets(a.spec), _datasets(b.spec)
+    for name in first | second:
+        if name in first and name in second:
+            yield from _changed(first[name], second[name], f"{name}.")
+        else:
+            yield f"data set {name}: only in {'A' if name in first else 'B'}"
     if a.spec.seed != b.spec.seed:
         yield "the seeds differ: pairs have the same coordinates, but not the same draws"
     for name in a.plans:
         if name in b.plans and a.plans[name].checksum != b.plans[name].checksum:
             yield f"{name} is not the same data in both: the checksums differ"
+
+
+def _changed(first: Mapping[str, str], second: Mapping[str, str], above: str = "") -> Iterator[str]:
+    """A line for each key of two tables that has another value in one, or is there in one alone."""
+    for key in {**first, **second}:
+        values = first.get(key, NONE), second.get(key, NONE)
+        if values[0] != values[1]:
+            yield f"{above}{key}: A {values[0]}, B {values[1]}"
 
 
 def search_called(spec: SweepSpec, other: SweepSpec) -> str:
@@ -442,24 +399,22 @@ def _searches(spec: SweepSpec, other: SweepSpec) -> dict[str | None, Search]:
     return {each.name or called: each for each in spec.search}
 
 
-def _keys(spec: SweepSpec, searches: Mapping[str | None, Search]) -> dict[str, str]:
+def _keys(spec: SweepSpec, searches: Mapping[str | None, Search], shared: Set[str | None]) -> dict[str, str]:
     """Every key but those of the data sets, by its path; a search by its method and what that leaves open."""
-    plain = spec.model_dump(mode="json", exclude={"name"})
-    every = {name: _every(each) for name, each in searches.items()}
-    plain["search"] = every.get(None, every)
-    del plain["grid"]["datasets"]
-    return dict(_flat(plain))
-
-
-def _every(search: Search) -> dict[str, Any]:
+    plain = spec.model_dump(mode="json", exclude={"name": True, "grid": {"datasets"}})
     told = set(BY_METHOD) - LENGTHS
-    others = {name: value for name, value in vars(search.settings).items() if name not in told}
-    return {**search.named(), **others, HELD_OUT: search.held_out}
+    every = {}
+    for name in (name for name in searches if name in shared):
+        search = searches[name]
+        others = {key: value for key, value in vars(search.settings).items() if key not in told}
+        every[name] = {**search.named(), **others, HELD_OUT: search.held_out}
+    plain["search"] = every.get(None, every)
+    return dict(_flat(plain))
 
 
 def _datasets(spec: SweepSpec) -> dict[str, dict[str, str]]:
     plain = spec.model_dump(mode="json")["grid"]["datasets"]
-    return {entry["name"]: dict(_flat({k: v for k, v in entry.items() if k != "name"})) for entry in plain}
+    return {entry.pop("name"): dict(_flat(entry)) for entry in plain}
 
 
 def _flat(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:

@@ -13,9 +13,9 @@ import xarray as xr
 from pipeline.report.elements import Chapter, Table, spread
 from pipeline.report.figures import Drawn, save_all
 from pipeline.report.look import MOST_ACCURACIES
+from pipeline.scoring import tables
 from pipeline.scoring.pairs import Compared, compared_searches
 from pipeline.scoring.ranking import Ranking, rankings
-from pipeline.scoring.tables import DESIGN, SEARCH, choice_table, prediction_table, rows_of, written_counts
 from pipeline.scoring.worth import DesignScores, design_scores
 from storage.cube.manifest import Manifest
 from storage.runfolder.records import FailureRecord
@@ -71,7 +71,7 @@ class Content:
     @cached_property
     def written(self) -> dict[tuple[str, int], str]:
         """How the sweep file writes each m."""
-        return written_counts(self.manifest.plans, self.manifest.spec.grid.m)
+        return tables.written_counts(self.manifest.plans, self.manifest.spec.grid.m)
 
     @cached_property
     def accuracies(self) -> list[float]:
@@ -96,22 +96,34 @@ class Content:
     @property
     def timed_cells(self) -> pd.DataFrame:
         """Cells of all designs, of one search."""
-        return self._of_all(DESIGN)
+        return self._of_all(tables.DESIGN)
 
     @cached_property
     def searches(self) -> tuple[Compared, ...]:
         """Each search beside the one that models are compared in, of one design; empty where there is one."""
-        return compared_searches(self._of_all(SEARCH), self.manifest.spec.search)
+        return compared_searches(self._of_all(tables.SEARCH), self.manifest.spec.search)
 
     def _of_all(self, key: str) -> pd.DataFrame:
         """Cells of all designs, or of all searches."""
         others = {other: value for other, value in self.chosen.items() if other != key}
-        return rows_of(self.all_cells, others)
+        return tables.rows_of(self.all_cells, others)
+
+    def pooled(self, score: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Means of a score over the real data sets, and rows of models without annotations on each of them.
+
+        The first has no rows where there are fewer than two data sets.
+        """
+        real = [name for name, plan in self.manifest.plans.items() if plan.mixtures is None]
+        rows = self.summary[self.summary["dataset"].isin(real)]
+        pooled = tables.pooled_means(rows, self.written, score)
+        several = not pooled.empty and pooled["n_datasets"].max() > 1
+        alone = rows[rows["p"].isna() & (rows["score"] == score) & rows["mean"].notna()]
+        return pooled if several else pooled.iloc[:0], alone
 
     @cached_property
     def choices(self) -> pd.DataFrame:
         """Shapes of covariances that were chosen; empty without a model that chooses."""
-        return choice_table(self.cells)
+        return tables.choice_table(self.cells)
 
     @property
     def holds_out(self) -> bool:
@@ -121,11 +133,7 @@ class Content:
     @cached_property
     def predictions(self) -> pd.DataFrame:
         """Held-out annotations that were predicted, where every model held some out."""
-        return prediction_table(self.cells) if self.holds_out else pd.DataFrame()
-
-
-def _nothing(content: Content) -> tuple[()]:
-    return ()
+        return tables.prediction_table(self.cells) if self.holds_out else pd.DataFrame()
 
 
 @dataclass(frozen=True)
@@ -146,9 +154,9 @@ class Section:
 
     key: str
     title: str | Callable[[Content], str]
-    words: Callable[[Content], Iterable[str]] = _nothing
-    tables: Callable[[Content], Iterable[Table]] = _nothing
-    figures: Callable[[Content], Iterable[Drawn]] = _nothing
+    words: Callable[[Content], Iterable[str]] = lambda content: ()
+    tables: Callable[[Content], Iterable[Table]] = lambda content: ()
+    figures: Callable[[Content], Iterable[Drawn]] = lambda content: ()
     needs: Callable[[Content], object] = lambda content: True
     says_why: bool = False
 

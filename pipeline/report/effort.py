@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import product
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,14 +15,14 @@ from matplotlib.ticker import MaxNLocator
 from pipeline.common import SAME_OPTIMUM, cells_left_out, plural
 from pipeline.report import elements, figures, look
 from pipeline.report.content import Content
-from pipeline.report.elements import Table, Value, number, spread, words
+from pipeline.report.elements import Column, Table, Value, are, number, spread, words
 from pipeline.report.figures import Drawn
 from pipeline.report.look import GREY, INK, MOST_DATASETS, mark, short
 from pipeline.scoring import tables
 from pipeline.scoring.scores import LABELS
 from storage.cube.manifest import FORMAT_VERSION, Manifest
 from storage.cube.schema import NO_SOLUTION, STATUS_WORDS
-from sweeps.plan import AskedPath
+from sweeps.plan import AskedPath, DatasetPlan
 from sweeps.words import asks
 
 PANEL = (2.75, 1.9)
@@ -121,8 +122,7 @@ def draw_gaps(gaps: pd.DataFrame) -> Figure | None:
     """
 
     def line(axes: Axes, rows: pd.DataFrame, model: str) -> None:
-        how = mark(model)
-        gap, share = rows["gap"].to_numpy(dtype=float), rows["share"].to_numpy(dtype=float)
+        how, (gap, share) = mark(model), rows[["gap", "share"]].to_numpy(dtype=float).T
         (drawn,) = axes.plot(gap, share, color=how.color, linestyle=how.line, label=model)
         drawn.set(linewidth=1.6, drawstyle="steps-post")
         axes.set_xscale("log")
@@ -134,7 +134,7 @@ def draw_gaps(gaps: pd.DataFrame) -> Figure | None:
 
     # a method without an objective has no gaps, and none of its restarts is far from the best
     known = gaps.groupby(["dataset", "model"])["share"].transform("max") > 0
-    return _by_dataset(gaps[known], line, "gap to the best of the cell (nats)", "restarts (share)")
+    return _by_model(gaps[known], line, "gap to the best of the cell (nats)", "restarts (share)")
 
 
 def draw_chances(cells: pd.DataFrame) -> Figure | None:
@@ -153,12 +153,10 @@ def draw_chances(cells: pd.DataFrame) -> Figure | None:
 
     def line(axes: Axes, rows: pd.DataFrame, model: str) -> None:
         how = mark(model)
-        counts = (rows[name].to_numpy(dtype=np.int64) for name in ("restarts_done", "hits"))
-        chance = tables.chance_of_best(*counts)
-        restarts = np.arange(1, len(chance) + 1)
+        chance = tables.chance_of_best(*rows[["restarts_done", "hits"]].to_numpy(dtype=np.int64).T)
+        restarts, shown = np.arange(1, len(chance) + 1), spread(range(len(chance)), MOST_TIPS)
         (drawn,) = axes.plot(restarts, chance, color=how.color, linestyle=how.line, label=model)
-        drawn.set(**how.markers, linewidth=1.6, markersize=4 if len(chance) <= MOST_TIPS else 0)
-        shown = spread(range(len(chance)), MOST_TIPS)
+        drawn.set(**how.markers, linewidth=1.6, markersize=4 if len(shown) == len(chance) else 0)
         tips = [f"{model}, {plural(restarts[at], 'restart')}: {chance[at]:.3f}" for at in shown]
         if len(shown) == len(chance):
             look.hover(drawn, tips)
@@ -167,21 +165,15 @@ def draw_chances(cells: pd.DataFrame) -> Figure | None:
         axes.axhline(0.95, color=GREY, linewidth=0.8, linestyle="-.", label="0.95")
         axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
 
-    up = "cells with the best (share)"
-    return _by_dataset(tables.cells_with_hits(cells), line, "restarts (number)", up)
+    return _by_model(tables.cells_with_hits(cells), line, "restarts (number)", "cells with the best (share)")
 
 
-def _by_dataset(
+def _by_model(
     rows: pd.DataFrame, line: Callable[[Axes, pd.DataFrame, str], None], across: str, up: str
 ) -> Figure | None:
     """A panel for each data set, and for each shape where there are many, with a line for each model."""
-    if rows.empty:
-        return None
-    groups = elements.shape_groups(rows["model"].unique())
-    names = spread(list(rows["dataset"].unique()), MOST_DATASETS)
 
-    def panel(axes: Axes, item: tuple[str, str]) -> None:
-        there = rows[(rows["dataset"] == item[0]) & rows["model"].isin(groups[item[1]])]
+    def panel(axes: Axes, there: pd.DataFrame) -> None:
         for model, runs in there.groupby("model", sort=True):
             line(axes, runs, str(model))
         axes.set_xlabel(across)
@@ -189,7 +181,7 @@ def _by_dataset(
         axes.grid()
         axes.tick_params(labelbottom=True)
 
-    shown = [(short(*item), item) for item in product(names, groups)]
+    shown = [(short(*item), there) for item, there in elements.by_shape(rows, rows["dataset"]).items()]
     return figures.wrapped(shown, panel, PANEL, up, share="all")
 
 
@@ -200,15 +192,17 @@ def time_figures(content: Content) -> Iterator[Drawn]:
 
 def time_words(content: Content) -> Iterator[str]:
     """Core-hours of everything that was computed."""
-    hours = [tables.time_table(cells) for cells in (content.timed_cells, content.all_cells)]
-    said = [
-        f"{table['cpu_hours'].sum():,.3f} core-hours in kernels, for {plural(int(table['n'].sum()), 'cell')}."
-        for table in hours
-        if len(table)
-    ]
-    yield said[0] if len(hours[0]) else "No cell is done."
-    if len(hours[0]) and tables.SEARCH in content.chosen:
-        yield f"All searches together: {said[1]}"
+    if tables.time_table(content.timed_cells).empty:
+        yield "No cell is done."
+        return
+    yield _core_hours(content.timed_cells)
+    if tables.SEARCH in content.chosen:
+        yield f"All searches together: {_core_hours(content.all_cells)}"
+
+
+def _core_hours(cells: pd.DataFrame) -> str:
+    table = tables.time_table(cells)
+    return f"{table['cpu_hours'].sum():,.3f} core-hours in kernels, for {plural(table['n'].sum(), 'cell')}."
 
 
 def time_tables(content: Content) -> Iterator[Table]:
@@ -234,24 +228,16 @@ def draw_times(cells: pd.DataFrame) -> Figure | None:
     rows = cells[cells["seconds"] > 0]
     if rows.empty:
         return None
-    names = spread(list(rows["dataset"].unique()), MOST_DATASETS)
-    groups = rows[rows["dataset"].isin(names)].groupby(["dataset", "model"], sort=False)["seconds"]
-    seconds = {(str(dataset), str(model)): group.to_numpy() for (dataset, model), group in groups}
-    figure = Figure(figsize=(8.2, BOX_HEIGHT * len(seconds) + 1.0), layout="constrained")
+    shown = rows[rows["dataset"].isin(spread(list(rows["dataset"].unique()), MOST_DATASETS))]
+    names, seconds = zip(*shown.groupby(["dataset", "model"], sort=False)["seconds"], strict=True)
+    figure = Figure(figsize=(8.2, BOX_HEIGHT * len(names) + 1.0), layout="constrained")
     axes = figure.subplots()
-    drawn = axes.boxplot(
-        list(seconds.values()),
-        orientation="horizontal",
-        whis=(10, 90),
-        showfliers=False,
-        patch_artist=True,
-        widths=0.62,
-    )
-    for (_, model), box, median in zip(seconds, drawn["boxes"], drawn["medians"], strict=True):
+    looks: dict[str, Any] = {"showfliers": False, "patch_artist": True, "widths": 0.62}
+    drawn = axes.boxplot(seconds, orientation="horizontal", whis=(10, 90), **looks)
+    for (_, model), box, median in zip(names, drawn["boxes"], drawn["medians"], strict=True):
         box.set(facecolor=mark(model).color, edgecolor=INK, alpha=0.75, linewidth=0.8)
         median.set(color=INK, linewidth=1.6)
-    labels = [f"{short(name)}, {model}" for name, model in seconds]
-    axes.set_yticks(np.arange(1, len(seconds) + 1), labels)
+    axes.set_yticks(np.arange(1, len(names) + 1), [f"{short(name)}, {model}" for name, model in names])
     axes.invert_yaxis()
     figures.log_axis(axes, (1, 2, 5))
     axes.set_xlabel(LABELS["seconds"].axis + " of a cell, all restarts")
@@ -273,27 +259,27 @@ def failure_tables(content: Content) -> Iterator[Table]:
     """Cells that failed with their last record."""
     failed = failed_cells(content)
     last = {record.cell: record for record in content.failures}
+    nothing = SimpleNamespace(cause="no record beside the cube", node="", at="")
     rows = []
     for _, row in failed.head(MOST_FAILURES).iterrows():
         cell = tables.row_cell(row)
-        record = last.get(str(cell)) or (last.get(str(AskedPath.of(cell))) if asks(cell.design) else None)
-        known = (record.cause, record.node, record.at) if record else ("no record beside the cube", "", "")
-        rows.append(tuple(words(text) for text in (str(cell), *known)))
+        # the path of questions fails as a whole, with all cells on it
+        names = [str(cell), *([str(AskedPath.of(cell))] if asks(cell.design) else [])]
+        record = next((last[name] for name in names if name in last), nothing)
+        rows.append(tuple(map(words, (cell, record.cause, record.node, record.at))))
     beyond = len(failed) - len(rows)
-    note = f"{beyond:,} more {_are(beyond)} in cells.csv." if beyond else ""
+    note = f"{beyond:,} more {are(beyond)} in cells.csv." if beyond else ""
     yield Table("Failed cells", ("cell", "cause", "node", "when"), tuple(rows), note=note)
 
 
 def state(content: Content) -> list[str]:
     """How much of the sweep there is, and what is missing, in sentences."""
     manifest, cells = content.manifest, content.all_cells
-    counts = cells["status"].value_counts()
-    done, failed, without = (
-        int(counts.get(word, 0)) for word in ("done", "failed", STATUS_WORDS[NO_SOLUTION])
-    )
+    words = ("done", "failed", STATUS_WORDS[NO_SOLUTION])
+    done, failed, without = cells["status"].value_counts().reindex(words, fill_value=0)
     left = len(cells) - done - failed - without
     total = plural(len(cells) + cells_left_out(manifest.spec, manifest.skipped), "cell")
-    text = [f"{done:,} of {total} {_are(done)} done, {failed:,} failed, {left:,} {_are(left)} left."]
+    text = [f"{done:,} of {total} {are(done)} done, {failed:,} failed, {left:,} {are(left)} left."]
     if without:
         text.append(f"{plural(without, 'cell')} {'has' if without == 1 else 'have'} no solution.")
     if content.holder is not None:
@@ -309,32 +295,31 @@ def state(content: Content) -> list[str]:
 
 def without_data(manifest: Manifest) -> str | None:
     """Data sets that were not available to the last run, and what that leaves out; None where all were."""
-    names = list(manifest.skipped)
-    if not names:
+    if not manifest.skipped:
         return None
-    cells = plural(cells_left_out(manifest.spec, names), "cell")
-    return f"Not at hand: {', '.join(names)}; {cells} of the sweep left out (sweep datasets list says why)"
+    cells = plural(cells_left_out(manifest.spec, manifest.skipped), "cell")
+    left_out = f"{cells} of the sweep left out (sweep datasets list says why)"
+    return f"Not at hand: {', '.join(manifest.skipped)}; {left_out}"
 
 
 def of_one(manifest: Manifest, chosen: Mapping[str, str]) -> tuple[str, ...]:
     """That tables and figures are of one design and of one search, and of which, where there are several."""
-    designs, searches = manifest.spec.grid.design, manifest.spec.search_names
-    lines = []
-    if len(designs) > 1 and tables.DESIGN in chosen:
-        rest = f"What follows is of {chosen[tables.DESIGN]}, but for designs and times."
-        lines.append(f"Pairs were chosen in several ways: {_listed(designs)}. {rest}")
-    if tables.SEARCH in chosen:
-        rest = f"What follows is of {chosen[tables.SEARCH]}, but for searches."
-        lines.append(f"Solutions were searched for in several ways: {_listed(searches)}. {rest}")
-    return tuple(lines)
+    variants = (
+        (tables.DESIGN, manifest.spec.grid.design, "Pairs were chosen", "designs and times"),
+        (tables.SEARCH, manifest.spec.search_names, "Solutions were searched for", "searches"),
+    )
+    return tuple(
+        f"{what} in several ways: {', '.join(names)}. What follows is of {chosen[key]}, but for {others}."
+        for key, names, what, others in variants
+        if len(names) > 1 and key in chosen
+    )
 
 
 def scaling(manifest: Manifest) -> str:
     """How the features were scaled."""
     scales = {entry.name: entry.scale for entry in manifest.spec.grid.datasets}
-    if len(set(scales.values())) == 1:
-        return str(next(iter(scales.values())))
-    return ", ".join(f"{name} {scale}" for name, scale in scales.items())
+    alike = len(set(scales.values())) == 1
+    return ", ".join(set(scales.values()) if alike else (f"{name} {scales[name]}" for name in scales))
 
 
 def head_tables(content: Content) -> Iterator[Table]:
@@ -349,7 +334,7 @@ def head_tables(content: Content) -> Iterator[Table]:
             for at, run in enumerate(manifest.runs, start=1)
         )
         beyond = len(runs) - MOST_RUNS
-        note = f"{plural(beyond, 'earlier run')} {_are(beyond)} left out." if beyond > 0 else ""
+        note = f"{plural(beyond, 'earlier run')} {are(beyond)} left out." if beyond > 0 else ""
         yield Table("Runs", ("run", "started", "host", "python", "processor"), runs[-MOST_RUNS:], note=note)
 
 
@@ -373,8 +358,7 @@ def _facts(manifest: Manifest) -> dict[str, object]:
         facts["stop"] = _pairs(dict(spec.stop))
     if manifest.runs:
         last = manifest.runs[-1]
-        versions = {**last.fingerprint, **last.versions}
-        versions.pop("cpu", None)
+        versions = {key: value for key, value in (last.fingerprint | last.versions).items() if key != "cpu"}
         facts["versions of the last run"] = _pairs(versions)
         facts["processor"] = last.fingerprint.get("cpu", "unknown")
         facts["commit"] = last.commit or "unknown"
@@ -384,33 +368,35 @@ def _facts(manifest: Manifest) -> dict[str, object]:
 def _datasets(manifest: Manifest, cells: pd.DataFrame) -> Table:
     counts = cells.groupby(["dataset", "status"]).size()
     hours = cells.groupby("dataset")["cpu_seconds"].sum() / 3600
-    rows = tuple(
-        (
-            words(name),
-            *(number(size) for size in (plan.n_samples, plan.n_features, plan.n_clusters, plan.mixtures)),
-            words(plan.scale),
-            *(number(float(counts.get((name, word), 0))) for word in ("done", "failed", "pending")),
-            number(float(hours.get(name, 0.0)), ".3f"),
-            Value(f"{plan.source}, {plan.checksum[:12]}", plan.source),
-        )
-        for name, plan in manifest.plans.items()
+
+    def cells_that(status: str) -> Callable[[DatasetPlan], int]:
+        return lambda plan: counts.get((plan.name, status), 0)
+
+    columns: tuple[Column, ...] = (
+        ("data set", "name", ""),
+        ("N", "n_samples", ",.0f"),
+        ("D", "n_features", ",.0f"),
+        ("K", "n_clusters", ",.0f"),
+        ("mixtures", "mixtures", ",.0f"),
+        ("scaled", "scale", ""),
+        *(
+            (head, cells_that(head if head != "left" else "pending"), ",.0f")
+            for head in ("done", "failed", "left")
+        ),
+        ("core-hours", lambda plan: hours.get(plan.name, 0.0), ".3f"),
+        ("source", lambda plan: Value(f"{plan.source}, {plan.checksum[:12]}", plan.source), ""),
     )
-    head = ("data set", "N", "D", "K", "mixtures", "scaled", "done", "failed", "left", "core-hours", "source")
     note = (
         "Core-hours are CPU time in kernels of the cells that are done. "
         "Sources end with the start of a checksum."
     )
     if any(plan.n_annotations for plan in manifest.plans.values()):
         note += " Where annotations are those of a file, p is what the models were told."
-    return Table("Data sets", head, rows, note=note)
-
-
-def _are(number: int) -> str:
-    return "is" if number == 1 else "are"
+    return elements.table("Data sets", manifest.plans.values(), columns, note=note)
 
 
 def _listed(values: Iterable[object]) -> str:
-    return ", ".join(str(value) for value in values) or "none"
+    return ", ".join(map(str, values)) or "none"
 
 
 def _pairs(values: Mapping[str, object]) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import math
 import re
 import time
 from collections import Counter
@@ -23,8 +22,7 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
-from pipeline.common import plural
-from pipeline.report.look import VARIABLES
+from pipeline.report.look import MOST_DATASETS, VARIABLES
 from pipeline.scoring.tables import MIXTURES, REDRAWS
 from storage.provenance import package_version
 from sweeps.data.lines import as_cell
@@ -36,7 +34,6 @@ Item = TypeVar("Item")
 Written = Mapping[tuple[str, int], str]
 
 KINDS = {MIXTURES: "mixtures", REDRAWS: "redraws of the annotations"}
-SINGULAR = {MIXTURES: "mixture", REDRAWS: "redraw"}
 
 # Group of what is no model.
 METHODS = "methods"
@@ -67,11 +64,6 @@ class Value:
     text: str
     order: float | str | None
     kind: str = ""
-
-    @property
-    def numeric(self) -> bool:
-        """Whether it stands under others as a number does."""
-        return not isinstance(self.order, str)
 
 
 @dataclass(frozen=True)
@@ -138,41 +130,36 @@ class Chapter:
 NOTHING = Value("-", None)
 EMPTY = Value("", None)
 
-# Head of a column; the column of a frame that it shows, or a function of a row, which may give a `Value`; and
-# the form of a number, without which it is text.
+# Head of a column; the attribute of a row that it shows, or a function of a row, which may give a `Value`;
+# and the form of a number, without which it is text.
 Column = tuple[str, str | Callable[[Any], object], str]
 
 
-def table(title: str, frame: pd.DataFrame, columns: Iterable[Column], **more: Any) -> Table:
-    """A table of the rows of a frame.
+def table(title: str, rows: pd.DataFrame | Iterable[Any], columns: Iterable[Column], **more: Any) -> Table:
+    """A table declared by its columns.
 
     Parameters
     ----------
     title : str
         Above it.
-    frame : pandas.DataFrame
-        Columns may be of names of attributes alone.
+    rows : pandas.DataFrame or iterable
+        What each row is of; columns of a frame may have names of attributes alone.
     columns : iterable of Column
         In order.
     **more
         As in `Table`.
     """
-    columns = tuple(columns)
-    rows = tuple(
-        tuple(
-            entry(getattr(row, what) if isinstance(what, str) else what(row), form)
-            for _, what, form in columns
+    heads, whats, forms = zip(*columns, strict=True)
+    body = []
+    for row in rows.itertuples() if isinstance(rows, pd.DataFrame) else rows:
+        values = [getattr(row, what) if isinstance(what, str) else what(row) for what in whats]
+        body.append(
+            tuple(
+                value if isinstance(value, Value) else number(value, form) if form else words(value)
+                for value, form in zip(values, forms, strict=True)
+            )
         )
-        for row in frame.itertuples()
-    )
-    return Table(title, tuple(head for head, *_ in columns), rows, **more)
-
-
-def entry(value: object, form: str) -> Value:
-    """Entry of what a column gives."""
-    if isinstance(value, Value):
-        return value
-    return number(None if pd.isna(value) else float(value), form) if form else words(value)  # type: ignore[arg-type]
+    return Table(title, heads, tuple(body), **more)
 
 
 def words(text: object) -> Value:
@@ -180,11 +167,9 @@ def words(text: object) -> Value:
     return Value(str(text), str(text))
 
 
-def number(value: float | None, form: str = ",.0f") -> Value:
+def number(value: Any, form: str = ",.0f") -> Value:
     """Entry of a number; a dash where there is none."""
-    if value is None or math.isnan(value):
-        return NOTHING
-    return Value(format(value, form), float(value))
+    return NOTHING if pd.isna(value) else Value(format(float(value), form), float(value))
 
 
 def count(written: Written, dataset: str, m: int) -> Value:
@@ -199,7 +184,7 @@ def with_error(mean: float, se: float, form: str = ".3f") -> str:
 
 def mean_and_error(mean: float, se: float, form: str = ".4f") -> Value:
     """Entry of the same; a dash where there is no mean."""
-    return NOTHING if math.isnan(mean) else Value(with_error(mean, se, form), mean)
+    return NOTHING if pd.isna(mean) else Value(with_error(mean, se, form), mean)
 
 
 def units(kinds: Iterable[object]) -> str:
@@ -210,18 +195,15 @@ def units(kinds: Iterable[object]) -> str:
     kinds : iterable of object
         `MIXTURES`, `REDRAWS`, or missing.
     """
-    found = [KINDS[kind] for kind in KINDS if kind in set(kinds)]
-    return ", and of a real data set ".join(found) or "nothing that is drawn"
+    found = set(kinds)
+    said = [text for kind, text in KINDS.items() if kind in found]
+    return ", and of a real data set ".join(said) or "nothing that is drawn"
 
 
 def names(kinds: Iterable[object]) -> str:
     """The same in one word each."""
-    return " and ".join(kind for kind in KINDS if kind in set(kinds)) or "nothing"
-
-
-def drawn(number: int, kind: object) -> str:
-    """A number of units: `"3 mixtures"`, `"1 redraw"`; `"1 cell"` of what nothing draws again."""
-    return plural(number, SINGULAR.get(str(kind), "cell"))
+    found = set(kinds)
+    return " and ".join(kind for kind in KINDS if kind in found) or "nothing"
 
 
 def count_of(written: Written, dataset: str, m: int) -> str:
@@ -258,12 +240,28 @@ def shape_groups(models: Iterable[str]) -> dict[str, list[str]]:
         Names in order: all under "" if they are of few shapes, otherwise those of each shape; methods are a
         group of their own.
     """
-    found: dict[str, list[str]] = {}
-    for model in sorted(set(models)):
-        found.setdefault(shape_of(model) if is_model(model) else METHODS, []).append(model)
-    if len(found) <= MOST_SHAPES:
-        return {"": sorted(set(models))}
-    return {group: found[group] for group in (*SHAPE_CODES, METHODS) if group in found}
+    shapes = {model: shape_of(model) if is_model(model) else METHODS for model in sorted(set(models))}
+    if len(set(shapes.values())) <= MOST_SHAPES:
+        return {"": list(shapes)}
+    groups = {
+        group: [model for model in shapes if shapes[model] == group] for group in (*SHAPE_CODES, METHODS)
+    }
+    return {group: found for group, found in groups.items() if found}
+
+
+def by_shape(rows: pd.DataFrame, datasets: Iterable[str]) -> dict[tuple[str, str], pd.DataFrame]:
+    """Rows of each panel: of a data set, some of many, and of models that share one (`shape_groups`)."""
+    groups = shape_groups(rows["model"])
+    return {
+        (name, group): rows[(rows["dataset"] == name) & rows["model"].isin(models)]
+        for name in spread(list(dict.fromkeys(datasets)), MOST_DATASETS)
+        for group, models in groups.items()
+    }
+
+
+def are(count: int) -> str:
+    """The verb after a number of things."""
+    return "is" if count == 1 else "are"
 
 
 def html(title: str, chapters: Sequence[Chapter], lead: Sequence[str] = ()) -> str:
@@ -282,24 +280,25 @@ def html(title: str, chapters: Sequence[Chapter], lead: Sequence[str] = ()) -> s
     texts = {
         name: folder.joinpath(f"page.{name}").read_text(encoding="utf-8") for name in ("html", "css", "js")
     }
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    strict: dict[str, Any] = {"autoescape": True, "undefined": jinja2.StrictUndefined}
+    page = jinja2.Template(texts["html"], trim_blocks=True, lstrip_blocks=True, **strict)
     digest = base64.b64encode(hashlib.sha256(texts["js"].encode()).digest()).decode()
     svgs, ink = _classes([picture.svg for chapter in chapters for picture in chapter.pictures])
     shown = iter(svgs)
-    return environment.from_string(texts["html"]).render(
-        title=title,
-        sections=chapters,
-        lead=lead,
-        style=Markup(texts["css"]),
-        ink=Markup(ink),
-        palette=json.dumps({name: color for color, name in VARIABLES.items()}),
-        script=Markup(texts["js"]),
-        digest=digest,
-        version=package_version(),
-        made=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
-        next_svg=lambda: Markup(next(shown)),
+    return str(
+        page.render(
+            title=title,
+            sections=chapters,
+            lead=lead,
+            style=Markup(texts["css"]),
+            ink=Markup(ink),
+            palette=json.dumps({name: color for color, name in VARIABLES.items()}),
+            script=Markup(texts["js"]),
+            digest=digest,
+            version=package_version(),
+            made=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+            next_svg=lambda: Markup(next(shown)),
+        )
     )
 
 
@@ -309,8 +308,7 @@ def _classes(svgs: list[str]) -> tuple[list[str], str]:
     names = {style: f"f{place}" for place, (style, n) in enumerate(counts.most_common()) if n >= OFTEN}
 
     def named(found: re.Match[str]) -> str:
-        name = names.get(found[2])
-        return f'{found[1]} class="{name}"' if name else found[0]
+        return f'{found[1]} class="{names[found[2]]}"' if found[2] in names else found[0]
 
     rules = "\n".join(f".{name} {{{style}}}" for style, name in names.items())
     return [STYLED.sub(named, svg) for svg in svgs], rules
@@ -323,12 +321,8 @@ def text(row: Iterable[object], layout: Iterable[str]) -> str:
 
 def cells_of(table: pd.DataFrame) -> pd.DataFrame:
     """A table for spreadsheets, in which no text is a formula."""
-    texts = {
-        str(name): column.map(lambda cell: as_cell(cell) if isinstance(cell, str) else cell)
-        for name, column in table.items()
-        if not pd.api.types.is_numeric_dtype(column)
-    }
-    return table.assign(**texts)
+    texts = table.select_dtypes(exclude="number")
+    return table.assign(**texts.map(lambda cell: as_cell(cell) if isinstance(cell, str) else cell))
 
 
 def csv(folder: Path, tables: Mapping[str, pd.DataFrame]) -> list[Path]:
@@ -341,8 +335,7 @@ def csv(folder: Path, tables: Mapping[str, pd.DataFrame]) -> list[Path]:
     tables : mapping of str to pandas.DataFrame
         By name of the file, without suffix.
     """
-    files = []
-    for name, table in tables.items():
-        files.append(folder / f"{name}.csv")
-        cells_of(table).to_csv(files[-1], index=False)
-    return files
+    written = {folder / f"{name}.csv": table for name, table in tables.items()}
+    for file, table in written.items():
+        cells_of(table).to_csv(file, index=False)
+    return list(written)

@@ -9,7 +9,6 @@ from contextlib import ExitStack
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -116,54 +115,33 @@ def label_tables(tree: xr.DataTree, plan: DatasetPlan) -> Iterator[pd.DataFrame]
         it is known, `label_true`, the name of the class or its code.
     """
     data = tree[plan.name].to_dataset()
-    nodes = [(tree[f"{plan.name}/{model}"].to_dataset(), model) for model in plan.baselines]
+    nodes = [(model, tree[f"{plan.name}/{model}"].to_dataset()) for model in plan.baselines]
     if plan.supervised:
-        nodes += [(data.isel(p=[i], m=[j]), "") for i, j in product(range(len(plan.p)), range(len(plan.m)))]
-    has_names = "sample" in data.coords
-    samples = data["sample"].values.astype(object) if has_names else np.arange(1, plan.n_samples + 1)
-    for place, (node, model) in enumerate(nodes):
-        table = _labels(node, data, plan, samples, model)
+        places = product(range(len(plan.p)), range(len(plan.m)))
+        nodes += [("", data.isel(p=[i], m=[j])) for i, j in places]
+    for place, (model, node) in enumerate(nodes):
+        table = _labels(node, data, plan).assign(**{"model": model} if model else {})
         if len(table) or place == 0:  # one without rows has the columns
             yield table
 
 
-def _labels(
-    node: xr.Dataset, data: xr.Dataset, plan: DatasetPlan, samples: np.ndarray[Any, Any], model: str
-) -> pd.DataFrame:
-    labels = node["labels"]
-    cell = [str(dim) for dim in labels.dims if dim != "sample"]
-    rows = labels.values.reshape(-1, plan.n_samples)
-    done = (node["status"].values == DONE).reshape(-1)
-    index = np.unravel_index(np.flatnonzero(done), labels.shape[:-1]) if cell else ()
-    places = dict(zip(cell, index, strict=True))
-    n_rows = int(done.sum())
-    columns: dict[str, Any] = {"dataset": plan.name}
-    for name in CELL:
-        dim = "m" if name == "m_over_n" else name
-        found = np.asarray(node[name].values)[places[dim]] if dim in places and name in node.coords else None
-        columns[name] = np.repeat(_plain(found), plan.n_samples) if found is not None else pd.NA
-    columns["model"] = model or np.repeat(_plain(node["model"].values[places["model"]]), plan.n_samples)
-    columns["sample"] = np.tile(samples, n_rows)
-    columns["label"] = rows[done].reshape(-1)
+def _labels(node: xr.Dataset, data: xr.Dataset, plan: DatasetPlan) -> pd.DataFrame:
+    """Rows of the samples of each cell that is done, with all columns."""
+    found = node[["labels", "status"]]
     if plan.has_labels:
-        columns["label_true"] = _true_labels(data, plan, places, n_rows)
+        found = found.assign(label_true=data["labels_true"])
+    if "sample" not in data.coords:
+        found = found.assign_coords(sample=np.arange(1, plan.n_samples + 1))
+    cell = [dim for dim in found["labels"].dims if dim != "sample"]
+    rows = found.to_dataframe([*cell, "sample"]).reset_index()
+    rows = rows[rows["status"] == DONE].rename(columns={"labels": "label"}).assign(dataset=plan.name)
+    if plan.class_names and plan.has_labels:
+        rows["label_true"] = np.array(plan.class_names, dtype=object)[rows["label_true"]]
     whole = dict.fromkeys(("mixture", "m", "replicate"), "Int64")
     real = dict.fromkeys(("p", "m_over_n"), "Float64")
-    table = pd.DataFrame(columns, index=range(n_rows * plan.n_samples))
+    last = ("model", "sample", "label", *(["label_true"] if plan.has_labels else []))
+    table = rows.reindex(columns=["dataset", *CELL, *last]).reset_index(drop=True)
     return table.astype({**whole, **real, "design": object, "search": object, "dataset": str, "model": str})
-
-
-def _true_labels(
-    data: xr.Dataset, plan: DatasetPlan, places: dict[str, Any], n_rows: int
-) -> np.ndarray[Any, Any]:
-    codes = data["labels_true"].values
-    each = codes[places["mixture"]].reshape(-1) if "mixture" in places else np.tile(codes, n_rows)
-    names = np.array(plan.class_names, dtype=object)
-    return names[each] if len(names) else each
-
-
-def _plain(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return values.astype(object) if values.dtype.kind in "TU" else values
 
 
 def write_rows(path: Path, tables: Iterable[pd.DataFrame]) -> None:

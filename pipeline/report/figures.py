@@ -1,8 +1,8 @@
 """Figures of reports: panels side by side, and their files, small, with words on points, in light and dark.
 
 `facets` lays out a row of panels for each of something and a column for each accuracy, `wrapped` a panel for
-each; both take the function that draws one, and have one legend. `save` writes a figure and gives it back for
-a page.
+each; both take the function that draws one, have one legend, and give no figure where nothing is shown.
+`curves` draws a line for each model. `save` writes a figure and gives it back for a page.
 """
 
 from __future__ import annotations
@@ -14,18 +14,20 @@ import json
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from pipeline.report import look
-from pipeline.report.elements import Picture
+from pipeline.report.elements import Picture, spread, with_error
 
 Item = TypeVar("Item")
 
@@ -49,7 +51,7 @@ TILE = 8
 
 def facets(
     shown: Sequence[Item],
-    accuracies: Sequence[float],
+    accuracies: pd.Series,
     draw: Callable[[Axes, Item, float], None],
     size: tuple[float, float],
     up: Callable[[Item], str],
@@ -57,15 +59,15 @@ def facets(
     share: Literal["all", "row"] = "row",
     across: str = look.COUNTS_LABEL,
     also: Iterable[Line2D] = (),
-) -> Figure:
+) -> Figure | None:
     """Figure of a row of panels for each of something, and a column for each accuracy.
 
     Parameters
     ----------
     shown : sequence
-        What has a row.
-    accuracies : sequence of float
-        What has a column; NaN has no title.
+        What has a row; without any there is no figure.
+    accuracies : pandas.Series
+        What has a column, in any order, some of many; without any there is one without a title.
     draw : callable
         Draws one panel of both.
     size : tuple of float
@@ -79,39 +81,53 @@ def facets(
     also : iterable of Line2D
         More entries of the legend.
     """
-    figure, grid = look.panels(len(shown), len(accuracies), size, share)
+    if not shown:
+        return None
+    columns = spread(sorted(set(accuracies.dropna())), look.MOST_ACCURACIES) or [math.nan]
+    figure, grid = look.panels(len(shown), len(columns), size, share)
     for line, item in zip(grid, shown, strict=True):
-        for axes, p in zip(line, accuracies, strict=True):
+        for axes, p in zip(line, columns, strict=True):
             draw(axes, item, p)
         line[0].set_ylabel(up(item))
-    for top, bottom, p in zip(grid[0], grid[-1], accuracies, strict=True):
+    for top, bottom, p in zip(grid[0], grid[-1], columns, strict=True):
         top.set_title("" if math.isnan(p) else f"accuracy p = {p:g}")
         bottom.set_xlabel(across)
-    look.legend(figure, (axes for line in grid for axes in line), also)
+    look.legend(figure, figure.axes, also)
     return figure
 
 
 def wrapped(
-    shown: Sequence[tuple[str, Item]],
+    shown: Iterable[tuple[str, Item]],
     draw: Callable[[Axes, Item], None],
     size: tuple[float, float],
     up: str,
     share: Literal["none", "all"] = "none",
     across: int = look.ACROSS,
-) -> Figure:
+) -> Figure | None:
     """Figure of a panel for each of something under its title, so many in a row; `up` is of the y axes."""
-    columns = min(across, len(shown))
-    figure, grid = look.panels(math.ceil(len(shown) / columns), columns, size, share)
-    flat = [axes for line in grid for axes in line]
-    for axes in flat[len(shown) :]:
-        axes.remove()
+    items = list(shown)
+    if not items:
+        return None
+    columns = min(across, len(items))
+    figure, grid = look.panels(math.ceil(len(items) / columns), columns, size, share)
     for line in grid:
         line[0].set_ylabel(up)
-    for axes, (title, item) in zip(flat, shown, strict=False):
+    for axes in figure.axes[len(items) :]:
+        axes.remove()
+    for axes, (title, item) in zip(figure.axes, items, strict=True):
         axes.set_title(title)
         draw(axes, item)
-    look.legend(figure, flat[: len(shown)])
+    look.legend(figure, figure.axes)
     return figure
+
+
+def curves(axes: Axes, rows: pd.DataFrame, along: str, tip: Callable[[Any], str], band: float) -> None:
+    """A curve of the `mean` of each model with a band of its `se`, along a column; `tip` says a point."""
+    for model, points in rows.groupby("model", sort=True):
+        x, mean = (points[name].to_numpy(dtype=float) for name in (along, "mean"))
+        tips = [f"{model}, {tip(row)}: {with_error(row.mean, row.se)}" for row in points.itertuples()]
+        curve(axes, x, mean, points["se"], look.mark(str(model)), str(model), tips, band)
+    axes.grid()
 
 
 def curve(
@@ -119,7 +135,7 @@ def curve(
     x: Any,
     y: Any,
     error: Any,
-    how: look.Mark | look.Look,
+    how: look.Mark,
     label: str,
     tips: Sequence[str],
     band: float,
@@ -131,6 +147,16 @@ def curve(
     if error is not None:
         error = np.nan_to_num(np.asarray(error, dtype=float))
         axes.fill_between(x, y - error, y + error, color=how.color, alpha=band, linewidth=0)
+
+
+def bars(
+    axes: Axes, x: Any, y: Any, error: dict[str, Any], looks: dict[str, Any], tips: Sequence[str]
+) -> ErrorbarContainer:
+    """Points with bars of one standard error, and words on them."""
+    drawn = axes.errorbar(x, y, **error, **looks, markersize=4.5, capsize=2.5)
+    if drawn.lines[0] is not None:
+        look.hover(drawn.lines[0], tips)
+    return drawn
 
 
 def log_axis(axes: Axes, subs: Sequence[float], numticks: int | None = None) -> None:
@@ -152,6 +178,11 @@ def same_heights(panels: Sequence[Axes], room: float = 0.0) -> None:
 def save_all(drawn: Iterable[Drawn], folder: Path) -> tuple[Picture, ...]:
     """Write the figures that were drawn."""
     return tuple(save(figure, folder, name, text) for name, figure, text in drawn if figure is not None)
+
+
+def files_of(pictures: Iterable[Picture], folder: Path) -> list[Path]:
+    """Every file of the figures that were written."""
+    return [folder / f"{picture.name}.{suffix}" for picture in pictures for suffix in SUFFIXES]
 
 
 def save(figure: Figure, folder: Path, name: str, caption: str) -> Picture:
@@ -215,21 +246,21 @@ def inline(svg: str, name: str) -> str:
 
 def _small(svg: str) -> str:
     """The document with words on its points, hatches of one tile, numbers to a hundredth of a point."""
-    svg = PATTERN.sub(_one_tile, TIPPED.sub(_titled, svg))
 
     def attribute(key: str, value: str) -> str:
         if key not in NUMBERS:
             return value
         return LONG_NUMBER.sub(lambda found: f"{float(found[0]):.2f}", " ".join(value.split()))
 
-    return re.sub(r">\s+<", "><", _changed(svg, attribute))
+    small = _changed(PATTERN.sub(_one_tile, TIPPED.sub(_titled, svg)), attribute)
+    return re.sub(r">\s+<", "><", small)
 
 
 def _changed(svg: str, attribute: Callable[[str, str], str | None]) -> str:
     """The document with each attribute as the function gives it, without those for which it gives none."""
 
     def kept(found: re.Match[str]) -> str:
-        value = attribute(found[1], found[2])
+        value = attribute(*found.groups())
         return "" if value is None else f' {found[1]}="{value}"'
 
     return TAG.sub(lambda tag: ATTRIBUTE.sub(kept, tag[0]), svg)
@@ -237,11 +268,11 @@ def _changed(svg: str, attribute: Callable[[str, str], str | None]) -> str:
 
 def _titled(found: re.Match[str]) -> str:
     """A group of points with the words on each; without them where some points lie outside of the figure."""
-    texts: list[str] = json.loads(base64.urlsafe_b64decode(found[1]))
+    texts = json.loads(base64.urlsafe_b64decode(found[1]))
     if len(USE.findall(found[2])) != len(texts):
         return f"<g>{found[2]}"
-    each: Iterator[str] = iter(texts)
-    return "<g>" + USE.sub(lambda use: f"{use[1]}><title>{html.escape(next(each))}</title></use>", found[2])
+    each = map(html.escape, texts)
+    return "<g>" + USE.sub(lambda use: f"{use[1]}><title>{next(each)}</title></use>", found[2])
 
 
 def _one_tile(found: re.Match[str]) -> str:

@@ -107,29 +107,19 @@ class Mark(NamedTuple):
         }
 
 
-class Look(NamedTuple):
-    """Colour, marker and line of how pairs were chosen."""
-
-    color: str
-    marker: str
-    line: Line
-
-    @property
-    def markers(self) -> dict[str, Any]:
-        """Properties of a drawn line."""
-        return {"marker": self.marker}
-
-
-# Of each design; panels of these never hold several models.
+# Colour, marker and line of each design; panels of these never hold several models.
 DESIGN_LOOKS = {
-    "uniform": Look(GREY, "o", "--"),
-    "biased": Look(VERMILLION, "s", "-."),
-    "active": Look(BLUE, "^", "-"),
-    "uncertain": Look(GREEN, "D", (0, (8, 2))),
-    "anchors": Look("#cc79a7", "v", (0, (5, 1))),
-    "again": Look("#a6761d", "P", (0, (3, 1, 1, 1))),
-    "farthest-first": Look("#b0605a", "X", ":"),
-    "committee": Look("#7a6fb0", "<", (0, (4, 2, 1, 2))),
+    design: Mark(color, marker, color, line, "full", color, "")
+    for design, color, marker, line in (
+        ("uniform", GREY, "o", "--"),
+        ("biased", VERMILLION, "s", "-."),
+        ("active", BLUE, "^", "-"),
+        ("uncertain", GREEN, "D", (0, (8, 2))),
+        ("anchors", "#cc79a7", "v", (0, (5, 1))),
+        ("again", "#a6761d", "P", (0, (3, 1, 1, 1))),
+        ("farthest-first", "#b0605a", "X", ":"),
+        ("committee", "#7a6fb0", "<", (0, (4, 2, 1, 2))),
+    )
 }
 
 FONTS = "'DejaVu Sans', 'Bitstream Vera Sans', Verdana, sans-serif"
@@ -190,8 +180,7 @@ def mark(model: str) -> Mark:
     Of a shipped method they go by its place in their list, of one's own by its name: the same in every cube.
     """
     if not is_model(model):
-        names = list(SHIPPED)
-        place = names.index(model) if model in names else zlib.crc32(model.encode())
+        place = list(SHIPPED).index(model) if model in SHIPPED else zlib.crc32(model.encode())
         color, marker = METHOD_COLORS[place % len(METHOD_COLORS)], METHOD_MARKERS[place % len(METHOD_MARKERS)]
         return Mark(color, marker, color, METHOD_LINES[place % len(METHOD_LINES)], "full", color, "")
     term, shape = split_model(model)
@@ -216,14 +205,13 @@ def panels(
     """Figure of panels of one size in inches; `share` is which of them have the same axes."""
     width, height = size[0] * columns + 0.9, size[1] * rows + 1.1
     figure = Figure(figsize=(max(width, 4.2), height), layout="constrained")
-    grid = figure.subplots(rows, columns, squeeze=False, sharex=share, sharey=share)
-    return figure, [list(line) for line in grid]
+    return figure, figure.subplots(rows, columns, squeeze=False, sharex=share, sharey=share).tolist()
 
 
 def tick_counts(axes: Axes, counts: Sequence[float], names: Mapping[Any, str] | None = None) -> None:
     """Ticks at the numbers of annotations themselves, where they are few; `names` is how they are written."""
     few = list(counts) if len(counts) <= MOST_TICKS or names else []
-    few = few if len(few) <= MOST_TICKS else few[:: -(-len(few) // MOST_TICKS)]
+    few = few[:: -(-len(few) // MOST_TICKS) or 1]
     axes.xaxis.set_major_locator(FixedLocator(few) if few else MaxNLocator(nbins=5, integer=True))
     if few and names:
         axes.xaxis.set_major_formatter(FixedFormatter([names.get(count, f"{count:g}") for count in few]))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.report import against, cell, choices, designs, effort, elements, scores, searches, winners
+from pipeline.report import against, cell, effort, elements, scores, variants, winners
 from pipeline.report.content import Content, Section
-from pipeline.report.figures import SUFFIXES
+from pipeline.report.figures import files_of
 from pipeline.report.look import house_style
 
 # Results first, what made them last. To add a section: a row here, with functions of the content, all of them
@@ -18,10 +18,10 @@ SECTIONS = (
     Section("winners", "Who wins",
             winners.standing_words, winners.standing_tables, winners.standing_figures),
     Section("designs", "How the pairs were chosen",
-            designs.design_words, designs.design_tables, designs.design_figures,
+            variants.design_words, variants.design_tables, variants.design_figures,
             needs=lambda content: content.designs),
     Section("searches", "How solutions were searched for",
-            searches.search_words, searches.search_tables, searches.search_figures,
+            variants.search_words, variants.search_tables, variants.search_figures,
             needs=lambda content: content.searches),
     Section("curves", "NMI, ARI and KL divergence against annotations",
             scores.not_drawn, figures=scores.curve_figures, says_why=True),
@@ -40,8 +40,8 @@ SECTIONS = (
             against.against_words, against.against_tables, against.against_figures,
             needs=lambda content: content.compared is not None),
     Section("agreement", "Correct annotations", figures=scores.agreement_figures, says_why=True),
-    Section("choices", choices.title,
-            choices.choice_words, choices.choice_tables, choices.choice_figures, needs=choices.needed),
+    Section("choices", scores.choice_title,
+            scores.choice_words, scores.choice_tables, scores.choice_figures, needs=scores.holds_out),
     Section("cell", "One cell", cell.cell_words, figures=cell.cell_figures, says_why=True),
     Section("failures", "Failures",
             effort.failure_words, effort.failure_tables,
@@ -75,9 +75,9 @@ def write_page(content: Content, path: Path) -> list[Path]:
     lead = (
         *effort.of_one(content.manifest, content.chosen),
         *winners.headline(content.ranked),
-        *designs.design_headline(content.designs),
+        *variants.design_headline(content.designs),
         " ".join(effort.state(content)),
     )
     path.write_text(elements.html(content.manifest.spec.name, chapters, lead), encoding="utf-8")
-    pictures = [picture.name for chapter in chapters for picture in chapter.pictures]
-    return [path, *(content.figures / f"{name}.{suffix}" for name in pictures for suffix in SUFFIXES)]
+    pictures = [picture for chapter in chapters for picture in chapter.pictures]
+    return [path, *files_of(pictures, content.figures)]

@@ -1,11 +1,15 @@
-"""Scores on the page: tables, curves against the number of annotations, centroid index, and relative NMI."""
+"""Scores on the page: tables, curves over the number of annotations, centroid index, relative NMI.
+
+Beside them what annotations that were held out say: shapes of covariances that cells chose, and how well
+models predict.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
-from itertools import product
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import chain, product
 
 import numpy as np
 import pandas as pd
@@ -13,20 +17,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
 from pipeline.common import plural
 from pipeline.report import elements, figures, look
 from pipeline.report.content import Content
-from pipeline.report.elements import NOTHING, Table, Value, Written, count_of, number, spread, words
+from pipeline.report.elements import NOTHING, Column, Table, Value, Written, count_of, number, spread, words
 from pipeline.report.figures import Drawn
 from pipeline.report.look import GREY, MOST_ACCURACIES, MOST_DATASETS, PAPER, mark, short
 from pipeline.scoring.ranking import RANKED
 from pipeline.scoring.scores import LABELS, QUALITIES, SCORES
-from pipeline.scoring.tables import pooled_means, summary_table
+from pipeline.scoring.tables import TOO_FEW, summary_table
 from sweeps.file.spec import base_name
 from sweeps.plan import DatasetPlan
-from sweeps.words import BASELINES, baseline_of
+from sweeps.shapes import CANDIDATES
+from sweeps.words import BASELINES, baseline_of, chooses
 
 # Of a score; the published ones have four digits.
 FORM, PAPER_FORM = ".3f", ".4f"
@@ -56,6 +60,33 @@ BOXES = (
 # Numbers of annotations in a panel of boxes, and models in one of that width; those of more are wider.
 MOST_COUNTS, MOST_BOXES = 8, 6
 
+CHOICE_PANEL = (2.75, 1.8)
+# Cells that had no choice, apart from those that chose the simplest shape.
+UNABLE = "too few annotations"
+CHOSEN_RULE = (
+    "Each cell of a model that chooses took the simplest shape whose predictions of held-out annotations are"
+    " within half a standard error of the best."
+)
+HELD_OUT = (
+    "Annotations were held out in five folds: each was predicted by a short search that saw those of the"
+    " other folds. A log loss of 0.69 nats is that of a guess."
+)
+COMPARED = (
+    "Annotations of accuracy p, above one half, are wrong with probability 1 - p: nobody can expect to"
+    " predict more than a share p. All models of a data set, p and m saw the same annotations; which of them"
+    " were held out together was drawn for each model."
+)
+CHOSEN = (
+    "Predicted are held-out annotations whose answer the shape chosen holds for the more probable one;"
+    f" the log loss is of all that were held out. {TOO_FEW.capitalize()}: cells that are spherical as"
+    " they have too few annotations to choose, and are left out of both."
+)
+PREDICTED = (
+    "Means over cells. Predicted are held-out annotations whose answer the model, fitted to the others,"
+    f" holds for the more probable one. {TOO_FEW.capitalize()}: cells with fewer than 20 annotated pairs,"
+    " which hold none out and are left out of both means."
+)
+
 
 def score_words(content: Content) -> Iterator[str]:
     """What the tables of scores leave out."""
@@ -63,66 +94,95 @@ def score_words(content: Content) -> Iterator[str]:
     said = "Every score of every cell that is done is defined."
     if missing:
         said = (
-            f"{plural(missing, 'score')} of cells that are done {'is' if missing == 1 else 'are'} left"
+            f"{plural(missing, 'score')} of cells that are done {elements.are(missing)} left"
             " out of the means: the divergence of a degenerate cluster is not defined, and relative NMI"
             " needs the baseline. summary.csv counts them."
         )
     yield f"Objectives compare within one model on one data set only. {said}"
 
 
-def score_tables(content: Content) -> list[Table]:
-    """Every table of scores."""
-    return list(ScoreTables(content.summary, content.manifest.plans, content.written).every())
+def score_tables(content: Content) -> Iterator[Table]:
+    """Every table of scores: of mixtures as in the paper, of real data sets a row per p and m."""
+    means, found = Means(content), set(content.summary["score"])
+    for score in [score for score in QUALITIES if score in found] or ["annotation_agreement"]:
+        if score in RANKED:
+            yield from _pooled(content, score)
+        yield from means.real(score)
+        if score in PAPER_SCORES:
+            yield from means.mixtures(score)
+    yield from means.baselines()
 
 
-class ScoreTables:
-    """Tables of the means of a cube: mixtures as in the paper, real data sets a row per p and m.
+def _pooled(content: Content, score: str) -> Iterator[Table]:
+    """Rows p and m, columns models, over the real data sets."""
+    pooled, alone = content.pooled(score)
+    if pooled.empty:
+        return
+    levels = [
+        f"{model}: {found.mean():{FORM}} ({len(found)})" for model, found in alone.groupby("model")["mean"]
+    ]
+    note = f"In brackets: data sets. {'; '.join(levels)}"
+    for part, models in _beside(sorted(pooled["model"].unique())):
+        body = []
+        for (p, m), group in pooled.groupby(["p", "m"], sort=False):
+            rows = {row.model: row for row in group.itertuples()}
+            entries = (
+                Value(f"{rows[model].mean:{FORM}} ({rows[model].n_datasets})", rows[model].mean)
+                if model in rows
+                else NOTHING
+                for model in models
+            )
+            body.append((number(p, "g"), words(m), *entries))
+        title = f"{LABELS[score].short}: mean over real data sets{part}"
+        yield Table(title, ("p", "m", *models), tuple(body), note=note, pinned=True)
+
+
+class Means:
+    """Tables of the means of a cube, each with the models that have a value.
 
     Parameters
     ----------
-    summary : pandas.DataFrame
-        From `pipeline.scoring.tables.summary_table`.
-    plans : mapping of str to DatasetPlan
-        Grid of each data set.
-    written : mapping
-        From `pipeline.scoring.tables.written_counts`.
+    content : Content
+        Its summary, plans, and how the sweep file writes each m.
     """
 
-    def __init__(self, summary: pd.DataFrame, plans: Mapping[str, DatasetPlan], written: Written) -> None:
-        self.summary, self.plans, self.written = summary, plans, written
-        self.alone = frozenset(summary.loc[summary["p"].isna(), "model"])
+    def __init__(self, content: Content) -> None:
+        self.summary, self.written = content.summary, content.written
+        self.plans = list(content.manifest.plans.values())
+        self.alone = frozenset(self.summary.loc[self.summary["p"].isna(), "model"])
         # models and methods without annotations have neither p nor m
-        self._means = {
+        self.rows = {
             (row.score, row.dataset, *(() if pd.isna(row.p) else (row.p, row.m)), row.model): row
-            for row in summary.itertuples()
+            for row in self.summary.itertuples()
         }
 
-    def every(self) -> Iterator[Table]:
-        """All tables of the cube."""
-        found = self.summary["score"].unique()
-        for score in [score for score in QUALITIES if score in found] or ["annotation_agreement"]:
-            if score in RANKED:
-                yield from self._pooled(score)
-            yield from self._real(score)
-            if score in PAPER_SCORES:
-                yield from self._mixtures(score)
-        yield from self._baselines()
+    def real(self, score: str) -> Iterator[Table]:
+        """Rows data set, p and m, columns models, of real data sets."""
+        real = [plan for plan in self.plans if plan.mixtures is None and plan.supervised]
+        if not real:
+            return
+        counts = sorted(plan.replicates for plan in real)
+        redraws = " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
+        note = f"Mean ± standard error over redraws of the annotations ({redraws})."
+        places = [(plan, p, m) for plan in real for p, m in product(sorted(plan.p), sorted(plan.m))]
+        for part, models in _beside(self._models(score, real)):
+            rows = tuple(
+                (
+                    words(plan.name),
+                    number(p, "g"),
+                    elements.count(self.written, plan.name, m),
+                    *(self._entry(score, plan, p, m, model) for model in models),
+                )
+                for plan, p, m in places
+            )
+            title = f"{LABELS[score].short}: real data sets{part}"
+            heads = ("data set", "p", "m", *models)
+            yield Table(title, heads, rows, note=note, pinned=True, folded=score not in RANKED)
 
-    def _entry(self, score: str, plan: DatasetPlan, p: float, m: int, model: str, form: str) -> Value:
-        place = () if model in self.alone else (p, m)
-        row = self._means.get((score, plan.name, *place, model))
-        return NOTHING if row is None else elements.mean_and_error(float(row.mean), float(row.se), form)
-
-    def _models(self, score: str, plans: Iterable[DatasetPlan]) -> list[str]:
-        """Models that have a value of the score, baselines first."""
-        of = self.summary["dataset"].isin([plan.name for plan in plans])
-        found = self.summary.loc[of & (self.summary["score"] == score), "model"].unique()
-        return sorted(found, key=lambda model: (model not in self.alone, model))
-
-    def _mixtures(self, score: str) -> Iterator[Table]:
+    def mixtures(self, score: str) -> Iterator[Table]:
         """Rows m, columns K × model, of mixtures that differ in K alone; m = 0 is the baseline of a shape."""
         families: dict[str, list[DatasetPlan]] = {}
-        for plan in self.plans.values():
+        for plan in self.plans:
             if plan.mixtures is not None and plan.supervised:
                 families.setdefault(base_name(plan.name, plan.n_clusters), []).append(plan)
         for name, found in families.items():
@@ -132,96 +192,57 @@ class ScoreTables:
                 f"Mean ± standard error over mixtures ({drawn}), each of them a mean over its redraws first."
                 " m = 0 is the model without annotations."
             )
+            accuracies = sorted({p for plan in family for p in plan.p})
+            counts = sorted({0, *(m for plan in family for m in plan.m)})
             every = sorted({model for plan in family for model in plan.models})
-            for p, (part, models) in product(sorted({p for plan in family for p in plan.p}), _beside(every)):
+            for p, (part, models) in product(accuracies, _beside(every)):
                 columns = [(plan, model) for plan in family for model in models if model in plan.models]
                 rows = []
-                for m in sorted({0, *(m for plan in family for m in plan.m)}):
-                    texts = [self.written[plan.name, m] for plan in family if (plan.name, m) in self.written]
+                for m in counts:
+                    texts = (self.written.get((plan.name, m)) for plan in family)
                     entries = (
                         self._entry(score, plan, p, m, model if m else baseline_of(model), PAPER_FORM)
                         for plan, model in columns
                     )
-                    rows.append((Value((texts or [str(m)])[0], m), *entries))
-                sizes = [(plan.n_clusters, sum(each is plan for each, _ in columns)) for plan in family]
-                clusters = tuple((f"K = {k}", size) for k, size in sizes if size)
+                    rows.append((Value(next(filter(None, texts), str(m)), m), *entries))
+                sizes = Counter(f"K = {plan.n_clusters}" for plan, _ in columns)
                 yield Table(
                     f"{LABELS[score].short}: {name}, p = {p:g}{part}",
                     ("m", *(model for _, model in columns)),
                     tuple(rows),
-                    ((("", 1), *clusters),),
+                    ((("", 1), *sizes.items()),),
                     note,
                     pinned=True,
                     folded=score not in RANKED,
                 )
 
-    def _pooled(self, score: str) -> Iterator[Table]:
-        real = [name for name, plan in self.plans.items() if plan.mixtures is None]
-        rows = self.summary[self.summary["dataset"].isin(real)]
-        pooled = pooled_means(rows, self.written, score)
-        if pooled.empty or pooled["n_datasets"].max() < 2:
-            return
-        levels = rows[rows["p"].isna() & (rows["score"] == score) & rows["mean"].notna()]
-        note = "In brackets: data sets. " + "; ".join(
-            f"{model}: {group['mean'].mean():{FORM}} ({len(group)})"
-            for model, group in levels.groupby("model")
-        )
-        for part, models in _beside(sorted(pooled["model"].unique())):
-            body = []
-            for (p, m), group in pooled.groupby(["p", "m"], sort=False):
-                found = {
-                    row.model: Value(f"{row.mean:{FORM}} ({row.n_datasets})", row.mean)
-                    for row in group.itertuples()
-                }
-                body.append((number(p, "g"), words(m), *(found.get(model, NOTHING) for model in models)))
-            title = f"{LABELS[score].short}: mean over real data sets{part}"
-            yield Table(title, ("p", "m", *models), tuple(body), note=note, pinned=True)
-
-    def _real(self, score: str) -> Iterator[Table]:
-        """Rows data set, p and m, columns models."""
-        real = [plan for plan in self.plans.values() if plan.mixtures is None and plan.supervised]
-        if not real:
-            return
-        counts = sorted({plan.replicates for plan in real})
-        redraws = " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
-        note = f"Mean ± standard error over redraws of the annotations ({redraws})."
-        for part, models in _beside(self._models(score, real)):
-            rows = tuple(
-                (
-                    words(plan.name),
-                    number(p, "g"),
-                    elements.count(self.written, plan.name, m),
-                    *(self._entry(score, plan, p, m, model, FORM) for model in models),
-                )
-                for plan in real
-                for p, m in product(sorted(plan.p), sorted(plan.m))
-            )
-            title = f"{LABELS[score].short}: real data sets{part}"
-            heads = ("data set", "p", "m", *models)
-            yield Table(title, heads, rows, note=note, pinned=True, folded=score not in RANKED)
-
-    def _baselines(self) -> Iterator[Table]:
-        """Rows data set and model, columns scores."""
-        plans = [plan for plan in self.plans.values() if plan.baselines]
+    def baselines(self) -> Iterator[Table]:
+        """Rows data set and model, columns scores, without annotations."""
+        plans = [plan for plan in self.plans if plan.baselines]
         models = {
             score: [model for model in self._models(score, plans) if model in self.alone]
             for score in (*PAPER_SCORES, INDEX, "objective")
         }
-        scores = [score for score in models if models[score]]
-        every = dict.fromkeys(model for score in scores for model in models[score])
+        scores = [score for score, found in models.items() if found]
         rows = tuple(
-            (
-                words(plan.name),
-                words(model),
-                *(self._entry(score, plan, 0, 0, model, FORM) for score in scores),
-            )
-            for plan, model in product(plans, every)
+            (words(plan.name), words(model), *(self._entry(score, plan, 0, 0, model) for score in scores))
+            for plan, model in product(plans, dict.fromkeys(chain.from_iterable(models.values())))
         )
         if rows:
             heads = ("data set", "model", *(LABELS[score].short for score in scores))
             once = "Nothing draws a real data set again: one cell, no error."
             note = f"Mean ± standard error over mixtures. {once}"
             yield Table("Without annotations", heads, rows, note=note, pinned=True)
+
+    def _entry(self, score: str, plan: DatasetPlan, p: float, m: int, model: str, form: str = FORM) -> Value:
+        row = self.rows.get((score, plan.name, *(() if model in self.alone else (p, m)), model))
+        return NOTHING if row is None else elements.mean_and_error(row.mean, row.se, form)
+
+    def _models(self, score: str, plans: Iterable[DatasetPlan]) -> list[str]:
+        """Models that have a value of the score, baselines first."""
+        of = self.summary["dataset"].isin([plan.name for plan in plans])
+        found = self.summary.loc[of & (self.summary["score"] == score), "model"].unique()
+        return sorted(found, key=lambda model: (model not in self.alone, model))
 
 
 def _beside(models: list[str]) -> list[tuple[str, list[str]]]:
@@ -253,9 +274,10 @@ def caption(summary: pd.DataFrame) -> str:
 
 def not_drawn(content: Content) -> Iterator[str]:
     """Say where the figures of the page show a part of a large grid."""
-    most = {"data sets": ("dataset", MOST_DATASETS), "accuracies": ("p", MOST_ACCURACIES)}
-    found = {what: (content.cells[key].nunique(), limit) for what, (key, limit) in most.items()}
-    large = [f"{limit} of {n} {what}" for what, (n, limit) in found.items() if n > limit]
+    most = (("data sets", "dataset", MOST_DATASETS), ("accuracies", "p", MOST_ACCURACIES))
+    large = [
+        f"{limit} of {n} {what}" for what, key, limit in most if (n := content.cells[key].nunique()) > limit
+    ]
     if large:
         yield f"Figures show {' and '.join(large)}, evenly spread; summary.csv and cells.csv hold all."
 
@@ -289,57 +311,39 @@ def draw_curves(
         supervised cell has the score.
     """
     rows = summary[(summary["score"] == score) & (summary["n"] > 0)]
-    supervised = rows[rows["p"].notna()]
-    if supervised.empty:
-        return None
-    accuracies = spread(sorted(supervised["p"].unique()), MOST_ACCURACIES)
-    groups = elements.shape_groups(rows["model"].unique())
-    shown = list(product(spread(list(supervised["dataset"].unique()), MOST_DATASETS), groups))
+    supervised, groups = rows[rows["p"].notna()], elements.shape_groups(rows["model"])
+    panels = elements.by_shape(rows, supervised["dataset"])
 
     def panel(axes: Axes, item: tuple[str, str], p: float) -> None:
-        dataset, group = item
-        _curves(
-            axes,
-            rows[(rows["dataset"] == dataset) & rows["model"].isin(groups[group])],
-            float(p),
-            written or {},
-        )
+        there = panels[item]
+        for row in there[there["p"].isna()].itertuples():
+            how, error = mark(str(row.model)), 0.0 if pd.isna(row.se) else row.se
+            axes.axhline(row.mean, color=how.color, linestyle=how.line, linewidth=1.2, label=row.model)
+            axes.axhspan(row.mean - error, row.mean + error, color=how.color, alpha=0.14, linewidth=0)
+        names = {m: count_of(written or {}, item[0], m) for m in sorted(there["m"].dropna().unique())}
+        figures.curves(axes, there[there["p"] == p], "m", lambda row: f"m = {names[row.m]}", 0.22)
+        look.tick_counts(axes, list(names), names)
         if score == "annotation_agreement":
             axes.axhline(p, color=GREY, linestyle="-.", linewidth=1.2, label="accuracy p")
         if published is not None:
-            there = published[(published["dataset"] == dataset) & (published["p"] == p)]
-            _crosses(axes, there[there["model"].isin(groups[group]) & (there["score"] == score)])
+            theirs = published[(published["dataset"] == item[0]) & (published["p"] == p)]
+            _crosses(axes, theirs[theirs["model"].isin(groups[item[1]]) & (theirs["score"] == score)])
 
-    also = []
-    if published is not None:
-        also = [Line2D([], [], color=GREY, marker="x", linestyle="", markeredgewidth=1.5, label="published")]
+    cross = Line2D([], [], color=GREY, marker="x", linestyle="", markeredgewidth=1.5, label="published")
     figure = figures.facets(
-        shown, accuracies, panel, PANEL, lambda item: f"{short(*item)}\n{up or LABELS[score].axis}", also=also
+        list(panels),
+        supervised["p"],
+        panel,
+        PANEL,
+        lambda item: f"{short(*item)}\n{up or LABELS[score].axis}",
+        also=() if published is None else (cross,),
     )
     # the divergence is one of Gaussians of the shape: those of other shapes may have another order
-    if score != "goldberger_kl" and len(groups) > 1:
-        first = figure.axes[:: len(accuracies)]
+    if figure is not None and score != "goldberger_kl" and len(groups) > 1:
+        first = [axes for axes in figure.axes if axes.get_ylabel()]
         for start in range(0, len(first), len(groups)):
             figures.same_heights(first[start : start + len(groups)])
     return figure
-
-
-def _curves(axes: Axes, rows: pd.DataFrame, p: float, written: Written) -> None:
-    names = dict(zip(rows["m"], map(partial(count_of, written), rows["dataset"], rows["m"]), strict=True))
-    for row in rows[rows["p"].isna()].itertuples():
-        how = mark(str(row.model))
-        level, error = float(row.mean), 0.0 if pd.isna(row.se) else float(row.se)
-        axes.axhline(level, color=how.color, linestyle=how.line, linewidth=1.2, label=str(row.model))
-        axes.axhspan(level - error, level + error, color=how.color, alpha=0.14, linewidth=0)
-    for model, points in rows[rows["p"] == p].groupby("model", sort=True):
-        m, mean = points["m"].to_numpy(dtype=float), points["mean"].to_numpy(dtype=float)
-        tips = [
-            f"{model}, m = {names[row.m]}: {elements.with_error(row.mean, row.se)}"
-            for row in points.itertuples()
-        ]
-        figures.curve(axes, m, mean, points["se"], mark(str(model)), str(model), tips, 0.22)
-    axes.grid()
-    look.tick_counts(axes, sorted(rows["m"].dropna().unique()), names)
 
 
 def _crosses(axes: Axes, published: pd.DataFrame) -> None:
@@ -376,10 +380,10 @@ def index_tables(content: Content) -> Iterator[Table]:
     """Shares of each index, by data set and model; none without any."""
     known = content.cells[content.cells[INDEX].notna()]
     rows = []
-    for (dataset, model), found in known.groupby(["dataset", "model"], sort=False):
+    for names, found in known.groupby(["dataset", "model"], sort=False):
         shares = found[INDEX].clip(upper=MOST_INDEX).value_counts(normalize=True)
-        numbers = (number(100 * float(shares.get(index, 0.0)), ".0f") for index in range(MOST_INDEX + 1))
-        rows.append((words(dataset), words(model), number(len(found)), *numbers))
+        numbers = (number(100 * shares.get(index, 0.0), ".0f") for index in range(MOST_INDEX + 1))
+        rows.append((*map(words, names), number(len(found)), *numbers))
     if rows:
         heads = (*(f"{index}, %" for index in range(MOST_INDEX)), f"{MOST_INDEX} or more, %")
         note = "Share of cells by centroid index, over all p, m and draws."
@@ -415,22 +419,21 @@ def draw_boxes(cells: pd.DataFrame, p: float, written: Written) -> Figure | None
         None if no cell has a relative NMI.
     """
     rows = cells[(cells["p"] == p) & cells["relative_nmi"].notna()]
-    if rows.empty:
-        return None
     models = sorted(rows["model"].unique())
-    times = math.ceil(len(models) / MOST_BOXES)
+    times = max(1, math.ceil(len(models) / MOST_BOXES))
     size = (BOX_PANEL[0] * min(times, look.ACROSS), BOX_PANEL[1])
     shown = [(short(name), name) for name in spread(list(rows["dataset"].unique()), MOST_DATASETS)]
 
     def panel(axes: Axes, dataset: str) -> None:
-        _boxes(axes, rows[rows["dataset"] == dataset], models, partial(count_of, written, dataset))
+        _boxes(axes, rows[rows["dataset"] == dataset], models, written)
 
     up = LABELS["relative_nmi"].axis
     return figures.wrapped(shown, panel, size, up, across=max(1, look.ACROSS // times))
 
 
-def _boxes(axes: Axes, rows: pd.DataFrame, models: list[str], name: partial[str]) -> None:
+def _boxes(axes: Axes, rows: pd.DataFrame, models: list[str], written: Written) -> None:
     counts = spread(sorted(rows["m"].unique()), MOST_COUNTS)
+    names = [count_of(written, rows["dataset"].iloc[0], m) for m in counts]
     width = 0.7 / len(models)
     for position, model in enumerate(models):
         how = mark(model)
@@ -446,26 +449,120 @@ def _boxes(axes: Axes, rows: pd.DataFrame, models: list[str], name: partial[str]
             drawing.set(color=how.color)
         for median in drawn["medians"]:
             median.set(color=look.INK, linewidth=1.6)
-        for place, found, m in zip(places, values, counts, strict=True):
-            outside = _outside(found)
+        for place, found, name in zip(places, values, names, strict=True):
+            low, high = np.quantile(found, [0.25, 0.75]) if len(found) else (0.0, 0.0)
+            reach = 1.5 * (high - low)
+            # all cells of a small box, those beyond the whiskers of a larger one
+            outside = found[(found < low - reach) | (found > high + reach) | (len(found) < FEW)]
             if len(outside):
-                (points,) = axes.plot(
-                    [float(place)] * len(outside), outside, linestyle="", color=how.color, zorder=3
-                )
-                points.set(marker=how.marker, markersize=3, markerfacecolor=PAPER)
-                look.hover(points, [f"{model}, m = {name(m)}: {value:.3f}" for value in outside])
+                (points,) = axes.plot([place] * len(outside), outside, linestyle="", color=how.color)
+                points.set(zorder=3, marker=how.marker, markersize=3, markerfacecolor=PAPER)
+                look.hover(points, [f"{model}, m = {name}: {value:.3f}" for value in outside])
         drawn["boxes"][0].set_label(model)
     axes.axhline(0, color=GREY, linewidth=1, linestyle="--")
-    axes.set_xticks(np.arange(len(counts)), [name(m) for m in counts])
+    axes.set_xticks(np.arange(len(counts)), names)
     axes.set_xlim(-0.6, len(counts) - 0.4)
     axes.set_xlabel(look.COUNTS_LABEL)
     axes.grid(axis="y")
     axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
 
 
-def _outside(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """All values of a small box, those beyond the whiskers of a larger one."""
-    if len(values) < FEW:
-        return values
-    low, high = np.quantile(values, [0.25, 0.75])
-    return np.asarray(values[(values < low - 1.5 * (high - low)) | (values > high + 1.5 * (high - low))])
+def holds_out(content: Content) -> bool:
+    """Whether anything was held out."""
+    return content.holds_out or bool(content.cells["model"].map(chooses).any())
+
+
+def choice_title(content: Content) -> str:
+    """By what was asked for."""
+    if not content.cells["model"].map(chooses).any():
+        return "Held-out annotations"
+    return "Shapes chosen" + (", held-out annotations" if content.holds_out else "")
+
+
+def choice_words(content: Content) -> Iterator[str]:
+    """How shapes were chosen, and what a prediction is worth."""
+    if content.choices.empty and content.predictions.empty:
+        yield "No cell that holds annotations out is done."
+        return
+    if len(content.choices):
+        yield CHOSEN_RULE
+    yield HELD_OUT
+    if content.holds_out:
+        yield COMPARED
+
+
+def choice_tables(content: Content) -> Iterator[Table]:
+    """Shapes that were chosen, by data set and each, and annotations predicted by all models."""
+    dataset, model, cells = ("data set", "dataset", ""), ("model", "model", ""), ("cells", "n", ",.0f")
+    m: Column = ("m", lambda row: elements.count(content.written, row.dataset, row.m), "")
+    places = (dataset, ("p", "p", "g"), m, model)
+    losses: tuple[Column, ...] = (
+        (TOO_FEW, "too_few", ",.0f"),
+        ("predicted, %", lambda row: 100 * row.predicted, ".1f"),
+        ("log loss, nats", "log_loss", ".3f"),
+    )
+    chosen = content.choices
+    if len(chosen):
+        counts = (cells, *((shape, shape, ",.0f") for shape in CANDIDATES), *losses)
+        # means over the cells that held annotations out
+        held, means = chosen["n"] - chosen["too_few"], ["predicted", "log_loss"]
+        sums = chosen.assign(**chosen[means].fillna(0.0).mul(held, axis="index"), held=held)
+        summed = ["n", *CANDIDATES, "too_few", "held", *means]
+        whole = sums.groupby(["dataset", "model"], sort=False)[summed].sum()
+        whole[means] = whole[means].div(whole["held"], axis="index")
+        title = "Shapes chosen, by data set"
+        yield elements.table(title, whole.reset_index(), (dataset, model, *counts), note=CHOSEN)
+        yield elements.table("Shapes chosen", chosen, (*places, *counts))
+    if len(content.predictions):
+        title = "Held-out annotations predicted"
+        yield elements.table(title, content.predictions, (*places, cells, *losses), note=PREDICTED)
+
+
+def choice_figures(content: Content) -> Iterator[Drawn]:
+    """Shapes that were chosen, a figure for each accuracy."""
+    for p in content.accuracies:
+        text = f"p = {p:g}: share of the cells that chose each shape of covariances."
+        rows = content.choices[content.choices["p"] == p]
+        yield f"choices-p{p:.9g}", draw_choices(rows, content.written), text
+
+
+def draw_choices(table: pd.DataFrame, written: Written) -> Figure | None:
+    """Draw how often each shape was chosen: a panel per data set and model, a bar per number of annotations.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        Rows of one accuracy, from `pipeline.scoring.tables.choice_table`.
+    written : mapping
+        From `pipeline.scoring.tables.written_counts`.
+
+    Returns
+    -------
+    Figure or None
+        None without any row.
+    """
+    models = sorted(table["model"].unique())
+    names = spread(list(table["dataset"].unique()), MOST_DATASETS)
+
+    def panel(axes: Axes, item: tuple[str, str]) -> None:
+        rows = table[(table["dataset"] == item[0]) & (table["model"] == item[1])].sort_values("m")
+        rows = rows[rows["m"].isin(spread(rows["m"].tolist(), MOST_COUNTS))]
+        places, below = np.arange(len(rows)), np.zeros(len(rows))
+        first, *others = CANDIDATES
+        # cells that could not choose have the simplest shape, and a part of their own
+        parts = {UNABLE: rows["too_few"], first: rows[first] - rows["too_few"], **rows[others]}
+        for label, counts in parts.items():
+            hatch = "" if label == UNABLE else look.SHAPES[label].hatch
+            area = PAPER if hatch or label == UNABLE else GREY
+            share = (counts / rows["n"]).to_numpy(dtype=float)
+            for bar in axes.bar(places, share, 0.7, below, color=area, edgecolor=GREY, label=label):
+                bar.set(linewidth=1.2, hatch=hatch)
+            below += share
+        axes.set_xticks(places, [count_of(written, item[0], m) for m in rows["m"]])
+        axes.set_xlim(-0.6, len(rows) - 0.4)
+        axes.set_ylim(0, 1.02)
+        axes.set_xlabel(look.COUNTS_LABEL)
+        axes.set_yticks([0, 0.5, 1])
+
+    shown = [(short(*item), item) for item in product(names, models)]
+    return figures.wrapped(shown, panel, CHOICE_PANEL, "cells (share)", across=min(3, len(models)))

@@ -6,7 +6,9 @@ All of it follows from the rankings of `pipeline.scoring.ranking`, one for each 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +19,7 @@ from scipy.optimize import isotonic_regression
 from pipeline.common import plural
 from pipeline.report import elements, figures, look
 from pipeline.report.content import Content
-from pipeline.report.elements import NOTHING, Table, Value, listed, number, with_error, words
+from pipeline.report.elements import NOTHING, Column, Table, Value, listed, number, words
 from pipeline.report.figures import Drawn
 from pipeline.report.look import GREY, INK, LONGEST_MODEL, MOST_DATASETS, mark, short
 from pipeline.scoring.ranking import (
@@ -107,31 +109,29 @@ def findings(rankings: Sequence[Ranking]) -> tuple[str, ...]:
 
 
 def _of_score(ranking: Ranking) -> Iterator[str]:
-    label = ranking.label
     if not ranking.datasets:
-        yield f"{label}: no data set has a score of every model, so there are no ranks."
+        yield f"{ranking.label}: no data set has a score of every model, so there are no ranks."
         return
-    ranks = ranking.mean_ranks
-    first = [model for model in ranking.models if np.isclose(ranks[model], ranks.iloc[0])]
+    ranks, first = ranking.mean_ranks, _first(ranking)
     count = plural(len(ranking.datasets), "data set")
     have = f"{first[0]} has" if len(first) == 1 else f"{listed(first)} share"
-    yield f"{label}: {have} the best mean rank, {ranks.iloc[0]:.1f} of {len(ranks)}, over {count}"
+    yield f"{ranking.label}: {have} the best mean rank, {ranks.iloc[0]:.1f} of {len(ranks)}, over {count}"
     if len(first) == 1:
         good = int(ranking.as_good.loc[ranking.datasets, first[0]].sum())
         yield f"and the best score, or one within {ERRORS:g} paired standard errors of it, on {good} of them."
     else:
         yield "(the same)."
-    yield from _of_test(ranking, first)
+    if ranking.tested:
+        yield from _of_test(ranking, first)
+    else:
+        yield (
+            f"There is no test: {count} cannot tell models apart, it takes"
+            f" {FEWEST_DATASETS}. These are the scores of these data sets; nothing follows for others."
+        )
 
 
 def _of_test(ranking: Ranking, first: list[str]) -> Iterator[str]:
-    n_datasets, n_models = len(ranking.datasets), len(ranking.models)
-    if not ranking.tested:
-        yield (
-            f"There is no test: {plural(n_datasets, 'data set')} cannot tell models apart, it takes"
-            f" {FEWEST_DATASETS}. These are the scores of these data sets; nothing follows for others."
-        )
-        return
+    n_datasets, n_models, pairs = len(ranking.datasets), len(ranking.models), ranking.pairs
     if n_models >= FEWEST_MODELS:
         p = "p < 0.0001" if ranking.p < 1e-4 else f"p = {ranking.p:.2g}"
         found = f"Friedman's test: χ² = {ranking.statistic:.1f}, {n_models - 1} degrees of freedom, {p}"
@@ -139,7 +139,6 @@ def _of_test(ranking: Ranking, first: list[str]) -> Iterator[str]:
             yield f"{found}: it does not show that the models differ, in any order."
             return
         yield f"{found}: the models do not all rank alike."
-    pairs = ranking.pairs
     if not ranking.decisive:
         yield (
             f"It takes more data sets to say which: {n_datasets} cannot tell any of the {len(pairs)} pairs of"
@@ -148,15 +147,27 @@ def _of_test(ranking: Ranking, first: list[str]) -> Iterator[str]:
         )
         return
     apart = int(pairs["different"].sum())
-    few = "no pair" if not apart else f"{apart} of {plural(len(pairs), 'pair')}"
+    few = f"{apart} of {plural(len(pairs), 'pair')}" if apart else "no pair"
     yield f"Wilcoxon's signed ranks with Holm's correction tell {few} apart"
-    beaten = pairs.loc[pairs["different"] & (pairs["a"] == first[0]), "b"].tolist()
+    beaten = _beaten(ranking)
     if len(first) == 1 and beaten:
         rest = n_models - 1 - len(beaten)
         beyond = f", not from the other {rest}" if rest else ""
         yield f"({LEVEL:g} in all): {first[0]} from {listed(beaten)}{beyond}."
     else:
         yield f"({LEVEL:g} in all)."
+
+
+def _first(ranking: Ranking) -> list[str]:
+    """Models that share the best mean rank."""
+    ranks = ranking.mean_ranks
+    return [model for model in ranking.models if np.isclose(ranks[model], ranks.iloc[0])]
+
+
+def _beaten(ranking: Ranking) -> list[str]:
+    """Models that the tests tell from the first one."""
+    pairs = ranking.pairs
+    return list(pairs.loc[pairs["different"] & (pairs["a"] == ranking.models[0]), "b"])
 
 
 def _gaps(ranking: Ranking) -> Iterator[str]:
@@ -167,18 +178,16 @@ def _gaps(ranking: Ranking) -> Iterator[str]:
     absent = [model for model in values["model"].unique() if model not in ranking.common.models]
     if absent:
         yield f"Without any score, and so not here: {listed(absent)}."
-    counts = values[["no_solution", "failed", "pending"]].sum()
-    if counts["no_solution"]:
+    without, failed, pending = values[["no_solution", "failed", "pending"]].sum()
+    if without:
         yield (
-            f"{plural(int(counts['no_solution']), 'cell')} without a solution"
-            f" {'counts' if counts['no_solution'] == 1 else 'count'} with a score of 0, that"
-            " of all samples in one cluster."
+            f"{plural(without, 'cell')} without a solution {'counts' if without == 1 else 'count'} with a"
+            " score of 0, that of all samples in one cluster."
         )
-    missing = int(counts["failed"] + counts["pending"])
-    if missing:
+    if failed + pending:
         yield (
-            f"{plural(missing, 'cell')} failed or pending: where one model has no result, the others' cells"
-            " at the same p, m and draw are left out too."
+            f"{plural(failed + pending, 'cell')} failed or pending: where one model has no result, the"
+            " others' cells at the same p, m and draw are left out too."
         )
 
 
@@ -197,27 +206,21 @@ def headline(ranked: Sequence[Ranking]) -> tuple[str, ...]:
     """
     if not ranked:
         return ()
-    ranking = ranked[0]
-    label, means = ranking.label, ranking.means.mean()
+    ranking, shared, beaten = ranked[0], _first(ranked[0]), _beaten(ranked[0])
+    label, means = ranking.label, {model: f"{mean:{FORM}}" for model, mean in ranking.means.mean().items()}
     first, *others = ranking.models
-    best = float(ranking.mean_ranks.iloc[0])
-    shared = [model for model in ranking.models if abs(ranking.mean_ranks[model] - best) < 1e-9]
-    over = plural(len(ranking.datasets), "data set")
-    apart = int((ranking.pairs["different"] & (ranking.pairs["a"] == first)).sum())
+    over = f"over {plural(len(ranking.datasets), 'data set')}"
     if not ranking.tested:
         surely = "too few data sets for a test, so this holds for them alone"
-    elif apart:
-        surely = f"a test over data sets tells it from {apart} of {plural(len(others), 'other model')}"
+    elif beaten:
+        surely = f"a test over data sets tells it from {len(beaten)} of {plural(len(others), 'other model')}"
     else:
         surely = "a test over data sets does not tell it from any other model"
     if len(shared) > 1:
-        scores = ", ".join(f"{means[model]:{FORM}}" for model in shared[:4])
-        said = f"By {label} {listed(shared)} share the best mean rank ({scores}) over {over}"
-    else:
-        rest = [f"{means[model]:{FORM}} of {model}" for model in dict.fromkeys((others[0], others[-1]))]
-        scores = f"mean {label} {means[first]:{FORM}} over {over}"
-        said = f"{first} ranks best: {scores}, against {' and '.join(rest)}"
-    return (f"{said}; {surely}.",)
+        scores = ", ".join(means[model] for model in shared[:4])
+        return (f"By {label} {listed(shared)} share the best mean rank ({scores}) {over}; {surely}.",)
+    rest = " and ".join(f"{means[model]} of {model}" for model in dict.fromkeys((others[0], others[-1])))
+    return (f"{first} ranks best: mean {label} {means[first]} {over}, against {rest}; {surely}.",)
 
 
 def winner_lines(content: Content, width: int) -> Iterator[str]:
@@ -233,9 +236,9 @@ def winner_lines(content: Content, width: int) -> Iterator[str]:
     yield "who wins"
     for paragraph in findings(content.rankings):
         yield from textwrap.wrap(paragraph, width, initial_indent="  ", subsequent_indent="    ")
-    found = content.ranked
-    if not found:
+    if not content.ranked:
         return
+    found = content.ranked
     seconds = cost_table(found[0], content.cells).set_index("model")["cpu_seconds"]
     layout = ("<22", *(">10", ">7", ">16") * len(found), ">9")
     heads = [head for each in found for head in (f"{each.label} rank", "mean", "won–tied–lost")]
@@ -244,8 +247,7 @@ def winner_lines(content: Content, width: int) -> Iterator[str]:
     for model in found[0].models:
         line = [short(model)]
         for row in (table.loc[model] for table in tables):
-            line += [f"{row['mean_rank']:.2f}", f"{row['mean']:{FORM}}"]
-            line.append(f"{row['wins']:.0f}–{row['ties']:.0f}–{row['losses']:.0f}")
+            line += [f"{row['mean_rank']:.2f}", f"{row['mean']:{FORM}}", _counts(row)]
         yield elements.text((*line, f"{seconds[model]:.3g}" if model in seconds else "-"), layout)
     yield RULE
 
@@ -260,17 +262,14 @@ def winner_files(content: Content) -> dict[str, pd.DataFrame]:
         nothing without two models.
     """
     parts: dict[str, list[pd.DataFrame]] = {}
-    for ranking in content.rankings:
-        if not ranking.comparable:
-            continue
-        places = ["dataset", "model"]
-        ranks = ranking.ranks.stack().rename("rank").rename_axis(places)
-        good = ranking.as_good.stack().rename("as_good_as_best").rename_axis(places)
+    for ranking in filter(lambda ranking: ranking.comparable, content.rankings):
+        values = ranking.common.values.set_index(["dataset", "model"])
+        values["rank"], values["as_good_as_best"] = ranking.ranks.stack(), ranking.as_good.stack()
         cost = cost_table(ranking, content.cells).set_index("model")[["cpu_seconds", "seconds"]]
-        tests = {"friedman": ranking.statistic, "friedman_p": ranking.p}
+        ranks = ranking.table().drop(columns="score").join(cost, on="model")
         tables = {
-            "winners": ranking.common.values.join(ranks, on=places).join(good, on=places),
-            "ranks": ranking.table().drop(columns="score").join(cost, on="model").assign(**tests),
+            "winners": values.reset_index(),
+            "ranks": ranks.assign(friedman=ranking.statistic, friedman_p=ranking.p),
             "pairs": ranking.pairs,
             "robustness": robustness_table(ranking),
         }
@@ -288,64 +287,53 @@ def standing_words(content: Content) -> Iterator[str]:
 
 
 def standing_figures(content: Content) -> Iterator[Drawn]:
-    """Diagrams of mean ranks."""
+    """Diagrams of mean ranks, with what their bars mean."""
+    for ranking in content.rankings:
+        over = plural(len(ranking.datasets), "data set")
+        bars = BARS + ("" if ranking.decisive else POWERLESS) if ranking.tested else NO_BARS
+        text = f"Mean rank by {ranking.label} over {over}, 1 is best. {bars}"
+        yield f"ranks-{ranking.label.lower()}", draw_ranks(ranking), text
+
+
+def standing_tables(content: Content) -> Iterator[Table]:
+    """Models, best mean rank first, by data sets; the best of each data set is marked."""
     for ranking in content.rankings:
         if ranking.comparable:
-            yield f"ranks-{ranking.label.lower()}", draw_ranks(ranking), caption(ranking)
+            yield _standing(ranking)
 
 
-def standing_tables(content: Content) -> list[Table]:
-    """Every model's score on every data set."""
-    return [standing_table(ranking) for ranking in content.rankings if ranking.comparable]
+def _standing(ranking: Ranking) -> Table:
+    values, label = ranking.common.values, ranking.label
+    keyed, best = values.set_index(["dataset", "model"]), ranking.common.wide("mean").astype(float)
 
+    def on(name: str) -> Callable[[Any], Value]:
+        def entry(row: Any) -> Value:
+            mean, se = keyed.loc[(name, row.model), ["mean", "se"]]
+            found = elements.mean_and_error(mean, se, FORM)
+            if not ranking.as_good.loc[name, row.model]:
+                return found
+            return replace(found, kind="best" if best.loc[name].idxmax() == row.model else "good")
 
-def caption(ranking: Ranking) -> str:
-    """What the diagram shows, and what its bars mean."""
-    over = plural(len(ranking.datasets), "data set")
-    bars = BARS + ("" if ranking.decisive else POWERLESS) if ranking.tested else NO_BARS
-    return f"Mean rank by {ranking.label} over {over}, 1 is best. {bars}"
+        return entry
 
-
-def standing_table(ranking: Ranking) -> Table:
-    """Models, best mean rank first, by data sets; the best of each data set is marked."""
-    common, label, ranked = ranking.common, ranking.label, bool(ranking.datasets)
-    values = common.values.set_index(["dataset", "model"])
-    best = common.wide("mean").astype(float).T
-    counts = common.values.groupby("model")[["done", "no_solution"]].sum()
-    unsolved = bool(counts["no_solution"].sum())
-    rows = []
-    for model in ranking.models if ranked else common.models:
-        row = [words(model), NOTHING, NOTHING]
-        if ranked:
-            row[1:] = (
-                number(float(ranking.mean_ranks[model]), ".2f"),
-                number(ranking.means[model].mean(), FORM),
-            )
-        if unsolved:
-            done, without = counts.loc[model]
-            row.append(number(done / (done + without) if done + without else None, ".0%"))
-        for name in common.datasets:
-            mean, se = values.loc[(name, model), ["mean", "se"]].astype(float)
-            entry = elements.mean_and_error(mean, se, FORM)
-            if ranking.as_good.loc[name, model]:
-                kind = "best" if best[name].idxmax() == model else "good"
-                entry = Value(entry.text, entry.order, kind)
-            row.append(entry)
-        rows.append(tuple(row))
-    names = [name if name in ranking.datasets else f"{name} (not ranked)" for name in common.datasets]
-    heads = ("model", "mean rank", f"mean {label}", *(["solved"] if unsolved else []), *names)
+    columns: list[Column] = [("model", "model", ""), ("mean rank", "mean_rank", ".2f")]
+    columns.append((f"mean {label}", "mean", FORM))
+    if values["no_solution"].any():
+        columns.append(("solved", lambda row: row.done / ((row.done + row.no_solution) or np.nan), ".0%"))
+    for name in ranking.common.datasets:
+        columns.append((name if name in ranking.datasets else f"{name} (not ranked)", on(name), ""))
     over = []
     for unit, kind in KINDS.items():
-        n = common.values.loc[(common.values["unit"] == unit) & (common.values["n"] > 0), "n"]
+        n = values.loc[(values["unit"] == unit) & (values["n"] > 0), "n"]
         if len(n):
-            ends = " to ".join(str(int(end)) for end in dict.fromkeys((n.min(), n.max())))
-            over.append(f"{ends} {kind}")
+            over.append(f"{' to '.join(str(end) for end in dict.fromkeys((n.min(), n.max())))} {kind}")
     note = (
         f"Mean ± standard error over n draws: {'; '.join(over)}; a mean over p and m is taken within each"
         " draw first. Where nothing is redrawn there is no error. Underlined is the best of a data set, in"
         f" colour what ties with it: the difference is within {ERRORS:g} standard errors, paired by draw."
     )
-    return Table(f"{label} of each model on each data set", heads, tuple(rows), note=note, pinned=True)
+    title = f"{label} of each model on each data set"
+    return elements.table(title, ranking.table(), columns, note=note, pinned=True)
 
 
 def draw_ranks(ranking: Ranking) -> Figure | None:
@@ -421,33 +409,31 @@ def duel_words(content: Content) -> Iterator[str]:
     yield "pairs.csv has every pair with the mean difference, the p of the test and that after correction."
 
 
-def duel_tables(content: Content) -> list[Table]:
-    """Each model against each other, by each score."""
-    return [duel_table(ranking) for ranking in content.ranked]
+def duel_tables(content: Content) -> Iterator[Table]:
+    """Each model against each other, by each score, best mean rank first."""
+    for ranking in content.ranked:
+        models, duels, pairs = ranking.models, ranking.matrix(), ranking.pairs
+        better = set(pairs.loc[pairs["different"], ["a", "b"]].itertuples(index=False, name=None))
+        rows = []
+        for place, model in enumerate(models, start=1):
+            row = {other: duels.loc[(model, other)] for other in models if other != model}
+            row["all"] = duels.loc[model].sum()
+            entries = {
+                name: Value(
+                    _counts(found), int(found["wins"] - found["losses"]), "best" * ((model, name) in better)
+                )
+                for name, found in row.items()
+            }
+            name = Value(f"{place} {model}", f"{place:02}")
+            rows.append((name, entries["all"], *(entries.get(other, NOTHING) for other in models)))
+        heads = ("model", "all", *(str(place) for place in range(1, len(rows) + 1)))
+        title, note = f"Data sets won – tied – lost by {ranking.label}", DUELS + TESTED * ranking.tested
+        yield Table(title, heads, tuple(rows), note=note, pinned=True)
 
 
-def duel_table(ranking: Ranking) -> Table:
-    """Matrix of one score, best mean rank first."""
-    duels = ranking.matrix()
-    better = set(ranking.pairs.loc[ranking.pairs["different"], ["a", "b"]].itertuples(index=False, name=None))
-
-    def entry(counts: pd.Series, kind: str = "") -> Value:
-        return Value(
-            "–".join(str(int(count)) for count in counts), int(counts["wins"] - counts["losses"]), kind
-        )
-
-    rows = []
-    for place, model in enumerate(ranking.models, start=1):
-        entries = [
-            NOTHING
-            if other == model
-            else entry(duels.loc[(model, other)], "best" if (model, other) in better else "")
-            for other in ranking.models
-        ]
-        rows.append((Value(f"{place} {model}", f"{place:02}"), entry(duels.loc[model].sum()), *entries))
-    heads = ("model", "all", *(str(place) for place in range(1, len(rows) + 1)))
-    title = f"Data sets won – tied – lost by {ranking.label}"
-    return Table(title, heads, tuple(rows), note=DUELS + (TESTED if ranking.tested else ""), pinned=True)
+def _counts(row: pd.Series) -> str:
+    """Data sets won, tied and lost."""
+    return "–".join(f"{row[name]:.0f}" for name in ("wins", "ties", "losses"))
 
 
 def has_accuracies(content: Content) -> bool:
@@ -469,11 +455,9 @@ def robustness_tables(content: Content) -> Iterator[Table]:
         wide = table[table["dataset"] == MEAN].pivot(index="model", columns="p", values="mean")
         low, high = wide.columns[0], wide.columns[-1]
         rows = []
-        for model in ranking.models:
-            entries = [number(float(mean), FORM) for mean in wide.loc[model]]
-            drop = float(wide.loc[model, high] - wide.loc[model, low])
-            alone = model in ranking.common.alone
-            rows.append((words(model), *entries, NOTHING if alone else Value(f"{drop:+{FORM}}", drop)))
+        for model, means in wide.loc[ranking.models].iterrows():
+            drop = NOTHING if model in ranking.common.alone else number(means[high] - means[low], f"+{FORM}")
+            rows.append((words(model), *(number(mean, FORM) for mean in means), drop))
         heads = ("model", *(f"p = {p:g}" for p in wide), f"p = {high:g} less p = {low:g}")
         yield Table(f"{ranking.label} by accuracy", heads, tuple(rows), note=DROP)
 
@@ -515,27 +499,27 @@ def draw_robustness(table: pd.DataFrame, score: str) -> Figure | None:
     """
     if table["p"].nunique() < 2:
         return None
-    groups = elements.shape_groups(table["model"].unique())
+    whole = table[table["dataset"] == MEAN]
     names = [name for name in table["dataset"].unique() if name != MEAN]
-    if len(groups) > 1 or len(names) == 1:
-        items = [(MEAN if len(names) > 1 else names[0], group) for group in groups]
+    several = len(elements.shape_groups(table["model"])) > 1
+    if several or len(names) == 1:
+        names = [MEAN] if len(names) > 1 else names
     else:
-        items = [(name, "") for name in (MEAN, *elements.spread(names, MOST_DATASETS))]
-    whole = f"mean of {int(table.loc[table['dataset'] == MEAN, 'n'].max())} data sets"
-    shown = [(short(whole if name == MEAN else name, group), (name, group)) for name, group in items]
+        names = [MEAN, *elements.spread(names, MOST_DATASETS)]
+    title = {MEAN: f"mean of {int(whole['n'].max())} data sets"}
+    shown = [
+        (short(title.get(name, name), group), rows)
+        for each in names
+        for (name, group), rows in elements.by_shape(table, [each]).items()
+    ]
 
-    def panel(axes: Axes, item: tuple[str, str]) -> None:
-        rows = table[(table["dataset"] == item[0]) & table["model"].isin(groups[item[1]])]
-        for model, points in rows.sort_values("p", kind="stable").groupby("model", sort=True):
-            p, mean = (points[name].to_numpy(dtype=float) for name in ("p", "mean"))
-            tips = [f"{model}, p = {row.p:g}: {with_error(row.mean, row.se)}" for row in points.itertuples()]
-            figures.curve(axes, p, mean, points["se"], mark(str(model)), str(model), tips, 0.16)
-        axes.grid()
+    def panel(axes: Axes, rows: pd.DataFrame) -> None:
+        figures.curves(axes, rows.sort_values("p", kind="stable"), "p", lambda row: f"p = {row.p:g}", 0.16)
         look.tick_counts(axes, sorted(rows["p"].unique()))
         axes.set_xlabel("accuracy p")
 
     figure = figures.wrapped(shown, panel, PANEL, LABELS[score].axis)
-    if len(groups) > 1:
+    if figure is not None and several:
         # panels of one mean compare; a shared axis would take the ticks from those above an empty place
         figures.same_heights(figure.axes, ROOM)
     return figure
@@ -556,11 +540,11 @@ def cost_figures(content: Content) -> Iterator[Drawn]:
 def cost_tables(content: Content) -> Iterator[Table]:
     """The same in numbers."""
     for ranking in content.ranked:
-        columns = (
+        columns: tuple[Column, ...] = (
             ("model", "model", ""),
             (
                 f"mean {ranking.label}",
-                lambda row: Value(f"{row.mean:{FORM}}", row.mean, "best" * row.best),
+                lambda row: replace(number(row.mean, FORM), kind="best" * row.best),
                 "",
             ),
             ("CPU s a cell", "cpu_seconds", ".3g"),
@@ -649,8 +633,6 @@ def draw_costs(table: pd.DataFrame, score: str) -> Figure | None:
 
 def apart(places: Sequence[float], least: float) -> list[float]:
     """Places in ascending order within 0 to 1, moved as little as keeps neighbours `least` apart."""
-    if not len(places):
-        return []
     steps = least * np.arange(len(places))
     # Without the steps, neighbours need only stay in order: the nearest such places are a known problem.
     nearest = isotonic_regression(np.asarray(places) - steps).x

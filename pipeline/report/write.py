@@ -16,27 +16,15 @@ from pipeline.common import cells_left_out, plural
 from pipeline.report import against, effort, elements
 from pipeline.report.cell import choose_cell, named_cell
 from pipeline.report.content import Content
-from pipeline.report.designs import design_files, design_lines
-from pipeline.report.elements import Written, count_of, names
 from pipeline.report.look import short
 from pipeline.report.page import write_page
-from pipeline.report.searches import search_lines
+from pipeline.report.variants import design_files, design_lines, search_lines
 from pipeline.report.winners import winner_files, winner_lines
+from pipeline.scoring import tables as scored
 from pipeline.scoring.pairs import search_tables
 from pipeline.scoring.ranking import RANKED
 from pipeline.scoring.scores import LABELS, QUALITIES
-from pipeline.scoring.tables import (
-    TOO_FEW,
-    cell_table,
-    choice_table,
-    compared,
-    pooled_means,
-    prediction_table,
-    rows_of,
-    summary_table,
-    time_table,
-    values_of,
-)
+from pipeline.scoring.tables import TOO_FEW
 from storage.cube.growth import open_cube
 from storage.cube.manifest import Manifest, read_manifest
 from storage.cube.schema import NO_SOLUTION, STATUS_WORDS
@@ -59,8 +47,8 @@ INCOMPLETE = "This sweep is not complete: every number below is over the cells t
 WIDTH, LABEL, COUNT, COLUMN = 100, 16, 7, 25
 MODELS_ACROSS = 3
 # Name, p, m, model, then counts, and last what was predicted: of shapes chosen, and of all models.
-CHOSEN_LAYOUT = (f"<{LABEL}.{LABEL}", ">5", ">6", ">17", ">10", ">9", ">5", ">5", ">8", ">10", ">9")
-PREDICTED_LAYOUT = (f"<{LABEL}.{LABEL}", ">5", ">6", ">21", ">10", ">10", ">10", ">9")
+CHOSEN = (f"<{LABEL}.{LABEL}", ">5", ">6", ">17", ">10", ">9", ">5", ">5", ">8", ">10", ">9")
+PREDICTED = (f"<{LABEL}.{LABEL}", ">5", ">6", ">21", ">10", ">10", ">10", ">9")
 
 
 @dataclass(frozen=True)
@@ -132,13 +120,14 @@ def write_report(
     """
     manifest, theirs, named = _inputs(cube, folder, published, cell)
     tree = open_cube(cube)
-    every = cell_table(tree, manifest.plans)
-    whole = summary_table(every)
+    every = scored.cell_table(tree, manifest.plans)
+    whole = scored.summary_table(every)
     # means are of one design and search, never over several: what compares models does so in one of them
-    chosen = compared(every)
-    cells, summary = rows_of(every, chosen), rows_of(whole, chosen)
-    several = every if any(len(values_of(every, key)) > 1 for key in VARIANTS) else None
+    chosen = scored.compared(every)
+    cells, summary = scored.rows_of(every, chosen), scored.rows_of(whole, chosen)
+    several = every if any(len(scored.values_of(every, key)) > 1 for key in VARIANTS) else None
     beside = None if theirs is None else against.compare(summary, manifest.plans, theirs)
+    failures, holder = _beside(cube)
     content = Content(
         manifest=manifest,
         tree=tree,
@@ -146,19 +135,19 @@ def write_report(
         summary=summary,
         cell=choose_cell(cells if named is None else every, named),
         compared=beside,
-        failures=_failures(cube),
-        holder=_holder(cube),
+        failures=failures,
+        holder=holder,
         figures=folder / "figures",
         every=several,
         chosen=chosen,
     )
     text = render(content)
-    tables = {"summary": whole, "cells": every, "times": time_table(every)}
+    tables = {"summary": whole, "cells": every, "times": scored.time_table(every)}
     tables |= winner_files(content) | design_files(content.designs) | search_tables(content.searches)
     if any(cells["model"].map(chooses)):
-        tables["choices"] = choice_table(every)
+        tables["choices"] = scored.choice_table(every)
     if content.holds_out:
-        tables["predictions"] = prediction_table(every)
+        tables["predictions"] = scored.prediction_table(every)
     if beside is not None:
         text += f"\n{textwrap.fill(against.summarise(beside), WIDTH)}\n"
         tables["against"] = beside
@@ -188,18 +177,17 @@ def _inputs(
     return manifest, theirs, named
 
 
-def _failures(cube: Place) -> tuple[FailureRecord, ...]:
-    # The directory of a run is its owner's alone; a cube is for everybody.
+def _beside(cube: Place) -> tuple[tuple[FailureRecord, ...], str | None]:
+    """Failures on record beside a cube, and who runs the sweep now."""
+    failures: tuple[FailureRecord, ...] = ()
+    holder = None
+    # the directory of a run is its owner's alone; a cube is for everybody
     with suppress(PermissionError):
-        return tuple(read_failures(RunFolder(Path(cube))))
-    return ()
-
-
-def _holder(cube: Place) -> str | None:
+        failures = tuple(read_failures(RunFolder(Path(cube))))
     with suppress(PermissionError, StorageError):
         lease = read_lease(Path(cube))
-        return str(lease.holder) if lease is not None and not lease.free else None
-    return None
+        holder = str(lease.holder) if lease is not None and not lease.free else None
+    return failures, holder
 
 
 def check_folder(folder: Path) -> None:
@@ -230,18 +218,16 @@ def render(content: Content) -> str:
     parts = [_head(content), winner_lines(content, WIDTH), design_lines(content.designs)]
     parts.append(search_lines(content.searches, WIDTH))
     parts += [_pooled(content, score) for score in RANKED]
+    alone = summary[summary["p"].isna()]
     for (dataset, p), rows in summary[summary["p"].notna()].groupby(["dataset", "p"], sort=False):
-        told = "told p" if manifest.plans[str(dataset)].n_annotations else "p"
-        title = f"{_size(manifest, str(dataset))}, {told} = {p:g}, s.e. over {names(rows['unit'])}"
-        parts.append(
-            _block(title, rows, summary[(summary["dataset"] == dataset) & summary["p"].isna()], content)
-        )
+        told = "told p" if manifest.plans[dataset].n_annotations else "p"
+        title = f"{_size(manifest, dataset)}, {told} = {p:g}, s.e. over {elements.names(rows['unit'])}"
+        parts.append(_block(title, rows, alone[alone["dataset"] == dataset], content.written))
     for dataset, plan in manifest.plans.items():
         if not plan.supervised:
-            rows = summary[summary["dataset"] == dataset]
             title = f"{_size(manifest, dataset)}{', s.e. over mixtures' if plan.mixtures is not None else ''}"
-            parts.append(_block(title, rows.iloc[:0], rows, content))
-    parts += [_choices(content.choices, content.written), _predictions(content)]
+            parts.append(_block(title, summary.iloc[:0], alone[alone["dataset"] == dataset], content.written))
+    parts += [_choices(content), _predictions(content)]
     return "\n\n".join(filter(None, map("\n".join, parts))) + "\n"
 
 
@@ -281,10 +267,8 @@ def _size(manifest: Manifest, dataset: str) -> str:
 
 def _pooled(content: Content, score: str) -> Iterator[str]:
     """Mean of a score over the real data sets, where there are several."""
-    real = [name for name, plan in content.manifest.plans.items() if plan.mixtures is None]
-    rows = content.summary[content.summary["dataset"].isin(real)]
-    pooled = pooled_means(rows, content.written, score)
-    if pooled.empty or pooled["n_datasets"].max() < 2:
+    pooled, alone = content.pooled(score)
+    if pooled.empty:
         return
     yield f"{LABELS[score].short}, mean over real data sets (number of them)"
     for models in _across(sorted(pooled["model"].unique())):
@@ -292,75 +276,71 @@ def _pooled(content: Content, score: str) -> Iterator[str]:
         for (p, m), group in pooled.groupby(["p", "m"], sort=False):
             found = {row.model: f"{row.mean:.4f} ({row.n_datasets})" for row in group.itertuples()}
             yield _row(f"p = {p:g}", str(m), [found.get(model, "-") for model in models])
-    alone = rows[rows["p"].isna() & (rows["score"] == score) & rows["mean"].notna()]
     for baseline, levels in alone.groupby("model", sort=True)["mean"]:
         yield f"{baseline}: {levels.mean():.4f} ({len(levels)})"
 
 
-def _block(title: str, rows: pd.DataFrame, alone: pd.DataFrame, content: Content) -> Iterator[str]:
+def _block(title: str, rows: pd.DataFrame, alone: pd.DataFrame, written: elements.Written) -> Iterator[str]:
     """Lines of one table: a row per score and m, a column per model; `alone` have no annotations."""
     yield title
-    written, baselines = content.written, sorted(alone["model"].unique())
+    baselines = sorted(alone["model"].unique())
+    levels = {(row.score, row.model): _cell(row) for row in alone.itertuples()}
+    found = {(row.score, row.m, row.model): _cell(row) for row in rows.itertuples()}
     for models in _across(baselines + sorted(rows["model"].unique())):
-        yield _row("mean ± s.e. (median)", "m", models, join=True)
-        supervised = [model for model in models if model not in baselines]
+        lead = f"{'mean ± s.e. (median)':<{LABEL + COUNT - 2}} m"
+        yield lead + "".join(f"{model:>{COLUMN}}" for model in models)
+        first, supervised = (
+            [model for model in models if (model in baselines) is alone] for alone in (True, False)
+        )
         for score, label in TITLES.items():
-            levels = alone[alone["score"] == score]
-            level = [_cell(levels[levels["model"] == model]) for model in models if model in baselines]
-            found = rows[(rows["score"] == score) & rows["model"].isin(supervised)]
-            if found.empty and set(level) - {"-"}:
+            level = [levels.get((score, model), "-") for model in first]
+            there = rows[(rows["score"] == score) & rows["model"].isin(supervised)]
+            if there.empty and set(level) - {"-"}:
                 yield _row(label, "", level)
-            for m, group in found.groupby("m", sort=True):
-                values = [_cell(group[group["model"] == model]) for model in supervised]
-                yield _row(label, count_of(written, group["dataset"].iloc[0], m), [*level, *values])
+            for m in sorted(there["m"].unique()):
+                values = [found.get((score, m, model), "-") for model in supervised]
+                text = elements.count_of(written, there["dataset"].iloc[0], m)
+                yield _row(label, text, [*level, *values])
                 label, level = "", [""] * len(level)
-    yield from _gaps(pd.concat([alone, rows]), written)
-
-
-def _gaps(rows: pd.DataFrame, written: Written) -> Iterator[str]:
-    """Which means leave out cells that are done: a line per score, broken where it grows too wide."""
+    every = pd.concat([alone, rows])
+    # which means leave out cells that are done: a line per score, broken where it grows too wide
     for score, label in TITLES.items():
-        found = []
-        for row in rows[(rows["n_missing"] > 0) & (rows["score"] == score)].itertuples():
-            m = "" if pd.isna(row.m) else f" m = {count_of(written, row.dataset, row.m)}"
-            found.append(f"{row.model}{m}: {row.n_missing} of {row.n_cells}")
-        if found:
+        missing = []
+        for row in every[(every["n_missing"] > 0) & (every["score"] == score)].itertuples():
+            m = "" if pd.isna(row.m) else f" m = {elements.count_of(written, row.dataset, row.m)}"
+            missing.append(f"{row.model}{m}: {row.n_missing} of {row.n_cells}")
+        if missing:
             reason = "the baseline is not done" if score == "relative_nmi" else "it is not defined"
-            line = f"{label} leaves out cells where {reason} ({'; '.join(found)})"
+            line = f"{label} leaves out cells where {reason} ({'; '.join(missing)})"
             yield from textwrap.wrap(line, WIDTH, initial_indent="  ", subsequent_indent="    ")
 
 
-def _choices(table: pd.DataFrame, written: Written) -> Iterator[str]:
+def _choices(content: Content) -> Iterator[str]:
     """Lines on the shapes that cells chose; none without a model that chooses."""
-    if table.empty:
-        return
-    yield "shapes of covariances chosen (cells), and held-out annotations predicted by the shape chosen"
-    heads = ("data set", "p", "m", "model", *CANDIDATES, TOO_FEW, "predicted", "log loss")
-    yield elements.text(heads, CHOSEN_LAYOUT)
-    for row in table.itertuples():
-        counts = (getattr(row, name) for name in (*CANDIDATES, "too_few"))
-        yield elements.text((*_names(row, written), *counts, *_predicted(row)), CHOSEN_LAYOUT)
+    if len(content.choices):
+        yield "shapes of covariances chosen (cells), and held-out annotations predicted by the shape chosen"
+        yield from _held_out(content, content.choices, dict(zip(CANDIDATES, CANDIDATES, strict=True)), CHOSEN)
 
 
 def _predictions(content: Content) -> Iterator[str]:
     """Lines on how well each model predicted held-out annotations, where every model held some out."""
-    if not content.holds_out:
-        return
-    yield "held-out annotations predicted (means over cells), and their log loss in nats"
-    heads = ("data set", "p", "m", "model", "cells", TOO_FEW, "predicted", "log loss")
-    yield elements.text(heads, PREDICTED_LAYOUT)
-    for row in content.predictions.itertuples():
-        counts = (row.n, row.too_few)
-        yield elements.text((*_names(row, content.written), *counts, *_predicted(row)), PREDICTED_LAYOUT)
+    if content.holds_out:
+        yield "held-out annotations predicted (means over cells), and their log loss in nats"
+        yield from _held_out(content, content.predictions, {"n": "cells"}, PREDICTED)
 
 
-def _names(row: Any, written: Written) -> tuple[str, str, str, str]:
-    return short(row.dataset), f"{row.p:g}", count_of(written, row.dataset, row.m), row.model
-
-
-def _predicted(row: Any) -> tuple[str, str]:
-    share = "-" if pd.isna(row.predicted) else f"{row.predicted:.0%}"
-    return share, "-" if pd.isna(row.log_loss) else f"{row.log_loss:.3f}"
+def _held_out(
+    content: Content, table: pd.DataFrame, counts: dict[str, str], layout: tuple[str, ...]
+) -> Iterator[str]:
+    """A row for each data set, p, m and model, with some counts by their heads, and what was predicted."""
+    heads = ("data set", "p", "m", "model", *counts.values(), TOO_FEW, "predicted", "log loss")
+    yield elements.text(heads, layout)
+    for row in table.itertuples():
+        m = elements.count_of(content.written, row.dataset, row.m)
+        share = "-" if pd.isna(row.predicted) else f"{row.predicted:.0%}"
+        loss = "-" if pd.isna(row.log_loss) else f"{row.log_loss:.3f}"
+        numbers = (*(getattr(row, name) for name in counts), row.too_few, share, loss)
+        yield elements.text((short(row.dataset), f"{row.p:g}", m, row.model, *numbers), layout)
 
 
 def _across(models: list[str]) -> list[list[str]]:
@@ -368,14 +348,12 @@ def _across(models: list[str]) -> list[list[str]]:
     return [models[start : start + MODELS_ACROSS] for start in range(0, len(models), MODELS_ACROSS)]
 
 
-def _cell(rows: pd.DataFrame) -> str:
-    if rows.empty or rows["n"].iloc[0] == 0:
+def _cell(row: Any) -> str:
+    if row.n == 0:
         return "-"
-    mean, se, median = (rows[name].iloc[0] for name in ("mean", "se", "median"))
-    error = "-" if pd.isna(se) else f"{se:.3f}"
-    return f"{mean:.3f} ± {error} ({median:.3f})"
+    error = "-" if pd.isna(row.se) else f"{row.se:.3f}"
+    return f"{row.mean:.3f} ± {error} ({row.median:.3f})"
 
 
-def _row(label: str, m: str, values: list[str], *, join: bool = False) -> str:
-    lead = f"{label:<{LABEL + COUNT - 1 - len(m)}} {m}" if join else f"{label:<{LABEL}}{m:>{COUNT}}"
-    return (lead + "".join(f"{value:>{COLUMN}}" for value in values)).rstrip()
+def _row(label: str, m: str, values: list[str]) -> str:
+    return elements.text((label, m, *values), (f"<{LABEL}", f">{COUNT}", *[f">{COLUMN}"] * len(values)))

@@ -37,7 +37,9 @@ def written(folder: Path, *lines: str) -> Path:
 
 def test_a_table_is_read_whatever_the_order_of_its_columns(tmp_path: Path) -> None:
     path = written(tmp_path, "value,metric,model,m,n_clusters,p", "0.4808,kl,likelihood,100,2,0.9")
-    assert read_published(path) == [Published(0.9, 2, 100, "likelihood", "goldberger_kl", 0.4808, 4)]
+    assert read_published(path) == [Published(2, 0.9, 100, "likelihood", "goldberger_kl", 0.4808, 4)]
+    with pytest.raises(InputError, match="readable file"):
+        read_published(tmp_path / "none.csv")
 
 
 def test_every_problem_is_said_with_its_line(tmp_path: Path) -> None:
@@ -80,21 +82,14 @@ def test_a_table_without_its_columns_or_values_is_refused(
         read_published(written(tmp_path, *lines))
 
 
-def test_a_missing_file_is_bad_input(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="readable file"):
-        read_published(tmp_path / "none.csv")
-
-
 def test_every_value_with_a_z_is_a_digit_at_its_place() -> None:
     rows = [("nmi", 2, 100, 1.5), ("nmi", 4, 200, -3.0), ("goldberger_kl", 2, 100, np.nan)]
     compared = pd.DataFrame(rows, columns=["score", "n_clusters", "m", "z"]).assign(p=0.8, model="posterior")
     figure = draw_verdicts(compared)
     assert figure is not None
     assert titles(figure) == ["accuracy p = 0.8"]
-    assert [(text.get_text(), text.get_position()) for text in figure.axes[0].texts] == [
-        ("2", (100.0, 1.5)),
-        ("4", (200.0, -3.0)),
-    ]
+    drawn = [(text.get_text(), text.get_position()) for text in figure.axes[0].texts]
+    assert drawn == [("2", (100.0, 1.5)), ("4", (200.0, -3.0))]
     assert draw_verdicts(compared.assign(z=np.nan)) is None
 
 
@@ -110,7 +105,7 @@ PLANS = {"mix_k3": toy.plan("mix_k3", mixtures=5)}
 
 def value(printed: str, *, m: int = 10, model: str = "posterior", p: float = 0.8) -> Published:
     digits = len(printed.partition(".")[2])
-    return Published(p, 3, m, model, "nmi", float(printed), digits)
+    return Published(3, p, m, model, "nmi", float(printed), digits)
 
 
 @pytest.mark.parametrize(

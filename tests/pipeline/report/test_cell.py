@@ -1,19 +1,19 @@
-"""Scatter plots of one cell: which cell, which features, which colours, and what is marked."""
+"""Scatter plots of one cell: which cell, which features, which colours, and what is marked.
+
+What is drawn of a partition, sample by sample, is in `shown/partitions.txt`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from cubes import toy
 from cubes.reported import tables
-from matplotlib.lines import Line2D
 
 from pipeline.report.cell import (
     MOST_LINKS,
-    NO_CLUSTER,
     CellFigure,
     choose_cell,
     draw_matrix,
@@ -82,91 +82,8 @@ def test_what_is_marked_is_what_the_scores_count() -> None:
     share = float(row.loc[row["model"] == "posterior", "annotation_agreement"].iloc[0])
     assert len(shown.links) == 12
     assert len(shown.contradicted("annotated")) == round(12 * (1 - share))
-    assert shown.class_names == ("a", "b", "c")
-    assert shown.feature(1) == "length"
-    assert shown.links.min() >= 0
-    assert shown.links[:, :2].max() < 24
-
-
-X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [5.0, 5.0], [5.0, 6.0], [6.0, 5.0]])
-SIX = CellFigure(
-    name="six",
-    X=X,
-    features=(0, 1),
-    partitions={
-        "unsupervised": np.array([0, 0, 0, 1, 1, 1]),
-        "annotated": np.array([0, 0, 1, 1, 1, 1]),
-        "true": np.array([0, 0, 0, 1, 1, 1]),
-    },
-    links=np.array([[0, 1, 0], [1, 2, 0], [0, 5, 1]]),
-    feature_names=("width", "a name that is longer than a panel"),
-    class_names=("red", "blue"),
-)
-"""Sample 2 is in the wrong cluster, away from sample 1, to which it must link."""
-
-
-def lines(shown: CellFigure, key: str) -> tuple[list[Line2D], list[str]]:
-    """Of the only panel, and the entries of the legend."""
-    with house_style():
-        figure = draw_matrix(shown, key, "s.d.")
-    (axes,) = figure.axes
-    return list(axes.lines), [text.get_text() for text in figure.legends[0].get_texts()]
-
-
-def test_one_wrong_sample_and_one_contradicted_link_are_marked_and_counted() -> None:
-    drawn, entries = lines(SIX, "annotated")
-    link, middle, first, second, ring = drawn
-    assert np.asarray(middle.get_xydata()).tolist() == [[0.5, 0.5]]
-    assert link.get_linestyle() == "-"
-    assert np.asarray(link.get_xydata())[:2].tolist() == [[0.0, 1.0], [1.0, 0.0]]
-    assert [len(np.asarray(points.get_xdata())) for points in (first, second)] == [2, 4]
-    assert np.asarray(ring.get_xydata()).tolist() == [[1.0, 0.0]]
-    assert entries == ["red", "blue", "wrong sample", "contradicted must-link"]
-    assert SIX.caption("annotated") == (
-        "annotated: six; 1 of 6 samples is wrong, marked by a ring; 1 of 3 links is contradicted, marked by a"
-        " line."
-    )
-
-
-def test_a_cannot_link_within_a_cluster_is_dashed() -> None:
-    drawn, entries = lines(replace(SIX, links=np.array([[3, 4, 1], [0, 1, 0]])), "annotated")
-    assert drawn[0].get_linestyle() == "--"
-    assert entries[-1] == "contradicted cannot-link"
-
-
-def test_what_is_not_wrong_is_not_marked() -> None:
-    drawn, entries = lines(SIX, "true")
-    assert len(drawn) == 2
-    assert entries == ["red", "blue"]
-    assert SIX.caption("true") == "true: six; 0 of 3 links are contradicted."
-    assert SIX.caption("unsupervised") == "unsupervised: six; 0 of 6 samples are wrong."
-
-
-def test_without_a_truth_no_sample_is_wrong() -> None:
-    alone = replace(SIX, partitions={"annotated": SIX.partitions["annotated"]}, links=SIX.links[:0])
-    drawn, entries = lines(alone, "annotated")
-    assert len(drawn) == 2
-    assert entries == ["cluster 1", "cluster 2"]
-    assert alone.caption("annotated") == "annotated: six."
-
-
-def test_samples_of_no_cluster_and_of_no_known_class() -> None:
-    found = {"annotated": np.array([0, 0, -1, 1, 1, 1]), "true": np.array([0, 0, 0, 1, 1, -1])}
-    shown = replace(SIX, partitions=found)
-    assert shown.wrong("annotated").tolist() == [2]
-    assert "1 of 5 samples is wrong" in shown.caption("annotated")
-    assert lines(shown, "annotated")[1][0] == NO_CLUSTER
-
-
-def test_names_of_samples_are_shown_on_wrong_ones_and_on_links(tmp_path: Path) -> None:
-    named = replace(SIX, sample_names=tuple("abcdef"))
-    with house_style():
-        svg = save(draw_matrix(named, "annotated", "s.d."), tmp_path, "cell", "").svg
-    assert svg.count("<title>") == 2
-    assert "<title>c: in blue, truly red</title>" in svg
-    assert "<title>b and c: contradicted must-link</title>" in svg
-    assert SIX.sample(2) == "sample 3"
-    assert named.feature(1) == "a name that is long…"
+    assert (shown.class_names, shown.feature(1)) == (("a", "b", "c"), "length")
+    assert (shown.links.min() >= 0, shown.links[:, :2].max() < 24) == (True, True)
 
 
 def test_many_samples_are_an_image_of_see_through_points(tmp_path: Path) -> None:

@@ -63,18 +63,20 @@ def test_tables_are_those_of_the_cube(how: str, suffix: str, cube: Path, tmp_pat
 
 def test_labels_stand_at_their_cell(cube: Path) -> None:
     tree, plans = open_cube(cube), read_manifest(cube).plans
-    plan = next(plan for plan in plans.values() if plan.supervised)
-    table = pd.concat(label_tables(tree, plan))
-    rows = table[table["p"].notna()]
-    head = rows.iloc[-1]
-    one = rows[(rows[["p", "m", "replicate"]] == head[["p", "m", "replicate"]]).all(axis=1)]
-    one = one[one["model"] == head["model"]]
-    found = tree[plan.name]["labels"].sel(p=head["p"], m=head["m"], replicate=head["replicate"])
-    found = found.sel(model=head["model"])
-    if plan.mixtures is not None:
-        one = one[one["mixture"] == head["mixture"]]
-        found = found.sel(mixture=head["mixture"])
-    assert one["label"].tolist() == found.values.tolist()
+    for plan in plans.values():
+        rows = pd.concat(label_tables(tree, plan))
+        rows = rows[rows["p"].notna()]
+        for _, one in rows.groupby(["mixture", "p", "m", "replicate", "model"], dropna=False):
+            head = one.iloc[0]
+            place = {
+                key: head[key] for key in ("mixture", "p", "m", "replicate", "model") if pd.notna(head[key])
+            }
+            assert one["label"].tolist() == tree[plan.name]["labels"].sel(place).values.tolist()
+            truth = tree[plan.name]["labels_true"].sel(
+                {key: place[key] for key in ("mixture",) if key in place}
+            )
+            assert one["label_true"].tolist() == truth.values.tolist()
+            assert one["sample"].tolist() == list(range(1, plan.n_samples + 1))
 
 
 def test_grids_open_without_this_package(cube: Path, tmp_path: Path) -> None:

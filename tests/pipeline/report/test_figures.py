@@ -43,38 +43,33 @@ def drawn(folder: Path, texts: list[str], *, beyond: bool = False) -> str:
 
 
 def test_each_point_has_its_words_and_they_are_text(tmp_path: Path) -> None:
-    texts = ["first", HOSTILE, "third"]
-    svg = drawn(tmp_path, texts)
-    assert re.findall(r"<use [^<>]*><title>([^<>]*)</title></use>", svg) == [
-        "first", "&lt;b&gt; &amp; &quot;q&quot; &lt;/b&gt;", "third"
-    ]  # fmt: skip
+    svg = drawn(tmp_path / "a", ["first", HOSTILE, "third"])
+    titles = re.findall(r"<use [^<>]*><title>([^<>]*)</title></use>", svg)
+    assert titles == ["first", "&lt;b&gt; &amp; &quot;q&quot; &lt;/b&gt;", "third"]
     assert "tip-" not in svg
-    assert "first" in (tmp_path / "figure.svg").read_text()
-
-
-def test_points_beyond_the_figure_leave_all_without_words(tmp_path: Path) -> None:
-    assert "<title>" not in drawn(tmp_path, ["a", "b", "c"], beyond=True)
-
-
-@pytest.mark.parametrize("hatch", sorted({shape.hatch for shape in SHAPES.values()} - {""}))
-def test_hatches_are_one_tile_and_small(hatch: str, tmp_path: Path) -> None:
-    with house_style():
-        figure = Figure()
-        figure.subplots().bar([0], [1], hatch=hatch, color="white", edgecolor="black")
-        svg = save(figure, tmp_path, "bar", "").svg
-    (pattern,) = re.findall(r"<pattern.*?</pattern>", svg, re.DOTALL)
-    assert f'width="{TILE}" height="{TILE}"' in pattern
-    assert pattern.count("M") > 0
-    assert len(pattern) < 12_000
-
-
-def test_the_same_figure_is_the_same_files(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        drawn(tmp_path / name, ["x", "y", "z"])
+    # points beyond the figure leave all without words
+    assert "<title>" not in drawn(tmp_path / "beyond", ["a", "b", "c"], beyond=True)
+    drawn(tmp_path / "b", ["first", HOSTILE, "third"])
     for suffix in SUFFIXES:
-        one, other = ((tmp_path / name / f"figure.{suffix}").read_bytes() for name in ("a", "b"))
+        one, other = ((tmp_path / name / f"figure.{suffix}").read_bytes() for name in "ab")
         assert one == other
         assert one
+
+
+def test_hatches_are_one_tile_and_small(tmp_path: Path) -> None:
+    hatches = sorted({shape.hatch for shape in SHAPES.values()} - {""})
+    with house_style():
+        figure = Figure()
+        axes = figure.subplots()
+        for place, hatch in enumerate(hatches):
+            axes.bar([place], [1], hatch=hatch, color="white", edgecolor="black")
+        svg = save(figure, tmp_path, "bar", "").svg
+    patterns = re.findall(r"<pattern.*?</pattern>", svg, re.DOTALL)
+    assert len(patterns) == len(hatches)
+    for pattern in patterns:
+        assert f'width="{TILE}" height="{TILE}"' in pattern
+        assert pattern.count("M") > 0
+        assert len(pattern) < 12_000
 
 
 # Linear RGB as somebody without working green, or red, cones sees it (Machado, Oliveira and Fernandes, 2009).
@@ -82,14 +77,11 @@ DEUTERANOPIA = np.array(
     [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]]
 )
 
-
 PROTANOPIA = np.array(
     [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
 )
 
-
 TO_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
-
 
 WHITE = np.array([0.9505, 1.0, 1.089])
 
@@ -127,12 +119,7 @@ def test_a_shape_has_one_line_and_a_term_one_colour() -> None:
         assert {mark(model_of(term, shape))[:2] for shape in SHAPE_CODES} == {STYLES[term]}
     for shape in SHAPE_CODES:
         assert len({mark(model_of(term, shape)).line for term in STYLES}) == 1
-    assert mark("posterior-common").markers == {
-        "marker": "o",
-        "fillstyle": "full",
-        "markerfacecolor": PAPER,
-        "markerfacecoloralt": PAPER,
-    }
+    assert mark("posterior-common").markers["markerfacecolor"] == PAPER
 
 
 def test_long_names_are_cut() -> None:

@@ -1,21 +1,24 @@
-"""The report page: what stands in it, and that a real browser shows it."""
+"""The report page: what stands in it, that its parts are text, and that a real browser shows it."""
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import unquote
 
 import pandas as pd
 import pytest
 from browser import Page, chromium
 from cubes import toy
 from cubes.writer import next_generation
+from matplotlib.figure import Figure
 
-from pipeline.report import elements
-from pipeline.report.elements import Chapter, Table, number, words
-from pipeline.report.figures import save
-from pipeline.report.look import house_style
+from pipeline.report import elements, figures
+from pipeline.report.elements import NOTHING, Chapter, Table, Value, number, words
+from pipeline.report.look import BLUE, house_style
 from pipeline.report.scores import draw_curves
 from pipeline.report.write import Report, write_report
 from storage.cube.growth import create
@@ -24,66 +27,79 @@ from sweeps.errors import InputError
 
 HOSTILE = "<img src=x onerror=alert(1)> $x_{$ & \"q'"
 FAILED = "iris/p=0.9/m=12/replicate=0/posterior"
+TABLE = Table(
+    "of all",
+    ("model & more", "score"),
+    ((words("a_b, c"), Value("0.5 ± 0.1", 0.5, "best")), (words("100 % $x$"), number(0.25, ".2f"))),
+    ((("", 1), ("group", 1)),),
+    folded=True,
+)
+SORTED = ((words("b"), number(10.0)), (words("B10"), number(9.0)), (words("a"), number(None)))
+SORTED = (*SORTED, (words(""), number(-2.5, "g")))
 
 
 def spec(name: str, *datasets: str) -> dict[str, object]:
-    return {
-        "name": name,
-        "seed": 7,
-        "grid": {"datasets": [{"name": d, "scale": "none"} for d in datasets], "m": ["0.5N", "1N"]},
-        "search": {"generations": 3},
-    }
+    entries = [{"name": dataset, "scale": "none"} for dataset in datasets]
+    grid = {"datasets": entries, "m": ["0.5N", "1N"]}
+    return {"name": name, "seed": 7, "grid": grid, "search": {"generations": 3}}
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """Page of a cube with everything: mixtures of the published K, an odd data set, published values."""
-    folder = tmp_path_factory.mktemp("page")
+def cube(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Mixtures of the published K, an odd data set, and a failure on record."""
+    odd = {
+        "n_features": 1,
+        "has_labels": False,
+        "models": ("conditional", "posterior-common"),
+        "baselines": (),
+    }
+    once = {"replicates": 1, "replicate_chunk": 1}
     plans = (
         toy.plan("iris"),
-        toy.plan(
-            "odd",
-            n_features=1,
-            has_labels=False,
-            replicates=1,
-            replicate_chunk=1,
-            models=("conditional", "posterior-common"),
-            baselines=(),
-            restarts=1,
-        ),
-        toy.plan("mix_k6", n_clusters=6, mixtures=4, mixture_chunk=4, replicates=1, replicate_chunk=1),
+        toy.plan("odd", restarts=1, **once, **odd),
+        toy.plan("mix_k6", n_clusters=6, mixtures=4, mixture_chunk=4, **once),
     )
-    cube = folder / "toy.zarr"
+    cube = tmp_path_factory.mktemp("page") / "toy.zarr"
     toy.write(cube, *plans, spec=spec("toy", *(plan.name for plan in plans)))
     failure = {"cell": FAILED, "cause": "ValueError: <b>no</b>", "node": "n1", "job": "", "traceback": ""}
     record = FailureRecord(work=FailedWork(start=0, stop=4), at="2026-01-02", **failure)
     append_failure(next_generation(cube).failures, record)
-    published = folder / "theirs.csv"
-    published.write_text(
-        "p,n_clusters,m,model,metric,value\n0.8,6,12,posterior,nmi,0.1\n0.8,2,0,unsupervised,kl,1\n"
-    )
-    return write_report(cube, folder / "out", published=published)
+    return cube
 
 
 @pytest.fixture(scope="module")
-def page(report: Report) -> Iterator[Page]:
-    with chromium() as found:
-        found.open(report.page)
-        yield found
+def report(cube: Path) -> Report:
+    """Page of a cube with everything, published values too."""
+    published = cube.with_name("theirs.csv")
+    published.write_text(
+        "p,n_clusters,m,model,metric,value\n0.8,6,12,posterior,nmi,0.1\n0.8,2,0,unsupervised,kl,1\n"
+    )
+    return write_report(cube, cube.with_name("out"), published=published)
 
 
-def test_a_page_needs_nothing_else(report: Report) -> None:
+def test_every_part_is_there_and_needs_nothing_else(report: Report) -> None:
     html = report.page.read_text(encoding="utf-8")
     assert re.findall(r"(?:https?:)?//[\w.]+\.\w+/", html) == []
     assert re.findall(r"<(?:link|script|img|image|iframe)[^>]*\b(?:src|href)=\"(?!data:)", html) == []
     assert "default-src 'none'" in html
     assert report.page.stat().st_size < 3_000_000
-
-
-def test_words_from_elsewhere_are_text(report: Report) -> None:
-    html = report.page.read_text(encoding="utf-8")
+    assert re.findall(r'<section id="([\w-]+)">', html) == [
+        "winners", "curves", "scores", "relative", "index", "robustness", "duels", "cost", "against",
+        "agreement", "cell", "failures", "restarts", "times", "head",
+    ]  # fmt: skip
+    files = {file.name for file in report.files if file.parent.name == "figures"}
+    names = re.findall(r'<figure id="figure-([\w.-]+)">', html)
+    assert files == {f"{name}.{suffix}" for name in names for suffix in ("svg", "png", "pdf")}
+    assert len(names) == len(set(names)) == 20
+    assert {"nmi", "ranks-ari", "cost-nmi", "relative-nmi-p0.8", "cell-true", "gaps", "seconds", "z"} < set(
+        names
+    )
+    assert "of 2 in the table 1 not in this cube" in html
     assert html.count("<b>") == 0
     assert "ValueError: &lt;b&gt;no&lt;/b&gt;" in html
+    svg = next(file for file in report.files if file.name == "nmi.svg")
+    assert svg.read_text(encoding="utf-8").startswith("<?xml")
+    assert svg.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_hostile_names_are_text_in_tables_and_in_figures(tmp_path: Path) -> None:
@@ -91,7 +107,7 @@ def test_hostile_names_are_text_in_tables_and_in_figures(tmp_path: Path) -> None
     with house_style():
         figure = draw_curves(pd.DataFrame([{**row, "se": float("nan")}]), "nmi")
         assert figure is not None
-        picture = save(figure, tmp_path, "nmi", HOSTILE)
+        picture = figures.save(figure, tmp_path, "nmi", HOSTILE)
     table = Table(HOSTILE, (HOSTILE,), ((words(HOSTILE),),), note=HOSTILE)
     section = Chapter("s", HOSTILE, (HOSTILE,), (table,), (picture,))
     html = elements.html(f"</script>{HOSTILE}", [section])
@@ -99,30 +115,6 @@ def test_hostile_names_are_text_in_tables_and_in_figures(tmp_path: Path) -> None
     assert html.count("</script>") == 1
     assert html.count("&lt;img src=x onerror=alert(1)&gt; $x_{$ &amp;") >= 8
     assert "&lt;img src=x" in picture.svg
-
-
-def test_every_part_is_there(report: Report) -> None:
-    html = report.page.read_text(encoding="utf-8")
-    assert re.findall(r'<section id="([\w-]+)">', html) == [
-        "winners", "curves", "scores", "relative", "index", "robustness", "duels", "cost", "against",
-        "agreement", "cell", "failures", "restarts", "times", "head",
-    ]  # fmt: skip
-    figures = {file.name for file in report.files if file.parent.name == "figures"}
-    names = re.findall(r'<figure id="figure-([\w.-]+)">', html)
-    assert figures == {f"{name}.{suffix}" for name in names for suffix in ("svg", "png", "pdf")}
-    assert set(names) == {
-        "nmi", "ari", "kl", "agreement", "ranks-nmi", "ranks-ari", "cost-nmi", "cost-ari", "robustness-nmi",
-        "robustness-ari", "relative-nmi-p0.8", "relative-nmi-p0.9", "centroid-index",
-        "cell-unsupervised", "cell-annotated", "cell-true", "gaps", "restarts",
-        "seconds", "z",
-    }  # fmt: skip
-
-
-def test_the_published_values_stand_beside_ours(report: Report) -> None:
-    assert "1 of 1 published values" in report.text or "0 of 1 published values" in report.text
-    html = report.page.read_text(encoding="utf-8")
-    assert "of 2 in the table 1 not in this cube" in html
-    assert "published</" in html
 
 
 def test_a_cube_with_nothing_done_gives_a_page(tmp_path: Path) -> None:
@@ -133,8 +125,7 @@ def test_a_cube_with_nothing_done_gives_a_page(tmp_path: Path) -> None:
         return values[f"{plan.name}/X"], values[f"{plan.name}/labels_true"]  # type: ignore[attr-defined]
 
     create(tmp_path / "toy.zarr", plans, inputs, toy.sweep(spec("toy", "iris", "mix_k6")))  # type: ignore[arg-type]
-    report = write_report(tmp_path / "toy.zarr", tmp_path / "out")
-    html = report.page.read_text(encoding="utf-8")
+    html = write_report(tmp_path / "toy.zarr", tmp_path / "out").page.read_text(encoding="utf-8")
     assert "0 of 75 cells are done, 0 failed, 75 are left." in html
     assert html.count("Nothing to show: no cell that is done has what this needs.") == 5
     assert "<svg" not in html
@@ -148,21 +139,74 @@ def test_a_cube_with_nothing_done_gives_a_page(tmp_path: Path) -> None:
         (FAILED, "which is failed"),
     ],
 )
-def test_a_cell_that_cannot_be_shown_is_bad_input(tmp_path: Path, cell: str, words: str) -> None:
-    cube = tmp_path / "toy.zarr"
-    toy.write(cube, toy.plan("iris", replicates=1, replicate_chunk=1), spec=spec("toy", "iris"))
+def test_a_cell_that_cannot_be_shown_is_bad_input(cube: Path, tmp_path: Path, cell: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
         write_report(cube, tmp_path / "out", cell=cell)
     assert not (tmp_path / "out").exists()
 
 
-def test_the_browser_has_nothing_to_complain_of(report: Report, page: Page) -> None:
-    assert page.console() == []
-    assert page.requests() == [report.page.as_uri()]
+def test_entries_sort_by_their_value_and_missing_ones_are_dashes() -> None:
+    assert (number(1234.5).text, number(1234.5).order, number(0.5, "+.2f").text) == ("1,234", 1234.5, "+0.50")
+    for nothing in (number(None), number(math.nan), elements.mean_and_error(math.nan, 0.1)):
+        assert nothing is NOTHING
+    assert (words(3).order, elements.mean_and_error(0.5, math.nan).text) == ("3", "0.5000")
+    assert [elements.spread(range(10), 4), elements.spread([1, 2, 3], 3)] == [[0, 3, 6, 9], [1, 2, 3]]
+    assert elements.listed(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
 
 
-def test_every_figure_is_visible_and_readable(page: Page) -> None:
-    figures = page.run(
+def test_models_of_many_shapes_are_shown_by_shape() -> None:
+    few = ["posterior", "unsupervised-full", "likelihood-full", "posterior"]
+    assert elements.shape_groups(few) == {"": ["likelihood-full", "posterior", "unsupervised-full"]}
+    assert elements.shape_groups([*few, "likelihood-tied", "k-means"]) == {
+        "spherical": ["posterior"],
+        "tied": ["likelihood-tied"],
+        "full": ["likelihood-full", "unsupervised-full"],
+        "methods": ["k-means"],
+    }
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Page of two tables and a figure."""
+    folder = tmp_path_factory.mktemp("html")
+    with house_style():
+        figure = Figure()
+        figure.subplots().plot([0, 1], [0, 1], color=BLUE, marker="o")
+        picture = figures.save(figure, folder / "figures", "line", "A line.")
+    chapters = [
+        Chapter("s", "S", tables=(TABLE, Table("t", ("word", "number"), SORTED)), pictures=(picture,))
+    ]
+    path = folder / "page.html"
+    path.write_text(elements.html("t", chapters, ["What <b>is</b> found."]), encoding="utf-8")
+    return path
+
+
+def test_styles_that_repeat_are_classes(small: Path) -> None:
+    page = small.read_text(encoding="utf-8")
+    rules = re.findall(r"\.(f\d+) {([^{}]*)}", page)
+    assert len(rules) == len(dict(rules)) > 2
+    assert all(len(re.findall(rf'class="{name}"', page)) >= 3 for name, _ in rules)
+    assert all(f'style="{style}"' not in page for _, style in rules)
+    assert '<p class="lead">What &lt;b&gt;is&lt;/b&gt; found.</p>' in page
+    assert '<td class="number" data-order="-2.5">-2.5</td>' in page
+    assert '<td data-order="b">b</td>' in page
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Page]:
+    with chromium() as found:
+        yield found
+
+
+COLUMN = """const [table, column] = [document.querySelectorAll("#%s table")[%d], %d];
+    const read = () => Array.from(table.tBodies[0].rows, row => row.cells[column].dataset.order);
+    const head = table.tHead.rows[table.tHead.rows.length - 1].cells[column];"""
+
+
+@pytest.mark.slow
+def test_the_browser_shows_every_figure_and_has_nothing_to_complain_of(report: Report, browser: Page) -> None:
+    browser.open(report.page)
+    found = browser.run(
         """return Array.from(document.querySelectorAll("figure svg"), svg => {
              const box = svg.getBoundingClientRect(), sizes = Array.from(
                svg.querySelectorAll("text"), text => parseFloat(getComputedStyle(text).fontSize));
@@ -171,75 +215,88 @@ def test_every_figure_is_visible_and_readable(page: Page) -> None:
                      shapes: svg.querySelectorAll("path, use, image").length};
            });"""
     )
-    assert len(figures) == 20
-    for figure in figures:
+    assert len(found) == 20
+    for figure in found:
         assert figure["width"] > 200, figure
         assert figure["height"] > 100, figure
         assert figure["shapes"] > 10, figure
         # Points of the figure on the screen: nothing below nine pixels.
         assert figure["smallest"] * figure["scale"] >= 9, figure
-
-
-@pytest.mark.parametrize("width", [390, 1280])
-def test_wide_parts_scroll_by_themselves_and_the_page_does_not(page: Page, width: int) -> None:
-    page.resize(width)
-    assert page.run("return document.documentElement.scrollWidth") <= width
-
-
-COLUMN = """const [table, column] = [document.querySelectorAll("#%s table")[%d], %d];
-    const read = () => Array.from(table.tBodies[0].rows, row => row.cells[column].dataset.order);
-    const head = table.tHead.rows[table.tHead.rows.length - 1].cells[column];"""
-
-
-def test_tables_sort_by_number_and_back_with_the_missing_last(page: Page) -> None:
     script = COLUMN % ("against", 1, 6) + "head.querySelector('button').%s; return [head.ariaSort, read()];"
-    assert page.run(script % "click()")[0] == "ascending"
-    state, values = page.run(script % "click()")
-    assert state == "descending"
-    assert values[-1] == ""
-    column = COLUMN % ("restarts", 0, 5)
-    page.run(column + "head.querySelector('button').click();")
-    texts = page.run(column + "return read();")
-    assert texts == sorted(texts, key=float)
-    assert len(texts) > 5
-
-
-def test_numbers_sort_as_numbers_and_words_as_words(tmp_path: Path) -> None:
-    rows = [
-        (words("b"), number(10.0)),
-        (words("B10"), number(9.0)),
-        (words("a"), number(None)),
-        (words(""), number(-2.5, "g")),
-    ]
-    table = Table("t", ("word", "number"), tuple(rows))
-    path = tmp_path / "page.html"
-    path.write_text(elements.html("t", [Chapter("s", "S", tables=(table,))]), encoding="utf-8")
-    with chromium() as found:
-        found.open(path)
-        head = COLUMN % ("s", 0, 1)
-        click = "head.querySelector('button').click(); return read();"
-        assert found.run(head + click) == ["-2.5", "9.0", "10.0", ""]
-        assert found.run(head + click) == ["10.0", "9.0", "-2.5", ""]
-        # A button is reached and pressed by keyboard.
-        head = COLUMN % ("s", 0, 0)
-        found.run(head + "head.querySelector('button').focus();")
-        found.driver.switch_to.active_element.send_keys("\ue007")
-        assert found.run(head + "return read();") == ["a", "b", "B10", ""]
-        assert found.console() == []
-
-
-def test_light_and_dark_by_the_system_and_by_the_button(page: Page) -> None:
+    assert browser.run(script % "click()")[0] == "ascending"
+    state, values = browser.run(script % "click()")
+    assert (state, values[-1]) == ("descending", "")
     colors = """const ink = document.querySelector("#figure-nmi text");
         return [getComputedStyle(document.body).backgroundColor, getComputedStyle(ink).fill];"""
     light, dark = "rgb(255, 255, 255)", "rgb(20, 23, 28)"
     seen = []
     for scheme in ("light", "dark"):
-        page.prefer(scheme)
-        seen.append(page.run(colors))
+        browser.prefer(scheme)
+        seen.append(browser.run(colors))
     assert [background for background, _ in seen] == [light, dark]
     assert seen[0][1] != seen[1][1]
-    page.run("document.getElementById('theme').click();")
-    assert page.run(colors)[0] == light
-    page.prefer("light")
-    page.run("document.getElementById('theme').click();")
-    assert page.run(colors)[0] == dark
+    browser.run("document.getElementById('theme').click();")
+    assert browser.run(colors)[0] == light
+    browser.prefer("light")
+    browser.run("document.getElementById('theme').click();")
+    assert browser.run(colors)[0] == dark
+    for width in (390, 1280):
+        browser.resize(width)
+        assert browser.run("return document.documentElement.scrollWidth") <= width
+    assert browser.console() == []
+    assert browser.requests() == [report.page.as_uri()]
+
+
+@pytest.mark.slow
+def test_a_page_is_sorted_copied_saved_and_printed(small: Path, browser: Page) -> None:
+    browser.open(small)
+    # what would be copied or saved is kept instead
+    browser.run(
+        """window.copied = []; window.saved = [];
+        const clipboard = {writeText: async (text) => copied.push(text)};
+        Object.defineProperty(navigator, "clipboard", {value: clipboard});
+        HTMLAnchorElement.prototype.click = function () { saved.push([this.download, this.href]); };"""
+    )
+
+    def press(button: str) -> None:
+        browser.run(f"document.querySelector('button[data-{button}]').click();")
+        browser.driver.set_script_timeout(10)
+        browser.driver.execute_async_script("setTimeout(arguments[0], 500);")
+
+    assert not browser.run("return document.querySelector('details').open;")
+    browser.run("dispatchEvent(new Event('beforeprint'));")
+    assert browser.run("return document.querySelector('details').open;")
+    press("copy=csv")
+    press("copy=latex")
+    csv, latex = browser.run("return copied;")
+    assert csv == ',group\nmodel & more,score\n"a_b, c",0.5 ± 0.1\n100 % $x$,0.25\n'
+    lines = latex.splitlines()
+    assert lines[1:3] == ["\\begin{tabular}{lr}", "  \\toprule"]
+    assert "  model \\& more & score \\\\" in lines
+    assert "  a\\_b, c & \\textbf{0.5 $\\pm$ 0.1} \\\\" in lines
+    assert "  100 \\% \\$x\\$ & 0.25 \\\\" in lines
+    assert lines[-2:] == ["  \\bottomrule", "\\end{tabular}"]
+    browser.prefer("dark")
+    press("save=svg")
+    press("save=png")
+    (svg_name, svg), (png_name, png) = browser.run("return saved;")
+    assert (svg_name, png_name) == ("line.svg", "line.png")
+    text = unquote(svg.partition(",")[2])
+    assert "var(" not in text
+    assert BLUE in text
+    assert 'xmlns="http://www.w3.org/2000/svg"' in text
+    assert png.startswith("data:image/png;base64,")
+    shown = browser.run(
+        f"const parsed = new DOMParser().parseFromString({json.dumps(text)}, 'image/svg+xml');"
+        "return [parsed.querySelectorAll('parsererror').length, parsed.querySelectorAll('use').length];"
+    )
+    assert (shown[0], shown[1] > 2) == (0, True)
+    head, click = COLUMN % ("s", 1, 1), "head.querySelector('button').click(); return read();"
+    assert browser.run(head + click) == ["-2.5", "9.0", "10.0", ""]
+    assert browser.run(head + click) == ["10.0", "9.0", "-2.5", ""]
+    # A button is reached and pressed by keyboard.
+    head = COLUMN % ("s", 1, 0)
+    browser.run(head + "head.querySelector('button').focus();")
+    browser.driver.switch_to.active_element.send_keys("\ue007")
+    assert browser.run(head + "return read();") == ["a", "b", "B10", ""]
+    assert browser.console() == []

@@ -1,0 +1,306 @@
+"""What sections show of sweeps made by hand: words, tables, lines, files and figures, as in `shown`.
+
+`pytest tests/pipeline/report/test_shown.py -n 0 --golden` records them again; read the difference. Each case
+is one that the whole runs of `tests/golden` do not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from contests import cell, contest, table
+from cubes import toy
+from cubes.reported import content, tables
+from designed import designed, written
+from golden import figure_text, stable
+from matplotlib.figure import Figure
+from searched import SEARCHES, searched
+
+from pipeline.report import compare, effort, page, variants, winners
+from pipeline.report.cell import CellFigure, draw_matrix
+from pipeline.report.content import Content
+from pipeline.report.look import house_style
+from pipeline.scoring.pairs import compared_searches
+from pipeline.scoring.tables import written_counts
+from sweeps.file.spec import AnnotationCount
+from sweeps.plan import DatasetPlan
+from sweeps.shapes import CANDIDATES
+from sweeps.words import SHIPPED
+
+SHOWN = Path(__file__).with_name("shown")
+BASE = np.linspace(0.2, 0.6, 10)
+OFFSETS = 0.01 * np.arange(1, 11)
+STANDING = ("winners", "duels", "cost", "robustness")
+LONG = "a-very-long-name-of-a-method"
+CURVES = {"uniform": (0.2, 0.4, 0.6), "active": (0.4, 0.5, 0.7), "biased": (0.1, 0.2, 0.4)}
+CROSSING = {"uniform": (0.2, 0.4, 0.6), "active": (0.4, 0.5, 0.5), "biased": (0.1, 0.2, 0.6)}
+
+
+def of(section: str, found: Content) -> Iterator[str]:
+    """Words, tables and figures of a section; nothing where it has no place."""
+    (declared,) = (each for each in page.SECTIONS if each.key == section)
+    if not declared.needs(found):
+        yield f"no {section}"
+        return
+    yield f"# {declared.title if isinstance(declared.title, str) else declared.title(found)}"
+    yield from declared.words(found)
+    for each in declared.tables(found):
+        yield f"## {each.title}{' (folded)' if each.folded else ''}"
+        yield from (" | ".join(f"{name} × {span}" for name, span in group) for group in each.groups)
+        yield " | ".join(each.columns)
+        for row in each.rows:
+            yield " | ".join(value.text + (f" [{value.kind}]" if value.kind else "") for value in row)
+        yield each.note
+    for name, figure, caption in declared.figures(found):
+        yield f"## {name}: {caption}"
+        yield "no figure" if figure is None else figure_text(figure)
+
+
+def narrow(lines: Iterator[str], width: int) -> Iterator[str]:
+    for line in lines:
+        assert len(line) <= width
+        yield line
+
+
+def files(found: dict[str, pd.DataFrame]) -> Iterator[str]:
+    for name, rows in found.items():
+        yield f"## {name}.csv"
+        yield rows.to_csv(index=False)
+
+
+def standing(cells: pd.DataFrame, *sections: str) -> Iterator[str]:
+    found = content(cells)
+    yield from winners.headline(found.ranked)
+    yield from narrow(winners.winner_lines(found, 100), 100)
+    yield from (line for section in sections for line in of(section, found))
+
+
+def permuted(values: np.ndarray, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).permutation(values)
+
+
+def gaps() -> pd.DataFrame:
+    rows = [cell(name, model, 0.5, p=0.9) for name in ("d0", "d1") for model in ("a", "b")]
+    rows += [cell("d0", "a", 0.5, p=0.9, replicate=1, status="pending")]
+    rows += [cell("d0", "b", 0.5, p=0.9, replicate=1, status="no solution")]
+    rows += [cell("d2", "a", 0.5, p=0.9), cell("d2", "b", 0.5, p=0.9, status="failed")]
+    return table([*rows, cell("d0", "c", 0.5, p=0.9, status="failed")])
+
+
+def robust(other: str, accuracies: tuple[float, ...] = (0.7, 1.0)) -> pd.DataFrame:
+    """Two data sets, a method without annotations, and two models that rise with p."""
+    rows = [cell(f"d{number}", "k-means", 0.5) for number in range(2)]
+    for name, (model, slope), p in (
+        (f"d{number}", each, p)
+        for number in range(2)
+        for each in (("posterior", 1.0), (other, 0.5))
+        for p in accuracies
+    ):
+        more = {"p": p, "cpu_seconds": 10.0 * p}
+        rows += [cell(name, model, slope * p - 0.2 + 0.1 * draw, replicate=draw, **more) for draw in (0, 1)]
+    return table(rows)
+
+
+def design(cells: pd.DataFrame, *names: str, whole: bool = False) -> Iterator[str]:
+    found = content(cells, written=written(*names))
+    yield from variants.design_headline(found.designs)
+    yield from narrow(variants.design_lines(found.designs), 100)
+    if whole:
+        yield from (*of("designs", found), *files(variants.design_files(found.designs)))
+    elif found.designs:
+        yield from variants.design_findings(found.designs[0])
+
+
+def crossing() -> pd.DataFrame:
+    cells = designed(
+        lambda design, x, unit: CROSSING[design][round(2 * x) - 1],
+        accuracies=(0.8, 0.9),
+        designs=tuple(CROSSING),
+    )
+    cells.loc[(cells["p"] == 0.9) & (cells["design"] == "active"), ["nmi"]] += 0.3
+    return cells
+
+
+def level(design: str, x: float, unit: int) -> float:
+    """Active pairs are worth twice as many, biased ones fewer; the same in every unit."""
+    return CURVES[design][round(2 * x) - 1]
+
+
+def noisy(design: str, x: float, unit: int) -> float:
+    return level(design, x, unit) + 0.02 * (unit - 1.5) * (design == "active")
+
+
+def rising(design: str, x: float, unit: int) -> float:
+    return (0.4 + 0.01 * unit if design == "active" else 0.2) * x
+
+
+def search(cells: pd.DataFrame) -> Iterator[str]:
+    found = content(cells)
+    found.__dict__["searches"] = compared_searches(cells, SEARCHES)
+    yield from of("searches", found)
+    yield from narrow(variants.search_lines(found.searches, 60), 60)
+
+
+def other_shapes() -> pd.DataFrame:
+    cells = searched()
+    other = (cells["search"] == "second") & (cells["replicate"] == 1) & (cells["model"] == "posterior")
+    shapes = cells["covariance_shape"].where(cells["model"] != "posterior", "full").mask(other, "tied")
+    return cells.assign(covariance_shape=shapes)
+
+
+def scored(*plans: DatasetPlan, sections: tuple[str, ...]) -> Iterator[str]:
+    cells, summary, named = tables(*plans)
+    manifest = SimpleNamespace(plans=named)
+    parts = {"written": written_counts(named, [AnnotationCount("0.5N"), AnnotationCount("1N")])}
+    found = content(cells, summary=summary, manifest=manifest, tree=toy.tree(*plans), **parts)
+    yield from (line for section in sections for line in of(section, found))
+
+
+def held_out() -> Iterator[str]:
+    row = {"dataset": "iris", "p": 0.9, "m_over_n": 0.5, "model": "posterior-auto"}
+    values = [(12, 4, (2, 1, 0, 1), 1, 0.8, 0.5), (24, 2, (0, 0, 0, 2), 0, 0.9, 0.3)]
+    values += [(5, 2, (2, 0, 0, 0), 2, np.nan, np.nan)]
+    rows = [
+        {**row, "m": m, "n": n, "too_few": few, "predicted": share, "log_loss": loss}
+        | dict(zip(CANDIDATES, counts, strict=True))
+        for m, n, counts, few, share, loss in values
+    ]
+    choices = pd.DataFrame(rows)
+    plans = {"iris": toy.plan("iris", held_out=True)}
+    found = content(choices, manifest=SimpleNamespace(plans=plans), written={("iris", 12): "0.5N"})
+    found.__dict__.update(choices=choices, predictions=choices.assign(model="posterior"))
+    yield from of("choices", found)
+
+
+def compared() -> Iterator[str]:
+    usual = {"score": "nmi", "dataset": "iris", "p": 0.9, "m": 10, "model": "posterior", "n_cells": 3}
+    usual |= {"n": 3, "difference": 0.25, "se": 0.05}
+    baseline = {"p": np.nan, "m": pd.NA, "model": "unsupervised", "difference": -0.5, "se": np.nan}
+    several = [{}, {"m": 20, "difference": 0.5}, {"p": 0.8}, baseline]
+    shapes = [{"model": model} for model in ("posterior", "posterior-full", "unsupervised-diagonal")]
+    for changes in (several, [baseline], shapes, [{"n_cells": 0}], [{"score": "seconds"}]):
+        rows = pd.DataFrame([usual | change for change in changes]).astype({"m": "Int64"})
+        figure = compare.draw_differences(rows, "nmi", {("iris", 20): "1N"})
+        yield "no figure" if figure is None else figure_text(figure)
+    line = ("iris, uniform, a-search-of-a-long-name", "0.8", "75", "x" * 40, *compare.TEXT_HEAD[4:])
+    yield from compare.aligned([compare.TEXT_HEAD, line])
+
+
+def took() -> Iterator[str]:
+    """Restarts, times and gaps: of cells that a rule ended, of one restart, and of a method without any."""
+    row = {"dataset": "d", "model": "posterior", "status": "done", "restarts_done": 4, "unseen_mass": np.nan}
+    row |= {"search": np.nan, "cpu_seconds": 0.5}
+    cells = pd.DataFrame([row | {"hits": hits, "seconds": 1.0 + hits} for hits in (4, 1)])
+    one = cells.assign(restarts_done=1, hits=1)
+    for found in (cells, cells.assign(unseen_mass=0.02), one, cells.assign(hits=0, seconds=np.nan)):
+        yield from (*effort.restart_words(content(found)), *effort.time_words(content(found)))
+        for figure in (effort.draw_chances(found), effort.draw_times(found)):
+            yield "no figure" if figure is None else figure_text(figure)
+    many = pd.DataFrame([row | {"restarts_done": 40, "hits": 10}])
+    gaps = pd.DataFrame([{"dataset": "d", "gap": 1.0, "model": "posterior", "share": 0.5}])
+    gaps = pd.concat([gaps, gaps.assign(model="mine", share=0.0)])
+    for figure in (effort.draw_chances(many), effort.draw_gaps(gaps)):
+        assert isinstance(figure, Figure)
+        yield figure_text(figure)
+    assert effort.draw_gaps(gaps[gaps["model"] == "mine"]) is None
+
+
+X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [5.0, 5.0], [5.0, 6.0], [6.0, 5.0]])
+TRUTH, FOUND = np.array([0, 0, 0, 1, 1, 1]), np.array([0, 0, 1, 1, 1, 1])
+SIX = CellFigure(
+    name="six",
+    X=X,
+    features=(0, 1),
+    partitions={"unsupervised": TRUTH, "annotated": FOUND, "true": TRUTH},
+    links=np.array([[0, 1, 0], [1, 2, 0], [0, 5, 1]]),
+    feature_names=("width", "a name that is longer than a panel"),
+    class_names=("red", "blue"),
+)
+"""Sample 2 is in the wrong cluster, away from sample 1, to which it must link."""
+
+
+def partitions() -> Iterator[str]:
+    """One wrong sample, one contradicted link, a cannot-link, no truth, no cluster, names of samples."""
+    unknown = {"annotated": np.array([0, 0, -1, 1, 1, 1]), "true": np.array([0, 0, 0, 1, 1, -1])}
+    for shown, key in (
+        *((SIX, key) for key in SIX.partitions),
+        (replace(SIX, links=np.array([[3, 4, 1], [0, 1, 0]])), "annotated"),
+        (replace(SIX, partitions={"annotated": FOUND}, links=SIX.links[:0]), "annotated"),
+        (replace(SIX, partitions=unknown), "annotated"),
+        (replace(SIX, sample_names=tuple("abcdef")), "annotated"),
+    ):
+        yield from (shown.caption(key), figure_text(draw_matrix(shown, key, "s.d.")))
+
+
+SHAPES = tuple(f"{term}{shape}" for term in ("likelihood", "posterior") for shape in ("", "-full", "-tied"))
+FAMILY = (toy.plan("mix_k4", n_clusters=4, mixtures=3), toy.plan("mix_k2", n_clusters=2, mixtures=3))
+CASES: dict[str, Callable[[], Iterator[str]]] = {
+    "clear": lambda: standing(contest({"b": BASE, "a": BASE + OFFSETS, "c": BASE - OFFSETS}), *STANDING),
+    "equal": lambda: standing(contest({"a": BASE, "b": BASE})),
+    "close": lambda: standing(
+        contest({"a": BASE, "b": BASE + permuted(np.linspace(-0.004, 0.005, 10)), "c": BASE - 0.1})
+    ),
+    "alike": lambda: standing(
+        contest({name: permuted(BASE, seed) for seed, name in enumerate("abcd")}), "winners"
+    ),
+    "few": lambda: standing(contest({f"m{k}": BASE[:7] + k * OFFSETS[:7] for k in range(4)}), "winners"),
+    "untested": lambda: standing(
+        contest({"c": (0.45, 0.9), "a": (0.6, 0.5), "b": (0.5, 0.5)}, spread=0.1, draws=2), "winners", "duels"
+    ),
+    "gaps": lambda: standing(gaps(), "winners"),
+    "apart": lambda: standing(table([cell("d0", "a", 0.5, p=0.9), cell("d1", "b", 0.5, p=0.9)]), "winners"),
+    "one": lambda: standing(contest({"posterior": (0.5, 0.6)}), *STANDING),
+    "none": lambda: standing(table([cell("own", "posterior", np.nan, p=0.9)]), *STANDING),
+    "long": lambda: standing(contest({f"{LONG}-{place}": BASE[:8] + 0.01 * place for place in range(12)})),
+    "robust": lambda: standing(robust("conditional"), "robustness", "cost"),
+    "robust-shapes": lambda: standing(robust("conditional-full"), "robustness"),
+    "robust-one": lambda: standing(robust("conditional", (0.9,)), "robustness"),
+    "designs": lambda: design(
+        designed(level, datasets=("a", "b"), designs=tuple(CURVES)), "a", "b", whole=True
+    ),
+    "designs-noisy": lambda: design(designed(noisy, baseline=0.0, accuracies=(0.8, 1.0)), "a", whole=True),
+    "designs-beyond": lambda: design(designed(rising, baseline=0.0), "a", whole=True),
+    "designs-worse": lambda: design(
+        designed(lambda design, x, unit: x / 2 * (design != "active"), baseline=0.1), "a"
+    ),
+    "designs-crossing": lambda: design(crossing(), "a"),
+    "designs-alone": lambda: design(designed(level, draws=1), "a"),
+    "designs-models": lambda: design(
+        designed(level, models=("posterior", max(SHIPPED, key=len)), datasets=("a", "b"))
+    ),
+    "designs-none": lambda: design(designed(level, designs=("uniform",)), "a", whole=True),
+    "searches": lambda: search(searched(("first", "second", "prior"))),
+    "searches-shapes": lambda: search(other_shapes()),
+    "searches-none": lambda: search(searched(("first",))),
+    "mixtures": lambda: scored(
+        *FAMILY, toy.plan("alone_k3", mixtures=2, models=(), p=(), m=()), sections=("scores",)
+    ),
+    "shapes": lambda: scored(
+        *(toy.plan(name, models=SHAPES, model_chunk=6, replicates=1, replicate_chunk=1) for name in "ab"),
+        sections=("scores", "curves"),
+    ),
+    "held-out": held_out,
+    "compared": compared,
+    "took": took,
+    "partitions": partitions,
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_shown_is_as_recorded(name: str, pytestconfig: pytest.Config) -> None:
+    with house_style():
+        text = "".join(f"{line}\n" for line in CASES[name]())
+    text, path = stable(text, SHOWN), SHOWN / f"{name}.txt"
+    if pytestconfig.getoption("golden"):
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+def test_every_record_is_of_a_case() -> None:
+    assert {path.stem for path in SHOWN.iterdir()} == set(CASES)
